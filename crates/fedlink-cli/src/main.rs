@@ -1,0 +1,2 @@
+//! The `fedlink` command.
+fn main() {}

@@ -1,0 +1,3 @@
+//! Federated learning over wireless links.
+pub mod data;
+pub mod rng;

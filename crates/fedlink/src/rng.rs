@@ -1,0 +1,180 @@
+//! Every random number of a run, from streams keyed by (seed, purpose, round, device).
+//!
+//! A stream is `ChaCha8` under the 256-bit key `seed ‖ device ‖ round ‖ purpose`, so any stream can be
+//! opened at any time, in any order, on any thread, and always yields the same numbers. Nothing in a run
+//! depends on who draws first; two policies run with one seed see the same channels, batches and initial
+//! model (common random numbers).
+//!
+//! The samplers below are our own, on `libm`: a dependency's update or the platform's maths library
+//! cannot change a result.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// What a stream of random numbers is for. The number is part of the key: never reuse or renumber one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Purpose {
+    /// The initial model θ(0).
+    Init = 1,
+    /// Which samples belong to which device.
+    Partition = 2,
+    /// The mini-batches of a device in a round.
+    Batch = 3,
+    /// The channel gain of a device in a round.
+    Channel = 4,
+    /// Which entries random sparsification keeps.
+    Sparsify = 5,
+    /// The pictures of the embedded data set (round = split, device = picture).
+    Digits = 6,
+    /// Tests and examples.
+    Test = 99,
+}
+
+/// One stream of random numbers.
+#[derive(Clone, Debug)]
+pub struct Stream(ChaCha8Rng);
+
+/// Opens the stream for (`seed`, `purpose`, `round`, `device`).
+///
+/// ```
+/// use fedlink::rng::{stream, Purpose};
+/// let a = stream(7, Purpose::Channel, 3, 12).uniform();
+/// let b = stream(7, Purpose::Channel, 3, 12).uniform();
+/// assert_eq!(a, b);
+/// ```
+pub fn stream(seed: u64, purpose: Purpose, round: u64, device: u64) -> Stream {
+    let mut key = [0; 32];
+    for (bytes, word) in key.chunks_exact_mut(8).zip([seed, device, round, purpose as u64]) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    Stream(ChaCha8Rng::from_seed(key))
+}
+
+impl Stream {
+    /// 64 uniform bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A uniform number in [0, 1), a multiple of 2⁻⁵³.
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// A uniform number in [`low`, `high`).
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.uniform()
+    }
+
+    /// A uniform integer in 0..`bound`, exactly (Lemire's multiplication with rejection).
+    ///
+    /// `bound` must not be zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        assert!(bound > 0, "an empty range has no integer to draw");
+        let reject_under = bound.wrapping_neg() % bound;
+        loop {
+            let product = u128::from(self.bits()) * u128::from(bound);
+            if product as u64 >= reject_under {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// An exponential number with mean 1, by inversion: −ln(1 − U). Never infinite, since U < 1.
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log1p(-self.uniform())
+    }
+
+    /// A standard normal number (Box–Muller, cosine branch: two uniforms for each).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(2.0 * self.exponential());
+        radius * libm::cos(core::f64::consts::TAU * self.uniform())
+    }
+
+    /// Puts `items` in uniformly random order (Fisher–Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        self.shuffle_prefix(items, items.len());
+    }
+
+    /// Makes `items[..count]` a uniformly random ordered choice out of all `items`, without replacement.
+    pub fn shuffle_prefix<T>(&mut self, items: &mut [T], count: usize) {
+        for i in 0..count.min(items.len()) {
+            let j = i + self.below((items.len() - i) as u64) as usize;
+            items.swap(i, j);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRAWS: usize = 200_000;
+
+    fn test_stream(round: u64) -> Stream {
+        stream(11, Purpose::Test, round, 0)
+    }
+
+    /// Mean of `DRAWS` draws and a bound on its distance from the truth at five standard errors.
+    fn mean(variance: f64, mut draw: impl FnMut() -> f64) -> (f64, f64) {
+        let total: f64 = (0..DRAWS).map(|_| draw()).sum();
+        (total / DRAWS as f64, 5.0 * (variance / DRAWS as f64).sqrt())
+    }
+
+    #[test]
+    fn the_zero_key_gives_the_published_chacha8_key_stream() {
+        // Key 0, nonce 0, block 0 of ChaCha8, as published with the eSTREAM and IETF test vectors.
+        let mut zero = Stream(ChaCha8Rng::from_seed([0; 32]));
+        assert_eq!(zero.bits().to_le_bytes(), [0x3e, 0x00, 0xef, 0x2f, 0x89, 0x5f, 0x40, 0xd6]);
+    }
+
+    #[test]
+    fn streams_differ_in_every_part_of_the_key() {
+        let first = |seed, purpose, round, device| stream(seed, purpose, round, device).bits();
+        let base = first(1, Purpose::Channel, 2, 3);
+        assert_ne!(base, first(2, Purpose::Channel, 2, 3));
+        assert_ne!(base, first(1, Purpose::Batch, 2, 3));
+        assert_ne!(base, first(1, Purpose::Channel, 3, 3));
+        assert_ne!(base, first(1, Purpose::Channel, 2, 4));
+        assert_ne!(base, first(1, Purpose::Channel, 3, 2), "round and device must not be swappable");
+    }
+
+    #[test]
+    fn samplers_have_the_moments_of_their_distributions() {
+        let mut s = test_stream(0);
+        let near = |(mean, slack): (f64, f64), truth: f64| {
+            assert!((mean - truth).abs() < slack, "{mean} is not within {slack} of {truth}");
+        };
+        near(mean(1.0 / 12.0, || s.uniform()), 0.5);
+        near(mean(1.0, || s.exponential()), 1.0);
+        near(mean(20.0, || s.exponential().powi(2)), 2.0);
+        near(mean(1.0, || s.normal()), 0.0);
+        near(mean(2.0, || s.normal().powi(2)), 1.0);
+        near(mean(96.0, || s.normal().powi(4)), 3.0);
+    }
+
+    #[test]
+    fn integers_below_a_bound_are_uniform() {
+        let mut s = test_stream(1);
+        let mut counts = [0u32; 7];
+        (0..DRAWS).for_each(|_| counts[s.below(7) as usize] += 1);
+        let expected = DRAWS as f64 / 7.0;
+        let chi2: f64 = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum();
+        assert!(chi2 < 27.9, "χ² = {chi2} on 6 degrees of freedom (p < 1e-4)");
+    }
+
+    #[test]
+    fn a_shuffle_is_a_permutation_and_visits_all_orders_equally() {
+        let mut s = test_stream(2);
+        let mut counts = std::collections::HashMap::new();
+        for _ in 0..24_000 {
+            let mut items = [0, 1, 2, 3];
+            s.shuffle(&mut items);
+            *counts.entry(items).or_insert(0u32) += 1;
+        }
+        assert_eq!(counts.len(), 24);
+        let chi2: f64 = counts.values().map(|&c| (f64::from(c) - 1000.0).powi(2) / 1000.0).sum();
+        assert!(chi2 < 58.6, "χ² = {chi2} on 23 degrees of freedom (p < 1e-4)");
+    }
+}
