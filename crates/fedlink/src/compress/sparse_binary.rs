@@ -1,0 +1,206 @@
+//! D-SGD: sparse binary compression, the paper's quantiser.
+
+use super::{Compressor, Scratch, SparseUpdate, bits};
+use crate::units::Bits;
+
+/// D-SGD(q): of the q largest and the q smallest entries, keep the side with the larger mean magnitude and
+/// send that mean and the places.
+///
+/// - Bits: `r(q) = log2 C(d,q) + 33`, 32 for the value, one for its sign, the rest for the places.
+/// - Value: a = mean of the positive ones among the q largest, b = mean of the negative ones among the q
+///   smallest. If a ≥ |b| every kept positive entry becomes a and all else 0, otherwise every kept negative
+///   entry becomes b. Ties on the boundary go to the lower index.
+///
+/// Source: section III of the paper, after Sattler et al., *Sparse Binary Compression*. Invariants: at most q
+/// entries, all of one sign; ‖Δ̂‖₂ ≤ ‖Δ‖₂; r(q) ≤ R < r(q+1) for the q chosen at budget R.
+///
+/// ```
+/// use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseUpdate};
+/// let mut sent = SparseUpdate::default();
+/// SparseBinary.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut Scratch::default(), &mut sent);
+/// assert_eq!(sent, SparseUpdate { indices: vec![1, 4], value: -3.0 });
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct SparseBinary;
+
+/// Bits for the value (32) and its sign (1).
+const VALUE_BITS: f64 = 33.0;
+
+impl Compressor for SparseBinary {
+    fn bits(&self, dim: usize, q: usize) -> Bits {
+        Bits(bits::log2_choose(dim as u64, q as u64) + VALUE_BITS)
+    }
+
+    fn largest_q(&self, dim: usize, budget: Bits) -> usize {
+        bits::largest_q(dim as u64 / 2, budget, |q| self.bits(dim, q as usize)) as usize
+    }
+
+    fn compress(&self, update: &[f32], q: usize, scratch: &mut Scratch, out: &mut SparseUpdate) {
+        let top = Side::of(update, q, Sign::Positive, &mut scratch.keys);
+        let bottom = Side::of(update, q, Sign::Negative, &mut scratch.keys);
+        let kept = if top.mean >= bottom.mean { top } else { bottom };
+        out.value = kept.sign.of(kept.mean as f32);
+        out.indices.clear();
+        if kept.mean > 0.0 {
+            kept.for_each_kept(update, |i, _| out.indices.push(i as u32));
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Sign {
+    Positive,
+    Negative,
+}
+
+impl Sign {
+    /// The entry as a number that is positive on this side.
+    fn of(self, value: f32) -> f32 {
+        if self == Self::Positive { value } else { -value }
+    }
+}
+
+/// The kept entries of one sign: those of magnitude above `threshold`, and the first `ties` equal to it.
+struct Side {
+    sign: Sign,
+    threshold: f32,
+    ties: usize,
+    /// Mean magnitude of the kept entries, summed in index order; 0 if there is none.
+    mean: f64,
+}
+
+impl Side {
+    fn of(update: &[f32], q: usize, sign: Sign, keys: &mut Vec<u32>) -> Self {
+        keys.clear();
+        // Bit patterns of positive floats are ordered like the floats.
+        keys.extend(update.iter().map(|&x| sign.of(x)).filter(|&x| x > 0.0).map(f32::to_bits));
+        let kept = q.min(keys.len());
+        let mut side = Self { sign, threshold: f32::INFINITY, ties: 0, mean: 0.0 };
+        if kept == 0 {
+            return side;
+        }
+        let (above, &mut boundary, _) = keys.select_nth_unstable_by(kept - 1, |a, b| b.cmp(a));
+        side.threshold = f32::from_bits(boundary);
+        side.ties = kept - above.iter().filter(|&&key| key > boundary).count();
+        let mut sum = 0.0;
+        side.for_each_kept(update, |_, magnitude| sum += f64::from(magnitude));
+        side.mean = sum / kept as f64;
+        side
+    }
+
+    /// Visits the kept entries by ascending index with their magnitude.
+    fn for_each_kept(&self, update: &[f32], mut visit: impl FnMut(usize, f32)) {
+        let mut ties = self.ties;
+        for (i, &x) in update.iter().enumerate() {
+            let magnitude = self.sign.of(x);
+            if magnitude >= self.threshold && (magnitude > self.threshold || ties > 0) {
+                ties -= usize::from(magnitude == self.threshold);
+                visit(i, magnitude);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn compress(update: &[f32], q: usize) -> SparseUpdate {
+        let mut out = SparseUpdate::default();
+        SparseBinary.compress(update, q, &mut Scratch::default(), &mut out);
+        out
+    }
+
+    /// The definition word for word: sort the entries, take both ends, compare the means.
+    fn by_sorting(update: &[f32], q: usize) -> SparseUpdate {
+        let mut order: Vec<usize> = (0..update.len()).collect();
+        order.sort_by(|&i, &j| update[j].total_cmp(&update[i]).then(i.cmp(&j)));
+        let mut top: Vec<usize> = order.iter().copied().take(q).filter(|&i| update[i] > 0.0).collect();
+        order.sort_by(|&i, &j| update[i].total_cmp(&update[j]).then(i.cmp(&j)));
+        let mut bottom: Vec<usize> = order.iter().copied().take(q).filter(|&i| update[i] < 0.0).collect();
+        top.sort_unstable();
+        bottom.sort_unstable();
+        let mean = |side: &[usize]| match side.len() {
+            0 => 0.0,
+            count => side.iter().map(|&i| f64::from(update[i])).sum::<f64>() / count as f64,
+        };
+        let (a, b) = (mean(&top), mean(&bottom));
+        let (side, value) = if a >= b.abs() { (top, a) } else { (bottom, b) };
+        SparseUpdate { indices: side.iter().map(|&i| i as u32).collect(), value: value as f32 }
+    }
+
+    /// Few distinct values, so that ties, zeros and one-sided vectors are common.
+    fn updates() -> impl Strategy<Value = Vec<f32>> {
+        prop_oneof![
+            prop::collection::vec(-1e3..1e3f32, 1..200),
+            prop::collection::vec((-3i8..=3).prop_map(f32::from), 1..200),
+            prop::collection::vec((0u8..=2).prop_map(|x| f32::from(x) * 1e-40), 1..50),
+            prop::collection::vec(Just(-0.0f32), 1..10),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_is_what_sorting_gives(update in updates(), share in 0.0..=1.0f64) {
+            let q = (share * update.len() as f64 / 2.0) as usize;
+            let (ours, sorted) = (compress(&update, q), by_sorting(&update, q));
+            prop_assert_eq!(&ours.indices, &sorted.indices);
+            prop_assert_eq!(ours.value, sorted.value);
+        }
+
+        #[test]
+        fn the_norm_is_that_of_the_dense_vector_and_never_above_the_update_s(update in updates(), q in 0usize..100) {
+            let q = q.min(update.len() / 2);
+            let sent = compress(&update, q);
+            let mut dense = vec![0.0f32; update.len()];
+            sent.add_to(&mut dense, 1.0);
+            let norm = |v: &[f32]| v.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+            // One unit in the last place, which for subnormal values is an absolute amount.
+            let rounding = 1e-6 * norm(&dense) + f64::from(f32::from_bits(1));
+            prop_assert!((f64::from(sent.norm()) - norm(&dense)).abs() <= rounding);
+            prop_assert!(norm(&dense) <= norm(&update) + rounding * (q as f64).sqrt());
+            prop_assert!(sent.indices.len() <= q);
+        }
+
+        #[test]
+        fn q_is_the_largest_that_fits(dim in 1usize..5000, budget in 0.0..3000.0f64) {
+            let q = SparseBinary.largest_q(dim, Bits(budget));
+            let cost = |q| SparseBinary.bits(dim, q).0;
+            prop_assert!(q <= dim / 2);
+            prop_assert!(q == 0 || cost(q) <= budget);
+            prop_assert!(q == dim / 2 || budget < cost(q + 1));
+        }
+    }
+
+    #[test]
+    fn q_matches_a_linear_scan_over_exact_binomials() {
+        // C(d,q) ≤ 2^(R−33) in integers, for whole R.
+        for dim in 1..=60u128 {
+            let choose = |q: u128| (0..q).fold(1u128, |product, i| product * (dim - i) / (i + 1));
+            for budget in 0..=100u32 {
+                let fits = |q: &u128| budget >= 33 && choose(*q) <= 1u128 << (budget - 33);
+                let scan = (1..=dim / 2).filter(fits).max().unwrap_or(0);
+                // At exact powers of two the logarithm may round up by one unit in the last place.
+                let ours = SparseBinary.largest_q(dim as usize, Bits(f64::from(budget) + 1e-9)) as u128;
+                assert_eq!(ours, scan, "d = {dim}, R = {budget}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_paper_s_link_holds_what_the_formula_says() {
+        // 16 435 bits name 2 035 places among 203 530, and 33 more carry the value.
+        let cost = SparseBinary.bits(203_530, 2_035).0;
+        assert_eq!(cost as u64, 16_435 + 33);
+        assert_eq!(SparseBinary.largest_q(203_530, Bits(cost)), 2_035);
+        assert_eq!(SparseBinary.largest_q(203_530, Bits(cost - 1e-6)), 2_034);
+    }
+
+    #[test]
+    fn a_budget_below_one_entry_sends_nothing() {
+        assert_eq!(SparseBinary.largest_q(1024, Bits(42.999)), 0);
+        assert_eq!(SparseBinary.largest_q(1024, Bits(43.001)), 1);
+        assert_eq!(compress(&[1.0, -2.0], 0), SparseUpdate::default());
+    }
+}

@@ -1,0 +1,154 @@
+//! What every key means; the source of `fedlink config`, of the reference page and of "did you mean".
+
+use super::Config;
+use std::fmt::Write;
+
+/// One key of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// `section.name`.
+    pub name: &'static str,
+    /// What it sets.
+    pub meaning: &'static str,
+    /// Which values it takes.
+    pub allowed: &'static str,
+}
+
+const fn key(name: &'static str, meaning: &'static str, allowed: &'static str) -> Key {
+    Key { name, meaning, allowed }
+}
+
+/// Every key, in the order of the file.
+pub const KEYS: &[Key] = &[
+    key("data.dataset", "what is learnt", "a name from `fedlink list datasets`"),
+    key("data.partition", "how the training set is split among the devices", "\"iid\" | \"classes\""),
+    key("data.devices", "M, the number of devices", "≥ 1"),
+    key("data.samples_per_device", "B, training samples on each device", "≥ 1"),
+    key(
+        "data.classes_per_device",
+        "distinct classes on a device with partition = \"classes\"",
+        "1 ..= classes",
+    ),
+    key(
+        "data.sharing",
+        "whether two devices may hold the same sample (iid)",
+        "\"disjoint\" (M·B ≤ training set) | \"overlapping\"",
+    ),
+    key("learn.model", "the model", "\"softmax\" | \"mlp\""),
+    key("learn.hidden", "widths of the MLP's hidden layers", "a list of widths ≥ 1"),
+    key(
+        "learn.init",
+        "how weights start; biases start at zero",
+        "\"glorot-uniform\" | \"glorot-normal\" | \"he-uniform\" | \"zeros\"",
+    ),
+    key("learn.local_steps", "τ, local steps in a round", "≥ 1"),
+    key("learn.batch", "samples in a mini-batch", "≥ 1, or \"full\" for all samples of the device"),
+    key("learn.optimizer", "the local optimiser", "\"sgd\" | \"adam\" | \"adagrad\""),
+    key("learn.rate", "η, the learning rate", "> 0; if left out: sgd 0.1, adam 1e-3, adagrad 0.2"),
+    key("learn.state", "the optimiser's memory from round to round", "\"keep\" | \"reset\""),
+    key("learn.momentum", "momentum of sgd", "0 ≤ μ < 1"),
+    key("learn.beta1", "decay of Adam's first moment", "0 ≤ β₁ < 1"),
+    key("learn.beta2", "decay of Adam's second moment", "0 ≤ β₂ < 1"),
+    key("learn.epsilon", "ε in the denominator of Adam and AdaGrad", "≥ 1e-30"),
+    key("learn.initial_accumulator", "what AdaGrad's sum of squares starts from", "≥ 0"),
+    key("radio.channel", "the fading model", "\"rayleigh\""),
+    key("radio.symbols", "n, channel symbols in a round, shared by the scheduled devices", "≥ 1"),
+    key("radio.power", "P̄, average transmit power of a device; a scheduled one sends with M·P̄/K", "> 0"),
+    key("radio.noise", "σ², noise variance", "> 0"),
+    key("radio.slots", "whether shares of symbols are real or whole numbers", "\"real\" | \"whole\""),
+    key("schedule.policy", "who sends", "\"bc\" | \"bn2\" | \"bc-bn2\" | \"bn2-c\""),
+    key("schedule.k", "K, devices scheduled in a round", "1 ..= data.devices"),
+    key(
+        "schedule.kc",
+        "Kc, devices that pass bc-bn2's look at the channel",
+        "schedule.k ..= data.devices; if left out: max(10, 2K), at most M",
+    ),
+    key("compress.scheme", "how an update is compressed", "\"d-sgd\""),
+    key(
+        "compress.feedback",
+        "what a device keeps of an update that was not sent in full",
+        "\"off\" | \"scheduled\" (what compression dropped) | \"always\" (also when not scheduled)",
+    ),
+    key("run.rounds", "T, rounds to run", "≥ 1"),
+    key(
+        "run.evaluate_every",
+        "rounds between looks at the test set; the last round is always looked at",
+        "≥ 1",
+    ),
+    key("run.seed", "the first seed", "≥ 0"),
+    key("run.seeds", "how many seeds, counted up from run.seed", "≥ 1"),
+];
+
+/// The known name that `name` was most likely meant to be, if any is near: almost the same, or almost the same
+/// last part under another section.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    fn last(key: &str) -> &str {
+        key.rsplit('.').next().unwrap_or(key)
+    }
+    let near =
+        |a: &str, b: &str| Some(strsim::damerau_levenshtein(a, b)).filter(|&far| far <= a.len().div_ceil(4));
+    known
+        .into_iter()
+        .filter_map(|candidate| {
+            let whole = near(name, candidate).filter(|_| last(name).len() > 1);
+            let part =
+                near(last(name), last(candidate)).map(|far| far + 1).filter(|_| last(candidate).len() > 1);
+            whole.into_iter().chain(part).min().map(|far| (far, candidate))
+        })
+        .min_by_key(|&(far, _)| far)
+        .map(|(_, candidate)| candidate)
+}
+
+/// The configuration as TOML with a comment on every key.
+pub fn commented_toml(config: &Config) -> String {
+    let table = toml::Table::try_from(config.resolved()).expect("a configuration is a table");
+    let mut text = String::new();
+    let mut section = "";
+    for key in KEYS {
+        let (in_section, name) = key.name.split_once('.').expect("keys are section.name");
+        if in_section != section {
+            section = in_section;
+            let _ = writeln!(text, "{}[{section}]", if text.is_empty() { "" } else { "\n" });
+        }
+        let value = &table[in_section][name];
+        let _ = writeln!(text, "# {}: {}\n{name} = {value}", key.meaning, key.allowed);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_keys_is_the_configuration_s_own() {
+        let table = toml::Table::try_from(Config::default().resolved()).unwrap();
+        let mut own: Vec<String> = Vec::new();
+        for (section, keys) in &table {
+            own.extend(keys.as_table().unwrap().keys().map(|name| format!("{section}.{name}")));
+        }
+        let mut listed: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+        own.sort();
+        listed.sort_unstable();
+        assert_eq!(own, listed);
+    }
+
+    #[test]
+    fn the_commented_text_reads_back_as_the_same_configuration() {
+        let mut config = Config::default();
+        config.schedule.k = 7;
+        config.learn.batch = crate::config::BatchSize::Full;
+        let read: Config = toml::from_str(&commented_toml(&config)).unwrap();
+        assert_eq!(read, config.resolved());
+    }
+
+    #[test]
+    fn a_misspelt_key_finds_its_neighbour() {
+        let names = || KEYS.iter().map(|key| key.name);
+        assert_eq!(nearest("schedule.polcy", names()), Some("schedule.policy"));
+        assert_eq!(nearest("run.policy", names()), Some("schedule.policy"));
+        assert_eq!(nearest("learn.lr", names()), None);
+        assert_eq!(nearest("schedule.kk", names()), Some("schedule.k"));
+        assert_eq!(nearest("radio.symbol", names()), Some("radio.symbols"));
+    }
+}

@@ -1,0 +1,143 @@
+//! The rules a configuration must meet before anything runs.
+
+use super::{BatchSize, Config, ConfigError};
+use crate::learn::model::ModelKind;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+/// Entries of an update are numbered by 32 bits, and one update must fit in memory.
+const MAX_DIM: u64 = 1 << 31;
+
+/// Whole numbers up to 2⁵³ are exact as floats.
+const MAX_EXACT: u64 = 1 << 53;
+
+impl Config {
+    /// Checks every rule that can be checked without the data; the error names the key and the allowed range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let (data, learn, radio, schedule, run) =
+            (&self.data, &self.learn, &self.radio, &self.schedule, &self.run);
+        within("data.devices", data.devices, 1..=u64::from(u32::MAX), "")?;
+        within("data.samples_per_device", data.samples_per_device, 1..=u64::from(u32::MAX), "")?;
+        within("data.classes_per_device", data.classes_per_device, 1..=256, "")?;
+        within("learn.local_steps", learn.local_steps, 1..=1_000_000, "")?;
+        if let BatchSize::Count(batch) = learn.batch {
+            within("learn.batch", batch, 1..=u64::from(u32::MAX), " or \"full\"")?;
+        }
+        if learn.model == ModelKind::Mlp {
+            self.validate_hidden()?;
+        }
+        number("learn.rate", self.rate(), |x| x > 0.0, "a finite number above 0")?;
+        let fraction = |x: f64| (0.0..1.0).contains(&x);
+        number("learn.momentum", learn.momentum, fraction, "in 0..1 (1 excluded)")?;
+        number("learn.beta1", learn.beta1, fraction, "in 0..1 (1 excluded)")?;
+        number("learn.beta2", learn.beta2, fraction, "in 0..1 (1 excluded)")?;
+        number("learn.epsilon", learn.epsilon, |x| x >= 1e-30, "a finite number of at least 1e-30")?;
+        let accumulator = learn.initial_accumulator;
+        number("learn.initial_accumulator", accumulator, |x| x >= 0.0, "a finite number of at least 0")?;
+        within("radio.symbols", radio.symbols, 1..=MAX_EXACT, "")?;
+        number("radio.power", radio.power, |x| x > 0.0, "a finite number above 0")?;
+        number("radio.noise", radio.noise, |x| x > 0.0, "a finite number above 0")?;
+        let devices = format!(" (data.devices is {})", data.devices);
+        within("schedule.k", schedule.k, 1..=data.devices, &devices)?;
+        let between = " (from schedule.k to data.devices; schedule.policy = \"bc-bn2\" uses it)";
+        within("schedule.kc", self.kc(), schedule.k..=data.devices, between)?;
+        within("run.rounds", run.rounds, 1..=u64::from(u32::MAX), "")?;
+        within("run.evaluate_every", run.evaluate_every, 1..=u64::from(u32::MAX), "")?;
+        within("run.seeds", run.seeds, 1..=1_000_000, "")?;
+        within("run.seed", run.seed, 0..=(i64::MAX as u64 - run.seeds), "")
+    }
+
+    fn validate_hidden(&self) -> Result<(), ConfigError> {
+        let hidden = &self.learn.hidden;
+        let key = "learn.hidden";
+        if hidden.is_empty() {
+            let problem =
+                "is empty, but an MLP needs a hidden layer; for none write learn.model = \"softmax\"";
+            return Err(ConfigError::new(key, problem));
+        }
+        within("the number of layers in learn.hidden", hidden.len() as u64, 1..=64, "")?;
+        hidden.iter().try_for_each(|&width| within(key, width as u64, 1..=1_000_000, " in every place"))
+    }
+}
+
+/// Checks that an update of `dim` entries can be handled.
+pub(crate) fn validate_dim(dim: usize) -> Result<(), ConfigError> {
+    if (dim as u64) < MAX_DIM {
+        return Ok(());
+    }
+    let problem = format!("makes a model of {dim} parameters, but at most {} can be handled", MAX_DIM - 1);
+    Err(ConfigError::new("learn.hidden", problem))
+}
+
+fn within(key: &str, value: u64, range: RangeInclusive<u64>, note: &str) -> Result<(), ConfigError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(must_be(key, value, &format!("in {}..={}{note}", range.start(), range.end())))
+}
+
+fn number(key: &str, value: f64, ok: impl Fn(f64) -> bool, allowed: &str) -> Result<(), ConfigError> {
+    if value.is_finite() && ok(value) {
+        return Ok(());
+    }
+    Err(must_be(key, value, allowed))
+}
+
+fn must_be(key: &str, value: impl Display, allowed: &str) -> ConfigError {
+    ConfigError::new(key, format!("is {value}, but must be {allowed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(change: impl FnOnce(&mut Config)) -> String {
+        let mut config = Config::default();
+        change(&mut config);
+        config.validate().expect_err("the change breaks a rule").to_string()
+    }
+
+    #[test]
+    fn the_defaults_are_valid() {
+        assert_eq!(Config::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn every_broken_rule_names_its_key_and_the_allowed_range() {
+        let problems = [
+            (problem(|c| c.schedule.k = 41), "schedule.k: is 41, but must be in 1..=40"),
+            (problem(|c| c.schedule.k = 0), "schedule.k: is 0"),
+            (problem(|c| c.schedule.kc = Some(41)), "schedule.kc: is 41, but must be in 1..=40"),
+            (
+                problem(|c| (c.schedule.k, c.schedule.kc) = (5, Some(4))),
+                "schedule.kc: is 4, but must be in 5..=40",
+            ),
+            (problem(|c| c.data.samples_per_device = 0), "data.samples_per_device: is 0"),
+            (problem(|c| c.data.devices = 0), "data.devices: is 0"),
+            (problem(|c| c.radio.noise = -1.0), "radio.noise: is -1, but must be a finite number above 0"),
+            (problem(|c| c.radio.noise = f64::NAN), "radio.noise: is NaN"),
+            (problem(|c| c.radio.power = f64::INFINITY), "radio.power: is inf"),
+            (problem(|c| c.learn.rate = Some(f64::NAN)), "learn.rate: is NaN"),
+            (problem(|c| c.learn.beta2 = 1.0), "learn.beta2: is 1, but must be in 0..1"),
+            (problem(|c| c.learn.batch = BatchSize::Count(0)), "learn.batch: is 0"),
+            (problem(|c| c.learn.hidden = vec![]), "learn.hidden: is empty"),
+            (problem(|c| c.learn.hidden = vec![16, 0]), "learn.hidden: is 0"),
+            (problem(|c| c.run.rounds = 0), "run.rounds: is 0"),
+            (problem(|c| c.run.evaluate_every = 0), "run.evaluate_every: is 0"),
+        ];
+        for (message, start) in problems {
+            assert!(message.starts_with(start), "{message:?} does not start with {start:?}");
+        }
+    }
+
+    #[test]
+    fn the_usual_kc_is_the_paper_s_and_always_allowed() {
+        for (devices, k, kc) in [(40, 1, 10), (40, 10, 20), (40, 20, 40), (40, 40, 40), (5, 1, 5)] {
+            let mut config = Config::default();
+            config.data.devices = devices;
+            config.schedule.k = k;
+            assert_eq!(config.kc(), kc);
+            assert_eq!(config.validate(), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What can go wrong.
+
+use crate::config::ConfigError;
+
+/// Any failure of the library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration asks for something impossible.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A device's update was no longer a finite number.
+    #[error(
+        "training diverged in round {round}: the update of device {device} is not finite; lower learn.rate"
+    )]
+    Diverged {
+        /// The round, counted from 1.
+        round: u64,
+        /// The first device (by index) with such an update.
+        device: u32,
+    },
+    /// A policy broke the rules of [`crate::schedule::Policy`].
+    #[error("the scheduling policy broke its contract in round {round}: {problem}")]
+    Policy {
+        /// The round, counted from 1.
+        round: u64,
+        /// What it did.
+        problem: String,
+    },
+}

@@ -1,0 +1,312 @@
+//! All devices training side by side.
+//!
+//! Updates stream: a worker trains a device, notes the one number it reports, and offers the update to a set that
+//! keeps the best. Memory is of order (K + threads)·d; only per-device optimiser state or error feedback, where
+//! they are switched on, take M·d.
+
+use crate::compress::{Compressor, Feedback, Scratch, SparseUpdate, compressor};
+use crate::config::{Config, ConfigError};
+use crate::data::Dataset;
+use crate::data::partition::{Partition, partition};
+use crate::error::Error;
+use crate::learn::kernels::norm;
+use crate::learn::local_training::{LocalTraining, TrainingScratch};
+use crate::learn::model::model;
+use crate::learn::optimizer::{OptimizerState, StateMode, optimizer};
+use crate::pool::Pool;
+use crate::radio::Channels;
+use crate::schedule::ReportKind;
+use crate::units::{Bits, DeviceId};
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The devices: their data, how they train, and what each remembers from round to round.
+pub struct Fleet {
+    pub(crate) dataset: Arc<Dataset>,
+    partition: Box<dyn Partition>,
+    pub(crate) training: LocalTraining,
+    pub(crate) compressor: Box<dyn Compressor>,
+    feedback: Feedback,
+    /// n, for the report of what could be sent if alone.
+    symbols: u64,
+    samples_per_device: usize,
+    /// One for each device if it remembers anything, else none.
+    memories: Vec<Mutex<Memory>>,
+    keeps_optimizer: bool,
+    workers: Pool<Worker>,
+    updates: Pool<Vec<f32>>,
+}
+
+/// What a device remembers between rounds.
+#[derive(Default)]
+struct Memory {
+    optimizer: OptimizerState,
+    /// What it still owes the server (error feedback).
+    residual: Vec<f32>,
+}
+
+/// What a worker reuses from device to device.
+struct Worker {
+    training: TrainingScratch,
+    optimizer: OptimizerState,
+    compression: Scratch,
+    compressed: SparseUpdate,
+}
+
+/// What came out of training.
+pub(crate) struct Trained {
+    /// What each candidate reports.
+    pub reports: Vec<f32>,
+    /// Devices that trained.
+    pub count: usize,
+    /// Mean training loss over them.
+    pub loss: f64,
+    kept: Vec<Kept>,
+}
+
+struct Kept {
+    report: f32,
+    device: DeviceId,
+    update: Vec<f32>,
+}
+
+impl Kept {
+    /// Larger reports first, ties to the lower device.
+    fn order(&self, other: &Self) -> Ordering {
+        other.report.total_cmp(&self.report).then(self.device.cmp(&other.device))
+    }
+}
+
+impl Fleet {
+    /// The devices that `config` describes, with their parts of `dataset`.
+    pub(crate) fn new(config: &Config, dataset: Arc<Dataset>) -> Result<Self, ConfigError> {
+        let training = LocalTraining {
+            model: model(config, &dataset)?,
+            optimizer: optimizer(config),
+            steps: config.learn.local_steps,
+            batch: config.learn.batch,
+            rate: config.rate() as f32,
+            seed: config.run.seed,
+        };
+        let feedback = config.compress.feedback;
+        let keeps_optimizer =
+            config.learn.state == StateMode::Keep && !training.optimizer.starts().is_empty();
+        let remembering = if keeps_optimizer || feedback != Feedback::Off { config.data.devices } else { 0 };
+        Ok(Self {
+            partition: partition(config, &dataset)?,
+            dataset,
+            training,
+            compressor: compressor(config.compress.scheme),
+            feedback,
+            symbols: config.radio.symbols,
+            samples_per_device: config.data.samples_per_device as usize,
+            memories: (0..remembering).map(|_| Mutex::default()).collect(),
+            keeps_optimizer,
+            workers: Pool::new(),
+            updates: Pool::new(),
+        })
+    }
+
+    /// Whether a device's training this round changes what it does in a later one even if it sends nothing.
+    /// If not, training those that cannot be scheduled would be work for nobody.
+    fn everyone_must_train(&self) -> bool {
+        self.keeps_optimizer || self.feedback == Feedback::Always
+    }
+
+    /// Trains the devices that must train this round and keeps the updates of the `k` candidates with the
+    /// largest reports.
+    pub(crate) fn train(
+        &self,
+        theta: &[f32],
+        round: u64,
+        candidates: &[DeviceId],
+        report: ReportKind,
+        channels: &Channels,
+        k: usize,
+    ) -> Result<Trained, Error> {
+        // An update that was not kept can be had again by training again, unless the device has moved on.
+        let keep = if self.memories.is_empty() { k } else { candidates.len() };
+        let best = Mutex::new(Vec::with_capacity(keep + 1));
+        let train_candidate = |device: DeviceId| {
+            let mut update = self.updates.take(|| vec![0.0; theta.len()]);
+            let (loss, report) = self.workers.with(
+                || self.worker(),
+                |worker| {
+                    let loss = self.train_one(theta, round, device, worker, &mut update);
+                    (loss, self.report(report, &update, channels.capacity(device), worker))
+                },
+            );
+            if !loss.is_finite() || !report.is_finite() {
+                self.updates.give(update);
+                return Err(device);
+            }
+            let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(spare) = offer(&mut best, keep, Kept { report, device, update }) {
+                self.updates.give(spare);
+            }
+            Ok((loss, report))
+        };
+        let results: Vec<Result<(f64, f32), DeviceId>> =
+            candidates.par_iter().map(|&device| train_candidate(device)).collect();
+        let mut losses = Vec::with_capacity(results.len());
+        let mut reports = Vec::with_capacity(results.len());
+        for result in results {
+            let (loss, report) = result.map_err(|device| diverged(round, device))?;
+            losses.push(loss);
+            reports.push(report);
+        }
+        if self.everyone_must_train() {
+            losses.extend(self.train_the_others(theta, round, candidates)?);
+        }
+        let kept = best.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let loss = losses.iter().sum::<f64>() / losses.len() as f64;
+        Ok(Trained { reports, count: losses.len(), loss, kept })
+    }
+
+    /// Trains the devices that are no candidates, for what they remember; their updates go nowhere.
+    fn train_the_others(
+        &self,
+        theta: &[f32],
+        round: u64,
+        candidates: &[DeviceId],
+    ) -> Result<Vec<f64>, Error> {
+        let mut waiting = vec![true; self.memories.len()];
+        candidates.iter().for_each(|device| waiting[device.index()] = false);
+        let others: Vec<DeviceId> = (0..waiting.len()).filter(|&m| waiting[m]).map(DeviceId::new).collect();
+        let losses: Vec<f64> = others
+            .par_iter()
+            .map(|&device| {
+                let mut update = self.updates.take(|| vec![0.0; theta.len()]);
+                let make = || self.worker();
+                let loss = self.workers.with(make, |w| self.train_one(theta, round, device, w, &mut update));
+                self.updates.give(update);
+                loss
+            })
+            .collect();
+        match losses.iter().position(|loss| !loss.is_finite()) {
+            Some(place) => Err(diverged(round, others[place])),
+            None => Ok(losses),
+        }
+    }
+
+    /// One device's local training: Δ, plus what it still owed, goes to `update`.
+    fn train_one(
+        &self,
+        theta: &[f32],
+        round: u64,
+        device: DeviceId,
+        worker: &mut Worker,
+        update: &mut [f32],
+    ) -> f64 {
+        self.partition.samples_of(device, &mut worker.training.samples);
+        let mut memory = self.memories.get(device.index()).map(lock);
+        let optimizer = match &mut memory {
+            Some(memory) if self.keeps_optimizer => {
+                if memory.optimizer.slots.is_empty() {
+                    memory.optimizer = OptimizerState::filled(theta.len(), self.training.optimizer.starts());
+                }
+                &mut memory.optimizer
+            }
+            _ => {
+                self.training.optimizer.reset(&mut worker.optimizer);
+                &mut worker.optimizer
+            }
+        };
+        let data = &self.dataset.train;
+        let loss = self.training.run(theta, data, (round, device), optimizer, &mut worker.training, update);
+        if let Some(memory) = &mut memory {
+            update.iter_mut().zip(&memory.residual).for_each(|(delta, owed)| *delta += owed);
+            if self.feedback == Feedback::Always {
+                // As if it were not scheduled; if it is, `settle` takes off what was sent.
+                memory.residual.clear();
+                memory.residual.extend_from_slice(update);
+            }
+        }
+        loss
+    }
+
+    /// The number a candidate reports.
+    fn report(&self, kind: ReportKind, update: &[f32], capacity: f64, worker: &mut Worker) -> f32 {
+        let norm = norm(update) as f32;
+        match kind {
+            // Nothing is sent, but a broken update must be noticed all the same.
+            ReportKind::Nothing if norm.is_finite() => 0.0,
+            ReportKind::Nothing | ReportKind::Norm => norm,
+            ReportKind::QuantisedNorm if !norm.is_finite() => norm,
+            ReportKind::QuantisedNorm => {
+                let alone = Bits(self.symbols as f64 * capacity);
+                let q = self.compressor.largest_q(update.len(), alone);
+                self.compressor.compress(update, q, &mut worker.compression, &mut worker.compressed);
+                worker.compressed.norm()
+            }
+        }
+    }
+
+    /// The update of a scheduled device: the one that was kept, or trained once more.
+    pub(crate) fn update_of(
+        &self,
+        trained: &mut Trained,
+        theta: &[f32],
+        round: u64,
+        device: DeviceId,
+    ) -> Vec<f32> {
+        if let Some(place) = trained.kept.iter().position(|kept| kept.device == device) {
+            return trained.kept.swap_remove(place).update;
+        }
+        let mut update = self.updates.take(|| vec![0.0; theta.len()]);
+        self.workers
+            .with(|| self.worker(), |worker| self.train_one(theta, round, device, worker, &mut update));
+        update
+    }
+
+    /// Δ̂(q) of an update.
+    pub(crate) fn compress(&self, update: &[f32], q: usize) -> SparseUpdate {
+        let mut sent = SparseUpdate::default();
+        self.workers.with(
+            || self.worker(),
+            |worker| self.compressor.compress(update, q, &mut worker.compression, &mut sent),
+        );
+        sent
+    }
+
+    /// After `sent` has gone out: the device notes what it still owes, and the memory of its update is free.
+    pub(crate) fn settle(&self, device: DeviceId, update: Vec<f32>, sent: &SparseUpdate) {
+        if self.feedback != Feedback::Off {
+            let mut memory = lock(&self.memories[device.index()]);
+            memory.residual.clear();
+            memory.residual.extend_from_slice(&update);
+            sent.add_to(&mut memory.residual, -1.0);
+        }
+        self.updates.give(update);
+    }
+
+    /// Frees what was kept of devices that were not scheduled.
+    pub(crate) fn release(&self, trained: Trained) {
+        trained.kept.into_iter().for_each(|kept| self.updates.give(kept.update));
+    }
+
+    fn worker(&self) -> Worker {
+        Worker {
+            training: self.training.scratch(self.samples_per_device, self.dataset.features),
+            optimizer: OptimizerState::filled(self.training.model.dim(), self.training.optimizer.starts()),
+            compression: Scratch::default(),
+            compressed: SparseUpdate::default(),
+        }
+    }
+}
+
+fn lock(memory: &Mutex<Memory>) -> std::sync::MutexGuard<'_, Memory> {
+    memory.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn diverged(round: u64, device: DeviceId) -> Error {
+    Error::Diverged { round: round + 1, device: device.0 }
+}
+
+/// Takes `new` into `best` if it is among the first `most`; returns the memory of what is not kept.
+fn offer(best: &mut Vec<Kept>, most: usize, new: Kept) -> Option<Vec<f32>> {
+    let place = best.partition_point(|kept| kept.order(&new).is_lt());
+    best.insert(place, new);
+    if best.len() > most { best.pop().map(|kept| kept.update) } else { None }
+}

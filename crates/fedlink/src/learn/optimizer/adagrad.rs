@@ -1,0 +1,57 @@
+//! `AdaGrad`.
+
+use super::{Optimizer, OptimizerState};
+
+/// G ← G + g², θ ← θ − η·g/(√G + ε), G starting from `initial_accumulator`.
+///
+/// Source: Duchi, Hazan & Singer, *Adaptive Subgradient Methods*, diagonal form. Invariant: no entry ever
+/// moves by more than η in one step.
+#[derive(Clone, Copy, Debug)]
+pub struct AdaGrad {
+    /// ε, keeps the division finite.
+    pub epsilon: f32,
+    /// What G starts from, as the one entry of the state's start.
+    pub initial_accumulator: [f32; 1],
+}
+
+impl Optimizer for AdaGrad {
+    fn starts(&self) -> &[f32] {
+        &self.initial_accumulator
+    }
+
+    fn step(&self, theta: &mut [f32], gradient: &[f32], rate: f32, state: &mut OptimizerState) {
+        state.steps += 1;
+        for ((w, &g), sum) in theta.iter_mut().zip(gradient).zip(&mut state.slots[0]) {
+            *sum += g * g;
+            *w -= rate * g / (sum.sqrt() + self.epsilon);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_match_the_formula_in_double_precision() {
+        let adagrad = AdaGrad { epsilon: 1e-7, initial_accumulator: [0.1] };
+        let mut state = OptimizerState::filled(1, adagrad.starts());
+        let mut theta = [1.0f32];
+        let (mut w, mut sum) = (1.0f64, 0.1f64);
+        for g in [0.5, -2.0, 0.0, 1e-3, 3.0] {
+            adagrad.step(&mut theta, &[g as f32], 0.2, &mut state);
+            sum += g * g;
+            w -= 0.2 * g / (sum.sqrt() + 1e-7);
+            assert!((f64::from(theta[0]) - w).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn an_entry_without_gradient_does_not_move_even_with_an_empty_accumulator() {
+        let adagrad = AdaGrad { epsilon: 1e-7, initial_accumulator: [0.0] };
+        let mut state = OptimizerState::filled(1, adagrad.starts());
+        let mut theta = [1.0f32];
+        adagrad.step(&mut theta, &[0.0], 0.2, &mut state);
+        assert_eq!(theta, [1.0]);
+    }
+}

@@ -1,0 +1,241 @@
+//! What a run leaves behind.
+
+use crate::units::{Bits, DeviceId, Power, Symbols};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write;
+
+/// What one scheduled device sent in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Transmission {
+    /// Who.
+    pub device: DeviceId,
+    /// g, the channel's power gain.
+    pub gain: f64,
+    /// C, bits a symbol.
+    pub capacity: f64,
+    /// What the device reported before selection (0 if the policy asks for nothing).
+    pub report: f32,
+    /// w, the weight of its share of bits.
+    pub weight: f64,
+    /// n_m, its share of the round's symbols.
+    pub symbols: Symbols,
+    /// R = n_m·C, the bits it may send.
+    pub budget: Bits,
+    /// The parameter of the compression; 0 means that the budget held nothing and the device was silent.
+    pub q: usize,
+    /// r(q), the bits it sent (0 if silent).
+    pub bits: Bits,
+    /// Entries of Δ̂ that are not zero.
+    pub entries: usize,
+}
+
+/// How well the model does on the test set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// Share of right answers.
+    pub accuracy: f64,
+    /// Mean cross-entropy.
+    pub loss: f64,
+}
+
+/// One round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RoundRecord {
+    /// Counted from 1: the state after so many rounds.
+    pub round: u64,
+    /// The scheduled devices, in the order of the policy.
+    pub transmissions: Vec<Transmission>,
+    /// Devices that trained.
+    pub trained: usize,
+    /// Mean over them of the mean mini-batch loss.
+    pub train_loss: f64,
+    /// The test set's verdict, in the rounds that ask for it.
+    pub evaluation: Option<Evaluation>,
+}
+
+/// One evaluated round with what has happened since the evaluation before it: a row of `results.csv`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Rounds done.
+    pub round: u64,
+    /// Share of right answers on the test set.
+    pub test_accuracy: f64,
+    /// Mean cross-entropy on the test set.
+    pub test_loss: f64,
+    /// Mean local training loss over the rounds since the row before.
+    pub train_loss: f64,
+    /// Bits sent in a round, mean over the rounds since the row before.
+    pub bits: f64,
+    /// Bits sent in all rounds so far.
+    pub total_bits: f64,
+    /// Mean q over the transmissions since the row before.
+    pub mean_q: f64,
+    /// Scheduled devices since the row before whose budget held nothing.
+    pub silent_devices: u64,
+}
+
+/// Sums over the rounds since the last row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Interval {
+    rounds: u64,
+    train_loss: f64,
+    bits: f64,
+    q: u64,
+    transmissions: u64,
+    silent: u64,
+}
+
+/// A run in numbers, ready to be printed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Rounds done.
+    pub rounds: u64,
+    /// Accuracy at the last evaluation; none if there was no evaluation.
+    pub final_accuracy: Option<f64>,
+    /// The best accuracy at any evaluation.
+    pub best_accuracy: Option<f64>,
+    /// Mean cross-entropy on the test set at the last evaluation.
+    pub final_loss: Option<f64>,
+    /// The first evaluated round with an accuracy of at least 80 %.
+    pub rounds_to_80: Option<u64>,
+    /// Mean bits sent in a round.
+    pub bits_per_round: f64,
+    /// Mean q over all transmissions.
+    pub mean_q: f64,
+    /// Transmissions whose budget held nothing.
+    pub silent_transmissions: u64,
+    /// Average power of the device that spent most, to be set against `radio.power`.
+    pub worst_average_power: Power,
+    /// That device.
+    pub worst_device: DeviceId,
+    /// How often each device was scheduled.
+    pub scheduled: Vec<u32>,
+    /// SHA-256 over every record and the model, in hexadecimal: equal for equal runs.
+    pub digest: String,
+}
+
+/// Takes in the records of a run one by one.
+#[derive(Clone)]
+pub(crate) struct Ledger {
+    digest: Sha256,
+    since_row: Interval,
+    rounds: u64,
+    bits: f64,
+    q: u64,
+    transmissions: u64,
+    silent: u64,
+    scheduled: Vec<u32>,
+    rows: Vec<Row>,
+}
+
+impl Ledger {
+    pub(crate) fn new(devices: usize) -> Self {
+        Self {
+            digest: Sha256::new(),
+            since_row: Interval::default(),
+            rounds: 0,
+            bits: 0.0,
+            q: 0,
+            transmissions: 0,
+            silent: 0,
+            scheduled: vec![0; devices],
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    pub(crate) fn add(&mut self, record: &RoundRecord) {
+        self.rounds = record.round;
+        let interval = &mut self.since_row;
+        interval.rounds += 1;
+        interval.train_loss += record.train_loss;
+        for sent in &record.transmissions {
+            self.scheduled[sent.device.index()] += 1;
+            let silent = u64::from(sent.q == 0);
+            self.bits += sent.bits.0;
+            self.q += sent.q as u64;
+            self.transmissions += 1;
+            self.silent += silent;
+            interval.bits += sent.bits.0;
+            interval.q += sent.q as u64;
+            interval.transmissions += 1;
+            interval.silent += silent;
+        }
+        self.digest_record(record);
+        if let Some(evaluation) = record.evaluation {
+            let interval = std::mem::take(&mut self.since_row);
+            self.rows.push(Row {
+                round: record.round,
+                test_accuracy: evaluation.accuracy,
+                test_loss: evaluation.loss,
+                train_loss: interval.train_loss / interval.rounds as f64,
+                bits: interval.bits / interval.rounds as f64,
+                total_bits: self.bits,
+                mean_q: ratio(interval.q, interval.transmissions),
+                silent_devices: interval.silent,
+            });
+        }
+    }
+
+    /// Every number of the record, as bits: two runs agree in the digest only if they agree exactly.
+    fn digest_record(&mut self, record: &RoundRecord) {
+        let mut word = |bits: u64| self.digest.update(bits.to_le_bytes());
+        word(record.round);
+        word(record.trained as u64);
+        word(record.train_loss.to_bits());
+        for sent in &record.transmissions {
+            word(u64::from(sent.device.0));
+            word(u64::from(sent.report.to_bits()));
+            for number in [sent.gain, sent.capacity, sent.weight, sent.symbols.0, sent.budget.0, sent.bits.0]
+            {
+                word(number.to_bits());
+            }
+            word(sent.q as u64);
+            word(sent.entries as u64);
+        }
+        if let Some(evaluation) = record.evaluation {
+            word(evaluation.accuracy.to_bits());
+            word(evaluation.loss.to_bits());
+        }
+    }
+
+    /// The run so far, `theta` being its model and `power` what a scheduled device sends with.
+    pub(crate) fn outcome(&self, theta: &[f32], power: Power) -> Outcome {
+        let mut digest = self.digest.clone();
+        theta.iter().for_each(|weight| digest.update(weight.to_le_bytes()));
+        let digest = hexadecimal(&digest.finalize());
+        let accuracies = self.rows.iter().map(|row| row.test_accuracy);
+        // The first of equals, so that ties go to the lower index.
+        let worst = (0..self.scheduled.len()).rev().max_by_key(|&m| self.scheduled[m]).unwrap_or(0);
+        let share = ratio(self.scheduled.get(worst).map_or(0, |&times| u64::from(times)), self.rounds);
+        Outcome {
+            rounds: self.rounds,
+            final_accuracy: accuracies.clone().next_back(),
+            best_accuracy: accuracies.clone().reduce(f64::max),
+            final_loss: self.rows.last().map(|row| row.test_loss),
+            rounds_to_80: self.rows.iter().find(|row| row.test_accuracy >= 0.8).map(|row| row.round),
+            bits_per_round: self.bits / (self.rounds.max(1)) as f64,
+            mean_q: ratio(self.q, self.transmissions),
+            silent_transmissions: self.silent,
+            worst_average_power: Power(power.0 * share),
+            worst_device: DeviceId::new(worst),
+            scheduled: self.scheduled.clone(),
+            digest,
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn ratio(sum: u64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { sum as f64 / count as f64 }
+}

@@ -1,0 +1,155 @@
+//! Rounds in sequence.
+
+use crate::config::Config;
+use crate::data::Dataset;
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::learn::model::{Batch, Score, Workspace};
+use crate::pool::Pool;
+use crate::radio::channel::channel;
+use crate::record::{Evaluation, Ledger, Outcome, RoundRecord, Row};
+use crate::rng::{Purpose, stream};
+use crate::round::{System, round};
+use crate::schedule::Policy;
+use crate::schedule::policy::policy;
+use crate::units::Power;
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Test samples scored at a time. Fixed, because the order of summation follows it.
+const EVALUATION_ROWS: usize = 250;
+
+/// A run in progress.
+///
+/// Work is spread over the threads of the current `rayon` pool; the result is the same for any number of them.
+pub struct Simulation {
+    config: Config,
+    system: System,
+    policy: Box<dyn Policy>,
+    theta: Vec<f32>,
+    next_round: u64,
+    ledger: Ledger,
+    evaluators: Pool<Evaluator>,
+}
+
+struct Evaluator {
+    inputs: Vec<f32>,
+    work: Workspace,
+}
+
+/// Is told of every round.
+pub trait Observer {
+    /// Called after each round; `Break` ends the run after it.
+    fn after_round(&mut self, record: &RoundRecord) -> ControlFlow<()>;
+}
+
+/// Nobody watches.
+impl Observer for () {
+    fn after_round(&mut self, _: &RoundRecord) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl<F: FnMut(&RoundRecord) -> ControlFlow<()>> Observer for F {
+    fn after_round(&mut self, record: &RoundRecord) -> ControlFlow<()> {
+        self(record)
+    }
+}
+
+impl Simulation {
+    /// Sets a run up: split, initial model, policy.
+    pub fn new(config: &Config, dataset: Arc<Dataset>) -> Result<Self, Error> {
+        let policy = policy(config.schedule.policy, config.kc() as usize);
+        Self::with_policy(config, dataset, policy)
+    }
+
+    /// As [`Simulation::new`], with a policy of your own instead of `schedule.policy`.
+    pub fn with_policy(
+        config: &Config,
+        dataset: Arc<Dataset>,
+        policy: Box<dyn Policy>,
+    ) -> Result<Self, Error> {
+        config.validate()?;
+        let seed = config.run.seed;
+        let fleet = Fleet::new(config, dataset)?;
+        let theta = fleet.training.model.init(config.learn.init, &mut stream(seed, Purpose::Init, 0, 0));
+        let devices = config.data.devices as usize;
+        let system = System {
+            devices,
+            k: config.schedule.k as usize,
+            symbols: config.radio.symbols,
+            average_power: Power(config.radio.power),
+            noise: config.radio.noise,
+            slots: config.radio.slots,
+            channel: channel(config.radio.channel, seed),
+            fleet,
+        };
+        let (config, ledger, evaluators) = (config.clone(), Ledger::new(devices), Pool::new());
+        Ok(Self { config, system, policy, theta, next_round: 0, ledger, evaluators })
+    }
+
+    /// Runs the next round; evaluates if it is one of those to be looked at.
+    pub fn step(&mut self) -> Result<RoundRecord, Error> {
+        let mut record = round(&self.system, &mut *self.policy, &mut self.theta, self.next_round)?;
+        self.next_round += 1;
+        let due = self.next_round.is_multiple_of(self.config.run.evaluate_every);
+        if due || self.next_round == self.config.run.rounds {
+            record.evaluation = Some(self.evaluate());
+        }
+        self.ledger.add(&record);
+        Ok(record)
+    }
+
+    /// Runs until `run.rounds` or until the observer breaks off.
+    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+        while self.next_round < self.config.run.rounds {
+            let record = self.step()?;
+            if observer.after_round(&record).is_break() {
+                break;
+            }
+        }
+        Ok(self.outcome())
+    }
+
+    /// The run so far in numbers.
+    pub fn outcome(&self) -> Outcome {
+        self.ledger.outcome(&self.theta, self.system.power())
+    }
+
+    /// The evaluated rounds so far.
+    pub fn rows(&self) -> &[Row] {
+        self.ledger.rows()
+    }
+
+    /// θ(t), the model now.
+    pub fn theta(&self) -> &[f32] {
+        &self.theta
+    }
+
+    /// Accuracy and loss of the model on the test set.
+    pub fn evaluate(&self) -> Evaluation {
+        let (dataset, model) = (&self.system.fleet.dataset, &self.system.fleet.training.model);
+        let (theta, evaluators) = (&self.theta, &self.evaluators);
+        let test = &dataset.test;
+        let make = || Evaluator {
+            inputs: vec![0.0; EVALUATION_ROWS * dataset.features],
+            work: model.workspace(EVALUATION_ROWS),
+        };
+        let score = |(chunk, labels): (usize, &[u8])| {
+            evaluators.with(make, |evaluator| {
+                let inputs = &mut evaluator.inputs[..labels.len() * dataset.features];
+                for (i, row) in inputs.chunks_exact_mut(dataset.features).enumerate() {
+                    test.write_row(chunk * EVALUATION_ROWS + i, row);
+                }
+                model.score(theta, Batch { inputs, labels }, &mut evaluator.work)
+            })
+        };
+        let scores: Vec<Score> = test.labels.par_chunks(EVALUATION_ROWS).enumerate().map(score).collect();
+        let count = test.len() as f64;
+        Evaluation {
+            accuracy: scores.iter().map(|score| score.correct).sum::<usize>() as f64 / count,
+            loss: scores.iter().map(|score| score.loss).sum::<f64>() / count,
+        }
+    }
+}
