@@ -1,0 +1,49 @@
+//! A small data set and small systems for tests of the whole library.
+
+use fedlink::config::Config;
+use fedlink::data::{Dataset, Samples};
+use fedlink::learn::model::ModelKind;
+use fedlink::rng::{Purpose, stream};
+use std::sync::Arc;
+
+/// Three classes of noisy bytes around three random patterns of `features` numbers.
+pub fn blobs(features: usize, train: usize, test: usize) -> Arc<Dataset> {
+    let samples = |count: usize, split: u64| {
+        let mut samples = Samples { pixels: Vec::new(), labels: Vec::new() };
+        for i in 0..count {
+            let label = (i % 3) as u8;
+            let mut pattern = stream(1, Purpose::Test, 10, u64::from(label));
+            let mut noise = stream(1, Purpose::Test, 20 + split, i as u64);
+            samples.pixels.extend(
+                (0..features).map(|_| (127.0 + 60.0 * pattern.normal() + 60.0 * noise.normal()) as u8),
+            );
+            samples.labels.push(label);
+        }
+        samples
+    };
+    Arc::new(Dataset {
+        name: "blobs".into(),
+        features,
+        shape: [1, features, 1],
+        classes: 3,
+        train: samples(train, 0),
+        test: samples(test, 1),
+    })
+}
+
+/// Twelve devices with thirty samples each and a small MLP.
+pub fn small_config() -> Config {
+    let mut config = Config::default();
+    config.data.devices = 12;
+    config.data.samples_per_device = 30;
+    config.learn.model = ModelKind::Mlp;
+    config.learn.hidden = vec![8];
+    config.learn.batch = fedlink::config::BatchSize::Count(10);
+    config.learn.rate = Some(0.01);
+    config.radio.symbols = 60;
+    config.schedule.k = 3;
+    config.schedule.kc = Some(6);
+    config.run.rounds = 12;
+    config.run.evaluate_every = 5;
+    config
+}

@@ -1,0 +1,6 @@
+//! Tests of the library as a whole, on a small data set made for them.
+
+mod common;
+mod determinism;
+mod engine;
+mod reference;
