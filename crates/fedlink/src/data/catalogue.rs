@@ -1,0 +1,440 @@
+//! The data sets known by name, and how one is found, by name or by path.
+
+use std::path::{Path, PathBuf};
+
+use super::error::{DataError, Flaw, Place};
+use super::idx::{self, IdxFiles};
+use super::{Dataset, Samples, cifar, csv, npz};
+
+/// A data set known by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name by which it is asked for, and the folder that holds its files.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub meaning: &'static str,
+    /// Height, width and channels of a picture.
+    pub shape: [usize; 3],
+    /// Number of classes.
+    pub classes: usize,
+    /// Number of training samples.
+    pub train: usize,
+    /// Number of test samples.
+    pub test: usize,
+    /// Its files.
+    pub files: Files,
+}
+
+/// The files of a known data set.
+#[derive(Clone, Copy, Debug)]
+pub enum Files {
+    /// IDX, each plain or with `.gz`: training pictures and labels, test pictures and labels.
+    Idx {
+        /// The four files.
+        files: [DataFile; 4],
+        /// The label of the first class in the files; it becomes 0.
+        first_label: u8,
+    },
+    /// Binary CIFAR-10: five files of training samples, one of test samples.
+    Cifar([DataFile; 6]),
+}
+
+/// One file of a known data set.
+#[derive(Clone, Copy, Debug)]
+pub struct DataFile {
+    /// Its name, without `.gz`.
+    pub name: &'static str,
+    /// The SHA-256 digest of its uncompressed content, where we have seen the file ourselves.
+    pub sha256: Option<&'static str>,
+}
+
+impl Files {
+    /// The files, training before test.
+    pub fn list(&self) -> &[DataFile] {
+        match self {
+            Files::Idx { files, .. } => files,
+            Files::Cifar(files) => files,
+        }
+    }
+}
+
+const fn known(name: &'static str, sha256: &'static str) -> DataFile {
+    DataFile { name, sha256: Some(sha256) }
+}
+
+const fn unseen(name: &'static str) -> DataFile {
+    DataFile { name, sha256: None }
+}
+
+/// Every data set known by name.
+pub const CATALOGUE: &[Entry] = &[
+    Entry {
+        name: "mnist",
+        meaning: "handwritten digits, 28 × 28 grey",
+        shape: [28, 28, 1],
+        classes: 10,
+        train: 60_000,
+        test: 10_000,
+        files: Files::Idx {
+            files: [
+                known(
+                    idx::STANDARD_NAMES[0],
+                    "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+                ),
+                known(
+                    idx::STANDARD_NAMES[1],
+                    "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+                ),
+                known(
+                    idx::STANDARD_NAMES[2],
+                    "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+                ),
+                known(
+                    idx::STANDARD_NAMES[3],
+                    "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+                ),
+            ],
+            first_label: 0,
+        },
+    },
+    Entry {
+        name: "fashion-mnist",
+        meaning: "articles of clothing, 28 × 28 grey, harder than mnist and of the same form",
+        shape: [28, 28, 1],
+        classes: 10,
+        train: 60_000,
+        test: 10_000,
+        files: Files::Idx {
+            files: [
+                known(
+                    idx::STANDARD_NAMES[0],
+                    "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+                ),
+                known(
+                    idx::STANDARD_NAMES[1],
+                    "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+                ),
+                known(
+                    idx::STANDARD_NAMES[2],
+                    "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+                ),
+                known(
+                    idx::STANDARD_NAMES[3],
+                    "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+                ),
+            ],
+            first_label: 0,
+        },
+    },
+    Entry {
+        name: "emnist-digits",
+        meaning: "handwritten digits of EMNIST, 28 × 28 grey, rows and columns swapped",
+        shape: [28, 28, 1],
+        classes: 10,
+        train: 240_000,
+        test: 40_000,
+        files: Files::Idx {
+            files: [
+                unseen("emnist-digits-train-images-idx3-ubyte"),
+                unseen("emnist-digits-train-labels-idx1-ubyte"),
+                unseen("emnist-digits-test-images-idx3-ubyte"),
+                unseen("emnist-digits-test-labels-idx1-ubyte"),
+            ],
+            first_label: 0,
+        },
+    },
+    Entry {
+        name: "emnist-letters",
+        meaning: "handwritten letters of EMNIST, 28 × 28 grey, rows and columns swapped; a is class 0",
+        shape: [28, 28, 1],
+        classes: 26,
+        train: 124_800,
+        test: 20_800,
+        files: Files::Idx {
+            files: [
+                unseen("emnist-letters-train-images-idx3-ubyte"),
+                unseen("emnist-letters-train-labels-idx1-ubyte"),
+                unseen("emnist-letters-test-images-idx3-ubyte"),
+                unseen("emnist-letters-test-labels-idx1-ubyte"),
+            ],
+            first_label: 1,
+        },
+    },
+    Entry {
+        name: "emnist-balanced",
+        meaning: "handwritten digits and letters of EMNIST, 28 × 28 grey, rows and columns swapped",
+        shape: [28, 28, 1],
+        classes: 47,
+        train: 112_800,
+        test: 18_800,
+        files: Files::Idx {
+            files: [
+                unseen("emnist-balanced-train-images-idx3-ubyte"),
+                unseen("emnist-balanced-train-labels-idx1-ubyte"),
+                unseen("emnist-balanced-test-images-idx3-ubyte"),
+                unseen("emnist-balanced-test-labels-idx1-ubyte"),
+            ],
+            first_label: 0,
+        },
+    },
+    Entry {
+        name: "cifar10",
+        meaning: "photographs of animals and vehicles, 32 × 32 in colour",
+        shape: cifar::SHAPE,
+        classes: 10,
+        train: 50_000,
+        test: 10_000,
+        files: Files::Cifar([
+            unseen(cifar::TRAIN_FILES[0]),
+            unseen(cifar::TRAIN_FILES[1]),
+            unseen(cifar::TRAIN_FILES[2]),
+            unseen(cifar::TRAIN_FILES[3]),
+            unseen(cifar::TRAIN_FILES[4]),
+            unseen(cifar::TEST_FILE),
+        ]),
+    },
+];
+
+/// The entry of this name.
+pub fn entry(name: &str) -> Option<&'static Entry> {
+    CATALOGUE.iter().find(|entry| entry.name == name)
+}
+
+/// Loads a data set.
+///
+/// * The name of a [`CATALOGUE`] entry: its files are looked for in the subfolder of that name of each of
+///   `search_folders`, in turn. A name goes before a path: write `./mnist` for a folder of your own.
+/// * The path of an `.npz` file: see [`npz`].
+/// * The path of a folder: the four [IDX files of standard names](idx::STANDARD_NAMES), or
+///   [`train.csv` and `test.csv`](csv), or the six files of [binary CIFAR-10](cifar).
+pub fn load(name_or_path: &str, search_folders: &[PathBuf]) -> Result<Dataset, DataError> {
+    if let Some(entry) = entry(name_or_path) {
+        return entry.load(search_folders);
+    }
+    let path = Path::new(name_or_path);
+    if path.is_dir() {
+        return load_folder(path, name_or_path);
+    }
+    if !path.exists() {
+        let near = |entry: &&Entry| strsim::damerau_levenshtein(entry.name, name_or_path);
+        let nearest =
+            CATALOGUE.iter().min_by_key(near).filter(|entry| near(entry) <= 3).map(|entry| entry.name);
+        let known = CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+        return Err(DataError::Unknown { name: name_or_path.to_owned(), nearest, known });
+    }
+    if path.extension().is_some_and(|extension| extension == "npz") {
+        return npz::read_npz(path, name_or_path);
+    }
+    Err(Flaw::new(
+        Place::Whole,
+        "a data set is not a file of this kind",
+        "give an .npz file, or the folder that holds train.csv and test.csv, or IDX or CIFAR-10 files",
+    )
+    .in_file(path))
+}
+
+fn load_folder(folder: &Path, name: &str) -> Result<Dataset, DataError> {
+    let has = |file: &str| folder.join(file).is_file();
+    let [images, ..] = idx::STANDARD_NAMES;
+    if has(images) || has(&format!("{images}.gz")) {
+        idx::read_idx_folder(folder, name)
+    } else if has(csv::FILES[0]) {
+        csv::read_csv_folder(folder, name)
+    } else if has(cifar::TRAIN_FILES[0]) {
+        cifar::read_cifar_folder(folder, name)
+    } else {
+        Err(Flaw::new(
+            Place::Whole,
+            format!("this folder holds neither {images}(.gz), nor train.csv, nor {}", cifar::TRAIN_FILES[0]),
+            "give the folder of a data set in IDX, CSV or binary CIFAR-10 form, or an .npz file",
+        )
+        .in_file(folder))
+    }
+}
+
+impl Entry {
+    fn load(&self, search_folders: &[PathBuf]) -> Result<Dataset, DataError> {
+        let folders: Vec<_> = search_folders.iter().map(|folder| folder.join(self.name)).collect();
+        let mut missing = None;
+        for folder in &folders {
+            match &self.files {
+                Files::Idx { files, first_label } => {
+                    match IdxFiles::find(folder, files.map(|file| file.name)) {
+                        Ok(found) => {
+                            let mut dataset = found.read(self.name)?;
+                            self.shift_labels(&mut dataset.train, *first_label, &found.train_labels)?;
+                            self.shift_labels(&mut dataset.test, *first_label, &found.test_labels)?;
+                            return self.check(Dataset { classes: self.classes, ..dataset }, folder);
+                        }
+                        // A folder that is there but lacks a file says more than one that is not there.
+                        Err(name) if folder.is_dir() => missing = Some(name),
+                        Err(_) => {}
+                    }
+                }
+                Files::Cifar(files) => match files.iter().find(|file| !folder.join(file.name).is_file()) {
+                    None => return self.check(cifar::read_cifar_folder(folder, self.name)?, folder),
+                    Some(file) if folder.is_dir() => missing = Some(file.name.to_owned()),
+                    Some(_) => {}
+                },
+            }
+        }
+        let missing = missing.unwrap_or_else(|| self.files.list()[0].name.to_owned());
+        Err(DataError::Missing { name: self.name.to_owned(), missing, looked_in: folders })
+    }
+
+    /// Makes labels start at 0, and refuses one outside the known classes.
+    fn shift_labels(&self, samples: &mut Samples, first: u8, path: &Path) -> Result<(), DataError> {
+        for (i, label) in samples.labels.iter_mut().enumerate() {
+            *label = label.checked_sub(first).filter(|&class| usize::from(class) < self.classes).ok_or_else(
+                || {
+                    let last = usize::from(first) + self.classes - 1;
+                    Flaw::new(
+                        Place::Byte((idx::LABELS_START + i) as u64),
+                        format!("label {label}, but {} has labels {first} to {last}", self.name),
+                        self.remedy(),
+                    )
+                    .in_file(path)
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// A name stands for one certain data set, so that results under it can be compared.
+    fn check(&self, dataset: Dataset, folder: &Path) -> Result<Dataset, DataError> {
+        let found = (dataset.shape, dataset.train.len(), dataset.test.len());
+        if found == (self.shape, self.train, self.test) {
+            return Ok(dataset);
+        }
+        let describe = |(shape, train, test): ([usize; 3], usize, usize)| {
+            format!("{train} training and {test} test pictures of shape {shape:?}")
+        };
+        let expected = describe((self.shape, self.train, self.test));
+        let what = format!("{} has {expected}, but this folder holds {}", self.name, describe(found));
+        Err(Flaw::new(Place::Whole, what, self.remedy()).in_file(folder))
+    }
+
+    fn remedy(&self) -> String {
+        let name = self.name;
+        format!("run `fedlink data get {name}`, or give the folder's path to load it as data of your own")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::test_files::idx as idx_file;
+    use super::*;
+
+    /// Writes IDX files of pictures that all have one label.
+    fn write_idx(folder: &Path, names: [&str; 4], counts: [u32; 2], shape: [u32; 2], label: u8) {
+        fs::create_dir_all(folder).unwrap();
+        let [height, width] = shape;
+        for (pair, count) in names.chunks_exact(2).zip(counts) {
+            let pixels = vec![9; (count * height * width) as usize];
+            fs::write(folder.join(pair[0]), idx_file(&[count, height, width], &pixels)).unwrap();
+            fs::write(folder.join(pair[1]), idx_file(&[count], &vec![label; count as usize])).unwrap();
+        }
+    }
+
+    fn message(name: &str, folders: &[PathBuf]) -> String {
+        load(name, folders).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn names_are_unique_digests_well_formed_and_shapes_not_empty() {
+        for (i, entry) in CATALOGUE.iter().enumerate() {
+            assert!(CATALOGUE[..i].iter().all(|earlier| earlier.name != entry.name));
+            assert!(entry.shape.iter().all(|&n| n > 0) && entry.classes > 1 && entry.classes <= 256);
+            for digest in entry.files.list().iter().filter_map(|file| file.sha256) {
+                assert!(
+                    digest.len() == 64
+                        && digest.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_data_set_names_the_folders_and_the_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().join("a"), folder.path().join("b")];
+        for entry in CATALOGUE {
+            let message = message(entry.name, &folders);
+            for expected in [
+                folders[0].join(entry.name).display().to_string(),
+                folders[1].join(entry.name).display().to_string(),
+                format!("fedlink data get {}", entry.name),
+                entry.files.list()[0].name.to_owned(),
+            ] {
+                assert!(message.contains(&expected), "{message}\nshould say\n{expected}");
+            }
+        }
+        assert!(message("mnist", &[]).contains("none were given"));
+        fs::create_dir_all(folders[0].join("mnist")).unwrap();
+        fs::write(folders[0].join("mnist").join(idx::STANDARD_NAMES[0]), "").unwrap();
+        assert!(message("mnist", &folders).contains("train-labels-idx1-ubyte is in none of the folders"));
+    }
+
+    #[test]
+    fn an_unknown_name_is_met_with_the_nearest_one() {
+        let message = message("fashon-mnist", &[]);
+        assert!(
+            message.contains("did you mean \"fashion-mnist\"?") && message.contains("cifar10"),
+            "{message}"
+        );
+        assert!(!self::message("a-data-set-of-mine", &[]).contains("did you mean"));
+    }
+
+    #[test]
+    fn a_name_loads_from_the_second_folder_with_labels_from_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().join("a"), folder.path().join("b")];
+        // The letters as they are, but few.
+        let few = Entry { train: 3, test: 2, ..*entry("emnist-letters").unwrap() };
+        let Files::Idx { files, .. } = few.files else { panic!("EMNIST is IDX") };
+        write_idx(&folders[1].join(few.name), files.map(|file| file.name), [3, 2], [28, 28], 26);
+        let dataset = few.load(&folders).unwrap();
+        assert_eq!((dataset.classes, dataset.features), (26, 784));
+        assert_eq!((dataset.train.labels, dataset.test.labels), (vec![25; 3], vec![25; 2]));
+        write_idx(&folders[1].join(few.name), files.map(|file| file.name), [3, 2], [28, 28], 0);
+        let refused = few.load(&folders).unwrap_err().to_string();
+        assert!(refused.contains("byte 8: label 0, but emnist-letters has labels 1 to 26"), "{refused}");
+    }
+
+    #[test]
+    fn a_named_data_set_of_other_labels_or_counts_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().to_owned()];
+        let own = folder.path().join("mnist");
+        write_idx(&own, idx::STANDARD_NAMES, [3, 2], [28, 28], 10);
+        assert!(message("mnist", &folders).contains("ubyte: byte 8: label 10, but mnist has labels 0 to 9"));
+        write_idx(&own, idx::STANDARD_NAMES, [3, 2], [28, 28], 9);
+        let refused = message("mnist", &folders);
+        assert!(
+            refused.contains("this folder holds 3 training and 2 test pictures of shape [28, 28, 1]"),
+            "{refused}"
+        );
+        // By its path it is anybody's data.
+        assert_eq!(load(own.to_str().unwrap(), &[]).unwrap().train.len(), 3);
+    }
+
+    #[test]
+    fn paths_load_by_what_they_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        assert!(message(path, &[]).contains("this folder holds neither"));
+        let text = folder.path().join("train.csv");
+        fs::write(&text, "0,1\n").unwrap();
+        assert!(
+            message(text.to_str().unwrap(), &[]).contains("the folder that holds train.csv and test.csv")
+        );
+        fs::write(folder.path().join("test.csv"), "1,1\n").unwrap();
+        let dataset = load(path, &[]).unwrap();
+        assert_eq!((dataset.name.as_str(), dataset.classes), (path, 2));
+        let npz = folder.path().join("own.npz");
+        fs::write(&npz, include_bytes!("../../tests/data/bytes.npz")).unwrap();
+        assert_eq!(load(npz.to_str().unwrap(), &[]).unwrap().shape, [3, 4, 1]);
+    }
+}

@@ -1,0 +1,109 @@
+//! What can be wrong with a data set: which file, where in it, what, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a data set could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The operating system refused to read the file.
+    #[error("cannot read {path}: {source}; give the path of a file that you may read", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file was read but its content is not what it should be.
+    #[error("{path}: {flaw}", path = path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        flaw: Flaw,
+    },
+    /// A known data set is in none of the folders searched.
+    #[error(
+        "data set \"{name}\": {missing} is in none of the folders looked in ({folders}); \
+         run `fedlink data get {name}`",
+        folders = list(looked_in)
+    )]
+    Missing {
+        /// The data set.
+        name: String,
+        /// The first file that was not found.
+        missing: String,
+        /// Every folder looked in.
+        looked_in: Vec<PathBuf>,
+    },
+    /// Neither the name of a data set nor a path that exists.
+    #[error(
+        "\"{name}\" is neither a known data set nor a path that exists{}; known are {known}, and your own data \
+         is a .npz file or a folder (see `fedlink::data::catalogue::load`)",
+        nearest.map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)"))
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The known name nearest to it, if one is near.
+        nearest: Option<&'static str>,
+        /// All known names.
+        known: String,
+    },
+}
+
+/// What is wrong inside a file, where, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}{what}; {fix}")]
+pub struct Flaw {
+    /// Where it was found.
+    pub place: Place,
+    /// What was found, and what was expected.
+    pub what: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole.
+    Whole,
+    /// A byte offset, counted from 0 in the uncompressed content.
+    Byte(u64),
+    /// An array of an `.npz` archive, and a byte offset in its `.npy` file.
+    Array(String, u64),
+    /// A line and a column (a field), both counted from 1.
+    Line(usize, usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Whole => Ok(()),
+            Place::Byte(offset) => write!(f, "byte {offset}: "),
+            Place::Array(name, offset) => write!(f, "array {name}, byte {offset}: "),
+            Place::Line(line, column) => write!(f, "line {line}, column {column}: "),
+        }
+    }
+}
+
+impl Flaw {
+    /// A flaw at `place`.
+    pub(super) fn new(place: Place, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Flaw { place, what: what.into(), fix: fix.into() }
+    }
+
+    /// The flaw as the fault of the file at `path`.
+    pub(super) fn in_file(self, path: &Path) -> DataError {
+        DataError::Malformed { path: path.to_owned(), flaw: self }
+    }
+}
+
+fn list(folders: &[PathBuf]) -> String {
+    if folders.is_empty() {
+        return "none were given".into();
+    }
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}

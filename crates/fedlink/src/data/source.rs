@@ -1,0 +1,233 @@
+//! The bytes of a data file, plain or gzip, told apart by content and read within bounds.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use super::error::{DataError, Flaw, Place};
+
+/// Deflate cannot expand a byte to more than this many: 258 bytes from 2 bits, a match of greatest length
+/// under one-bit codes for length and distance.
+pub const MAX_DEFLATE_RATIO: u64 = 1032;
+
+/// The first two bytes of every gzip file.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// What to do about a damaged file.
+pub(super) const FETCH_AGAIN: &str = "the file is damaged or is not what its name says: fetch it again";
+
+/// Reads a whole regular file.
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
+    let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
+    let mut file = open(path)?;
+    let length = file.metadata().map_err(unreadable)?.len();
+    let mut bytes = reserve(length, Place::Whole).map_err(|flaw| flaw.in_file(path))?;
+    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// Opens a regular file; a device or a pipe could be endless.
+fn open(path: &Path) -> Result<File, DataError> {
+    let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
+    }
+    File::open(path).map_err(unreadable)
+}
+
+/// An empty vector with room for `length` values, or a flaw where memory does not suffice.
+pub(super) fn reserve<T>(length: u64, place: Place) -> Result<Vec<T>, Flaw> {
+    let mut values = Vec::new();
+    match usize::try_from(length).map(|length| values.try_reserve_exact(length)) {
+        Ok(Ok(())) => Ok(values),
+        _ => Err(Flaw::new(
+            place,
+            format!("{length} values do not fit into memory"),
+            "use a machine with more memory, or a part of the data",
+        )),
+    }
+}
+
+/// The uncompressed content of a plain or gzip file that lies in memory, read from front to back.
+pub(super) struct Content<'a> {
+    bytes: Bytes<'a>,
+    /// The offset of the next byte in the uncompressed content.
+    offset: u64,
+    /// No more content than this can follow the start.
+    limit: u64,
+}
+
+enum Bytes<'a> {
+    Plain(&'a [u8]),
+    Gzip(Box<MultiGzDecoder<&'a [u8]>>),
+}
+
+impl<'a> Content<'a> {
+    pub(super) fn new(file: &'a [u8]) -> Self {
+        let length = file.len() as u64;
+        if file.starts_with(&GZIP_MAGIC) {
+            let limit = length.saturating_mul(MAX_DEFLATE_RATIO);
+            return Content { bytes: Bytes::Gzip(Box::new(MultiGzDecoder::new(file))), offset: 0, limit };
+        }
+        Content { bytes: Bytes::Plain(file), offset: 0, limit: length }
+    }
+
+    /// The next `length` bytes. Nothing is allocated if the file cannot hold that many.
+    pub(super) fn take(&mut self, length: u64, what: &str) -> Result<Vec<u8>, Flaw> {
+        let start = self.offset;
+        let short = |found: String| {
+            Flaw::new(
+                Place::Byte(start),
+                format!("{what} should take {length} bytes, but {found}"),
+                FETCH_AGAIN,
+            )
+        };
+        let left = self.limit - start;
+        if length > left {
+            return Err(short(match self.bytes {
+                Bytes::Plain(_) => format!("the file ends after {left}"),
+                Bytes::Gzip(_) => format!("a gzip file of this size can hold no more than {left}"),
+            }));
+        }
+        let mut bytes = reserve(length, Place::Byte(start))?;
+        let read = self.read_limited(length, &mut bytes);
+        self.offset += bytes.len() as u64;
+        read.map_err(|error| self.broken(&error))?;
+        if bytes.len() as u64 != length {
+            return Err(short(format!("the file ends after {}", bytes.len())));
+        }
+        Ok(bytes)
+    }
+
+    /// Makes sure that nothing follows; reads one byte at most.
+    pub(super) fn end(mut self) -> Result<(), Flaw> {
+        let mut extra = Vec::new();
+        self.read_limited(1, &mut extra).map_err(|error| self.broken(&error))?;
+        if extra.is_empty() {
+            return Ok(());
+        }
+        Err(Flaw::new(
+            Place::Byte(self.offset),
+            "the content should end here by its own header, but goes on",
+            FETCH_AGAIN,
+        ))
+    }
+
+    fn read_limited(&mut self, length: u64, into: &mut Vec<u8>) -> io::Result<usize> {
+        match &mut self.bytes {
+            Bytes::Plain(rest) => rest.take(length).read_to_end(into),
+            Bytes::Gzip(decoder) => decoder.take(length).read_to_end(into),
+        }
+    }
+
+    fn broken(&self, error: &io::Error) -> Flaw {
+        Flaw::new(Place::Byte(self.offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
+    }
+}
+
+/// The SHA-256 digest, in hexadecimal, of a file's content, uncompressed first if it is gzip. So a file has
+/// one digest however it was packed. Memory does not grow with the file.
+pub fn sha256_uncompressed(path: &Path) -> Result<String, DataError> {
+    let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
+    let mut file = BufReader::with_capacity(1 << 16, open(path)?);
+    let is_gzip = file.fill_buf().map_err(unreadable)?.starts_with(&GZIP_MAGIC);
+    if is_gzip {
+        let mut decoder = MultiGzDecoder::new(file);
+        return sha256(&mut decoder).map_err(|(offset, error)| {
+            Flaw::new(Place::Byte(offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
+                .in_file(path)
+        });
+    }
+    sha256(&mut file).map_err(|(_, error)| unreadable(error))
+}
+
+/// The digest of all that `reader` gives; an error comes with the offset at which it struck.
+fn sha256(reader: &mut impl Read) -> Result<String, (u64, io::Error)> {
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut offset = 0;
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => {
+                digest.update(&buffer[..length]);
+                offset += length as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err((offset, error)),
+        }
+    }
+    let hex = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
+    Ok(digest.finalize().iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_files::gzip;
+    use super::*;
+
+    #[test]
+    fn the_digest_of_abc_is_the_one_of_the_standard_plain_or_gzip() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in [("plain", b"abc".to_vec()), ("packed", gzip(b"abc"))] {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            // FIPS 180-4, example of a one-block message.
+            assert_eq!(
+                sha256_uncompressed(&path).unwrap(),
+                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+            );
+        }
+    }
+
+    #[test]
+    fn a_truncated_gzip_file_has_no_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cut.gz");
+        let whole = gzip(&[7; 1000]);
+        fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+        let error = sha256_uncompressed(&path).unwrap_err().to_string();
+        assert!(error.contains("cut.gz: byte 1000: the gzip data is broken"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_and_a_missing_file_are_unreadable_not_a_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path().to_owned(), folder.path().join("none")] {
+            assert!(matches!(sha256_uncompressed(&path), Err(DataError::Unreadable { .. })));
+            assert!(matches!(read_file(&path), Err(DataError::Unreadable { .. })));
+        }
+    }
+
+    #[test]
+    fn deflate_comes_near_its_greatest_ratio_and_stays_below_it() {
+        let zeros = vec![0; 10_000_000];
+        let packed = gzip(&zeros);
+        let ratio = zeros.len() as f64 / packed.len() as f64;
+        assert!(ratio > 1000.0 && ratio <= MAX_DEFLATE_RATIO as f64, "{ratio}");
+        let mut content = Content::new(&packed);
+        assert_eq!(content.take(10_000_000, "zeros").unwrap(), zeros);
+        content.end().unwrap();
+    }
+
+    #[test]
+    fn gzip_members_one_after_the_other_are_one_content() {
+        let packed = [gzip(b"ab"), gzip(b"cd")].concat();
+        let mut content = Content::new(&packed);
+        assert_eq!(content.take(4, "letters").unwrap(), b"abcd");
+        content.end().unwrap();
+    }
+
+    #[test]
+    fn a_gzip_checksum_that_does_not_fit_is_found_at_the_end() {
+        let mut packed = gzip(b"abcd");
+        let crc = packed.len() - 8;
+        packed[crc] ^= 1;
+        let mut content = Content::new(&packed);
+        let found = content.take(4, "letters").and_then(|_| content.end());
+        assert!(found.unwrap_err().what.contains("the gzip data is broken"));
+    }
+}
