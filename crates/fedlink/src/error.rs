@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use crate::config::ConfigError;
+use crate::data::DataError;
 
 /// Any failure of the library.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +10,9 @@ pub enum Error {
     /// The configuration asks for something impossible.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The data set could not be had.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// A device's update was no longer a finite number.
     #[error(
         "training diverged in round {round}: the update of device {device} is not finite; lower learn.rate"

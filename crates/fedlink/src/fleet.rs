@@ -6,8 +6,8 @@
 
 use crate::compress::{Compressor, Feedback, Scratch, SparseUpdate, compressor};
 use crate::config::{Config, ConfigError};
-use crate::data::Dataset;
 use crate::data::partition::{Partition, partition};
+use crate::data::{Dataset, Scaler};
 use crate::error::Error;
 use crate::learn::kernels::norm;
 use crate::learn::local_training::{LocalTraining, TrainingScratch};
@@ -83,6 +83,7 @@ impl Fleet {
     pub(crate) fn new(config: &Config, dataset: Arc<Dataset>) -> Result<Self, ConfigError> {
         let training = LocalTraining {
             model: model(config, &dataset)?,
+            scaler: Scaler::new(&dataset, config.data.scaling),
             optimizer: optimizer(config),
             steps: config.learn.local_steps,
             batch: config.learn.batch,

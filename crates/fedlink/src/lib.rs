@@ -15,7 +15,7 @@
 //! let mut config = Config::default();
 //! config.learn.model = fedlink::learn::model::ModelKind::Softmax;
 //! config.run.rounds = 3;
-//! let mut simulation = Simulation::new(&config, fedlink::data::load(&config.data)?)?;
+//! let mut simulation = Simulation::new(&config, fedlink::data::load(&config.data, &[])?)?;
 //! let outcome = simulation.run(&mut ())?;
 //! println!("{:.1} % after {} rounds", 100.0 * outcome.final_accuracy.unwrap(), outcome.rounds);
 //! # Ok(())

@@ -1,5 +1,6 @@
 //! Every pluggable part with its one-line meaning: the source of `fedlink list` and of the reference page.
 
+use crate::data::catalogue::CATALOGUE;
 use serde::Serialize;
 
 /// One entry of a list.
@@ -12,84 +13,89 @@ pub struct Part {
 }
 
 /// The parts that one key chooses from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Kind {
     /// The plural by which `fedlink list` knows them.
     pub name: &'static str,
     /// The key that chooses; empty for presets, which are chosen by name.
     pub key: &'static str,
     /// What there is.
-    pub parts: &'static [Part],
+    pub parts: Vec<Part>,
 }
 
-const fn part(name: &'static str, meaning: &'static str) -> Part {
+fn part(name: &'static str, meaning: &'static str) -> Part {
     Part { name, meaning }
 }
 
 /// All kinds of parts.
-pub const KINDS: &[Kind] = &[
-    Kind {
-        name: "policies",
-        key: "schedule.policy",
-        parts: &[
-            part("bc", "best channel: the K largest gains, equal bits"),
-            part("bn2", "best norm: the K largest ‖Δ‖, bits in proportion to it"),
-            part("bc-bn2", "best channel, then best norm: the K largest ‖Δ‖ among the Kc largest gains"),
-            part("bn2-c", "best quantised norm: the K largest ‖Δ̂‖ as if each device had the whole band"),
-        ],
-    },
-    Kind {
-        name: "models",
-        key: "learn.model",
-        parts: &[
-            part("softmax", "softmax regression (784→10: d = 7 850)"),
-            part("mlp", "multi-layer perceptron with learn.hidden layers, ReLU (784→256→10: d = 203 530)"),
-        ],
-    },
-    Kind {
-        name: "optimizers",
-        key: "learn.optimizer",
-        parts: &[
-            part("sgd", "stochastic gradient descent, with learn.momentum"),
-            part("adam", "Adam (learn.beta1, learn.beta2, learn.epsilon)"),
-            part("adagrad", "AdaGrad (learn.epsilon, learn.initial_accumulator)"),
-        ],
-    },
-    Kind {
-        name: "datasets",
-        key: "data.dataset",
-        parts: &[part(
-            "digits",
-            "embedded drawn digits, 28×28 grey, 10 classes, 60 000 + 10 000; needs no file",
-        )],
-    },
-    Kind {
-        name: "partitions",
-        key: "data.partition",
-        parts: &[
-            part("iid", "samples drawn uniformly from the training set"),
-            part("classes", "data.classes_per_device classes on each device, equally many samples of each"),
-        ],
-    },
-    Kind {
-        name: "channels",
-        key: "radio.channel",
-        parts: &[part(
-            "rayleigh",
-            "Rayleigh block fading: gain ~ Exp(1), independent over devices and rounds",
-        )],
-    },
-    Kind {
-        name: "schemes",
-        key: "compress.scheme",
-        parts: &[part("d-sgd", "sparse binary compression: one value and the places of q entries")],
-    },
-    Kind {
-        name: "presets",
-        key: "",
-        parts: &[part("demo", "the four policies at K = 1 on IID digits, in about a minute")],
-    },
-];
+pub fn kinds() -> Vec<Kind> {
+    vec![
+        Kind {
+            name: "policies",
+            key: "schedule.policy",
+            parts: vec![
+                part("bc", "best channel: the K largest gains, equal bits"),
+                part("bn2", "best norm: the K largest ‖Δ‖, bits in proportion to it"),
+                part("bc-bn2", "best channel, then best norm: the K largest ‖Δ‖ among the Kc largest gains"),
+                part("bn2-c", "best quantised norm: the K largest ‖Δ̂‖ as if each device had the whole band"),
+            ],
+        },
+        Kind {
+            name: "models",
+            key: "learn.model",
+            parts: vec![
+                part("softmax", "softmax regression (784→10: d = 7 850)"),
+                part(
+                    "mlp",
+                    "multi-layer perceptron with learn.hidden layers, ReLU (784→256→10: d = 203 530)",
+                ),
+            ],
+        },
+        Kind {
+            name: "optimizers",
+            key: "learn.optimizer",
+            parts: vec![
+                part("sgd", "stochastic gradient descent, with learn.momentum"),
+                part("adam", "Adam (learn.beta1, learn.beta2, learn.epsilon)"),
+                part("adagrad", "AdaGrad (learn.epsilon, learn.initial_accumulator)"),
+            ],
+        },
+        Kind {
+            name: "datasets",
+            key: "data.dataset",
+            parts: CATALOGUE.iter().map(|entry| part(entry.name, entry.meaning)).collect(),
+        },
+        Kind {
+            name: "partitions",
+            key: "data.partition",
+            parts: vec![
+                part("iid", "samples drawn uniformly from the training set"),
+                part(
+                    "classes",
+                    "data.classes_per_device classes on each device, equally many samples of each",
+                ),
+            ],
+        },
+        Kind {
+            name: "channels",
+            key: "radio.channel",
+            parts: vec![part(
+                "rayleigh",
+                "Rayleigh block fading: gain ~ Exp(1), independent over devices and rounds",
+            )],
+        },
+        Kind {
+            name: "schemes",
+            key: "compress.scheme",
+            parts: vec![part("d-sgd", "sparse binary compression: one value and the places of q entries")],
+        },
+        Kind {
+            name: "presets",
+            key: "",
+            parts: vec![part("demo", "the four policies at K = 1 on IID digits, in about a minute")],
+        },
+    ]
+}
 
 #[cfg(test)]
 mod tests {
@@ -98,8 +104,8 @@ mod tests {
 
     #[test]
     fn every_listed_part_is_accepted_by_its_key_and_every_preset_loads() {
-        for kind in KINDS {
-            for part in kind.parts {
+        for kind in kinds() {
+            for part in &kind.parts {
                 if kind.key.is_empty() {
                     assert!(Experiment::preset(part.name).is_some(), "preset {}", part.name);
                 } else {
@@ -114,7 +120,7 @@ mod tests {
     #[test]
     fn every_value_a_key_accepts_is_listed() {
         // An unknown value makes the parser name all it knows.
-        for kind in KINDS.iter().filter(|kind| !["", "data.dataset"].contains(&kind.key)) {
+        for kind in kinds().iter().filter(|kind| !["", "data.dataset"].contains(&kind.key)) {
             let mut experiment = Experiment::default();
             let message = experiment.set(kind.key, "no-such-part").unwrap_err().to_string();
             let known: Vec<&str> =

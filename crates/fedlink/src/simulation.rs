@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::data::Dataset;
 use crate::error::Error;
 use crate::fleet::Fleet;
+use crate::learn::local_training::LocalTraining;
 use crate::learn::model::{Batch, Score, Workspace};
 use crate::pool::Pool;
 use crate::radio::channel::channel;
@@ -129,7 +130,8 @@ impl Simulation {
 
     /// Accuracy and loss of the model on the test set.
     pub fn evaluate(&self) -> Evaluation {
-        let (dataset, model) = (&self.system.fleet.dataset, &self.system.fleet.training.model);
+        let dataset = &self.system.fleet.dataset;
+        let LocalTraining { model, scaler, .. } = &self.system.fleet.training;
         let (theta, evaluators) = (&self.theta, &self.evaluators);
         let test = &dataset.test;
         let make = || Evaluator {
@@ -140,7 +142,7 @@ impl Simulation {
             evaluators.with(make, |evaluator| {
                 let inputs = &mut evaluator.inputs[..labels.len() * dataset.features];
                 for (i, row) in inputs.chunks_exact_mut(dataset.features).enumerate() {
-                    test.write_row(chunk * EVALUATION_ROWS + i, row);
+                    scaler.write(test, chunk * EVALUATION_ROWS + i, row);
                 }
                 model.score(theta, Batch { inputs, labels }, &mut evaluator.work)
             })

@@ -21,6 +21,11 @@ const fn key(name: &'static str, meaning: &'static str, allowed: &'static str) -
 /// Every key, in the order of the file.
 pub const KEYS: &[Key] = &[
     key("data.dataset", "what is learnt", "a name from `fedlink list datasets`"),
+    key(
+        "data.scaling",
+        "how stored numbers become inputs",
+        "\"unit\" (bytes / 255) | \"standard\" (mean 0, deviation 1) | \"none\"",
+    ),
     key("data.partition", "how the training set is split among the devices", "\"iid\" | \"classes\""),
     key("data.devices", "M, the number of devices", "≥ 1"),
     key("data.samples_per_device", "B, training samples on each device", "≥ 1"),

@@ -9,6 +9,7 @@ pub use keys::{KEYS, Key, commented_toml, nearest};
 pub(crate) use validate::validate_dim;
 
 use crate::compress::{Feedback, SchemeKind};
+use crate::data::Scaling;
 use crate::data::partition::{PartitionKind, Sharing};
 use crate::learn::model::{Init, ModelKind};
 use crate::learn::optimizer::{OptimizerKind, StateMode};
@@ -37,6 +38,7 @@ pub struct Config {
 #[expect(missing_docs, reason = "KEYS documents every key")]
 pub struct DataConfig {
     pub dataset: String,
+    pub scaling: Scaling,
     pub partition: PartitionKind,
     #[serde(deserialize_with = "count")]
     pub devices: u64,
@@ -121,6 +123,7 @@ impl Default for DataConfig {
     fn default() -> Self {
         Self {
             dataset: "digits".into(),
+            scaling: Scaling::Unit,
             partition: PartitionKind::Iid,
             devices: 40,
             samples_per_device: 1000,

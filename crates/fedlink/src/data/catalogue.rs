@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{DataError, Flaw, Place};
 use super::idx::{self, IdxFiles};
-use super::{Dataset, Samples, cifar, csv, npz};
+use super::{Dataset, Samples, cifar, csv, digits, npz};
 
 /// A data set known by name.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub struct Entry {
 /// The files of a known data set.
 #[derive(Clone, Copy, Debug)]
 pub enum Files {
+    /// None: the data set is made on the spot.
+    Embedded,
     /// IDX, each plain or with `.gz`: training pictures and labels, test pictures and labels.
     Idx {
         /// The four files.
@@ -52,6 +54,7 @@ impl Files {
     /// The files, training before test.
     pub fn list(&self) -> &[DataFile] {
         match self {
+            Files::Embedded => &[],
             Files::Idx { files, .. } => files,
             Files::Cifar(files) => files,
         }
@@ -68,6 +71,15 @@ const fn unseen(name: &'static str) -> DataFile {
 
 /// Every data set known by name.
 pub const CATALOGUE: &[Entry] = &[
+    Entry {
+        name: "digits",
+        meaning: "drawn digits that look handwritten, 28 × 28 grey; embedded, needs no file",
+        shape: [28, 28, 1],
+        classes: 10,
+        train: 60_000,
+        test: 10_000,
+        files: Files::Embedded,
+    },
     Entry {
         name: "mnist",
         meaning: "handwritten digits, 28 × 28 grey",
@@ -254,10 +266,14 @@ fn load_folder(folder: &Path, name: &str) -> Result<Dataset, DataError> {
 
 impl Entry {
     fn load(&self, search_folders: &[PathBuf]) -> Result<Dataset, DataError> {
+        if matches!(self.files, Files::Embedded) {
+            return Ok(digits::digits());
+        }
         let folders: Vec<_> = search_folders.iter().map(|folder| folder.join(self.name)).collect();
         let mut missing = None;
         for folder in &folders {
             match &self.files {
+                Files::Embedded => {}
                 Files::Idx { files, first_label } => {
                     match IdxFiles::find(folder, files.map(|file| file.name)) {
                         Ok(found) => {
@@ -360,7 +376,7 @@ mod tests {
     fn a_missing_data_set_names_the_folders_and_the_command() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().join("a"), folder.path().join("b")];
-        for entry in CATALOGUE {
+        for entry in CATALOGUE.iter().filter(|entry| !entry.files.list().is_empty()) {
             let message = message(entry.name, &folders);
             for expected in [
                 folders[0].join(entry.name).display().to_string(),

@@ -7,6 +7,7 @@
 pub mod catalogue;
 pub mod cifar;
 pub mod csv;
+pub mod digits;
 mod error;
 pub mod idx;
 mod npy;
@@ -17,9 +18,9 @@ pub mod source;
 #[cfg(test)]
 mod test_files;
 
+use crate::config::DataConfig;
+use std::path::PathBuf;
 use std::sync::Arc;
-
-use crate::config::{ConfigError, DataConfig};
 
 pub use error::{DataError, Flaw, Place};
 pub use scaling::{Scaler, Scaling};
@@ -89,19 +90,11 @@ impl Samples {
         usize::from(self.labels[i])
     }
 
-    /// Writes sample `index` to `row`, scaled as by [`Scaling::Unit`].
-    ///
-    /// # Panics
-    /// If there is no sample `index` of the row's length.
-    pub fn write_row(&self, index: usize, row: &mut [f32]) {
-        let range = index * row.len()..(index + 1) * row.len();
+    /// The bytes of sample `i`; none if the data are floats. `size` is the number of features.
+    pub fn picture(&self, i: usize, size: usize) -> Option<&[u8]> {
         match &self.features {
-            Features::Bytes(values) => {
-                for (x, &byte) in row.iter_mut().zip(&values[range]) {
-                    *x = f32::from(byte) / 255.0;
-                }
-            }
-            Features::Floats(values) => row.copy_from_slice(&values[range]),
+            Features::Bytes(values) => values.get(i * size..(i + 1) * size),
+            Features::Floats(_) => None,
         }
     }
 
@@ -136,7 +129,7 @@ impl Dataset {
     }
 }
 
-/// The data set that a configuration names.
-pub fn load(config: &DataConfig) -> Result<Arc<Dataset>, crate::Error> {
-    Err(ConfigError::new("data.dataset", format!("{:?} is not a known data set", config.dataset)).into())
+/// The data set that a configuration names, looked for in `folders`.
+pub fn load(config: &DataConfig, folders: &[PathBuf]) -> Result<Arc<Dataset>, DataError> {
+    catalogue::load(&config.dataset, folders).map(Arc::new)
 }

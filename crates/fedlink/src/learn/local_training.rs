@@ -3,7 +3,7 @@
 use super::model::{Batch, Model, Workspace};
 use super::optimizer::{Optimizer, OptimizerState};
 use crate::config::BatchSize;
-use crate::data::Samples;
+use crate::data::{Samples, Scaler};
 use crate::rng::{Purpose, stream};
 use crate::units::DeviceId;
 
@@ -11,6 +11,8 @@ use crate::units::DeviceId;
 pub struct LocalTraining {
     /// What is trained.
     pub model: Box<dyn Model>,
+    /// How stored numbers become the model's inputs.
+    pub scaler: Scaler,
     /// By which rule.
     pub optimizer: Box<dyn Optimizer>,
     /// τ.
@@ -79,7 +81,8 @@ impl LocalTraining {
                 stream.shuffle_prefix(&mut scratch.samples, rows);
             }
             for (i, &sample) in scratch.samples[..rows].iter().enumerate() {
-                data.write_row(sample as usize, &mut scratch.inputs[i * features..(i + 1) * features]);
+                let row = &mut scratch.inputs[i * features..(i + 1) * features];
+                self.scaler.write(data, sample as usize, row);
                 scratch.labels[i] = data.labels[sample as usize];
             }
             let batch = Batch { inputs: &scratch.inputs[..rows * features], labels: &scratch.labels[..rows] };

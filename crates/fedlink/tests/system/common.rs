@@ -1,7 +1,7 @@
 //! A small data set and small systems for tests of the whole library.
 
 use fedlink::config::Config;
-use fedlink::data::{Dataset, Samples};
+use fedlink::data::{Dataset, Features, Samples};
 use fedlink::learn::model::ModelKind;
 use fedlink::rng::{Purpose, stream};
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use std::sync::Arc;
 /// Three classes of noisy bytes around three random patterns of `features` numbers.
 pub fn blobs(features: usize, train: usize, test: usize) -> Arc<Dataset> {
     let samples = |count: usize, split: u64| {
-        let mut samples = Samples { pixels: Vec::new(), labels: Vec::new() };
+        let (mut pixels, mut labels) = (Vec::new(), Vec::new());
         for i in 0..count {
             let label = (i % 3) as u8;
             let mut pattern = stream(1, Purpose::Test, 10, u64::from(label));
             let mut noise = stream(1, Purpose::Test, 20 + split, i as u64);
-            samples.pixels.extend(
+            pixels.extend(
                 (0..features).map(|_| (127.0 + 60.0 * pattern.normal() + 60.0 * noise.normal()) as u8),
             );
-            samples.labels.push(label);
+            labels.push(label);
         }
-        samples
+        Samples { features: Features::Bytes(pixels), labels }
     };
     Arc::new(Dataset {
         name: "blobs".into(),

@@ -13,6 +13,8 @@ use std::ops::ControlFlow;
 
 #[test]
 fn only_candidates_train_unless_devices_remember() {
+    use OptimizerKind::{Adam, Sgd};
+    use StateMode::{Keep, Reset};
     let dataset = blobs(20, 600, 90);
     let trained = |policy, state, optimizer| {
         let mut config = small_config();
@@ -21,8 +23,6 @@ fn only_candidates_train_unless_devices_remember() {
         config.learn.optimizer = optimizer;
         Simulation::new(&config, dataset.clone()).unwrap().step().unwrap().trained
     };
-    use OptimizerKind::{Adam, Sgd};
-    use StateMode::{Keep, Reset};
     assert_eq!(trained(PolicyKind::Bc, Reset, Adam), 3);
     assert_eq!(trained(PolicyKind::BcBn2, Reset, Adam), 6);
     assert_eq!(trained(PolicyKind::Bn2, Reset, Adam), 12);

@@ -42,7 +42,7 @@ fn gradient(theta: &[f64], data: &Dataset, samples: &[u32]) -> Vec<f64> {
     let mut gradient = vec![0.0; DIM];
     for &s in samples {
         let x: Vec<f64> = (0..FEATURES)
-            .map(|f| f64::from(data.train.pixels[s as usize * FEATURES + f]) / 255.0)
+            .map(|f| f64::from(data.train.picture(s as usize, FEATURES).unwrap()[f]) / 255.0)
             .chain([1.0])
             .collect();
         let logits: Vec<f64> =
