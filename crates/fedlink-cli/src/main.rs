@@ -1,2 +1,37 @@
 //! The `fedlink` command.
-fn main() {}
+//!
+//! Exit codes: 0 done; 2 the request cannot be met as given (the message names what to change); 3 a curve
+//! diverged; 130 stopped by Ctrl-C with what was finished saved.
+
+mod args;
+mod commands;
+mod failure;
+#[allow(dead_code)]
+mod figure;
+mod interrupt;
+mod output;
+mod progress;
+mod results;
+mod table;
+
+use args::{Arguments, Command, DataCommand};
+use clap::Parser;
+use failure::Exit;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command.unwrap_or_default() {
+        Command::Run(options) => commands::run::run(&options),
+        Command::Config(options) => commands::config::run(&options),
+        Command::Data(DataCommand::Preview(options)) => commands::data::preview(&options),
+        Command::List(options) => commands::list::run(&options),
+    };
+    match result {
+        Ok(exit) => exit.code(),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            Exit::BadRequest.code()
+        }
+    }
+}

@@ -1,2 +1,68 @@
-//! Development tasks.
-fn main() {}
+//! Development tasks: `cargo xtask test`.
+
+mod readme;
+
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const USAGE: &str = "\
+Usage: cargo xtask <TASK>
+
+Tasks:
+  test    every check and test: format, lints, Rust tests, documentation, the README's commands";
+
+fn main() -> anyhow::Result<()> {
+    let task = std::env::args().nth(1);
+    match task.as_deref() {
+        Some("test") => test(),
+        Some("help" | "--help" | "-h") => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        Some(other) => bail!("there is no task {other:?}\n\n{USAGE}"),
+        None => bail!("name a task\n\n{USAGE}"),
+    }
+}
+
+/// Everything that must hold before a change lands.
+fn test() -> anyhow::Result<()> {
+    cargo("format", &["fmt", "--all", "--check"])?;
+    cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
+    cargo("tests", &["test", "--workspace", "--quiet"])?;
+    step("documentation");
+    run(Command::new(cargo_path())
+        .args(["doc", "--workspace", "--no-deps", "--quiet"])
+        .env("RUSTDOCFLAGS", "-D warnings"))?;
+    cargo("release build", &["build", "--release", "--quiet"])?;
+    step("README commands");
+    readme::run_commands(&root())
+}
+
+fn cargo(name: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    step(name);
+    run(Command::new(cargo_path()).args(arguments))
+}
+
+fn step(name: &str) {
+    eprintln!("== {name}");
+}
+
+/// Runs a command in the repository's root; its failure is ours.
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.current_dir(root()).status().with_context(|| format!("cannot start {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} failed: {status}");
+    }
+    Ok(())
+}
+
+fn cargo_path() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())
+}
+
+/// The repository.
+fn root() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder.ancestors().nth(2).expect("crates/xtask lies two folders down").into()
+}

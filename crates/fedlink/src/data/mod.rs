@@ -10,7 +10,6 @@ pub mod csv;
 pub mod digits;
 mod error;
 pub mod idx;
-mod npy;
 pub mod npz;
 pub mod partition;
 pub mod scaling;

@@ -13,6 +13,9 @@
 //! is checked before anything is inflated. The archive itself is read by the `zip` crate: its allocations
 //! follow the bytes present, not the counts claimed.
 
+mod array;
+mod dictionary;
+
 use std::io::Cursor;
 use std::path::Path;
 
@@ -20,9 +23,9 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::error::{DataError, Flaw, Place};
-use super::npy::{Array, Header, Kind};
 use super::source::{MAX_DEFLATE_RATIO, read_file, reserve};
 use super::{Dataset, Features, Samples};
+use array::{Array, Header, Kind};
 
 /// Reads an `.npz` file as a data set named `name`.
 pub fn read_npz(path: &Path, name: &str) -> Result<Dataset, DataError> {
@@ -198,10 +201,10 @@ mod tests {
 
     /// Written by `NumPy` 2: `savez_compressed`, `x` = uint8 `arange(24).reshape(2, 3, 4)` and its last picture
     /// reversed, `y` = int64 `[3, 0]` and `[1]`.
-    const BYTES: &[u8] = include_bytes!("../../tests/data/bytes.npz");
+    const BYTES: &[u8] = include_bytes!("../../../tests/data/bytes.npz");
     /// Written by `NumPy` 2: `savez`, `x` = big-endian float64 `arange(12).reshape(3, 1, 2, 2) / 8 - 1` and its
     /// first sample, `y` = uint16 `[[0], [255], [2]]` and `[[7]]`.
-    const FLOATS: &[u8] = include_bytes!("../../tests/data/floats.npz");
+    const FLOATS: &[u8] = include_bytes!("../../../tests/data/floats.npz");
 
     fn npy(descr: &str, shape: &str, payload: &[u8]) -> Vec<u8> {
         let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");

@@ -2,19 +2,16 @@
 //!
 //! A file is `\x93NUMPY`, a version (major, minor), the length of the header (u16 in version 1, u32 in
 //! versions 2 and 3), the header as a Python dictionary of `descr`, `fortran_order` and `shape`, then the
-//! numbers. The dictionary of a plain array needs a string, a truth value and a tuple of whole numbers, so
-//! the parser below knows these and nothing else: it holds no state that a header could make grow, where a
-//! general Python-literal parser would bring recursion and arbitrary-precision integers.
+//! numbers.
 
 use std::io::Read;
 
-use super::error::{Flaw, Place};
-use super::source::FETCH_AGAIN;
+use super::super::error::{Flaw, Place};
+use super::super::source::FETCH_AGAIN;
+use super::dictionary::Dictionary;
 
 /// Longer headers are refused, as `numpy.load` refuses them; a plain array needs some hundred bytes.
 const MAX_HEADER: u32 = 10_000;
-/// No sample has more dimensions than height, width and channels, and the array has one more.
-const MAX_DIMENSIONS: usize = 4;
 /// How many numbers are decoded at a time.
 const CHUNK: u64 = 8192;
 
@@ -79,12 +76,10 @@ impl<'a, R: Read> Array<'a, R> {
         }
         let mut text = vec![0; length as usize];
         read(name, &mut reader, text_start, &mut text)?;
-        let mut literal = Literal { text: &text, at: 0 };
-        let dictionary = literal.dictionary();
-        let (descr, fortran, shape) = dictionary
+        let Dictionary { descr, fortran_order, shape } = Dictionary::parse(&text)
             .map_err(|(offset, what)| Flaw::new(at(name, text_start + offset as u64), what, SAVE_AGAIN))?;
         let whole = at(name, text_start);
-        if fortran {
+        if fortran_order {
             return Err(Flaw::new(
                 whole,
                 "the array is in Fortran order (columns first)",
@@ -200,116 +195,6 @@ fn number_type(descr: &str) -> Option<(Kind, usize, bool)> {
     };
     let ordered = matches!(order, b'<' | b'>') || (order == b'|' && width == 1);
     (known && ordered).then_some((kind, width, order == b'>'))
-}
-
-/// A reader of the header's dictionary. Errors are an offset and what was wrong there.
-struct Literal<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-type Parsed<T> = Result<T, (usize, String)>;
-
-impl Literal<'_> {
-    fn dictionary(&mut self) -> Parsed<(String, bool, Vec<usize>)> {
-        let (mut descr, mut fortran, mut shape) = (None, None, None);
-        self.expect(b'{')?;
-        while !self.take(b'}') {
-            let start = self.at;
-            let key = self.string()?;
-            self.expect(b':')?;
-            let known = match key.as_str() {
-                "descr" => descr.replace(self.string()?).is_none(),
-                "fortran_order" => fortran.replace(self.truth()?).is_none(),
-                "shape" => shape.replace(self.tuple()?).is_none(),
-                _ => false,
-            };
-            if !known {
-                return Err((
-                    start,
-                    format!("key '{key}' is not one of descr, fortran_order, shape, each once"),
-                ));
-            }
-            if !self.take(b',') {
-                self.expect(b'}')?;
-                break;
-            }
-        }
-        self.spaces();
-        if self.at != self.text.len() {
-            return Err((self.at, "something follows the header's closing brace".into()));
-        }
-        match (descr, fortran, shape) {
-            (Some(descr), Some(fortran), Some(shape)) => Ok((descr, fortran, shape)),
-            _ => Err((0, "the header lacks one of descr, fortran_order, shape".into())),
-        }
-    }
-
-    fn spaces(&mut self) {
-        self.at += self.text[self.at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-    }
-
-    fn take(&mut self, byte: u8) -> bool {
-        self.spaces();
-        let found = self.text.get(self.at) == Some(&byte);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn expect(&mut self, byte: u8) -> Parsed<()> {
-        if self.take(byte) { Ok(()) } else { Err((self.at, format!("expected '{}'", char::from(byte)))) }
-    }
-
-    fn string(&mut self) -> Parsed<String> {
-        let start = self.at;
-        let quote = if self.take(b'"') { b'"' } else { b'\'' };
-        if quote == b'\'' && !self.take(quote) {
-            return Err((start, "expected a name or a plain number type in quotes".into()));
-        }
-        let rest = &self.text[self.at..];
-        let Some(length) = rest.iter().position(|&byte| byte == quote) else {
-            return Err((start, "a quote is not closed".into()));
-        };
-        self.at += length + 1;
-        Ok(String::from_utf8_lossy(&rest[..length]).into_owned())
-    }
-
-    fn truth(&mut self) -> Parsed<bool> {
-        self.spaces();
-        let rest = &self.text[self.at..];
-        let (value, length) = match rest {
-            [b'T', b'r', b'u', b'e', ..] => (true, 4),
-            [b'F', b'a', b'l', b's', b'e', ..] => (false, 5),
-            _ => return Err((self.at, "expected True or False".into())),
-        };
-        self.at += length;
-        Ok(value)
-    }
-
-    fn tuple(&mut self) -> Parsed<Vec<usize>> {
-        let start = self.at;
-        let mut values = Vec::new();
-        self.expect(b'(')?;
-        while !self.take(b')') {
-            if values.len() == MAX_DIMENSIONS {
-                return Err((start, format!("the array has more than {MAX_DIMENSIONS} dimensions")));
-            }
-            values.push(self.whole_number()?);
-            if !self.take(b',') {
-                self.expect(b')')?;
-                break;
-            }
-        }
-        Ok(values)
-    }
-
-    fn whole_number(&mut self) -> Parsed<usize> {
-        self.spaces();
-        let start = self.at;
-        self.at += self.text[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let digits = std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default();
-        digits.parse().map_err(|_| (start, "expected a whole number below 2⁶⁴".into()))
-    }
 }
 
 #[cfg(test)]

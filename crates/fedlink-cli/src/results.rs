@@ -1,0 +1,278 @@
+//! What a run leaves: table, CSV, JSON, plots.
+
+use crate::failure::Exit;
+use crate::figure::{self, Figure, LineChart};
+use crate::output::OutputFolder;
+use crate::table::table as plain_table;
+use fedlink::experiment::Curve;
+use fedlink::record::{Outcome, Row};
+use fedlink::schedule::policy::PolicyKind;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// All rounds done.
+    Finished,
+    /// Ended early by Ctrl-C.
+    Interrupted,
+    /// Ended early because its numbers were no longer finite; the message says where.
+    Diverged(String),
+}
+
+/// One seed of a curve.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    pub seed: u64,
+    pub rows: Vec<Row>,
+    pub outcome: Outcome,
+    pub status: Status,
+}
+
+/// A curve with its runs, one for each seed.
+#[derive(Clone, Debug)]
+pub struct CurveResult {
+    pub label: String,
+    pub policy: PolicyKind,
+    pub k: u64,
+    pub runs: Vec<RunResult>,
+}
+
+/// The runs under the curves they belong to; a curve none of whose runs was begun is left out.
+pub fn gather(curves: &[Curve], runs: Vec<(usize, RunResult)>) -> Vec<CurveResult> {
+    let mut results: Vec<CurveResult> = curves
+        .iter()
+        .map(|curve| CurveResult {
+            label: curve.label.clone(),
+            policy: curve.config.schedule.policy,
+            k: curve.config.schedule.k,
+            runs: Vec::new(),
+        })
+        .collect();
+    for (curve, run) in runs {
+        results[curve].runs.push(run);
+    }
+    results.retain(|curve| !curve.runs.is_empty());
+    results
+}
+
+/// How the program should end after these results.
+pub fn exit(results: &[CurveResult]) -> Exit {
+    let any = |wanted: fn(&Status) -> bool| {
+        results.iter().flat_map(|curve| &curve.runs).any(|run| wanted(&run.status))
+    };
+    if crate::interrupt::asked() || any(|status| *status == Status::Interrupted) {
+        Exit::Interrupted
+    } else if any(|status| matches!(status, Status::Diverged(_))) {
+        Exit::Diverged
+    } else {
+        Exit::Done
+    }
+}
+
+/// A curve in `summary.json`: means over its seeds, and every run.
+#[derive(Serialize)]
+struct CurveSummary<'a> {
+    curve: &'a str,
+    policy: PolicyKind,
+    k: u64,
+    status: &'static str,
+    rounds: u64,
+    final_accuracy: Option<f64>,
+    best_accuracy: Option<f64>,
+    final_loss: Option<f64>,
+    rounds_to_80: Option<f64>,
+    bits_per_round: f64,
+    mean_q: f64,
+    silent_transmissions: f64,
+    worst_average_power: f64,
+    digest: String,
+    runs: Vec<RunSummary<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunSummary<'a> {
+    seed: u64,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+}
+
+impl Status {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Interrupted => "interrupted",
+            Self::Diverged(_) => "diverged",
+        }
+    }
+}
+
+impl CurveResult {
+    /// The mean over the seeds; none if a seed has no value.
+    fn mean(&self, value: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
+        let values: Option<Vec<f64>> = self.runs.iter().map(|run| value(&run.outcome)).collect();
+        values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    fn mean_of(&self, value: impl Fn(&Outcome) -> f64) -> f64 {
+        self.mean(|outcome| Some(value(outcome))).unwrap_or(f64::NAN)
+    }
+
+    fn worst_power(&self) -> f64 {
+        self.runs.iter().map(|run| run.outcome.worst_average_power.0).fold(0.0, f64::max)
+    }
+
+    /// The status of the run that ended worst.
+    fn status(&self) -> &Status {
+        let badness = |status: &Status| match status {
+            Status::Finished => 0,
+            Status::Interrupted => 1,
+            Status::Diverged(_) => 2,
+        };
+        let statuses = self.runs.iter().map(|run| &run.status);
+        statuses.max_by_key(|status| badness(status)).expect("a curve has runs")
+    }
+
+    /// The run's digest, or the digests of all seeds one after the other.
+    fn digest(&self) -> String {
+        let digests: Vec<&str> = self.runs.iter().map(|run| run.outcome.digest.as_str()).collect();
+        digests.join("+")
+    }
+}
+
+/// `summary.json`.
+pub fn json(results: &[CurveResult]) -> anyhow::Result<String> {
+    let summaries: Vec<CurveSummary> = results.iter().map(CurveSummary::new).collect();
+    Ok(serde_json::to_string_pretty(&summaries)? + "\n")
+}
+
+impl<'a> CurveSummary<'a> {
+    fn new(curve: &'a CurveResult) -> Self {
+        Self {
+            curve: &curve.label,
+            policy: curve.policy,
+            k: curve.k,
+            status: curve.status().name(),
+            rounds: curve.runs.iter().map(|run| run.outcome.rounds).min().unwrap_or(0),
+            final_accuracy: curve.mean(|outcome| outcome.final_accuracy),
+            best_accuracy: curve.mean(|outcome| outcome.best_accuracy),
+            final_loss: curve.mean(|outcome| outcome.final_loss),
+            rounds_to_80: curve.mean(|outcome| outcome.rounds_to_80.map(|round| round as f64)),
+            bits_per_round: curve.mean_of(|outcome| outcome.bits_per_round),
+            mean_q: curve.mean_of(|outcome| outcome.mean_q),
+            silent_transmissions: curve.mean_of(|outcome| outcome.silent_transmissions as f64),
+            worst_average_power: curve.worst_power(),
+            digest: curve.digest(),
+            runs: curve.runs.iter().map(RunSummary::new).collect(),
+        }
+    }
+}
+
+impl<'a> RunSummary<'a> {
+    fn new(run: &'a RunResult) -> Self {
+        let message = match &run.status {
+            Status::Diverged(message) => Some(message.as_str()),
+            _ => None,
+        };
+        Self { seed: run.seed, status: run.status.name(), message, outcome: &run.outcome }
+    }
+}
+
+/// `results.csv`: a row for each evaluated round of each run.
+pub fn csv(results: &[CurveResult]) -> anyhow::Result<Vec<u8>> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        curve: &'a str,
+        policy: PolicyKind,
+        k: u64,
+        seed: u64,
+    }
+    let header =
+        "curve policy k seed round test_accuracy test_loss train_loss bits total_bits mean_q silent_devices";
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+    writer.write_record(header.split(' '))?;
+    for curve in results {
+        for run in &curve.runs {
+            let line = Line { curve: &curve.label, policy: curve.policy, k: curve.k, seed: run.seed };
+            for row in &run.rows {
+                writer.serialize((&line, row))?;
+            }
+        }
+    }
+    Ok(writer.into_inner()?)
+}
+
+/// The table at the end of a run.
+pub fn table(results: &[CurveResult]) -> String {
+    let header = [
+        "curve",
+        "final",
+        "best",
+        "rounds to 80 %",
+        "bits/round",
+        "mean q",
+        "worst power",
+        "digest",
+        "status",
+    ];
+    let dash = || "–".to_owned();
+    let percent = |value: Option<f64>| value.map_or_else(dash, |share| format!("{:.2} %", 100.0 * share));
+    let row = |curve: &CurveResult| {
+        let to_80 = curve.mean(|outcome| outcome.rounds_to_80.map(|round| round as f64));
+        let digest = match &curve.runs[..] {
+            [run] => run.outcome.digest[..12].to_owned(),
+            runs => format!("{} seeds", runs.len()),
+        };
+        vec![
+            curve.label.clone(),
+            percent(curve.mean(|outcome| outcome.final_accuracy)),
+            percent(curve.mean(|outcome| outcome.best_accuracy)),
+            to_80.map_or_else(dash, |rounds| format!("{rounds:.0}")),
+            format!("{:.0}", curve.mean_of(|outcome| outcome.bits_per_round)),
+            format!("{:.0}", curve.mean_of(|outcome| outcome.mean_q)),
+            format!("{:.2}", curve.worst_power()),
+            digest,
+            curve.status().name().to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = results.iter().map(row).collect();
+    let mut text = plain_table(&header, &rows);
+    text += "worst power: average power of the device that was scheduled most, against radio.power\n";
+    for curve in results {
+        for run in &curve.runs {
+            if let Status::Diverged(message) = &run.status {
+                let _ = writeln!(text, "{} (seed {}): {message}", curve.label, run.seed);
+            }
+        }
+    }
+    text
+}
+
+/// `accuracy.svg` and `accuracy.png`.
+pub fn plots(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyhow::Result<()> {
+    let chart = LineChart {
+        title: name.to_owned(),
+        subtitle: String::new(),
+        x_label: "round".into(),
+        y_label: "test accuracy".into(),
+        log_y: false,
+        percent_y: true,
+        curves: results.iter().map(accuracy_curve).collect(),
+    };
+    folder.write("accuracy.svg", chart.svg())?;
+    folder.write("accuracy.png", chart.png()?)
+}
+
+/// Mean accuracy over the seeds at every round that all of them have reached.
+fn accuracy_curve(curve: &CurveResult) -> figure::Curve {
+    let reached = curve.runs.iter().map(|run| run.rows.len()).min().unwrap_or(0);
+    let mean = |i: usize| {
+        let sum: f64 = curve.runs.iter().map(|run| run.rows[i].test_accuracy).sum();
+        (curve.runs[0].rows[i].round as f64, sum / curve.runs.len() as f64)
+    };
+    figure::Curve { label: curve.label.clone(), points: (0..reached).map(mean).collect(), band: None }
+}
