@@ -1,6 +1,7 @@
 //! Development tasks: `cargo xtask test`.
 
 mod readme;
+mod reference;
 
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -10,12 +11,14 @@ const USAGE: &str = "\
 Usage: cargo xtask <TASK>
 
 Tasks:
-  test    every check and test: format, lints, Rust tests, documentation, the README's commands";
+  test    every check and test: format, lints, Rust tests, documentation, the README's commands
+  docs    write the generated pages anew (docs/reference.md)";
 
 fn main() -> anyhow::Result<()> {
     let task = std::env::args().nth(1);
     match task.as_deref() {
         Some("test") => test(),
+        Some("docs") => reference::write(&root()),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             Ok(())
@@ -31,6 +34,7 @@ fn test() -> anyhow::Result<()> {
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
     cargo("tests", &["test", "--workspace", "--quiet"])?;
     step("documentation");
+    reference::check(&root())?;
     run(Command::new(cargo_path())
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
         .env("RUSTDOCFLAGS", "-D warnings"))?;

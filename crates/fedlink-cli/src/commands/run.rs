@@ -8,6 +8,7 @@ use crate::output::OutputFolder;
 use crate::progress::Progress;
 use crate::results::{RunResult, Status};
 use crate::{interrupt, results};
+use anyhow::Context;
 use fedlink::Error;
 use fedlink::config::Config;
 use fedlink::data::Dataset;
@@ -32,6 +33,7 @@ struct Cell {
 
 pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     let started = Instant::now();
+    interrupt::listen()?;
     let mut experiment =
         experiment(Some(options.experiment.as_deref().unwrap_or("demo")), &options.settings)?;
     if let Some(seeds) = options.seeds {
@@ -48,7 +50,6 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     for cell in &cells {
         Simulation::new(&cell.config, Arc::clone(&datasets[&cell.config.data.dataset]))?;
     }
-    interrupt::listen()?;
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let lengths: Vec<(String, u64)> =
@@ -56,6 +57,10 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     let progress = Progress::new(&lengths, options.quiet);
     let runs = run_cells(&cells, &datasets, &pool, &progress)?;
     let results = results::gather(&curves, runs);
+    if results.is_empty() {
+        eprintln!("stopped before the first round; nothing was written");
+        return Ok(Exit::Interrupted);
+    }
 
     folder.write("config.toml", experiment.to_toml()?)?;
     folder.write("results.csv", results::csv(&results)?)?;
@@ -87,12 +92,13 @@ fn cells_of(index: usize, curve: &Curve) -> impl Iterator<Item = Cell> {
     })
 }
 
-fn load_datasets(cells: &[Cell], folders: &[PathBuf]) -> Result<BTreeMap<String, Arc<Dataset>>, Error> {
+fn load_datasets(cells: &[Cell], folders: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Arc<Dataset>>> {
     let mut datasets = BTreeMap::new();
     for cell in cells {
-        if !datasets.contains_key(&cell.config.data.dataset) {
-            datasets
-                .insert(cell.config.data.dataset.clone(), fedlink::data::load(&cell.config.data, folders)?);
+        let name = &cell.config.data.dataset;
+        if !datasets.contains_key(name) {
+            let dataset = fedlink::data::load(&cell.config.data, folders).context("data.dataset")?;
+            datasets.insert(name.clone(), dataset);
         }
     }
     Ok(datasets)

@@ -1,0 +1,342 @@
+//! The program as a user meets it.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Settings that make the demo end in a second: softmax regression, eight devices, six rounds.
+const SMALL: &[&str] = &[
+    "learn.model=softmax",
+    "data.devices=8",
+    "data.samples_per_device=50",
+    "learn.batch=16",
+    "radio.symbols=500",
+    "run.rounds=6",
+    "run.evaluate_every=2",
+];
+
+fn fedlink(folder: &TempDir) -> Command {
+    let mut command = Command::cargo_bin("fedlink").unwrap();
+    command.current_dir(folder.path());
+    command
+}
+
+/// `fedlink run` with the small settings and `more` words.
+fn small_run(folder: &TempDir, more: &[&str]) -> Command {
+    let mut command = fedlink(folder);
+    command.arg("run");
+    for setting in SMALL {
+        command.args(["--set", setting]);
+    }
+    command.args(more);
+    command
+}
+
+fn json(command: &mut Command) -> Value {
+    let output = command.arg("--json").assert().success().get_output().stdout.clone();
+    serde_json::from_slice(&output).unwrap()
+}
+
+/// Runs to failure with exit code 2 and returns the message.
+fn refused(command: &mut Command) -> String {
+    let output = command.assert().code(2).get_output().clone();
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_writes_its_folder_and_prints_the_same_numbers() {
+    let folder = TempDir::new().unwrap();
+    let summary = json(&mut small_run(&folder, &["--out", "here"]));
+    let curves = summary.as_array().unwrap();
+    let labels: Vec<&str> = curves.iter().map(|curve| curve["curve"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["bc", "bn2", "bc-bn2", "bn2-c"]);
+
+    let here = folder.path().join("here");
+    assert_eq!(entries(folder.path()), ["here"]);
+    assert_eq!(
+        entries(&here),
+        ["accuracy.png", "accuracy.svg", "config.toml", "results.csv", "summary.json"]
+    );
+    let written: Value = serde_json::from_slice(&std::fs::read(here.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(written, summary);
+
+    let mut reader = csv::Reader::from_path(here.join("results.csv")).unwrap();
+    let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let column = |name: &str| header.iter().position(|known| known == name).unwrap();
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 4 * 3);
+    for curve in curves {
+        let last =
+            rows.iter().rfind(|row| row[column("curve")] == *curve["curve"].as_str().unwrap()).unwrap();
+        assert_eq!(&last[column("round")], "6");
+        let accuracy: f64 = last[column("test_accuracy")].parse().unwrap();
+        assert_eq!(Some(accuracy), curve["final_accuracy"].as_f64());
+        let bits: f64 = last[column("total_bits")].parse().unwrap();
+        assert!((bits / 6.0 / curve["bits_per_round"].as_f64().unwrap() - 1.0).abs() < 1e-12);
+        assert!(curve["best_accuracy"].as_f64() >= curve["final_accuracy"].as_f64());
+        assert_eq!(curve["digest"].as_str().unwrap().len(), 64);
+    }
+    assert!(std::fs::read(here.join("accuracy.png")).unwrap().starts_with(b"\x89PNG"));
+    let svg = std::fs::read_to_string(here.join("accuracy.svg")).unwrap();
+    assert!(labels.iter().all(|label| svg.contains(label)));
+}
+
+#[test]
+fn the_written_configuration_repeats_the_run() {
+    let folder = TempDir::new().unwrap();
+    let first = json(&mut small_run(&folder, &["--out", "one"]));
+    let again = json(fedlink(&folder).args(["run", "one/config.toml", "--out", "two"]));
+    assert_eq!(first, again);
+}
+
+#[test]
+fn digests_are_the_same_for_any_number_of_threads() {
+    let folder = TempDir::new().unwrap();
+    for state in ["keep", "reset"] {
+        let state = format!("learn.state={state}");
+        let digests = |threads: &str| -> Vec<String> {
+            let out = format!("{state}-{threads}");
+            let words = ["--threads", threads, "--out", &out, "--set", &state, "--set", "schedule.k=2"];
+            let summary = json(&mut small_run(&folder, &words));
+            summary.as_array().unwrap().iter().map(|c| c["digest"].as_str().unwrap().to_owned()).collect()
+        };
+        let one = digests("1");
+        assert_eq!(one.len(), 4);
+        assert_eq!(one, digests("2"));
+    }
+}
+
+#[test]
+fn a_setting_narrows_the_demo_to_one_curve() {
+    let folder = TempDir::new().unwrap();
+    let summary = json(&mut small_run(&folder, &["--set", "schedule.policy=bc"]));
+    assert_eq!(summary.as_array().unwrap().len(), 1);
+    assert_eq!(summary[0]["policy"], "bc");
+    assert_eq!(entries(&folder.path().join("results")), ["demo"]);
+}
+
+#[test]
+fn several_seeds_run_and_are_averaged() {
+    let folder = TempDir::new().unwrap();
+    let words = ["--set", "schedule.policy=bn2-c", "--seeds", "3", "--set", "run.seed=5"];
+    let summary = json(&mut small_run(&folder, &words));
+    let runs = summary[0]["runs"].as_array().unwrap();
+    let seeds: Vec<u64> = runs.iter().map(|run| run["seed"].as_u64().unwrap()).collect();
+    assert_eq!(seeds, [5, 6, 7]);
+    let mean = runs.iter().map(|run| run["final_accuracy"].as_f64().unwrap()).sum::<f64>() / 3.0;
+    assert!((summary[0]["final_accuracy"].as_f64().unwrap() - mean).abs() < 1e-15);
+    // The second seed alone gives the same run.
+    let alone = json(&mut small_run(&folder, &["--set", "schedule.policy=bn2-c", "--set", "run.seed=6"]));
+    assert_eq!(alone[0]["digest"], runs[1]["digest"]);
+}
+
+#[test]
+fn a_table_ends_a_run_and_says_where_the_files_are() {
+    let folder = TempDir::new().unwrap();
+    let output = small_run(&folder, &[]).assert().success().get_output().clone();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for word in ["curve", "rounds to 80 %", "bits/round", "mean q", "worst power", "bn2-c", "results/demo"] {
+        assert!(text.contains(word), "{word} is not in\n{text}");
+    }
+    let progress = String::from_utf8(output.stderr).unwrap();
+    assert!(progress.contains("round") && progress.contains("accuracy"), "{progress}");
+    assert!(!progress.contains('\u{1b}'), "not a terminal, so no control codes: {progress:?}");
+    // A second run finds the next free name.
+    small_run(&folder, &["--quiet"]).assert().success().stdout("").stderr("");
+    assert_eq!(entries(&folder.path().join("results")), ["demo", "demo-2"]);
+}
+
+#[test]
+fn an_existing_folder_is_kept_unless_told_otherwise() {
+    let folder = TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/precious"), "x").unwrap();
+    let message = refused(&mut small_run(&folder, &["--out", "mine"]));
+    assert!(message.contains("mine exists already") && message.contains("--force"), "{message}");
+    assert_eq!(entries(&folder.path().join("mine")), ["precious"]);
+    small_run(&folder, &["--out", "mine", "--force", "--quiet"]).assert().success();
+    assert!(!folder.path().join("mine/precious").exists());
+    assert_eq!(entries(folder.path()), ["mine"]);
+}
+
+#[test]
+fn bad_settings_name_the_key_the_range_and_the_likely_meaning() {
+    let folder = TempDir::new().unwrap();
+    let cases = [
+        ("schedule.polcy=bc", "did you mean schedule.policy?"),
+        ("schedule.k=9", "schedule.k: is 9, but must be in 1..=8"),
+        ("schedule.k=0", "schedule.k: is 0, but must be in 1..=8"),
+        ("schedule.kc=9", "schedule.kc: is 9, but must be in 1..=8"),
+        ("data.samples_per_device=0", "data.samples_per_device: is 0"),
+        ("data.samples_per_device=60001", "data.samples_per_device: is 60001"),
+        ("data.devices=100000", "data.sharing = \"overlapping\""),
+        ("radio.noise=-1", "radio.noise: is -1"),
+        ("radio.noise=nan", "radio.noise: is NaN"),
+        ("radio.power=inf", "radio.power: is inf"),
+        ("learn.rate=nan", "learn.rate: is NaN"),
+        ("learn.rate=fast", "learn.rate: invalid type"),
+        ("schedule.policy=best", "unknown variant `best`, expected one of"),
+        ("run.rounds=1.5", "whole number"),
+        ("data.dataset=digit", "did you mean"),
+        ("nonsense", "KEY=VALUE"),
+    ];
+    for (setting, problem) in cases {
+        let message = refused(&mut small_run(&folder, &["--set", setting]));
+        assert!(message.starts_with("error: ") && message.contains(problem), "{setting}: {message}");
+        assert!(message.lines().count() <= 2, "{setting}: one message, not\n{message}");
+    }
+    assert!(entries(folder.path()).iter().all(|name| name == "results"));
+    assert!(entries(&folder.path().join("results")).is_empty(), "nothing half-written");
+}
+
+#[test]
+fn bad_files_and_folders_are_refused_with_their_name() {
+    let folder = TempDir::new().unwrap();
+    let message = refused(fedlink(&folder).args(["run", "missing.toml"]));
+    assert!(message.contains("cannot read missing.toml"), "{message}");
+    let message = refused(fedlink(&folder).args(["run", "demos"]));
+    assert!(message.contains("did you mean demo?"), "{message}");
+    std::fs::write(folder.path().join("bad.toml"), "[run]\nrounds = 3\nrouds = 4\n").unwrap();
+    let message = refused(fedlink(&folder).args(["run", "bad.toml"]));
+    assert!(
+        message.contains("bad.toml")
+            && message.contains("line 3")
+            && message.contains("did you mean run.rounds?"),
+        "{message}"
+    );
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let message = refused(&mut small_run(&folder, &["--out", "file/results"]));
+    assert!(message.contains("cannot write to file"), "{message}");
+    let message = refused(&mut small_run(&folder, &["--out", "file", "--force"]));
+    assert!(message.contains("file is a file, not a folder"), "{message}");
+    refused(&mut small_run(&folder, &["--threads", "0"]));
+    refused(&mut small_run(&folder, &["--seeds", "0"]));
+}
+
+#[test]
+fn a_curve_that_diverges_is_named_and_the_others_finish() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(
+        folder.path().join("two.toml"),
+        "[learn]\noptimizer = \"sgd\"\n[sweep]\n\"learn.rate\" = [0.05, 1e38]\n",
+    )
+    .unwrap();
+    let mut command = fedlink(&folder);
+    command.args(["run", "two.toml", "--out", "out"]);
+    for setting in SMALL {
+        command.args(["--set", setting]);
+    }
+    let output = command.assert().code(3).get_output().clone();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("diverged in round 1"), "{text}");
+    let summary: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("out/summary.json")).unwrap()).unwrap();
+    assert_eq!(summary[0]["status"], "finished");
+    assert_eq!(summary[1]["status"], "diverged");
+    assert!(summary[0]["final_accuracy"].as_f64().is_some());
+    assert!(summary[1]["final_accuracy"].is_null());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_saves_what_is_there() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let folder = TempDir::new().unwrap();
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("fedlink"))
+        .current_dir(folder.path())
+        .args(["run", "--out", "out", "--set", "schedule.policy=bc", "--set", "learn.model=softmax"])
+        .args(["--set", "run.rounds=2000", "--set", "run.evaluate_every=1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut messages = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = messages.next().unwrap().unwrap();
+    assert!(first.contains("round   200/2000"), "{first}");
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let messages: Vec<String> = messages.map_while(Result::ok).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{messages:?}");
+    let summary: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("out/summary.json")).unwrap()).unwrap();
+    assert_eq!(summary[0]["status"], "interrupted");
+    let rounds = summary[0]["runs"][0]["rounds"].as_u64().unwrap();
+    assert!((200..2000).contains(&rounds) && summary[0]["runs"][0]["final_accuracy"].as_f64().is_some());
+    assert_eq!(entries(folder.path()), ["out"]);
+}
+
+#[test]
+fn the_printed_configuration_is_complete_and_can_be_run() {
+    let folder = TempDir::new().unwrap();
+    for words in [&["config"][..], &["config", "demo"]] {
+        let text = fedlink(&folder).args(words).assert().success().get_output().stdout.clone();
+        let text = String::from_utf8(text).unwrap();
+        for key in fedlink::config::KEYS {
+            let name = key.name.split_once('.').unwrap().1;
+            assert!(text.contains(&format!("{name} = ")), "{} is not in\n{text}", key.name);
+        }
+        std::fs::write(folder.path().join("my.toml"), &text).unwrap();
+        let mut again = fedlink(&folder);
+        let again = again.args(["config", "my.toml"]).assert().success().get_output().stdout.clone();
+        assert_eq!(String::from_utf8(again).unwrap(), text);
+    }
+}
+
+#[test]
+fn lists_come_as_text_and_as_json() {
+    let folder = TempDir::new().unwrap();
+    let text = fedlink(&folder).arg("list").assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(text).unwrap();
+    for kind in fedlink::parts::kinds() {
+        let listed = fedlink(&folder)
+            .args(["list", kind.name, "--json"])
+            .assert()
+            .success()
+            .get_output()
+            .stdout
+            .clone();
+        let listed: Value = serde_json::from_slice(&listed).unwrap();
+        for (part, entry) in kind.parts.iter().zip(listed.as_array().unwrap()) {
+            assert_eq!(entry["name"], part.name);
+            assert!(text.contains(part.meaning));
+        }
+    }
+    refused(fedlink(&folder).args(["list", "policy"]));
+}
+
+#[test]
+fn a_contact_sheet_of_the_embedded_data_is_a_picture() {
+    let folder = TempDir::new().unwrap();
+    fedlink(&folder).args(["data", "preview", "digits", "--out", "digits.png"]).assert().success();
+    let file = std::fs::File::open(folder.path().join("digits.png")).unwrap();
+    let reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().unwrap();
+    // Twenty pictures of 28 doubled pixels and the gaps between them, ten rows.
+    assert!(reader.info().width >= 20 * 56 && reader.info().height >= 10 * 56);
+}
+
+#[test]
+fn help_is_everywhere_and_has_examples() {
+    let folder = TempDir::new().unwrap();
+    for words in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["config", "--help"],
+        &["list", "--help"],
+        &["data", "preview", "--help"],
+    ] {
+        let text = fedlink(&folder).args(words).assert().success().get_output().stdout.clone();
+        assert!(String::from_utf8(text).unwrap().contains("Examples:"), "{words:?}");
+    }
+}
