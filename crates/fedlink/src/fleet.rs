@@ -15,6 +15,7 @@ use crate::learn::model::model;
 use crate::learn::optimizer::{OptimizerState, StateMode, optimizer};
 use crate::pool::Pool;
 use crate::radio::Channels;
+use crate::rng::{Purpose, Stream, stream};
 use crate::schedule::ReportKind;
 use crate::units::{Bits, DeviceId};
 use rayon::prelude::*;
@@ -135,7 +136,9 @@ impl Fleet {
                 || self.worker(),
                 |worker| {
                     let loss = self.train_one(theta, round, device, worker, &mut update);
-                    (loss, self.report(report, &update, channels.capacity(device), worker))
+                    let report =
+                        self.report(report, &update, channels.capacity(device), (round, device), worker);
+                    (loss, report)
                 },
             );
             if !loss.is_finite() || !report.is_finite() {
@@ -228,7 +231,14 @@ impl Fleet {
     }
 
     /// The number a candidate reports.
-    fn report(&self, kind: ReportKind, update: &[f32], capacity: f64, worker: &mut Worker) -> f32 {
+    fn report(
+        &self,
+        kind: ReportKind,
+        update: &[f32],
+        capacity: f64,
+        (round, device): (u64, DeviceId),
+        worker: &mut Worker,
+    ) -> f32 {
         let norm = norm(update) as f32;
         match kind {
             // Nothing is sent, but a broken update must be noticed all the same.
@@ -238,7 +248,9 @@ impl Fleet {
             ReportKind::QuantisedNorm => {
                 let alone = Bits(self.symbols as f64 * capacity);
                 let q = self.compressor.largest_q(update.len(), alone);
-                self.compressor.compress(update, q, &mut worker.compression, &mut worker.compressed);
+                let mut chance = self.chance(round, device);
+                let Worker { compression, compressed, .. } = worker;
+                self.compressor.compress(update, q, &mut chance, compression, compressed);
                 worker.compressed.norm()
             }
         }
@@ -261,14 +273,21 @@ impl Fleet {
         update
     }
 
-    /// Δ̂(q) of an update.
-    pub(crate) fn compress(&self, update: &[f32], q: usize) -> SparseUpdate {
+    /// Δ̂(q) of the update of a device in a round.
+    pub(crate) fn compress(&self, update: &[f32], q: usize, round: u64, device: DeviceId) -> SparseUpdate {
         let mut sent = SparseUpdate::default();
+        let mut chance = self.chance(round, device);
         self.workers.with(
             || self.worker(),
-            |worker| self.compressor.compress(update, q, &mut worker.compression, &mut sent),
+            |worker| self.compressor.compress(update, q, &mut chance, &mut worker.compression, &mut sent),
         );
         sent
+    }
+
+    /// What compression leaves to chance. A device that compresses twice in a round, once for its report and once
+    /// for the air, makes the same choices, so that what it reports is a foretaste of what it sends.
+    fn chance(&self, round: u64, device: DeviceId) -> Stream {
+        stream(self.training.seed, Purpose::Sparsify, round, u64::from(device.0))
     }
 
     /// After `sent` has gone out: the device notes what it still owes, and the memory of its update is free.

@@ -87,7 +87,13 @@ pub fn kinds() -> Vec<Kind> {
         Kind {
             name: "schemes",
             key: "compress.scheme",
-            parts: vec![part("d-sgd", "sparse binary compression: one value and the places of q entries")],
+            parts: vec![
+                part("d-sgd", "sparse binary compression: one value and the places of q entries"),
+                part(
+                    "random-sparse",
+                    "random sparsification: the places of q random entries and a value for each",
+                ),
+            ],
         },
         Kind {
             name: "presets",

@@ -27,6 +27,8 @@ pub enum Purpose {
     Sparsify = 5,
     /// The pictures of the embedded data set (round = split, device = picture).
     Digits = 6,
+    /// Which devices a uniformly random schedule picks (one stream a round).
+    Uniform = 7,
     /// Tests and examples.
     Test = 99,
 }

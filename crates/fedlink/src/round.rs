@@ -64,7 +64,7 @@ pub fn round(
     let compress = |(i, update): (usize, &Vec<f32>)| {
         let budget = Bits(slots[i].0 * capacities[i]);
         let q = fleet.compressor.largest_q(update.len(), budget);
-        (budget, q, fleet.compress(update, q))
+        (budget, q, fleet.compress(update, q, t, schedule.devices[i]))
     };
     let sent: Vec<(Bits, usize, SparseUpdate)> = updates.par_iter().enumerate().map(compress).collect();
 

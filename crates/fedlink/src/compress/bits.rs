@@ -40,7 +40,12 @@ fn stirling_error(n: f64) -> f64 {
 ///
 /// Invariant: `bits(q)` ≤ budget < `bits(q+1)` wherever q lies strictly inside the range.
 pub fn largest_q(most: u64, budget: Bits, bits: impl Fn(u64) -> Bits) -> u64 {
-    let (mut fits, mut too_many) = (0, most + 1);
+    largest_q_between(0, most, budget, bits)
+}
+
+/// As [`largest_q`], for a `least` that is known to fit or is 0.
+pub fn largest_q_between(least: u64, most: u64, budget: Bits, bits: impl Fn(u64) -> Bits) -> u64 {
+    let (mut fits, mut too_many) = (least, most + 1);
     while too_many - fits > 1 {
         let middle = fits + (too_many - fits) / 2;
         if bits(middle) <= budget {

@@ -1,10 +1,13 @@
 //! Squeezing an update into the bits that a device's link carries.
 
 pub mod bits;
+mod random_sparse;
 mod sparse_binary;
 
+pub use random_sparse::RandomSparse;
 pub use sparse_binary::SparseBinary;
 
+use crate::rng::Stream;
 use crate::units::Bits;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +18,8 @@ pub enum SchemeKind {
     /// Sparse binary compression with the paper's bit count.
     #[default]
     DSgd,
+    /// Random sparsification, the scheme of the convergence analysis.
+    RandomSparse,
 }
 
 /// What a device does with the part of its update that was not sent (`compress.feedback`).
@@ -35,21 +40,44 @@ pub enum Feedback {
 pub struct SparseUpdate {
     /// The places of the entries, ascending.
     pub indices: Vec<u32>,
-    /// The value that every entry has.
-    pub value: f32,
+    /// What stands in those places.
+    pub values: Values,
+}
+
+/// The entries of a [`SparseUpdate`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// One value for all of them.
+    Shared(f32),
+    /// One value for each, in the order of the places.
+    Each(Vec<f32>),
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Shared(0.0)
+    }
 }
 
 impl SparseUpdate {
-    /// ‖Δ̂‖₂ = |value|·√(number of entries).
+    /// ‖Δ̂‖₂, without writing the dense vector out.
     pub fn norm(&self) -> f32 {
-        (f64::from(self.value.abs()) * (self.indices.len() as f64).sqrt()) as f32
+        match &self.values {
+            Values::Shared(value) => (f64::from(value.abs()) * (self.indices.len() as f64).sqrt()) as f32,
+            Values::Each(values) => crate::learn::kernels::norm(values) as f32,
+        }
     }
 
     /// `target += scale·Δ̂`.
     pub fn add_to(&self, target: &mut [f32], scale: f32) {
-        let step = scale * self.value;
-        for &i in &self.indices {
-            target[i as usize] += step;
+        match &self.values {
+            Values::Shared(value) => {
+                let step = scale * value;
+                self.indices.iter().for_each(|&i| target[i as usize] += step);
+            }
+            Values::Each(values) => {
+                self.indices.iter().zip(values).for_each(|(&i, value)| target[i as usize] += scale * value);
+            }
         }
     }
 }
@@ -62,8 +90,16 @@ pub trait Compressor: Send + Sync {
     /// The largest q whose cost is within `budget`; 0 means that nothing can be sent.
     fn largest_q(&self, dim: usize, budget: Bits) -> usize;
 
-    /// Writes Δ̂(q) of `update` to `out`, reusing its memory and that of `scratch`.
-    fn compress(&self, update: &[f32], q: usize, scratch: &mut Scratch, out: &mut SparseUpdate);
+    /// Writes Δ̂(q) of `update` to `out`, reusing its memory and that of `scratch`. Whatever the scheme leaves to
+    /// chance comes from `chance`, the device's stream of this round.
+    fn compress(
+        &self,
+        update: &[f32],
+        q: usize,
+        chance: &mut Stream,
+        scratch: &mut Scratch,
+        out: &mut SparseUpdate,
+    );
 }
 
 /// Memory that compression reuses from one update to the next.
@@ -76,5 +112,6 @@ pub struct Scratch {
 pub fn compressor(kind: SchemeKind) -> Box<dyn Compressor> {
     match kind {
         SchemeKind::DSgd => Box::new(SparseBinary),
+        SchemeKind::RandomSparse => Box::new(RandomSparse),
     }
 }

@@ -1,6 +1,7 @@
 //! D-SGD: sparse binary compression, the paper's quantiser.
 
-use super::{Compressor, Scratch, SparseUpdate, bits};
+use super::{Compressor, Scratch, SparseUpdate, Values, bits};
+use crate::rng::Stream;
 use crate::units::Bits;
 
 /// D-SGD(q): of the q largest and the q smallest entries, keep the side with the larger mean magnitude and
@@ -15,10 +16,12 @@ use crate::units::Bits;
 /// entries, all of one sign; ‖Δ̂‖₂ ≤ ‖Δ‖₂; r(q) ≤ R < r(q+1) for the q chosen at budget R.
 ///
 /// ```
-/// use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseUpdate};
+/// use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseUpdate, Values};
+/// use fedlink::rng::{Purpose, stream};
 /// let mut sent = SparseUpdate::default();
-/// SparseBinary.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut Scratch::default(), &mut sent);
-/// assert_eq!(sent, SparseUpdate { indices: vec![1, 4], value: -3.0 });
+/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // D-SGD leaves nothing to chance
+/// SparseBinary.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut unused, &mut Scratch::default(), &mut sent);
+/// assert_eq!(sent, SparseUpdate { indices: vec![1, 4], values: Values::Shared(-3.0) });
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SparseBinary;
@@ -35,11 +38,18 @@ impl Compressor for SparseBinary {
         bits::largest_q(dim as u64 / 2, budget, |q| self.bits(dim, q as usize)) as usize
     }
 
-    fn compress(&self, update: &[f32], q: usize, scratch: &mut Scratch, out: &mut SparseUpdate) {
+    fn compress(
+        &self,
+        update: &[f32],
+        q: usize,
+        _: &mut Stream,
+        scratch: &mut Scratch,
+        out: &mut SparseUpdate,
+    ) {
         let top = Side::of(update, q, Sign::Positive, &mut scratch.keys);
         let bottom = Side::of(update, q, Sign::Negative, &mut scratch.keys);
         let kept = if top.mean >= bottom.mean { top } else { bottom };
-        out.value = kept.sign.of(kept.mean as f32);
+        out.values = Values::Shared(kept.sign.of(kept.mean as f32));
         out.indices.clear();
         if kept.mean > 0.0 {
             kept.for_each_kept(update, |i, _| out.indices.push(i as u32));
@@ -104,11 +114,13 @@ impl Side {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::{Purpose, stream};
     use proptest::prelude::*;
 
     fn compress(update: &[f32], q: usize) -> SparseUpdate {
         let mut out = SparseUpdate::default();
-        SparseBinary.compress(update, q, &mut Scratch::default(), &mut out);
+        let mut unused = stream(0, Purpose::Test, 0, 0);
+        SparseBinary.compress(update, q, &mut unused, &mut Scratch::default(), &mut out);
         out
     }
 
@@ -127,7 +139,10 @@ mod tests {
         };
         let (a, b) = (mean(&top), mean(&bottom));
         let (side, value) = if a >= b.abs() { (top, a) } else { (bottom, b) };
-        SparseUpdate { indices: side.iter().map(|&i| i as u32).collect(), value: value as f32 }
+        SparseUpdate {
+            indices: side.iter().map(|&i| i as u32).collect(),
+            values: Values::Shared(value as f32),
+        }
     }
 
     /// Few distinct values, so that ties, zeros and one-sided vectors are common.
@@ -146,7 +161,7 @@ mod tests {
             let q = (share * update.len() as f64 / 2.0) as usize;
             let (ours, sorted) = (compress(&update, q), by_sorting(&update, q));
             prop_assert_eq!(&ours.indices, &sorted.indices);
-            prop_assert_eq!(ours.value, sorted.value);
+            prop_assert_eq!(ours.values, sorted.values);
         }
 
         #[test]

@@ -1,0 +1,195 @@
+//! Random sparsification: the scheme of the convergence analysis.
+
+use super::{Compressor, Scratch, SparseUpdate, Values, bits};
+use crate::rng::Stream;
+use crate::units::Bits;
+
+/// Keeps q entries chosen uniformly at random and sends the value of each.
+///
+/// - Bits: `r(q) = log2 C(d,q) + 33·q`: the places, and 32 bits and a sign for each value.
+/// - Value: a kept entry arrives as it is. The analysis has 32 bits of magnitude beside the sign and names no scale
+///   for them; an `f32` is 32 bits with its sign, so it fits, and a uniform grid of 2³² steps up to the largest
+///   kept magnitude has steps below the resolution of an `f32` for all entries within a factor 2⁸ of it. What is
+///   computed here is therefore the scheme without quantisation error, which is how the analysis treats it.
+/// - ρ = q/d. Over the random places E\[Δ̂\] = ρ·Δ and E‖Δ̂‖² = ρ·‖Δ‖²: the update shrinks by ρ, it is not
+///   scaled back up.
+///
+/// Source: section V of the paper (Lemma 1). Invariants: exactly min(q, d) places, ascending, each kept entry
+/// unchanged; r rises on 0..=d for d < 2³³, since `r(q+1) − r(q) = 33 + log2((d−q)/(q+1)) ≥ 33 − log2 d`, so that
+/// the largest q is well defined; r(q) ≤ R < r(q+1) for the q chosen at budget R.
+///
+/// ```
+/// use fedlink::compress::{Compressor, RandomSparse, Scratch, SparseUpdate};
+/// use fedlink::rng::{Purpose, stream};
+/// let mut sent = SparseUpdate::default();
+/// let mut chance = stream(0, Purpose::Sparsify, 0, 0);
+/// RandomSparse.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut chance, &mut Scratch::default(), &mut sent);
+/// assert_eq!(sent.indices.len(), 2);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RandomSparse;
+
+/// Bits for each value (32) and its sign (1).
+const VALUE_BITS: f64 = 33.0;
+
+impl Compressor for RandomSparse {
+    fn bits(&self, dim: usize, q: usize) -> Bits {
+        Bits(bits::log2_choose(dim as u64, q as u64) + VALUE_BITS * q as f64)
+    }
+
+    fn largest_q(&self, dim: usize, budget: Bits) -> usize {
+        // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or undefined
+        // budget becomes 0 in the conversion, an infinite one the largest integer.
+        let dim = dim as u64;
+        let most = ((budget.0 / VALUE_BITS) as u64).saturating_add(1).min(dim);
+        let costliest = VALUE_BITS + libm::log2(dim.max(1) as f64);
+        let least = ((budget.0 / costliest) as u64).saturating_sub(1).min(most);
+        bits::largest_q_between(least, most, budget, |q| self.bits(dim as usize, q as usize)) as usize
+    }
+
+    fn compress(
+        &self,
+        update: &[f32],
+        q: usize,
+        chance: &mut Stream,
+        scratch: &mut Scratch,
+        out: &mut SparseUpdate,
+    ) {
+        let q = q.min(update.len());
+        scratch.keys.clear();
+        scratch.keys.extend(0..update.len() as u32);
+        chance.shuffle_prefix(&mut scratch.keys, q);
+        out.indices.clear();
+        out.indices.extend_from_slice(&scratch.keys[..q]);
+        out.indices.sort_unstable();
+        let mut values = match std::mem::take(&mut out.values) {
+            Values::Each(spare) => spare,
+            Values::Shared(_) => Vec::new(),
+        };
+        values.clear();
+        values.extend(out.indices.iter().map(|&i| update[i as usize]));
+        out.values = Values::Each(values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, stream};
+    use proptest::prelude::*;
+
+    fn compress(update: &[f32], q: usize, round: u64) -> SparseUpdate {
+        let mut out = SparseUpdate::default();
+        let mut chance = stream(3, Purpose::Test, round, 0);
+        RandomSparse.compress(update, q, &mut chance, &mut Scratch::default(), &mut out);
+        out
+    }
+
+    fn dense(sent: &SparseUpdate, dim: usize) -> Vec<f32> {
+        let mut dense = vec![0.0; dim];
+        sent.add_to(&mut dense, 1.0);
+        dense
+    }
+
+    #[test]
+    fn lemma_1_the_mean_is_rho_g_and_the_mean_square_norm_is_rho_g_squared() {
+        let update = [4.0f32, -1.0, 0.5, 0.0, -3.0, 2.0, 1e-3, 7.0, -0.25, 1.0];
+        let (dim, draws) = (update.len() as f64, 40_000u32);
+        let square = |x: f32| f64::from(x).powi(2);
+        for q in [1usize, 3, 9, 10] {
+            let rho = q as f64 / dim;
+            let mut mean = vec![0.0; update.len()];
+            let (mut norm, mut norm_square) = (0.0, 0.0);
+            for round in 0..draws {
+                let sent = dense(&compress(&update, q, u64::from(round)), update.len());
+                mean.iter_mut().zip(&sent).for_each(|(sum, &x)| *sum += f64::from(x) / f64::from(draws));
+                let size: f64 = sent.iter().map(|&x| square(x)).sum();
+                norm += size / f64::from(draws);
+                norm_square += size * size / f64::from(draws);
+            }
+            // Each entry is g·Bernoulli(ρ): five standard errors of its mean over the draws (plus rounding).
+            for (place, &g) in update.iter().enumerate() {
+                let g = f64::from(g);
+                let slack = 5.0 * g.abs() * (rho * (1.0 - rho) / f64::from(draws)).sqrt() + 1e-9;
+                assert!((mean[place] - rho * g).abs() < slack, "q = {q}, entry {place}: {}", mean[place]);
+            }
+            let truth = rho * update.iter().map(|&x| square(x)).sum::<f64>();
+            let slack = 5.0 * ((norm_square - norm * norm).max(0.0) / f64::from(draws)).sqrt() + 1e-9;
+            assert!((norm - truth).abs() < slack, "q = {q}: {norm} is not within {slack} of {truth}");
+        }
+    }
+
+    #[test]
+    fn every_pair_of_places_is_equally_likely() {
+        // 10 pairs out of 5 places: χ² on 9 degrees of freedom, 99.99 % point 33.7.
+        let mut counts = std::collections::BTreeMap::new();
+        let update = [1.0; 5];
+        (0..20_000).for_each(|t| *counts.entry(compress(&update, 2, t).indices).or_insert(0u32) += 1);
+        assert_eq!(counts.len(), 10);
+        let chi2: f64 = counts.values().map(|&c| (f64::from(c) - 2000.0).powi(2) / 2000.0).sum();
+        assert!(chi2 < 33.7, "χ² = {chi2}");
+    }
+
+    #[test]
+    fn the_cost_rises_with_every_entry_up_to_the_largest_dimension() {
+        // The step r(q+1) − r(q) is least at q = d−1, where it is 33 − log2 d.
+        for dim in [1usize, 2, 7, 203_530, (1 << 31) - 1] {
+            let last = (RandomSparse.bits(dim, dim).0 - RandomSparse.bits(dim, dim - 1).0)
+                - (33.0 - (dim as f64).log2());
+            assert!(last.abs() < 1e-4, "d = {dim}: {last}");
+        }
+        let costs: Vec<f64> = (0..=5000).map(|q| RandomSparse.bits(5000, q).0).collect();
+        assert!(costs.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn q_is_right_at_the_ends_of_the_range() {
+        let dim = 1024; // r(1) = 10 + 33 bits, r(d) = 33·d bits
+        assert_eq!(RandomSparse.largest_q(dim, Bits(42.999)), 0);
+        assert_eq!(RandomSparse.largest_q(dim, Bits(43.001)), 1);
+        assert_eq!(RandomSparse.largest_q(dim, Bits(33.0 * 1024.0)), 1024);
+        assert_eq!(RandomSparse.largest_q(dim, Bits(f64::INFINITY)), 1024);
+        assert_eq!(RandomSparse.largest_q(dim, Bits(f64::NAN)), 0);
+        assert_eq!(RandomSparse.largest_q(dim, Bits(-1.0)), 0);
+        assert_eq!(RandomSparse.largest_q(0, Bits(100.0)), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn q_is_the_largest_that_fits(dim in 1usize..3000, share in 0.0..1.2f64) {
+            let budget = share * 33.0 * dim as f64;
+            let q = RandomSparse.largest_q(dim, Bits(budget));
+            let cost = |q| RandomSparse.bits(dim, q).0;
+            let scan = (1..=dim).take_while(|&q| cost(q) <= budget).last().unwrap_or(0);
+            prop_assert_eq!(q, scan);
+        }
+
+        #[test]
+        fn kept_entries_are_unchanged_and_the_norm_is_that_of_the_dense_vector(
+            update in prop::collection::vec(-1e3..1e3f32, 0..200), q in 0usize..250, round in 0..1000u64,
+        ) {
+            let sent = compress(&update, q, round);
+            prop_assert_eq!(sent.indices.len(), q.min(update.len()));
+            prop_assert!(sent.indices.windows(2).all(|pair| pair[0] < pair[1]));
+            let dense = dense(&sent, update.len());
+            for (i, &x) in dense.iter().enumerate() {
+                let kept = sent.indices.binary_search(&(i as u32)).is_ok();
+                prop_assert_eq!(x, if kept { update[i] } else { 0.0 });
+            }
+            let norm = dense.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+            prop_assert!((f64::from(sent.norm()) - norm).abs() <= 1e-6 * norm);
+        }
+
+        #[test]
+        fn memory_left_from_an_earlier_update_changes_nothing(
+            update in prop::collection::vec(-1.0..1.0f32, 1..50), q in 0usize..50,
+        ) {
+            let (mut scratch, mut reused) = (Scratch::default(), SparseUpdate::default());
+            let mut before = stream(3, Purpose::Test, 77, 0);
+            RandomSparse.compress(&[9.0; 60], 40, &mut before, &mut scratch, &mut reused);
+            let mut chance = stream(3, Purpose::Test, 5, 0);
+            RandomSparse.compress(&update, q, &mut chance, &mut scratch, &mut reused);
+            prop_assert_eq!(reused, compress(&update, q, 5));
+        }
+    }
+}
