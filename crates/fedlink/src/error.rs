@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::data::DataError;
+use crate::theory::TheoryError;
 
 /// Any failure of the library.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,9 @@ pub enum Error {
     /// The data set could not be had.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// The convergence bound was asked something that it does not cover.
+    #[error(transparent)]
+    Theory(#[from] TheoryError),
     /// A device's update was no longer a finite number.
     #[error(
         "training diverged in round {round}: the update of device {device} is not finite; lower learn.rate"

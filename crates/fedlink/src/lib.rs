@@ -37,6 +37,7 @@ pub mod rng;
 pub mod round;
 pub mod schedule;
 pub mod simulation;
+pub mod theory;
 pub mod units;
 
 pub use error::Error;

@@ -2,7 +2,7 @@
 
 use fedlink::compress::{Compressor, RandomSparse, SchemeKind};
 use fedlink::config::Config;
-use fedlink::data::{Dataset, Samples};
+use fedlink::data::{Dataset, Features, Samples};
 use fedlink::learn::model::ModelKind;
 use fedlink::rng::{Purpose, stream};
 use fedlink::schedule::policy::PolicyKind;
@@ -25,7 +25,7 @@ fn dataset() -> Arc<Dataset> {
                 bright + noise.below(100) as u8
             }));
         }
-        Samples { pixels, labels }
+        Samples { features: Features::Bytes(pixels), labels }
     };
     let (train, test) = (samples(240, 0), samples(60, 1));
     let shape = [FEATURES, 1, 1];

@@ -1,0 +1,313 @@
+//! Which K and τ the bound favours.
+
+use super::bound::{Bound, BoundParameters};
+use super::rate::Rate;
+use super::rho::{Efficiencies, Link, LinkParameters, MAX_TABLE};
+use super::{MAX_ROUNDS, TheoryError, average, real, whole};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::ops::RangeInclusive;
+
+/// What "best" means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub enum Goal {
+    /// The lowest loss bound after the last round.
+    #[default]
+    FinalLoss,
+    /// The fewest rounds until the loss bound is at most this.
+    RoundsTo(f64),
+}
+
+/// Which channel the plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub enum Averaging {
+    /// The mean over all channels (see [`average::expectation`]), E\[ρ\] being estimated from so many rounds.
+    Mean {
+        /// Rounds drawn for each K.
+        samples: usize,
+    },
+    /// The channel of one simulation.
+    Draw,
+}
+
+/// A question to the planner.
+#[derive(Clone, Debug)]
+pub struct PlanRequest {
+    /// The learning problem; its `k` and `tau` are replaced by those of the grid.
+    pub problem: BoundParameters,
+    /// The link.
+    pub link: LinkParameters,
+    /// η(t), which may depend on τ.
+    pub rate: Rate,
+    /// The values of K to try.
+    pub ks: RangeInclusive<u64>,
+    /// The values of τ to try.
+    pub taus: RangeInclusive<u64>,
+    /// T, rounds.
+    pub rounds: usize,
+    /// What "best" means.
+    pub goal: Goal,
+    /// Which channel.
+    pub averaging: Averaging,
+    /// The seed of the channel. All K see the same gains, so their comparison is not blurred by different luck.
+    pub seed: u64,
+}
+
+/// One point of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// K.
+    pub k: u64,
+    /// τ.
+    pub tau: u64,
+    /// The loss bound after the last round.
+    pub loss: f64,
+    /// With [`Goal::RoundsTo`], the first round with a bound at most the target.
+    pub rounds_to_target: Option<usize>,
+}
+
+/// The best K and τ if training ends after so many rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BestAt {
+    /// The horizon.
+    pub rounds: usize,
+    /// K.
+    pub k: u64,
+    /// τ.
+    pub tau: u64,
+    /// The loss bound then.
+    pub loss: f64,
+}
+
+/// The whole grid and its best point.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// The best point; ties go to the smaller K, then to the smaller τ.
+    pub best: Cell,
+    /// Every point, by K and then by τ.
+    pub cells: Vec<Cell>,
+    /// The point with the lowest loss for every horizon 1..=T.
+    pub by_horizon: Vec<BestAt>,
+}
+
+impl Plan {
+    /// The point (K, τ), if it is on the grid.
+    pub fn cell(&self, k: u64, tau: u64) -> Option<Cell> {
+        let place = self.cells.binary_search_by_key(&(k, tau), |cell| (cell.k, cell.tau)).ok()?;
+        Some(self.cells[place])
+    }
+}
+
+/// How the answer depends on what was assumed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// The points K±1 and τ±1 beside the best one, as far as they are on the grid, each with the share by which its
+    /// final loss is above (or, with a goal in rounds, possibly below) that of the best point.
+    pub neighbours: Vec<(Cell, f64)>,
+    /// What becomes of the answer if an assumption is off.
+    pub shifts: Vec<Shift>,
+}
+
+/// The plan if one assumption is scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Shift {
+    /// `gamma`, `g` or `symbols`.
+    pub what: &'static str,
+    /// By what it was multiplied.
+    pub factor: f64,
+    /// The best point then; none if the target is then out of reach.
+    pub best: Option<Cell>,
+    /// The share by which the final loss at the unshifted answer is then above that at the new best point.
+    pub regret: Option<f64>,
+}
+
+/// A checked request with its channel drawn.
+///
+/// ρ depends on K and the channel but not on τ, so it is computed once for each K and round; the grid is then
+/// K × τ × T steps of the recursion. The result does not depend on the number of threads.
+pub struct Planner {
+    request: PlanRequest,
+    link: Link,
+    efficiencies: Efficiencies,
+    rhos: Vec<Vec<f64>>,
+    /// η(t) for each τ.
+    rates: Vec<Vec<f64>>,
+}
+
+/// Coefficients of a round with ρ = 1 for one τ: x ← x − ρ·(pull·x − unheard·scheduling − rest).
+struct Round {
+    pull: f64,
+    scheduling: f64,
+    rest: f64,
+}
+
+/// One row of the grid: the cells of a K, and its lowest bound with the τ for each horizon.
+type Row = (Vec<Cell>, Vec<(f64, u64)>);
+
+impl Planner {
+    /// Checks the request and draws the channel. A K whose link carries nothing stays in the grid at ρ = 0; if all
+    /// do, that is an error.
+    pub fn new(request: PlanRequest) -> Result<Self, TheoryError> {
+        let PlanRequest { ks, taus, rounds, seed, .. } = &request;
+        whole("rounds", *rounds as u64, 1..=MAX_ROUNDS as u64, "")?;
+        whole("tau", *taus.start(), 1..=*taus.end(), "")?;
+        let spans = [ks, taus].map(|range| range.end().saturating_sub(*range.start()).saturating_add(1));
+        let [ks_count, taus_count] = spans;
+        whole("tau", taus_count, 1..=10_000, " as a number of values to try")?;
+        let note =
+            format!(" with {ks_count} values of K and {taus_count} of tau (the grid is kept in memory)");
+        whole("rounds", *rounds as u64, 1..=MAX_TABLE / ks_count.saturating_add(taus_count), &note)?;
+        whole("k", ks_count, 1..=MAX_TABLE / taus_count, " as a number of values to try")?;
+        if let Goal::RoundsTo(target) = request.goal {
+            real("target", target, |x| x > 0.0, "a finite number above 0")?;
+        }
+        let link = Link::new(request.link)?;
+        let samples = match request.averaging {
+            Averaging::Draw => *rounds,
+            Averaging::Mean { samples } => samples,
+        };
+        let efficiencies = link.efficiencies(ks.clone(), samples, *seed)?;
+        let spread = |k, tau| Bound::new(BoundParameters { k, tau, ..request.problem });
+        average::same_devices(&spread(*ks.start(), *taus.start())?, &link)?;
+        spread(*ks.end(), *taus.end())?;
+        let rates = |tau| request.rate.values(request.problem.mu, tau, *rounds);
+        let rates = taus.clone().map(rates).collect::<Result<_, _>>()?;
+        let mut planner = Self { request, link, efficiencies, rhos: Vec::new(), rates };
+        planner.rhos = planner.rhos_with(planner.request.link.symbols);
+        planner.efficiencies.check_some(&planner.link, &planner.rhos)?;
+        Ok(planner)
+    }
+
+    /// The grid.
+    pub fn plan(&self) -> Result<Plan, TheoryError> {
+        self.evaluate(&self.request.problem, &self.rhos)
+    }
+
+    /// How much the answer `plan` hangs on K, τ, Γ, G and n, the last three by ±20 %.
+    pub fn sensitivity(&self, plan: &Plan) -> Result<Sensitivity, TheoryError> {
+        let Cell { k, tau, loss, .. } = plan.best;
+        let beside = [(k - 1, tau), (k + 1, tau), (k, tau - 1), (k, tau + 1)];
+        let excess = |cell: Cell| (cell, share_above(cell.loss, loss));
+        let neighbours = beside.into_iter().filter_map(|(k, tau)| plan.cell(k, tau)).map(excess).collect();
+        let mut shifts = Vec::new();
+        for factor in [0.8, 1.2] {
+            let BoundParameters { gamma, g, .. } = self.request.problem;
+            let problem = self.request.problem;
+            let symbols = ((self.request.link.symbols as f64 * factor).round() as u64).max(1);
+            let cases = [
+                ("gamma", BoundParameters { gamma: gamma * factor, ..problem }, None),
+                ("g", BoundParameters { g: g * factor, ..problem }, None),
+                ("symbols", problem, Some(self.rhos_with(symbols))),
+            ];
+            for (what, problem, rhos) in cases {
+                let shifted = match self.evaluate(&problem, rhos.as_ref().unwrap_or(&self.rhos)) {
+                    Err(TheoryError::OutOfReach { .. }) => None,
+                    other => Some(other?),
+                };
+                let best = shifted.as_ref().map(|plan| plan.best);
+                let stayed = shifted.as_ref().and_then(|plan| plan.cell(k, tau));
+                let regret = stayed.zip(best).map(|(old, new)| share_above(old.loss, new.loss));
+                shifts.push(Shift { what, factor, best, regret });
+            }
+        }
+        shifts.sort_by_key(|shift| ["gamma", "g", "symbols"].iter().position(|what| *what == shift.what));
+        Ok(Sensitivity { neighbours, shifts })
+    }
+
+    /// ρ(t) for every K; the same in every round if it is the mean.
+    fn rhos_with(&self, symbols: u64) -> Vec<Vec<f64>> {
+        let rhos = self.efficiencies.rhos(&self.link, symbols);
+        match self.request.averaging {
+            Averaging::Draw => rhos,
+            Averaging::Mean { .. } => {
+                let mean = |row: Vec<f64>| row.iter().sum::<f64>() / row.len() as f64;
+                rhos.into_iter().map(|row| vec![mean(row); self.request.rounds]).collect()
+            }
+        }
+    }
+
+    fn evaluate(&self, problem: &BoundParameters, rhos: &[Vec<f64>]) -> Result<Plan, TheoryError> {
+        let rounds = self.request.taus.clone().zip(&self.rates).map(|(tau, rates)| {
+            // K enters by a factor of the scheduling term alone; at K = 1 that factor is 1 (0 for a lone device).
+            let bound = Bound::new(BoundParameters { k: 1, tau, ..*problem })?;
+            let round = |&eta: &f64| {
+                let terms = bound.terms(1.0, eta);
+                let rest = terms.drift + terms.noise + terms.heterogeneity;
+                Round { pull: bound.pull(eta), scheduling: terms.scheduling, rest }
+            };
+            Ok(rates.iter().map(round).collect())
+        });
+        let rounds = rounds.collect::<Result<Vec<Vec<Round>>, TheoryError>>()?;
+        let rows: Vec<Row> =
+            rhos.par_iter().enumerate().map(|(i, rhos)| self.row(problem, i, rhos, &rounds)).collect();
+        let mut by_horizon: Vec<BestAt> = (1..=self.request.rounds)
+            .map(|rounds| BestAt { rounds, k: 0, tau: 0, loss: f64::INFINITY })
+            .collect();
+        let mut cells = Vec::with_capacity(rows.len() * rounds.len());
+        for (row, lowest) in rows {
+            let k = row[0].k;
+            cells.extend(row);
+            for (best, (loss, tau)) in by_horizon.iter_mut().zip(lowest) {
+                if loss < best.loss {
+                    *best = BestAt { k, tau, loss, ..*best };
+                }
+            }
+        }
+        Ok(Plan { best: self.best(&cells)?, cells, by_horizon })
+    }
+
+    /// The recursion for one K and all τ.
+    fn row(&self, problem: &BoundParameters, i: usize, rhos: &[f64], rounds: &[Vec<Round>]) -> Row {
+        let k = self.efficiencies.first_k + i as u64;
+        let (half_l, devices) = (0.5 * problem.l, problem.devices as f64);
+        let unheard = if k == 1 { 1.0 } else { (devices - k as f64) / (k as f64 * (devices - 1.0)) };
+        let target = match self.request.goal {
+            Goal::FinalLoss => f64::NEG_INFINITY,
+            Goal::RoundsTo(target) => target,
+        };
+        let mut lowest = vec![(f64::INFINITY, 0); rhos.len()];
+        let mut cells = Vec::with_capacity(rounds.len());
+        for (tau, rounds) in self.request.taus.clone().zip(rounds) {
+            let mut x = problem.distance0;
+            let mut reached = (half_l * x <= target).then_some(0);
+            for (t, (round, &rho)) in rounds.iter().zip(rhos).enumerate() {
+                x -= rho * (round.pull * x - (unheard * round.scheduling + round.rest));
+                let loss = half_l * x;
+                if loss < lowest[t].0 {
+                    lowest[t] = (loss, tau);
+                }
+                if loss <= target && reached.is_none() {
+                    reached = Some(t + 1);
+                }
+            }
+            cells.push(Cell { k, tau, loss: half_l * x, rounds_to_target: reached });
+        }
+        (cells, lowest)
+    }
+
+    /// The first of the best cells.
+    fn best(&self, cells: &[Cell]) -> Result<Cell, TheoryError> {
+        let lowest = cells.iter().min_by(|a, b| a.loss.total_cmp(&b.loss)).expect("a grid has a cell");
+        let Goal::RoundsTo(target) = self.request.goal else { return Ok(*lowest) };
+        let soonest = cells
+            .iter()
+            .filter(|cell| cell.rounds_to_target.is_some())
+            .min_by(|a, b| a.rounds_to_target.cmp(&b.rounds_to_target).then(a.loss.total_cmp(&b.loss)));
+        let Cell { k, tau, loss, .. } = *lowest;
+        soonest.copied().ok_or(TheoryError::OutOfReach {
+            target,
+            rounds: self.request.rounds,
+            lowest: loss,
+            k,
+            tau,
+        })
+    }
+}
+
+/// loss/base − 1, and 0 where both are 0.
+fn share_above(loss: f64, base: f64) -> f64 {
+    if loss == base { 0.0 } else { loss / base - 1.0 }
+}
+
+#[cfg(test)]
+mod tests;
