@@ -3,4 +3,5 @@
 mod common;
 mod determinism;
 mod engine;
+mod random_sparse;
 mod reference;
