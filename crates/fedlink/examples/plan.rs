@@ -1,4 +1,4 @@
-//! The best K and τ for the paper's figure 4 with uneven data, over the whole grid K = 1..=100, τ = 1..=20, and how
+//! The best K and τ for the paper's figure 4 with even data, over the whole grid K = 1..=100, τ = 1..=20, and how
 //! much the answer hangs on what was assumed. `cargo run --release -p fedlink --example plan`
 
 use fedlink::theory::TheoryError;
@@ -9,7 +9,7 @@ use fedlink::theory::rho::LinkParameters;
 use std::time::Instant;
 
 fn main() -> Result<(), TheoryError> {
-    let (g, gamma) = (10.0, 10.0);
+    let (g, gamma) = (1.0, 1.0);
     let request = PlanRequest {
         problem: BoundParameters { devices: 100, k: 1, tau: 1, mu: 0.25, l: 5.0, g, gamma, distance0: 500.0 },
         link: LinkParameters::default(),
