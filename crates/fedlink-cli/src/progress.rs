@@ -37,9 +37,10 @@ impl Progress {
         let terminal = std::io::stderr().is_terminal();
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let width = curves.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-        let style = ProgressStyle::with_template("{prefix} {bar:32} round {pos:>5}/{len} {msg:>9}  {eta:>5} left")
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("━╸─");
+        let style =
+            ProgressStyle::with_template("{prefix} {bar:32} round {pos:>5}/{len} {msg:>9}  {eta:>5} left")
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("━╸─");
         let curve = |(label, rounds): &(String, u64)| {
             let view = match (quiet, terminal) {
                 (true, _) => View::Nothing,

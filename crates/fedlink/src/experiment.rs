@@ -65,14 +65,28 @@ impl Experiment {
             }
         }
         experiment.table = table;
-        experiment.curves()?;
-        Ok(experiment)
+        match experiment.curves() {
+            Ok(_) => Ok(experiment),
+            Err(Error::Config(error)) => {
+                let place =
+                    line_of(text, &error.key).map_or_else(String::new, |line| format!(", line {line}"));
+                Err(ConfigError::new(format!("{name}{place}: {}", error.key), error.problem).into())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn add_sweep(&mut self, key: String, values: Value) -> Result<(), ConfigError> {
         known_key(&key)?;
         match values {
-            Value::Array(values) if !values.is_empty() => self.sweep.push((key, values)),
+            Value::Array(values) if !values.is_empty() => {
+                for value in &values {
+                    let mut alone = Table::new();
+                    put(&mut alone, &key, value.clone());
+                    config_from(alone, &key)?;
+                }
+                self.sweep.push((key, values));
+            }
             _ => {
                 return Err(ConfigError::new(
                     format!("sweep.\"{key}\""),
@@ -117,8 +131,7 @@ impl Experiment {
         tables
             .into_iter()
             .map(|(said, table)| {
-                let swept = self.sweep.last().map_or("", |(key, _)| key);
-                let config = config_from(table, swept)?;
+                let config = config_from(table, "sweep")?;
                 config.validate()?;
                 let policy =
                     describe("schedule.policy", &Value::try_from(config.schedule.policy).expect("a name"));
@@ -174,6 +187,24 @@ fn comment_out(text: &str, section: &str, name: &str) -> String {
         format!("{prefix}{line}\n")
     };
     text.lines().map(line).collect()
+}
+
+/// The line (from 1) that sets `key` (`section.name`), in its section or in `[sweep]`.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let (section, name) = key.split_once('.')?;
+    let mut inside = String::new();
+    text.lines()
+        .position(|line| {
+            let line = line.trim();
+            if line.starts_with('[') {
+                line.clone_into(&mut inside);
+            }
+            let Some((left, _)) = line.split_once('=') else { return false };
+            let left = left.trim();
+            (inside == format!("[{section}]") && left == name)
+                || (inside == "[sweep]" && left.trim_matches('"') == key)
+        })
+        .map(|place| place + 1)
 }
 
 /// `bc` for a policy, `k=5` for anything else.
@@ -323,7 +354,8 @@ mod tests {
     fn errors_in_a_sweep_or_a_setting_name_the_key() {
         assert!(error("[sweep]\n\"schedule.kk\" = [1]\n").contains("did you mean schedule.k?"));
         assert!(error("[sweep]\n\"schedule.k\" = []\n").contains("at least one value"));
-        assert!(error("[sweep]\n\"schedule.k\" = [1, 99]\n").contains("schedule.k: is 99"));
+        assert!(error("[sweep]\n\"schedule.k\" = [1, 99]\n").contains("my.toml, line 2: schedule.k: is 99"));
+        assert!(error("[radio]\nnoise = -1\n").contains("my.toml, line 2: radio.noise: is -1"));
         assert!(error("[sweep]\n\"schedule.k\" = [1, \"x\"]\n").contains("schedule.k"));
         let set = |key, value| Experiment::default().set(key, value).unwrap_err().to_string();
         assert!(set("schedule.polcy", "bc").contains("did you mean schedule.policy?"));
