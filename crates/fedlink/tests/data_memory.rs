@@ -2,44 +2,13 @@
 //!
 //! One test, because the allocator counts for the whole process.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::io::{Cursor, Write};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+mod counting;
 
+use std::io::{Cursor, Write};
+
+use counting::peak;
 use fedlink::data::{cifar, csv, idx, npz};
 use zip::write::{SimpleFileOptions, ZipWriter};
-
-/// The system's allocator, with a count of what is held and of the most that was.
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most that `work` held beyond what was held before it.
-fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = HELD.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let result = work();
-    (PEAK.load(Relaxed) - before, result)
-}
 
 fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
