@@ -162,7 +162,7 @@ impl Experiment {
             // A rule may depend on a swept key: leave what it fills in to each curve.
             let table_of =
                 |section: &str, name: &str| self.table.get(section).and_then(|t| t.get(name)).is_some();
-            for (section, name) in [("schedule", "kc"), ("learn", "rate")] {
+            for (section, name) in [("schedule", "kc"), ("learn", "rate"), ("data", "sharing")] {
                 if !table_of(section, name) && !swept(&format!("{section}.{name}")) {
                     text = comment_out(&text, section, name);
                 }

@@ -31,7 +31,6 @@ pub struct Fleet {
     feedback: Feedback,
     /// n, for the report of what could be sent if alone.
     symbols: u64,
-    samples_per_device: usize,
     /// One for each device if it remembers anything, else none.
     memories: Vec<Mutex<Memory>>,
     keeps_optimizer: bool,
@@ -102,7 +101,6 @@ impl Fleet {
             compressor: compressor(config.compress.scheme),
             feedback,
             symbols: config.radio.symbols,
-            samples_per_device: config.data.samples_per_device as usize,
             memories: (0..remembering).map(|_| Mutex::default()).collect(),
             keeps_optimizer,
             workers: Pool::new(),
@@ -308,7 +306,7 @@ impl Fleet {
 
     fn worker(&self) -> Worker {
         Worker {
-            training: self.training.scratch(self.samples_per_device, self.dataset.features),
+            training: self.training.scratch(self.dataset.features),
             optimizer: OptimizerState::filled(self.training.model.dim(), self.training.optimizer.starts()),
             compression: Scratch::default(),
             compressed: SparseUpdate::default(),

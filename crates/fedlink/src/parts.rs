@@ -74,6 +74,15 @@ pub fn kinds() -> Vec<Kind> {
                     "classes",
                     "data.classes_per_device classes on each device, equally many samples of each",
                 ),
+                part(
+                    "dirichlet",
+                    "a mix of classes on each device ~ Dirichlet(data.alpha), drawn by data.sizes",
+                ),
+                part(
+                    "shards",
+                    "data.shards_per_device pieces of the training set sorted by class on each device",
+                ),
+                part("quantity", "as iid, in log-normal amounts of spread data.size_spread"),
             ],
         },
         Kind {

@@ -26,18 +26,43 @@ pub const KEYS: &[Key] = &[
         "how stored numbers become inputs",
         "\"unit\" (bytes / 255) | \"standard\" (mean 0, deviation 1) | \"none\"",
     ),
-    key("data.partition", "how the training set is split among the devices", "\"iid\" | \"classes\""),
+    key(
+        "data.partition",
+        "how the training set is split among the devices",
+        "\"iid\" | \"classes\" | \"dirichlet\" | \"shards\" | \"quantity\"",
+    ),
     key("data.devices", "M, the number of devices", "≥ 1"),
-    key("data.samples_per_device", "B, training samples on each device", "≥ 1"),
+    key(
+        "data.samples_per_device",
+        "B, training samples on each device; their mean with quantity or sizes = \"free\"; not used by shards",
+        "1 ..= training set",
+    ),
     key(
         "data.classes_per_device",
         "distinct classes on a device with partition = \"classes\"",
         "1 ..= classes",
     ),
     key(
+        "data.alpha",
+        "α of partition = \"dirichlet\": large makes the mixes of classes alike, small makes each one class",
+        "1e-9 ..= 1e9",
+    ),
+    key(
+        "data.sizes",
+        "how many samples devices have with partition = \"dirichlet\"",
+        "\"equal\" (B each) | \"free\" (B on average, standard deviation B/√(α·classes))",
+    ),
+    key(
+        "data.shards_per_device",
+        "shards of the sorted training set on a device with partition = \"shards\"",
+        "≥ 1, M times it ≤ training set",
+    ),
+    key("data.size_spread", "σ of the log-normal sizes of partition = \"quantity\"", "0 (all have B) ..= 5"),
+    key(
         "data.sharing",
-        "whether two devices may hold the same sample (iid)",
-        "\"disjoint\" (M·B ≤ training set) | \"overlapping\"",
+        "whether two devices may hold the same sample; a choice with iid and quantity only",
+        "\"disjoint\" (M·B ≤ training set; always with shards) | \"overlapping\" (always with classes and \
+         dirichlet); if left out: disjoint where there is a choice",
     ),
     key("learn.model", "the model", "\"softmax\" | \"mlp\""),
     key("learn.hidden", "widths of the MLP's hidden layers", "a list of widths ≥ 1"),

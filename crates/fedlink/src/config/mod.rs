@@ -10,7 +10,7 @@ pub(crate) use validate::validate_dim;
 
 use crate::compress::{Feedback, SchemeKind};
 use crate::data::Scaling;
-use crate::data::partition::{PartitionKind, Sharing};
+use crate::data::partition::{PartitionKind, Sharing, Sizes};
 use crate::learn::model::{Init, ModelKind};
 use crate::learn::optimizer::{OptimizerKind, StateMode};
 use crate::radio::channel::ChannelKind;
@@ -46,7 +46,12 @@ pub struct DataConfig {
     pub samples_per_device: u64,
     #[serde(deserialize_with = "count")]
     pub classes_per_device: u64,
-    pub sharing: Sharing,
+    pub alpha: f64,
+    pub sizes: Sizes,
+    #[serde(deserialize_with = "count")]
+    pub shards_per_device: u64,
+    pub size_spread: f64,
+    pub sharing: Option<Sharing>,
 }
 
 /// `[learn]`: model and local training.
@@ -128,7 +133,11 @@ impl Default for DataConfig {
             devices: 40,
             samples_per_device: 1000,
             classes_per_device: 2,
-            sharing: Sharing::Disjoint,
+            alpha: 0.5,
+            sizes: Sizes::Equal,
+            shards_per_device: 2,
+            size_spread: 0.5,
+            sharing: None,
         }
     }
 }
@@ -171,6 +180,13 @@ impl Default for RunConfig {
     }
 }
 
+impl DataConfig {
+    /// `data.sharing`, or what the partition does anyway.
+    pub fn sharing(&self) -> Sharing {
+        self.sharing.unwrap_or(self.partition.sharings()[0])
+    }
+}
+
 impl Config {
     /// η: `learn.rate`, or the default of the optimiser.
     pub fn rate(&self) -> f64 {
@@ -191,6 +207,7 @@ impl Config {
     #[must_use]
     pub fn resolved(&self) -> Self {
         let mut config = self.clone();
+        config.data.sharing = Some(self.data.sharing());
         config.learn.rate = Some(self.rate());
         config.schedule.kc = Some(self.kc());
         config

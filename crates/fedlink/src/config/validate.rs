@@ -1,7 +1,8 @@
 //! The rules a configuration must meet before anything runs.
 
-use super::{BatchSize, Config, ConfigError};
+use super::{BatchSize, Config, ConfigError, DataConfig};
 use crate::learn::model::ModelKind;
+use serde::Serialize;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -16,9 +17,7 @@ impl Config {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let (data, learn, radio, schedule, run) =
             (&self.data, &self.learn, &self.radio, &self.schedule, &self.run);
-        within("data.devices", data.devices, 1..=u64::from(u32::MAX), "")?;
-        within("data.samples_per_device", data.samples_per_device, 1..=u64::from(u32::MAX), "")?;
-        within("data.classes_per_device", data.classes_per_device, 1..=256, "")?;
+        data.validate()?;
         within("learn.local_steps", learn.local_steps, 1..=1_000_000, "")?;
         if let BatchSize::Count(batch) = learn.batch {
             within("learn.batch", batch, 1..=u64::from(u32::MAX), " or \"full\"")?;
@@ -58,6 +57,31 @@ impl Config {
         within("the number of layers in learn.hidden", hidden.len() as u64, 1..=64, "")?;
         hidden.iter().try_for_each(|&width| within(key, width as u64, 1..=1_000_000, " in every place"))
     }
+}
+
+impl DataConfig {
+    /// The rules of `[data]` that can be checked without the data.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        within("data.devices", self.devices, 1..=u64::from(u32::MAX), "")?;
+        within("data.samples_per_device", self.samples_per_device, 1..=u64::from(u32::MAX), "")?;
+        within("data.classes_per_device", self.classes_per_device, 1..=256, "")?;
+        number("data.alpha", self.alpha, |x| (1e-9..=1e9).contains(&x), "a number in 1e-9..=1e9")?;
+        within("data.shards_per_device", self.shards_per_device, 1..=u64::from(u32::MAX), "")?;
+        number("data.size_spread", self.size_spread, |x| (0.0..=5.0).contains(&x), "a number in 0..=5")?;
+        let allowed = self.partition.sharings();
+        if allowed.contains(&self.sharing()) {
+            return Ok(());
+        }
+        let [asked, has, partition] = [name(&self.sharing()), name(&allowed[0]), name(&self.partition)];
+        let problem =
+            format!("is {asked}, but with data.partition = {partition} must be {has}, or be left out");
+        Err(ConfigError::new("data.sharing", problem))
+    }
+}
+
+/// How a value is written in a configuration.
+fn name(value: &impl Serialize) -> String {
+    toml::Value::try_from(value).map_or_else(|error| error.to_string(), |value| value.to_string())
 }
 
 /// Checks that an update of `dim` entries can be handled.
@@ -128,6 +152,54 @@ mod tests {
         for (message, start) in problems {
             assert!(message.starts_with(start), "{message:?} does not start with {start:?}");
         }
+    }
+
+    #[test]
+    fn every_broken_rule_of_a_split_names_its_key_and_the_allowed_range() {
+        let problems = [
+            (
+                problem(|c| c.data.classes_per_device = 0),
+                "data.classes_per_device: is 0, but must be in 1..=256",
+            ),
+            (problem(|c| c.data.alpha = 0.0), "data.alpha: is 0, but must be a number in 1e-9..=1e9"),
+            (problem(|c| c.data.alpha = -1.0), "data.alpha: is -1"),
+            (problem(|c| c.data.alpha = f64::NAN), "data.alpha: is NaN"),
+            (problem(|c| c.data.alpha = f64::INFINITY), "data.alpha: is inf"),
+            (problem(|c| c.data.shards_per_device = 0), "data.shards_per_device: is 0, but must be in 1..="),
+            (
+                problem(|c| c.data.size_spread = -0.1),
+                "data.size_spread: is -0.1, but must be a number in 0..=5",
+            ),
+            (problem(|c| c.data.size_spread = f64::NAN), "data.size_spread: is NaN"),
+        ];
+        for (message, start) in problems {
+            assert!(message.starts_with(start), "{message:?} does not start with {start:?}");
+        }
+    }
+
+    #[test]
+    fn sharing_is_the_partition_s_unless_there_is_a_choice() {
+        use crate::data::partition::PartitionKind::{Classes, Dirichlet, Iid, Quantity, Shards};
+        use crate::data::partition::Sharing::{Disjoint, Overlapping};
+        for (partition, usual, other_allowed) in [
+            (Iid, Disjoint, true),
+            (Quantity, Disjoint, true),
+            (Shards, Disjoint, false),
+            (Classes, Overlapping, false),
+            (Dirichlet, Overlapping, false),
+        ] {
+            let mut config = Config::default();
+            config.data.partition = partition;
+            assert_eq!((config.data.sharing(), config.validate()), (usual, Ok(())));
+            config.data.sharing = Some(usual);
+            assert_eq!(config.validate(), Ok(()));
+            config.data.sharing = Some(if usual == Disjoint { Overlapping } else { Disjoint });
+            assert_eq!(config.validate().is_ok(), other_allowed);
+        }
+        let message = problem(|c| (c.data.partition, c.data.sharing) = (Classes, Some(Disjoint)));
+        let expected = "data.sharing: is \"disjoint\", but with data.partition = \"classes\" must be \
+                        \"overlapping\", or be left out";
+        assert_eq!(message, expected);
     }
 
     #[test]

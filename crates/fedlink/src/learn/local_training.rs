@@ -29,6 +29,7 @@ pub struct LocalTraining {
 pub struct TrainingScratch {
     /// The device's samples, in the order in which batches take them.
     pub samples: Vec<u32>,
+    features: usize,
     inputs: Vec<f32>,
     labels: Vec<u8>,
     gradient: Vec<f32>,
@@ -36,15 +37,15 @@ pub struct TrainingScratch {
 }
 
 impl LocalTraining {
-    /// Memory for devices with up to `most_samples` samples of `features` numbers.
-    pub fn scratch(&self, most_samples: usize, features: usize) -> TrainingScratch {
-        let rows = self.batch_rows(most_samples);
+    /// Memory for devices with samples of `features` numbers. It grows to the largest batch it meets.
+    pub fn scratch(&self, features: usize) -> TrainingScratch {
         TrainingScratch {
-            samples: Vec::with_capacity(most_samples),
-            inputs: vec![0.0; rows * features],
-            labels: vec![0; rows],
+            samples: Vec::new(),
+            features,
+            inputs: Vec::new(),
+            labels: Vec::new(),
             gradient: vec![0.0; self.model.dim()],
-            work: self.model.workspace(rows),
+            work: self.model.workspace(0),
         }
     }
 
@@ -71,7 +72,12 @@ impl LocalTraining {
         update: &mut [f32],
     ) -> f64 {
         let rows = self.batch_rows(scratch.samples.len());
-        let features = scratch.inputs.len() / scratch.labels.len();
+        let features = scratch.features;
+        if rows > scratch.labels.len() {
+            scratch.inputs.resize(rows * features, 0.0);
+            scratch.labels.resize(rows, 0);
+            scratch.work = self.model.workspace(rows);
+        }
         let mut stream = stream(self.seed, Purpose::Batch, round, u64::from(device.0));
         let local_model = update;
         local_model.copy_from_slice(theta);

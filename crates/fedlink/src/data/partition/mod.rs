@@ -1,13 +1,23 @@
 //! Who has which samples, one file for each way to split.
 //!
-//! A device's samples are a function of (seed, device): nothing of size M×B is ever built, so a million devices
-//! cost no more memory than one.
+//! A device's samples are a function of (seed, device): nothing of size M×B is ever built. What is built is at
+//! most of the size of the training set, so a million devices cost no more memory than one.
 
 mod classes;
+mod dirichlet;
 mod iid;
+mod quantity;
+mod report;
+mod shards;
+#[cfg(test)]
+mod tests;
 
 pub use classes::Classes;
+pub use dirichlet::{Dirichlet, Sizes};
 pub use iid::Iid;
+pub use quantity::Quantity;
+pub use report::{SplitReport, describe};
+pub use shards::Shards;
 
 use super::Dataset;
 use crate::config::{Config, ConfigError};
@@ -24,6 +34,23 @@ pub enum PartitionKind {
     Iid,
     /// A few distinct classes on each device, equally many samples of each.
     Classes,
+    /// A mix of classes on each device drawn from a Dirichlet distribution.
+    Dirichlet,
+    /// A few pieces of the training set sorted by class on each device.
+    Shards,
+    /// Samples drawn uniformly, but not equally many on each device.
+    Quantity,
+}
+
+impl PartitionKind {
+    /// What `data.sharing` may be with this partition; the first is meant where it is left out.
+    pub fn sharings(self) -> &'static [Sharing] {
+        match self {
+            Self::Iid | Self::Quantity => &[Sharing::Disjoint, Sharing::Overlapping],
+            Self::Shards => &[Sharing::Disjoint],
+            Self::Classes | Self::Dirichlet => &[Sharing::Overlapping],
+        }
+    }
 }
 
 /// Whether devices may hold the same samples (`data.sharing`).
@@ -37,10 +64,15 @@ pub enum Sharing {
     Overlapping,
 }
 
-/// A split of the training set.
+/// A split of the training set among the M devices of a configuration.
+///
+/// Each device has at least one sample, and no sample twice.
 pub trait Partition: Send + Sync {
     /// Replaces `samples` by the indices of the device's training samples.
     fn samples_of(&self, device: DeviceId, samples: &mut Vec<u32>);
+
+    /// How many samples the device has, without finding out which.
+    fn size_of(&self, device: DeviceId) -> usize;
 }
 
 /// The split that the configuration asks for.
@@ -48,7 +80,74 @@ pub fn partition(config: &Config, dataset: &Dataset) -> Result<Box<dyn Partition
     Ok(match config.data.partition {
         PartitionKind::Iid => Box::new(Iid::new(config, dataset)?),
         PartitionKind::Classes => Box::new(Classes::new(config, dataset)?),
+        PartitionKind::Dirichlet => Box::new(Dirichlet::new(config, dataset)?),
+        PartitionKind::Shards => Box::new(Shards::new(config, dataset)?),
+        PartitionKind::Quantity => Box::new(Quantity::new(config, dataset)?),
     })
+}
+
+/// What a stream of `Purpose::Partition` is for: the number that stands in the place of the round. Part of the
+/// key, never to be renumbered.
+#[derive(Clone, Copy)]
+#[repr(u64)]
+enum Draw {
+    /// The order of the whole training set (device 0).
+    Order = 0,
+    /// The samples of a device.
+    Samples = 1,
+    /// How many samples a device has.
+    Size = 2,
+    /// The mix of classes of a device, and its samples.
+    Mix = 3,
+    /// The order of the shards (device 0).
+    Shards = 4,
+}
+
+fn stream(seed: u64, draw: Draw, device: DeviceId) -> Stream {
+    crate::rng::stream(seed, crate::rng::Purpose::Partition, draw as u64, u64::from(device.0))
+}
+
+/// One random order of the training set, for devices that take their samples from it one after the other.
+fn random_order(seed: u64, train: usize) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..train as u32).collect();
+    stream(seed, Draw::Order, DeviceId(0)).shuffle(&mut order);
+    order
+}
+
+/// The training samples of each class, in their own order.
+fn by_class(dataset: &Dataset) -> Vec<Vec<u32>> {
+    let mut by_class = vec![Vec::new(); dataset.classes];
+    for (sample, &label) in (0u32..).zip(&dataset.train.labels) {
+        by_class[usize::from(label)].push(sample);
+    }
+    by_class
+}
+
+/// Checks that the training set has B samples for one device.
+fn check_one_device(config: &Config, dataset: &Dataset) -> Result<(), ConfigError> {
+    let (per_device, train) = (config.data.samples_per_device, dataset.train.len());
+    if per_device <= train as u64 {
+        return Ok(());
+    }
+    let name = &dataset.name;
+    let problem = format!("is {per_device}, but must be in 1..={train}, the training samples of {name}");
+    Err(ConfigError::new("data.samples_per_device", problem))
+}
+
+/// Checks that the training set has B samples for each of M devices.
+fn check_disjoint(config: &Config, dataset: &Dataset) -> Result<(), ConfigError> {
+    check_one_device(config, dataset)?;
+    let (devices, per_device) = (config.data.devices, config.data.samples_per_device);
+    let (name, train) = (&dataset.name, dataset.train.len() as u64);
+    if devices.saturating_mul(per_device) <= train {
+        return Ok(());
+    }
+    let problem = format!(
+        "is {devices}, but must be in 1..={}: {name} has {train} training samples for devices that share none \
+         and have {per_device} each; or write data.sharing = \"overlapping\"",
+        train / per_device
+    );
+    Err(ConfigError::new("data.devices", problem))
 }
 
 /// Adds `count` distinct numbers of 0..`bound` to `out` as `map` of them, uniformly among all such choices
@@ -66,28 +165,5 @@ fn draw_distinct(
         let kept = if taken.insert(drawn) { drawn } else { last };
         taken.insert(kept);
         out.push(map(kept));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rng::{Purpose, stream};
-    use std::collections::HashMap;
-
-    #[test]
-    fn distinct_draws_are_distinct_and_every_choice_is_equally_likely() {
-        let mut counts: HashMap<Vec<u32>, u32> = HashMap::new();
-        let mut s = stream(0, Purpose::Test, 0, 0);
-        for _ in 0..20_000 {
-            let mut drawn = Vec::new();
-            draw_distinct(&mut s, 6, 3, &mut drawn, |i| i as u32);
-            drawn.sort_unstable();
-            assert!(drawn.windows(2).all(|pair| pair[0] < pair[1]) && drawn[2] < 6);
-            *counts.entry(drawn).or_default() += 1;
-        }
-        assert_eq!(counts.len(), 20);
-        let chi2: f64 = counts.values().map(|&c| (f64::from(c) - 1000.0).powi(2) / 1000.0).sum();
-        assert!(chi2 < 52.0, "χ² = {chi2} on 19 degrees of freedom (p < 1e-4)");
     }
 }

@@ -1,0 +1,139 @@
+//! Dirichlet: a random mix of classes on each device.
+
+use super::{Draw, Partition, by_class, check_one_device, draw_distinct, stream};
+use crate::config::{Config, ConfigError};
+use crate::data::Dataset;
+use crate::rng::Stream;
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// How many samples each device has with partition = "dirichlet" (`data.sizes`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sizes {
+    /// B.
+    #[default]
+    Equal,
+    /// More on some, fewer on others, B on average.
+    Free,
+}
+
+/// Each device's mix of classes is drawn from the symmetric Dirichlet distribution: p ~ Dir(α, …, α) over the C
+/// classes that have training samples, that is p_c = G_c/ΣG with G_c ~ Gamma(α). The label of each of its
+/// samples is then drawn from p (as in Hsu, Qi and Brown, "Measuring the effects of non-identical data
+/// distribution for federated visual classification", 2019), and the samples of each label uniformly without
+/// replacement within the device. Devices draw on their own (`sharing = "overlapping"`).
+///
+/// α → ∞: every device has all classes equally often, which on a balanced training set is IID; α → 0: every
+/// device has one class.
+///
+/// - `sizes = "equal"`: B samples. When the device has taken all samples of a class, further labels are drawn
+///   from what p says of the others.
+/// - `sizes = "free"`: B·ΣG/(αC) labels, rounded, at least 1 and at most as many as there are training samples.
+///   ΣG ~ Gamma(αC) has mean αC and does not depend on p, so the mean is B and the standard deviation
+///   B/√(αC). It is what each device gets when the samples of every class are shared out among very many devices
+///   in proportion to a Dirichlet draw. A device that has taken all samples of a class goes without further
+///   ones: it is smaller, and its mix not diluted.
+pub struct Dirichlet {
+    seed: u64,
+    alpha: f64,
+    sizes: Sizes,
+    per_device: usize,
+    train: usize,
+    /// The training samples of each class that has any.
+    by_class: Vec<Vec<u32>>,
+}
+
+impl Dirichlet {
+    /// The split of `dataset` that `config` asks for.
+    pub fn new(config: &Config, dataset: &Dataset) -> Result<Self, ConfigError> {
+        config.data.validate()?;
+        check_one_device(config, dataset)?;
+        let mut by_class = by_class(dataset);
+        by_class.retain(|samples| !samples.is_empty());
+        Ok(Self {
+            seed: config.run.seed,
+            alpha: config.data.alpha,
+            sizes: config.data.sizes,
+            per_device: config.data.samples_per_device as usize,
+            train: dataset.train.len(),
+            by_class,
+        })
+    }
+
+    /// How many samples of each class the device has.
+    fn counts(&self, stream: &mut Stream) -> Vec<usize> {
+        let ln_g: Vec<f64> = self.by_class.iter().map(|_| stream.ln_gamma(self.alpha)).collect();
+        let labels = match self.sizes {
+            Sizes::Equal => self.per_device,
+            Sizes::Free => {
+                let usual = self.alpha * ln_g.len() as f64;
+                let times: f64 = ln_g.iter().map(|&ln_g| libm::exp(ln_g) / usual).sum();
+                ((self.per_device as f64 * times).round() as usize).clamp(1, self.train)
+            }
+        };
+        let mut counts = vec![0; ln_g.len()];
+        let mut mix = Mix::of(&ln_g, |_| true);
+        for _ in 0..labels {
+            let class = mix.draw(stream);
+            let most = self.by_class[class].len();
+            if counts[class] < most {
+                counts[class] += 1;
+            }
+            if counts[class] == most && self.sizes == Sizes::Equal {
+                mix = Mix::of(&ln_g, |class| counts[class] < self.by_class[class].len());
+            }
+        }
+        counts
+    }
+}
+
+/// Some classes, each with its share of the labels to come.
+struct Mix {
+    classes: Vec<usize>,
+    /// The sum of the shares up to each class.
+    sums: Vec<f64>,
+}
+
+impl Mix {
+    /// The `open` classes with shares in proportion to exp(ln g). Relative to the largest of them, so that
+    /// something is left even when all are smaller than any float.
+    fn of(ln_g: &[f64], open: impl Fn(usize) -> bool) -> Self {
+        let classes: Vec<usize> = (0..ln_g.len()).filter(|&class| open(class)).collect();
+        let largest = classes.iter().map(|&class| ln_g[class]).fold(f64::NEG_INFINITY, f64::max);
+        let mut sum = 0.0;
+        let sums = classes
+            .iter()
+            .map(|&class| {
+                sum += libm::exp(ln_g[class] - largest);
+                sum
+            })
+            .collect();
+        Self { classes, sums }
+    }
+
+    /// A class, each as often as its share. There must be one.
+    fn draw(&self, stream: &mut Stream) -> usize {
+        let last = self.sums.len() - 1;
+        let point = stream.uniform() * self.sums[last];
+        self.classes[self.sums.partition_point(|&sum| sum <= point).min(last)]
+    }
+}
+
+impl Partition for Dirichlet {
+    fn samples_of(&self, device: DeviceId, samples: &mut Vec<u32>) {
+        samples.clear();
+        let mut stream = stream(self.seed, Draw::Mix, device);
+        let counts = self.counts(&mut stream);
+        for (pool, count) in self.by_class.iter().zip(counts) {
+            draw_distinct(&mut stream, pool.len(), count, samples, |i| pool[i]);
+        }
+    }
+
+    fn size_of(&self, device: DeviceId) -> usize {
+        match self.sizes {
+            Sizes::Equal => self.per_device,
+            Sizes::Free => self.counts(&mut stream(self.seed, Draw::Mix, device)).iter().sum(),
+        }
+    }
+}

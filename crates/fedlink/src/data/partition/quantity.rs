@@ -1,0 +1,100 @@
+//! Quantity: every device draws uniformly from the training set, but not equally many samples.
+
+use super::{
+    Draw, Partition, Sharing, check_disjoint, check_one_device, draw_distinct, random_order, stream,
+};
+use crate::config::{Config, ConfigError};
+use crate::data::Dataset;
+use crate::units::DeviceId;
+
+/// IID samples in log-normal amounts: X_m = exp(σZ_m − σ²/2), Z_m standard normal, has mean 1, and σ is
+/// `size_spread`.
+///
+/// - `sharing = "overlapping"`: device m has 1 + (B−1)·X_m samples, rounded, which is B on average, and never
+///   more than the training set (which lowers the average where a device would have had more). They are
+///   drawn from the whole training set.
+/// - `"disjoint"`: device m has 1 + (B−1)·X_m/X̄ samples, X̄ being the mean over the M devices: the M·B samples of
+///   [`super::Iid`], shared out in proportion. The sizes add up to exactly M·B; rounding moves each by at
+///   most one.
+///
+/// At σ = 0 both are [`super::Iid`], sample for sample.
+pub struct Quantity {
+    seed: u64,
+    per_device: usize,
+    spread: f64,
+    train: usize,
+    disjoint: Option<Disjoint>,
+}
+
+/// Disjoint devices are fewer than training samples, so what is remembered of them is no more than of those.
+struct Disjoint {
+    /// One random order of the training set.
+    order: Vec<u32>,
+    /// Device m has places `cuts[m]..cuts[m + 1]` of it.
+    cuts: Vec<u32>,
+}
+
+impl Quantity {
+    /// The split of `dataset` that `config` asks for.
+    pub fn new(config: &Config, dataset: &Dataset) -> Result<Self, ConfigError> {
+        config.data.validate()?;
+        let (seed, spread, train) = (config.run.seed, config.data.size_spread, dataset.train.len());
+        let (devices, per_device) = (config.data.devices as u32, config.data.samples_per_device as usize);
+        let disjoint = match config.data.sharing() {
+            Sharing::Overlapping => {
+                check_one_device(config, dataset)?;
+                None
+            }
+            Sharing::Disjoint => {
+                check_disjoint(config, dataset)?;
+                let cuts = cuts(seed, spread, devices, per_device);
+                Some(Disjoint { order: random_order(seed, train), cuts })
+            }
+        };
+        Ok(Self { seed, per_device, spread, train, disjoint })
+    }
+}
+
+/// X_m, how many times the usual amount device m has.
+fn amount(seed: u64, spread: f64, device: DeviceId) -> f64 {
+    let z = stream(seed, Draw::Size, device).normal();
+    libm::exp(spread * z - 0.5 * spread * spread)
+}
+
+/// Where each device's samples begin: m + (B−1)·M·(X_0 + … + X_{m−1})/(X_0 + … + X_{M−1}), rounded.
+fn cuts(seed: u64, spread: f64, devices: u32, per_device: usize) -> Vec<u32> {
+    let mut sum = 0.0;
+    let before: Vec<f64> = (0..=devices)
+        .map(|m| {
+            let before = sum;
+            sum += amount(seed, spread, DeviceId(m));
+            before
+        })
+        .collect();
+    let total = before[devices as usize];
+    let to_share = (per_device - 1) as f64 * f64::from(devices);
+    (0..).zip(before).map(|(m, sum): (u32, f64)| m + (to_share * (sum / total)).round() as u32).collect()
+}
+
+impl Partition for Quantity {
+    fn samples_of(&self, device: DeviceId, samples: &mut Vec<u32>) {
+        samples.clear();
+        if let Some(Disjoint { order, cuts }) = &self.disjoint {
+            let (start, end) = (cuts[device.index()], cuts[device.index() + 1]);
+            samples.extend_from_slice(&order[start as usize..end as usize]);
+        } else {
+            let mut stream = stream(self.seed, Draw::Samples, device);
+            draw_distinct(&mut stream, self.train, self.size_of(device), samples, |i| i as u32);
+        }
+    }
+
+    fn size_of(&self, device: DeviceId) -> usize {
+        if let Some(Disjoint { cuts, .. }) = &self.disjoint {
+            (cuts[device.index() + 1] - cuts[device.index()]) as usize
+        } else {
+            let more = (self.per_device - 1) as f64 * amount(self.seed, self.spread, device);
+            // A float beyond the range of integers becomes the largest of them.
+            (1usize.saturating_add(more.round() as usize)).min(self.train)
+        }
+    }
+}

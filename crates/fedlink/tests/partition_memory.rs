@@ -1,0 +1,61 @@
+//! A split takes memory of the order of the training set, not of the devices.
+//!
+//! One test, because the allocator counts for the whole process.
+
+mod counting;
+
+use counting::peak;
+use fedlink::config::Config;
+use fedlink::data::partition::{PartitionKind, Sharing, Sizes, partition};
+use fedlink::data::{Dataset, Features, Samples};
+use fedlink::units::DeviceId;
+
+#[test]
+fn a_million_devices_cost_no_more_memory_than_the_training_set() {
+    let samples = |count: usize| Samples {
+        features: Features::Bytes(vec![0; count]),
+        labels: (0..count).map(|i| (i % 10) as u8).collect(),
+    };
+    let train = 60_000;
+    let (train_samples, test) = (samples(train), samples(1));
+    let dataset = Dataset {
+        name: "plain".into(),
+        features: 1,
+        shape: [1, 1, 1],
+        classes: 10,
+        train: train_samples,
+        test,
+    };
+    let mut config = Config::default();
+    config.data.devices = 1_000_000;
+    for (kind, sizes) in [
+        (PartitionKind::Iid, Sizes::Equal),
+        (PartitionKind::Quantity, Sizes::Equal),
+        (PartitionKind::Classes, Sizes::Equal),
+        (PartitionKind::Dirichlet, Sizes::Equal),
+        (PartitionKind::Dirichlet, Sizes::Free),
+    ] {
+        config.data.partition = kind;
+        config.data.sizes = sizes;
+        config.data.sharing = Some(Sharing::Overlapping);
+        let (bytes, held) = peak(|| {
+            let split = partition(&config, &dataset).expect("the configuration is possible");
+            let mut samples = Vec::new();
+            for device in [0, 1, 499_999, 999_999] {
+                split.samples_of(DeviceId(device), &mut samples);
+                assert_eq!(samples.len(), split.size_of(DeviceId(device)));
+            }
+            samples.len()
+        });
+        assert!(held > 0);
+        // Four bytes for each training sample, as much again while the table grows, and one device's draw.
+        assert!(bytes < 16 * train, "{kind:?} took {bytes} bytes");
+    }
+    // Disjoint splits are refused before anything of the size of the devices is made.
+    for kind in [PartitionKind::Iid, PartitionKind::Quantity, PartitionKind::Shards] {
+        config.data.partition = kind;
+        config.data.sharing = None;
+        let (bytes, refused) = peak(|| partition(&config, &dataset).is_err());
+        assert!(refused && bytes < 1000, "{kind:?} took {bytes} bytes");
+    }
+}
