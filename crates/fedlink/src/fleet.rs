@@ -9,6 +9,7 @@ use crate::config::{Config, ConfigError};
 use crate::data::partition::{Partition, partition};
 use crate::data::{Dataset, Scaler};
 use crate::error::Error;
+use crate::learn::aggregate::{Aggregate, OfSize};
 use crate::learn::kernels::norm;
 use crate::learn::local_training::{LocalTraining, TrainingScratch};
 use crate::learn::model::model;
@@ -31,6 +32,7 @@ pub struct Fleet {
     feedback: Feedback,
     /// n, for the report of what could be sent if alone.
     symbols: u64,
+    aggregate: Aggregate,
     /// One for each device if it remembers anything, else none.
     memories: Vec<Mutex<Memory>>,
     keeps_optimizer: bool,
@@ -60,7 +62,7 @@ pub(crate) struct Trained {
     pub reports: Vec<f32>,
     /// Devices that trained.
     pub count: usize,
-    /// Mean training loss over them.
+    /// Mean training loss over them, as [`Aggregate`] says.
     pub loss: f64,
     kept: Vec<Kept>,
 }
@@ -101,6 +103,7 @@ impl Fleet {
             compressor: compressor(config.compress.scheme),
             feedback,
             symbols: config.radio.symbols,
+            aggregate: config.learn.aggregate,
             memories: (0..remembering).map(|_| Mutex::default()).collect(),
             keeps_optimizer,
             workers: Pool::new(),
@@ -139,7 +142,7 @@ impl Fleet {
                     (loss, report)
                 },
             );
-            if !loss.is_finite() || !report.is_finite() {
+            if !loss.value.is_finite() || !report.is_finite() {
                 self.updates.give(update);
                 return Err(device);
             }
@@ -149,7 +152,7 @@ impl Fleet {
             }
             Ok((loss, report))
         };
-        let results: Vec<Result<(f64, f32), DeviceId>> =
+        let results: Vec<Result<(OfSize, f32), DeviceId>> =
             candidates.par_iter().map(|&device| train_candidate(device)).collect();
         let mut losses = Vec::with_capacity(results.len());
         let mut reports = Vec::with_capacity(results.len());
@@ -162,7 +165,7 @@ impl Fleet {
             losses.extend(self.train_the_others(theta, round, candidates)?);
         }
         let kept = best.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let loss = losses.iter().sum::<f64>() / losses.len() as f64;
+        let loss = self.aggregate.mean(&losses);
         Ok(Trained { reports, count: losses.len(), loss, kept })
     }
 
@@ -172,11 +175,11 @@ impl Fleet {
         theta: &[f32],
         round: u64,
         candidates: &[DeviceId],
-    ) -> Result<Vec<f64>, Error> {
+    ) -> Result<Vec<OfSize>, Error> {
         let mut waiting = vec![true; self.memories.len()];
         candidates.iter().for_each(|device| waiting[device.index()] = false);
         let others: Vec<DeviceId> = (0..waiting.len()).filter(|&m| waiting[m]).map(DeviceId::new).collect();
-        let losses: Vec<f64> = others
+        let losses: Vec<OfSize> = others
             .par_iter()
             .map(|&device| {
                 let mut update = self.updates.take(|| vec![0.0; theta.len()]);
@@ -186,13 +189,13 @@ impl Fleet {
                 loss
             })
             .collect();
-        match losses.iter().position(|loss| !loss.is_finite()) {
+        match losses.iter().position(|loss| !loss.value.is_finite()) {
             Some(place) => Err(diverged(round, others[place])),
             None => Ok(losses),
         }
     }
 
-    /// One device's local training: Δ, plus what it still owed, goes to `update`.
+    /// One device's local training: Δ, plus what it still owed, goes to `update`. Returns its loss.
     fn train_one(
         &self,
         theta: &[f32],
@@ -200,7 +203,7 @@ impl Fleet {
         device: DeviceId,
         worker: &mut Worker,
         update: &mut [f32],
-    ) -> f64 {
+    ) -> OfSize {
         self.partition.samples_of(device, &mut worker.training.samples);
         let mut memory = self.memories.get(device.index()).map(lock);
         let optimizer = match &mut memory {
@@ -225,7 +228,7 @@ impl Fleet {
                 memory.residual.extend_from_slice(update);
             }
         }
-        loss
+        OfSize { value: loss, size: worker.training.samples.len() }
     }
 
     /// The number a candidate reports.
@@ -269,6 +272,11 @@ impl Fleet {
         self.workers
             .with(|| self.worker(), |worker| self.train_one(theta, round, device, worker, &mut update));
         update
+    }
+
+    /// What the update of each of the scheduled `devices` counts in θ(t+1).
+    pub(crate) fn shares(&self, devices: &[DeviceId]) -> Vec<f32> {
+        self.aggregate.shares(devices.len(), |i| self.partition.size_of(devices[i]))
     }
 
     /// Δ̂(q) of the update of a device in a round.

@@ -48,7 +48,7 @@ pub struct RoundRecord {
     pub transmissions: Vec<Transmission>,
     /// Devices that trained.
     pub trained: usize,
-    /// Mean over them of the mean mini-batch loss.
+    /// Mean over them of the mean mini-batch loss, weighted as `learn.aggregate` says.
     pub train_loss: f64,
     /// The test set's verdict, in the rounds that ask for it.
     pub evaluation: Option<Evaluation>,

@@ -68,9 +68,9 @@ pub fn round(
     };
     let sent: Vec<(Bits, usize, SparseUpdate)> = updates.par_iter().enumerate().map(compress).collect();
 
-    // 6. θ(t+1) = θ(t) + (1/K)·Σ Δ̂; a silent device (q = 0) adds nothing and still counts in K.
-    for (_, _, compressed) in &sent {
-        compressed.add_to(theta, 1.0 / *k as f32);
+    // 6. θ(t+1) = θ(t) + (1/K)·Σ Δ̂, or weighted by size; a silent device (q = 0) adds nothing and still counts.
+    for ((_, _, compressed), share) in sent.iter().zip(fleet.shares(&schedule.devices)) {
+        compressed.add_to(theta, share);
     }
 
     let transmission = |i: usize| {

@@ -81,6 +81,11 @@ pub const KEYS: &[Key] = &[
     key("learn.beta2", "decay of Adam's second moment", "0 ≤ β₂ < 1"),
     key("learn.epsilon", "ε in the denominator of Adam and AdaGrad", "≥ 1e-30"),
     key("learn.initial_accumulator", "what AdaGrad's sum of squares starts from", "≥ 0"),
+    key(
+        "learn.aggregate",
+        "what each scheduled device's update counts, and each trained device's loss",
+        "\"mean\" (the same) | \"by-size\" (in proportion to its samples)",
+    ),
     key("radio.channel", "the fading model", "\"rayleigh\""),
     key("radio.symbols", "n, channel symbols in a round, shared by the scheduled devices", "≥ 1"),
     key("radio.power", "P̄, average transmit power of a device; a scheduled one sends with M·P̄/K", "> 0"),

@@ -11,6 +11,7 @@ pub(crate) use validate::validate_dim;
 use crate::compress::{Feedback, SchemeKind};
 use crate::data::Scaling;
 use crate::data::partition::{PartitionKind, Sharing, Sizes};
+use crate::learn::aggregate::Aggregate;
 use crate::learn::model::{Init, ModelKind};
 use crate::learn::optimizer::{OptimizerKind, StateMode};
 use crate::radio::channel::ChannelKind;
@@ -73,6 +74,7 @@ pub struct LearnConfig {
     pub beta2: f64,
     pub epsilon: f64,
     pub initial_accumulator: f64,
+    pub aggregate: Aggregate,
 }
 
 /// `[radio]`: the uplink.
@@ -158,6 +160,7 @@ impl Default for LearnConfig {
             beta2: 0.999,
             epsilon: 1e-7,
             initial_accumulator: 0.1,
+            aggregate: Aggregate::Mean,
         }
     }
 }

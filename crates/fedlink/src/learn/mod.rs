@@ -1,5 +1,6 @@
 //! Models, optimisers and local training.
 
+pub mod aggregate;
 pub mod kernels;
 pub mod local_training;
 pub mod model;

@@ -2,9 +2,10 @@
 
 use crate::common::{blobs, small_config};
 use fedlink::compress::Feedback;
-use fedlink::config::Config;
+use fedlink::config::{BatchSize, Config};
 use fedlink::data::Dataset;
-use fedlink::data::partition::PartitionKind;
+use fedlink::data::partition::{PartitionKind, Sizes};
+use fedlink::learn::aggregate::Aggregate;
 use fedlink::learn::optimizer::{OptimizerKind, StateMode};
 use fedlink::record::Outcome;
 use fedlink::schedule::policy::PolicyKind;
@@ -38,6 +39,22 @@ fn the_digest_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn devices_of_any_size_train_in_full_batches_whatever_the_threads() {
+    // A worker's memory grows with the devices it meets; which ones, depends on the threads.
+    let dataset = blobs(20, 600, 90);
+    for partition in [PartitionKind::Quantity, PartitionKind::Dirichlet, PartitionKind::Shards] {
+        let mut config = small_config();
+        config.data.partition = partition;
+        config.data.sizes = Sizes::Free;
+        config.data.size_spread = 1.5;
+        config.learn.batch = BatchSize::Full;
+        config.learn.aggregate = Aggregate::BySize;
+        let one = run(&config, &dataset, 1);
+        assert_eq!(one, run(&config, &dataset, 3), "{partition:?}");
+    }
+}
+
+#[test]
 fn the_digest_tells_any_two_different_runs_apart() {
     let dataset = blobs(20, 600, 90);
     let mut configs = Vec::new();
@@ -46,13 +63,17 @@ fn the_digest_tells_any_two_different_runs_apart() {
         config.schedule.policy = policy;
         configs.push(config);
     }
-    let changes: [fn(&mut Config); 6] = [
+    let changes: [fn(&mut Config); 10] = [
         |c| c.run.seed = 1,
         |c| c.learn.rate = Some(0.011),
         |c| c.radio.noise = 1.001,
         |c| c.learn.optimizer = OptimizerKind::Adagrad,
         |c| c.learn.state = StateMode::Reset,
         |c| c.data.partition = PartitionKind::Classes,
+        |c| c.data.partition = PartitionKind::Dirichlet,
+        |c| c.data.partition = PartitionKind::Shards,
+        |c| c.data.partition = PartitionKind::Quantity,
+        |c| (c.data.partition, c.learn.aggregate) = (PartitionKind::Quantity, Aggregate::BySize),
     ];
     for change in changes {
         let mut config = small_config();

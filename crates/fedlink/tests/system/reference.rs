@@ -4,7 +4,8 @@
 use crate::common::blobs;
 use fedlink::config::{BatchSize, Config};
 use fedlink::data::Dataset;
-use fedlink::data::partition::partition;
+use fedlink::data::partition::{PartitionKind, Sizes, partition};
+use fedlink::learn::aggregate::Aggregate;
 use fedlink::learn::model::{Init, ModelKind};
 use fedlink::learn::optimizer::OptimizerKind;
 use fedlink::rng::{Purpose, stream};
@@ -37,9 +38,9 @@ fn config(policy: PolicyKind, k: u64) -> Config {
     config
 }
 
-/// The mean-loss gradient of softmax regression over `samples`.
-fn gradient(theta: &[f64], data: &Dataset, samples: &[u32]) -> Vec<f64> {
-    let mut gradient = vec![0.0; DIM];
+/// The mean loss of softmax regression over `samples`, and its gradient.
+fn gradient(theta: &[f64], data: &Dataset, samples: &[u32]) -> (f64, Vec<f64>) {
+    let (mut loss, mut gradient) = (0.0, vec![0.0; DIM]);
     for &s in samples {
         let x: Vec<f64> = (0..FEATURES)
             .map(|f| f64::from(data.train.picture(s as usize, FEATURES).unwrap()[f]) / 255.0)
@@ -51,12 +52,13 @@ fn gradient(theta: &[f64], data: &Dataset, samples: &[u32]) -> Vec<f64> {
         for c in 0..CLASSES {
             let truth = f64::from(u8::from(usize::from(data.train.labels[s as usize]) == c));
             let error = logits[c].exp() / total - truth;
+            loss -= truth * (logits[c].exp() / total).ln() / samples.len() as f64;
             for f in 0..=FEATURES {
                 gradient[f * CLASSES + c] += error * x[f] / samples.len() as f64;
             }
         }
     }
-    gradient
+    (loss, gradient)
 }
 
 fn norm(v: &[f64]) -> f64 {
@@ -96,22 +98,31 @@ fn largest(pool: &[usize], count: usize, values: &[f64]) -> Vec<usize> {
     order
 }
 
-/// What one round of the specification does: the devices, their q, and θ(t+1).
-fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -> Vec<(usize, usize)> {
+/// The mean of `values` over `devices`: plain, or each sample counting the same.
+fn mean_over(devices: &[usize], sizes: &[usize], aggregate: Aggregate, values: &[f64]) -> f64 {
+    let weight = |d: usize| if aggregate == Aggregate::BySize { sizes[d] as f64 } else { 1.0 };
+    let total: f64 = devices.iter().map(|&d| weight(d)).sum();
+    devices.iter().map(|&d| weight(d) * values[d]).sum::<f64>() / total
+}
+
+/// What one round of the specification does: the devices, their q, the training loss, and θ(t+1).
+fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -> (Vec<(usize, usize)>, f64) {
     let (m, k, n) = (config.data.devices as usize, config.schedule.k as usize, config.radio.symbols as f64);
     let split = partition(config, data).unwrap();
-    let updates: Vec<Vec<f64>> = (0..m)
-        .map(|device| {
-            let mut samples = Vec::new();
-            split.samples_of(DeviceId::new(device), &mut samples);
-            let mut local = theta.to_vec();
-            for _ in 0..config.learn.local_steps {
-                let g = gradient(&local, data, &samples);
-                local.iter_mut().zip(g).for_each(|(w, g)| *w -= config.rate() * g);
-            }
-            local.iter().zip(&*theta).map(|(a, b)| a - b).collect()
-        })
-        .collect();
+    let (mut updates, mut losses, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    for device in 0..m {
+        let mut samples = Vec::new();
+        split.samples_of(DeviceId::new(device), &mut samples);
+        let (mut local, mut mean_loss) = (theta.to_vec(), 0.0);
+        for _ in 0..config.learn.local_steps {
+            let (loss, g) = gradient(&local, data, &samples);
+            local.iter_mut().zip(g).for_each(|(w, g)| *w -= config.rate() * g);
+            mean_loss += loss / config.learn.local_steps as f64;
+        }
+        updates.push(local.iter().zip(&*theta).map(|(a, b)| a - b).collect::<Vec<f64>>());
+        losses.push(mean_loss);
+        sizes.push(samples.len());
+    }
     let gains: Vec<f64> =
         (0..m as u64).map(|d| -(1.0 - stream(0, Purpose::Channel, t, d).uniform()).ln()).collect();
     let power = m as f64 * config.radio.power / k as f64;
@@ -119,47 +130,76 @@ fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -
     let norms: Vec<f64> = updates.iter().map(|u| norm(u)).collect();
     let alone: Vec<f64> = (0..m).map(|d| norm(&quantise(&updates[d], largest_q(n * c[d])))).collect();
     let all: Vec<usize> = (0..m).collect();
-    let (chosen, weights): (Vec<usize>, Vec<f64>) = match config.schedule.policy {
-        PolicyKind::Bc => (largest(&all, k, &gains), vec![1.0; m]),
-        PolicyKind::Bn2 => (largest(&all, k, &norms), norms),
-        PolicyKind::BcBn2 => (largest(&largest(&all, config.kc() as usize, &gains), k, &norms), norms),
-        PolicyKind::Bn2C => (largest(&all, k, &alone), alone),
+    let by_gain = |count| largest(&all, count, &gains);
+    // Those that train are those that may be scheduled.
+    let (trained, weights) = match config.schedule.policy {
+        PolicyKind::Bc => (by_gain(k), vec![1.0; m]),
+        PolicyKind::Bn2 => (all, norms),
+        PolicyKind::BcBn2 => (by_gain(config.kc() as usize), norms),
+        PolicyKind::Bn2C => (all, alone),
     };
+    let chosen = largest(&trained, k, &weights);
     let total: f64 = chosen.iter().map(|&d| weights[d] / c[d]).sum();
     let mut sent = Vec::new();
+    let mut quantised = vec![vec![0.0; m]; DIM];
     for &d in &chosen {
         let bits = n * weights[d] / total;
         let q = largest_q(bits);
-        for (w, x) in theta.iter_mut().zip(quantise(&updates[d], q)) {
-            *w += x / k as f64;
-        }
+        quantise(&updates[d], q).into_iter().enumerate().for_each(|(i, x)| quantised[i][d] = x);
         sent.push((d, q));
     }
-    sent
+    let mean = |devices: &[usize], values: &[f64]| mean_over(devices, &sizes, config.learn.aggregate, values);
+    theta.iter_mut().zip(&quantised).for_each(|(w, x)| *w += mean(&chosen, x));
+    (sent, mean(&trained, &losses))
 }
+
+/// Runs `config` in both implementations and holds every round of one against the other.
+fn compare(config: &Config, data: &Arc<Dataset>) {
+    let name = format!("{:?} K={}", config.schedule.policy, config.schedule.k);
+    let mut simulation = Simulation::new(config, Arc::clone(data)).unwrap();
+    let mut theta = vec![0.0; DIM];
+    for t in 0..config.run.rounds {
+        let (expected, loss) = reference_round(config, data, &mut theta, t);
+        let record = simulation.step().unwrap();
+        let ours: Vec<(usize, usize)> =
+            record.transmissions.iter().map(|sent| (sent.device.index(), sent.q)).collect();
+        assert_eq!(ours, expected, "{name} round {t}");
+        let far = theta.iter().zip(simulation.theta()).map(|(a, &b)| (a - f64::from(b)).abs());
+        let far = far.fold(0.0, f64::max);
+        assert!(far < 1e-5, "{name} round {t}: θ differs by {far}");
+        assert!((record.train_loss - loss).abs() < 1e-5, "{name} round {t}: {} {loss}", record.train_loss);
+        for sent in &record.transmissions {
+            assert!(sent.bits <= sent.budget, "{name} round {t}");
+        }
+        let symbols: f64 = record.transmissions.iter().map(|sent| sent.symbols.0).sum();
+        assert!((symbols / 40.0 - 1.0).abs() < 1e-9);
+    }
+}
+
+const POLICIES: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C];
 
 #[test]
 fn every_policy_follows_the_specification_round_by_round() {
     let data = blobs(FEATURES, 400, 60);
-    for policy in [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C] {
+    for policy in POLICIES {
         for k in [1, 3, 6] {
-            let config = config(policy, k);
-            let mut simulation = Simulation::new(&config, Arc::clone(&data)).unwrap();
-            let mut theta = vec![0.0; DIM];
-            for t in 0..config.run.rounds {
-                let expected = reference_round(&config, &data, &mut theta, t);
-                let record = simulation.step().unwrap();
-                let ours: Vec<(usize, usize)> =
-                    record.transmissions.iter().map(|sent| (sent.device.index(), sent.q)).collect();
-                assert_eq!(ours, expected, "{policy:?} K={k} round {t}");
-                let far = theta.iter().zip(simulation.theta()).map(|(a, &b)| (a - f64::from(b)).abs());
-                let far = far.fold(0.0, f64::max);
-                assert!(far < 1e-5, "{policy:?} K={k} round {t}: θ differs by {far}");
-                for sent in &record.transmissions {
-                    assert!(sent.bits <= sent.budget, "{policy:?} K={k} round {t}");
-                }
-                let symbols: f64 = record.transmissions.iter().map(|sent| sent.symbols.0).sum();
-                assert!((symbols / 40.0 - 1.0).abs() < 1e-9);
+            compare(&config(policy, k), &data);
+        }
+    }
+}
+
+#[test]
+fn devices_of_unequal_size_count_the_same_or_by_size() {
+    let data = blobs(FEATURES, 400, 60);
+    for policy in POLICIES {
+        for partition in [PartitionKind::Quantity, PartitionKind::Dirichlet] {
+            for aggregate in [Aggregate::Mean, Aggregate::BySize] {
+                let mut config = config(policy, 3);
+                config.data.partition = partition;
+                config.data.size_spread = 1.0;
+                config.data.sizes = Sizes::Free;
+                config.learn.aggregate = aggregate;
+                compare(&config, &data);
             }
         }
     }
