@@ -76,7 +76,7 @@ pub fn kinds() -> Vec<Kind> {
                 ),
                 part(
                     "dirichlet",
-                    "a mix of classes on each device ~ Dirichlet(data.alpha), drawn by data.sizes",
+                    "a mix of classes on each device ~ Dirichlet(data.alpha), in amounts by data.sizes",
                 ),
                 part(
                     "shards",
