@@ -12,6 +12,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod results;
+mod split;
 mod table;
 
 use args::{Arguments, Command, DataCommand};

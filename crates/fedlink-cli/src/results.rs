@@ -36,15 +36,19 @@ pub struct CurveResult {
     pub label: String,
     pub policy: PolicyKind,
     pub k: u64,
+    /// Mean distance of the devices' class mixes from the overall one, at the first seed.
+    pub heterogeneity: f64,
     pub runs: Vec<RunResult>,
 }
 
 /// The runs under the curves they belong to; a curve none of whose runs was begun is left out.
-pub fn gather(curves: &[Curve], runs: Vec<(usize, RunResult)>) -> Vec<CurveResult> {
+pub fn gather(curves: &[Curve], heterogeneity: &[f64], runs: Vec<(usize, RunResult)>) -> Vec<CurveResult> {
     let mut results: Vec<CurveResult> = curves
         .iter()
-        .map(|curve| CurveResult {
+        .zip(heterogeneity)
+        .map(|(curve, &heterogeneity)| CurveResult {
             label: curve.label.clone(),
+            heterogeneity,
             policy: curve.config.schedule.policy,
             k: curve.config.schedule.k,
             runs: Vec::new(),
@@ -87,6 +91,7 @@ struct CurveSummary<'a> {
     mean_q: f64,
     silent_transmissions: f64,
     worst_average_power: f64,
+    heterogeneity: f64,
     digest: String,
     runs: Vec<RunSummary<'a>>,
 }
@@ -166,6 +171,7 @@ impl<'a> CurveSummary<'a> {
             mean_q: curve.mean_of(|outcome| outcome.mean_q),
             silent_transmissions: curve.mean_of(|outcome| outcome.silent_transmissions as f64),
             worst_average_power: curve.worst_power(),
+            heterogeneity: curve.heterogeneity,
             digest: curve.digest(),
             runs: curve.runs.iter().map(RunSummary::new).collect(),
         }

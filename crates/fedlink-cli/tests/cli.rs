@@ -66,7 +66,16 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
     assert_eq!(entries(folder.path()), ["here"]);
     assert_eq!(
         entries(&here),
-        ["accuracy.png", "accuracy.svg", "config.toml", "results.csv", "summary.json"]
+        [
+            "accuracy.png",
+            "accuracy.svg",
+            "config.toml",
+            "results.csv",
+            "split.json",
+            "split.png",
+            "split.svg",
+            "summary.json"
+        ]
     );
     let written: Value = serde_json::from_slice(&std::fs::read(here.join("summary.json")).unwrap()).unwrap();
     assert_eq!(written, summary);

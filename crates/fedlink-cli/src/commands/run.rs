@@ -7,6 +7,7 @@ use crate::failure::Exit;
 use crate::output::OutputFolder;
 use crate::progress::Progress;
 use crate::results::{RunResult, Status};
+use crate::split::Splits;
 use crate::{interrupt, results};
 use anyhow::Context;
 use fedlink::Error;
@@ -50,13 +51,18 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     for cell in &cells {
         Simulation::new(&cell.config, Arc::clone(&datasets[&cell.config.data.dataset]))?;
     }
+    let mut splits = Splits::default();
+    let mut heterogeneity = Vec::new();
+    for curve in &curves {
+        heterogeneity.push(splits.add(&curve.label, &curve.config, &datasets[&curve.config.data.dataset])?);
+    }
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let lengths: Vec<(String, u64)> =
         curves.iter().map(|c| (c.label.clone(), c.config.run.rounds * c.config.run.seeds)).collect();
     let progress = Progress::new(&lengths, options.quiet);
     let runs = run_cells(&cells, &datasets, &pool, &progress)?;
-    let results = results::gather(&curves, runs);
+    let results = results::gather(&curves, &heterogeneity, runs);
     if results.is_empty() {
         eprintln!("stopped before the first round; nothing was written");
         return Ok(Exit::Interrupted);
@@ -67,6 +73,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     let summary = results::json(&results)?;
     folder.write("summary.json", &summary)?;
     results::plots(&experiment.name, &results, &folder)?;
+    splits.write(&folder)?;
     let place = folder.finish()?;
 
     if options.json {
@@ -74,7 +81,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     } else if !options.quiet {
         print!("\n{}", results::table(&results));
         println!("\n{} in {:.1} s", place.display(), started.elapsed().as_secs_f64());
-        println!("  accuracy.svg  accuracy.png  results.csv  summary.json  config.toml");
+        println!("  accuracy and split as .svg and .png, results.csv, summary.json, split.json, config.toml");
     }
     Ok(results::exit(&results))
 }
