@@ -197,12 +197,12 @@ pub const CATALOGUE: &[Entry] = &[
         train: 50_000,
         test: 10_000,
         files: Files::Cifar([
-            unseen(cifar::TRAIN_FILES[0]),
-            unseen(cifar::TRAIN_FILES[1]),
-            unseen(cifar::TRAIN_FILES[2]),
-            unseen(cifar::TRAIN_FILES[3]),
-            unseen(cifar::TRAIN_FILES[4]),
-            unseen(cifar::TEST_FILE),
+            known(cifar::TRAIN_FILES[0], "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"),
+            known(cifar::TRAIN_FILES[1], "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"),
+            known(cifar::TRAIN_FILES[2], "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"),
+            known(cifar::TRAIN_FILES[3], "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"),
+            known(cifar::TRAIN_FILES[4], "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"),
+            known(cifar::TEST_FILE, "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"),
         ]),
     },
 ];
