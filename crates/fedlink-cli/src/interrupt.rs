@@ -1,8 +1,11 @@
-//! Ctrl-C: the first asks the run to end cleanly, the second ends it at once.
+//! Ctrl-C: a run ends cleanly at the first and at once at the second; a download ends at once.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
+static LITTER: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Starts to listen.
 pub fn listen() -> anyhow::Result<()> {
@@ -18,4 +21,22 @@ pub fn listen() -> anyhow::Result<()> {
 /// Whether the run was asked to end.
 pub fn asked() -> bool {
     ASKED.load(Ordering::SeqCst)
+}
+
+/// Starts to listen; Ctrl-C then removes the [litter](set_litter) and quits with these last words.
+pub fn quit_at_once(last_words: String) -> anyhow::Result<()> {
+    ctrlc::set_handler(move || {
+        if let Some(folder) = LITTER.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // Once more if a file came in meanwhile.
+            let _ = std::fs::remove_dir_all(&folder).or_else(|_| std::fs::remove_dir_all(&folder));
+        }
+        eprintln!("\n{last_words}");
+        std::process::exit(130);
+    })?;
+    Ok(())
+}
+
+/// The folder that is to go if Ctrl-C comes.
+pub fn set_litter(folder: Option<PathBuf>) {
+    *LITTER.lock().unwrap_or_else(PoisonError::into_inner) = folder;
 }

@@ -6,8 +6,10 @@
 mod args;
 mod commands;
 mod failure;
+mod fetch;
 #[allow(dead_code)]
 mod figure;
+mod inspect;
 mod interrupt;
 mod output;
 mod progress;
@@ -15,7 +17,7 @@ mod results;
 mod split;
 mod table;
 
-use args::{Arguments, Command, DataCommand};
+use args::{Arguments, Command};
 use clap::Parser;
 use failure::Exit;
 use std::process::ExitCode;
@@ -25,7 +27,7 @@ fn main() -> ExitCode {
     let result = match arguments.command.unwrap_or_default() {
         Command::Run(options) => commands::run::run(&options),
         Command::Config(options) => commands::config::run(&options),
-        Command::Data(DataCommand::Preview(options)) => commands::data::preview(&options),
+        Command::Data(command) => commands::data::run(&command),
         Command::List(options) => commands::list::run(&options),
     };
     match result {

@@ -1,0 +1,76 @@
+//! `fedlink data check`: whether the files are what they should be.
+
+use super::{folders, known};
+use crate::args::CheckOptions;
+use crate::failure::Exit;
+use crate::inspect::{self, Condition};
+use anyhow::bail;
+use fedlink::data::catalogue::{CATALOGUE, Entry, Files};
+use std::path::PathBuf;
+
+pub fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
+    let folders = folders(options.data_dir.as_deref());
+    let Some(name) = &options.name else {
+        let mut bad = Vec::new();
+        let mut any = false;
+        for entry in CATALOGUE.iter().filter(|entry| !matches!(entry.files, Files::Embedded)) {
+            if folders.iter().any(|folder| inspect::holds_any(entry, &folder.join(entry.name))) {
+                any = true;
+                bad.extend((!check(entry, &folders)).then_some(entry.name));
+            }
+        }
+        if !any {
+            println!("no data set to check in {}", inspect::list(&folders));
+        }
+        if !bad.is_empty() {
+            let repair: Vec<String> = bad.iter().map(|name| format!("`fedlink data get {name}`")).collect();
+            bail!("not in order: {}; run {}", bad.join(", "), repair.join(", "));
+        }
+        return Ok(Exit::Done);
+    };
+    let entry = known(name)?;
+    if matches!(entry.files, Files::Embedded) {
+        println!("{name} is embedded: there is no file to check");
+        return Ok(Exit::Done);
+    }
+    if !folders.iter().any(|folder| inspect::holds_any(entry, &folder.join(entry.name))) {
+        let looked_in: Vec<PathBuf> = folders.iter().map(|folder| folder.join(entry.name)).collect();
+        bail!(
+            "{name} is missing: no file of it in {}; run `fedlink data get {name}`",
+            inspect::list(&looked_in)
+        );
+    }
+    if !check(entry, &folders) {
+        bail!("{name} is not in order; run `fedlink data get {name}`");
+    }
+    Ok(Exit::Done)
+}
+
+/// Prints the state of every file in every folder that holds some, and tells whether the data set is in
+/// order: nothing damaged, and some folder holds all.
+fn check(entry: &Entry, folders: &[PathBuf]) -> bool {
+    let mut damaged = false;
+    let mut complete = false;
+    for folder in folders.iter().map(|folder| folder.join(entry.name)) {
+        if !inspect::holds_any(entry, &folder) {
+            continue;
+        }
+        println!("{} in {}", entry.name, folder.display());
+        let mut missing = false;
+        for (file, condition) in entry.files.list().iter().zip(inspect::inspect(entry, &folder)) {
+            match condition {
+                Condition::Good(proof) => println!("  ok       {}  {proof}", file.name),
+                Condition::Damaged(why) => {
+                    damaged = true;
+                    println!("  damaged  {}  {why}", file.name);
+                }
+                Condition::Missing => {
+                    missing = true;
+                    println!("  missing  {}", file.name);
+                }
+            }
+        }
+        complete |= !missing;
+    }
+    complete && !damaged
+}

