@@ -32,15 +32,31 @@ fn main() -> anyhow::Result<()> {
 fn test() -> anyhow::Result<()> {
     cargo("format", &["fmt", "--all", "--check"])?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
-    cargo("tests", &["test", "--workspace", "--quiet"])?;
+    cargo("release build", &["build", "--release", "--quiet"])?;
+    let data = data_folder()?;
+    step("tests");
+    run(Command::new(cargo_path()).args(["test", "--workspace", "--quiet"]).env("FEDLINK_DATA", &data))?;
     step("documentation");
     reference::check(&root())?;
+    let strict = ("RUSTDOCFLAGS", "-D warnings");
     run(Command::new(cargo_path())
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
-        .env("RUSTDOCFLAGS", "-D warnings"))?;
-    cargo("release build", &["build", "--release", "--quiet"])?;
+        .env(strict.0, strict.1))?;
     step("README commands");
     readme::run_commands(&root())
+}
+
+/// The folder with real MNIST for the tests: `FEDLINK_DATA`, or one under `target/` that `fedlink data get` fills.
+fn data_folder() -> anyhow::Result<PathBuf> {
+    if let Some(folder) = std::env::var_os("FEDLINK_DATA").filter(|folder| !folder.is_empty()) {
+        return Ok(root().join(folder));
+    }
+    step("test data (set FEDLINK_DATA to a folder that holds mnist/ to use your own)");
+    let folder = root().join("target/data");
+    run(Command::new(root().join("target/release/fedlink"))
+        .args(["data", "get", "mnist", "--data-dir"])
+        .arg(&folder))?;
+    Ok(folder)
 }
 
 fn cargo(name: &str, arguments: &[&str]) -> anyhow::Result<()> {
