@@ -13,6 +13,8 @@ mod inspect;
 mod interrupt;
 mod output;
 mod progress;
+#[allow(dead_code)]
+mod report;
 mod results;
 mod split;
 mod table;

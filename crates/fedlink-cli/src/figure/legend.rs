@@ -8,7 +8,7 @@ use super::canvas::{Anchor, Canvas, INK, Pixel, Rgb, Style, WHITE};
 use super::frame::{EDGE, SMALL, SMALL_LINE, WIDTH};
 use super::text;
 
-const COLOURS: [Rgb; 7] = [
+pub(crate) const COLOURS: [Rgb; 7] = [
     (0x00, 0x72, 0xb2), // blue
     (0xd5, 0x5e, 0x00), // vermilion
     (0x00, 0x9e, 0x73), // bluish green
@@ -18,10 +18,10 @@ const COLOURS: [Rgb; 7] = [
     (0x00, 0x00, 0x00), // black
 ];
 
-const DASHES: [&[f64]; 5] = [&[], &[9.0, 4.0], &[3.0, 3.0], &[11.0, 3.0, 3.0, 3.0], &[5.0, 2.0]];
+pub(crate) const DASHES: [&[f64]; 5] = [&[], &[9.0, 4.0], &[3.0, 3.0], &[11.0, 3.0, 3.0, 3.0], &[5.0, 2.0]];
 
 /// Corners of the markers after the disc, in units of their radius.
-const MARKERS: [&[Pixel]; 5] = [
+pub(crate) const MARKERS: [&[Pixel]; 5] = [
     &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
     &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
     &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],

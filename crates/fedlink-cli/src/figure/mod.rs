@@ -20,6 +20,8 @@ mod text;
 pub use bar_chart::BarChart;
 pub use contact_sheet::contact_sheet;
 pub use heat_map::HeatMap;
+#[cfg(test)]
+pub(crate) use legend::{COLOURS, DASHES, MARKERS};
 pub use line_chart::{Curve, LineChart};
 
 /// Why a figure could not be drawn.

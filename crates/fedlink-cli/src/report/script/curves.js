@@ -1,0 +1,145 @@
+// Accuracy and loss, and what the link carried: charts that share the chosen curves and axis.
+
+const X_AXES = {
+  rounds: { label: "round", text: (x) => digits(x, 6) },
+  bits: { label: "bits sent so far", text: (x) => prefixed(x, 4) },
+  symbols: { label: "channel symbols used so far", text: (x) => prefixed(x, 4) },
+};
+const Y_AXES = {
+  accuracy: { label: "test accuracy (%)", axis: (y) => digits(100 * y, 4), text: percent },
+  loss: { label: "test loss", axis: (y) => digits(y, 4), text: (y) => digits(y, 4) },
+  mean_q: { label: "mean q", axis: (y) => prefixed(y, 3), text: (y) => prefixed(y, 4) },
+  bits_per_round: { label: "bits per round", axis: (y) => prefixed(y, 3), text: (y) => prefixed(y, 4) },
+};
+
+const view = { x: "rounds", y: "accuracy", bands: true, zoom: null, shown: CURVES.map(() => true) };
+const dependents = [];
+
+/** The whole x axis, whichever curves are shown, so that hiding one moves nothing. */
+function wholeX() {
+  const [, high] = rangeOf(CURVES.flatMap((curve) => curve[view.x].slice(-1))) || [0, 1];
+  return [0, high > 0 ? high : 1];
+}
+
+function setZoom(from, to) {
+  const [low, high] = wholeX();
+  if (from === null || (from <= low && to >= high)) {
+    view.zoom = null;
+  } else if (clamp(to, low, high) - clamp(from, low, high) > (high - low) / 500) {
+    view.zoom = [clamp(from, low, high), clamp(to, low, high)];
+  }
+  refresh();
+}
+
+/** The chart of `quantity` over the chosen axis. */
+function describeCurves(quantity, height, title, width) {
+  const axis = Y_AXES[quantity];
+  const x = view.zoom || wholeX();
+  const series = CURVES.flatMap((curve, i) => {
+    if (!view.shown[i]) return [];
+    const length = Math.min(curve[view.x].length, curve[quantity].length);
+    const banded = quantity === "accuracy" && view.bands && curve.seeds > 1;
+    return [{
+      curve: i, label: curve.label, x: curve[view.x].slice(0, length), y: curve[quantity],
+      low: banded && curve.low, high: banded && curve.high,
+    }];
+  });
+  const inside = series.flatMap((s) => s.x.flatMap((at, i) =>
+    (at < x[0] || at > x[1] ? [] : [s.y[i], s.low && s.low[i], s.high && s.high[i]])));
+  const y = padded(rangeOf(inside), quantity === "accuracy");
+  const stops = [...new Set(series.flatMap((s) => s.x.filter(known)))].sort((a, b) => a - b);
+  return {
+    title, height, x, y, stops,
+    xLabel: X_AXES[view.x].label, yLabel: axis.label,
+    xText: X_AXES[view.x].text, yText: axis.axis,
+    empty: "No curve is shown",
+    references: quantity === "accuracy" ? [{ y: DATA.target, label: `target ${digits(100 * DATA.target, 4)} %` }] : [],
+    paint: (layer, sx, sy, pixels) => paintLines(layer, sx, sy, pixels, series),
+    readout: (at) => ({
+      title: `${X_AXES[view.x].label}: ${X_AXES[view.x].text(at)}`,
+      rows: series.map((s) => {
+        const value = valueAt(s.x, s.y, at);
+        const [low, high] = s.low ? [valueAt(s.x, s.low, at), valueAt(s.x, s.high, at)] : [null, null];
+        const ends = known(low) && known(high) ? ` [${minus((100 * low).toFixed(2))}, ${minus((100 * high).toFixed(2))}]` : "";
+        return { curve: s.curve, label: s.label, text: axis.text(value) + ends, y: value };
+      }).filter((row) => known(row.y)).sort((a, b) => b.y - a.y),
+    }),
+    zoom: setZoom,
+  };
+}
+
+/** Some room beyond the values; shares stay within 0 and 1. */
+function padded(range, isShare) {
+  if (!range) return [0, 1];
+  const room = 0.05 * (range[1] - range[0]) || Math.abs(range[0]) * 0.1 || 0.1;
+  const [low, high] = [range[0] - room, range[1] + room];
+  const floor = range[0] >= 0 ? Math.max(0, low) : low;
+  return isShare ? [floor, range[1] <= 1 ? Math.min(1, high) : high] : [floor, high];
+}
+
+function refresh() {
+  dependents.forEach((one) => one.redraw());
+  const [low, high] = wholeX();
+  const [from, to] = view.zoom || [low, high];
+  const text = X_AXES[view.x].text;
+  for (const [id, value] of [["zoom-from", from], ["zoom-to", to]]) {
+    $(id).value = Math.round((1000 * (value - low)) / (high - low));
+    $(id).setAttribute("aria-valuetext", `${X_AXES[view.x].label} ${text(value)}`);
+  }
+  $("zoom-range").textContent = `${X_AXES[view.x].label}: ${text(from)} to ${text(to)}`;
+  $("zoom-reset").disabled = !view.zoom;
+}
+
+function slide() {
+  const [low, high] = wholeX();
+  const at = (id) => low + ((high - low) * Number($(id).value)) / 1000;
+  setZoom(Math.min(at("zoom-from"), at("zoom-to")), Math.max(at("zoom-from"), at("zoom-to")));
+}
+
+function startCurves() {
+  CURVES.forEach((curve, i) => {
+    const box = make("input", { type: "checkbox", "data-curve": i, checked: "" });
+    box.addEventListener("change", () => {
+      view.shown[i] = box.checked;
+      refresh();
+    });
+    $("legend").append(make("label", { title: curve.label }, box, swatch(i), make("span", { class: "name" }, curve.label)));
+  });
+  const showAll = (shown) => () => {
+    view.shown.fill(shown);
+    for (const box of $("legend").querySelectorAll("input")) box.checked = shown;
+    refresh();
+  };
+  $("show-all").addEventListener("click", showAll(true));
+  $("show-none").addEventListener("click", showAll(false));
+  for (const input of document.querySelectorAll('input[name="x"]')) {
+    input.checked = input.value === view.x;
+    input.addEventListener("change", () => {
+      Object.assign(view, { x: input.value, zoom: null });
+      refresh();
+    });
+  }
+  for (const input of document.querySelectorAll('input[name="y"]')) {
+    input.checked = input.value === view.y;
+    input.addEventListener("change", () => {
+      view.y = input.value;
+      refresh();
+    });
+  }
+  // Many bands upon one another are mud.
+  view.bands = CURVES.length <= 12;
+  $("bands").checked = view.bands;
+  $("bands").closest("fieldset").hidden = !CURVES.some((curve) => curve.seeds > 1);
+  $("bands").addEventListener("change", () => {
+    view.bands = $("bands").checked;
+    refresh();
+  });
+  $("zoom-from").addEventListener("input", slide);
+  $("zoom-to").addEventListener("input", slide);
+  $("zoom-reset").addEventListener("click", () => setZoom(null));
+  dependents.push(
+    chart($("curves-chart"), (width) => describeCurves(view.y, width < 560 ? 340 : 460, "", width)),
+    chart($("q-chart"), (width) => describeCurves("mean_q", 300, "Mean q of the transmissions", width)),
+    chart($("bits-chart"), (width) => describeCurves("bits_per_round", 300, "Bits sent in a round", width)));
+  refresh();
+}

@@ -1,0 +1,200 @@
+// What every chart shares: axes, the cursor with its readout, the keyboard, and zooming by dragging.
+
+const CHARTS = [];
+/** The width of charts on paper, while the page is being printed. */
+let paperWidth = null;
+
+/**
+ * A chart in `host`. `describe(width)` returns what to draw:
+ *   title, xLabel, yLabel, height;
+ *   x, y          ranges of the axes;
+ *   xText, yText  numbers of the axes as text; xTicks, yTicks if they are not to be chosen;
+ *   paint         (layer, sx, sy) draws the data;
+ *   stops         ascending positions where the cursor may stand;
+ *   readout       (x) -> { title, rows: [{ curve, label, text, y }] };
+ *   references    [{ y, label }] lines to compare with;
+ *   zoom          (from, to) narrows the x axis, (null) resets it; optional.
+ */
+function chart(host, describe) {
+  const live = make("div", { class: "unseen", "aria-live": "polite" });
+  const readout = make("div", { class: "readout", hidden: "" });
+  const holder = make("div", { tabindex: 0, role: "application", "aria-roledescription": "chart" });
+  host.append(holder, readout, live);
+  const state = { host, holder, readout, live, describe, cursor: null, drag: null, width: 0 };
+  CHARTS.push(state);
+  holder.addEventListener("pointermove", (event) => pointerMoved(state, event));
+  holder.addEventListener("pointerleave", () => { if (!state.drag) hideCursor(state); });
+  holder.addEventListener("pointerdown", (event) => pointerDown(state, event));
+  holder.addEventListener("pointerup", (event) => pointerUp(state, event));
+  holder.addEventListener("pointercancel", () => endDrag(state));
+  holder.addEventListener("dblclick", () => state.spec.zoom && state.spec.zoom(null));
+  holder.addEventListener("keydown", (event) => keyPressed(state, event));
+  holder.addEventListener("blur", () => hideCursor(state));
+  new ResizeObserver(() => {
+    if (Math.abs(host.clientWidth - state.width) > 1) redraw(state);
+  }).observe(host);
+  redraw(state);
+  return { redraw: () => redraw(state) };
+}
+
+function redraw(state) {
+  const width = Math.max(paperWidth || state.host.clientWidth, 240);
+  const spec = state.describe(width);
+  const top = spec.title ? 30 : 12;
+  const yTicks = spec.yTicks || ticks(spec.y, Math.max(2, Math.floor((spec.height - 80) / 42)));
+  const yTexts = yTicks.map(spec.yText);
+  const left = 30 + 7.2 * Math.max(1, ...yTexts.map((text) => text.length));
+  const [right, bottom] = [width - 14, spec.height - 46];
+  const xTicks = spec.xTicks || ticks(spec.x, Math.max(2, Math.floor((right - left) / 80)));
+  const scale = ([low, high], from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
+  const [sx, sy] = [scale(spec.x, left, right), scale(spec.y, bottom, top)];
+  const clip = `clip-${CHARTS.indexOf(state)}`;
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${spec.height}`, width, height: spec.height, "aria-hidden": "true" },
+    svg("clipPath", { id: clip }, svg("rect", { x: left - 5, y: top - 5, width: right - left + 10, height: bottom - top + 10 })));
+  if (spec.title) picture.append(svg("text", { class: "title", x: left, y: 16 }, spec.title));
+  yTicks.forEach((y, i) => picture.append(
+    svg("line", { class: "grid", x1: left, x2: right, y1: sy(y), y2: sy(y) }),
+    svg("text", { x: left - 8, y: sy(y) + 4, "text-anchor": "end" }, yTexts[i])));
+  for (const x of xTicks) {
+    picture.append(
+      svg("line", { class: "axis", x1: sx(x), x2: sx(x), y1: bottom, y2: bottom + 5 }),
+      svg("text", { x: sx(x), y: bottom + 19, "text-anchor": sx(x) > right - 14 ? "end" : "middle" }, spec.xText(x)));
+  }
+  picture.append(
+    svg("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
+    svg("text", { class: "x-label", x: (left + right) / 2, y: bottom + 39, "text-anchor": "middle" }, spec.xLabel),
+    svg("text", { class: "y-label", transform: `translate(14 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, spec.yLabel));
+  const layer = svg("g", { "clip-path": `url(#${clip})` });
+  spec.paint(layer, sx, sy, right - left);
+  const overlay = svg("g", {});
+  picture.append(layer, svg("rect", { class: "plot", x: left, y: top, width: right - left, height: bottom - top, fill: "transparent" }));
+  for (const { y, label } of spec.references || []) {
+    if (y < spec.y[0] || y > spec.y[1]) continue;
+    picture.append(
+      svg("line", { class: "reference", x1: left, x2: right, y1: sy(y), y2: sy(y) }),
+      svg("text", { class: "reference-label", x: right - 4, y: sy(y) - top > 18 ? sy(y) - 6 : sy(y) + 15, "text-anchor": "end" }, label));
+  }
+  if (!spec.stops.length) {
+    picture.append(svg("text", { x: (left + right) / 2, y: (top + bottom) / 2, "text-anchor": "middle" }, spec.empty || "No values"));
+  }
+  picture.append(overlay);
+  state.holder.setAttribute("aria-label", `${spec.title || spec.yLabel} by ${spec.xLabel}. Arrow keys read the values.`);
+  state.holder.replaceChildren(picture);
+  Object.assign(state, { spec, sx, sy, left, right, top, bottom, width: state.host.clientWidth, pixels: width, overlay });
+  if (state.cursor !== null) showCursor(state, state.cursor);
+}
+
+/** The stop nearest to a position. */
+function nearest(stops, x) {
+  let [low, high] = [0, stops.length - 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (stops[middle] <= x) low = middle; else high = middle;
+  }
+  return Math.abs(stops[high] - x) < Math.abs(stops[low] - x) ? high : low;
+}
+
+const MOST_ROWS = 14;
+
+function showCursor(state, x, speak) {
+  const { spec, sx, sy, overlay, readout } = state;
+  const seen = spec.stops.filter((stop) => stop >= spec.x[0] && stop <= spec.x[1]);
+  if (!seen.length) return hideCursor(state);
+  state.cursor = seen[nearest(seen, x)];
+  const { title, rows } = spec.readout(state.cursor);
+  const at = sx(state.cursor);
+  overlay.replaceChildren(svg("line", { class: "cursor", x1: at, x2: at, y1: state.top, y2: state.bottom }));
+  for (const row of rows) {
+    if (known(row.y) && row.y >= spec.y[0] && row.y <= spec.y[1]) {
+      overlay.append(svg("path", { class: "dot", d: marker(row.curve, at, sy(row.y), 4.5), fill: colourOf(row.curve) }));
+    }
+  }
+  const table = make("table", {});
+  for (const row of rows.slice(0, MOST_ROWS)) {
+    const name = make("td", {});
+    if (row.curve !== undefined) name.append(make("span", { class: "swatch" }, swatch(row.curve)));
+    name.append(row.label);
+    table.append(make("tr", {}, name, make("td", {}, row.text)));
+  }
+  readout.replaceChildren(make("b", {}, title), table);
+  if (rows.length > MOST_ROWS) readout.append(`and ${rows.length - MOST_ROWS} more`);
+  readout.hidden = false;
+  const pixel = state.holder.clientWidth / state.pixels;
+  const width = readout.offsetWidth;
+  const beside = at * pixel + 14 + width > state.holder.clientWidth ? at * pixel - 14 - width : at * pixel + 14;
+  readout.style.left = `${Math.max(0, beside)}px`;
+  readout.style.top = `${state.top * pixel + 8}px`;
+  if (speak) state.live.textContent = [title, ...rows.map((row) => `${row.label} ${row.text}`)].join("; ");
+}
+
+function hideCursor(state) {
+  state.cursor = null;
+  state.overlay.replaceChildren();
+  state.readout.hidden = true;
+}
+
+/** Where a pointer is, in the units of the x axis. */
+function positionOf(state, event) {
+  const box = state.holder.getBoundingClientRect();
+  const pixel = ((event.clientX - box.left) / box.width) * state.pixels;
+  const { spec, left, right } = state;
+  return spec.x[0] + (clamp(pixel, left, right) - left) / (right - left) * (spec.x[1] - spec.x[0]);
+}
+
+function pointerDown(state, event) {
+  if (!state.spec.zoom || event.button !== 0) return;
+  state.drag = { from: positionOf(state, event), at: event.clientX };
+}
+
+function pointerMoved(state, event) {
+  const x = positionOf(state, event);
+  if (!state.drag || Math.abs(event.clientX - state.drag.at) < 5) return showCursor(state, x);
+  state.holder.setPointerCapture(event.pointerId);
+  state.readout.hidden = true;
+  const [from, to] = [state.sx(state.drag.from), state.sx(x)];
+  state.overlay.replaceChildren(svg("rect", {
+    class: "selection", x: Math.min(from, to), y: state.top, width: Math.abs(to - from), height: state.bottom - state.top,
+  }));
+}
+
+function pointerUp(state, event) {
+  const drag = state.drag;
+  endDrag(state);
+  if (!drag || Math.abs(event.clientX - drag.at) < 8) return;
+  const x = positionOf(state, event);
+  state.spec.zoom(Math.min(drag.from, x), Math.max(drag.from, x));
+}
+
+function endDrag(state) {
+  state.drag = null;
+  hideCursor(state);
+}
+
+function keyPressed(state, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const { spec } = state;
+  const seen = spec.stops.filter((stop) => stop >= spec.x[0] && stop <= spec.x[1]);
+  const place = state.cursor === null ? -1 : nearest(seen, state.cursor);
+  const far = Math.max(1, Math.round(seen.length / 10));
+  const moves = {
+    ArrowRight: place + (event.shiftKey ? far : 1), ArrowLeft: place - (event.shiftKey ? far : 1),
+    PageUp: place + far, PageDown: place - far, Home: 0, End: seen.length - 1,
+  };
+  const span = spec.x[1] - spec.x[0];
+  const middle = state.cursor === null ? (spec.x[0] + spec.x[1]) / 2 : state.cursor;
+  const around = (half) => spec.zoom(middle - half, middle + half);
+  if (event.key in moves && seen.length) {
+    showCursor(state, seen[clamp(moves[event.key], 0, seen.length - 1)], true);
+  } else if (event.key === "Escape") {
+    hideCursor(state);
+  } else if (spec.zoom && (event.key === "+" || event.key === "=")) {
+    around(span / 4);
+  } else if (spec.zoom && event.key === "-") {
+    around(span);
+  } else if (spec.zoom && event.key === "0") {
+    spec.zoom(null);
+  } else {
+    return;
+  }
+  event.preventDefault();
+}

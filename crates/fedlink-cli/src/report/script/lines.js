@@ -1,0 +1,72 @@
+// Lines and bands.
+
+/** Runs of consecutive points whose values are all known. */
+function runs(length, isKnown) {
+  const found = [];
+  let run = [];
+  for (let i = 0; i <= length; i += 1) {
+    if (i < length && isKnown(i)) {
+      run.push(i);
+    } else if (run.length) {
+      found.push(run);
+      run = [];
+    }
+  }
+  return found;
+}
+
+/** Of points closer together than a pixel: the first, lowest, highest and last of each column of pixels. */
+function reduced(points, width) {
+  if (points.length <= 2 * width) return points;
+  const kept = [];
+  for (let i = 0; i < points.length;) {
+    const column = Math.floor(points[i][0]);
+    let [low, high, last] = [i, i, i];
+    for (; last + 1 < points.length && Math.floor(points[last + 1][0]) === column; last += 1) {
+      if (points[last + 1][1] < points[low][1]) low = last + 1;
+      if (points[last + 1][1] > points[high][1]) high = last + 1;
+    }
+    for (const j of [...new Set([i, low, high, last])].sort((a, b) => a - b)) kept.push(points[j]);
+    i = last + 1;
+  }
+  return kept;
+}
+
+const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+
+/** Draws curves `{ curve, x, y, low, high }`, bands first so that they cover no line. */
+function paintLines(layer, sx, sy, width, series) {
+  for (const { curve, x, low, high } of series) {
+    if (!low) continue;
+    for (const run of runs(x.length, (i) => known(x[i]) && known(low[i]) && known(high[i]))) {
+      const edge = (ends) => reduced(run.map((i) => [sx(x[i]), sy(ends[i])]), width);
+      const d = path([...edge(high), ...edge(low).reverse()]) + "Z";
+      layer.append(svg("path", { class: "band", "data-curve": curve, d, fill: colourOf(curve) }));
+    }
+  }
+  series.forEach(({ curve, x, y }, place) => {
+    const group = svg("g", { class: "series", "data-curve": curve });
+    for (const run of runs(x.length, (i) => known(x[i]) && known(y[i]))) {
+      const points = reduced(run.map((i) => [sx(x[i]), sy(y[i])]), width);
+      group.append(svg("path", { class: "curve", d: path(points), stroke: colourOf(curve), "stroke-dasharray": dashOf(curve) }));
+      // Markers about 90 pixels apart, each curve's somewhat shifted against the others'.
+      let next = -Infinity;
+      for (const [px, py] of points) {
+        if (px < next) continue;
+        group.append(svg("path", { d: marker(curve, px, py, 3.5), fill: colourOf(curve), class: "dot" }));
+        next = next === -Infinity ? px + 90 * ((place % 5) + 1) / 5 : px + 90;
+      }
+    }
+    layer.append(group);
+  });
+}
+
+/** The value that the drawn line has at x, or null beyond its ends. */
+function valueAt(xs, ys, x) {
+  if (!xs.length || x < xs[0] || x > xs[xs.length - 1]) return null;
+  let i = nearest(xs, x);
+  if (xs[i] === x) return ys[i];
+  if (xs[i] > x) i -= 1;
+  if (i < 0 || i + 1 >= xs.length || !known(ys[i]) || !known(ys[i + 1])) return null;
+  return ys[i] + ((x - xs[i]) / (xs[i + 1] - xs[i])) * (ys[i + 1] - ys[i]);
+}

@@ -1,0 +1,283 @@
+//! The tables of the page.
+
+use super::html::{
+    MISSING, count, curve_name, escape, headings, interval_cell, number_cell, percent, prefixed, significant,
+    table,
+};
+use super::{Interval, Report, ReportCurve, SplitTable};
+use std::fmt::Write;
+
+/// More devices than this are counted together in the table of the split.
+const MOST_DEVICES: usize = 200;
+
+/// The line under the title.
+pub fn facts(report: &Report) -> String {
+    let curves = report.curves.len();
+    let most = report.curves.iter().map(|curve| curve.seeds).max().unwrap_or(0);
+    let least = report.curves.iter().map(|curve| curve.seeds).min().unwrap_or(0);
+    let seeds = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let rounds = report.curves.iter().filter_map(|curve| curve.rounds.last()).max().unwrap_or(&0);
+    let several =
+        |number: usize, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
+    format!(
+        "{} · {} · {rounds} rounds · {seeds} {} per curve",
+        several(curves, "curve", "curves"),
+        several(report.devices, "device", "devices"),
+        if most == 1 { "seed" } else { "seeds" },
+    )
+}
+
+/// One row per curve: accuracy, rounds and bits to the target, and how it ended.
+pub fn results(report: &Report) -> String {
+    let target = escape(&count(100.0 * report.target));
+    let names: Vec<String> = [
+        "Curve",
+        "Final accuracy",
+        "95 % interval",
+        "Best accuracy",
+        &format!("Rounds to {target} %"),
+        &format!("Bits to {target} %"),
+        "Mean accuracy",
+        "Instability",
+        "K",
+        "Seeds",
+        "Status",
+    ]
+    .map(str::to_owned)
+    .into();
+    let finals = report.curves.iter().map(|curve| curve.final_accuracy);
+    let scale = Scale::over(finals.flat_map(|accuracy| [accuracy.mean, accuracy.low, accuracy.high]));
+    let mut body = String::new();
+    for (i, curve) in report.curves.iter().enumerate() {
+        let _ = writeln!(
+            body,
+            "<tr data-curve=\"{i}\"><th scope=\"row\">{}<span class=\"policy\">{}</span></th>{}<td class=\"whisker\">{}</td>\
+             {}{}{}{}{}{}{}<td class=\"status {}\">{}</td></tr>",
+            curve_name(i, &curve.label),
+            escape(&curve.policy),
+            interval_cell(Some(curve.final_accuracy), percent),
+            scale.whisker(curve.final_accuracy),
+            interval_cell(Some(curve.best_accuracy), percent),
+            interval_cell(curve.rounds_to_target, count),
+            interval_cell(curve.bits_to_target, |bits| prefixed(bits, "bit")),
+            interval_cell(Some(curve.area_under_curve), |area| significant(area, 4)),
+            interval_cell(Some(curve.instability), |jumps| significant(jumps, 3)),
+            number_cell(curve.k as f64, &curve.k.to_string()),
+            number_cell(curve.seeds as f64, &curve.seeds.to_string()),
+            if curve.status == "finished" { "good" } else { "bad" },
+            escape(&curve.status),
+        );
+    }
+    let caption =
+        "Accuracy on the test set: mean over the seeds, with its 95 % confidence interval in brackets";
+    table("results-table", caption, &headings(&names), &body)
+}
+
+/// A scale for the pictures of intervals, so that they can be compared down a column.
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    fn over(values: impl Iterator<Item = f64>) -> Self {
+        let (low, high) = values
+            .filter(|value| value.is_finite())
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        Self { low, high }
+    }
+
+    fn x(&self, value: f64) -> String {
+        let share = if self.high > self.low { (value - self.low) / (self.high - self.low) } else { 0.5 };
+        format!("{:.1}", 6.0 + 108.0 * share)
+    }
+
+    /// A dot at the mean on a line from end to end. The numbers stand beside it.
+    fn whisker(&self, interval: Interval) -> String {
+        if !interval.mean.is_finite() {
+            return MISSING.to_owned();
+        }
+        let mut picture =
+            "<svg width=\"120\" height=\"14\" viewBox=\"0 0 120 14\" aria-hidden=\"true\">".to_owned();
+        if interval.is_known() {
+            let (low, high) = (self.x(interval.low), self.x(interval.high));
+            let _ = write!(picture, "<path d=\"M{low} 7H{high}M{low} 3V11M{high} 3V11\"/>");
+        }
+        let _ = write!(picture, "<circle cx=\"{}\" cy=\"7\" r=\"3.5\"/></svg>", self.x(interval.mean));
+        picture
+    }
+}
+
+/// The digests of all runs, by which two machines see that they computed the same.
+pub fn digests(report: &Report) -> String {
+    let row = |(i, curve): (usize, &ReportCurve)| {
+        let digests: Vec<String> =
+            curve.digest.iter().map(|digest| format!("<code>{}</code>", escape(digest))).collect();
+        let label = curve_name(i, &curve.label);
+        format!("<tr><th scope=\"row\">{label}</th><td class=\"digests\">{}</td></tr>\n", digests.join(" "))
+    };
+    let body: String = report.curves.iter().enumerate().map(row).collect();
+    let header =
+        "<th scope=\"col\">Curve</th><th scope=\"col\">SHA-256 of every record and the model, by seed</th>";
+    table("digests-table", "Equal digests mean equal runs, to the last bit", header, &body)
+}
+
+/// How evenly each curve used the devices.
+pub fn scheduling(report: &Report) -> String {
+    let names: Vec<String> = [
+        "Curve",
+        "Fair share K/M",
+        "Least",
+        "Median",
+        "Most",
+        "Most often",
+        "Evenness",
+        "Highest average power",
+        "Devices above P̄",
+    ]
+    .map(str::to_owned)
+    .into();
+    let row = |(i, curve): (usize, &ReportCurve)| {
+        let mut shares: Vec<f64> =
+            curve.scheduled.iter().copied().filter(|share| share.is_finite()).collect();
+        shares.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = (share * (shares.len().max(1) - 1) as f64).round() as usize;
+            shares.get(place).copied().unwrap_or(f64::NAN)
+        };
+        let worst = most(&curve.scheduled);
+        let highest = most(&curve.power).map_or(f64::NAN, |device| curve.power[device]);
+        let above = curve.power.iter().filter(|&&power| is_above(power, report.average_power)).count();
+        let share = |value: f64| number_cell(value, &percent(value));
+        let device = worst.map_or_else(|| MISSING.to_owned(), |device| format!("device {device}"));
+        format!(
+            "<tr><th scope=\"row\">{}</th>{}{}{}{}{}{}{}{}</tr>\n",
+            curve_name(i, &curve.label),
+            share(curve.fair_share),
+            share(at(0.0)),
+            share(at(0.5)),
+            share(at(1.0)),
+            number_cell(worst.map_or(f64::NAN, |device| device as f64), &device),
+            number_cell(evenness(&shares), &significant(evenness(&shares), 3)),
+            number_cell(highest, &significant(highest, 3)),
+            number_cell(above as f64, &format!("{above} of {}", curve.power.len())),
+        )
+    };
+    let body: String = report.curves.iter().enumerate().map(row).collect();
+    let caption = format!(
+        "Share of rounds in which a device was scheduled, and average power against P̄ = {}. \
+         Evenness is Jain’s index: 1 if all devices were scheduled equally often, 1/M if only one was",
+        significant(report.average_power, 3)
+    );
+    table("scheduling-table", &caption, &headings(&names), &body)
+}
+
+/// Whether a device spends more than it is allowed; rounding of the sums is forgiven.
+pub fn is_above(power: f64, allowed: f64) -> bool {
+    power > allowed * (1.0 + 1e-9)
+}
+
+/// Jain's index, (Σx)² / (n·Σx²).
+fn evenness(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+/// The place of the largest value, the first of equals.
+pub fn most(values: &[f64]) -> Option<usize> {
+    let finite = (0..values.len()).rev().filter(|&i| values[i].is_finite());
+    finite.max_by(|&i, &j| values[i].total_cmp(&values[j]))
+}
+
+/// The section on who holds which classes; nothing if the report does not say.
+pub fn split(report: &Report) -> String {
+    let Some(split) = &report.split else { return String::new() };
+    format!(
+        "<section id=\"split\" aria-labelledby=\"split-heading\">\n<h2 id=\"split-heading\">Data on the devices</h2>\n\
+         <p>{} · heterogeneity {}</p>\n\
+         <div class=\"chart\" id=\"split-chart\"></div>\n<p class=\"scripted\">The map needs JavaScript; \
+         the table below holds its numbers.</p>\n\
+         <details><summary>Samples of each class as a table</summary>\n{}</details>\n</section>\n",
+        escape(&split.title),
+        significant(split.heterogeneity, 3),
+        split_table(split),
+    )
+}
+
+fn split_table(split: &SplitTable) -> String {
+    // No more columns than there are numbers, whatever the number of classes is said to be.
+    let classes = split.classes.min(split.counts.iter().map(Vec::len).max().unwrap_or(0));
+    let block = split.counts.len().div_ceil(MOST_DEVICES).max(1);
+    let names: Vec<String> =
+        ["Device".to_owned()].into_iter().chain((0..classes).map(|class| format!("Class {class}"))).collect();
+    let mut body = String::new();
+    for (i, devices) in split.counts.chunks(block).enumerate() {
+        let first = i * block;
+        let name = match devices.len() {
+            1 => first.to_string(),
+            more => format!("{first} to {}", first + more - 1),
+        };
+        let _ = write!(body, "<tr><th scope=\"row\">{name}</th>");
+        for class in 0..classes {
+            let held = devices.iter().filter_map(|counts| counts.get(class));
+            let held = held.fold(0u64, |sum, &samples| sum.saturating_add(samples));
+            let _ = write!(body, "<td class=\"number\">{held}</td>");
+        }
+        body += "</tr>\n";
+    }
+    let caption = if block == 1 {
+        "Samples by device and class".to_owned()
+    } else {
+        format!("Samples by class, {block} devices to a row")
+    };
+    table("split-table", &caption, &headings(&names), &body)
+}
+
+/// The section of remarks; nothing if there are none.
+pub fn notes(report: &Report) -> String {
+    if report.notes.is_empty() {
+        return String::new();
+    }
+    let mut notes = String::new();
+    for note in &report.notes {
+        let _ = writeln!(notes, "<li>{}</li>", escape(note));
+    }
+    format!(
+        "<section id=\"notes\" aria-labelledby=\"notes-heading\">\n<h2 id=\"notes-heading\">Notes</h2>\n\
+         <ul>\n{notes}</ul>\n</section>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evenness_is_one_for_equal_shares_and_one_over_m_for_a_single_device() {
+        assert_eq!(evenness(&[0.25; 4]), 1.0);
+        assert_eq!(evenness(&[0.0, 1.0, 0.0, 0.0]), 0.25);
+        assert!(evenness(&[]).is_nan());
+    }
+
+    #[test]
+    fn the_first_of_equal_devices_is_the_most_scheduled() {
+        assert_eq!(most(&[0.1, 0.3, f64::NAN, 0.3]), Some(1));
+        assert_eq!(most(&[f64::NAN]), None);
+    }
+
+    #[test]
+    fn many_devices_are_counted_together_without_losing_a_sample() {
+        let split = SplitTable { classes: 2, counts: vec![vec![3, 4]; 1001], ..SplitTable::default() };
+        let table = split_table(&split);
+        let page = roxmltree::Document::parse(&table).unwrap();
+        let numbers = page.descendants().filter(|node| node.attribute("class") == Some("number"));
+        let sum: u64 = numbers
+            .filter(|node| node.has_tag_name("td"))
+            .map(|n| n.text().unwrap().parse::<u64>().unwrap())
+            .sum();
+        assert_eq!(sum, 7 * 1001);
+        assert!(table.matches("<tr>").count() <= MOST_DEVICES + 1);
+        assert!(table.contains("6 devices to a row") && table.contains("996 to 1000"));
+    }
+}

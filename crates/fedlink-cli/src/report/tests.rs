@@ -1,0 +1,263 @@
+//! Tests of the page as a whole. What needs a browser is tested in one: `cargo xtask browser`.
+
+use super::example::pages;
+use super::{Interval, Report, ReportCurve, SCRIPT, STYLE, SplitTable, TEMPLATE};
+use crate::figure::{COLOURS, DASHES, MARKERS};
+use proptest::prelude::*;
+use roxmltree::{Document, Node, ParsingOptions};
+
+/// The page without what XML cannot hold: the contents of its scripts and styles.
+fn skeleton(page: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = page;
+    while let Some(start) = ["<script", "<style"].iter().filter_map(|tag| rest.find(tag)).min() {
+        let inside = start + rest[start..].find('>').unwrap() + 1;
+        let end = inside + rest[inside..].find("</s").unwrap();
+        kept += &rest[..inside];
+        rest = &rest[end..];
+        let after = rest.find('>').unwrap() + 1;
+        kept += &rest[..after];
+        rest = &rest[after..];
+    }
+    kept + rest
+}
+
+fn with_page<T>(page: &str, look: impl Fn(&Document) -> T) -> T {
+    let skeleton = skeleton(page);
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    look(
+        &Document::parse_with_options(&skeleton, options)
+            .unwrap_or_else(|error| panic!("{error}\n{skeleton}")),
+    )
+}
+
+fn data(page: &str) -> serde_json::Value {
+    let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+    let end = start + page[start..].find("</script>").unwrap();
+    serde_json::from_str(&page[start..end]).unwrap()
+}
+
+fn with_id<'a>(page: &'a Document, id: &str) -> Node<'a, 'a> {
+    page.descendants().find(|node| node.attribute("id") == Some(id)).unwrap_or_else(|| panic!("no {id}"))
+}
+
+fn text(node: Node) -> String {
+    node.descendants().filter(Node::is_text).filter_map(|node| node.text()).collect()
+}
+
+/// `cargo xtask browser` names a folder; the pages are then left there for the browser.
+#[test]
+fn the_example_pages_are_well_formed_and_always_the_same() {
+    let folder = std::env::var_os("FEDLINK_EXAMPLE_PAGES").map(std::path::PathBuf::from);
+    for (name, report) in pages() {
+        let page = report.html();
+        assert_eq!(page, report.html(), "{name}");
+        with_page(&page, |page| {
+            let elements = || page.descendants().filter(Node::is_element);
+            for link in elements().filter_map(|node| node.attribute("href")) {
+                if let Some(id) = link.strip_prefix('#') {
+                    with_id(page, id);
+                } else {
+                    assert_eq!(link, "data:,");
+                }
+            }
+            let mut ids: Vec<&str> = elements().filter_map(|node| node.attribute("id")).collect();
+            ids.sort_unstable();
+            assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{name}: {ids:?}");
+            assert!(elements().all(|node| node.attribute("src").is_none()), "{name}");
+            for table in elements().filter(|node| node.has_tag_name("table")) {
+                let has = |tag: &str| table.children().any(|node| node.has_tag_name(tag));
+                assert!(has("caption") && has("thead") && has("tbody"), "{name}");
+                assert!(
+                    table
+                        .descendants()
+                        .filter(|n| n.has_tag_name("th"))
+                        .all(|n| n.attribute("scope").is_some())
+                );
+            }
+        });
+        if let Some(folder) = &folder {
+            std::fs::write(folder.join(format!("{name}.html")), page).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_slot_of_the_template_is_filled_and_nothing_else_is() {
+    let page = Report::default().html();
+    assert!(!page.contains("{{"));
+    let odd = Report { title: "{{data}}".into(), ..Report::default() }.html();
+    assert!(odd.contains("<h1>{{data}}</h1>"));
+}
+
+#[test]
+fn a_label_with_markup_stays_text_everywhere() {
+    let label = "</script><script>alert(1)</script><b x=\"'>&amp;";
+    let curve = ReportCurve {
+        label: label.into(),
+        policy: label.into(),
+        status: label.into(),
+        ..ReportCurve::default()
+    };
+    let report = Report {
+        title: label.into(),
+        generated_by: label.into(),
+        reproduce: vec![label.into()],
+        config_toml: label.into(),
+        notes: vec![label.into()],
+        curves: vec![curve],
+        ..Report::default()
+    };
+    let page = report.html();
+    assert_eq!(page.matches("<script").count(), 2);
+    assert_eq!(page.matches("</script>").count(), 2);
+    assert_eq!(data(&page)["curves"][0]["label"], label);
+    with_page(&page, |page| {
+        assert_eq!(text(with_id(page, "config-text")), label);
+        assert_eq!(text(with_id(page, "reproduce-text")), label);
+        assert_eq!(text(page.descendants().find(|node| node.has_tag_name("h1")).unwrap()), label);
+    });
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_missing() {
+    let nothing = Interval { mean: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
+    let curve = ReportCurve {
+        rounds: vec![1, 2],
+        accuracy: vec![f64::NAN, f64::INFINITY],
+        final_accuracy: nothing,
+        bits_to_target: Some(nothing),
+        scheduled: vec![f64::NAN],
+        power: vec![f64::NAN],
+        ..ReportCurve::default()
+    };
+    let page = Report { curves: vec![curve], target: f64::NAN, ..Report::default() }.html();
+    let embedded = data(&page);
+    assert!(embedded["curves"][0]["accuracy"][0].is_null() && embedded["curves"][0]["accuracy"][1].is_null());
+    assert!(embedded["curves"][0]["final_accuracy"]["mean"].is_null() && embedded["target"].is_null());
+    with_page(&page, |page| {
+        let table = text(with_id(page, "results-table"));
+        assert!(table.contains('–') && !table.contains("NaN") && !table.contains("inf"), "{table}");
+    });
+}
+
+#[test]
+fn the_results_table_shows_the_embedded_numbers() {
+    let (_, report) = &pages()[0];
+    let page = report.html();
+    with_page(&page, |page| {
+        let rows = with_id(page, "results-table")
+            .descendants()
+            .filter(|node| node.attribute("data-curve").is_some());
+        let rows: Vec<Node> = rows.filter(|node| node.has_tag_name("tr")).collect();
+        assert_eq!(rows.len(), report.curves.len());
+        for (row, curve) in rows.iter().zip(&report.curves) {
+            let first = row.children().find(|node| node.attribute("data-value").is_some()).unwrap();
+            assert_eq!(first.attribute("data-value").unwrap().parse::<f64>(), Ok(curve.final_accuracy.mean));
+            let Interval { mean, low, high } = curve.final_accuracy;
+            let expected = format!("{:.2}\u{a0}% [{:.2}, {:.2}]", 100.0 * mean, 100.0 * low, 100.0 * high);
+            assert_eq!(text(first), expected);
+        }
+    });
+}
+
+#[test]
+fn the_page_asks_nothing_of_the_network() {
+    for part in [TEMPLATE, STYLE, SCRIPT] {
+        // The name of SVG's language is no address that anyone opens.
+        let part = part.replace("http://www.w3.org/2000/svg", "");
+        for word in [
+            "http:",
+            "https:",
+            "//cdn",
+            "@import",
+            "url(\"",
+            "fetch(",
+            "XMLHttpRequest",
+            "innerHTML",
+            "eval(",
+        ] {
+            assert!(!part.contains(word), "{word}");
+        }
+    }
+    assert!(TEMPLATE.contains("default-src 'none'"));
+}
+
+#[test]
+fn charts_have_the_colours_dashes_and_markers_of_the_figures() {
+    for (i, (red, green, blue)) in COLOURS.iter().enumerate() {
+        assert!(STYLE.contains(&format!("--c{i}: #{red:02x}{green:02x}{blue:02x};")), "{i}");
+    }
+    assert!(SCRIPT.contains(&format!("--c${{index % {}}}", COLOURS.len())));
+    let dashes: Vec<String> = DASHES
+        .iter()
+        .map(|dash| format!("{:?}", dash.iter().map(f64::to_string).collect::<Vec<_>>().join(" ")))
+        .collect();
+    assert!(SCRIPT.contains(&format!("DASHES = [{}]", dashes.join(", "))));
+    for corners in MARKERS {
+        let numbers = corners.iter().flat_map(|&(x, y)| [x, y]).map(|v| v.to_string().replacen("0.", ".", 1));
+        let line = numbers.map(|v| if v == "-0" { "0".into() } else { v }).collect::<Vec<_>>().join(" ");
+        assert!(SCRIPT.contains(&format!("\"{line}\"")), "{line}");
+    }
+}
+
+#[test]
+fn series_keep_seven_digits_and_rounds_all() {
+    let curve = ReportCurve {
+        rounds: vec![u64::MAX],
+        bits: vec![1.0 / 3.0, 123_456_789.0],
+        final_accuracy: Interval { mean: 1.0 / 3.0, low: 0.0, high: 1.0 },
+        ..ReportCurve::default()
+    };
+    let page = Report { curves: vec![curve], ..Report::default() }.html();
+    let curve = &data(&page)["curves"][0];
+    assert_eq!(curve["rounds"][0].as_u64(), Some(u64::MAX));
+    assert_eq!(curve["bits"][0].as_f64(), Some(0.333_333_3));
+    assert_eq!(curve["bits"][1].as_f64(), Some(123_456_800.0));
+    assert_eq!(curve["final_accuracy"]["mean"].as_f64(), Some(1.0 / 3.0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_report_gives_a_well_formed_page_that_holds_its_data(
+        words in proptest::collection::vec(any::<String>(), 6),
+        numbers in proptest::collection::vec(any::<f64>(), 12),
+        counts in proptest::collection::vec(proptest::collection::vec(any::<u64>(), 0..3), 0..4),
+        classes in any::<usize>(),
+        devices in any::<usize>(),
+    ) {
+        let interval = Interval { mean: numbers[0], low: numbers[1], high: numbers[2] };
+        let curve = ReportCurve {
+            label: words[0].clone(),
+            policy: words[1].clone(),
+            status: words[2].clone(),
+            rounds: vec![3, 1],
+            accuracy: numbers.clone(),
+            final_accuracy: interval,
+            instability: interval,
+            rounds_to_target: Some(interval),
+            bits_to_target: Some(interval),
+            scheduled: numbers[3..6].to_vec(),
+            power: numbers[6..].to_vec(),
+            fair_share: numbers[7],
+            ..ReportCurve::default()
+        };
+        let report = Report {
+            title: words[3].clone(),
+            config_toml: words[4].clone(),
+            notes: vec![words[5].clone()],
+            target: numbers[8],
+            average_power: numbers[9],
+            devices,
+            split: Some(SplitTable { title: words[0].clone(), classes, counts, heterogeneity: numbers[10] }),
+            differences: vec![super::PairedDifference { a: words[0].clone(), b: words[1].clone(), difference: interval }],
+            curves: vec![curve],
+            ..Report::default()
+        };
+        let page = report.html();
+        prop_assert_eq!(&data(&page)["title"], &words[3]);
+        with_page(&page, |page| with_id(page, "results-table").range());
+    }
+}
