@@ -1,5 +1,6 @@
 //! Development tasks: `cargo xtask test`.
 
+mod browser;
 mod readme;
 mod reference;
 
@@ -11,13 +12,15 @@ const USAGE: &str = "\
 Usage: cargo xtask <TASK>
 
 Tasks:
-  test    every check and test: format, lints, Rust tests, documentation, the README's commands
+  test    every check and test: format, lints, Rust tests, documentation, the README's commands, the report
+  browser the report's tests in a real browser, which `test` runs too
   docs    write the generated pages anew (docs/reference.md)";
 
 fn main() -> anyhow::Result<()> {
     let task = std::env::args().nth(1);
     match task.as_deref() {
         Some("test") => test(),
+        Some("browser") => browser::test(&root()),
         Some("docs") => reference::write(&root()),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
@@ -43,7 +46,8 @@ fn test() -> anyhow::Result<()> {
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
         .env(strict.0, strict.1))?;
     step("README commands");
-    readme::run_commands(&root())
+    readme::run_commands(&root())?;
+    browser::test(&root())
 }
 
 /// The folder with real MNIST for the tests: `FEDLINK_DATA`, or one under `target/` that `fedlink data get` fills.

@@ -19,7 +19,7 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
     let rise = |t: f64| 1.0 - (-t / 90.0).exp();
     let wiggle = |t: f64| 0.02 * (0.11 * t + phase).sin() * (-t / 400.0).exp();
     let accuracy: Vec<f64> = time().map(|t| 0.1 + (height - 0.1) * rise(t) + wiggle(t)).collect();
-    let half = |t: f64| if seeds > 1 { 0.004 + 0.02 * (-t / 150.0).exp() } else { 0.0 };
+    let half = |t: f64| if seeds > 1 { 0.012 + 0.03 * (-t / 150.0).exp() } else { 0.0 };
     let band = |sign: f64| accuracy.iter().zip(time()).map(|(a, t)| a + sign * half(t)).collect();
     let bits_per_round: Vec<f64> =
         time().map(|t| 16_000.0 + 900.0 * phase + 700.0 * (0.05 * t + phase).sin()).collect();

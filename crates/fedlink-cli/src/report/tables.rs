@@ -54,7 +54,12 @@ pub fn results(report: &Report) -> String {
             "<tr data-curve=\"{i}\"><th scope=\"row\">{}<span class=\"policy\">{}</span></th>{}<td class=\"whisker\">{}</td>\
              {}{}{}{}{}{}{}<td class=\"status {}\">{}</td></tr>",
             curve_name(i, &curve.label),
-            escape(&curve.policy),
+            // A label often is the policy's name in capitals: once is enough.
+            if curve.label.eq_ignore_ascii_case(&curve.policy) {
+                String::new()
+            } else {
+                escape(&curve.policy)
+            },
             interval_cell(Some(curve.final_accuracy), percent),
             scale.whisker(curve.final_accuracy),
             interval_cell(Some(curve.best_accuracy), percent),

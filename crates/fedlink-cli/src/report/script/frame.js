@@ -1,8 +1,8 @@
 // What every chart shares: axes, the cursor with its readout, the keyboard, and zooming by dragging.
 
 const CHARTS = [];
-/** The width of charts on paper, while the page is being printed. */
-let paperWidth = null;
+/** Whether the page is being printed: charts then have the width of the paper, or half of it. */
+let onPaper = false;
 
 /**
  * A chart in `host`. `describe(width)` returns what to draw:
@@ -38,9 +38,11 @@ function chart(host, describe) {
 }
 
 function redraw(state) {
-  const width = Math.max(paperWidth || state.host.clientWidth, 240);
+  const paper = state.host.closest(".pair") ? 335 : 680;
+  const width = onPaper ? paper : Math.max(state.host.clientWidth, 240);
   const spec = state.describe(width);
-  const top = spec.title ? 30 : 12;
+  const references = (spec.references || []).filter(({ y }) => y >= spec.y[0] && y <= spec.y[1]);
+  const top = 12 + (spec.title ? 16 : 0) + (references.length ? 18 : 0);
   const yTicks = spec.yTicks || ticks(spec.y, Math.max(2, Math.floor((spec.height - 80) / 42)));
   const yTexts = yTicks.map(spec.yText);
   const left = 30 + 7.2 * Math.max(1, ...yTexts.map((text) => text.length));
@@ -68,11 +70,12 @@ function redraw(state) {
   spec.paint(layer, sx, sy, right - left);
   const overlay = svg("g", {});
   picture.append(layer, svg("rect", { class: "plot", x: left, y: top, width: right - left, height: bottom - top, fill: "transparent" }));
-  for (const { y, label } of spec.references || []) {
-    if (y < spec.y[0] || y > spec.y[1]) continue;
+  for (const { y, label } of references) {
+    // Its name stands above the plot, where no curve or bar can cover it.
     picture.append(
       svg("line", { class: "reference", x1: left, x2: right, y1: sy(y), y2: sy(y) }),
-      svg("text", { class: "reference-label", x: right - 4, y: sy(y) - top > 18 ? sy(y) - 6 : sy(y) + 15, "text-anchor": "end" }, label));
+      svg("line", { class: "reference", x1: left, x2: left + 28, y1: top - 12, y2: top - 12 }),
+      svg("text", { class: "reference-label", x: left + 34, y: top - 8 }, label));
   }
   if (!spec.stops.length) {
     picture.append(svg("text", { x: (left + right) / 2, y: (top + bottom) / 2, "text-anchor": "middle" }, spec.empty || "No values"));

@@ -64,12 +64,19 @@ function startPrinting() {
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll("details:not([open])")];
     opened.forEach((details) => { details.open = true; });
-    paperWidth = 680;
+    for (const table of document.querySelectorAll(".scroll table")) {
+      // Letters are 10 pixels tall on paper and 14.4 on the screen; a table wider than the paper gets smaller ones.
+      const width = (table.scrollWidth * 10) / 14.4;
+      if (table.scrollWidth > table.parentElement.clientWidth) table.style.setProperty("--shrink", Math.min(1, 680 / width));
+    }
+    onPaper = true;
+    CHARTS.forEach(hideCursor);
     CHARTS.forEach(redraw);
   });
   addEventListener("afterprint", () => {
     opened.forEach((details) => { details.open = false; });
-    paperWidth = null;
+    for (const table of document.querySelectorAll(".scroll table")) table.style.removeProperty("--shrink");
+    onPaper = false;
     CHARTS.forEach(redraw);
   });
 }

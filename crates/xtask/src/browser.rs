@@ -1,0 +1,63 @@
+//! The report in a real browser: `tests/browser`, driven by Node and Debian's Chromium.
+
+use crate::{cargo_path, run, step};
+use anyhow::{Context, bail};
+use std::path::Path;
+use std::process::Command;
+
+/// The files of `tests/browser`; they are run from a copy under `target/`, beside the packages they need.
+const FILES: [&str; 4] = ["package.json", "package-lock.json", "report.test.mjs", "contrast.mjs"];
+
+/// Writes the example pages and runs the tests of `tests/browser` on them.
+pub fn test(root: &Path) -> anyhow::Result<()> {
+    step("report in the browser");
+    install_missing(&[("chromium", "chromium"), ("node", "nodejs"), ("npm", "npm")])?;
+    let folder = root.join("target/browser");
+    let pages = folder.join("pages");
+    if pages.exists() {
+        std::fs::remove_dir_all(&pages)?;
+    }
+    std::fs::create_dir_all(&pages)?;
+    let lock = folder.join("node_modules/.fedlink-lock.json");
+    let wanted = std::fs::read(root.join("tests/browser/package-lock.json"))?;
+    for file in FILES {
+        std::fs::copy(root.join("tests/browser").join(file), folder.join(file))
+            .with_context(|| format!("cannot copy tests/browser/{file}"))?;
+    }
+    if std::fs::read(&lock).ok().as_ref() != Some(&wanted) {
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&folder);
+        run(&mut npm)?;
+        std::fs::write(&lock, wanted)?;
+    }
+    run(Command::new(cargo_path())
+        .args(["test", "--quiet", "--package", "fedlink-cli", "--bin", "fedlink", "--", "--exact"])
+        .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")
+        .env("FEDLINK_EXAMPLE_PAGES", &pages))?;
+    run(Command::new("node")
+        .args(["--test", "--test-reporter=spec"])
+        .arg(folder.join("report.test.mjs"))
+        .env("FEDLINK_PAGES", &pages))
+}
+
+/// Installs the Debian packages of the programs that are not on the path.
+fn install_missing(programs: &[(&str, &str)]) -> anyhow::Result<()> {
+    let missing = || programs.iter().filter(|(program, _)| !is_on_path(program));
+    let packages: Vec<&str> = missing().map(|(_, package)| *package).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let advice = || format!("the browser tests need {}: install them and run again", packages.join(", "));
+    run(Command::new("apt-get").args(["update", "--quiet"])).with_context(advice)?;
+    run(Command::new("apt-get").args(["install", "--yes", "--quiet"]).args(&packages))
+        .with_context(advice)?;
+    match missing().next() {
+        Some((program, package)) => bail!("{package} is installed and yet there is no {program}"),
+        None => Ok(()),
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
