@@ -219,6 +219,21 @@ for (const name of pages) {
       assert.match(await page.locator("#power-chart .readout").textContent(), /device|place/);
     }));
 
+    ofCurves("a finger reads a value by a tap and zooms by a drag", () => open(name, { viewport: { width: 360, height: 740 }, hasTouch: true }, async (page, context) => {
+      await page.locator("#curves-chart").scrollIntoViewIfNeeded();
+      const box = await page.locator("#curves-chart .plot").boundingBox();
+      await page.touchscreen.tap(box.x + box.width / 2, box.y + 40);
+      assert.ok(await page.locator("#curves-chart .readout").isVisible());
+      const touch = await context.newCDPSession(page);
+      const send = (type, share) => touch.send("Input.dispatchTouchEvent", {
+        type, touchPoints: share === null ? [] : [{ x: box.x + share * box.width, y: box.y + 40 }],
+      });
+      await send("touchStart", 0.3);
+      for (const share of [0.4, 0.5, 0.6, 0.7]) await send("touchMove", share);
+      await send("touchEnd", null);
+      assert.ok(await page.locator("#zoom-reset").isEnabled());
+    }));
+
     test("a phone needs no sideways scrolling, also with everything open and a value read", () => open(name, { viewport: { width: 360, height: 740 }, hasTouch: true }, async (page) => {
       await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
       if (data.curves.length) await holder(page, "curves-chart").press("End");

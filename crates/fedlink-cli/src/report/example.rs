@@ -162,8 +162,16 @@ fn many() -> Report {
     diverged.final_accuracy = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
     diverged.bits_to_target = None;
     diverged.scheduled[7] = f64::INFINITY;
-    curves[6] =
-        ReportCurve { label: "never started".into(), status: "interrupted".into(), ..ReportCurve::default() };
+    let missing = curves[5].final_accuracy;
+    curves[6] = ReportCurve {
+        final_accuracy: missing,
+        best_accuracy: missing,
+        area_under_curve: missing,
+        instability: missing,
+        label: "never started".into(),
+        status: "interrupted".into(),
+        ..ReportCurve::default()
+    };
     Report {
         title: "Example: a sweep & \"odd\" <labels> {{data}}".into(),
         devices: 1000,

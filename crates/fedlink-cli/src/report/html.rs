@@ -122,7 +122,8 @@ pub fn ends(interval: Interval, show: impl Fn(f64) -> String) -> String {
     if !interval.is_known() {
         return String::new();
     }
-    let bare = |value: f64| show(value).trim_end_matches(['%', SPACE]).to_owned();
+    // The unit stands beside the mean; a prefix such as k is part of the number and stays.
+    let bare = |value: f64| show(value).trim_end_matches("bit").trim_end_matches(['%', SPACE]).to_owned();
     format!(" <span class=\"ends\">[{}, {}]</span>", bare(interval.low), bare(interval.high))
 }
 
@@ -149,7 +150,7 @@ pub fn curve_name(index: usize, label: &str) -> String {
 pub fn table(id: &str, caption: &str, header: &str, body: &str) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"{id}-caption\">\
-         <table id=\"{id}\"><caption id=\"{id}-caption\">{caption}</caption>\
+         <table id=\"{id}\"><caption id=\"{id}-caption\"><span>{caption}</span></caption>\
          <thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>\n"
     )
 }

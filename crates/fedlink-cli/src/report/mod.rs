@@ -111,7 +111,7 @@ pub struct ReportCurve {
     pub rounds_to_target: Option<Interval>,
     /// Bits sent until then.
     pub bits_to_target: Option<Interval>,
-    /// Mean accuracy over the rounds.
+    /// Area under the accuracy curve by rounds, divided by the number of rounds.
     pub area_under_curve: Interval,
     /// How much the accuracy jumps from one evaluation to the next.
     pub instability: Interval,

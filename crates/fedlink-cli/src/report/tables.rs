@@ -37,7 +37,7 @@ pub fn results(report: &Report) -> String {
         "Best accuracy",
         &format!("Rounds to {target} %"),
         &format!("Bits to {target} %"),
-        "Mean accuracy",
+        "Area under curve",
         "Instability",
         "K",
         "Seeds",
@@ -94,7 +94,7 @@ impl Scale {
 
     fn x(&self, value: f64) -> String {
         let share = if self.high > self.low { (value - self.low) / (self.high - self.low) } else { 0.5 };
-        format!("{:.1}", 6.0 + 108.0 * share)
+        format!("{:.1}", 6.0 + 84.0 * share)
     }
 
     /// A dot at the mean on a line from end to end. The numbers stand beside it.
@@ -103,7 +103,7 @@ impl Scale {
             return MISSING.to_owned();
         }
         let mut picture =
-            "<svg width=\"120\" height=\"14\" viewBox=\"0 0 120 14\" aria-hidden=\"true\">".to_owned();
+            "<svg width=\"96\" height=\"14\" viewBox=\"0 0 96 14\" aria-hidden=\"true\">".to_owned();
         if interval.is_known() {
             let (low, high) = (self.x(interval.low), self.x(interval.high));
             let _ = write!(picture, "<path d=\"M{low} 7H{high}M{low} 3V11M{high} 3V11\"/>");

@@ -23,10 +23,14 @@ function chart(host, describe) {
   const state = { host, holder, readout, live, describe, cursor: null, drag: null, width: 0 };
   CHARTS.push(state);
   holder.addEventListener("pointermove", (event) => pointerMoved(state, event));
-  holder.addEventListener("pointerleave", () => { if (!state.drag) hideCursor(state); });
+  // A finger leaves when it is lifted; what it pointed at should stay.
+  holder.addEventListener("pointerleave", (event) => { if (!state.drag && event.pointerType !== "touch") hideCursor(state); });
   holder.addEventListener("pointerdown", (event) => pointerDown(state, event));
   holder.addEventListener("pointerup", (event) => pointerUp(state, event));
-  holder.addEventListener("pointercancel", () => endDrag(state));
+  holder.addEventListener("pointercancel", () => {
+    state.drag = null;
+    hideCursor(state);
+  });
   holder.addEventListener("dblclick", () => state.spec.zoom && state.spec.zoom(null));
   holder.addEventListener("keydown", (event) => keyPressed(state, event));
   holder.addEventListener("blur", () => hideCursor(state));
@@ -161,16 +165,12 @@ function pointerMoved(state, event) {
 }
 
 function pointerUp(state, event) {
-  const drag = state.drag;
-  endDrag(state);
-  if (!drag || Math.abs(event.clientX - drag.at) < 8) return;
+  const { drag } = state;
   const x = positionOf(state, event);
-  state.spec.zoom(Math.min(drag.from, x), Math.max(drag.from, x));
-}
-
-function endDrag(state) {
   state.drag = null;
+  if (!drag || Math.abs(event.clientX - drag.at) < 8) return showCursor(state, x);
   hideCursor(state);
+  state.spec.zoom(Math.min(drag.from, x), Math.max(drag.from, x));
 }
 
 function keyPressed(state, event) {
