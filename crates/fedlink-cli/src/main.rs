@@ -13,7 +13,6 @@ mod inspect;
 mod interrupt;
 mod output;
 mod progress;
-#[allow(dead_code)]
 mod report;
 mod results;
 mod split;

@@ -4,9 +4,11 @@ use crate::failure::Exit;
 use crate::figure::{self, Figure, LineChart};
 use crate::output::OutputFolder;
 use crate::table::table as plain_table;
+use fedlink::config::{Config, ScheduleConfig};
 use fedlink::experiment::Curve;
 use fedlink::record::{Outcome, Row};
 use fedlink::schedule::policy::PolicyKind;
+use fedlink::statistics::{Estimate, estimate};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -34,8 +36,7 @@ pub struct RunResult {
 #[derive(Clone, Debug)]
 pub struct CurveResult {
     pub label: String,
-    pub policy: PolicyKind,
-    pub k: u64,
+    pub config: Config,
     /// Mean distance of the devices' class mixes from the overall one, at the first seed.
     pub heterogeneity: f64,
     pub runs: Vec<RunResult>,
@@ -49,8 +50,7 @@ pub fn gather(curves: &[Curve], heterogeneity: &[f64], runs: Vec<(usize, RunResu
         .map(|(curve, &heterogeneity)| CurveResult {
             label: curve.label.clone(),
             heterogeneity,
-            policy: curve.config.schedule.policy,
-            k: curve.config.schedule.k,
+            config: curve.config.clone(),
             runs: Vec::new(),
         })
         .collect();
@@ -107,7 +107,8 @@ struct RunSummary<'a> {
 }
 
 impl Status {
-    fn name(&self) -> &'static str {
+    /// As it stands in `summary.json`.
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Finished => "finished",
             Self::Interrupted => "interrupted",
@@ -127,12 +128,18 @@ impl CurveResult {
         self.mean(|outcome| Some(value(outcome))).unwrap_or(f64::NAN)
     }
 
+    /// An estimate over the seeds for every evaluated round that all of them have reached.
+    pub fn by_row(&self, value: impl Fn(&Row) -> f64) -> Vec<Estimate> {
+        let reached = self.runs.iter().map(|run| run.rows.len()).min().unwrap_or(0);
+        (0..reached).map(|i| estimate(self.runs.iter().map(|run| value(&run.rows[i])))).collect()
+    }
+
     fn worst_power(&self) -> f64 {
         self.runs.iter().map(|run| run.outcome.worst_average_power.0).fold(0.0, f64::max)
     }
 
     /// The status of the run that ended worst.
-    fn status(&self) -> &Status {
+    pub fn status(&self) -> &Status {
         let badness = |status: &Status| match status {
             Status::Finished => 0,
             Status::Interrupted => 1,
@@ -159,8 +166,8 @@ impl<'a> CurveSummary<'a> {
     fn new(curve: &'a CurveResult) -> Self {
         Self {
             curve: &curve.label,
-            policy: curve.policy,
-            k: curve.k,
+            policy: curve.config.schedule.policy,
+            k: curve.config.schedule.k,
             status: curve.status().name(),
             rounds: curve.runs.iter().map(|run| run.outcome.rounds).min().unwrap_or(0),
             final_accuracy: curve.mean(|outcome| outcome.final_accuracy),
@@ -203,7 +210,8 @@ pub fn csv(results: &[CurveResult]) -> anyhow::Result<Vec<u8>> {
     writer.write_record(header.split(' '))?;
     for curve in results {
         for run in &curve.runs {
-            let line = Line { curve: &curve.label, policy: curve.policy, k: curve.k, seed: run.seed };
+            let ScheduleConfig { policy, k, .. } = curve.config.schedule;
+            let line = Line { curve: &curve.label, policy, k, seed: run.seed };
             for row in &run.rows {
                 writer.serialize((&line, row))?;
             }
@@ -273,12 +281,15 @@ pub fn plots(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyh
     folder.write("accuracy.png", chart.png()?)
 }
 
-/// Mean accuracy over the seeds at every round that all of them have reached.
+/// Mean accuracy over the seeds, with its 95 % band, at every round that all of them have reached.
 fn accuracy_curve(curve: &CurveResult) -> figure::Curve {
-    let reached = curve.runs.iter().map(|run| run.rows.len()).min().unwrap_or(0);
-    let mean = |i: usize| {
-        let sum: f64 = curve.runs.iter().map(|run| run.rows[i].test_accuracy).sum();
-        (curve.runs[0].rows[i].round as f64, sum / curve.runs.len() as f64)
-    };
-    figure::Curve { label: curve.label.clone(), points: (0..reached).map(mean).collect(), band: None }
+    let estimates = curve.by_row(|row| row.test_accuracy);
+    let rounds = curve.runs[0].rows.iter().map(|row| row.round as f64);
+    let band =
+        |estimate: &Estimate| (estimate.mean - estimate.half_width, estimate.mean + estimate.half_width);
+    figure::Curve {
+        label: curve.label.clone(),
+        band: (curve.runs.len() > 1).then(|| estimates.iter().map(band).collect()),
+        points: rounds.zip(&estimates).map(|(round, estimate)| (round, estimate.mean)).collect(),
+    }
 }

@@ -23,6 +23,11 @@ impl Splits {
         Ok(heterogeneity)
     }
 
+    /// The first of them.
+    pub fn first(&self) -> Option<&SplitReport> {
+        self.0.first().map(|(_, _, report)| report)
+    }
+
     /// Writes `split.json`, `split.svg` and `split.png`, or `split-1.json`, … where there are several.
     pub fn write(&self, folder: &OutputFolder) -> anyhow::Result<()> {
         for (number, (_, label, report)) in (1..).zip(&self.0) {

@@ -70,6 +70,7 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
             "accuracy.png",
             "accuracy.svg",
             "config.toml",
+            "report.html",
             "results.csv",
             "split.json",
             "split.png",

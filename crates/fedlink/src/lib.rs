@@ -37,6 +37,7 @@ pub mod rng;
 pub mod round;
 pub mod schedule;
 pub mod simulation;
+pub mod statistics;
 pub mod theory;
 pub mod units;
 

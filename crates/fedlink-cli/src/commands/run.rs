@@ -6,6 +6,7 @@ use crate::args::RunOptions;
 use crate::failure::Exit;
 use crate::output::OutputFolder;
 use crate::progress::Progress;
+use crate::report::Report;
 use crate::results::{RunResult, Status};
 use crate::split::Splits;
 use crate::{interrupt, results};
@@ -74,6 +75,8 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     folder.write("summary.json", &summary)?;
     results::plots(&experiment.name, &results, &folder)?;
     splits.write(&folder)?;
+    let report = Report::new(&experiment.name, experiment.to_toml()?, &results, splits.first());
+    folder.write("report.html", report.html())?;
     let place = folder.finish()?;
 
     if options.json {
@@ -81,7 +84,9 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     } else if !options.quiet {
         print!("\n{}", results::table(&results));
         println!("\n{} in {:.1} s", place.display(), started.elapsed().as_secs_f64());
-        println!("  accuracy and split as .svg and .png, results.csv, summary.json, split.json, config.toml");
+        println!(
+            "  report.html, accuracy and split as .svg and .png, results.csv, summary.json, split.json, config.toml"
+        );
     }
     Ok(results::exit(&results))
 }

@@ -8,6 +8,7 @@
 
 #[cfg(test)]
 mod example;
+mod fill;
 mod html;
 mod tables;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The bound's mean over the channel, by simulation and exactly.
 
 use super::bound::{Bound, Curve, Parts, Terms};
-use super::interval::Moments;
 use super::rho::Link;
 use super::{Estimate, TheoryError, real, whole};
+use crate::statistics::Moments;
 use rayon::prelude::*;
 use serde::Serialize;
 

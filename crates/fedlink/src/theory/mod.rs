@@ -27,12 +27,11 @@
 pub mod average;
 pub mod bound;
 mod expression;
-mod interval;
 pub mod plan;
 pub mod rate;
 pub mod rho;
 
-pub use interval::Estimate;
+pub use crate::statistics::Estimate;
 
 /// Most rounds that a curve may have; it is kept in memory.
 pub const MAX_ROUNDS: usize = 10_000_000;

@@ -1,11 +1,11 @@
 //! ρ(t), the share of entries that the link carries in a round.
 
-use super::interval::Moments;
 use super::{Estimate, MAX_ROUNDS, TheoryError, real, whole};
 use crate::compress::{Compressor, RandomSparse};
 use crate::radio::channel::{ChannelKind, channel};
 use crate::radio::link::{capacity, transmit_power};
 use crate::rng::{Purpose, stream};
+use crate::statistics::Moments;
 use crate::units::{Bits, Power};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

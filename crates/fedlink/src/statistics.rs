@@ -1,4 +1,4 @@
-//! Means with their 95 % intervals.
+//! Means with their 95 % intervals, and what one number says of a curve.
 
 use serde::Serialize;
 
@@ -20,21 +20,23 @@ impl Estimate {
 
 /// Mean and spread of numbers that come one by one (Welford's recurrence).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moments {
+pub struct Moments {
     count: u64,
     mean: f64,
     squares: f64,
 }
 
 impl Moments {
-    pub(super) fn add(&mut self, value: f64) {
+    /// Takes one more number in.
+    pub fn add(&mut self, value: f64) {
         self.count += 1;
         let before = value - self.mean;
         self.mean += before / self.count as f64;
         self.squares += before * (value - self.mean);
     }
 
-    pub(super) fn estimate(&self) -> Estimate {
+    /// Mean and interval of the numbers so far.
+    pub fn estimate(&self) -> Estimate {
         let freedom = self.count.saturating_sub(1);
         if freedom == 0 {
             return Estimate { mean: self.mean, half_width: f64::INFINITY };
@@ -42,6 +44,37 @@ impl Moments {
         let error = (self.squares / freedom as f64 / self.count as f64).sqrt();
         Estimate { mean: self.mean, half_width: student_975(freedom) * error }
     }
+}
+
+/// Mean and interval of `values`.
+///
+/// ```
+/// let estimate = fedlink::statistics::estimate([2.0, 4.0, 4.0, 10.0]);
+/// assert_eq!(estimate.mean, 5.0);
+/// ```
+pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
+    let mut moments = Moments::default();
+    values.into_iter().for_each(|value| moments.add(value));
+    moments.estimate()
+}
+
+/// The area under a curve through (x, y) by the trapezoidal rule, divided by the width: the mean height. A curve of
+/// one point has that point's height; none if there is no point.
+pub fn mean_height(points: &[(f64, f64)]) -> Option<f64> {
+    let (first, last) = (points.first()?, points.last()?);
+    if last.0 <= first.0 {
+        return Some(first.1);
+    }
+    let area: f64 = points.windows(2).map(|p| (p[1].0 - p[0].0) * 0.5 * (p[0].1 + p[1].1)).sum();
+    Some(area / (last.0 - first.0))
+}
+
+/// How restless a curve ends: the mean absolute change from one value to the next over its last third. None if
+/// the last third has fewer than two values.
+pub fn instability(values: &[f64]) -> Option<f64> {
+    let last_third = &values[values.len() - values.len().div_ceil(3)..];
+    let changes = last_third.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    (last_third.len() > 1).then(|| changes.sum::<f64>() / (last_third.len() - 1) as f64)
 }
 
 /// The 97.5 % point of Student's t with `freedom` ≥ 1 degrees of freedom.
@@ -119,6 +152,21 @@ mod tests {
         assert!((estimate.mean - 5.0).abs() < 1e-15);
         assert!((estimate.half_width - 3.182_446_305_283_71 * 3f64.sqrt()).abs() < 1e-8);
         assert!(estimate.covers(10.4) && !estimate.covers(10.6));
+    }
+
+    #[test]
+    fn the_mean_height_is_the_area_over_the_width() {
+        // A ramp from 0 to 1 over two units and a plateau over two more: (1 + 2)/4.
+        assert_eq!(mean_height(&[(0.0, 0.0), (2.0, 1.0), (4.0, 1.0)]), Some(0.75));
+        assert_eq!(mean_height(&[(3.0, 0.4)]), Some(0.4));
+        assert_eq!(mean_height(&[]), None);
+    }
+
+    #[test]
+    fn instability_looks_at_the_last_third_only() {
+        assert_eq!(instability(&[0.0, 9.0, 0.0, 9.0, 1.0, 1.0, 2.0, 0.0, 1.0]), Some(1.5));
+        assert_eq!(instability(&[0.0, 1.0, 2.0]), None);
+        assert_eq!(instability(&[]), None);
     }
 
     #[test]

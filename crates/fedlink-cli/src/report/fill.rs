@@ -1,0 +1,142 @@
+//! The report of a run.
+
+use super::{Interval, PairedDifference, Report, ReportCurve, SplitTable};
+use crate::results::{CurveResult, RunResult};
+use fedlink::data::partition::SplitReport;
+use fedlink::radio::link::transmit_power;
+use fedlink::statistics::{Estimate, estimate, instability, mean_height};
+use fedlink::units::Power;
+
+/// The accuracy that "rounds to" and "bits to" ask for.
+const TARGET: f64 = 0.8;
+
+impl Report {
+    /// The report of an experiment: its name, its file, the results, and the split of the first curve's data.
+    pub fn new(
+        title: &str,
+        config_toml: String,
+        results: &[CurveResult],
+        split: Option<&SplitReport>,
+    ) -> Self {
+        let first = results.first().map(|curve| curve.config.clone()).unwrap_or_default();
+        let mut notes = Vec::new();
+        if results.iter().all(|curve| curve.runs.len() < 2) {
+            notes.push(
+                "One seed only: differences between curves may be chance. Run with --seeds 5 or more.".into(),
+            );
+        }
+        Self {
+            title: title.to_owned(),
+            generated_by: format!("fedlink {}", env!("CARGO_PKG_VERSION")),
+            reproduce: vec![
+                "# the configuration above as config.toml".into(),
+                "fedlink run config.toml".into(),
+            ],
+            config_toml,
+            devices: first.data.devices as usize,
+            average_power: first.radio.power,
+            target: TARGET,
+            curves: results.iter().map(report_curve).collect(),
+            differences: differences(results),
+            split: split.map(split_table),
+            claims: Vec::new(),
+            notes,
+        }
+    }
+}
+
+fn report_curve(curve: &CurveResult) -> ReportCurve {
+    let (config, runs) = (&curve.config, &curve.runs);
+    let (devices, k) = (config.data.devices as usize, config.schedule.k);
+    let power = transmit_power(devices, k as usize, Power(config.radio.power));
+    let accuracy = curve.by_row(|row| row.test_accuracy);
+    let end = |sign: f64| -> Vec<f64> {
+        let known = |e: &Estimate| if e.half_width.is_finite() { sign * e.half_width } else { 0.0 };
+        accuracy.iter().map(|estimate| estimate.mean + known(estimate)).collect()
+    };
+    let means = |value: fn(&fedlink::record::Row) -> f64| -> Vec<f64> {
+        curve.by_row(value).iter().map(|estimate| estimate.mean).collect()
+    };
+    let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
+    let share = |m: usize| {
+        let often = |run: &RunResult| f64::from(run.outcome.scheduled[m]) / run.outcome.rounds.max(1) as f64;
+        runs.iter().map(often).sum::<f64>() / runs.len() as f64
+    };
+    let scheduled: Vec<f64> = (0..devices).map(share).collect();
+    let target = |value: fn(&fedlink::record::Row) -> f64| {
+        over_seeds(runs, |run| run.rows.iter().find(|row| row.test_accuracy >= TARGET).map(value))
+    };
+    let accuracies = |run: &RunResult| -> Vec<f64> { run.rows.iter().map(|row| row.test_accuracy).collect() };
+    let points = |run: &RunResult| -> Vec<(f64, f64)> {
+        run.rows.iter().map(|row| (row.round as f64, row.test_accuracy)).collect()
+    };
+    let missing = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
+    ReportCurve {
+        label: curve.label.clone(),
+        policy: serde_json::to_value(config.schedule.policy)
+            .ok()
+            .and_then(|name| name.as_str().map(str::to_owned))
+            .unwrap_or_default(),
+        k,
+        seeds: runs.len(),
+        status: curve.status().name().to_owned(),
+        fair_share: k as f64 / devices as f64,
+        symbols: rounds.iter().map(|&round| (round * config.radio.symbols) as f64).collect(),
+        rounds,
+        bits: means(|row| row.total_bits),
+        low: end(-1.0),
+        high: end(1.0),
+        accuracy: accuracy.iter().map(|estimate| estimate.mean).collect(),
+        loss: means(|row| row.test_loss),
+        mean_q: means(|row| row.mean_q),
+        bits_per_round: means(|row| row.bits),
+        final_accuracy: over_seeds(runs, |run| run.outcome.final_accuracy).unwrap_or(missing),
+        best_accuracy: over_seeds(runs, |run| run.outcome.best_accuracy).unwrap_or(missing),
+        rounds_to_target: target(|row| row.round as f64),
+        bits_to_target: target(|row| row.total_bits),
+        area_under_curve: over_seeds(runs, |run| mean_height(&points(run))).unwrap_or(missing),
+        instability: over_seeds(runs, |run| instability(&accuracies(run))).unwrap_or(missing),
+        power: scheduled.iter().map(|share| share * power.0).collect(),
+        scheduled,
+        digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
+    }
+}
+
+/// Mean and interval over the seeds; none if a seed has no value.
+fn over_seeds(runs: &[RunResult], value: impl Fn(&RunResult) -> Option<f64>) -> Option<Interval> {
+    let values: Option<Vec<f64>> = runs.iter().map(value).collect();
+    values.map(|values| interval(estimate(values)))
+}
+
+fn interval(estimate: Estimate) -> Interval {
+    let half = if estimate.half_width.is_finite() { estimate.half_width } else { 0.0 };
+    Interval { mean: estimate.mean, low: estimate.mean - half, high: estimate.mean + half }
+}
+
+/// Final accuracy of every curve less that of every later one, on the seeds that both have.
+fn differences(results: &[CurveResult]) -> Vec<PairedDifference> {
+    let final_of = |curve: &CurveResult, seed: u64| {
+        curve.runs.iter().find(|run| run.seed == seed).and_then(|run| run.outcome.final_accuracy)
+    };
+    let mut differences = Vec::new();
+    for (i, a) in results.iter().enumerate() {
+        for b in &results[i + 1..] {
+            let pairs = a.runs.iter().filter_map(|run| Some(final_of(a, run.seed)? - final_of(b, run.seed)?));
+            let pairs: Vec<f64> = pairs.collect();
+            if !pairs.is_empty() {
+                let difference = interval(estimate(pairs));
+                differences.push(PairedDifference { a: a.label.clone(), b: b.label.clone(), difference });
+            }
+        }
+    }
+    differences
+}
+
+fn split_table(split: &SplitReport) -> SplitTable {
+    SplitTable {
+        title: format!("Samples of each class on the first {} of {} devices", split.described, split.devices),
+        classes: split.train_counts.len(),
+        counts: split.class_counts.iter().map(|counts| counts.iter().map(|&n| n as u64).collect()).collect(),
+        heterogeneity: split.heterogeneity,
+    }
+}
