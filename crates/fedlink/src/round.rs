@@ -8,8 +8,8 @@ use crate::radio::channel::Channel;
 use crate::radio::link::{capacity, transmit_power};
 use crate::radio::slots::{SlotKind, split_slots};
 use crate::record::{RoundRecord, Transmission};
-use crate::schedule::{Policy, Schedule};
-use crate::units::{Bits, DeviceId, Power};
+use crate::schedule::{Policy, check_candidates};
+use crate::units::{Bits, Power};
 use rayon::prelude::*;
 
 /// What stays the same from round to round.
@@ -52,7 +52,7 @@ pub fn round(
 
     // 3. The policy picks 𝓜(t), |𝓜| = K, and the weights w.
     let schedule = policy.select(&candidates, &trained.reports, &channels, *k);
-    check_schedule(&schedule, &candidates, *k).map_err(broken)?;
+    schedule.check(&candidates, *k).map_err(broken)?;
 
     // 4. The n symbols are shared so that bits are proportional to w.
     let capacities: Vec<f64> = schedule.devices.iter().map(|&m| channels.capacity(m)).collect();
@@ -116,44 +116,4 @@ impl System {
         let capacities = gains.iter().map(|&gain| capacity(gain, power, self.noise)).collect();
         Channels { gains, capacities }
     }
-}
-
-/// Candidates are at least K distinct devices.
-fn check_candidates(candidates: &[DeviceId], devices: usize, k: usize) -> Result<(), String> {
-    if let Some(device) = candidates.iter().find(|device| device.index() >= devices) {
-        return Err(format!("candidate {device} does not exist; devices are 0..{devices}"));
-    }
-    if let Some(device) = duplicate(candidates) {
-        return Err(format!("candidate {device} is named twice"));
-    }
-    if candidates.len() < k {
-        return Err(format!("{} candidates, but K = {k} are to be scheduled", candidates.len()));
-    }
-    Ok(())
-}
-
-/// A schedule is exactly K distinct candidates with finite weights ≥ 0.
-fn check_schedule(schedule: &Schedule, candidates: &[DeviceId], k: usize) -> Result<(), String> {
-    let Schedule { devices, weights } = schedule;
-    if devices.len() != k || weights.len() != k {
-        return Err(format!("{} devices and {} weights, but K = {k}", devices.len(), weights.len()));
-    }
-    if let Some(device) = duplicate(devices) {
-        return Err(format!("device {device} is scheduled twice"));
-    }
-    let mut sorted = candidates.to_vec();
-    sorted.sort_unstable();
-    if let Some(device) = devices.iter().find(|device| sorted.binary_search(device).is_err()) {
-        return Err(format!("device {device} is scheduled but was no candidate"));
-    }
-    if let Some(weight) = weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0)) {
-        return Err(format!("a weight is {weight}, but must be finite and at least 0"));
-    }
-    Ok(())
-}
-
-fn duplicate(devices: &[DeviceId]) -> Option<DeviceId> {
-    let mut sorted = devices.to_vec();
-    sorted.sort_unstable();
-    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }

@@ -25,6 +25,28 @@ pub struct Schedule {
     pub weights: Vec<f64>,
 }
 
+impl Schedule {
+    /// A schedule is exactly K distinct candidates with finite weights ≥ 0.
+    pub(crate) fn check(&self, candidates: &[DeviceId], k: usize) -> Result<(), String> {
+        let Self { devices, weights } = self;
+        if devices.len() != k || weights.len() != k {
+            return Err(format!("{} devices and {} weights, but K = {k}", devices.len(), weights.len()));
+        }
+        if let Some(device) = duplicate(devices) {
+            return Err(format!("device {device} is scheduled twice"));
+        }
+        let mut sorted = candidates.to_vec();
+        sorted.sort_unstable();
+        if let Some(device) = devices.iter().find(|device| sorted.binary_search(device).is_err()) {
+            return Err(format!("device {device} is scheduled but was no candidate"));
+        }
+        if let Some(weight) = weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0)) {
+            return Err(format!("a weight is {weight}, but must be finite and at least 0"));
+        }
+        Ok(())
+    }
+}
+
 /// A scheduling policy. It speaks in two steps, because a radio does: first the channel is known, then the
 /// candidates report one number each.
 ///
@@ -72,4 +94,24 @@ fn largest_places(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f
     }
     places.sort_unstable_by_key(|&place| devices[place]);
     places
+}
+
+/// Candidates are at least K distinct devices.
+pub(crate) fn check_candidates(candidates: &[DeviceId], devices: usize, k: usize) -> Result<(), String> {
+    if let Some(device) = candidates.iter().find(|device| device.index() >= devices) {
+        return Err(format!("candidate {device} does not exist; devices are 0..{devices}"));
+    }
+    if let Some(device) = duplicate(candidates) {
+        return Err(format!("candidate {device} is named twice"));
+    }
+    if candidates.len() < k {
+        return Err(format!("{} candidates, but K = {k} are to be scheduled", candidates.len()));
+    }
+    Ok(())
+}
+
+fn duplicate(devices: &[DeviceId]) -> Option<DeviceId> {
+    let mut sorted = devices.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }

@@ -1,5 +1,6 @@
 //! Tests of the library as a whole, on a small data set made for them.
 
+mod central;
 mod common;
 mod determinism;
 mod engine;

@@ -1,0 +1,31 @@
+//! Central training as a special case: one device that has everything, and a link that carries everything.
+
+use fedlink::compress::SchemeKind;
+use fedlink::config::Config;
+use fedlink::learn::model::ModelKind;
+use fedlink::simulation::Simulation;
+
+/// Accuracy on `digits` after five epochs of Adam at 10⁻³ with batches of 64.
+fn central_accuracy(model: ModelKind) -> f64 {
+    let mut config = Config::default();
+    config.data.devices = 1;
+    config.data.samples_per_device = 60_000;
+    config.learn.model = model;
+    config.learn.local_steps = 938;
+    config.radio.symbols = 1_000_000_000;
+    config.compress.scheme = SchemeKind::RandomSparse;
+    config.run.rounds = 5;
+    let dataset = fedlink::data::load(&config.data, &[]).unwrap();
+    let mut simulation = Simulation::new(&config, dataset).unwrap();
+    let dim = simulation.theta().len();
+    let outcome = simulation.run(&mut ()).unwrap();
+    assert_eq!(outcome.mean_q, dim as f64, "every entry gets through");
+    outcome.final_accuracy.unwrap()
+}
+
+#[test]
+fn digits_are_as_hard_as_their_documentation_says() {
+    let (softmax, mlp) = (central_accuracy(ModelKind::Softmax), central_accuracy(ModelKind::Mlp));
+    assert!((0.85..0.94).contains(&softmax), "softmax regression: {softmax}");
+    assert!((0.96..0.99).contains(&mlp), "MLP: {mlp}");
+}
