@@ -1,8 +1,12 @@
 //! The arithmetic that takes the time.
 
 mod matmul;
+mod patches;
+mod pool;
 
 pub use matmul::{Matrix, matmul};
+pub use patches::Window;
+pub use pool::{pool, pooled_shape, unpool};
 
 /// ‖v‖₂, accumulated in double precision over eight interleaved lanes (a fixed order for any machine).
 pub fn norm(vector: &[f32]) -> f64 {
