@@ -49,6 +49,11 @@ pub fn kinds() -> Vec<Kind> {
                     "mlp",
                     "multi-layer perceptron with learn.hidden layers, ReLU (784→256→10: d = 203 530)",
                 ),
+                part(
+                    "cnn",
+                    "two 5×5 convolutions (32, 64) with 2×2 max-pooling, then 512 units, for pictures \
+                     (28×28×1: d = 582 026; 32×32×3: d = 878 538)",
+                ),
             ],
         },
         Kind {

@@ -64,8 +64,8 @@ pub const KEYS: &[Key] = &[
         "\"disjoint\" (M·B ≤ training set; always with shards) | \"overlapping\" (always with classes and \
          dirichlet); if left out: disjoint where there is a choice",
     ),
-    key("learn.model", "the model", "\"softmax\" | \"mlp\""),
-    key("learn.hidden", "widths of the MLP's hidden layers", "a list of widths ≥ 1"),
+    key("learn.model", "the model", "\"softmax\" | \"mlp\" | \"cnn\" (pictures of at least 16 × 16)"),
+    key("learn.hidden", "widths of the hidden layers of model = \"mlp\"", "a list of widths ≥ 1"),
     key(
         "learn.init",
         "how weights start; biases start at zero",

@@ -84,13 +84,13 @@ fn name(value: &impl Serialize) -> String {
     toml::Value::try_from(value).map_or_else(|error| error.to_string(), |value| value.to_string())
 }
 
-/// Checks that an update of `dim` entries can be handled.
-pub(crate) fn validate_dim(dim: usize) -> Result<(), ConfigError> {
+/// Checks that an update of `dim` entries can be handled; `key` is what made the model so large.
+pub(crate) fn validate_dim(key: &str, dim: usize) -> Result<(), ConfigError> {
     if (dim as u64) < MAX_DIM {
         return Ok(());
     }
     let problem = format!("makes a model of {dim} parameters, but at most {} can be handled", MAX_DIM - 1);
-    Err(ConfigError::new("learn.hidden", problem))
+    Err(ConfigError::new(key, problem))
 }
 
 fn within(key: &str, value: u64, range: RangeInclusive<u64>, note: &str) -> Result<(), ConfigError> {
@@ -200,6 +200,22 @@ mod tests {
         let expected = "data.sharing: is \"disjoint\", but with data.partition = \"classes\" must be \
                         \"overlapping\", or be left out";
         assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn hidden_layers_matter_to_the_mlp_only() {
+        for model in [ModelKind::Softmax, ModelKind::Cnn] {
+            let mut config = Config::default();
+            (config.learn.model, config.learn.hidden) = (model, vec![]);
+            assert_eq!(config.validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_model_too_large_names_the_key_that_made_it_so() {
+        assert_eq!(validate_dim("learn.model", MAX_DIM as usize - 1), Ok(()));
+        let message = validate_dim("learn.model", MAX_DIM as usize).unwrap_err().to_string();
+        assert!(message.starts_with("learn.model: makes a model of 2147483648 parameters"), "{message}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use fedlink::config::{BatchSize, Config};
 use fedlink::data::Dataset;
 use fedlink::data::partition::{PartitionKind, Sizes};
 use fedlink::learn::aggregate::Aggregate;
+use fedlink::learn::model::ModelKind;
 use fedlink::learn::optimizer::{OptimizerKind, StateMode};
 use fedlink::record::Outcome;
 use fedlink::schedule::policy::PolicyKind;
@@ -99,4 +100,17 @@ fn policies_at_one_seed_see_the_same_channels() {
         record.transmissions.iter().map(|sent| sent.gain).collect::<Vec<f64>>()
     };
     assert_eq!(gains(PolicyKind::Bc), gains(PolicyKind::Bn2C));
+}
+
+#[test]
+fn the_digest_of_a_cnn_does_not_depend_on_the_number_of_threads() {
+    let mut dataset = blobs(256, 360, 60);
+    Arc::make_mut(&mut dataset).shape = [16, 16, 1];
+    let mut config = small_config();
+    config.learn.model = ModelKind::Cnn;
+    config.run.rounds = 3;
+    let one = run(&config, &dataset, 1);
+    assert_eq!(one, run(&config, &dataset, 2));
+    config.learn.model = ModelKind::Mlp;
+    assert_ne!(one.digest, run(&config, &dataset, 1).digest);
 }

@@ -72,6 +72,15 @@ impl Mlp {
             }
         }
     }
+
+    /// The loss's gradient by the inputs of the batch for which `work` has just been through [`Model::gradient`].
+    pub(super) fn input_gradient(&self, theta: &[f32], work: &Workspace, back: &mut [f32]) {
+        let layer = self.layers[0];
+        let rows = back.len() / layer.inputs;
+        let output_gradient = Matrix::new(&work.0[0][..rows * layer.outputs], rows, layer.outputs);
+        let weights = Matrix::new(&theta[layer.weights()], layer.inputs, layer.outputs);
+        matmul(output_gradient, weights.t(), back, false);
+    }
 }
 
 impl Model for Mlp {
@@ -82,15 +91,7 @@ impl Model for Mlp {
     fn init(&self, init: Init, stream: &mut Stream) -> Vec<f32> {
         let mut theta = vec![0.0; self.dim()];
         for layer in &self.layers {
-            let (inputs, both) = (layer.inputs as f64, (layer.inputs + layer.outputs) as f64);
-            for weight in &mut theta[layer.weights()] {
-                *weight = match init {
-                    Init::GlorotUniform => stream.between(-1.0, 1.0) * (6.0 / both).sqrt(),
-                    Init::GlorotNormal => stream.normal() * (2.0 / both).sqrt(),
-                    Init::HeUniform => stream.between(-1.0, 1.0) * (6.0 / inputs).sqrt(),
-                    Init::Zeros => 0.0,
-                } as f32;
-            }
+            init.fill(&mut theta[layer.weights()], layer.inputs, layer.outputs, stream);
         }
         theta
     }
@@ -99,7 +100,7 @@ impl Model for Mlp {
         // One output for each layer, and one more buffer for the gradient on its way back.
         let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(0);
         let widths = self.layers.iter().map(|l| l.outputs).chain([widest]);
-        Workspace(widths.map(|width| vec![0.0; rows * width]).collect())
+        Workspace(widths.map(|width| vec![0.0; rows * width]).collect(), None)
     }
 
     fn gradient(&self, theta: &[f32], batch: Batch, work: &mut Workspace, gradient: &mut [f32]) -> f64 {
