@@ -27,6 +27,8 @@ after(() => browser?.close());
 /** Opens a page, hands it and its data to `check`, and fails if it complained or asked for anything outside. */
 async function open(name, options, check = () => {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
+  // A busy machine is slow, not wrong.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const [complaints, requests] = [[], []];
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));

@@ -143,7 +143,11 @@ pub fn number_cell(value: f64, text: &str) -> String {
 
 /// A place for the line sample of a curve, drawn by the script, and its label.
 pub fn curve_name(index: usize, label: &str) -> String {
-    format!("<span class=\"swatch\" data-curve=\"{index}\"></span>{}", escape(label))
+    let label = escape(label);
+    format!(
+        "<span class=\"curve-name\" title=\"{label}\"><span class=\"swatch\" data-curve=\"{index}\"></span>\
+         <span class=\"label\">{label}</span></span>"
+    )
 }
 
 /// A table that scrolls by itself where the page is too narrow for it.

@@ -65,8 +65,8 @@ function startPrinting() {
     opened = [...document.querySelectorAll("details:not([open])")];
     opened.forEach((details) => { details.open = true; });
     for (const table of document.querySelectorAll(".scroll table")) {
-      // Letters are 10 pixels tall on paper and 14.4 on the screen; a table wider than the paper gets smaller ones.
-      const width = (table.scrollWidth * 10) / 14.4;
+      // Letters are 10 pixels tall on paper; a table that would then be wider than the paper gets smaller ones.
+      const width = (table.scrollWidth * 10) / parseFloat(getComputedStyle(table).fontSize);
       if (table.scrollWidth > table.parentElement.clientWidth) table.style.setProperty("--shrink", Math.min(1, 680 / width));
     }
     onPaper = true;
