@@ -7,7 +7,6 @@ mod args;
 mod commands;
 mod failure;
 mod fetch;
-#[allow(dead_code)]
 mod figure;
 mod inspect;
 mod interrupt;

@@ -1,7 +1,7 @@
 //! What a run leaves: table, CSV, JSON, plots.
 
 use crate::failure::Exit;
-use crate::figure::{self, Figure, LineChart};
+use crate::figure::{self, BarChart, Figure, LineChart};
 use crate::output::OutputFolder;
 use crate::table::table as plain_table;
 use fedlink::config::{Config, ScheduleConfig};
@@ -132,6 +132,16 @@ impl CurveResult {
     pub fn by_row(&self, value: impl Fn(&Row) -> f64) -> Vec<Estimate> {
         let reached = self.runs.iter().map(|run| run.rows.len()).min().unwrap_or(0);
         (0..reached).map(|i| estimate(self.runs.iter().map(|run| value(&run.rows[i])))).collect()
+    }
+
+    /// The share of rounds in which each device was scheduled, mean over the seeds.
+    pub fn scheduled_shares(&self) -> Vec<f64> {
+        let share = |m: usize| {
+            let often =
+                |run: &RunResult| f64::from(run.outcome.scheduled[m]) / run.outcome.rounds.max(1) as f64;
+            self.runs.iter().map(often).sum::<f64>() / self.runs.len() as f64
+        };
+        (0..self.config.data.devices as usize).map(share).collect()
     }
 
     fn worst_power(&self) -> f64 {
@@ -266,7 +276,7 @@ pub fn table(results: &[CurveResult]) -> String {
     text
 }
 
-/// `accuracy.svg` and `accuracy.png`.
+/// `accuracy` and, for each curve, `scheduled-LABEL`, as SVG and PNG.
 pub fn plots(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyhow::Result<()> {
     let chart = LineChart {
         title: name.to_owned(),
@@ -277,8 +287,35 @@ pub fn plots(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyh
         percent_y: true,
         curves: results.iter().map(accuracy_curve).collect(),
     };
-    folder.write("accuracy.svg", chart.svg())?;
-    folder.write("accuracy.png", chart.png()?)
+    write_figure(folder, "accuracy", &chart)?;
+    for curve in results {
+        write_figure(folder, &format!("scheduled-{}", file_name(&curve.label)), &scheduled_bars(curve))?;
+    }
+    Ok(())
+}
+
+/// Writes a figure as SVG and PNG.
+pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> anyhow::Result<()> {
+    folder.write(&format!("{name}.svg"), figure.svg())?;
+    folder.write(&format!("{name}.png"), figure.png()?)
+}
+
+/// A label with everything that could trouble a file system replaced.
+fn file_name(label: &str) -> String {
+    label.chars().map(|c| if c.is_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
+}
+
+/// How often each device was scheduled, against the fair share.
+fn scheduled_bars(curve: &CurveResult) -> BarChart {
+    let (devices, k) = (curve.config.data.devices, curve.config.schedule.k);
+    let bars = curve.scheduled_shares().into_iter().enumerate();
+    BarChart {
+        title: format!("Who was scheduled: {}", curve.label),
+        x_label: "device".into(),
+        y_label: "share of rounds".into(),
+        bars: bars.map(|(device, share)| (device.to_string(), share)).collect(),
+        reference: Some((format!("fair share {k}/{devices}"), k as f64 / devices as f64)),
+    }
 }
 
 /// Mean accuracy over the seeds, with its 95 % band, at every round that all of them have reached.

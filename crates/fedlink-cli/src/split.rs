@@ -1,7 +1,8 @@
 //! How the data were split among the devices: a table and a heat map in the output folder.
 
-use crate::figure::{Figure, HeatMap};
+use crate::figure::HeatMap;
 use crate::output::OutputFolder;
+use crate::results::write_figure;
 use fedlink::config::{Config, ConfigError, DataConfig};
 use fedlink::data::Dataset;
 use fedlink::data::partition::{SplitReport, describe, partition};
@@ -37,8 +38,7 @@ impl Splits {
             };
             let map = heat_map(report, &whose);
             folder.write(&format!("{name}.json"), serde_json::to_string_pretty(report)? + "\n")?;
-            folder.write(&format!("{name}.svg"), map.svg())?;
-            folder.write(&format!("{name}.png"), map.png()?)?;
+            write_figure(folder, &name, &map)?;
         }
         Ok(())
     }

@@ -58,11 +58,7 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         curve.by_row(value).iter().map(|estimate| estimate.mean).collect()
     };
     let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
-    let share = |m: usize| {
-        let often = |run: &RunResult| f64::from(run.outcome.scheduled[m]) / run.outcome.rounds.max(1) as f64;
-        runs.iter().map(often).sum::<f64>() / runs.len() as f64
-    };
-    let scheduled: Vec<f64> = (0..devices).map(share).collect();
+    let scheduled = curve.scheduled_shares();
     let target = |value: fn(&fedlink::record::Row) -> f64| {
         over_seeds(runs, |run| run.rows.iter().find(|row| row.test_accuracy >= TARGET).map(value))
     };
