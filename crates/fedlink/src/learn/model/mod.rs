@@ -7,6 +7,8 @@ pub use mlp::Mlp;
 
 use crate::config::{Config, ConfigError, validate_dim};
 use crate::data::Dataset;
+use crate::learn::kernels::{Panels, SparseBatch};
+use crate::learn::optimizer::Descent;
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -36,18 +38,33 @@ pub enum Init {
     Zeros,
 }
 
-/// Samples to learn from or to be judged on, as floats, one row each.
+/// The inputs of some samples, one row each.
+#[derive(Clone, Copy, Debug)]
+pub enum Rows<'a> {
+    /// Every number, row after row.
+    Dense(&'a [f32]),
+    /// The non-zeros.
+    Sparse(&'a SparseBatch),
+}
+
+/// Samples to learn from or to be judged on.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// `labels.len() × features` numbers.
-    pub inputs: &'a [f32],
+    /// `labels.len()` rows.
+    pub inputs: Rows<'a>,
     /// The class of each row.
     pub labels: &'a [u8],
 }
 
 /// Memory a model reuses from one batch to the next; made by [`Model::workspace`].
 #[derive(Clone, Debug)]
-pub struct Workspace(Vec<Vec<f32>>);
+pub struct Workspace {
+    /// The output of each layer, and one more buffer for the gradient on its way back.
+    outputs: Vec<Vec<f32>>,
+    /// The gradient of one block of θ.
+    gradient: Vec<f32>,
+    panels: Panels,
+}
 
 /// Total loss and number of right answers over some samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -69,8 +86,16 @@ pub trait Model: Send + Sync {
     /// Memory for batches of up to `rows` samples.
     fn workspace(&self, rows: usize) -> Workspace;
 
-    /// The mean loss over the batch; its gradient goes to `gradient`.
-    fn gradient(&self, theta: &[f32], batch: Batch, work: &mut Workspace, gradient: &mut [f32]) -> f64;
+    /// The mean loss over the batch; `descent` moves θ along its gradient, block by block.
+    ///
+    /// Each block of θ is offered to `descent` once, after its last use.
+    fn descend(
+        &self,
+        theta: &mut [f32],
+        batch: Batch,
+        work: &mut Workspace,
+        descent: &mut dyn Descent,
+    ) -> f64;
 
     /// How well θ does on the batch.
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score;
