@@ -1,6 +1,6 @@
 //! Same configuration and seed, same bits out.
 
-use crate::common::{blobs, small_config};
+use crate::common::{blobs, mostly_zero, small_config};
 use fedlink::compress::Feedback;
 use fedlink::config::{BatchSize, Config};
 use fedlink::data::Dataset;
@@ -21,7 +21,12 @@ fn run(config: &Config, dataset: &Arc<Dataset>, threads: usize) -> Outcome {
 
 #[test]
 fn the_digest_does_not_depend_on_the_number_of_threads() {
-    let dataset = blobs(20, 600, 90);
+    for dataset in [blobs(20, 600, 90), mostly_zero(20, 600, 90)] {
+        is_the_same_for_any_number_of_threads(&dataset);
+    }
+}
+
+fn is_the_same_for_any_number_of_threads(dataset: &Arc<Dataset>) {
     for policy in POLICIES {
         for state in [StateMode::Keep, StateMode::Reset] {
             for feedback in [Feedback::Off, Feedback::Scheduled, Feedback::Always] {
@@ -29,9 +34,9 @@ fn the_digest_does_not_depend_on_the_number_of_threads() {
                 config.schedule.policy = policy;
                 config.learn.state = state;
                 config.compress.feedback = feedback;
-                let one = run(&config, &dataset, 1);
+                let one = run(&config, dataset, 1);
                 for threads in [2, 3] {
-                    assert_eq!(one, run(&config, &dataset, threads), "{policy:?} {state:?} {feedback:?}");
+                    assert_eq!(one, run(&config, dataset, threads), "{policy:?} {state:?} {feedback:?}");
                 }
             }
         }
