@@ -336,7 +336,7 @@ fn threads(dataset: &Arc<Dataset>) {
 fn many(devices: u64, model: ModelKind) -> Config {
     let mut config = paper(PolicyKind::Bn2, 10, StateMode::Reset);
     config.data.devices = devices;
-    config.data.sharing = Sharing::Overlapping;
+    config.data.sharing = Some(Sharing::Overlapping);
     config.learn.model = model;
     config
 }
@@ -390,7 +390,7 @@ fn clients(dataset: &Arc<Dataset>) {
     let mut config = paper(PolicyKind::Bc, 10, StateMode::Reset);
     config.data.devices = 1000;
     config.data.samples_per_device = 69;
-    config.data.sharing = Sharing::Overlapping;
+    config.data.sharing = Some(Sharing::Overlapping);
     config.learn.model = ModelKind::Softmax;
     config.learn.optimizer = OptimizerKind::Sgd;
     config.learn.rate = Some(0.03);
