@@ -1,5 +1,8 @@
 //! The command line.
 
+pub mod bound;
+
+use bound::{BOUND_EXAMPLES, BoundOptions, PLAN_EXAMPLES, PlanOptions};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -18,6 +21,8 @@ Examples:
   fedlink                                       race the four policies on embedded data
   fedlink run --set schedule.policy=bc          one of them only
   fedlink config > my.toml; fedlink run my.toml an experiment of your own
+  fedlink run fig3                              the paper's convergence bound, and what it claims of it
+  fedlink plan --gamma 2 --g 3 --rounds 300     which K and which τ for your deployment
   fedlink list policies                         what there is to choose from";
 
 const RUN_EXAMPLES: &str = "\
@@ -34,6 +39,12 @@ pub enum Command {
     /// Run an experiment and write its results to a folder.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
+    /// Compute the convergence bound.
+    #[command(after_help = BOUND_EXAMPLES)]
+    Bound(BoundOptions),
+    /// Find the best K and τ for a deployment by the convergence bound.
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(PlanOptions),
     /// Print a complete, commented configuration.
     #[command(after_help = "Examples:\n  fedlink config > my.toml\n  fedlink config demo")]
     Config(ConfigOptions),

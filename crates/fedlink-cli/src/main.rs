@@ -4,6 +4,7 @@
 //! diverged; 130 stopped by Ctrl-C with what was finished saved.
 
 mod args;
+mod bound_report;
 mod commands;
 mod failure;
 #[allow(dead_code)]
@@ -13,6 +14,7 @@ mod output;
 mod progress;
 mod results;
 mod table;
+mod theorem_report;
 
 use args::{Arguments, Command, DataCommand};
 use clap::Parser;
@@ -23,6 +25,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command.unwrap_or_default() {
         Command::Run(options) => commands::run::run(&options),
+        Command::Bound(options) => commands::bound::run(&options),
+        Command::Plan(options) => commands::plan::run(&options),
         Command::Config(options) => commands::config::run(&options),
         Command::Data(DataCommand::Preview(options)) => commands::data::preview(&options),
         Command::List(options) => commands::list::run(&options),

@@ -98,7 +98,18 @@ pub fn kinds() -> Vec<Kind> {
         Kind {
             name: "presets",
             key: "",
-            parts: vec![part("demo", "the four policies at K = 1 on IID digits, in about a minute")],
+            parts: vec![
+                part("demo", "the four policies at K = 1 on IID digits, in about a minute"),
+                part(
+                    "fig3",
+                    "the paper's figure 3: the convergence bound for several K, and what is claimed of it",
+                ),
+                part(
+                    "fig4",
+                    "the paper's figure 4: the convergence bound for several τ, and what is claimed of it",
+                ),
+                part("theorem", "the convergence theorem set beside runs of the system it speaks of"),
+            ],
         },
     ]
 }
@@ -107,13 +118,18 @@ pub fn kinds() -> Vec<Kind> {
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
+    use crate::theory::experiment::{BoundExperiment, TheoremExperiment};
 
     #[test]
     fn every_listed_part_is_accepted_by_its_key_and_every_preset_loads() {
         for kind in kinds() {
             for part in &kind.parts {
                 if kind.key.is_empty() {
-                    assert!(Experiment::preset(part.name).is_some(), "preset {}", part.name);
+                    let simulation = Experiment::preset(part.name).is_some();
+                    let bound = BoundExperiment::preset(part.name).is_some();
+                    let theorem = TheoremExperiment::preset(part.name).is_some();
+                    let found = [simulation, bound, theorem].into_iter().filter(|found| *found).count();
+                    assert_eq!(found, 1, "preset {}", part.name);
                 } else {
                     let mut experiment = Experiment::default();
                     experiment.set(kind.key, part.name).unwrap();

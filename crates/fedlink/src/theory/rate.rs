@@ -77,11 +77,26 @@ impl Rate {
     }
 }
 
-/// A number is a constant rate; anything else is read as an expression.
+/// A number is a constant rate. `inverse-time` is the paper's figure 3, 1000/(μτ(t+1000)), and `inverse-time:B` is
+/// 1000/(Bμ(t+1000)), of which figure 4 is B = 20. Anything else is read as an expression.
 impl FromStr for Rate {
     type Err = TheoryError;
 
     fn from_str(text: &str) -> Result<Self, TheoryError> {
+        if let Some(rest) = text.trim().strip_prefix("inverse-time") {
+            let family = match rest.strip_prefix(':').map(|b| b.trim().parse::<f64>()) {
+                None if rest.is_empty() => "1000/(mu*tau*(t+1000))".to_owned(),
+                Some(Ok(b)) if b.is_finite() && b > 0.0 => format!("1000/({b}*mu*(t+1000))"),
+                _ => {
+                    return Err(TheoryError::Expression {
+                        text: text.chars().take(100).collect(),
+                        position: 1 + "inverse-time".len(),
+                        problem: "expected nothing or a number above 0, as in inverse-time:20".into(),
+                    });
+                }
+            };
+            return Expression::parse(&family).map(Self::Expression);
+        }
         match text.trim().parse::<f64>() {
             Ok(eta) if eta.is_finite() => Ok(Self::Constant(eta)),
             _ => Expression::parse(text).map(Self::Expression),
@@ -105,6 +120,16 @@ impl fmt::Display for Rate {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_families_have_names() {
+        let named = |text: &str, tau| text.parse::<Rate>().unwrap().at(250, 0.25, tau).unwrap();
+        assert!((named("inverse-time", 3) - 1000.0 / (0.25 * 3.0 * 1250.0)).abs() < 1e-15);
+        assert!((named("inverse-time:20", 3) - 1000.0 / (20.0 * 0.25 * 1250.0)).abs() < 1e-15);
+        for text in ["inverse-time:", "inverse-time:x", "inverse-time:0", "inverse-time20"] {
+            assert!(text.parse::<Rate>().unwrap_err().to_string().contains("inverse-time:20"), "{text}");
+        }
+    }
 
     #[test]
     fn the_families_are_the_paper_s() {
