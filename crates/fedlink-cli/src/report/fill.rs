@@ -129,8 +129,12 @@ fn differences(results: &[CurveResult]) -> Vec<PairedDifference> {
 }
 
 fn split_table(split: &SplitReport) -> SplitTable {
+    let whose = match (split.described, split.devices) {
+        (described, devices) if described < devices => format!("the first {described} of {devices} devices"),
+        (_, devices) => format!("all {devices} devices"),
+    };
     SplitTable {
-        title: format!("Samples of each class on the first {} of {} devices", split.described, split.devices),
+        title: format!("Samples of each class on {whose}"),
         classes: split.train_counts.len(),
         counts: split.class_counts.iter().map(|counts| counts.iter().map(|&n| n as u64).collect()).collect(),
         heterogeneity: split.heterogeneity,
