@@ -20,6 +20,7 @@ use crate::rng::{Purpose, Stream, stream};
 use crate::schedule::ReportKind;
 use crate::units::{Bits, DeviceId};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,8 +42,8 @@ pub struct Fleet {
 }
 
 /// What a device remembers between rounds.
-#[derive(Default)]
-struct Memory {
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Memory {
     optimizer: OptimizerState,
     /// What it still owes the server (error feedback).
     residual: Vec<f32>,
@@ -109,6 +110,30 @@ impl Fleet {
             workers: Pool::new(),
             updates: Pool::new(),
         })
+    }
+
+    /// What the devices remember.
+    pub(crate) fn memories(&self) -> &[Mutex<Memory>] {
+        &self.memories
+    }
+
+    /// Whether these memories could be those of this fleet.
+    pub(crate) fn fits(&self, memories: &[Mutex<Memory>]) -> bool {
+        let dim = self.training.model.dim();
+        let slots = self.training.optimizer.starts().len();
+        let fits = |memory: &Mutex<Memory>| {
+            let Memory { optimizer, residual } = &*lock(memory);
+            let whole = |vector: &Vec<f32>| vector.len() == dim;
+            (optimizer.slots.is_empty() || optimizer.slots.len() == slots)
+                && optimizer.slots.iter().all(whole)
+                && (residual.is_empty() || whole(residual))
+        };
+        memories.len() == self.memories.len() && memories.iter().all(fits)
+    }
+
+    /// Takes up memories that [fit](Fleet::fits).
+    pub(crate) fn remember(&mut self, memories: Vec<Mutex<Memory>>) {
+        self.memories = memories;
     }
 
     /// Whether a device's training this round changes what it does in a later one even if it sends nothing.

@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+pub mod checkpoint;
 pub mod compress;
 pub mod config;
 pub mod data;

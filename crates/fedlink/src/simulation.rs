@@ -1,5 +1,6 @@
 //! Rounds in sequence.
 
+use crate::checkpoint::{self, CheckpointError};
 use crate::config::Config;
 use crate::data::Dataset;
 use crate::error::Error;
@@ -15,6 +16,7 @@ use crate::schedule::Policy;
 use crate::schedule::policy::policy;
 use crate::units::Power;
 use rayon::prelude::*;
+use std::io::{Read, Seek, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -116,6 +118,40 @@ impl Simulation {
     /// The run so far in numbers.
     pub fn outcome(&self) -> Outcome {
         self.ledger.outcome(&self.theta, self.system.power())
+    }
+
+    /// Writes all that the rounds to come depend on. A run that [takes it up](Simulation::restore) ends with the
+    /// same bits as one that was never interrupted.
+    pub fn checkpoint(&self, to: impl Write) -> Result<(), CheckpointError> {
+        let state = checkpoint::State {
+            next_round: self.next_round,
+            theta: &self.theta,
+            ledger: &self.ledger,
+            policy: self.policy.state(),
+            memories: self.system.fleet.memories(),
+        };
+        checkpoint::write(&self.config, &state, to)
+    }
+
+    /// Goes on from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is damaged
+    /// or another run's, nothing is changed.
+    pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
+        let state = checkpoint::read(&self.config, from)?;
+        let fits = state.theta.len() == self.theta.len()
+            && state.ledger.devices() == self.system.devices
+            && self.system.fleet.fits(&state.memories);
+        if !fits {
+            return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
+        }
+        self.policy.restore(&state.policy).map_err(CheckpointError::Policy)?;
+        self.system.fleet.remember(state.memories);
+        (self.next_round, self.theta, self.ledger) = (state.next_round, state.theta, state.ledger);
+        Ok(())
+    }
+
+    /// Rounds done so far.
+    pub fn rounds_done(&self) -> u64 {
+        self.next_round
     }
 
     /// The evaluated rounds so far.

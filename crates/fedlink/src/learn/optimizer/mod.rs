@@ -36,7 +36,7 @@ pub enum StateMode {
 }
 
 /// What an optimiser remembers between steps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OptimizerState {
     /// Steps taken so far.
     pub steps: u64,
