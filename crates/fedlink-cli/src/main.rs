@@ -15,6 +15,7 @@ mod progress;
 mod report;
 mod results;
 mod split;
+mod sweep;
 mod table;
 
 use args::{Arguments, Command};
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Run(options) => commands::run::run(&options),
         Command::Config(options) => commands::config::run(&options),
         Command::Data(command) => commands::data::run(&command),
+        Command::Merge(options) => commands::merge::run(&options),
         Command::List(options) => commands::list::run(&options),
     };
     match result {

@@ -9,11 +9,11 @@ use fedlink::experiment::Curve;
 use fedlink::record::{Outcome, Row};
 use fedlink::schedule::policy::PolicyKind;
 use fedlink::statistics::{Estimate, estimate};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// All rounds done.
     Finished,
@@ -30,6 +30,8 @@ pub struct RunResult {
     pub rows: Vec<Row>,
     pub outcome: Outcome,
     pub status: Status,
+    /// Time on the clock, other runs beside it included.
+    pub seconds: f64,
 }
 
 /// A curve with its runs, one for each seed.
@@ -107,6 +109,11 @@ struct RunSummary<'a> {
 }
 
 impl Status {
+    /// Whether the run will do no more rounds.
+    pub fn has_ended(&self) -> bool {
+        *self != Self::Interrupted
+    }
+
     /// As it stands in `summary.json`.
     pub fn name(&self) -> &'static str {
         match self {

@@ -138,8 +138,20 @@ impl Fleet {
 
     /// Whether a device's training this round changes what it does in a later one even if it sends nothing.
     /// If not, training those that cannot be scheduled would be work for nobody.
-    fn everyone_must_train(&self) -> bool {
+    pub(crate) fn everyone_must_train(&self) -> bool {
         self.keeps_optimizer || self.feedback == Feedback::Always
+    }
+
+    /// How many of the candidates' updates are kept until selection. One that was not kept can be had again by
+    /// training again, unless the device has moved on.
+    pub(crate) fn kept_updates(&self, candidates: usize, k: usize) -> usize {
+        if self.memories.is_empty() { k } else { candidates }
+    }
+
+    /// Vectors of the size of θ that the devices remember once all have trained.
+    pub(crate) fn remembered_vectors(&self) -> usize {
+        let slots = if self.keeps_optimizer { self.training.optimizer.starts().len() } else { 0 };
+        self.memories.len() * (slots + usize::from(self.feedback != Feedback::Off))
     }
 
     /// Trains the devices that must train this round and keeps the updates of the `k` candidates with the
@@ -153,8 +165,7 @@ impl Fleet {
         channels: &Channels,
         k: usize,
     ) -> Result<Trained, Error> {
-        // An update that was not kept can be had again by training again, unless the device has moved on.
-        let keep = if self.memories.is_empty() { k } else { candidates.len() };
+        let keep = self.kept_updates(candidates.len(), k);
         let best = Mutex::new(Vec::with_capacity(keep + 1));
         let train_candidate = |device: DeviceId| {
             let mut update = self.updates.take(|| vec![0.0; theta.len()]);

@@ -237,7 +237,8 @@ impl Ledger {
     }
 }
 
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal, as digests are written.
+pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

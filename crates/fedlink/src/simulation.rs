@@ -41,6 +41,18 @@ struct Evaluator {
     work: Workspace,
 }
 
+/// What a round takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// d, the number of parameters.
+    pub dim: usize,
+    /// Devices that train in a round.
+    pub trained: usize,
+    /// Memory for what devices remember and for the updates that are kept until selection; the data set and a few
+    /// vectors of d for every thread come on top.
+    pub bytes: u64,
+}
+
 /// Is told of every round.
 pub trait Observer {
     /// Called after each round; `Break` ends the run after it.
@@ -147,6 +159,18 @@ impl Simulation {
         self.system.fleet.remember(state.memories);
         (self.next_round, self.theta, self.ledger) = (state.next_round, state.theta, state.ledger);
         Ok(())
+    }
+
+    /// What a round of this run takes, for estimates.
+    pub fn needs(&self) -> Needs {
+        let fleet = &self.system.fleet;
+        // A policy of its own, so that asking changes nothing.
+        let mut asked = policy(self.config.schedule.policy, self.config.kc() as usize);
+        let candidates = asked.candidates(&self.system.channels(0), self.system.k).len();
+        let trained = if fleet.everyone_must_train() { self.system.devices } else { candidates };
+        let dim = self.theta.len();
+        let vectors = fleet.remembered_vectors() + fleet.kept_updates(candidates, self.system.k);
+        Needs { dim, trained, bytes: (vectors as u64) * (dim as u64) * 4 }
     }
 
     /// Rounds done so far.

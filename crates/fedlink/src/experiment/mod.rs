@@ -66,6 +66,9 @@ pub struct Cell {
     pub config: Config,
 }
 
+/// Swept keys with one value each.
+type Said<'a> = Vec<(&'a str, &'a Value)>;
+
 /// The file, for its errors: the parser then points at the line.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -109,7 +112,7 @@ impl Experiment {
             file_error(format!("{}{hint}", error.to_string().trim_end()))
         })?;
         let mut table: Table = toml::from_str(text).map_err(|error| file_error(error.to_string()))?;
-        table.retain(|section, _| SECTIONS.iter().any(|known| *known == section));
+        table.retain(|section, _| SECTIONS.contains(&section));
         let mut experiment = Self { name: name.into(), table, ..Self::default() };
         match experiment.take_rules(file).and_then(|()| experiment.check_rules()) {
             Ok(()) => Ok(experiment),
@@ -203,8 +206,8 @@ impl Experiment {
     }
 
     /// Every combination of the sweep, excluded ones too, without overrides: its swept values and its configuration.
-    fn combinations(&self) -> Result<Vec<(Vec<(&str, &Value)>, Config)>, Error> {
-        let mut combinations: Vec<Vec<(&str, &Value)>> = vec![Vec::new()];
+    fn combinations(&self) -> Result<Vec<(Said<'_>, Config)>, Error> {
+        let mut combinations: Vec<Said> = vec![Vec::new()];
         for (key, values) in &self.sweep {
             let mut longer = Vec::with_capacity(combinations.len() * values.len());
             for said in &combinations {
