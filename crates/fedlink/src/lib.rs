@@ -23,6 +23,7 @@
 //! ```
 
 pub mod checkpoint;
+pub mod claims;
 pub mod compress;
 pub mod config;
 pub mod data;

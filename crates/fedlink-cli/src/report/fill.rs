@@ -2,13 +2,11 @@
 
 use super::{Interval, PairedDifference, Report, ReportCurve, SplitTable};
 use crate::results::{CurveResult, RunResult};
+use fedlink::claims::TARGET;
 use fedlink::data::partition::SplitReport;
 use fedlink::radio::link::transmit_power;
 use fedlink::statistics::{Estimate, estimate, instability, mean_height};
 use fedlink::units::Power;
-
-/// The accuracy that "rounds to" and "bits to" ask for.
-const TARGET: f64 = 0.8;
 
 impl Report {
     /// The report of an experiment: its name, its file, the results, and the split of the first curve's data.
