@@ -55,6 +55,9 @@ pub enum Command {
     /// Put together the runs in a folder that were made share by share.
     #[command(after_help = MERGE_EXAMPLES)]
     Merge(MergeOptions),
+    /// Judge the claims of an experiment by the runs in its folder.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyOptions),
     /// List what a configuration can choose from.
     #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json")]
     List(ListOptions),
@@ -151,6 +154,27 @@ pub struct MergeOptions {
     /// No table.
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  fedlink verify results/fig1
+  fedlink verify results/fig1 --claims mine.toml   other claims about the same curves
+  fedlink verify results/fig1 --json | jq '.claims[] | {name, verdict}'
+
+Exit codes: 0 judged (whatever the verdicts), 2 nothing to judge or a claim about curves that are not there.";
+
+#[derive(Args, Debug)]
+pub struct VerifyOptions {
+    /// The folder that `fedlink run` has written.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Take [claims] and [expected] from this preset or file.
+    #[arg(long, value_name = "PRESET|FILE.toml")]
+    pub claims: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

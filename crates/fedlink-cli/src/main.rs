@@ -17,6 +17,7 @@ mod results;
 mod split;
 mod sweep;
 mod table;
+mod verdicts;
 
 use args::{Arguments, Command};
 use clap::Parser;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Run(options) => commands::run::run(&options),
         Command::Config(options) => commands::config::run(&options),
         Command::Data(command) => commands::data::run(&command),
+        Command::Verify(options) => commands::verify::run(&options),
         Command::Merge(options) => commands::merge::run(&options),
         Command::List(options) => commands::list::run(&options),
     };

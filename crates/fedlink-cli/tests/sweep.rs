@@ -220,6 +220,46 @@ fn a_dry_run_lists_the_runs_and_makes_nothing() {
 }
 
 #[test]
+fn a_run_ends_with_a_verdict_on_every_claim_and_verify_repeats_it() {
+    let folder = folder();
+    let claims = "[expected]\n\"bc\" = 0.5\n[claims]\n\"more than nothing\" = \"loss < 100 for every policy\"\n\
+                  \"near perfect\" = \"bc final > 0.99\"\n";
+    std::fs::write(folder.path().join("claims.toml"), format!("{FILE}{claims}")).unwrap();
+    let output = fedlink(&folder, &["run", "claims.toml", "--quick", "--out", "out"]).assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    for words in ["more than nothing: holds", "near perfect: does not hold", "published", "50.00 %"] {
+        assert!(text.contains(words), "{words} is not in\n{text}");
+    }
+    let written: Value = serde_json::from_slice(&read(folder.path().join("out/claims.json"))).unwrap();
+    assert_eq!(written["claims"][0]["verdict"], "holds");
+    assert_eq!(written["claims"][0]["pairs"].as_array().unwrap().len(), 2);
+    let output =
+        fedlink(&folder, &["verify", "out", "--json"]).assert().success().get_output().stdout.clone();
+    assert_eq!(serde_json::from_slice::<Value>(&output).unwrap(), written);
+    let report = String::from_utf8(read(folder.path().join("out/report.html"))).unwrap();
+    assert!(report.contains("near perfect") && report.contains("does not hold"));
+
+    std::fs::write(
+        folder.path().join("other.toml"),
+        format!("{FILE}[claims]\nx = \"bn2-c final > bc final\"\n"),
+    )
+    .unwrap();
+    let words = ["verify", "out", "--claims", "other.toml"];
+    let output = fedlink(&folder, &words).assert().success().get_output().stdout.clone();
+    assert!(String::from_utf8(output).unwrap().contains("bn2-c − bc:"));
+    fedlink(&folder, &["run", "two.toml", "--quick", "--out", "silent", "--quiet"]).assert().success();
+    assert!(refused(&folder, &["verify", "silent"]).contains("claims nothing"));
+    std::fs::write(folder.path().join("bad.toml"), format!("{FILE}[claims]\nx = \"bn3 final > bc final\"\n"))
+        .unwrap();
+    let output = fedlink(&folder, &["run", "bad.toml"]).assert().code(2).get_output().stderr.clone();
+    let message = String::from_utf8(output).unwrap();
+    assert!(
+        message.contains("bad.toml") && message.contains("bn3") && message.contains("bn2-c"),
+        "{message}"
+    );
+}
+
+#[test]
 fn resume_without_a_folder_finds_the_unfinished_one() {
     let folder = folder();
     fedlink(&folder, &["run", "two.toml", "--quick", "--quiet"]).assert().success();

@@ -22,9 +22,14 @@ pub fn run(options: &MergeOptions) -> anyhow::Result<Exit> {
         );
     };
     let plan = Plan::new(experiment, &folders(options.data_dir.as_deref()))?;
-    let (runs, missing) = finished_cells(&plan, path)?;
+    let (runs, missing) = finished_cells(&plan.cells, path)?;
     if runs.is_empty() || (!missing.is_empty() && !options.partial) {
-        let named = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let named = missing
+            .iter()
+            .take(NAMED)
+            .map(|&place| plan.label(&plan.cells[place]))
+            .collect::<Vec<_>>()
+            .join(", ");
         let more = if missing.len() > NAMED { ", …" } else { "" };
         bail!(
             "{} of {} runs are missing in {}: {named}{more}; run their shares again, or add --partial to go without them",
@@ -35,12 +40,12 @@ pub fn run(options: &MergeOptions) -> anyhow::Result<Exit> {
     }
     let folder = OutputFolder::open(path)?;
     let extras = Extras { log_rounds: options.log_rounds, threads: 1, wall: started.elapsed() };
-    let (results, summary) = assemble(&plan, &runs, &folder, &extras)?;
+    let assembled = assemble(&plan, &runs, &folder, &extras)?;
     if options.json {
-        print!("{summary}");
+        print!("{}", assembled.summary);
     } else if !options.quiet {
-        print!("{}", results::table(&results));
+        print!("{}", assembled.text());
         println!("\n{}: {} runs", path.display(), runs.len());
     }
-    Ok(results::exit(&results))
+    Ok(results::exit(&assembled.curves))
 }

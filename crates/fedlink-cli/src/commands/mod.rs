@@ -5,6 +5,7 @@ pub mod data;
 pub mod list;
 pub mod merge;
 pub mod run;
+pub mod verify;
 
 use anyhow::{Context, bail};
 use fedlink::config::nearest;

@@ -76,17 +76,17 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
         return Ok(Exit::Interrupted);
     }
     let extras = Extras { log_rounds: options.log_rounds, threads, wall: started.elapsed() };
-    let (results, summary) = assemble(&plan, &runs, &folder, &extras)?;
-    let exit = results::exit(&results);
+    let assembled = assemble(&plan, &runs, &folder, &extras)?;
+    let exit = results::exit(&assembled.curves);
     // What an unfinished run replaces is not thrown away.
     let place = if exit == Exit::Interrupted { target.clone() } else { folder.finish()? };
     if exit == Exit::Interrupted {
         eprintln!("stopped; `{}` goes on", go_on());
     }
     if options.json {
-        print!("{summary}");
+        print!("{}", assembled.summary);
     } else if !options.quiet {
-        print!("\n{}", results::table(&results));
+        print!("\n{}", assembled.text());
         println!("\n{} in {:.1} s", place.display(), started.elapsed().as_secs_f64());
         println!("  report.html, plots as .svg and .png, results.csv, summary.json, split.json, config.toml");
     }

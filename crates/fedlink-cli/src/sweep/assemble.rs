@@ -9,7 +9,9 @@ use crate::output::OutputFolder;
 use crate::report::Report;
 use crate::results::{self, CurveResult};
 use crate::split::Splits;
+use crate::verdicts::Verdicts;
 use anyhow::Context;
+use fedlink::experiment::Cell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,25 +22,41 @@ pub struct Extras {
     pub wall: Duration,
 }
 
-/// The runs whose numbers are in `folder`, and the labels of those that are not there.
-pub fn finished_cells(plan: &Plan, folder: &Path) -> anyhow::Result<(Vec<Done>, Vec<String>)> {
+/// Those of `cells` whose numbers are in `folder`, and the places of those that are not there.
+pub fn finished_cells(cells: &[Cell], folder: &Path) -> anyhow::Result<(Vec<Done>, Vec<usize>)> {
     let (mut done, mut missing) = (Vec::new(), Vec::new());
-    for (place, cell) in plan.cells.iter().enumerate() {
+    for (place, cell) in cells.iter().enumerate() {
         match CellFiles::new(folder, place).finished(&cell.config)? {
             Some(result) => done.push(Done { place, resumed_from: 0, result }),
-            None => missing.push(plan.label(cell)),
+            None => missing.push(place),
         }
     }
     Ok((done, missing))
 }
 
-/// Writes every file but the manifest, then the manifest. Returns the curves and `summary.json`.
+/// The numbers of all runs, put together.
+pub struct Assembled {
+    pub curves: Vec<CurveResult>,
+    /// `summary.json`.
+    pub summary: String,
+    pub verdicts: Verdicts,
+}
+
+impl Assembled {
+    /// What is printed at the end: the table of curves, and the verdicts.
+    pub fn text(&self) -> String {
+        let table = results::table(&self.curves);
+        if self.verdicts.is_empty() { table } else { format!("{table}\n{}", self.verdicts.text()) }
+    }
+}
+
+/// Writes every file but the manifest, then the manifest.
 pub fn assemble(
     plan: &Plan,
     runs: &[Done],
     folder: &OutputFolder,
     extras: &Extras,
-) -> anyhow::Result<(Vec<CurveResult>, String)> {
+) -> anyhow::Result<Assembled> {
     let mut splits = Splits::default();
     let mut heterogeneity = Vec::new();
     for curve in &plan.curves {
@@ -56,10 +74,16 @@ pub fn assemble(
     folder.write("summary.json", &summary)?;
     results::plots(&experiment.name, &results, folder)?;
     splits.write(folder)?;
-    let report = Report::new(&experiment.name, experiment.to_toml()?, &results, splits.first());
+    let judged = runs.iter().map(|done| (plan.cells[done.place].curve, &done.result));
+    let verdicts = Verdicts::new(experiment, &plan.curves, judged)?;
+    if !verdicts.is_empty() {
+        folder.write("claims.json", verdicts.json()?)?;
+    }
+    let mut report = Report::new(&experiment.name, experiment.to_toml()?, &results, splits.first());
+    report.claims = verdicts.for_report();
     folder.write("report.html", report.html())?;
     folder.write("manifest.json", manifest(plan, runs, extras.threads, extras.wall)?)?;
-    Ok((results, summary))
+    Ok(Assembled { curves: results, summary, verdicts })
 }
 
 /// The logs of all runs as one table.

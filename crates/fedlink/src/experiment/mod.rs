@@ -13,6 +13,12 @@
 //! when = { "schedule.policy" = "bc-bn2", "schedule.k" = 10 }
 //! set = { "schedule.kc" = 20 }
 //!
+//! [expected]                               # final accuracies that somebody published
+//! "bc@k=1" = 0.912
+//!
+//! [claims]                                 # what somebody asserts, see [`crate::claims`]
+//! "few are enough" = "bc-bn2@k=1 final > bc-bn2@k=10 final"
+//!
 //! [quick]                                  # what `--quick` changes
 //! "run.rounds" = 20
 //! ```
@@ -20,6 +26,7 @@
 mod place;
 mod rule;
 
+use crate::claims::{Claim, CurveKeys, Expected};
 use crate::config::{Config, ConfigError, KEYS, nearest};
 use crate::error::Error;
 use place::{comment_out, line_of, unknown_key_hint};
@@ -29,7 +36,7 @@ use std::fmt::Write;
 use toml::{Table, Value};
 
 /// A configuration file: the sections of [`Config`] and, optionally, `[sweep]` with lists of values for keys,
-/// `[[exclude]]`, `[[override]]` and `[quick]`.
+/// `[[exclude]]`, `[[override]]`, `[expected]`, `[claims]` and `[quick]`.
 #[derive(Clone, Debug, Default)]
 pub struct Experiment {
     /// Where it came from, for the output folder and messages.
@@ -44,6 +51,10 @@ pub struct Experiment {
     overrides: Vec<Override>,
     /// What `--quick` changes.
     quick: Vec<(String, Value)>,
+    /// What is claimed of the curves.
+    claims: Vec<Claim>,
+    /// What was published of them, as written and as read.
+    expected: Vec<(String, Expected)>,
 }
 
 /// One curve of an experiment.
@@ -52,7 +63,7 @@ pub struct Curve {
     /// What tells it from the others.
     pub label: String,
     /// Its value of every swept key, as `section.name` and as written.
-    pub keys: Vec<(String, String)>,
+    pub keys: CurveKeys,
     /// Its complete configuration.
     pub config: Config,
 }
@@ -85,6 +96,8 @@ struct File {
     #[serde(rename = "override")]
     overrides: Vec<OverrideTable>,
     quick: Table,
+    expected: toml::map::Map<String, Value>,
+    claims: toml::map::Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +108,11 @@ struct OverrideTable {
 }
 
 /// The presets by name.
-const PRESETS: &[(&str, &str)] = &[("demo", include_str!("../../../../experiments/demo.toml"))];
+const PRESETS: &[(&str, &str)] = &[
+    ("demo", include_str!("../../../../experiments/demo.toml")),
+    ("fig1", include_str!("../../../../experiments/fig1.toml")),
+    ("fig2", include_str!("../../../../experiments/fig2.toml")),
+];
 
 impl Experiment {
     /// The preset called `name`.
@@ -139,6 +156,21 @@ impl Experiment {
             check_value(&key, &value)?;
             self.quick.push((key, value));
         }
+        for (name, value) in file.claims {
+            let text = value.as_str().ok_or_else(|| {
+                let problem = "must be text, such as \"bn2-c@k=1 final > bc@k=1 final\"";
+                ConfigError::new(format!("claims.\"{name}\""), problem)
+            })?;
+            self.claims.push(Claim::parse(&name, text)?);
+        }
+        for (curve, value) in file.expected {
+            let share =
+                value.as_float().or(value.as_integer().map(|whole| whole as f64)).ok_or_else(|| {
+                    ConfigError::new(format!("expected.\"{curve}\""), "must be a share, such as 0.912")
+                })?;
+            let expected = Expected::parse(&curve, share)?;
+            self.expected.push((curve, expected));
+        }
         Ok(())
     }
 
@@ -156,7 +188,7 @@ impl Experiment {
 
     /// Every curve is valid, and every rule is about some curve: one that is not was meant otherwise.
     fn check_rules(&self) -> Result<(), Error> {
-        self.curves()?;
+        self.check_claims()?;
         let combinations = self.combinations()?;
         let used = |when: &When| combinations.iter().any(|(_, config)| when.matches(config));
         let idle = self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when));
@@ -170,6 +202,29 @@ impl Experiment {
         quick.quicken()?;
         quick.curves()?;
         Ok(())
+    }
+
+    fn check_claims(&self) -> Result<(), Error> {
+        let keys: Vec<CurveKeys> = self.curves()?.into_iter().map(|curve| curve.keys).collect();
+        self.claims.iter().try_for_each(|claim| claim.check(&keys))?;
+        self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))?;
+        Ok(())
+    }
+
+    /// What is claimed of the curves.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// What was published of the curves.
+    pub fn expected(&self) -> impl Iterator<Item = &Expected> {
+        self.expected.iter().map(|(_, expected)| expected)
+    }
+
+    /// Claims and expects of its own curves what `other` does; an error if that names curves that are not there.
+    pub fn claim_as(&mut self, other: &Self) -> Result<(), Error> {
+        (self.claims, self.expected) = (other.claims.clone(), other.expected.clone());
+        self.check_claims()
     }
 
     /// Sets one key, as `--set key=value` does, for every curve. A key that was swept is swept no more.
@@ -187,7 +242,13 @@ impl Experiment {
     fn put(&mut self, key: &str, value: Value) -> Result<(), Error> {
         known_key(key)?;
         put(&mut self.table, key, value);
-        self.sweep.retain(|(swept, _)| swept != key);
+        if self.sweep.iter().any(|(swept, _)| swept == key) {
+            self.sweep.retain(|(swept, _)| swept != key);
+            // What is claimed of curves that are gone goes with them.
+            let keys: Vec<CurveKeys> = self.combinations()?.iter().map(|(said, _)| keys_of(said)).collect();
+            self.claims.retain(|claim| claim.check(&keys).is_ok());
+            self.expected.retain(|(_, expected)| expected.check(&keys).is_ok());
+        }
         for rule in &mut self.overrides {
             rule.set.retain(|(overridden, _)| overridden != key);
         }
@@ -242,7 +303,7 @@ impl Experiment {
             let policy =
                 || describe("schedule.policy", &Value::try_from(config.schedule.policy).expect("a name"));
             let label = if words.is_empty() { policy() } else { words.join(" ") };
-            let keys = said.iter().map(|(key, value)| ((*key).to_owned(), written(value))).collect();
+            let keys = keys_of(&said);
             curves.push(Curve { label, keys, config });
         }
         if curves.is_empty() {
@@ -302,6 +363,19 @@ impl Experiment {
             let [when, set] = [&when.keys, set].map(|keys| toml_keys(keys, ", "));
             let _ = writeln!(text, "\n[[override]]\nwhen = {{ {when} }}\nset = {{ {set} }}");
         }
+        if !self.expected.is_empty() {
+            text.push_str("\n[expected]\n");
+            self.expected.iter().for_each(|(curve, expected)| {
+                let _ = writeln!(text, "{} = {}", Value::from(curve.as_str()), expected.value);
+            });
+        }
+        if !self.claims.is_empty() {
+            text.push_str("\n[claims]\n");
+            self.claims.iter().for_each(|claim| {
+                let [name, said] = [&claim.name, &claim.text].map(|text| Value::from(text.as_str()));
+                let _ = writeln!(text, "{name} = {said}");
+            });
+        }
         if self.has_quick() {
             let _ = writeln!(text, "\n[quick]\n{}", toml_keys(&self.quick, "\n"));
         }
@@ -311,6 +385,10 @@ impl Experiment {
 
 /// The sections that make a [`Config`].
 const SECTIONS: [&str; 6] = ["data", "learn", "radio", "schedule", "compress", "run"];
+
+fn keys_of(said: &Said) -> CurveKeys {
+    said.iter().map(|(key, value)| ((*key).to_owned(), written(value))).collect()
+}
 
 /// A value as in a label.
 fn written(value: &Value) -> String {
@@ -447,6 +525,25 @@ mod tests {
         assert_eq!((curves.len(), curves[1].config.run.rounds, curves[1].config.schedule.k), (2, 3, 2));
         assert!(error("[quick]\n\"run.round\" = 3\n").contains("did you mean run.rounds?"));
         assert!(error("[quick]\n\"run.rounds\" = 0\n").contains("run.rounds: is 0"));
+    }
+
+    #[test]
+    fn claims_are_about_curves_that_exist_and_go_with_them() {
+        let text = format!(
+            "{GRID}[expected]\n\"bc@k=1\" = 0.9\n[claims]\n\"a \\\"b\\\"\" = \"k=1 final > k=10 final for every policy\"\n\
+             c = \"bc@k=1 final > 0.5\"\n"
+        );
+        let mut experiment = Experiment::parse("x", &text).unwrap();
+        assert_eq!((experiment.claims().len(), experiment.expected().count()), (2, 1));
+        let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+        assert_eq!(again.claims(), experiment.claims());
+        experiment.set("schedule.k", "1").unwrap();
+        assert_eq!(experiment.claims().len(), 0);
+        Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+        let message = error(&format!("{GRID}[claims]\nc = \"bn2@k=1 final > 0.5\"\n"));
+        assert!(message.contains("claims.\"c\"") && message.contains("bc"), "{message}");
+        assert!(error(&format!("{GRID}[claims]\nc = 1\n")).contains("must be text"));
+        assert!(error(&format!("{GRID}[expected]\n\"bc@k=1\" = 91.2\n")).contains("share"));
     }
 
     #[test]

@@ -44,8 +44,10 @@ pub(super) fn unknown_key_hint(text: &str, offset: usize) -> Option<String> {
         None => word.to_owned(),
     };
     let names: Vec<&str> = KEYS.iter().map(|known| known.name).collect();
-    let sections =
-        ["data", "learn", "radio", "schedule", "compress", "run", "sweep", "exclude", "override", "quick"];
+    let sections = [
+        "data", "learn", "radio", "schedule", "compress", "run", "sweep", "exclude", "override", "quick",
+        "expected", "claims",
+    ];
     let is_section = text[line_start..].starts_with('[');
     if is_section && !sections.contains(&word) {
         return nearest(word, sections).map(|near| format!("\ndid you mean [{near}]?"));
