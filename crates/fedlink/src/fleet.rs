@@ -6,10 +6,11 @@
 
 use crate::compress::{Compressor, Feedback, Scratch, SparseUpdate, compressor};
 use crate::config::{Config, ConfigError};
+use crate::data::Dataset;
 use crate::data::partition::{Partition, partition};
-use crate::data::{Dataset, Scaler};
 use crate::error::Error;
 use crate::learn::aggregate::{Aggregate, OfSize};
+use crate::learn::inputs::Inputs;
 use crate::learn::kernels::norm;
 use crate::learn::local_training::{LocalTraining, TrainingScratch};
 use crate::learn::model::model;
@@ -84,9 +85,11 @@ impl Kept {
 impl Fleet {
     /// The devices that `config` describes, with their parts of `dataset`.
     pub(crate) fn new(config: &Config, dataset: Arc<Dataset>) -> Result<Self, ConfigError> {
+        let model = model(config, &dataset)?;
+        let inputs = if model.takes_non_zeros() { Inputs::new } else { Inputs::dense };
         let training = LocalTraining {
-            model: model(config, &dataset)?,
-            scaler: Scaler::new(&dataset, config.data.scaling),
+            model,
+            inputs: inputs(Arc::clone(&dataset), config.data.scaling),
             optimizer: optimizer(config),
             steps: config.learn.local_steps,
             batch: config.learn.batch,
@@ -254,8 +257,7 @@ impl Fleet {
                 &mut worker.optimizer
             }
         };
-        let data = &self.dataset.train;
-        let loss = self.training.run(theta, data, (round, device), optimizer, &mut worker.training, update);
+        let loss = self.training.run(theta, (round, device), optimizer, &mut worker.training, update);
         if let Some(memory) = &mut memory {
             update.iter_mut().zip(&memory.residual).for_each(|(delta, owed)| *delta += owed);
             if self.feedback == Feedback::Always {
@@ -350,7 +352,7 @@ impl Fleet {
 
     fn worker(&self) -> Worker {
         Worker {
-            training: self.training.scratch(self.dataset.features),
+            training: self.training.scratch(),
             optimizer: OptimizerState::filled(self.training.model.dim(), self.training.optimizer.starts()),
             compression: Scratch::default(),
             compressed: SparseUpdate::default(),

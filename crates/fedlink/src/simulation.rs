@@ -5,8 +5,9 @@ use crate::config::Config;
 use crate::data::Dataset;
 use crate::error::Error;
 use crate::fleet::Fleet;
+use crate::learn::inputs::{BatchBuffer, Split};
 use crate::learn::local_training::LocalTraining;
-use crate::learn::model::{Batch, Score, Workspace};
+use crate::learn::model::{Score, Workspace};
 use crate::pool::Pool;
 use crate::radio::channel::channel;
 use crate::record::{Evaluation, Ledger, Outcome, RoundRecord, Row};
@@ -37,7 +38,7 @@ pub struct Simulation {
 }
 
 struct Evaluator {
-    inputs: Vec<f32>,
+    batch: BatchBuffer,
     work: Workspace,
 }
 
@@ -191,20 +192,15 @@ impl Simulation {
     /// Accuracy and loss of the model on the test set.
     pub fn evaluate(&self) -> Evaluation {
         let dataset = &self.system.fleet.dataset;
-        let LocalTraining { model, scaler, .. } = &self.system.fleet.training;
+        let LocalTraining { model, inputs, .. } = &self.system.fleet.training;
         let (theta, evaluators) = (&self.theta, &self.evaluators);
         let test = &dataset.test;
-        let make = || Evaluator {
-            inputs: vec![0.0; EVALUATION_ROWS * dataset.features],
-            work: model.workspace(EVALUATION_ROWS),
-        };
+        let make = || Evaluator { batch: BatchBuffer::default(), work: model.workspace(EVALUATION_ROWS) };
         let score = |(chunk, labels): (usize, &[u8])| {
             evaluators.with(make, |evaluator| {
-                let inputs = &mut evaluator.inputs[..labels.len() * dataset.features];
-                for (i, row) in inputs.chunks_exact_mut(dataset.features).enumerate() {
-                    scaler.write(test, chunk * EVALUATION_ROWS + i, row);
-                }
-                model.score(theta, Batch { inputs, labels }, &mut evaluator.work)
+                let first = chunk * EVALUATION_ROWS;
+                let batch = inputs.gather(Split::Test, first..first + labels.len(), &mut evaluator.batch);
+                model.score(theta, batch, &mut evaluator.work)
             })
         };
         let scores: Vec<Score> = test.labels.par_chunks(EVALUATION_ROWS).enumerate().map(score).collect();
