@@ -1,5 +1,6 @@
 //! D-SGD: sparse binary compression, the paper's quantiser.
 
+use super::extremes::{Extreme, gather};
 use super::{Compressor, Scratch, SparseUpdate, Values, bits};
 use crate::rng::Stream;
 use crate::units::Bits;
@@ -46,13 +47,15 @@ impl Compressor for SparseBinary {
         scratch: &mut Scratch,
         out: &mut SparseUpdate,
     ) {
-        let top = Side::of(update, q, Sign::Positive, &mut scratch.keys);
-        let bottom = Side::of(update, q, Sign::Negative, &mut scratch.keys);
+        let Scratch { keys, extremes } = scratch;
+        gather(update, q, keys, extremes);
+        let top = Side::of(extremes, q, Sign::Positive, keys);
+        let bottom = Side::of(extremes, q, Sign::Negative, keys);
         let kept = if top.mean >= bottom.mean { top } else { bottom };
         out.values = Values::Shared(kept.sign.of(kept.mean as f32));
         out.indices.clear();
         if kept.mean > 0.0 {
-            kept.for_each_kept(update, |i, _| out.indices.push(i as u32));
+            kept.for_each_kept(extremes, |place, _| out.indices.push(place));
         }
     }
 }
@@ -80,10 +83,11 @@ struct Side {
 }
 
 impl Side {
-    fn of(update: &[f32], q: usize, sign: Sign, keys: &mut Vec<u32>) -> Self {
+    fn of(extremes: &[Extreme], q: usize, sign: Sign, keys: &mut Vec<u32>) -> Self {
         keys.clear();
         // Bit patterns of positive floats are ordered like the floats.
-        keys.extend(update.iter().map(|&x| sign.of(x)).filter(|&x| x > 0.0).map(f32::to_bits));
+        let magnitudes = extremes.iter().map(|entry| sign.of(entry.value));
+        keys.extend(magnitudes.filter(|&x| x > 0.0).map(f32::to_bits));
         let kept = q.min(keys.len());
         let mut side = Self { sign, threshold: f32::INFINITY, ties: 0, mean: 0.0 };
         if kept == 0 {
@@ -93,19 +97,19 @@ impl Side {
         side.threshold = f32::from_bits(boundary);
         side.ties = kept - above.iter().filter(|&&key| key > boundary).count();
         let mut sum = 0.0;
-        side.for_each_kept(update, |_, magnitude| sum += f64::from(magnitude));
+        side.for_each_kept(extremes, |_, magnitude| sum += f64::from(magnitude));
         side.mean = sum / kept as f64;
         side
     }
 
     /// Visits the kept entries by ascending index with their magnitude.
-    fn for_each_kept(&self, update: &[f32], mut visit: impl FnMut(usize, f32)) {
+    fn for_each_kept(&self, extremes: &[Extreme], mut visit: impl FnMut(u32, f32)) {
         let mut ties = self.ties;
-        for (i, &x) in update.iter().enumerate() {
-            let magnitude = self.sign.of(x);
+        for entry in extremes {
+            let magnitude = self.sign.of(entry.value);
             if magnitude >= self.threshold && (magnitude > self.threshold || ties > 0) {
                 ties -= usize::from(magnitude == self.threshold);
-                visit(i, magnitude);
+                visit(entry.place, magnitude);
             }
         }
     }
@@ -152,6 +156,7 @@ mod tests {
             prop::collection::vec((-3i8..=3).prop_map(f32::from), 1..200),
             prop::collection::vec((0u8..=2).prop_map(|x| f32::from(x) * 1e-40), 1..50),
             prop::collection::vec(Just(-0.0f32), 1..10),
+            prop::collection::vec((-300i16..=300).prop_map(f32::from), 8192..10_000),
         ]
     }
 
