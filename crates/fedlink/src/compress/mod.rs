@@ -107,7 +107,7 @@ pub trait Compressor: Send + Sync {
 #[derive(Debug, Default)]
 pub struct Scratch {
     keys: Vec<u32>,
-    extremes: Vec<extremes::Extreme>,
+    extremes: extremes::Extremes,
 }
 
 /// The compression scheme called `kind`.
