@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask test`.
+//! Development tasks: `cargo xtask test`, `cargo xtask bench`.
 
 mod browser;
 mod readme;
@@ -14,7 +14,8 @@ Usage: cargo xtask <TASK>
 Tasks:
   test    every check and test: format, lints, Rust tests, documentation, the README's commands, the report
   browser the report's tests in a real browser, which `test` runs too
-  docs    write the generated pages anew (docs/reference.md)";
+  docs    write the generated pages anew (docs/reference.md)
+  bench   the kernels' times, and the ratios of docs/performance.md";
 
 fn main() -> anyhow::Result<()> {
     let task = std::env::args().nth(1);
@@ -22,6 +23,7 @@ fn main() -> anyhow::Result<()> {
         Some("test") => test(),
         Some("browser") => browser::test(&root()),
         Some("docs") => reference::write(&root()),
+        Some("bench") => bench(),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             Ok(())
@@ -61,6 +63,18 @@ fn data_folder() -> anyhow::Result<PathBuf> {
         .args(["data", "get", "mnist", "--data-dir"])
         .arg(&folder))?;
     Ok(folder)
+}
+
+/// The benchmarks of the library; the machine should do nothing else meanwhile.
+fn bench() -> anyhow::Result<()> {
+    cargo("release build", &["build", "--release", "--quiet"])?;
+    let data = data_folder()?;
+    for name in ["kernels", "targets"] {
+        step(name);
+        let arguments = ["bench", "--package", "fedlink", "--bench", name];
+        run(Command::new(cargo_path()).args(arguments).env("FEDLINK_DATA", &data))?;
+    }
+    Ok(())
 }
 
 fn cargo(name: &str, arguments: &[&str]) -> anyhow::Result<()> {
