@@ -29,6 +29,8 @@ struct Host {
     architecture: &'static str,
     processor: Option<String>,
     cores: usize,
+    /// The instructions that the kernels used: digests may differ from one set to another.
+    instruction_set: String,
 }
 
 #[derive(Serialize)]
@@ -81,6 +83,7 @@ pub fn manifest(plan: &Plan, runs: &[Done], threads: usize, wall: Duration) -> a
             architecture: std::env::consts::ARCH,
             processor: processor(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            instruction_set: fedlink::learn::kernels::instruction_set().to_string(),
         },
         datasets: plan.datasets().iter().map(|(name, data)| Data { name, sha256: data.digest() }).collect(),
         runs: runs.iter().map(run).collect(),
