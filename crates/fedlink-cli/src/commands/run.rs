@@ -7,7 +7,7 @@ use crate::failure::Exit;
 use crate::output::OutputFolder;
 use crate::sweep::{Extras, Plan, Runner, assemble, check_same, dry_run, freeze, unfinished};
 use crate::{interrupt, results};
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use fedlink::experiment::Experiment;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -59,7 +59,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     };
     let runs = runner
         .run(&places)
-        .with_context(|| format!("stopped; what is done is kept and `{}` goes on", go_on()))?;
+        .map_err(|error| anyhow!("{error:#}; what is done is kept, and `{}` goes on", go_on()))?;
     if let Some(share) = options.cell {
         let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
         if !options.quiet {
