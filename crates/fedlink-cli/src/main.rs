@@ -11,6 +11,7 @@ mod figure;
 mod inspect;
 mod interrupt;
 mod output;
+mod plots;
 mod progress;
 mod report;
 mod results;

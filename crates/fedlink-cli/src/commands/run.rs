@@ -88,7 +88,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     } else if !options.quiet {
         print!("\n{}", assembled.text());
         println!("\n{} in {:.1} s", place.display(), started.elapsed().as_secs_f64());
-        println!("  report.html, plots as .svg and .png, results.csv, summary.json, split.json, config.toml");
+        println!("  report.html, plots/, results.csv, summary.json, split.json, config.toml");
     }
     Ok(exit)
 }

@@ -6,6 +6,7 @@ use super::manifest::manifest;
 use super::plan::Plan;
 use super::runner::Done;
 use crate::output::OutputFolder;
+use crate::plots;
 use crate::report::Report;
 use crate::results::{self, CurveResult};
 use crate::split::Splits;
@@ -72,7 +73,7 @@ pub fn assemble(
     }
     let summary = results::json(&results)?;
     folder.write("summary.json", &summary)?;
-    results::plots(&experiment.name, &results, folder)?;
+    plots::write(&experiment.name, &results, folder)?;
     splits.write(folder)?;
     let judged = runs.iter().map(|done| (plan.cells[done.place].curve, &done.result));
     let verdicts = Verdicts::new(experiment, &plan.curves, judged)?;
