@@ -11,9 +11,12 @@ mod figure;
 mod inspect;
 mod interrupt;
 mod output;
+mod parquet;
 mod plots;
 mod progress;
 mod report;
+#[cfg(test)]
+mod result_example;
 mod results;
 mod split;
 mod sweep;
