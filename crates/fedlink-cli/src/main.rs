@@ -10,6 +10,9 @@ mod fetch;
 mod figure;
 mod inspect;
 mod interrupt;
+#[cfg_attr(not(test), expect(dead_code, reason = "not yet part of a run"))]
+mod latex;
+mod measured;
 mod output;
 mod parquet;
 mod plots;

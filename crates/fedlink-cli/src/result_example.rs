@@ -22,7 +22,7 @@ pub fn curve(label: &str, seeds: u64, evaluations: u64) -> CurveResult {
 }
 
 /// A curve with these accuracies, evaluated every ten rounds, for each seed.
-fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
+pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
     let mut config = Config::default();
     config.schedule.k = label.len() as u64;
     let runs = accuracies.iter().enumerate().map(|(seed, run)| run_of(seed as u64, run)).collect();
