@@ -108,9 +108,12 @@ pub struct RunOptions {
     /// [default: 100].
     #[arg(long, value_name = "ROUNDS")]
     pub checkpoint_every: Option<u64>,
-    /// Write rounds.csv: device, gain, norm, symbols, q, bits and power of every transmission.
+    /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and power of every transmission.
     #[arg(long)]
     pub log_rounds: bool,
+    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots picture to be included in a paper.
+    #[arg(long)]
+    pub latex: bool,
     /// Print summary.json to standard output instead of the table.
     #[arg(long)]
     pub json: bool,
@@ -145,9 +148,12 @@ pub struct MergeOptions {
     /// Folder that holds data sets, looked in before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Write rounds.csv, if the shares were run with --log-rounds.
+    /// Write rounds.csv and rounds.parquet, if the shares were run with --log-rounds.
     #[arg(long)]
     pub log_rounds: bool,
+    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots picture to be included in a paper.
+    #[arg(long)]
+    pub latex: bool,
     /// Print summary.json to standard output instead of the table.
     #[arg(long)]
     pub json: bool,

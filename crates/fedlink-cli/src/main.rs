@@ -10,7 +10,6 @@ mod fetch;
 mod figure;
 mod inspect;
 mod interrupt;
-#[cfg_attr(not(test), expect(dead_code, reason = "not yet part of a run"))]
 mod latex;
 mod measured;
 mod output;

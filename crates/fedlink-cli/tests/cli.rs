@@ -80,6 +80,7 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
         "plots",
         "report.html",
         "results.csv",
+        "results.parquet",
         "split.json",
         "summary.json",
     ];

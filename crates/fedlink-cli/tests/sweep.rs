@@ -95,7 +95,14 @@ fn killed(folder: &TempDir, words: &[&str]) {
 #[test]
 fn after_kill_minus_nine_a_run_goes_on_to_the_same_bits() {
     let folder = folder();
-    fedlink(&folder, &["run", "two.toml", "--out", "whole", "--quiet", "--log-rounds"]).assert().success();
+    let words = ["run", "two.toml", "--out", "whole", "--quiet", "--log-rounds", "--latex"];
+    fedlink(&folder, &words).assert().success();
+    for file in ["rounds.parquet", "results.parquet"] {
+        assert!(read(folder.path().join("whole").join(file)).starts_with(b"PAR1"), "{file}");
+    }
+    let picture = String::from_utf8(read(folder.path().join("whole/accuracy.tex"))).unwrap();
+    assert!(picture.contains("tikzpicture") && picture.contains("bn2-c"));
+    assert!(String::from_utf8(read(folder.path().join("whole/results.tex"))).unwrap().contains("toprule"));
     killed(&folder, &["--out", "out", "--log-rounds"]);
     let message = refused(&folder, &["run", "two.toml", "--out", "out"]);
     assert!(message.contains("--resume"), "{message}");

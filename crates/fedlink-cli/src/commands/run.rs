@@ -75,7 +75,8 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
         eprintln!("stopped before the first round; nothing was written");
         return Ok(Exit::Interrupted);
     }
-    let extras = Extras { log_rounds: options.log_rounds, threads, wall: started.elapsed() };
+    let extras =
+        Extras { log_rounds: options.log_rounds, latex: options.latex, threads, wall: started.elapsed() };
     let assembled = assemble(&plan, &runs, &folder, &extras)?;
     let exit = results::exit(&assembled.curves);
     // What an unfinished run replaces is not thrown away.
