@@ -1,7 +1,10 @@
 //! The command line.
 #![expect(clippy::struct_excessive_bools, reason = "switches are independent of one another")]
 
+pub mod bound;
+
 use crate::sweep::Share;
+use bound::{BOUND_EXAMPLES, BoundOptions, PLAN_EXAMPLES, PlanOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -20,6 +23,8 @@ Examples:
   fedlink                                       race the four policies on embedded data
   fedlink run --set schedule.policy=bc          one of them only
   fedlink config > my.toml; fedlink run my.toml an experiment of your own
+  fedlink run fig3                              the paper's convergence bound, and what it claims of it
+  fedlink plan --gamma 2 --g 3 --rounds 300     which K and which τ for your deployment
   fedlink list policies                         what there is to choose from";
 
 const RUN_EXAMPLES: &str = "\
@@ -46,6 +51,12 @@ pub enum Command {
     /// Run an experiment and write its results to a folder.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
+    /// Compute the convergence bound.
+    #[command(after_help = BOUND_EXAMPLES)]
+    Bound(BoundOptions),
+    /// Find the best K and τ for a deployment by the convergence bound.
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(PlanOptions),
     /// Print a complete, commented configuration.
     #[command(after_help = "Examples:\n  fedlink config > my.toml\n  fedlink config demo")]
     Config(ConfigOptions),

@@ -67,6 +67,17 @@ impl OutputFolder {
     }
 }
 
+/// An error if `target` is there and must stay: for who makes the folder only when all is computed.
+pub fn check_free(target: &Path, replace: bool) -> anyhow::Result<()> {
+    if target.exists() && !replace {
+        bail!(
+            "--out {} exists already; choose another folder or add --force to replace it",
+            target.display()
+        );
+    }
+    Ok(())
+}
+
 /// Where an existing `target` will be moved to; an error if it must stay.
 fn replaceable(target: &Path, replace: bool) -> anyhow::Result<Option<PathBuf>> {
     if !target.exists() {

@@ -1,7 +1,7 @@
 //! `fedlink run`: run an experiment, show its progress, write its results.
 
 use super::data::folders;
-use super::experiment;
+use super::{experiment, theory_run};
 use crate::args::RunOptions;
 use crate::failure::Exit;
 use crate::output::OutputFolder;
@@ -19,6 +19,9 @@ const CHECKPOINT_EVERY: u64 = 100;
 const RESULTS: &str = "results";
 
 pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
+    if let Some(exit) = theory_run::run(options)? {
+        return Ok(exit);
+    }
     let started = Instant::now();
     interrupt::listen()?;
     let experiment = read(options)?;
