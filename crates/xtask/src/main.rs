@@ -1,5 +1,6 @@
 //! Development tasks: `cargo xtask test`, `cargo xtask bench`.
 
+mod bench;
 mod browser;
 mod readme;
 mod reference;
@@ -14,16 +15,19 @@ Usage: cargo xtask <TASK>
 Tasks:
   test    every check and test: format, lints, Rust tests, documentation, the README's commands, the report
   browser the report's tests in a real browser, which `test` runs too
-  docs    write the generated pages anew (docs/reference.md)
-  bench   the kernels' times, and the ratios of docs/performance.md";
+  docs    write the generated pages anew (docs/reference.md, the README's table of peers)
+  bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries";
 
 fn main() -> anyhow::Result<()> {
     let task = std::env::args().nth(1);
     match task.as_deref() {
         Some("test") => test(),
         Some("browser") => browser::test(&root()),
-        Some("docs") => reference::write(&root()),
-        Some("bench") => bench(),
+        Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("docs") => {
+            reference::write(&root())?;
+            bench::write_readme(&root())
+        }
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             Ok(())
@@ -43,6 +47,7 @@ fn test() -> anyhow::Result<()> {
     run(Command::new(cargo_path()).args(["test", "--workspace", "--quiet"]).env("FEDLINK_DATA", &data))?;
     step("documentation");
     reference::check(&root())?;
+    bench::check_readme(&root())?;
     let strict = ("RUSTDOCFLAGS", "-D warnings");
     run(Command::new(cargo_path())
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
@@ -63,18 +68,6 @@ fn data_folder() -> anyhow::Result<PathBuf> {
         .args(["data", "get", "mnist", "--data-dir"])
         .arg(&folder))?;
     Ok(folder)
-}
-
-/// The benchmarks of the library; the machine should do nothing else meanwhile.
-fn bench() -> anyhow::Result<()> {
-    cargo("release build", &["build", "--release", "--quiet"])?;
-    let data = data_folder()?;
-    for name in ["kernels", "targets"] {
-        step(name);
-        let arguments = ["bench", "--package", "fedlink", "--bench", name];
-        run(Command::new(cargo_path()).args(arguments).env("FEDLINK_DATA", &data))?;
-    }
-    Ok(())
 }
 
 fn cargo(name: &str, arguments: &[&str]) -> anyhow::Result<()> {

@@ -1,0 +1,225 @@
+//! fedlink and each peer in turn, on the same work.
+
+use super::Options;
+use super::record::{Line, Measurement, Outcome, Work};
+use super::run::Bench;
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What else could be used.
+pub struct Peer {
+    pub name: &'static str,
+    /// As the tables call it.
+    pub title: &'static str,
+    /// Its folder in `bench/peers` and the name of its virtual environment.
+    folder: &'static str,
+    script: &'static str,
+    pub work: Work,
+    /// Takes PyTorch from the environment `torch`, which is large, instead of a copy of its own.
+    borrows_torch: bool,
+    /// Runs one process to a thread.
+    torchrun: bool,
+    /// How many times as long as fedlink's its round should take at least.
+    pub target: Option<f64>,
+}
+
+/// A whole BN2-C round by a program of its own.
+const PLAIN: Peer = Peer {
+    name: "",
+    title: "",
+    folder: "",
+    script: "bench.py",
+    work: Work::Bn2C,
+    borrows_torch: false,
+    torchrun: false,
+    target: None,
+};
+
+pub const PEERS: &[Peer] = &[
+    Peer { name: "jax", title: "JAX: jit, vmap", folder: "jax", target: Some(6.0), ..PLAIN },
+    Peer { name: "jax-tuned", title: "JAX, tuned", folder: "jax", script: "tuned.py", ..PLAIN },
+    Peer { name: "torch", title: "PyTorch: loop over devices", folder: "torch", target: Some(8.0), ..PLAIN },
+    Peer { name: "torch-tuned", title: "PyTorch, tuned", folder: "torch", script: "tuned.py", ..PLAIN },
+    Peer {
+        name: "pfl",
+        title: "pfl-research",
+        folder: "pfl",
+        work: Work::FedAvg,
+        borrows_torch: true,
+        torchrun: true,
+        target: Some(10.0),
+        ..PLAIN
+    },
+    Peer {
+        name: "flower",
+        title: "Flower simulation",
+        folder: "flower",
+        work: Work::FedAvg,
+        borrows_torch: true,
+        target: Some(30.0),
+        ..PLAIN
+    },
+];
+
+/// The keys of the task that all share; see `bench/peers/workload.py`.
+const WORKLOAD: &[&str] = &[
+    "data.dataset=mnist",
+    "data.devices=40",
+    "data.samples_per_device=1000",
+    "learn.model=mlp",
+    "learn.hidden=[256]",
+    "learn.local_steps=3",
+    "learn.batch=64",
+    "learn.optimizer=adam",
+    "learn.rate=1e-3",
+    "run.evaluate_every=10",
+];
+
+const BN2C: &[&str] = &["schedule.policy=bn2-c", "schedule.k=1", "radio.symbols=5000", "learn.state=keep"];
+
+/// All devices, every entry: the budget of the worst channel still holds 33 bits for each of d.
+const FEDAVG: &[&str] = &[
+    "schedule.policy=bc",
+    "schedule.k=40",
+    "radio.symbols=1e12",
+    "compress.scheme=random-sparse",
+    "learn.state=reset",
+];
+
+/// Runs fedlink and each peer that was asked for in turn, and keeps what they tell. A peer that fails is told as such
+/// and not run again.
+pub fn measure(bench: &Bench, options: &Options) -> anyhow::Result<()> {
+    let wanted: Vec<&Peer> = PEERS.iter().filter(|peer| options.wants(peer.name)).collect();
+    let mut pythons = Vec::new();
+    for &peer in &wanted {
+        pythons.push(kept(bench, peer, 0, install(bench, peer))?);
+    }
+    for repetition in 0..options.repetitions {
+        for (&peer, python) in wanted.iter().zip(&mut pythons) {
+            let Some(path) = python.as_deref() else { continue };
+            eprintln!("… fedlink beside {}, {} of {}", peer.name, repetition + 1, options.repetitions);
+            let ours = fedlink(bench, options, peer.work, repetition)?;
+            bench.keep(&line(peer, repetition, Outcome::Measured(ours)))?;
+            eprintln!("… {}", peer.name);
+            match kept(bench, peer, repetition, run(bench, options, peer, path, repetition))? {
+                Some(theirs) => bench.keep(&line(peer, repetition, Outcome::Measured(theirs)))?,
+                None => *python = None,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What there is; if there is none, a line that says why is kept.
+fn kept<T>(
+    bench: &Bench,
+    peer: &Peer,
+    repetition: u64,
+    result: anyhow::Result<T>,
+) -> anyhow::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => {
+            let failed = Outcome::Failed { program: peer.name.into(), error: format!("{error:#}") };
+            bench.keep(&line(peer, repetition, failed))?;
+            Ok(None)
+        }
+    }
+}
+
+fn line(peer: &Peer, repetition: u64, outcome: Outcome) -> Line {
+    Line { beside: peer.name.into(), work: peer.work, repetition, outcome }
+}
+
+/// The arguments that fedlink's program and every peer's script take.
+fn arguments(options: &Options, work: Work, seed: u64) -> Vec<String> {
+    let rounds = if work == Work::Bn2C { options.rounds } else { options.fedavg_rounds };
+    [("--rounds", rounds), ("--threads", options.threads), ("--seed", seed)]
+        .into_iter()
+        .flat_map(|(name, value)| [name.to_owned(), value.to_string()])
+        .collect()
+}
+
+fn fedlink(bench: &Bench, options: &Options, work: Work, seed: u64) -> anyhow::Result<Measurement> {
+    let mut command = vec![bench.program.display().to_string()];
+    command.extend(arguments(options, work, seed));
+    for key in WORKLOAD.iter().chain(if work == Work::Bn2C { BN2C } else { FEDAVG }) {
+        command.extend(["--set".into(), (*key).into()]);
+    }
+    bench.run(&command)
+}
+
+fn run(
+    bench: &Bench,
+    options: &Options,
+    peer: &Peer,
+    python: &Path,
+    seed: u64,
+) -> anyhow::Result<Measurement> {
+    let mut command = vec![python.display().to_string()];
+    if peer.torchrun {
+        let processes = options.threads.to_string();
+        command.extend(["-m", "torch.distributed.run", "--nproc-per-node", &processes].map(str::to_owned));
+    }
+    let script = bench.root.join("bench/peers").join(peer.folder).join(peer.script);
+    command.push(script.display().to_string());
+    command.extend(arguments(options, peer.work, seed));
+    let measured = bench.run(&command)?;
+    if measured.program != peer.name {
+        bail!("{} calls itself {:?} instead of {:?}", script.display(), measured.program, peer.name);
+    }
+    Ok(measured)
+}
+
+/// Sets the peer's virtual environment up, unless that has been done; returns its Python.
+fn install(bench: &Bench, peer: &Peer) -> anyhow::Result<PathBuf> {
+    let python = environment(bench, peer.folder)?;
+    if peer.borrows_torch {
+        let torch = environment(bench, "torch")?;
+        std::fs::write(packages(&python)?.join("torch.pth"), packages(&torch)?.display().to_string())?;
+    }
+    Ok(python)
+}
+
+/// The virtual environment of one folder of `bench/peers`, with exactly the packages of its `requirements.txt`.
+fn environment(bench: &Bench, folder: &str) -> anyhow::Result<PathBuf> {
+    let home = bench.root.join("target/bench").join(format!("venv-{folder}"));
+    let list = bench.root.join("bench/peers").join(folder).join("requirements.txt");
+    let wanted = std::fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
+    let (python, done) = (home.join("bin/python"), home.join("installed.txt"));
+    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    eprintln!("… installing {folder}");
+    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home))?;
+    // The list is complete; pip's own idea of what PyTorch needs would add gigabytes that a CPU cannot use.
+    let pip = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-cache-dir",
+        "-r",
+    ];
+    succeed(Command::new(&python).args(pip).arg(&list))?;
+    std::fs::write(done, wanted)?;
+    Ok(python)
+}
+
+/// Where a virtual environment keeps its packages.
+fn packages(python: &Path) -> anyhow::Result<PathBuf> {
+    let ask = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    Ok(PathBuf::from(succeed(Command::new(python).args(["-c", ask]))?.trim()))
+}
+
+/// What the command prints; its complaint, if it fails.
+fn succeed(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,111 @@
+//! One run of one program, and the line that is kept of it.
+
+use super::Options;
+use super::record::{Line, MACHINE, Machine, Measurement, Outcome, RUNS};
+use anyhow::{Context, bail};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Seconds after which a run counts as hung.
+const PATIENCE: &str = "3600";
+
+/// Where things are.
+pub struct Bench {
+    pub root: PathBuf,
+    data: PathBuf,
+    /// The folder of this measurement's raw runs.
+    pub runs: PathBuf,
+    /// fedlink's program that times rounds.
+    pub program: PathBuf,
+}
+
+impl Bench {
+    /// Builds fedlink as it is now and opens a folder for the raw runs.
+    pub fn new(root: &Path, options: &Options) -> anyhow::Result<Self> {
+        crate::cargo("release build", &["build", "--release", "--quiet"])?;
+        let data = crate::data_folder()?;
+        if !data.join("mnist").is_dir() {
+            bail!("{} holds no folder mnist: set FEDLINK_DATA to one that does", data.display());
+        }
+        let example = ["build", "--quiet", "--release", "--package", "fedlink", "--example", "bench_round"];
+        crate::cargo("the program that times rounds", &example)?;
+        let program = root.join("target/release/examples/bench_round");
+        let machine = Machine::this(root, options);
+        let runs = match &options.out {
+            Some(folder) => std::env::current_dir()?.join(folder),
+            None => root.join("bench/runs").join(machine.date.replace(':', "")),
+        };
+        std::fs::create_dir_all(&runs).with_context(|| format!("cannot make {}", runs.display()))?;
+        if runs.join(RUNS).exists() {
+            bail!("{} already holds runs: name another folder", runs.display());
+        }
+        File::create_new(runs.join(MACHINE))?.write_all(&serde_json::to_vec_pretty(&machine)?)?;
+        Ok(Self { root: root.into(), data, runs, program })
+    }
+
+    /// Adds a line to those of this measurement.
+    pub fn keep(&self, line: &Line) -> anyhow::Result<()> {
+        match &line.outcome {
+            Outcome::Measured(run) => {
+                let seconds = run.seconds.iter().sum::<f64>();
+                eprintln!("  {} rounds in {seconds:.1} s, accuracy {:.4}", run.seconds.len(), run.accuracy);
+            }
+            Outcome::Failed { error, .. } => eprintln!("  {error}"),
+        }
+        let mut file = OpenOptions::new().create(true).append(true).open(self.runs.join(RUNS))?;
+        writeln!(file, "{}", serde_json::to_string(line)?)?;
+        Ok(())
+    }
+
+    /// Runs a command; the last line that it prints is what it measured.
+    pub fn run(&self, command: &[String]) -> anyhow::Result<Measurement> {
+        // `timeout` asks the whole process group to end, so that no server of a peer outlives it.
+        let output = Command::new("timeout")
+            .args(["--kill-after=60", PATIENCE])
+            .args(command)
+            .env("FEDLINK_DATA", &self.data)
+            .current_dir(&self.root)
+            .stdin(Stdio::null())
+            .output()
+            .context("cannot start `timeout`")?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let lines: Vec<&str> = said.lines().collect();
+            let tail = &lines[lines.len().saturating_sub(15)..];
+            bail!("{} ended with {}:\n{}", command.join(" "), output.status, tail.join("\n"));
+        }
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let line = printed.lines().next_back().unwrap_or_default();
+        serde_json::from_str(line).with_context(|| format!("{} printed {line:?}", command.join(" ")))
+    }
+}
+
+impl Machine {
+    /// The machine at hand, now.
+    fn this(root: &Path, options: &Options) -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let cpu = read("/proc/cpuinfo").lines().find_map(|line| {
+            line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim().to_owned())
+        });
+        let load = read("/proc/loadavg").split_whitespace().next().and_then(|load| load.parse().ok());
+        Self {
+            date: output_of(root, "date", &["-u", "+%Y-%m-%dT%H:%MZ"]),
+            cpu: cpu.unwrap_or_else(|| "an unknown CPU".into()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            load,
+            commit: output_of(root, "git", &["describe", "--always", "--dirty", "--exclude", "*"]),
+            threads: options.threads,
+            warmup: options.warmup,
+        }
+    }
+}
+
+/// What a command prints, on one line; its name with a question mark if it cannot be run.
+fn output_of(root: &Path, command: &str, arguments: &[&str]) -> String {
+    match Command::new(command).args(arguments).current_dir(root).output() {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        _ => format!("{command}?"),
+    }
+}
