@@ -1,6 +1,6 @@
 //! One federated round, from broadcast to aggregation.
 
-use crate::compress::SparseUpdate;
+use crate::compress::{SparseUpdate, add_all};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::radio::Channels;
@@ -69,9 +69,10 @@ pub fn round(
     let sent: Vec<(Bits, usize, SparseUpdate)> = updates.par_iter().enumerate().map(compress).collect();
 
     // 6. θ(t+1) = θ(t) + (1/K)·Σ Δ̂, or weighted by size; a silent device (q = 0) adds nothing and still counts.
-    for ((_, _, compressed), share) in sent.iter().zip(fleet.shares(&schedule.devices)) {
-        compressed.add_to(theta, share);
-    }
+    let shares = fleet.shares(&schedule.devices).into_iter();
+    let parts: Vec<(&SparseUpdate, f32)> =
+        sent.iter().map(|(_, _, compressed)| compressed).zip(shares).collect();
+    add_all(theta, &parts);
 
     let transmission = |i: usize| {
         let (device, (budget, q, compressed)) = (schedule.devices[i], &sent[i]);
@@ -96,7 +97,7 @@ pub fn round(
         train_loss: trained.loss,
         evaluation: None,
     };
-    for ((&device, update), (_, _, compressed)) in schedule.devices.iter().zip(updates).zip(&sent) {
+    for ((&device, update), (_, _, compressed)) in schedule.devices.iter().zip(updates).zip(sent) {
         fleet.settle(device, update, compressed);
     }
     fleet.release(trained);

@@ -10,6 +10,7 @@ pub use sparse_binary::SparseBinary;
 
 use crate::rng::Stream;
 use crate::units::Bits;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// The name of a compression scheme in a configuration (`compress.scheme`).
@@ -71,16 +72,34 @@ impl SparseUpdate {
 
     /// `target += scale·Δ̂`.
     pub fn add_to(&self, target: &mut [f32], scale: f32) {
+        self.add_part(target, 0, scale);
+    }
+
+    /// The same for the part of a longer target that begins at entry `start`.
+    fn add_part(&self, target: &mut [f32], start: usize, scale: f32) {
+        let before = |end: usize| self.indices.partition_point(|&i| (i as usize) < end);
+        let part = before(start)..before(start + target.len());
+        let places = self.indices[part.clone()].iter().map(|&i| i as usize - start);
         match &self.values {
             Values::Shared(value) => {
                 let step = scale * value;
-                self.indices.iter().for_each(|&i| target[i as usize] += step);
+                places.for_each(|i| target[i] += step);
             }
             Values::Each(values) => {
-                self.indices.iter().zip(values).for_each(|(&i, value)| target[i as usize] += scale * value);
+                places.zip(&values[part]).for_each(|(i, value)| target[i] += scale * value);
             }
         }
     }
+}
+
+/// Entries of θ that a thread sums up at a time.
+const BLOCK: usize = 1 << 14;
+
+/// `target += Σ share·Δ̂`. Every entry is summed in the order of the updates, whatever the number of threads.
+pub fn add_all(target: &mut [f32], updates: &[(&SparseUpdate, f32)]) {
+    target.par_chunks_mut(BLOCK).enumerate().for_each(|(block, part)| {
+        updates.iter().for_each(|(update, share)| update.add_part(part, block * BLOCK, *share));
+    });
 }
 
 /// A compression scheme.
@@ -115,5 +134,45 @@ pub fn compressor(kind: SchemeKind) -> Box<dyn Compressor> {
     match kind {
         SchemeKind::DSgd => Box::new(SparseBinary),
         SchemeKind::RandomSparse => Box::new(RandomSparse),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn update(dim: usize) -> impl Strategy<Value = SparseUpdate> {
+        let indices = prop::collection::btree_set(0..dim as u32, 0..200);
+        (indices, any::<bool>(), -2.0..2.0f32).prop_map(|(indices, shared, value)| {
+            let indices: Vec<u32> = indices.into_iter().collect();
+            let each = || indices.iter().map(|&i| value * (i as f32).sin()).collect();
+            let values = if shared { Values::Shared(value) } else { Values::Each(each()) };
+            SparseUpdate { indices, values }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn all_together_are_one_after_the_other_to_the_bit(
+            updates in prop::collection::vec((update(3 * BLOCK + 5), -1.0..1.0f32), 0..6),
+        ) {
+            let start: Vec<f32> = (0..3 * BLOCK + 5).map(|i| (i as f32).cos()).collect();
+            let mut one_by_one = start.clone();
+            for (update, share) in &updates {
+                // Word for word: θ_i += share·Δ̂_i.
+                for (place, &i) in update.indices.iter().enumerate() {
+                    let value = match &update.values {
+                        Values::Shared(value) => *value,
+                        Values::Each(values) => values[place],
+                    };
+                    one_by_one[i as usize] += share * value;
+                }
+            }
+            let mut together = start;
+            let updates: Vec<(&SparseUpdate, f32)> = updates.iter().map(|(update, share)| (update, *share)).collect();
+            add_all(&mut together, &updates);
+            prop_assert!(together.iter().zip(&one_by_one).all(|(a, b)| a.to_bits() == b.to_bits()));
+        }
     }
 }
