@@ -134,7 +134,8 @@ pub struct Check {
     pub promised_parts: Parts,
     /// The same recursion with what was measured in place of the terms: A contracts as the theorem says, B is real. In
     /// expectation the proof puts this between what is measured and what is promised, so it splits how loose the bound
-    /// is: `promised_parts / measured_parts` is owed to the terms, `measured_parts / measured` to the contraction.
+    /// is: `promised_parts / measured_parts` is owed to the terms, `measured_parts / measured` to the steps of the
+    /// proof before them (least curvature in every direction, products bounded by sums of squares).
     pub measured_parts: Parts,
     /// The first t at which the measured mean is above the bound, by more than rounding.
     pub exceeded: Option<usize>,
