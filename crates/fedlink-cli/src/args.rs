@@ -186,7 +186,7 @@ pub struct VerifyOptions {
     /// The folder that `fedlink run` has written.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Take [claims] and [expected] from this preset or file.
+    /// Take `[claims]` and `[expected]` from this preset or file.
     #[arg(long, value_name = "PRESET|FILE.toml")]
     pub claims: Option<String>,
     /// Print JSON.
