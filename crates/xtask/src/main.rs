@@ -12,7 +12,8 @@ const USAGE: &str = "\
 Usage: cargo xtask <TASK>
 
 Tasks:
-  test    every check and test: format, lints, Rust tests, documentation, the README's commands, the report
+  test    every check and test: format, lints, Rust tests, documentation, the wire format, the README's commands,
+          the report
   browser the report's tests in a real browser, which `test` runs too
   docs    write the generated pages anew (docs/reference.md)";
 
@@ -45,6 +46,9 @@ fn test() -> anyhow::Result<()> {
     run(Command::new(cargo_path())
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
         .env(strict.0, strict.1))?;
+    step("wire format by a second decoder");
+    browser::install_missing(&[("python3", "python3")])?;
+    run(Command::new("python3").args(["tests/wire/decode.py", "crates/fedlink/tests/vectors/wire-1.json"]))?;
     step("README commands");
     readme::run_commands(&root())?;
     browser::test(&root())

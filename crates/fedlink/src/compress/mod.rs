@@ -3,9 +3,12 @@
 pub mod bits;
 mod random_sparse;
 mod sparse_binary;
+mod top_k;
+pub mod wire;
 
 pub use random_sparse::RandomSparse;
 pub use sparse_binary::SparseBinary;
+pub use top_k::TopK;
 
 use crate::rng::Stream;
 use crate::units::Bits;
@@ -20,6 +23,8 @@ pub enum SchemeKind {
     DSgd,
     /// Random sparsification, the scheme of the convergence analysis.
     RandomSparse,
+    /// The q largest entries as they are.
+    TopK,
 }
 
 /// What a device does with the part of its update that was not sent (`compress.feedback`).
@@ -68,6 +73,17 @@ impl SparseUpdate {
         }
     }
 
+    /// Takes the memory of its values out, empty.
+    fn take_values(&mut self) -> Vec<f32> {
+        match std::mem::take(&mut self.values) {
+            Values::Each(mut values) => {
+                values.clear();
+                values
+            }
+            Values::Shared(_) => Vec::new(),
+        }
+    }
+
     /// `target += scale·Δ̂`.
     pub fn add_to(&self, target: &mut [f32], scale: f32) {
         match &self.values {
@@ -113,5 +129,6 @@ pub fn compressor(kind: SchemeKind) -> Box<dyn Compressor> {
     match kind {
         SchemeKind::DSgd => Box::new(SparseBinary),
         SchemeKind::RandomSparse => Box::new(RandomSparse),
+        SchemeKind::TopK => Box::new(TopK),
     }
 }
