@@ -1,5 +1,6 @@
-//! Development tasks: `cargo xtask test`.
+//! Development tasks: `cargo xtask test`, `cargo xtask bench`.
 
+mod bench;
 mod browser;
 mod readme;
 mod reference;
@@ -14,6 +15,7 @@ Usage: cargo xtask <TASK>
 Tasks:
   test    every check and test: format, lints, Rust tests, documentation, the README's commands, the report
   browser the report's tests in a real browser, which `test` runs too
+  bench   time fedlink beside other libraries and its own targets (cargo xtask bench peers --help)
   docs    write the generated pages anew (docs/reference.md)";
 
 fn main() -> anyhow::Result<()> {
@@ -21,6 +23,7 @@ fn main() -> anyhow::Result<()> {
     match task.as_deref() {
         Some("test") => test(),
         Some("browser") => browser::test(&root()),
+        Some("bench") => bench::bench(&root(), std::env::args().skip(2)),
         Some("docs") => reference::write(&root()),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
