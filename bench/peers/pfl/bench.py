@@ -25,6 +25,7 @@ from pfl.data.dataset import Dataset
 from pfl.data.federated_dataset import FederatedDataset
 from pfl.data.sampling import MinimizeReuseUserSampler
 from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
+from pfl.internal import ops
 from pfl.internal.ops.selector import get_framework_module
 from pfl.metrics import Metrics, StringMetricName, Weighted
 from pfl.model.pytorch import PyTorchModel
@@ -49,15 +50,16 @@ class Mlp(nn.Sequential):
 
 
 class Watch(TrainingProcessCallback):
-    """Times the rounds and evaluates the central model."""
+    """Times the rounds and evaluates the central model, each process on its part of the test samples."""
 
     def __init__(self):
+        self.tests = Dataset([test_x, test_y]).get_worker_partition()
         self.seconds, self.accuracy, self.start = [], None, perf_counter()
 
     def after_central_iteration(self, aggregate_metrics, model, *, central_iteration):
-        done = central_iteration + 1
-        if done % w.EVALUATE_EVERY == 0 or done == options.rounds:
-            metrics = model.evaluate(Dataset([test_x, test_y]))
+        if w.due(central_iteration + 1, options.rounds):
+            # As CentralEvaluationCallback does it, whose own rhythm is one round off ours.
+            metrics = ops.all_reduce_metrics(model.evaluate(self.tests))
             self.accuracy = metrics[StringMetricName("accuracy")].overall_value
         now = perf_counter()
         self.seconds.append(now - self.start)
@@ -72,12 +74,12 @@ def user(device):
 
 module = Mlp(nn.Linear(w.INPUTS, w.HIDDEN), nn.ReLU(), nn.Linear(w.HIDDEN, w.CLASSES))
 with torch.no_grad():
-    for parameter, start in zip(module.parameters(), w.glorot(options.seed)):
-        parameter.copy_(torch.from_numpy(start).T)
+    for parameter, start in zip(module.parameters(), w.torch_layout(w.glorot(options.seed))):
+        parameter.copy_(torch.from_numpy(start))
 
 
 def adam(parameters, lr):
-    return torch.optim.Adam(parameters, lr=lr, betas=w.BETAS, eps=w.EPSILON, fused=True)
+    return torch.optim.Adam(parameters, lr, w.BETAS, w.EPSILON, fused=True)
 
 
 model = PyTorchModel(module, adam, torch.optim.SGD(module.parameters(), lr=1.0))
@@ -101,8 +103,6 @@ FederatedAveraging().run(
     NNEvalHyperParams(local_batch_size=None),
     [watch],
 )
-processes = get_framework_module().distributed
-if processes.global_rank == 0:
+if get_framework_module().distributed.global_rank == 0:
     versions = {"pfl": pfl.__version__, "torch": torch.__version__}
-    note = f"FedAvg, uncompressed, fresh local Adam; {processes.world_size} processes of one thread"
-    w.report("pfl", "fedavg", versions, options, watch.seconds, watch.accuracy, note)
+    w.report("pfl", versions, options, watch.seconds, watch.accuracy)

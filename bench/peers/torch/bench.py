@@ -1,6 +1,6 @@
-"""BN2-C rounds in PyTorch: each device on flat buffers of its own, torch.topk to select.
+"""BN2-C rounds in PyTorch: a loop over the devices, each on flat buffers of its own, torch.topk to select.
 
-Two ways to use the threads: within each operation (the default), or one device to a thread (--pool).
+Threads take devices in turn, one operation to a thread; threads within operations are slower at these sizes.
 """
 
 import sys
@@ -11,39 +11,37 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import workload as w
 
-parser = w.parser()
-parser.add_argument("--pool", action="store_true", help="one device to a thread, one thread to an operation")
-options = parser.parse_args()
-within = 1 if options.pool else options.threads
-w.limit_threads(within)
+options = w.parser().parse_args()
+w.limit_threads(1)
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-torch.set_num_threads(within)
-torch.manual_seed(options.seed)
+torch.set_num_threads(1)
 train_x, train_y, test_x, test_y = map(torch.from_numpy, w.mnist())
-device_x, device_y = map(torch.from_numpy, w.devices(train_x.numpy(), train_y.numpy(), options.seed))
-bits = torch.from_numpy(w.dsgd_bits())
+fleet_x, fleet_y = map(torch.from_numpy, w.devices(train_x.numpy(), train_y.numpy(), options.seed))
+radio = w.Radio(options.seed)
+threads = ThreadPoolExecutor(options.threads)
+
+
+def mlp(flat):
+    """The model, its parameters views of `flat`."""
+    model = nn.Sequential(nn.Linear(w.INPUTS, w.HIDDEN), nn.ReLU(), nn.Linear(w.HIDDEN, w.CLASSES))
+    parameters = list(model.parameters())
+    for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters])):
+        parameter.data = part.view_as(parameter)
+    return model
 
 
 class Device:
-    """A model whose parameters are views of one flat buffer, with an Adam of its own."""
-
-    def __init__(self, x=None, y=None, seed=0):
-        self.x, self.y = x, y
-        self.generator = torch.Generator().manual_seed(seed)
+    def __init__(self, m):
+        self.x, self.y = fleet_x[m], fleet_y[m]
+        self.generator = torch.Generator().manual_seed(options.seed * w.M + m)
         self.flat = torch.empty(w.D)
-        self.model = nn.Sequential(nn.Linear(w.INPUTS, w.HIDDEN), nn.ReLU(), nn.Linear(w.HIDDEN, w.CLASSES))
-        at = 0
-        for parameter in self.model.parameters():
-            view = self.flat[at : at + parameter.numel()].view_as(parameter)
-            parameter.data = view
-            at += parameter.numel()
-        self.adam = torch.optim.Adam(
-            self.model.parameters(), lr=w.RATE, betas=w.BETAS, eps=w.EPSILON, fused=True
-        )
+        self.model = mlp(self.flat)
+        self.adam = torch.optim.Adam(self.model.parameters(), w.RATE, w.BETAS, w.EPSILON, fused=True)
 
     def train(self, theta):
         """Three steps of Adam from theta; returns the update."""
@@ -56,49 +54,46 @@ class Device:
         return self.flat - theta
 
 
-def dsgd(delta, q):
-    """D-SGD(q): the places and the value of the stronger side."""
-    if q == 0:
-        return torch.empty(0, dtype=torch.long), 0.0
-    top, bottom = torch.topk(delta, q, sorted=False), torch.topk(delta, q, largest=False, sorted=False)
-    up, down = top.values > 0, bottom.values < 0
-    a, b = top.values[up].mean().nan_to_num().item(), bottom.values[down].mean().nan_to_num().item()
-    return (top.indices[up], a) if a >= -b else (bottom.indices[down], b)
+def ends(delta, q):
+    """The q largest and the q smallest entries with their places."""
+    return torch.topk(delta, q, sorted=False), torch.topk(delta, q, largest=False, sorted=False)
 
 
-def train_and_compress(device, theta, q):
-    return dsgd(device.train(theta), q)
+def device_round(device, theta, q):
+    """Trains a device; returns its update and the norm of D-SGD(q) of it."""
+    delta = device.train(theta)
+    value, count = w.stronger_side(*(end.values for end in ends(delta, int(q))))
+    return delta, abs(value) * count**0.5
 
 
 def one_round(theta):
-    gains = torch.empty(w.M, dtype=torch.float64).exponential_()
-    capacities = torch.log2(1 + gains * (w.M * w.POWER / w.K) / w.NOISE)
-    # K = 1: the scheduled device has all symbols, so that what it reported on is what it sends.
-    qs = (torch.searchsorted(bits, w.SYMBOLS * capacities, right=True) - 1).clamp_(min=0).tolist()
-    sent = list(map_devices(train_and_compress, fleet, [theta] * w.M, qs))
-    places, value = max(sent, key=lambda update: abs(update[1]) * len(update[0]) ** 0.5)
-    theta[places] += value / w.K
+    capacities = radio.capacities()
+    qs = radio.largest_q(w.SYMBOLS * capacities)
+    deltas, norms = zip(*threads.map(device_round, fleet, [theta] * w.M, qs))
+    for m, q in zip(*radio.schedule(np.array(norms), capacities)):
+        top, bottom = ends(deltas[m], int(q))
+        value, _ = w.stronger_side(top.values, bottom.values)
+        places = top.indices[top.values > 0] if value > 0 else bottom.indices[bottom.values < 0]
+        theta[places] += value / w.K
 
 
-map_devices = ThreadPoolExecutor(options.threads).map if options.pool else map
-fleet = [Device(x, y, options.seed * w.M + m) for m, (x, y) in enumerate(zip(device_x, device_y))]
-w1, b1, w2, b2 = map(torch.from_numpy, w.glorot(options.seed))
-theta = torch.cat([w1.T.reshape(-1), b1, w2.T.reshape(-1), b2])
-evaluator = Device()
+fleet = [Device(m) for m in range(w.M)]
+theta = torch.cat([torch.from_numpy(layer).view(-1) for layer in w.torch_layout(w.glorot(options.seed))])
+model = mlp(theta)
+tests = list(zip(test_x.chunk(options.threads), test_y.chunk(options.threads)))
 
 
 @torch.inference_mode()
-def evaluate():
-    evaluator.flat.copy_(theta)
-    return (evaluator.model(test_x).argmax(1) == test_y).double().mean().item()
+def correct(part):
+    x, y = part
+    return (model(x).argmax(1) == y).sum().item()
 
 
 seconds = []
 for t in range(1, options.rounds + 1):
     start = perf_counter()
     one_round(theta)
-    if t % w.EVALUATE_EVERY == 0 or t == options.rounds:
-        accuracy = evaluate()
+    if w.due(t, options.rounds):
+        accuracy = sum(threads.map(correct, tests)) / len(test_y)
     seconds.append(perf_counter() - start)
-peer = "torch-pool" if options.pool else "torch"
-w.report(peer, "bn2-c", {"torch": torch.__version__}, options, seconds, accuracy)
+w.report("torch", {"torch": torch.__version__}, options, seconds, accuracy)

@@ -15,7 +15,8 @@ from flwr.serverapp.strategy import FedAvg
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-client, server = ClientApp(), ServerApp()
+client = ClientApp()
+server = ServerApp()
 
 
 def mlp():
@@ -37,7 +38,7 @@ def train(message, context):
     x, y = all_x[device], all_y[device]
     model = mlp()
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
-    adam = torch.optim.Adam(model.parameters(), lr=w.RATE, betas=w.BETAS, eps=w.EPSILON, fused=True)
+    adam = torch.optim.Adam(model.parameters(), w.RATE, w.BETAS, w.EPSILON, fused=True)
     for _ in range(w.STEPS):
         batch = torch.randperm(w.B)[: w.BATCH]
         adam.zero_grad()
@@ -50,11 +51,12 @@ def train(message, context):
 @server.main()
 def main(grid, context):
     rounds, seed = int(context.run_config["rounds"]), int(context.run_config["seed"])
+    torch.set_num_threads(int(context.run_config["threads"]))  # the clients wait while the server evaluates
     _, _, test_x, test_y = map(torch.from_numpy, w.mnist())
     model = mlp()
     with torch.no_grad():
-        for parameter, start in zip(model.parameters(), w.glorot(seed)):
-            parameter.copy_(torch.from_numpy(start).T)
+        for parameter, start in zip(model.parameters(), w.torch_layout(w.glorot(seed))):
+            parameter.copy_(torch.from_numpy(start))
     times, accuracy = [perf_counter()], [None]
 
     @torch.inference_mode()
@@ -62,7 +64,7 @@ def main(grid, context):
         if done == 0:
             times[0] = perf_counter()
             return None
-        if done % w.EVALUATE_EVERY == 0 or done == rounds:
+        if w.due(done, rounds):
             model.load_state_dict(arrays.to_torch_state_dict())
             accuracy[0] = (model(test_x).argmax(1) == test_y).double().mean().item()
         times.append(perf_counter())
