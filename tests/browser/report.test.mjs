@@ -1,7 +1,7 @@
 // The report in a real browser: every page in FEDLINK_PAGES is checked against the data that it carries itself.
 
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -192,6 +192,16 @@ for (const name of pages) {
       assert.deepEqual(finals, [...finals].sort((a, b) => b - a));
       assert.equal(await page.locator("#results-table th[aria-sort]").getAttribute("aria-sort"), "descending");
     }));
+
+    const summary = join(folder, name.replace(/html$/, "summary.json"));
+    if (existsSync(summary)) {
+      test("the results table shows the numbers of summary.json", () => open(name, {}, async (page) => {
+        const finals = await page.locator("#results-table tbody tr td:nth-child(2)").allTextContents();
+        const expected = JSON.parse(readFileSync(summary, "utf8"));
+        assert.equal(finals.length, expected.length);
+        finals.forEach((text, i) => assert.ok(shows(text.split("[")[0], expected[i].final_accuracy), text));
+      }));
+    }
 
     test("the difference matrix shows every pair both ways and marks what excludes zero", () => open(name, {}, async (page) => {
       const cells = await page.locator("#differences-table td[data-value]").allTextContents();

@@ -1,5 +1,7 @@
 //! The command line.
+#![expect(clippy::struct_excessive_bools, reason = "switches are independent of one another")]
 
+use crate::sweep::Share;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -25,6 +27,9 @@ Examples:
   fedlink run                                            the preset `demo`
   fedlink run demo --set schedule.k=10 --out results/k10 with ten devices a round
   fedlink run my.toml --seeds 5 --threads 2              your file, five seeds
+  fedlink run my.toml --out night --resume               begin, or go on after a crash
+  fedlink run my.toml --cell $I/$N --out shared          one share of N, then `fedlink merge shared`
+  fedlink run my.toml --dry-run                          what would it take?
   fedlink run --set run.rounds=20 --json | jq '.[].final_accuracy'
 
 Exit codes: 0 done, 2 bad request, 3 a curve diverged, 130 stopped by Ctrl-C (finished work is saved).";
@@ -47,6 +52,12 @@ pub enum Command {
     /// Find, fetch, check and look at data sets.
     #[command(subcommand, after_help = DATA_EXAMPLES)]
     Data(DataCommand),
+    /// Put together the runs in a folder that were made share by share.
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge(MergeOptions),
+    /// Judge the claims of an experiment by the runs in its folder.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyOptions),
     /// List what a configuration can choose from.
     #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json")]
     List(ListOptions),
@@ -81,12 +92,89 @@ pub struct RunOptions {
     /// Replace the folder if it is there already.
     #[arg(long, requires = "out")]
     pub force: bool,
+    /// Go on where an earlier run stopped, however it stopped, to the same bits.
+    #[arg(long, conflicts_with = "force")]
+    pub resume: bool,
+    /// Run one share of the experiment only: the I-th of N, for N processes or machines that share the folder.
+    #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "force")]
+    pub cell: Option<Share>,
+    /// Print what would be run, with an estimate of time and memory.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Run the experiment's quick variant.
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds between checkpoints: at most so many are lost if the process is killed; 0 saves on Ctrl-C only
+    /// [default: 100].
+    #[arg(long, value_name = "ROUNDS")]
+    pub checkpoint_every: Option<u64>,
+    /// Write rounds.csv: device, gain, norm, symbols, q, bits and power of every transmission.
+    #[arg(long)]
+    pub log_rounds: bool,
     /// Print summary.json to standard output instead of the table.
     #[arg(long)]
     pub json: bool,
     /// No progress and no table.
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+impl RunOptions {
+    /// Whether the run takes up what is in its folder.
+    pub fn goes_on(&self) -> bool {
+        self.resume || self.cell.is_some()
+    }
+}
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  fedlink run fig1 --cell 1/2 --out shared    on one machine
+  fedlink run fig1 --cell 2/2 --out shared    on another
+  fedlink merge shared                        when both are done
+
+Exit codes: 0 done, 2 runs are missing or damaged, 3 a curve diverged.";
+
+#[derive(Args, Debug)]
+pub struct MergeOptions {
+    /// The folder that the shares were written to.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Do without the runs that are missing.
+    #[arg(long)]
+    pub partial: bool,
+    /// Folder that holds data sets, looked in before the others.
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Write rounds.csv, if the shares were run with --log-rounds.
+    #[arg(long)]
+    pub log_rounds: bool,
+    /// Print summary.json to standard output instead of the table.
+    #[arg(long)]
+    pub json: bool,
+    /// No table.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  fedlink verify results/fig1
+  fedlink verify results/fig1 --claims mine.toml   other claims about the same curves
+  fedlink verify results/fig1 --json | jq '.claims[] | {name, verdict}'
+
+Exit codes: 0 judged (whatever the verdicts), 2 nothing to judge or a claim about curves that are not there.";
+
+#[derive(Args, Debug)]
+pub struct VerifyOptions {
+    /// The folder that `fedlink run` has written.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Take [claims] and [expected] from this preset or file.
+    #[arg(long, value_name = "PRESET|FILE.toml")]
+    pub claims: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

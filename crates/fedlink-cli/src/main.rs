@@ -15,7 +15,9 @@ mod progress;
 mod report;
 mod results;
 mod split;
+mod sweep;
 mod table;
+mod verdicts;
 
 use args::{Arguments, Command};
 use clap::Parser;
@@ -28,6 +30,8 @@ fn main() -> ExitCode {
         Command::Run(options) => commands::run::run(&options),
         Command::Config(options) => commands::config::run(&options),
         Command::Data(command) => commands::data::run(&command),
+        Command::Verify(options) => commands::verify::run(&options),
+        Command::Merge(options) => commands::merge::run(&options),
         Command::List(options) => commands::list::run(&options),
     };
     match result {

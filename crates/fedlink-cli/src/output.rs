@@ -1,66 +1,95 @@
-//! The output folder: written beside its place and moved there when it is complete.
+//! The output folder. It is in its place from the start, so that what is saved there survives a crash; every file in
+//! it appears complete or not at all.
 
 use anyhow::{Context, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder in the making.
+/// A folder that is being filled.
 pub struct OutputFolder {
-    target: PathBuf,
-    partial: PathBuf,
-    replace: bool,
+    place: PathBuf,
+    /// Where what was there before is now; it goes when the new folder is complete.
+    replaced: Option<PathBuf>,
 }
 
 impl OutputFolder {
-    /// Makes sure that `target` can be written; an existing one only if `replace`.
+    /// A new folder. An existing one is moved aside if `replace`, and goes when this one is finished.
     pub fn create(target: &Path, replace: bool) -> anyhow::Result<Self> {
-        if target.exists() && !replace {
-            bail!(
-                "--out {} exists already; choose another folder or add --force to replace it",
-                target.display()
-            );
+        let replaced = replaceable(target, replace)?;
+        if let Some(aside) = &replaced {
+            let cannot = || format!("cannot move {} aside", target.display());
+            fs::rename(target, aside).with_context(cannot)?;
         }
+        let folder = Self { place: target.into(), replaced };
+        folder.make()?;
+        Ok(folder)
+    }
+
+    /// A folder that may be there already, with whatever it holds.
+    pub fn open(target: &Path) -> anyhow::Result<Self> {
         if target.exists() && !target.is_dir() {
             bail!("--out {} is a file, not a folder", target.display());
         }
-        let Some(name) = target.file_name() else {
-            bail!("--out {}: name a folder to be made", target.display());
-        };
-        let parent = parent(target);
-        let cannot = || format!("cannot write to {}", parent.display());
-        fs::create_dir_all(&parent).with_context(cannot)?;
-        let partial = parent.join(format!(".{}.partial-{}", name.to_string_lossy(), std::process::id()));
-        fs::create_dir(&partial).with_context(cannot)?;
-        Ok(Self { target: target.into(), partial, replace })
+        let folder = Self { place: target.into(), replaced: None };
+        folder.make()?;
+        Ok(folder)
     }
 
-    /// A new folder `base/name`, or `base/name-2`, … if that is there already.
-    pub fn create_new(base: &Path, name: &str) -> anyhow::Result<Self> {
+    fn make(&self) -> anyhow::Result<()> {
+        fs::create_dir_all(&self.place)
+            .with_context(|| format!("cannot write to {}", parent(&self.place).display()))
+    }
+
+    /// `base/name`, or `base/name-2`, … if that is there already.
+    pub fn free_name(base: &Path, name: &str) -> PathBuf {
         let numbered = |i: u32| base.join(if i == 1 { name.to_owned() } else { format!("{name}-{i}") });
-        let free = (1..=u32::MAX).map(numbered).find(|path| !path.exists()).expect("some number is free");
-        Self::create(&free, false)
+        (1..=u32::MAX).map(numbered).find(|path| !path.exists()).expect("some number is free")
+    }
+
+    /// Where files are written now.
+    pub fn path(&self) -> &Path {
+        &self.place
     }
 
     /// Writes one file.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-        let path = self.partial.join(name);
-        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
+        write_file(&self.place.join(name), content)
     }
 
-    /// Moves the complete folder to its place and tells where that is.
+    /// The folder is complete: removes what it replaces, and tells where it is.
     pub fn finish(self) -> anyhow::Result<PathBuf> {
-        let old = self.partial.with_extension("old");
-        let replacing = self.replace && self.target.exists();
-        let cannot = || format!("cannot move the results to {}", self.target.display());
-        if replacing {
-            fs::rename(&self.target, &old).with_context(cannot)?;
+        if let Some(aside) = &self.replaced {
+            fs::remove_dir_all(aside).with_context(|| format!("cannot remove {}", aside.display()))?;
         }
-        fs::rename(&self.partial, &self.target).with_context(cannot)?;
-        if replacing {
-            fs::remove_dir_all(&old).with_context(|| format!("cannot remove {}", old.display()))?;
-        }
-        Ok(self.target.clone())
+        Ok(self.place)
     }
+}
+
+/// Where an existing `target` will be moved to; an error if it must stay.
+fn replaceable(target: &Path, replace: bool) -> anyhow::Result<Option<PathBuf>> {
+    if !target.exists() {
+        return Ok(None);
+    }
+    if !replace {
+        bail!(
+            "--out {} exists already; choose another folder, or add --resume to go on with it or --force to replace it",
+            target.display()
+        );
+    }
+    if !target.is_dir() {
+        bail!("--out {} is a file, not a folder", target.display());
+    }
+    beside(target, "replaced").map(Some)
+}
+
+/// A hidden name beside `target`, whose parent is made.
+fn beside(target: &Path, what: &str) -> anyhow::Result<PathBuf> {
+    let Some(name) = target.file_name() else {
+        bail!("--out {}: name a folder to be made", target.display());
+    };
+    let parent = parent(target);
+    fs::create_dir_all(&parent).with_context(|| format!("cannot write to {}", parent.display()))?;
+    Ok(parent.join(format!(".{}.{what}-{}", name.to_string_lossy(), std::process::id())))
 }
 
 /// Writes one file so that it is there complete or not at all.
@@ -73,13 +102,6 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> 
         let _ = fs::remove_file(&partial);
     }
     written.with_context(cannot)
-}
-
-/// A folder that was not finished leaves nothing behind.
-impl Drop for OutputFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.partial);
-    }
 }
 
 fn parent(path: &Path) -> PathBuf {

@@ -1,108 +1,203 @@
-//! What the user sees while curves run: bars on a terminal, plain lines elsewhere.
+//! What the user sees while runs go on: bars on a terminal, plain lines elsewhere.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Progress of all curves.
-pub struct Progress {
-    curves: Vec<CurveProgress>,
+/// With more runs than this, only those that are going on are shown.
+const FEW: usize = 8;
+
+/// A run to be shown.
+pub struct Lane {
+    pub label: String,
+    pub rounds: u64,
+    /// What a round of it costs, in any unit.
+    pub cost: f64,
 }
 
-/// Progress of one curve, over all its seeds.
-struct CurveProgress {
-    label: String,
-    rounds: u64,
+/// Progress of all runs.
+pub struct Progress {
+    lanes: Vec<Lane>,
     view: View,
     state: Mutex<State>,
-}
-
-struct State {
-    done: u64,
-    accuracy: Option<f64>,
-    started: Option<Instant>,
-    tenths: u64,
+    width: usize,
+    started: Instant,
+    /// Cost of all rounds.
+    total: f64,
 }
 
 enum View {
-    Bar(ProgressBar),
+    Bars { all: MultiProgress, whole: ProgressBar, style: ProgressStyle },
     Lines,
     Nothing,
 }
 
+struct State {
+    lanes: Vec<LaneState>,
+    ended: usize,
+    /// Cost of the rounds done, and of those done before this process began.
+    done: f64,
+    before: f64,
+}
+
+#[derive(Clone, Default)]
+struct LaneState {
+    bar: Option<ProgressBar>,
+    rounds: u64,
+    tenths: u64,
+    accuracy: Option<f64>,
+}
+
+/// The steps of the bar of the whole.
+const WHOLE: u64 = 10_000;
+
 impl Progress {
-    /// Progress of curves with their labels and total rounds.
-    pub fn new(curves: &[(String, u64)], quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        let width = curves.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-        let style =
-            ProgressStyle::with_template("{prefix} {bar:32} round {pos:>5}/{len} {msg:>9}  {eta:>5} left")
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("━╸─");
-        let curve = |(label, rounds): &(String, u64)| {
-            let view = match (quiet, terminal) {
-                (true, _) => View::Nothing,
-                (false, false) => View::Lines,
-                (false, true) => {
-                    let bar = bars.add(ProgressBar::new(*rounds).with_style(style.clone()));
-                    bar.set_prefix(format!("{label:<width$}"));
-                    bar.set_message("");
-                    bar.enable_steady_tick(Duration::from_millis(250));
-                    View::Bar(bar)
-                }
-            };
-            let state = State { done: 0, accuracy: None, started: None, tenths: 0 };
-            CurveProgress {
-                label: format!("{label:<width$}"),
-                rounds: *rounds,
-                view,
-                state: Mutex::new(state),
+    /// Progress of these runs.
+    pub fn new(lanes: Vec<Lane>, quiet: bool) -> Self {
+        let view = match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => View::Nothing,
+            (false, false) => View::Lines,
+            (false, true) => {
+                let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+                let style = |template: &str| {
+                    let style = ProgressStyle::with_template(template);
+                    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─")
+                };
+                let whole =
+                    ProgressBar::new(WHOLE).with_style(style("{prefix} {bar:32} {percent:>3} % {msg}"));
+                let whole = all.add(whole);
+                whole.enable_steady_tick(Duration::from_millis(250));
+                View::Bars { all, whole, style: style("{prefix} {bar:32} round {pos:>5}/{len} {msg:>9}") }
             }
         };
-        Self { curves: curves.iter().map(curve).collect() }
+        let width = lanes.iter().map(|lane| lane.label.chars().count()).max().unwrap_or(0);
+        let total = lanes.iter().map(|lane| lane.cost * lane.rounds as f64).sum();
+        let state =
+            State { lanes: vec![LaneState::default(); lanes.len()], ended: 0, done: 0.0, before: 0.0 };
+        Self { lanes, view, state: Mutex::new(state), width, started: Instant::now(), total }
     }
 
-    /// One more round of curve `index`, with the accuracy if it was evaluated.
-    pub fn round(&self, index: usize, accuracy: Option<f64>) {
-        let curve = &self.curves[index];
-        let mut state = curve.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let started = *state.started.get_or_insert_with(Instant::now);
-        state.done += 1;
-        state.accuracy = accuracy.or(state.accuracy);
-        let percent = state.accuracy.map(|accuracy| format!("{:.2} %", 100.0 * accuracy));
-        match &curve.view {
+    /// Run `place` begins, `done` of its rounds being done already.
+    pub fn begin(&self, place: usize, done: u64) {
+        let mut state = self.lock();
+        let lane = &self.lanes[place];
+        state.done += lane.cost * done as f64;
+        state.before += lane.cost * done as f64;
+        let shown = &mut state.lanes[place];
+        (shown.rounds, shown.tenths) = (done, done * 10 / lane.rounds);
+        if let View::Bars { all, whole, style } = &self.view {
+            let bar = all.insert_before(whole, ProgressBar::new(lane.rounds).with_style(style.clone()));
+            bar.set_prefix(format!("{:<1$}", lane.label, self.width));
+            bar.set_position(done);
+            bar.set_message("");
+            shown.bar = Some(bar);
+        }
+    }
+
+    /// One more round of run `place`, with the accuracy if it was evaluated.
+    pub fn round(&self, place: usize, accuracy: Option<f64>) {
+        let mut state = self.lock();
+        let lane = &self.lanes[place];
+        state.done += lane.cost;
+        let shown = &mut state.lanes[place];
+        shown.rounds += 1;
+        shown.accuracy = accuracy.or(shown.accuracy);
+        let percent = shown.accuracy.map(|accuracy| format!("{:.2} %", 100.0 * accuracy));
+        match &self.view {
             View::Nothing => {}
-            View::Bar(bar) => {
-                bar.set_message(percent.unwrap_or_default());
-                bar.inc(1);
+            View::Bars { whole, .. } => {
+                if let Some(bar) = &shown.bar {
+                    bar.set_message(percent.unwrap_or_default());
+                    bar.set_position(shown.rounds);
+                }
+                whole.set_prefix(format!("{:<1$}", "all", self.width));
+                whole.set_position((WHOLE as f64 * state.done / self.total) as u64);
+                whole.set_message(format!(
+                    "{}/{} runs, {}",
+                    state.ended,
+                    self.lanes.len(),
+                    self.left(&state)
+                ));
             }
             View::Lines => {
-                let tenths = state.done * 10 / curve.rounds;
-                if tenths > state.tenths {
-                    state.tenths = tenths;
-                    let spent = started.elapsed().as_secs_f64();
-                    let left = spent / state.done as f64 * (curve.rounds - state.done) as f64;
+                let tenths = shown.rounds * 10 / lane.rounds;
+                if self.lanes.len() <= FEW && tenths > shown.tenths {
+                    shown.tenths = tenths;
+                    let rounds = shown.rounds;
                     eprintln!(
-                        "{}  round {:>5}/{}  accuracy {:>8}  {left:.0} s left",
-                        curve.label,
-                        state.done,
-                        curve.rounds,
+                        "{:<width$}  round {rounds:>5}/{}  accuracy {:>8}  {}",
+                        lane.label,
+                        lane.rounds,
                         percent.unwrap_or_else(|| "–".into()),
+                        self.left(&state),
+                        width = self.width
                     );
                 }
             }
         }
     }
 
-    /// Curve `index` will do no more rounds.
-    pub fn end(&self, index: usize, message: Option<&str>) {
-        match (&self.curves[index].view, message) {
-            (View::Nothing, _) | (View::Lines, None) => {}
-            (View::Bar(bar), None) => bar.finish(),
-            (View::Bar(bar), Some(message)) => bar.abandon_with_message(message.to_owned()),
-            (View::Lines, Some(message)) => eprintln!("{}  {message}", self.curves[index].label),
+    /// Run `place` will do no more rounds.
+    pub fn end(&self, place: usize, message: Option<&str>) {
+        let mut state = self.lock();
+        state.ended += 1;
+        let shown = state.lanes[place].clone();
+        let lane = &self.lanes[place];
+        match &self.view {
+            View::Nothing => {}
+            View::Bars { .. } => match (&shown.bar, message) {
+                (Some(bar), Some(message)) => bar.abandon_with_message(message.to_owned()),
+                (Some(bar), None) if self.lanes.len() > FEW => bar.finish_and_clear(),
+                (Some(bar), None) => bar.finish(),
+                (None, _) => {}
+            },
+            View::Lines => {
+                if let Some(message) = message {
+                    eprintln!("{:<1$}  {message}", lane.label, self.width);
+                } else if self.lanes.len() > FEW {
+                    let percent =
+                        shown.accuracy.map_or_else(|| "–".into(), |share| format!("{:.2} %", 100.0 * share));
+                    eprintln!(
+                        "{:>5}/{}  {:<width$}  accuracy {percent:>8}  {}",
+                        state.ended,
+                        self.lanes.len(),
+                        lane.label,
+                        self.left(&state),
+                        width = self.width
+                    );
+                }
+            }
         }
+    }
+
+    /// Something that must not go unseen.
+    pub fn note(&self, text: &str) {
+        match &self.view {
+            View::Bars { all, .. } => {
+                let _ = all.println(text);
+            }
+            View::Lines | View::Nothing => eprintln!("{text}"),
+        }
+    }
+
+    /// `42 s left`, by what the rounds so far have taken.
+    fn left(&self, state: &State) -> String {
+        let here = state.done - state.before;
+        let seconds = self.started.elapsed().as_secs_f64() / here * (self.total - state.done);
+        if here > 0.0 { format!("{} left", duration(seconds)) } else { String::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `42 s`, `7 min`, `3.2 h`.
+pub fn duration(seconds: f64) -> String {
+    match seconds.max(0.0) {
+        seconds if seconds < 100.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 6000.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
     }
 }

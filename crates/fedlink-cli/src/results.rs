@@ -4,16 +4,17 @@ use crate::failure::Exit;
 use crate::figure::{self, BarChart, Figure, LineChart};
 use crate::output::OutputFolder;
 use crate::table::table as plain_table;
+use fedlink::claims::TARGET;
 use fedlink::config::{Config, ScheduleConfig};
 use fedlink::experiment::Curve;
 use fedlink::record::{Outcome, Row};
 use fedlink::schedule::policy::PolicyKind;
-use fedlink::statistics::{Estimate, estimate};
-use serde::Serialize;
+use fedlink::statistics::{Estimate, estimate, instability, mean_height};
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// All rounds done.
     Finished,
@@ -30,6 +31,28 @@ pub struct RunResult {
     pub rows: Vec<Row>,
     pub outcome: Outcome,
     pub status: Status,
+    /// Time on the clock, other runs beside it included.
+    pub seconds: f64,
+}
+
+impl RunResult {
+    /// The mean height of the accuracy curve.
+    pub fn area(&self) -> Option<f64> {
+        let points: Vec<(f64, f64)> =
+            self.rows.iter().map(|row| (row.round as f64, row.test_accuracy)).collect();
+        mean_height(&points)
+    }
+
+    /// How restless the accuracy ends.
+    pub fn instability(&self) -> Option<f64> {
+        let accuracies: Vec<f64> = self.rows.iter().map(|row| row.test_accuracy).collect();
+        instability(&accuracies)
+    }
+
+    /// The first evaluated round that meets the target.
+    pub fn at_target(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| row.test_accuracy >= TARGET)
+    }
 }
 
 /// A curve with its runs, one for each seed.
@@ -75,6 +98,9 @@ pub fn exit(results: &[CurveResult]) -> Exit {
     }
 }
 
+/// The ends of a 95 % interval; none for one seed.
+type Ends = Option<[f64; 2]>;
+
 /// A curve in `summary.json`: means over its seeds, and every run.
 #[derive(Serialize)]
 struct CurveSummary<'a> {
@@ -84,9 +110,18 @@ struct CurveSummary<'a> {
     status: &'static str,
     rounds: u64,
     final_accuracy: Option<f64>,
+    final_accuracy_interval: Ends,
     best_accuracy: Option<f64>,
+    best_accuracy_interval: Ends,
     final_loss: Option<f64>,
     rounds_to_80: Option<f64>,
+    rounds_to_80_interval: Ends,
+    bits_to_80: Option<f64>,
+    bits_to_80_interval: Ends,
+    area_under_curve: Option<f64>,
+    area_under_curve_interval: Ends,
+    instability: Option<f64>,
+    instability_interval: Ends,
     bits_per_round: f64,
     mean_q: f64,
     silent_transmissions: f64,
@@ -107,6 +142,11 @@ struct RunSummary<'a> {
 }
 
 impl Status {
+    /// Whether the run will do no more rounds.
+    pub fn has_ended(&self) -> bool {
+        *self != Self::Interrupted
+    }
+
     /// As it stands in `summary.json`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -118,6 +158,12 @@ impl Status {
 }
 
 impl CurveResult {
+    /// Mean and interval over the seeds; none if a seed has no value.
+    pub fn over_seeds(&self, value: impl Fn(&RunResult) -> Option<f64>) -> Option<Estimate> {
+        let values: Option<Vec<f64>> = self.runs.iter().map(value).collect();
+        values.map(estimate)
+    }
+
     /// The mean over the seeds; none if a seed has no value.
     fn mean(&self, value: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
         let values: Option<Vec<f64>> = self.runs.iter().map(|run| value(&run.outcome)).collect();
@@ -174,16 +220,39 @@ pub fn json(results: &[CurveResult]) -> anyhow::Result<String> {
 
 impl<'a> CurveSummary<'a> {
     fn new(curve: &'a CurveResult) -> Self {
+        let split = |estimate: Option<Estimate>| {
+            let known = estimate.filter(|estimate| estimate.half_width.is_finite());
+            let ends = known.map(|Estimate { mean, half_width }| [mean - half_width, mean + half_width]);
+            (estimate.map(|estimate| estimate.mean), ends)
+        };
+        let (final_accuracy, final_accuracy_interval) =
+            split(curve.over_seeds(|run| run.outcome.final_accuracy));
+        let (best_accuracy, best_accuracy_interval) =
+            split(curve.over_seeds(|run| run.outcome.best_accuracy));
+        let at_target = |value: fn(&Row) -> f64| split(curve.over_seeds(|run| run.at_target().map(value)));
+        let (rounds_to_80, rounds_to_80_interval) = at_target(|row| row.round as f64);
+        let (bits_to_80, bits_to_80_interval) = at_target(|row| row.total_bits);
+        let (area_under_curve, area_under_curve_interval) = split(curve.over_seeds(RunResult::area));
+        let (instability, instability_interval) = split(curve.over_seeds(RunResult::instability));
         Self {
             curve: &curve.label,
             policy: curve.config.schedule.policy,
             k: curve.config.schedule.k,
             status: curve.status().name(),
             rounds: curve.runs.iter().map(|run| run.outcome.rounds).min().unwrap_or(0),
-            final_accuracy: curve.mean(|outcome| outcome.final_accuracy),
-            best_accuracy: curve.mean(|outcome| outcome.best_accuracy),
+            final_accuracy,
+            final_accuracy_interval,
+            best_accuracy,
+            best_accuracy_interval,
             final_loss: curve.mean(|outcome| outcome.final_loss),
-            rounds_to_80: curve.mean(|outcome| outcome.rounds_to_80.map(|round| round as f64)),
+            rounds_to_80,
+            rounds_to_80_interval,
+            bits_to_80,
+            bits_to_80_interval,
+            area_under_curve,
+            area_under_curve_interval,
+            instability,
+            instability_interval,
             bits_per_round: curve.mean_of(|outcome| outcome.bits_per_round),
             mean_q: curve.mean_of(|outcome| outcome.mean_q),
             silent_transmissions: curve.mean_of(|outcome| outcome.silent_transmissions as f64),

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use crate::checkpoint::CheckpointError;
 use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::theory::TheoryError;
@@ -17,6 +18,9 @@ pub enum Error {
     /// The convergence bound was asked something that it does not cover.
     #[error(transparent)]
     Theory(#[from] TheoryError),
+    /// A run could not be taken up again.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// A device's update was no longer a finite number.
     #[error(
         "training diverged in round {round}: the update of device {device} is not finite; lower learn.rate"

@@ -6,10 +6,11 @@
 
 use crate::compress::{Compressor, Feedback, Scratch, SparseUpdate, compressor};
 use crate::config::{Config, ConfigError};
+use crate::data::Dataset;
 use crate::data::partition::{Partition, partition};
-use crate::data::{Dataset, Scaler};
 use crate::error::Error;
 use crate::learn::aggregate::{Aggregate, OfSize};
+use crate::learn::inputs::Inputs;
 use crate::learn::kernels::norm;
 use crate::learn::local_training::{LocalTraining, TrainingScratch};
 use crate::learn::model::model;
@@ -20,6 +21,7 @@ use crate::rng::{Purpose, Stream, stream};
 use crate::schedule::ReportKind;
 use crate::units::{Bits, DeviceId};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,8 +43,8 @@ pub struct Fleet {
 }
 
 /// What a device remembers between rounds.
-#[derive(Default)]
-struct Memory {
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Memory {
     optimizer: OptimizerState,
     /// What it still owes the server (error feedback).
     residual: Vec<f32>,
@@ -83,9 +85,11 @@ impl Kept {
 impl Fleet {
     /// The devices that `config` describes, with their parts of `dataset`.
     pub(crate) fn new(config: &Config, dataset: Arc<Dataset>) -> Result<Self, ConfigError> {
+        let model = model(config, &dataset)?;
+        let inputs = if model.takes_non_zeros() { Inputs::new } else { Inputs::dense };
         let training = LocalTraining {
-            model: model(config, &dataset)?,
-            scaler: Scaler::new(&dataset, config.data.scaling),
+            model,
+            inputs: inputs(Arc::clone(&dataset), config.data.scaling),
             optimizer: optimizer(config),
             steps: config.learn.local_steps,
             batch: config.learn.batch,
@@ -111,10 +115,46 @@ impl Fleet {
         })
     }
 
+    /// What the devices remember.
+    pub(crate) fn memories(&self) -> &[Mutex<Memory>] {
+        &self.memories
+    }
+
+    /// Whether these memories could be those of this fleet.
+    pub(crate) fn fits(&self, memories: &[Mutex<Memory>]) -> bool {
+        let dim = self.training.model.dim();
+        let slots = self.training.optimizer.starts().len();
+        let fits = |memory: &Mutex<Memory>| {
+            let Memory { optimizer, residual } = &*lock(memory);
+            let whole = |vector: &Vec<f32>| vector.len() == dim;
+            (optimizer.slots.is_empty() || optimizer.slots.len() == slots)
+                && optimizer.slots.iter().all(whole)
+                && (residual.is_empty() || whole(residual))
+        };
+        memories.len() == self.memories.len() && memories.iter().all(fits)
+    }
+
+    /// Takes up memories that [fit](Fleet::fits).
+    pub(crate) fn remember(&mut self, memories: Vec<Mutex<Memory>>) {
+        self.memories = memories;
+    }
+
     /// Whether a device's training this round changes what it does in a later one even if it sends nothing.
     /// If not, training those that cannot be scheduled would be work for nobody.
-    fn everyone_must_train(&self) -> bool {
+    pub(crate) fn everyone_must_train(&self) -> bool {
         self.keeps_optimizer || self.feedback == Feedback::Always
+    }
+
+    /// How many of the candidates' updates are kept until selection. One that was not kept can be had again by
+    /// training again, unless the device has moved on.
+    pub(crate) fn kept_updates(&self, candidates: usize, k: usize) -> usize {
+        if self.memories.is_empty() { k } else { candidates }
+    }
+
+    /// Vectors of the size of θ that the devices remember once all have trained.
+    pub(crate) fn remembered_vectors(&self) -> usize {
+        let slots = if self.keeps_optimizer { self.training.optimizer.starts().len() } else { 0 };
+        self.memories.len() * (slots + usize::from(self.feedback != Feedback::Off))
     }
 
     /// Trains the devices that must train this round and keeps the updates of the `k` candidates with the
@@ -128,8 +168,7 @@ impl Fleet {
         channels: &Channels,
         k: usize,
     ) -> Result<Trained, Error> {
-        // An update that was not kept can be had again by training again, unless the device has moved on.
-        let keep = if self.memories.is_empty() { k } else { candidates.len() };
+        let keep = self.kept_updates(candidates.len(), k);
         let best = Mutex::new(Vec::with_capacity(keep + 1));
         let train_candidate = |device: DeviceId| {
             let mut update = self.updates.take(|| vec![0.0; theta.len()]);
@@ -218,8 +257,7 @@ impl Fleet {
                 &mut worker.optimizer
             }
         };
-        let data = &self.dataset.train;
-        let loss = self.training.run(theta, data, (round, device), optimizer, &mut worker.training, update);
+        let loss = self.training.run(theta, (round, device), optimizer, &mut worker.training, update);
         if let Some(memory) = &mut memory {
             update.iter_mut().zip(&memory.residual).for_each(|(delta, owed)| *delta += owed);
             if self.feedback == Feedback::Always {
@@ -314,7 +352,7 @@ impl Fleet {
 
     fn worker(&self) -> Worker {
         Worker {
-            training: self.training.scratch(self.dataset.features),
+            training: self.training.scratch(),
             optimizer: OptimizerState::filled(self.training.model.dim(), self.training.optimizer.starts()),
             compression: Scratch::default(),
             compressed: SparseUpdate::default(),

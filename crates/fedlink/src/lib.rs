@@ -22,6 +22,8 @@
 //! # }
 //! ```
 
+pub mod checkpoint;
+pub mod claims;
 pub mod compress;
 pub mod config;
 pub mod data;

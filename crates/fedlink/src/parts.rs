@@ -112,7 +112,11 @@ pub fn kinds() -> Vec<Kind> {
         Kind {
             name: "presets",
             key: "",
-            parts: vec![part("demo", "the four policies at K = 1 on IID digits, in about a minute")],
+            parts: vec![
+                part("demo", "the four policies at K = 1 on IID digits, in about a minute"),
+                part("fig1", "Figure 1: the four policies at K = 1 and 10 on IID MNIST; --quick on digits"),
+                part("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
+            ],
         },
     ]
 }

@@ -1,7 +1,7 @@
 //! What a run leaves behind.
 
 use crate::units::{Bits, DeviceId, Power, Symbols};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write;
 
@@ -55,7 +55,7 @@ pub struct RoundRecord {
 }
 
 /// One evaluated round with what has happened since the evaluation before it: a row of `results.csv`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Rounds done.
     pub round: u64,
@@ -76,7 +76,7 @@ pub struct Row {
 }
 
 /// Sums over the rounds since the last row.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Interval {
     rounds: u64,
     train_loss: f64,
@@ -87,7 +87,7 @@ struct Interval {
 }
 
 /// A run in numbers, ready to be printed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Rounds done.
     pub rounds: u64,
@@ -116,9 +116,10 @@ pub struct Outcome {
 }
 
 /// Takes in the records of a run one by one.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Ledger {
-    digest: Sha256,
+    /// SHA-256 over the records so far, each hashed with the link before it.
+    chain: [u8; 32],
     since_row: Interval,
     rounds: u64,
     bits: f64,
@@ -132,7 +133,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn new(devices: usize) -> Self {
         Self {
-            digest: Sha256::new(),
+            chain: [0; 32],
             since_row: Interval::default(),
             rounds: 0,
             bits: 0.0,
@@ -142,6 +143,11 @@ impl Ledger {
             scheduled: vec![0; devices],
             rows: Vec::new(),
         }
+    }
+
+    /// The number of devices it counts.
+    pub(crate) fn devices(&self) -> usize {
+        self.scheduled.len()
     }
 
     pub(crate) fn rows(&self) -> &[Row] {
@@ -183,7 +189,8 @@ impl Ledger {
 
     /// Every number of the record, as bits: two runs agree in the digest only if they agree exactly.
     fn digest_record(&mut self, record: &RoundRecord) {
-        let mut word = |bits: u64| self.digest.update(bits.to_le_bytes());
+        let mut digest = Sha256::new_with_prefix(self.chain);
+        let mut word = |bits: u64| digest.update(bits.to_le_bytes());
         word(record.round);
         word(record.trained as u64);
         word(record.train_loss.to_bits());
@@ -201,11 +208,12 @@ impl Ledger {
             word(evaluation.accuracy.to_bits());
             word(evaluation.loss.to_bits());
         }
+        self.chain = digest.finalize().into();
     }
 
     /// The run so far, `theta` being its model and `power` what a scheduled device sends with.
     pub(crate) fn outcome(&self, theta: &[f32], power: Power) -> Outcome {
-        let mut digest = self.digest.clone();
+        let mut digest = Sha256::new_with_prefix(self.chain);
         theta.iter().for_each(|weight| digest.update(weight.to_le_bytes()));
         let digest = hexadecimal(&digest.finalize());
         let accuracies = self.rows.iter().map(|row| row.test_accuracy);
@@ -229,7 +237,8 @@ impl Ledger {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal, as digests are written.
+pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -110,7 +110,7 @@ impl System {
     }
 
     /// The uplink in round `t`.
-    fn channels(&self, t: u64) -> Channels {
+    pub(crate) fn channels(&self, t: u64) -> Channels {
         let gains = self.channel.gains(t, self.devices);
         let power = self.power();
         let capacities = gains.iter().map(|&gain| capacity(gain, power, self.noise)).collect();

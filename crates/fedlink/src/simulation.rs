@@ -1,11 +1,13 @@
 //! Rounds in sequence.
 
+use crate::checkpoint::{self, CheckpointError};
 use crate::config::Config;
 use crate::data::Dataset;
 use crate::error::Error;
 use crate::fleet::Fleet;
+use crate::learn::inputs::{BatchBuffer, Split};
 use crate::learn::local_training::LocalTraining;
-use crate::learn::model::{Batch, Score, Workspace};
+use crate::learn::model::{Score, Workspace};
 use crate::pool::Pool;
 use crate::radio::channel::channel;
 use crate::record::{Evaluation, Ledger, Outcome, RoundRecord, Row};
@@ -15,6 +17,7 @@ use crate::schedule::Policy;
 use crate::schedule::policy::policy;
 use crate::units::Power;
 use rayon::prelude::*;
+use std::io::{Read, Seek, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -35,8 +38,20 @@ pub struct Simulation {
 }
 
 struct Evaluator {
-    inputs: Vec<f32>,
+    batch: BatchBuffer,
     work: Workspace,
+}
+
+/// What a round takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// d, the number of parameters.
+    pub dim: usize,
+    /// Devices that train in a round.
+    pub trained: usize,
+    /// Memory for what devices remember and for the updates that are kept until selection; the data set and a few
+    /// vectors of d for every thread come on top.
+    pub bytes: u64,
 }
 
 /// Is told of every round.
@@ -118,6 +133,52 @@ impl Simulation {
         self.ledger.outcome(&self.theta, self.system.power())
     }
 
+    /// Writes all that the rounds to come depend on. A run that [takes it up](Simulation::restore) ends with the
+    /// same bits as one that was never interrupted.
+    pub fn checkpoint(&self, to: impl Write) -> Result<(), CheckpointError> {
+        let state = checkpoint::State {
+            next_round: self.next_round,
+            theta: &self.theta,
+            ledger: &self.ledger,
+            policy: self.policy.state(),
+            memories: self.system.fleet.memories(),
+        };
+        checkpoint::write(&self.config, &state, to)
+    }
+
+    /// Goes on from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is damaged
+    /// or another run's, nothing is changed.
+    pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
+        let state = checkpoint::read(&self.config, from)?;
+        let fits = state.theta.len() == self.theta.len()
+            && state.ledger.devices() == self.system.devices
+            && self.system.fleet.fits(&state.memories);
+        if !fits {
+            return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
+        }
+        self.policy.restore(&state.policy).map_err(CheckpointError::Policy)?;
+        self.system.fleet.remember(state.memories);
+        (self.next_round, self.theta, self.ledger) = (state.next_round, state.theta, state.ledger);
+        Ok(())
+    }
+
+    /// What a round of this run takes, for estimates.
+    pub fn needs(&self) -> Needs {
+        let fleet = &self.system.fleet;
+        // A policy of its own, so that asking changes nothing.
+        let mut asked = policy(self.config.schedule.policy, self.config.kc() as usize);
+        let candidates = asked.candidates(&self.system.channels(0), self.system.k).len();
+        let trained = if fleet.everyone_must_train() { self.system.devices } else { candidates };
+        let dim = self.theta.len();
+        let vectors = fleet.remembered_vectors() + fleet.kept_updates(candidates, self.system.k);
+        Needs { dim, trained, bytes: (vectors as u64) * (dim as u64) * 4 }
+    }
+
+    /// Rounds done so far.
+    pub fn rounds_done(&self) -> u64 {
+        self.next_round
+    }
+
     /// The evaluated rounds so far.
     pub fn rows(&self) -> &[Row] {
         self.ledger.rows()
@@ -131,20 +192,15 @@ impl Simulation {
     /// Accuracy and loss of the model on the test set.
     pub fn evaluate(&self) -> Evaluation {
         let dataset = &self.system.fleet.dataset;
-        let LocalTraining { model, scaler, .. } = &self.system.fleet.training;
+        let LocalTraining { model, inputs, .. } = &self.system.fleet.training;
         let (theta, evaluators) = (&self.theta, &self.evaluators);
         let test = &dataset.test;
-        let make = || Evaluator {
-            inputs: vec![0.0; EVALUATION_ROWS * dataset.features],
-            work: model.workspace(EVALUATION_ROWS),
-        };
+        let make = || Evaluator { batch: BatchBuffer::default(), work: model.workspace(EVALUATION_ROWS) };
         let score = |(chunk, labels): (usize, &[u8])| {
             evaluators.with(make, |evaluator| {
-                let inputs = &mut evaluator.inputs[..labels.len() * dataset.features];
-                for (i, row) in inputs.chunks_exact_mut(dataset.features).enumerate() {
-                    scaler.write(test, chunk * EVALUATION_ROWS + i, row);
-                }
-                model.score(theta, Batch { inputs, labels }, &mut evaluator.work)
+                let first = chunk * EVALUATION_ROWS;
+                let batch = inputs.gather(Split::Test, first..first + labels.len(), &mut evaluator.batch);
+                model.score(theta, batch, &mut evaluator.work)
             })
         };
         let scores: Vec<Score> = test.labels.par_chunks(EVALUATION_ROWS).enumerate().map(score).collect();

@@ -8,7 +8,7 @@ use std::process::Command;
 /// The files of `tests/browser`; they are run from a copy under `target/`, beside the packages they need.
 const FILES: [&str; 4] = ["package.json", "package-lock.json", "report.test.mjs", "contrast.mjs"];
 
-/// Writes the example pages and runs the tests of `tests/browser` on them.
+/// Writes the example pages and the report of a small run, and runs the tests of `tests/browser` on them.
 pub fn test(root: &Path) -> anyhow::Result<()> {
     step("report in the browser");
     install_missing(&[("chromium", "chromium"), ("node", "nodejs"), ("npm", "npm")])?;
@@ -34,10 +34,34 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
         .args(["test", "--quiet", "--package", "fedlink-cli", "--bin", "fedlink", "--", "--exact"])
         .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")
         .env("FEDLINK_EXAMPLE_PAGES", &pages))?;
+    write_real_page(&folder, &pages)?;
     run(Command::new("node")
         .args(["--test", "--test-reporter=spec"])
         .arg(folder.join("report.test.mjs"))
         .env("FEDLINK_PAGES", &pages))
+}
+
+/// The report of a real run, small enough to take a second, with its `summary.json` to compare with.
+fn write_real_page(folder: &Path, pages: &Path) -> anyhow::Result<()> {
+    const SETTINGS: [&str; 7] = [
+        "learn.model=softmax",
+        "data.devices=8",
+        "data.samples_per_device=50",
+        "learn.batch=16",
+        "radio.symbols=500",
+        "run.rounds=6",
+        "run.evaluate_every=1",
+    ];
+    let results = folder.join("run");
+    let mut fedlink = Command::new(cargo_path());
+    fedlink.args(["run", "--quiet", "--package", "fedlink-cli", "--", "run", "--quiet", "--seeds", "3"]);
+    fedlink.args(SETTINGS.iter().flat_map(|setting| ["--set", setting]));
+    run(fedlink.args(["--force", "--out"]).arg(&results))?;
+    for (from, to) in [("report.html", "run.html"), ("summary.json", "run.summary.json")] {
+        std::fs::copy(results.join(from), pages.join(to))
+            .with_context(|| format!("the run left no {from}"))?;
+    }
+    Ok(())
 }
 
 /// Installs the Debian packages of the programs that are not on the path.

@@ -15,16 +15,19 @@ Usage: cargo xtask <TASK>
 Tasks:
   test    every check and test: format, lints, Rust tests, documentation, the README's commands, the report
   browser the report's tests in a real browser, which `test` runs too
-  bench   time fedlink beside other libraries and its own targets (cargo xtask bench peers --help)
-  docs    write the generated pages anew (docs/reference.md)";
+  docs    write the generated pages anew (docs/reference.md, the README's table of peers)
+  bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries";
 
 fn main() -> anyhow::Result<()> {
     let task = std::env::args().nth(1);
     match task.as_deref() {
         Some("test") => test(),
         Some("browser") => browser::test(&root()),
-        Some("bench") => bench::bench(&root(), std::env::args().skip(2)),
-        Some("docs") => reference::write(&root()),
+        Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("docs") => {
+            reference::write(&root())?;
+            bench::write_readme(&root())
+        }
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             Ok(())
@@ -44,6 +47,7 @@ fn test() -> anyhow::Result<()> {
     run(Command::new(cargo_path()).args(["test", "--workspace", "--quiet"]).env("FEDLINK_DATA", &data))?;
     step("documentation");
     reference::check(&root())?;
+    bench::check_readme(&root())?;
     let strict = ("RUSTDOCFLAGS", "-D warnings");
     run(Command::new(cargo_path())
         .args(["doc", "--workspace", "--no-deps", "--quiet"])

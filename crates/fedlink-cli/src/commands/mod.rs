@@ -3,7 +3,9 @@
 pub mod config;
 pub mod data;
 pub mod list;
+pub mod merge;
 pub mod run;
+pub mod verify;
 
 use anyhow::{Context, bail};
 use fedlink::config::nearest;
@@ -20,13 +22,19 @@ fn experiment(name: Option<&str>, settings: &[String]) -> anyhow::Result<Experim
             None => read(name)?,
         },
     };
+    apply(&mut experiment, settings)?;
+    Ok(experiment)
+}
+
+/// Makes the settings of the command line.
+fn apply(experiment: &mut Experiment, settings: &[String]) -> anyhow::Result<()> {
     for setting in settings {
         let Some((key, value)) = setting.split_once('=') else {
             bail!("--set {setting}: write --set KEY=VALUE, for example --set schedule.k=5");
         };
         experiment.set(key.trim(), value.trim()).with_context(|| format!("--set {setting}"))?;
     }
-    Ok(experiment)
+    Ok(())
 }
 
 fn read(name: &str) -> anyhow::Result<Experiment> {

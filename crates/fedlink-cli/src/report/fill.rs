@@ -2,13 +2,12 @@
 
 use super::{Interval, PairedDifference, Report, ReportCurve, SplitTable};
 use crate::results::{CurveResult, RunResult};
+use fedlink::claims::TARGET;
 use fedlink::data::partition::SplitReport;
 use fedlink::radio::link::transmit_power;
-use fedlink::statistics::{Estimate, estimate, instability, mean_height};
+use fedlink::record::Row;
+use fedlink::statistics::{Estimate, estimate};
 use fedlink::units::Power;
-
-/// The accuracy that "rounds to" and "bits to" ask for.
-const TARGET: f64 = 0.8;
 
 impl Report {
     /// The report of an experiment: its name, its file, the results, and the split of the first curve's data.
@@ -59,13 +58,7 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
     };
     let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
     let scheduled = curve.scheduled_shares();
-    let target = |value: fn(&fedlink::record::Row) -> f64| {
-        over_seeds(runs, |run| run.rows.iter().find(|row| row.test_accuracy >= TARGET).map(value))
-    };
-    let accuracies = |run: &RunResult| -> Vec<f64> { run.rows.iter().map(|row| row.test_accuracy).collect() };
-    let points = |run: &RunResult| -> Vec<(f64, f64)> {
-        run.rows.iter().map(|row| (row.round as f64, row.test_accuracy)).collect()
-    };
+    let target = |value: fn(&Row) -> f64| over_seeds(curve, |run| run.at_target().map(value));
     let missing = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
     ReportCurve {
         label: curve.label.clone(),
@@ -86,12 +79,12 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         loss: means(|row| row.test_loss),
         mean_q: means(|row| row.mean_q),
         bits_per_round: means(|row| row.bits),
-        final_accuracy: over_seeds(runs, |run| run.outcome.final_accuracy).unwrap_or(missing),
-        best_accuracy: over_seeds(runs, |run| run.outcome.best_accuracy).unwrap_or(missing),
+        final_accuracy: over_seeds(curve, |run| run.outcome.final_accuracy).unwrap_or(missing),
+        best_accuracy: over_seeds(curve, |run| run.outcome.best_accuracy).unwrap_or(missing),
         rounds_to_target: target(|row| row.round as f64),
         bits_to_target: target(|row| row.total_bits),
-        area_under_curve: over_seeds(runs, |run| mean_height(&points(run))).unwrap_or(missing),
-        instability: over_seeds(runs, |run| instability(&accuracies(run))).unwrap_or(missing),
+        area_under_curve: over_seeds(curve, RunResult::area).unwrap_or(missing),
+        instability: over_seeds(curve, RunResult::instability).unwrap_or(missing),
         power: scheduled.iter().map(|share| share * power.0).collect(),
         scheduled,
         digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
@@ -99,9 +92,8 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
 }
 
 /// Mean and interval over the seeds; none if a seed has no value.
-fn over_seeds(runs: &[RunResult], value: impl Fn(&RunResult) -> Option<f64>) -> Option<Interval> {
-    let values: Option<Vec<f64>> = runs.iter().map(value).collect();
-    values.map(|values| interval(estimate(values)))
+fn over_seeds(curve: &CurveResult, value: impl Fn(&RunResult) -> Option<f64>) -> Option<Interval> {
+    curve.over_seeds(value).map(interval)
 }
 
 fn interval(estimate: Estimate) -> Interval {

@@ -1,6 +1,7 @@
 //! Squeezing an update into the bits that a device's link carries.
 
 pub mod bits;
+mod extremes;
 mod random_sparse;
 mod sparse_binary;
 
@@ -106,6 +107,7 @@ pub trait Compressor: Send + Sync {
 #[derive(Debug, Default)]
 pub struct Scratch {
     keys: Vec<u32>,
+    extremes: extremes::Extremes,
 }
 
 /// The compression scheme called `kind`.

@@ -56,12 +56,17 @@ impl Compressor for RandomSparse {
         out: &mut SparseUpdate,
     ) {
         let q = q.min(update.len());
-        scratch.keys.clear();
-        scratch.keys.extend(0..update.len() as u32);
-        chance.shuffle_prefix(&mut scratch.keys, q);
         out.indices.clear();
-        out.indices.extend_from_slice(&scratch.keys[..q]);
-        out.indices.sort_unstable();
+        if q == update.len() {
+            // Every draw of all places is the same: a budget that holds everything costs no draw and no sort.
+            out.indices.extend(0..update.len() as u32);
+        } else {
+            scratch.keys.clear();
+            scratch.keys.extend(0..update.len() as u32);
+            chance.shuffle_prefix(&mut scratch.keys, q);
+            out.indices.extend_from_slice(&scratch.keys[..q]);
+            out.indices.sort_unstable();
+        }
         let mut values = match std::mem::take(&mut out.values) {
             Values::Each(spare) => spare,
             Values::Shared(_) => Vec::new(),
@@ -89,6 +94,17 @@ mod tests {
         let mut dense = vec![0.0; dim];
         sent.add_to(&mut dense, 1.0);
         dense
+    }
+
+    #[test]
+    fn a_budget_for_every_entry_sends_the_update_whole() {
+        let update = [4.0f32, -1.0, 0.0, -0.0, f32::MIN_POSITIVE];
+        for q in [5, 6, usize::MAX] {
+            let sent = compress(&update, q, 0);
+            assert_eq!(sent.indices, [0, 1, 2, 3, 4]);
+            let Values::Each(values) = sent.values else { panic!("one value for each place") };
+            assert!(values.iter().zip(&update).all(|(sent, own)| sent.to_bits() == own.to_bits()));
+        }
     }
 
     #[test]

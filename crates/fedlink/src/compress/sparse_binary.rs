@@ -1,5 +1,6 @@
 //! D-SGD: sparse binary compression, the paper's quantiser.
 
+use super::extremes::End;
 use super::{Compressor, Scratch, SparseUpdate, Values, bits};
 use crate::rng::Stream;
 use crate::units::Bits;
@@ -46,68 +47,64 @@ impl Compressor for SparseBinary {
         scratch: &mut Scratch,
         out: &mut SparseUpdate,
     ) {
-        let top = Side::of(update, q, Sign::Positive, &mut scratch.keys);
-        let bottom = Side::of(update, q, Sign::Negative, &mut scratch.keys);
-        let kept = if top.mean >= bottom.mean { top } else { bottom };
-        out.values = Values::Shared(kept.sign.of(kept.mean as f32));
+        let Scratch { keys, extremes } = scratch;
+        extremes.gather(update, q, keys);
+        let top = Side::of(&extremes.top, q, keys);
+        let bottom = Side::of(&extremes.bottom, q, keys);
+        let (kept, mean) = if top.mean >= bottom.mean { (&top, top.mean) } else { (&bottom, -bottom.mean) };
+        out.values = Values::Shared(mean as f32);
         out.indices.clear();
-        if kept.mean > 0.0 {
-            kept.for_each_kept(update, |i, _| out.indices.push(i as u32));
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Sign {
-    Positive,
-    Negative,
-}
-
-impl Sign {
-    /// The entry as a number that is positive on this side.
-    fn of(self, value: f32) -> f32 {
-        if self == Self::Positive { value } else { -value }
+        out.indices.extend(kept.places());
     }
 }
 
 /// The kept entries of one sign: those of magnitude above `threshold`, and the first `ties` equal to it.
-struct Side {
-    sign: Sign,
+struct Side<'a> {
+    end: &'a End,
     threshold: f32,
     ties: usize,
     /// Mean magnitude of the kept entries, summed in index order; 0 if there is none.
     mean: f64,
 }
 
-impl Side {
-    fn of(update: &[f32], q: usize, sign: Sign, keys: &mut Vec<u32>) -> Self {
+impl<'a> Side<'a> {
+    fn of(end: &'a End, q: usize, keys: &mut Vec<u32>) -> Self {
+        let kept = q.min(end.magnitudes.len());
+        if kept == 0 {
+            return Self { end, threshold: f32::INFINITY, ties: 0, mean: 0.0 };
+        }
         keys.clear();
         // Bit patterns of positive floats are ordered like the floats.
-        keys.extend(update.iter().map(|&x| sign.of(x)).filter(|&x| x > 0.0).map(f32::to_bits));
-        let kept = q.min(keys.len());
-        let mut side = Self { sign, threshold: f32::INFINITY, ties: 0, mean: 0.0 };
-        if kept == 0 {
-            return side;
-        }
+        keys.extend(end.magnitudes.iter().map(|magnitude| magnitude.to_bits()));
         let (above, &mut boundary, _) = keys.select_nth_unstable_by(kept - 1, |a, b| b.cmp(a));
-        side.threshold = f32::from_bits(boundary);
-        side.ties = kept - above.iter().filter(|&&key| key > boundary).count();
-        let mut sum = 0.0;
-        side.for_each_kept(update, |_, magnitude| sum += f64::from(magnitude));
+        let threshold = f32::from_bits(boundary);
+        let ties = kept - above.iter().filter(|&&key| key > boundary).count();
+        let mut side = Self { end, threshold, ties, mean: 0.0 };
+        // What is not kept adds zero, which changes no sum and needs no branch.
+        let sum: f64 = side.magnitudes().sum();
         side.mean = sum / kept as f64;
         side
     }
 
-    /// Visits the kept entries by ascending index with their magnitude.
-    fn for_each_kept(&self, update: &[f32], mut visit: impl FnMut(usize, f32)) {
+    /// Whether each entry is kept, by ascending place.
+    fn keeps(&self) -> impl Iterator<Item = bool> {
         let mut ties = self.ties;
-        for (i, &x) in update.iter().enumerate() {
-            let magnitude = self.sign.of(x);
-            if magnitude >= self.threshold && (magnitude > self.threshold || ties > 0) {
-                ties -= usize::from(magnitude == self.threshold);
-                visit(i, magnitude);
-            }
-        }
+        self.end.magnitudes.iter().map(move |&magnitude| {
+            let tie = magnitude == self.threshold && ties > 0;
+            ties -= usize::from(tie);
+            tie || magnitude > self.threshold
+        })
+    }
+
+    /// The magnitude of each entry, or 0 if it is not kept.
+    fn magnitudes(&self) -> impl Iterator<Item = f64> {
+        let magnitudes = self.end.magnitudes.iter().map(|&magnitude| f64::from(magnitude));
+        magnitudes.zip(self.keeps()).map(|(magnitude, kept)| if kept { magnitude } else { 0.0 })
+    }
+
+    /// The places of the kept entries, ascending.
+    fn places(&self) -> impl Iterator<Item = u32> {
+        self.end.places.iter().zip(self.keeps()).filter(|(_, kept)| *kept).map(|(&place, _)| place)
     }
 }
 
@@ -152,6 +149,7 @@ mod tests {
             prop::collection::vec((-3i8..=3).prop_map(f32::from), 1..200),
             prop::collection::vec((0u8..=2).prop_map(|x| f32::from(x) * 1e-40), 1..50),
             prop::collection::vec(Just(-0.0f32), 1..10),
+            prop::collection::vec((-300i16..=300).prop_map(f32::from), 8192..10_000),
         ]
     }
 

@@ -18,6 +18,7 @@ pub mod source;
 mod test_files;
 
 use crate::config::DataConfig;
+use sha2::{Digest as _, Sha256};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -125,6 +126,23 @@ impl Dataset {
     fn own(name: String, shape: [usize; 3], train: Samples, test: Samples) -> Self {
         let classes = train.classes().max(test.classes());
         Dataset { name, features: shape.iter().product(), shape, classes, train, test }
+    }
+
+    /// SHA-256 of shape, classes and every sample, in hexadecimal: equal for equal data, whatever file they came from.
+    pub fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        let mut word = |number: usize| digest.update((number as u64).to_le_bytes());
+        self.shape.into_iter().chain([self.classes, self.train.len(), self.test.len()]).for_each(&mut word);
+        for samples in [&self.train, &self.test] {
+            match &samples.features {
+                Features::Bytes(values) => digest.update(values),
+                Features::Floats(values) => {
+                    values.iter().for_each(|value| digest.update(value.to_le_bytes()));
+                }
+            }
+            digest.update(&samples.labels);
+        }
+        crate::record::hexadecimal(&digest.finalize())
     }
 }
 

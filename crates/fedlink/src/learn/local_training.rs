@@ -1,9 +1,10 @@
 //! What a device does with the model it receives: τ mini-batch steps on its own data.
 
-use super::model::{Batch, Model, Workspace};
+use super::inputs::{BatchBuffer, Inputs, Split};
+use super::kernels::subtract;
+use super::model::{Model, Workspace};
 use super::optimizer::{Optimizer, OptimizerState};
 use crate::config::BatchSize;
-use crate::data::{Samples, Scaler};
 use crate::rng::{Purpose, stream};
 use crate::units::DeviceId;
 
@@ -11,8 +12,8 @@ use crate::units::DeviceId;
 pub struct LocalTraining {
     /// What is trained.
     pub model: Box<dyn Model>,
-    /// How stored numbers become the model's inputs.
-    pub scaler: Scaler,
+    /// What it is trained and judged on.
+    pub inputs: Inputs,
     /// By which rule.
     pub optimizer: Box<dyn Optimizer>,
     /// τ.
@@ -29,22 +30,19 @@ pub struct LocalTraining {
 pub struct TrainingScratch {
     /// The device's samples, in the order in which batches take them.
     pub samples: Vec<u32>,
-    features: usize,
-    inputs: Vec<f32>,
-    labels: Vec<u8>,
-    gradient: Vec<f32>,
+    batch: BatchBuffer,
+    /// Samples that `work` has room for.
+    most_rows: usize,
     work: Workspace,
 }
 
 impl LocalTraining {
-    /// Memory for devices with samples of `features` numbers. It grows to the largest batch it meets.
-    pub fn scratch(&self, features: usize) -> TrainingScratch {
+    /// Memory to train in. It grows to the largest batch it meets.
+    pub fn scratch(&self) -> TrainingScratch {
         TrainingScratch {
             samples: Vec::new(),
-            features,
-            inputs: Vec::new(),
-            labels: Vec::new(),
-            gradient: vec![0.0; self.model.dim()],
+            batch: BatchBuffer::default(),
+            most_rows: 0,
             work: self.model.workspace(0),
         }
     }
@@ -57,25 +55,22 @@ impl LocalTraining {
         }
     }
 
-    /// Runs τ steps from θ on the device's samples (`scratch.samples`, indices into `data`), writes
-    /// Δ = θ_m − θ to `update` and returns the mean loss over the steps.
+    /// Runs τ steps from θ on the device's samples (`scratch.samples`, numbers of training samples),
+    /// writes Δ = θ_m − θ to `update` and returns the mean loss over the steps.
     ///
     /// Step i takes a mini-batch drawn uniformly without replacement, anew for each step, from the stream of
     /// (round, device).
     pub fn run(
         &self,
         theta: &[f32],
-        data: &Samples,
         (round, device): (u64, DeviceId),
         state: &mut OptimizerState,
         scratch: &mut TrainingScratch,
         update: &mut [f32],
     ) -> f64 {
         let rows = self.batch_rows(scratch.samples.len());
-        let features = scratch.features;
-        if rows > scratch.labels.len() {
-            scratch.inputs.resize(rows * features, 0.0);
-            scratch.labels.resize(rows, 0);
+        if rows > scratch.most_rows {
+            scratch.most_rows = rows;
             scratch.work = self.model.workspace(rows);
         }
         let mut stream = stream(self.seed, Purpose::Batch, round, u64::from(device.0));
@@ -86,16 +81,13 @@ impl LocalTraining {
             if rows < scratch.samples.len() {
                 stream.shuffle_prefix(&mut scratch.samples, rows);
             }
-            for (i, &sample) in scratch.samples[..rows].iter().enumerate() {
-                let row = &mut scratch.inputs[i * features..(i + 1) * features];
-                self.scaler.write(data, sample as usize, row);
-                scratch.labels[i] = data.labels[sample as usize];
-            }
-            let batch = Batch { inputs: &scratch.inputs[..rows * features], labels: &scratch.labels[..rows] };
-            loss += self.model.gradient(local_model, batch, &mut scratch.work, &mut scratch.gradient);
-            self.optimizer.step(local_model, &scratch.gradient, self.rate, state);
+            let samples = scratch.samples[..rows].iter().map(|&sample| sample as usize);
+            let batch = self.inputs.gather(Split::Train, samples, &mut scratch.batch);
+            self.optimizer.step(self.rate, state, &mut |descent| {
+                loss += self.model.descend(local_model, batch, &mut scratch.work, descent);
+            });
         }
-        local_model.iter_mut().zip(theta).for_each(|(local, global)| *local -= global);
+        subtract(local_model, theta);
         loss / self.steps as f64
     }
 }

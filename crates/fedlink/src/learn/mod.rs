@@ -1,6 +1,7 @@
 //! Models, optimisers and local training.
 
 pub mod aggregate;
+pub mod inputs;
 pub mod kernels;
 pub mod local_training;
 pub mod model;

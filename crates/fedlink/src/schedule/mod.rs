@@ -63,6 +63,17 @@ pub trait Policy: Send {
     /// nothing is reported).
     fn select(&mut self, candidates: &[DeviceId], reports: &[f32], channels: &Channels, k: usize)
     -> Schedule;
+
+    /// What the policy remembers from round to round, for a checkpoint. A policy that remembers anything must give
+    /// it here and take it up in [`Policy::restore`], or a resumed run will differ.
+    fn state(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Takes up what [`Policy::state`] gave; an error says why it cannot.
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        if state.is_empty() { Ok(()) } else { Err("this policy remembers nothing".into()) }
+    }
 }
 
 /// All M devices.

@@ -1,20 +1,26 @@
 //! An allocator that counts, for tests of how much memory something takes.
 //!
 //! It counts for the whole process: a test program that uses it has one test.
+#![allow(dead_code, reason = "a test program looks at one of the counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The system's allocator, with a count of what is held and of the most that was.
+/// The system's allocator, with a count of what is held, of the most that was, and of what was ever asked for.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract.
+// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract. Growing goes
+// through the default `realloc`, which calls `alloc`.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         PEAK.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        ASKED.fetch_add(layout.size(), Relaxed);
+        LARGEST.fetch_max(layout.size(), Relaxed);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -35,4 +41,12 @@ pub fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
     PEAK.store(before, Relaxed);
     let result = work();
     (PEAK.load(Relaxed) - before, result)
+}
+
+/// The bytes that `work` asked for, in all and at once at most.
+pub fn asked<T>(work: impl FnOnce() -> T) -> ([usize; 2], T) {
+    let before = ASKED.load(Relaxed);
+    LARGEST.store(0, Relaxed);
+    let result = work();
+    ([ASKED.load(Relaxed) - before, LARGEST.load(Relaxed)], result)
 }

@@ -1,6 +1,6 @@
 //! Same configuration and seed, same bits out.
 
-use crate::common::{blobs, small_config};
+use crate::common::{blobs, mostly_zero, small_config};
 use fedlink::compress::Feedback;
 use fedlink::config::{BatchSize, Config};
 use fedlink::data::Dataset;
@@ -22,7 +22,12 @@ fn run(config: &Config, dataset: &Arc<Dataset>, threads: usize) -> Outcome {
 
 #[test]
 fn the_digest_does_not_depend_on_the_number_of_threads() {
-    let dataset = blobs(20, 600, 90);
+    for dataset in [blobs(20, 600, 90), mostly_zero(20, 600, 90)] {
+        is_the_same_for_any_number_of_threads(&dataset);
+    }
+}
+
+fn is_the_same_for_any_number_of_threads(dataset: &Arc<Dataset>) {
     for policy in POLICIES {
         for state in [StateMode::Keep, StateMode::Reset] {
             for feedback in [Feedback::Off, Feedback::Scheduled, Feedback::Always] {
@@ -30,9 +35,9 @@ fn the_digest_does_not_depend_on_the_number_of_threads() {
                 config.schedule.policy = policy;
                 config.learn.state = state;
                 config.compress.feedback = feedback;
-                let one = run(&config, &dataset, 1);
+                let one = run(&config, dataset, 1);
                 for threads in [2, 3] {
-                    assert_eq!(one, run(&config, &dataset, threads), "{policy:?} {state:?} {feedback:?}");
+                    assert_eq!(one, run(&config, dataset, threads), "{policy:?} {state:?} {feedback:?}");
                 }
             }
         }
@@ -104,13 +109,14 @@ fn policies_at_one_seed_see_the_same_channels() {
 
 #[test]
 fn the_digest_of_a_cnn_does_not_depend_on_the_number_of_threads() {
-    let mut dataset = blobs(256, 360, 60);
-    Arc::make_mut(&mut dataset).shape = [16, 16, 1];
-    let mut config = small_config();
-    config.learn.model = ModelKind::Cnn;
-    config.run.rounds = 3;
-    let one = run(&config, &dataset, 1);
-    assert_eq!(one, run(&config, &dataset, 2));
-    config.learn.model = ModelKind::Mlp;
-    assert_ne!(one.digest, run(&config, &dataset, 1).digest);
+    for mut dataset in [blobs(256, 360, 60), mostly_zero(256, 360, 60)] {
+        Arc::make_mut(&mut dataset).shape = [16, 16, 1];
+        let mut config = small_config();
+        config.learn.model = ModelKind::Cnn;
+        config.run.rounds = 3;
+        let one = run(&config, &dataset, 1);
+        assert_eq!(one, run(&config, &dataset, 2));
+        config.learn.model = ModelKind::Mlp;
+        assert_ne!(one.digest, run(&config, &dataset, 1).digest);
+    }
 }

@@ -1,6 +1,7 @@
 //! Tests of the library as a whole, on a small data set made for them.
 
 mod central;
+mod checkpoint;
 mod common;
 mod determinism;
 mod engine;

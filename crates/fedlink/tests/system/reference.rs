@@ -1,11 +1,14 @@
 //! The whole system against a second implementation, written from the specification with plain loops in double
 //! precision and sharing nothing with the library but the random streams.
 
-use crate::common::blobs;
+use crate::common::{blobs, mostly_zero};
 use fedlink::config::{BatchSize, Config};
 use fedlink::data::Dataset;
+use fedlink::data::Scaling;
 use fedlink::data::partition::{PartitionKind, Sizes, partition};
 use fedlink::learn::aggregate::Aggregate;
+use fedlink::learn::inputs::Inputs;
+use fedlink::learn::kernels::instruction_set;
 use fedlink::learn::model::{Init, ModelKind};
 use fedlink::learn::optimizer::OptimizerKind;
 use fedlink::rng::{Purpose, stream};
@@ -180,10 +183,39 @@ const POLICIES: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::
 
 #[test]
 fn every_policy_follows_the_specification_round_by_round() {
-    let data = blobs(FEATURES, 400, 60);
+    follows_the_specification(&blobs(FEATURES, 400, 60));
+}
+
+#[test]
+fn every_policy_follows_the_specification_on_mostly_zero_inputs() {
+    let data = mostly_zero(FEATURES, 400, 60);
+    assert!(Inputs::new(Arc::clone(&data), Scaling::Unit).is_sparse());
+    follows_the_specification(&data);
+}
+
+/// The two tests above once more in a process that is told to use no vector instructions.
+#[test]
+fn the_portable_kernels_follow_the_specification_too() {
+    let own = std::env::current_exe().expect("this program");
+    let run = std::process::Command::new(own)
+        .args(["every_policy_follows", "the_instruction_set_is_what_was_asked_for"])
+        .env("FEDLINK_INSTRUCTIONS", "portable")
+        .output()
+        .expect("this program starts");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && said.contains("3 passed"), "{said}");
+}
+
+#[test]
+fn the_instruction_set_is_what_was_asked_for() {
+    let asked = std::env::var("FEDLINK_INSTRUCTIONS").unwrap_or_default();
+    assert!(asked != "portable" || instruction_set() == "portable");
+}
+
+fn follows_the_specification(data: &Arc<Dataset>) {
     for policy in POLICIES {
         for k in [1, 3, 6] {
-            compare(&config(policy, k), &data);
+            compare(&config(policy, k), data);
         }
     }
 }

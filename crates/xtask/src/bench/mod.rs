@@ -1,33 +1,40 @@
-//! `cargo xtask bench peers`: fedlink beside what else could be used, and beside its own targets.
-//!
-//! Everything is measured in one run on one machine and told as ratios; see `bench/README.md`.
+//! `cargo xtask bench`: the library's own benchmarks, and fedlink beside what else could be used.
 
 mod peers;
+mod record;
+mod report;
 mod run;
-mod targets;
+
+pub use report::{check_readme, write_readme};
 
 use anyhow::{Context, bail};
 use run::Bench;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const USAGE: &str = "\
-Usage: cargo xtask bench peers [OPTIONS]
+Usage: cargo xtask bench
+       cargo xtask bench peers [OPTIONS]
 
-Needs python3 (3.11 or later) and, for the first run, a package index; MNIST is taken from $FEDLINK_DATA/mnist, or
-fetched if that is not set.
+Without a word: the kernels' times and the ratios of docs/performance.md.
 
-Options:
-  --only NAME[,NAME…]      these only: jax, torch, torch-pool, pfl, flower, targets
-  --repetitions N          runs of each, fedlink and peer in turn [default: 3]
+peers: rounds of fedlink and of other libraries in turn, as a table of ratios; see bench/README.md. Needs python3
+(3.11 or later) and, for the first run, a package index. MNIST is taken from $FEDLINK_DATA/mnist, or fetched if that
+is not set.
+
+Options of peers:
+  --only NAME[,NAME…]      these only: jax, jax-tuned, torch, torch-tuned, pfl, flower
+  --repetitions N          runs of each, fedlink and peer in turn [default: 5]
   --rounds N               rounds of a BN2-C run [default: 200]
-  --fedavg-rounds N        rounds of a FedAvg run [default: 40]
+  --fedavg-rounds N        rounds of a FedAvg run [default: 60]
   --warmup N               rounds of a run that are not counted [default: 10]
   --threads N              threads or processes that each may use [default: 2]
-  --small                  targets with a hundredth of the devices, to try the command out
-  --allow-missing          succeed even if a peer cannot be installed or run";
+  --out FOLDER             where the raw runs go [default: bench/runs/DATE]";
 
-/// What the command line asks for.
+/// Rounds from one evaluation to the next.
+const EVALUATE_EVERY: u64 = 10;
+
+/// What the command line asks of `peers`.
 struct Options {
     only: Vec<String>,
     repetitions: u64,
@@ -35,49 +42,45 @@ struct Options {
     fedavg_rounds: u64,
     warmup: u64,
     threads: u64,
-    small: bool,
-    allow_missing: bool,
+    out: Option<PathBuf>,
 }
 
 impl Options {
-    /// None if only help is wanted.
-    fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Option<Self>> {
+    fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Self> {
         let mut options = Self {
             only: Vec::new(),
-            repetitions: 3,
+            repetitions: 5,
             rounds: 200,
-            fedavg_rounds: 40,
+            fedavg_rounds: 60,
             warmup: 10,
             threads: 2,
-            small: false,
-            allow_missing: false,
+            out: None,
         };
         while let Some(name) = arguments.next() {
-            match name.as_str() {
-                "--help" | "-h" => return Ok(None),
-                "--small" => options.small = true,
-                "--allow-missing" => options.allow_missing = true,
-                "--only" | "--repetitions" | "--rounds" | "--fedavg-rounds" | "--warmup" | "--threads" => {
-                    let value = arguments.next().with_context(|| format!("{name} needs a value"))?;
-                    options.set(&name, &value).with_context(|| format!("{name} {value}"))?;
-                }
-                _ => bail!("there is no option {name:?}\n\n{USAGE}"),
-            }
+            let value = arguments.next().with_context(|| format!("{name}: no such option, or no value"))?;
+            options.set(&name, &value).with_context(|| format!("{name} {value}"))?;
         }
         if options.repetitions == 0 || options.threads == 0 {
             bail!("--repetitions and --threads must be at least 1");
         }
-        if options.warmup >= options.rounds.min(options.fedavg_rounds) {
+        let &Self { rounds, fedavg_rounds, warmup, .. } = &options;
+        if [rounds, fedavg_rounds, warmup].iter().any(|count| count % EVALUATE_EVERY != 0) {
+            bail!(
+                "--rounds, --fedavg-rounds and --warmup must be multiples of {EVALUATE_EVERY}: every {EVALUATE_EVERY}th \
+                 round evaluates, and a time is the mean of that many"
+            );
+        }
+        if warmup >= rounds.min(fedavg_rounds) {
             bail!("--warmup must be less than --rounds and --fedavg-rounds, or no round is left to be timed");
         }
-        Ok(Some(options))
+        Ok(options)
     }
 
     fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
         match name {
             "--only" => {
                 self.only = value.split(',').map(str::to_owned).collect();
-                let known: Vec<&str> = peers::PEERS.iter().map(|peer| peer.name).chain(["targets"]).collect();
+                let known: Vec<&str> = peers::PEERS.iter().map(|peer| peer.name).collect();
                 if let Some(other) = self.only.iter().find(|name| !known.contains(&name.as_str())) {
                     bail!("there is no {other:?}; there are {}", known.join(", "));
                 }
@@ -86,7 +89,9 @@ impl Options {
             "--rounds" => self.rounds = value.parse()?,
             "--fedavg-rounds" => self.fedavg_rounds = value.parse()?,
             "--warmup" => self.warmup = value.parse()?,
-            _ => self.threads = value.parse()?,
+            "--threads" => self.threads = value.parse()?,
+            "--out" => self.out = Some(value.into()),
+            _ => bail!("there is no such option\n\n{USAGE}"),
         }
         Ok(())
     }
@@ -97,61 +102,67 @@ impl Options {
     }
 }
 
-/// Measures, prints the tables, and keeps them with every raw run under `bench/runs/`.
-pub fn bench(root: &Path, mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
-    match arguments.next().as_deref() {
-        Some("peers") => {}
-        Some("help" | "--help" | "-h") => {
-            println!("{USAGE}");
-            return Ok(());
-        }
-        _ => bail!("say what to measure\n\n{USAGE}"),
-    }
-    let Some(options) = Options::read(arguments)? else {
+/// Runs the benchmarks that the arguments name.
+pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let is_help = |argument: &String| matches!(argument.as_str(), "help" | "--help" | "-h");
+    if arguments.iter().any(is_help) {
         println!("{USAGE}");
         return Ok(());
-    };
-    let bench = Bench::new(root, &options)?;
-    let machine = machine(&options);
-    eprintln!("{machine}");
-
-    let mut report = format!("# fedlink and its peers\n\n{machine}\n");
-    let (table, trouble) = peers::compare(&bench, &options)?;
-    report += &table;
-    if options.wants("targets") {
-        report += &targets::measure(&bench, &options)?;
     }
-    println!("{report}");
-    std::fs::write(bench.runs.join("report.md"), &report)?;
+    match arguments.split_first() {
+        None => kernels(),
+        Some((first, rest)) if first == "peers" => beside_peers(root, &Options::read(rest.iter().cloned())?),
+        Some((other, _)) => bail!("there is no benchmark {other:?}\n\n{USAGE}"),
+    }
+}
+
+/// The benchmarks of the library; the machine should do nothing else meanwhile.
+fn kernels() -> anyhow::Result<()> {
+    crate::cargo("release build", &["build", "--release", "--quiet"])?;
+    let data = crate::data_folder()?;
+    for name in ["kernels", "targets"] {
+        crate::step(name);
+        let arguments = ["bench", "--package", "fedlink", "--bench", name];
+        crate::run(Command::new(crate::cargo_path()).args(arguments).env("FEDLINK_DATA", &data))?;
+    }
+    Ok(())
+}
+
+/// Measures, keeps every raw run, prints the table that they make and keeps it beside them.
+fn beside_peers(root: &Path, options: &Options) -> anyhow::Result<()> {
+    let bench = Bench::new(root, options)?;
+    peers::measure(&bench, options)?;
+    let (machine, lines) = record::read(&bench.runs)?;
+    let report = report::of(&machine, &lines)?;
+    println!("{}", report.text);
+    std::fs::write(bench.runs.join("report.md"), &report.text)?;
     eprintln!("kept in {}", bench.runs.display());
-    trouble.verdict(options.allow_missing)
+    report.verdict
 }
 
-/// Where and when, in words.
-fn machine(options: &Options) -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpu = read("/proc/cpuinfo")
-        .lines()
-        .find_map(|line| {
-            line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim().to_owned())
-        })
-        .unwrap_or_else(|| "an unknown CPU".into());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = read("/proc/loadavg").split_whitespace().next().unwrap_or("unknown").to_owned();
-    let date = output_of("date", &["-u", "+%Y-%m-%d %H:%M UTC"]);
-    let commit = output_of("git", &["describe", "--always", "--dirty", "--exclude", "*"]);
-    let busy = load.parse::<f64>().is_ok_and(|load| load > 0.5);
-    let warning = if busy { "\n\n**The machine was busy: these numbers say little.**" } else { "" };
-    format!(
-        "{date}; {cpu}, {cores} cores, {} threads used; load {load} at the start; commit {commit}.{warning}\n",
-        options.threads
-    )
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What a command prints, on one line; its name with a question mark if it cannot be run.
-fn output_of(command: &str, arguments: &[&str]) -> String {
-    match Command::new(command).args(arguments).output() {
-        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        _ => format!("{command}?"),
+    fn read(line: &str) -> anyhow::Result<Options> {
+        Options::read(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_are_read_and_nonsense_is_refused() {
+        let options = read("--only jax,flower --rounds 20 --fedavg-rounds 20 --out here").unwrap();
+        assert!(options.wants("jax") && options.wants("flower") && !options.wants("torch"));
+        assert_eq!((options.rounds, options.fedavg_rounds, options.out), (20, 20, Some("here".into())));
+        for bad in [
+            "--only tensorflow",
+            "--rounds 15",
+            "--warmup 60",
+            "--threads 0",
+            "--repetitions x",
+            "--fast 1",
+            "--out",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Convolutional network for pictures.
 
-use super::convolution::{Convolution, Scratch};
-use super::{Batch, Init, Mlp, Model, Score, Workspace};
+use super::convolution::{Convolution, Output, Scratch, place};
+use super::{Batch, Init, Mlp, Model, Rows, Score, Workspace};
 use crate::learn::kernels::Window;
+use crate::learn::optimizer::{Descent, Tail};
 use crate::rng::Stream;
-use std::ops::Range;
 
 /// Side of the window of every convolution.
 const SIDE: usize = 5;
@@ -43,26 +43,9 @@ pub struct Cnn {
 pub(super) struct Memory {
     /// One for each convolution, for all pictures of a batch.
     outputs: Vec<Output>,
+    /// The gradient by the last one's pooled maps.
+    back: Vec<f32>,
     scratch: Scratch,
-}
-
-/// What a convolution gave.
-#[derive(Clone, Debug)]
-struct Output {
-    /// Its pooled maps; on the way back the loss's gradient by them.
-    pooled: Vec<f32>,
-    winners: Vec<u8>,
-}
-
-impl Output {
-    /// What it gave for picture `row`: `len` numbers and who won them.
-    fn row(&self, row: usize, len: usize) -> (&[f32], &[u8]) {
-        (&self.pooled[place(row, len)], &self.winners[place(row, len)])
-    }
-
-    fn row_mut(&mut self, row: usize, len: usize) -> (&mut [f32], &mut [u8]) {
-        (&mut self.pooled[place(row, len)], &mut self.winners[place(row, len)])
-    }
 }
 
 impl Cnn {
@@ -101,10 +84,10 @@ impl Cnn {
 
     /// Fills `memory` with every convolution's output for the batch.
     fn forward(&self, theta: &[f32], batch: Batch, memory: &mut Memory) {
-        let Memory { outputs, scratch } = memory;
+        let Memory { outputs, scratch, .. } = memory;
         for (l, convolution) in self.convolutions.iter().enumerate() {
             let (before, after) = outputs.split_at_mut(l);
-            let input = before.last().map_or(batch.inputs, |output| &output.pooled);
+            let input = before.last().map_or(pictures(batch), |output| &output.pooled);
             for row in 0..batch.labels.len() {
                 let picture = &input[place(row, convolution.window.picture_len())];
                 let output = after[0].row_mut(row, convolution.pooled_len());
@@ -113,15 +96,23 @@ impl Cnn {
         }
     }
 
-    /// The gradient by all convolutions' parameters, given the one by the last one's output in `memory`.
-    fn backward(&self, theta: &[f32], batch: Batch, memory: &mut Memory, gradient: &mut [f32]) {
-        let Memory { outputs, scratch } = memory;
-        gradient.fill(0.0);
+    /// Moves all convolutions' parameters, given the gradient by the last one's output in `memory`.
+    fn backward(
+        &self,
+        theta: &mut [f32],
+        batch: Batch,
+        memory: &mut Memory,
+        gradient: &mut Vec<f32>,
+        descent: &mut dyn Descent,
+    ) {
+        let Memory { outputs, scratch, .. } = memory;
+        gradient.resize(gradient.len().max(self.head_start()), 0.0);
         for (l, convolution) in self.convolutions.iter().enumerate().rev() {
             let (before, after) = outputs.split_at_mut(l);
+            gradient[convolution.parameters()].fill(0.0);
             for row in 0..batch.labels.len() {
                 let picture = place(row, convolution.window.picture_len());
-                let input = before.last().map_or(batch.inputs, |output| &output.pooled);
+                let input = before.last().map_or(pictures(batch), |output| &output.pooled);
                 let output = after[0].row(row, convolution.pooled_len());
                 convolution.add_gradient(&input[picture.clone()], output, scratch, gradient);
                 // The picture has been used: the gradient by it takes its place.
@@ -129,19 +120,24 @@ impl Cnn {
                     convolution.pull_back(theta, scratch, &mut input.pooled[picture]);
                 }
             }
+            let block = convolution.parameters();
+            descent.apply(block.start, &mut theta[block.clone()], &gradient[block]);
         }
     }
 
     /// What the dense layers see of a batch: the last convolution's output.
-    fn features<'a>(&self, batch: Batch, memory: &'a mut Memory) -> &'a mut [f32] {
-        let output = memory.outputs.last_mut().expect("a CNN has a convolution");
-        &mut output.pooled[..batch.labels.len() * self.last().pooled_len()]
+    fn features<'a>(&self, batch: Batch, memory: &'a Memory) -> &'a [f32] {
+        let output = memory.outputs.last().expect("a CNN has a convolution");
+        &output.pooled[..batch.labels.len() * self.last().pooled_len()]
     }
 }
 
-/// Where row `row` lies if each has `len` numbers.
-fn place(row: usize, len: usize) -> Range<usize> {
-    row * len..(row + 1) * len
+/// The pictures of a batch, number by number.
+fn pictures(batch: Batch<'_>) -> &[f32] {
+    match batch.inputs {
+        Rows::Dense(pictures) => pictures,
+        Rows::Sparse(_) => panic!("a CNN takes dense rows only"),
+    }
 }
 
 impl Model for Cnn {
@@ -172,30 +168,46 @@ impl Model for Cnn {
         let scratch =
             Scratch { patches: most(|c| c.window.patches_len()), maps: most(Convolution::maps_len) };
         let outputs = self.convolutions.iter().map(output).collect();
-        Workspace(self.head.workspace(rows).0, Some(Box::new(Memory { outputs, scratch })))
+        let back = vec![0.0; rows * self.last().pooled_len()];
+        let memory = Box::new(Memory { outputs, back, scratch });
+        Workspace { convolutions: Some(memory), ..self.head.workspace(rows) }
     }
 
-    fn gradient(&self, theta: &[f32], batch: Batch, work: &mut Workspace, gradient: &mut [f32]) -> f64 {
-        let (theta, head_theta) = theta.split_at(self.head_start());
-        let (gradient, head_gradient) = gradient.split_at_mut(self.head_start());
-        let mut memory = work.1.take().expect("a workspace of this model");
+    fn takes_non_zeros(&self) -> bool {
+        false
+    }
+
+    fn descend(
+        &self,
+        theta: &mut [f32],
+        batch: Batch,
+        work: &mut Workspace,
+        descent: &mut dyn Descent,
+    ) -> f64 {
+        let (theta, head_theta) = theta.split_at_mut(self.head_start());
+        let mut memory = work.convolutions.take().expect("a workspace of this model");
         self.forward(theta, batch, &mut memory);
-        let features = self.features(batch, &mut memory);
-        let seen = Batch { inputs: features, labels: batch.labels };
-        let loss = self.head.gradient(head_theta, seen, work, head_gradient);
-        self.head.input_gradient(head_theta, work, features);
-        self.backward(theta, batch, &mut memory, gradient);
-        work.1 = Some(memory);
+        let mut back = std::mem::take(&mut memory.back);
+        let features = self.features(batch, &memory);
+        let seen = Batch { inputs: Rows::Dense(features), labels: batch.labels };
+        let feature_gradient = Some(&mut back[..features.len()]);
+        let mut tail = Tail { whole: descent, start: self.head_start() };
+        let loss = self.head.descend_through(head_theta, seen, work, &mut tail, feature_gradient);
+        // The features have been used: the gradient by them takes their place.
+        let output = memory.outputs.last_mut().expect("a CNN has a convolution");
+        memory.back = std::mem::replace(&mut output.pooled, back);
+        self.backward(theta, batch, &mut memory, &mut work.gradient, descent);
+        work.convolutions = Some(memory);
         loss
     }
 
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score {
         let (theta, head_theta) = theta.split_at(self.head_start());
-        let mut memory = work.1.take().expect("a workspace of this model");
+        let mut memory = work.convolutions.take().expect("a workspace of this model");
         self.forward(theta, batch, &mut memory);
-        let seen = Batch { inputs: self.features(batch, &mut memory), labels: batch.labels };
+        let seen = Batch { inputs: Rows::Dense(self.features(batch, &memory)), labels: batch.labels };
         let score = self.head.score(head_theta, seen, work);
-        work.1 = Some(memory);
+        work.convolutions = Some(memory);
         score
     }
 }
@@ -203,6 +215,7 @@ impl Model for Cnn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learn::model::tests::gradient;
     use crate::learn::optimizer::{Adam, Optimizer, OptimizerState};
     use crate::rng::{Purpose, stream};
 
@@ -304,12 +317,11 @@ mod tests {
             let theta: Vec<f32> = (0..model.dim()).map(|_| s.normal() as f32 * 0.4).collect();
             let inputs: Vec<f32> = (0..rows * numbers).map(|_| s.normal() as f32).collect();
             let labels: Vec<u8> = (0..rows).map(|_| s.below(tiny.classes as u64) as u8).collect();
-            let mut gradient = vec![f32::NAN; model.dim()];
             // A workspace for more rows than the batch has, and used before: nothing stale may leak in.
             let mut work = model.workspace(rows + 3);
-            let batch = Batch { inputs: &inputs, labels: &labels };
-            model.gradient(&theta, batch, &mut work, &mut gradient);
-            let loss = model.gradient(&theta, batch, &mut work, &mut gradient);
+            let batch = Batch { inputs: Rows::Dense(&inputs), labels: &labels };
+            gradient(&model, &theta, batch, &mut work);
+            let (loss, gradient) = gradient(&model, &theta, batch, &mut work);
             let score = model.score(&theta, batch, &mut work);
 
             let theta: Vec<f64> = theta.iter().map(|&x| f64::from(x)).collect();
@@ -394,17 +406,17 @@ mod tests {
         let model = Cnn::new([16, 16, 1], 4).unwrap();
         let mut theta = model.init(Init::GlorotUniform, &mut stream(0, Purpose::Init, 0, 0));
         let mut work = model.workspace(200);
-        let mut gradient = vec![0.0; model.dim()];
         let (inputs, labels) = bars(200, 1);
-        let unseen = Batch { inputs: &inputs, labels: &labels };
+        let unseen = Batch { inputs: Rows::Dense(&inputs), labels: &labels };
         let before = model.score(&theta, unseen, &mut work).correct;
         let adam = Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-7 };
         let mut state = OptimizerState::filled(model.dim(), adam.starts());
         for step in 0..30 {
             let (inputs, labels) = bars(32, 2 + step);
-            let batch = Batch { inputs: &inputs, labels: &labels };
-            model.gradient(&theta, batch, &mut work, &mut gradient);
-            adam.step(&mut theta, &gradient, 2e-3, &mut state);
+            let batch = Batch { inputs: Rows::Dense(&inputs), labels: &labels };
+            adam.step(2e-3, &mut state, &mut |descent| {
+                model.descend(&mut theta, batch, &mut work, descent);
+            });
         }
         let after = model.score(&theta, unseen, &mut work).correct;
         assert!(before < 100 && after > 180, "of 200 right: {before} before, {after} after");

@@ -24,6 +24,30 @@ pub(super) struct Scratch {
     pub(super) maps: Vec<f32>,
 }
 
+/// What a convolution gave for the pictures of a batch.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    /// Its pooled maps; on the way back the loss's gradient by them.
+    pub(super) pooled: Vec<f32>,
+    pub(super) winners: Vec<u8>,
+}
+
+impl Output {
+    /// What it gave for picture `row`: `len` numbers and who won them.
+    pub(super) fn row(&self, row: usize, len: usize) -> (&[f32], &[u8]) {
+        (&self.pooled[place(row, len)], &self.winners[place(row, len)])
+    }
+
+    pub(super) fn row_mut(&mut self, row: usize, len: usize) -> (&mut [f32], &mut [u8]) {
+        (&mut self.pooled[place(row, len)], &mut self.winners[place(row, len)])
+    }
+}
+
+/// Where row `row` lies if each has `len` numbers.
+pub(super) fn place(row: usize, len: usize) -> Range<usize> {
+    row * len..(row + 1) * len
+}
+
 impl Convolution {
     pub(super) fn weights(self) -> Range<usize> {
         self.start..self.start + self.window.patch_len() * self.outputs
@@ -32,6 +56,10 @@ impl Convolution {
     pub(super) fn biases(self) -> Range<usize> {
         let start = self.weights().end;
         start..start + self.outputs
+    }
+
+    pub(super) fn parameters(self) -> Range<usize> {
+        self.start..self.biases().end
     }
 
     /// Height, width and channels before pooling.

@@ -1,7 +1,10 @@
 //! Multi-layer perceptron; with no hidden layer, softmax regression.
 
-use super::{Batch, Init, Model, Score, Workspace, softmax};
-use crate::learn::kernels::{Matrix, matmul};
+use super::{Batch, Init, Model, Rows, Score, Workspace, softmax};
+use crate::learn::kernels::{
+    Matrix, Panels, SparseBatch, matmul, pack_output_gradient, sparse_forward, sparse_gradient,
+};
+use crate::learn::optimizer::{Descent, coast};
 use crate::rng::Stream;
 
 /// Dense layers with `ReLU` between them and softmax cross-entropy at the end.
@@ -20,6 +23,9 @@ pub struct Mlp {
     layers: Vec<Layer>,
 }
 
+/// Floats of the first layer's gradient that are made, and used up, at a time: 16 kB.
+const GRADIENT_BLOCK: usize = 4096;
+
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     inputs: usize,
@@ -36,6 +42,84 @@ impl Layer {
     fn biases(self) -> std::ops::Range<usize> {
         let start = self.weights().end;
         start..start + self.outputs
+    }
+
+    fn parameters(self) -> std::ops::Range<usize> {
+        self.start..self.biases().end
+    }
+}
+
+/// The input of layer `l`: the batch, or the output of the layer before.
+fn input_of<'a>(layer: &Layer, l: usize, batch: Batch<'a>, outputs: &'a [Vec<f32>]) -> Rows<'a> {
+    match l {
+        0 => batch.inputs,
+        _ => Rows::Dense(&outputs[l - 1][..batch.labels.len() * layer.inputs]),
+    }
+}
+
+/// Writes the sums over the rows of `matrix` to `sums`.
+fn sum_rows(matrix: &[f32], sums: &mut [f32]) {
+    sums.fill(0.0);
+    for row in matrix.chunks_exact(sums.len()) {
+        sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+    }
+}
+
+impl Layer {
+    /// Moves the layer's parameters, given its input and the gradient of its output.
+    fn descend(
+        self,
+        theta: &mut [f32],
+        input: &[f32],
+        output_gradient: &[f32],
+        gradient: &mut Vec<f32>,
+        descent: &mut dyn Descent,
+    ) {
+        let rows = output_gradient.len() / self.outputs;
+        gradient.resize(gradient.len().max(theta.len()), 0.0);
+        let gradient = &mut gradient[..theta.len()];
+        let (weights, biases) = gradient.split_at_mut(self.inputs * self.outputs);
+        let input = Matrix::new(input, rows, self.inputs);
+        matmul(input.t(), Matrix::new(output_gradient, rows, self.outputs), weights, false);
+        sum_rows(output_gradient, biases);
+        descent.apply(self.start, theta, gradient);
+    }
+
+    /// As [`Layer::descend`] with sparse inputs: the weights of a few inputs at a time, and only those of inputs
+    /// that are not zero in the whole batch, since the others have no gradient.
+    fn descend_sparse(
+        self,
+        theta: &mut [f32],
+        input: &SparseBatch,
+        output_gradient: &[f32],
+        (gradient, panels): (&mut Vec<f32>, &mut Panels),
+        descent: &mut dyn Descent,
+    ) {
+        let (weights, biases) = theta.split_at_mut(self.inputs * self.outputs);
+        let most = (GRADIENT_BLOCK / self.outputs).max(1);
+        gradient.resize(gradient.len().max(most * self.outputs), 0.0);
+        pack_output_gradient(input, output_gradient, panels);
+        let mut first = 0;
+        while first < self.inputs {
+            let idle = input.is_column_empty(first);
+            let alike = |i: &usize| input.is_column_empty(*i) == idle;
+            let count =
+                (first..self.inputs).take(if idle { usize::MAX } else { most }).take_while(alike).count();
+            let inputs = first..first + count;
+            let block = inputs.start * self.outputs..inputs.end * self.outputs;
+            let start = self.start + block.start;
+            if idle {
+                coast(descent, start, &mut weights[block]);
+            } else {
+                let gradient = &mut gradient[..block.len()];
+                sparse_gradient(input, inputs, gradient, panels);
+                descent.apply(start, &mut weights[block], gradient);
+            }
+            first += count;
+        }
+        let gradient = &mut gradient[..self.outputs];
+        sum_rows(output_gradient, gradient);
+        descent.apply(self.biases().start, biases, gradient);
     }
 }
 
@@ -59,27 +143,69 @@ impl Mlp {
     fn forward(&self, theta: &[f32], batch: Batch, work: &mut Workspace) {
         let rows = batch.labels.len();
         for (l, layer) in self.layers.iter().enumerate() {
-            let (before, after) = work.0.split_at_mut(l);
-            let input = if l == 0 { batch.inputs } else { &before[l - 1][..rows * layer.inputs] };
+            let (before, after) = work.outputs.split_at_mut(l);
             let output = &mut after[0][..rows * layer.outputs];
             for row in output.chunks_exact_mut(layer.outputs) {
                 row.copy_from_slice(&theta[layer.biases()]);
             }
-            let weights = Matrix::new(&theta[layer.weights()], layer.inputs, layer.outputs);
-            matmul(Matrix::new(input, rows, layer.inputs), weights, output, true);
+            let weights = &theta[layer.weights()];
+            match input_of(layer, l, batch, before) {
+                Rows::Sparse(input) => sparse_forward(input, weights, output, &mut work.panels),
+                Rows::Dense(input) => {
+                    let weights = Matrix::new(weights, layer.inputs, layer.outputs);
+                    matmul(Matrix::new(input, rows, layer.inputs), weights, output, true);
+                }
+            }
             if l + 1 < self.layers.len() {
                 output.iter_mut().for_each(|z| *z = z.max(0.0));
             }
         }
     }
 
-    /// The loss's gradient by the inputs of the batch for which `work` has just been through [`Model::gradient`].
-    pub(super) fn input_gradient(&self, theta: &[f32], work: &Workspace, back: &mut [f32]) {
-        let layer = self.layers[0];
-        let rows = back.len() / layer.inputs;
-        let output_gradient = Matrix::new(&work.0[0][..rows * layer.outputs], rows, layer.outputs);
-        let weights = Matrix::new(&theta[layer.weights()], layer.inputs, layer.outputs);
-        matmul(output_gradient, weights.t(), back, false);
+    /// As [`Model::descend`]; the loss's gradient by the inputs goes to `input_gradient`, where one is given.
+    pub(super) fn descend_through(
+        &self,
+        theta: &mut [f32],
+        batch: Batch,
+        work: &mut Workspace,
+        descent: &mut dyn Descent,
+        mut input_gradient: Option<&mut [f32]>,
+    ) -> f64 {
+        let rows = batch.labels.len();
+        self.forward(theta, batch, work);
+        let last = self.layers.len() - 1;
+        let logits = &mut work.outputs[last][..rows * self.layers[last].outputs];
+        let loss = softmax::loss_and_gradient(logits, batch.labels);
+        for (l, layer) in self.layers.iter().enumerate().rev() {
+            // `outputs[l]` holds ∂loss/∂(output of layer l), `outputs[l-1]` the layer's input.
+            let (before, after) = work.outputs.split_at_mut(l);
+            let (output, spare) = after.split_first_mut().expect("one buffer for each layer and one spare");
+            let output = &output[..rows * layer.outputs];
+            let mut back = match l {
+                0 => input_gradient.take(),
+                _ => spare.last_mut().map(|back| &mut back[..rows * layer.inputs]),
+            };
+            // The way back leads through the weights as they were: before they move.
+            if let Some(back) = &mut back {
+                let weights = Matrix::new(&theta[layer.weights()], layer.inputs, layer.outputs);
+                matmul(Matrix::new(output, rows, layer.outputs), weights.t(), back, false);
+            }
+            let theta = &mut theta[layer.parameters()];
+            match input_of(layer, l, batch, before) {
+                Rows::Dense(input) => layer.descend(theta, input, output, &mut work.gradient, descent),
+                Rows::Sparse(input) => {
+                    let memory = (&mut work.gradient, &mut work.panels);
+                    layer.descend_sparse(theta, input, output, memory, descent);
+                }
+            }
+            if let (Some(before), Some(back)) = (before.last_mut(), back) {
+                // ReLU passes the gradient where its output was positive.
+                for (a, &g) in before.iter_mut().zip(back.iter()) {
+                    *a = if *a > 0.0 { g } else { 0.0 };
+                }
+            }
+        }
+        loss
     }
 }
 
@@ -97,55 +223,37 @@ impl Model for Mlp {
     }
 
     fn workspace(&self, rows: usize) -> Workspace {
-        // One output for each layer, and one more buffer for the gradient on its way back.
         let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(0);
         let widths = self.layers.iter().map(|l| l.outputs).chain([widest]);
-        Workspace(widths.map(|width| vec![0.0; rows * width]).collect(), None)
+        let outputs = widths.map(|width| vec![0.0; rows * width]).collect();
+        Workspace { outputs, gradient: Vec::new(), panels: Panels::default(), convolutions: None }
     }
 
-    fn gradient(&self, theta: &[f32], batch: Batch, work: &mut Workspace, gradient: &mut [f32]) -> f64 {
-        let rows = batch.labels.len();
-        self.forward(theta, batch, work);
-        let last = self.layers.len() - 1;
-        let logits = &mut work.0[last][..rows * self.layers[last].outputs];
-        let loss = softmax::loss_and_gradient(logits, batch.labels);
-        for (l, layer) in self.layers.iter().enumerate().rev() {
-            // `work[l]` holds ∂loss/∂(output of layer l), `work[l-1]` the layer's input.
-            let (before, after) = work.0.split_at_mut(l);
-            let (output, spare) = after.split_first_mut().expect("one buffer for each layer and one spare");
-            let output = &output[..rows * layer.outputs];
-            let input = if l == 0 { batch.inputs } else { &before[l - 1][..rows * layer.inputs] };
-            let output_gradient = Matrix::new(output, rows, layer.outputs);
-            let weight_gradient = &mut gradient[layer.weights()];
-            matmul(Matrix::new(input, rows, layer.inputs).t(), output_gradient, weight_gradient, false);
-            let bias_gradient = &mut gradient[layer.biases()];
-            bias_gradient.fill(0.0);
-            for row in output.chunks_exact(layer.outputs) {
-                bias_gradient.iter_mut().zip(row).for_each(|(sum, g)| *sum += g);
-            }
-            if l > 0 {
-                let back = &mut spare.last_mut().expect("the spare buffer")[..rows * layer.inputs];
-                let weights = Matrix::new(&theta[layer.weights()], layer.inputs, layer.outputs);
-                matmul(output_gradient, weights.t(), back, false);
-                // ReLU passes the gradient where its output was positive.
-                for (a, &g) in before[l - 1][..rows * layer.inputs].iter_mut().zip(back.iter()) {
-                    *a = if *a > 0.0 { g } else { 0.0 };
-                }
-            }
-        }
-        loss
+    fn takes_non_zeros(&self) -> bool {
+        true
+    }
+
+    fn descend(
+        &self,
+        theta: &mut [f32],
+        batch: Batch,
+        work: &mut Workspace,
+        descent: &mut dyn Descent,
+    ) -> f64 {
+        self.descend_through(theta, batch, work, descent, None)
     }
 
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score {
         self.forward(theta, batch, work);
         let last = self.layers.len() - 1;
-        softmax::score(&work.0[last][..batch.labels.len() * self.layers[last].outputs], batch.labels)
+        softmax::score(&work.outputs[last][..batch.labels.len() * self.layers[last].outputs], batch.labels)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learn::model::tests::gradient;
     use crate::rng::{Purpose, stream};
 
     /// The network in double precision, written from its definition: the mean loss over the batch.
@@ -169,6 +277,33 @@ mod tests {
     }
 
     #[test]
+    fn sparse_inputs_give_the_gradients_and_scores_of_dense_ones() {
+        for widths in [vec![90, 10], vec![40, 83, 3], vec![300, 64, 5, 4]] {
+            let classes = *widths.last().unwrap();
+            let model = Mlp::new(widths[0], &widths[1..widths.len() - 1], classes);
+            let mut s = stream(5, Purpose::Test, 0, widths.len() as u64);
+            let theta: Vec<f32> = (0..model.dim()).map(|_| s.normal() as f32 * 0.3).collect();
+            // Whole columns and stray entries are zero.
+            let dense: Vec<f32> = (0..9 * widths[0])
+                .map(|i| if i % widths[0] % 7 < 3 || s.uniform() < 0.6 { 0.0 } else { s.normal() as f32 })
+                .collect();
+            let labels: Vec<u8> = (0..9).map(|_| s.below(classes as u64) as u8).collect();
+            let sparse = SparseBatch::of_dense(&dense, widths[0]);
+            let mut work = model.workspace(11);
+            let [dense, sparse] =
+                [Rows::Dense(&dense), Rows::Sparse(&sparse)].map(|inputs| Batch { inputs, labels: &labels });
+            let (loss, expected) = gradient(&model, &theta, dense, &mut work);
+            let (sparse_loss, ours) = gradient(&model, &theta, sparse, &mut work);
+            assert!((loss - sparse_loss).abs() < 1e-5 * loss);
+            for (a, b) in expected.iter().zip(&ours) {
+                assert!((a - b).abs() < 1e-5, "{widths:?}: {a} against {b}");
+            }
+            let (a, b) = (model.score(&theta, dense, &mut work), model.score(&theta, sparse, &mut work));
+            assert!(a.correct == b.correct && (a.loss - b.loss).abs() < 1e-5 * a.loss);
+        }
+    }
+
+    #[test]
     fn gradients_match_finite_differences_of_an_independent_network() {
         for widths in [vec![7, 4], vec![7, 5, 4], vec![6, 5, 4, 3], vec![3, 9, 8, 7, 2]] {
             let classes = *widths.last().unwrap();
@@ -178,12 +313,11 @@ mod tests {
             let theta: Vec<f32> = (0..model.dim()).map(|_| s.normal() as f32 * 0.5).collect();
             let inputs: Vec<f32> = (0..rows * widths[0]).map(|_| s.normal() as f32).collect();
             let labels: Vec<u8> = (0..rows).map(|_| s.below(classes as u64) as u8).collect();
-            let mut gradient = vec![f32::NAN; model.dim()];
             // A workspace for more rows than the batch has, and used before: nothing stale may leak in.
             let mut work = model.workspace(rows + 3);
-            let batch = Batch { inputs: &inputs, labels: &labels };
-            model.gradient(&theta, batch, &mut work, &mut gradient);
-            let loss = model.gradient(&theta, batch, &mut work, &mut gradient);
+            let batch = Batch { inputs: Rows::Dense(&inputs), labels: &labels };
+            gradient(&model, &theta, batch, &mut work);
+            let (loss, gradient) = gradient(&model, &theta, batch, &mut work);
 
             let theta: Vec<f64> = theta.iter().map(|&x| f64::from(x)).collect();
             let inputs: Vec<f64> = inputs.iter().map(|&x| f64::from(x)).collect();
@@ -230,7 +364,7 @@ mod tests {
         // Two inputs, two classes, weights that copy the inputs to the logits.
         let model = Mlp::new(2, &[], 2);
         let theta = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0];
-        let batch = Batch { inputs: &[5.0, 0.0, 0.0, 5.0, 5.0, 0.0], labels: &[0, 1, 1] };
+        let batch = Batch { inputs: Rows::Dense(&[5.0, 0.0, 0.0, 5.0, 5.0, 0.0]), labels: &[0, 1, 1] };
         let score = model.score(&theta, batch, &mut model.workspace(3));
         let right = (1.0 + (-5f64).exp()).ln();
         assert_eq!(score.correct, 2);

@@ -10,6 +10,8 @@ pub use mlp::Mlp;
 
 use crate::config::{Config, ConfigError, validate_dim};
 use crate::data::Dataset;
+use crate::learn::kernels::{Panels, SparseBatch};
+use crate::learn::optimizer::Descent;
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -56,11 +58,20 @@ impl Init {
     }
 }
 
-/// Samples to learn from or to be judged on, as floats, one row each.
+/// The inputs of some samples, one row each.
+#[derive(Clone, Copy, Debug)]
+pub enum Rows<'a> {
+    /// Every number, row after row.
+    Dense(&'a [f32]),
+    /// The non-zeros.
+    Sparse(&'a SparseBatch),
+}
+
+/// Samples to learn from or to be judged on.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// `labels.len() × features` numbers.
-    pub inputs: &'a [f32],
+    /// `labels.len()` rows.
+    pub inputs: Rows<'a>,
     /// The class of each row.
     pub labels: &'a [u8],
 }
@@ -68,7 +79,15 @@ pub struct Batch<'a> {
 /// Memory a model reuses from one batch to the next; made by [`Model::workspace`]: that of dense layers, and of the
 /// convolutions before them, if there are any.
 #[derive(Clone, Debug)]
-pub struct Workspace(Vec<Vec<f32>>, Option<Box<cnn::Memory>>);
+pub struct Workspace {
+    /// The output of each layer, and one more buffer for the gradient on its way back.
+    outputs: Vec<Vec<f32>>,
+    /// The gradient of one block of θ.
+    gradient: Vec<f32>,
+    panels: Panels,
+    /// What the convolutions of a CNN need beside its dense layers.
+    convolutions: Option<Box<cnn::Memory>>,
+}
 
 /// Total loss and number of right answers over some samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -90,8 +109,19 @@ pub trait Model: Send + Sync {
     /// Memory for batches of up to `rows` samples.
     fn workspace(&self, rows: usize) -> Workspace;
 
-    /// The mean loss over the batch; its gradient goes to `gradient`.
-    fn gradient(&self, theta: &[f32], batch: Batch, work: &mut Workspace, gradient: &mut [f32]) -> f64;
+    /// Whether batches may come by their non-zeros ([`Rows::Sparse`]); if not, such a batch is a mistake that panics.
+    fn takes_non_zeros(&self) -> bool;
+
+    /// The mean loss over the batch; `descent` moves θ along its gradient, block by block.
+    ///
+    /// Each block of θ is offered to `descent` once, after its last use.
+    fn descend(
+        &self,
+        theta: &mut [f32],
+        batch: Batch,
+        work: &mut Workspace,
+        descent: &mut dyn Descent,
+    ) -> f64;
 
     /// How well θ does on the batch.
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score;
@@ -131,6 +161,30 @@ fn no_pictures(dataset: &Dataset) -> ConfigError {
 mod tests {
     use super::*;
     use crate::data::{Features, Samples};
+
+    /// Notes the gradient, and spoils θ where it has been offered: what is still needed must not be.
+    struct Note(Vec<f32>);
+
+    impl Descent for Note {
+        fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]) {
+            let noted = &mut self.0[start..start + theta.len()];
+            assert!(noted.iter().all(|g| g.is_nan()), "a block is offered once");
+            noted.copy_from_slice(gradient);
+            theta.fill(f32::NAN);
+        }
+
+        fn is_at_rest(&self, _: std::ops::Range<usize>) -> bool {
+            false
+        }
+    }
+
+    /// The mean loss over the batch and the whole of its gradient.
+    pub fn gradient(model: &dyn Model, theta: &[f32], batch: Batch, work: &mut Workspace) -> (f64, Vec<f32>) {
+        let mut note = Note(vec![f32::NAN; theta.len()]);
+        let loss = model.descend(&mut theta.to_vec(), batch, work, &mut note);
+        assert!(note.0.iter().all(|g| !g.is_nan()), "every block is offered");
+        (loss, note.0)
+    }
 
     fn dataset(shape: [usize; 3]) -> Dataset {
         let features = shape.iter().product();

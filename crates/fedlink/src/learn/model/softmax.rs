@@ -16,16 +16,18 @@ pub(super) fn loss_and_gradient(logits: &mut [f32], labels: &[u8]) -> f64 {
     let classes = logits.len() / rows;
     let mut loss = 0.0;
     for (row, &label) in logits.chunks_exact_mut(classes).zip(labels) {
-        loss += cross_entropy(row, label);
+        let label = usize::from(label);
         let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let below = f64::from(row[label] - largest);
         let mut sum = 0.0;
         for z in row.iter_mut() {
             *z = libm::expf(*z - largest);
             sum += *z;
         }
+        loss += f64::from(libm::logf(sum)) - below;
         let scale = 1.0 / (sum * rows as f32);
         row.iter_mut().for_each(|p| *p *= scale);
-        row[usize::from(label)] -= 1.0 / rows as f32;
+        row[label] -= 1.0 / rows as f32;
     }
     loss / rows as f64
 }
@@ -55,6 +57,13 @@ mod tests {
     fn huge_logits_neither_overflow_nor_lose_the_loss() {
         assert!((cross_entropy(&[1e4, 0.0], 1) - 1e4).abs() < 1e-2);
         assert_eq!(cross_entropy(&[1e4, 0.0], 0), 0.0);
+    }
+
+    #[test]
+    fn the_loss_beside_the_gradient_is_the_mean_of_the_rows_losses() {
+        let logits = [0.3, -1.0, 2.0, 5.0, 4.0, -50.0];
+        let alone = f64::midpoint(cross_entropy(&logits[..3], 1), cross_entropy(&logits[3..], 2));
+        assert_eq!(loss_and_gradient(&mut logits.clone(), &[1, 2]), alone);
     }
 
     #[test]

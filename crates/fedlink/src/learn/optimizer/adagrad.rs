@@ -1,6 +1,8 @@
 //! `AdaGrad`.
 
-use super::{Optimizer, OptimizerState};
+use super::{Descent, Optimizer, OptimizerState};
+use crate::learn::kernels::{Arithmetic, Kernel, run};
+use std::ops::Range;
 
 /// G ← G + g², θ ← θ − η·g/(√G + ε), G starting from `initial_accumulator`.
 ///
@@ -19,11 +21,46 @@ impl Optimizer for AdaGrad {
         &self.initial_accumulator
     }
 
-    fn step(&self, theta: &mut [f32], gradient: &[f32], rate: f32, state: &mut OptimizerState) {
+    fn step(&self, rate: f32, state: &mut OptimizerState, work: &mut dyn FnMut(&mut dyn Descent)) {
         state.steps += 1;
-        for ((w, &g), sum) in theta.iter_mut().zip(gradient).zip(&mut state.slots[0]) {
+        work(&mut Step { epsilon: self.epsilon, rate, sums: &mut state.slots[0] });
+    }
+}
+
+struct Step<'a> {
+    epsilon: f32,
+    rate: f32,
+    sums: &'a mut [f32],
+}
+
+impl Descent for Step<'_> {
+    fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]) {
+        let sums = &mut self.sums[start..start + theta.len()];
+        run(Block { epsilon: self.epsilon, rate: self.rate, theta, gradient, sums });
+    }
+
+    fn is_at_rest(&self, _: Range<usize>) -> bool {
+        true
+    }
+}
+
+struct Block<'a> {
+    epsilon: f32,
+    rate: f32,
+    theta: &'a mut [f32],
+    gradient: &'a [f32],
+    sums: &'a mut [f32],
+}
+
+impl Kernel for Block<'_> {
+    type Output = ();
+
+    /// Without fused operations, so that every machine gets the same bits: division and root take the time.
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for ((w, &g), sum) in self.theta.iter_mut().zip(self.gradient).zip(self.sums) {
             *sum += g * g;
-            *w -= rate * g / (sum.sqrt() + self.epsilon);
+            *w -= self.rate * g / (sum.sqrt() + self.epsilon);
         }
     }
 }
@@ -39,7 +76,7 @@ mod tests {
         let mut theta = [1.0f32];
         let (mut w, mut sum) = (1.0f64, 0.1f64);
         for g in [0.5, -2.0, 0.0, 1e-3, 3.0] {
-            adagrad.step(&mut theta, &[g as f32], 0.2, &mut state);
+            adagrad.step(0.2, &mut state, &mut |descent| descent.apply(0, &mut theta, &[g as f32]));
             sum += g * g;
             w -= 0.2 * g / (sum.sqrt() + 1e-7);
             assert!((f64::from(theta[0]) - w).abs() < 1e-6);
@@ -51,7 +88,7 @@ mod tests {
         let adagrad = AdaGrad { epsilon: 1e-7, initial_accumulator: [0.0] };
         let mut state = OptimizerState::filled(1, adagrad.starts());
         let mut theta = [1.0f32];
-        adagrad.step(&mut theta, &[0.0], 0.2, &mut state);
+        adagrad.step(0.2, &mut state, &mut |descent| descent.apply(0, &mut theta, &[0.0]));
         assert_eq!(theta, [1.0]);
     }
 }

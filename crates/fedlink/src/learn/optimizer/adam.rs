@@ -1,6 +1,9 @@
 //! Adam.
 
-use super::{Optimizer, OptimizerState};
+use super::descent::all_zero;
+use super::{Descent, Optimizer, OptimizerState};
+use crate::learn::kernels::{Arithmetic, Kernel, run};
+use std::ops::Range;
 
 /// m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g², θ ← θ − η·m̂/(√v̂ + ε) with m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ).
 ///
@@ -21,20 +24,74 @@ impl Optimizer for Adam {
         &[0.0, 0.0]
     }
 
-    fn step(&self, theta: &mut [f32], gradient: &[f32], rate: f32, state: &mut OptimizerState) {
+    fn step(&self, rate: f32, state: &mut OptimizerState, work: &mut dyn FnMut(&mut dyn Descent)) {
         state.steps += 1;
         let decayed = |beta: f32| 1.0 - libm::pow(f64::from(beta), state.steps as f64);
-        // θ −= η·(m/c₁)/(√(v/c₂) + ε), with the two corrections taken out of the loop.
-        let rate = (f64::from(rate) / decayed(self.beta1)) as f32;
-        let second = (1.0 / decayed(self.beta2).sqrt()) as f32;
         let [first_moment, second_moment] = &mut state.slots[..] else {
             unreachable!("Adam's state holds two moments");
         };
-        let moments = first_moment.iter_mut().zip(second_moment);
-        for ((w, &g), (m, v)) in theta.iter_mut().zip(gradient).zip(moments) {
-            *m = self.beta1 * *m + (1.0 - self.beta1) * g;
-            *v = self.beta2 * *v + (1.0 - self.beta2) * (g * g);
-            *w -= rate * *m / (v.sqrt() * second + self.epsilon);
+        work(&mut Step {
+            adam: *self,
+            rate: (f64::from(rate) / decayed(self.beta1)) as f32,
+            correction: (1.0 / decayed(self.beta2).sqrt()) as f32,
+            first_moment,
+            second_moment,
+        });
+    }
+}
+
+/// θ −= η·(m/c₁)/(√(v/c₂) + ε), with the two corrections taken out of the loop.
+struct Step<'a> {
+    adam: Adam,
+    /// η/c₁.
+    rate: f32,
+    /// 1/√c₂.
+    correction: f32,
+    first_moment: &'a mut [f32],
+    second_moment: &'a mut [f32],
+}
+
+impl Descent for Step<'_> {
+    fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]) {
+        let places = start..start + theta.len();
+        run(Block {
+            adam: self.adam,
+            rate: self.rate,
+            correction: self.correction,
+            theta,
+            gradient,
+            first_moment: &mut self.first_moment[places.clone()],
+            second_moment: &mut self.second_moment[places],
+        });
+    }
+
+    fn is_at_rest(&self, places: Range<usize>) -> bool {
+        all_zero(&self.first_moment[places.clone()]) && all_zero(&self.second_moment[places])
+    }
+}
+
+struct Block<'a> {
+    adam: Adam,
+    rate: f32,
+    correction: f32,
+    theta: &'a mut [f32],
+    gradient: &'a [f32],
+    first_moment: &'a mut [f32],
+    second_moment: &'a mut [f32],
+}
+
+impl Kernel for Block<'_> {
+    type Output = ();
+
+    /// Without fused operations, so that every machine gets the same bits: division and root take the time.
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let Adam { beta1, beta2, epsilon } = self.adam;
+        let moments = self.first_moment.iter_mut().zip(self.second_moment);
+        for ((w, &g), (m, v)) in self.theta.iter_mut().zip(self.gradient).zip(moments) {
+            *m = beta1 * *m + (1.0 - beta1) * g;
+            *v = beta2 * *v + (1.0 - beta2) * (g * g);
+            *w -= self.rate * *m / (v.sqrt() * self.correction + epsilon);
         }
     }
 }
@@ -51,7 +108,7 @@ mod tests {
         let mut theta = [0.25f32];
         let (mut w, mut m, mut v) = (0.25f64, 0.0, 0.0);
         for (t, g) in (1..).zip(gradients) {
-            adam.step(&mut theta, &[g as f32], 1e-2, &mut state);
+            adam.step(1e-2, &mut state, &mut |descent| descent.apply(0, &mut theta, &[g as f32]));
             m = 0.9 * m + 0.1 * g;
             v = 0.999 * v + 0.001 * g * g;
             w -= 1e-2 * (m / (1.0 - 0.9f64.powi(t))) / ((v / (1.0 - 0.999f64.powi(t))).sqrt() + 1e-8);
@@ -63,7 +120,7 @@ mod tests {
     fn a_reset_state_steps_like_a_new_one() {
         let adam = Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
         let mut state = OptimizerState::filled(2, adam.starts());
-        adam.step(&mut [0.0; 2], &[1.0, -3.0], 0.1, &mut state);
+        adam.step(0.1, &mut state, &mut |descent| descent.apply(0, &mut [0.0; 2], &[1.0, -3.0]));
         adam.reset(&mut state);
         assert_eq!(state, OptimizerState::filled(2, adam.starts()));
     }

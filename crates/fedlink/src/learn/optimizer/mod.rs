@@ -2,10 +2,13 @@
 
 mod adagrad;
 mod adam;
+mod descent;
 mod sgd;
 
 pub use adagrad::AdaGrad;
 pub use adam::Adam;
+pub(crate) use descent::Tail;
+pub use descent::{Descent, coast};
 pub use sgd::Sgd;
 
 use crate::config::Config;
@@ -36,7 +39,7 @@ pub enum StateMode {
 }
 
 /// What an optimiser remembers between steps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OptimizerState {
     /// Steps taken so far.
     pub steps: u64,
@@ -56,8 +59,8 @@ pub trait Optimizer: Send + Sync {
     /// What each of the state's vectors starts from; empty if the rule remembers nothing.
     fn starts(&self) -> &[f32];
 
-    /// One step of size `rate` down `gradient`.
-    fn step(&self, theta: &mut [f32], gradient: &[f32], rate: f32, state: &mut OptimizerState);
+    /// One step of size `rate`: counts it in `state` and has `work` offer the gradient to it.
+    fn step(&self, rate: f32, state: &mut OptimizerState, work: &mut dyn FnMut(&mut dyn Descent));
 
     /// Makes `state` that of an optimiser that has not stepped yet, reusing its memory.
     fn reset(&self, state: &mut OptimizerState) {

@@ -1,6 +1,9 @@
 //! Stochastic gradient descent.
 
-use super::{Optimizer, OptimizerState};
+use super::descent::all_zero;
+use super::{Descent, Optimizer, OptimizerState};
+use crate::learn::kernels::{Arithmetic, Kernel, run};
+use std::ops::Range;
 
 /// v ← μ·v + g, θ ← θ − η·v; without momentum (μ = 0) θ ← θ − η·g and nothing is remembered.
 #[derive(Clone, Copy, Debug)]
@@ -14,16 +17,81 @@ impl Optimizer for Sgd {
         if self.momentum == 0.0 { &[] } else { &[0.0] }
     }
 
-    fn step(&self, theta: &mut [f32], gradient: &[f32], rate: f32, state: &mut OptimizerState) {
+    fn step(&self, rate: f32, state: &mut OptimizerState, work: &mut dyn FnMut(&mut dyn Descent)) {
         state.steps += 1;
         match state.slots.first_mut() {
-            None => theta.iter_mut().zip(gradient).for_each(|(w, g)| *w -= rate * g),
-            Some(velocity) => {
-                for ((w, &g), v) in theta.iter_mut().zip(gradient).zip(velocity) {
-                    *v = self.momentum * *v + g;
-                    *w -= rate * *v;
-                }
-            }
+            None => work(&mut Plain { rate }),
+            Some(velocity) => work(&mut Heavy { momentum: self.momentum, rate, velocity }),
+        }
+    }
+}
+
+/// A step without momentum.
+struct Plain {
+    rate: f32,
+}
+
+impl Descent for Plain {
+    fn apply(&mut self, _: usize, theta: &mut [f32], gradient: &[f32]) {
+        run(PlainBlock { rate: self.rate, theta, gradient });
+    }
+
+    fn is_at_rest(&self, _: Range<usize>) -> bool {
+        true
+    }
+}
+
+/// A step with momentum.
+struct Heavy<'a> {
+    momentum: f32,
+    rate: f32,
+    velocity: &'a mut [f32],
+}
+
+impl Descent for Heavy<'_> {
+    fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]) {
+        let velocity = &mut self.velocity[start..start + theta.len()];
+        run(HeavyBlock { momentum: self.momentum, rate: self.rate, theta, gradient, velocity });
+    }
+
+    fn is_at_rest(&self, places: Range<usize>) -> bool {
+        all_zero(&self.velocity[places])
+    }
+}
+
+struct PlainBlock<'a> {
+    rate: f32,
+    theta: &'a mut [f32],
+    gradient: &'a [f32],
+}
+
+impl Kernel for PlainBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for (w, &g) in self.theta.iter_mut().zip(self.gradient) {
+            *w -= self.rate * g;
+        }
+    }
+}
+
+struct HeavyBlock<'a> {
+    momentum: f32,
+    rate: f32,
+    theta: &'a mut [f32],
+    gradient: &'a [f32],
+    velocity: &'a mut [f32],
+}
+
+impl Kernel for HeavyBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for ((w, &g), v) in self.theta.iter_mut().zip(self.gradient).zip(self.velocity) {
+            *v = self.momentum * *v + g;
+            *w -= self.rate * *v;
         }
     }
 }
@@ -38,7 +106,7 @@ mod tests {
         let mut state = OptimizerState::filled(1, sgd.starts());
         let mut theta = [0.0];
         for _ in 0..3 {
-            sgd.step(&mut theta, &[1.0], 0.1, &mut state);
+            sgd.step(0.1, &mut state, &mut |descent| descent.apply(0, &mut theta, &[1.0]));
         }
         // Velocities 1, 1.5, 1.75.
         assert!((theta[0] + 0.1 * (1.0 + 1.5 + 1.75)).abs() < 1e-7);
@@ -49,7 +117,7 @@ mod tests {
         let sgd = Sgd { momentum: 0.0 };
         let mut state = OptimizerState::filled(2, sgd.starts());
         let mut theta = [1.0, 2.0];
-        sgd.step(&mut theta, &[10.0, -10.0], 0.05, &mut state);
+        sgd.step(0.05, &mut state, &mut |descent| descent.apply(0, &mut theta, &[10.0, -10.0]));
         assert_eq!(theta, [0.5, 2.5]);
         assert!(state.slots.is_empty());
     }

@@ -1,0 +1,92 @@
+//! The folder of an experiment: which one it belongs to, and whether it is complete.
+
+use super::manifest;
+use crate::output::write_file;
+use anyhow::{Context, bail};
+use fedlink::experiment::Experiment;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Makes `folder` that of `experiment`: `config.toml` is there, and `cells/` for its runs.
+pub fn freeze(folder: &Path, experiment: &Experiment) -> anyhow::Result<()> {
+    let cells = folder.join("cells");
+    fs::create_dir_all(&cells).with_context(|| format!("cannot make {}", cells.display()))?;
+    write_file(&folder.join("config.toml"), experiment.to_toml()?)
+}
+
+/// The experiment that `folder` belongs to, if any.
+pub fn frozen(folder: &Path) -> anyhow::Result<Option<Experiment>> {
+    let path = folder.join("config.toml");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let name = path.display().to_string();
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
+    let mut experiment = Experiment::parse(&name, &text)?;
+    experiment.name = folder.file_name().map_or_else(|| name, |name| name.to_string_lossy().into_owned());
+    Ok(Some(experiment))
+}
+
+/// Whether `folder` was begun by this very experiment (`false` if it was not begun at all); an error names the keys
+/// in which another differs.
+pub fn check_same(folder: &Path, experiment: &Experiment) -> anyhow::Result<bool> {
+    let Some(before) = frozen(folder)? else {
+        let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+        if !empty {
+            bail!("{} holds other files and no config.toml; choose another folder", folder.display());
+        }
+        return Ok(false);
+    };
+    let runs = |experiment: &Experiment| -> anyhow::Result<Vec<_>> {
+        let curves = experiment.curves()?.into_iter();
+        Ok(curves.map(|curve| (curve.label, curve.config.resolved())).collect())
+    };
+    if runs(&before)? == runs(experiment)? {
+        return Ok(true);
+    }
+    let [there, here] =
+        [&before, experiment].map(|experiment| experiment.to_toml().map(|text| flat_keys(&text)));
+    let (there, here) = (there?, here?);
+    let keys: std::collections::BTreeSet<&String> = there.keys().chain(here.keys()).collect();
+    let missing = || "not set".to_owned();
+    let differences: Vec<String> = keys
+        .into_iter()
+        .filter(|key| there.get(*key) != here.get(*key))
+        .map(|key| {
+            let [there, here] = [&there, &here].map(|keys| keys.get(key).cloned().unwrap_or_else(missing));
+            format!("{key} ({there} there, {here} here)")
+        })
+        .collect();
+    bail!(
+        "{} was begun with another configuration; it differs in {}; choose another folder or the same settings",
+        folder.display(),
+        differences.join(", ")
+    )
+}
+
+/// Every `section.name` of a file with its value.
+fn flat_keys(text: &str) -> BTreeMap<String, String> {
+    let table: toml::Table = toml::from_str(text).unwrap_or_default();
+    let mut keys = BTreeMap::new();
+    for (section, value) in table {
+        match value {
+            toml::Value::Table(inner) => {
+                keys.extend(
+                    inner.into_iter().map(|(name, value)| (format!("{section}.{name}"), value.to_string())),
+                );
+            }
+            other => {
+                keys.insert(section, other.to_string());
+            }
+        }
+    }
+    keys
+}
+
+/// The newest unfinished folder `base/name` or `base/name-2`, ….
+pub fn unfinished(base: &Path, name: &str) -> Option<PathBuf> {
+    let numbered = |i: u32| base.join(if i == 1 { name.to_owned() } else { format!("{name}-{i}") });
+    let folders = (1..=u32::MAX).map(numbered).take_while(|path| path.exists());
+    folders.filter(|path| path.join("cells").is_dir() && !manifest::is_complete(path)).last()
+}

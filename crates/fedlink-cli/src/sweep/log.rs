@@ -1,0 +1,66 @@
+//! The log of rounds: a line for every transmission of every round of a run.
+
+use anyhow::Context;
+use fedlink::record::RoundRecord;
+use fedlink::units::Power;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, BufWriter};
+use std::path::Path;
+
+/// The columns, in their order.
+pub const COLUMNS: [&str; 12] = [
+    "round", "device", "gain", "capacity", "report", "weight", "symbols", "budget", "q", "bits", "entries",
+    "power",
+];
+
+/// An open log.
+pub struct RoundLog {
+    writer: csv::Writer<BufWriter<File>>,
+    power: Power,
+}
+
+impl RoundLog {
+    /// Opens the log of a run that has done `rounds`, with what it says of later ones removed. None if rounds are
+    /// missing: then the log cannot go on.
+    pub fn open(path: &Path, rounds: u64, power: Power) -> anyhow::Result<Option<Self>> {
+        let cannot = || format!("cannot write {}", path.display());
+        let mut last = 0;
+        let mut length = 0;
+        if rounds > 0 && path.exists() {
+            let mut reader = BufReader::new(File::open(path).with_context(cannot)?);
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                let bytes = reader.read_until(b'\n', &mut line).with_context(cannot)?;
+                let round =
+                    line.split(|byte| *byte == b',').next().and_then(|word| std::str::from_utf8(word).ok());
+                let round = round.and_then(|word| word.parse::<u64>().ok());
+                match round {
+                    Some(round) if round <= rounds && line.ends_with(b"\n") => last = round,
+                    _ => break,
+                }
+                length += bytes as u64;
+            }
+        }
+        if last != rounds {
+            return Ok(None);
+        }
+        let file = OpenOptions::new().create(true).append(true).open(path).with_context(cannot)?;
+        file.set_len(length).with_context(cannot)?;
+        let writer = csv::WriterBuilder::new().has_headers(false).from_writer(BufWriter::new(file));
+        Ok(Some(Self { writer, power }))
+    }
+
+    /// Notes a round.
+    pub fn add(&mut self, record: &RoundRecord) -> anyhow::Result<()> {
+        for sent in &record.transmissions {
+            self.writer.serialize((record.round, sent, self.power))?;
+        }
+        Ok(())
+    }
+
+    /// Brings what was noted to the disk.
+    pub fn flush(&mut self) -> anyhow::Result<()> {
+        Ok(self.writer.flush()?)
+    }
+}

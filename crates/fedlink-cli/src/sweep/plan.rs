@@ -1,0 +1,161 @@
+//! Everything that an experiment will run, known before the first round.
+
+use anyhow::{Context, bail};
+use fedlink::config::BatchSize;
+use fedlink::data::Dataset;
+use fedlink::experiment::{Cell, Curve, Experiment};
+use fedlink::simulation::{Needs, Simulation};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The runs of an experiment with their data.
+pub struct Plan {
+    pub experiment: Experiment,
+    pub curves: Vec<Curve>,
+    pub cells: Vec<Cell>,
+    datasets: BTreeMap<String, Arc<Dataset>>,
+    /// What a round of each curve takes.
+    needs: Vec<Needs>,
+}
+
+impl Plan {
+    /// Loads the data and sets every curve up once: what cannot run is told before anything runs.
+    pub fn new(experiment: Experiment, folders: &[PathBuf]) -> anyhow::Result<Self> {
+        let (curves, cells) = (experiment.curves()?, experiment.cells()?);
+        let mut datasets: BTreeMap<String, Arc<Dataset>> = BTreeMap::new();
+        let mut needs = Vec::new();
+        for Curve { config, .. } in &curves {
+            let name = &config.data.dataset;
+            if !datasets.contains_key(name) {
+                let dataset = fedlink::data::load(&config.data, folders).context("data.dataset")?;
+                datasets.insert(name.clone(), dataset);
+            }
+            needs.push(Simulation::new(config, Arc::clone(&datasets[name]))?.needs());
+        }
+        Ok(Self { experiment, curves, cells, datasets, needs })
+    }
+
+    /// The data sets by name.
+    pub fn datasets(&self) -> &BTreeMap<String, Arc<Dataset>> {
+        &self.datasets
+    }
+
+    /// The data set of a run.
+    pub fn dataset(&self, cell: &Cell) -> &Arc<Dataset> {
+        &self.datasets[&cell.config.data.dataset]
+    }
+
+    /// What a round of a run takes.
+    pub fn needs(&self, cell: &Cell) -> Needs {
+        self.needs[cell.curve]
+    }
+
+    /// `bc k=1`, or `bc k=1 seed 3` where a curve has several seeds.
+    pub fn label(&self, cell: &Cell) -> String {
+        let curve = &self.curves[cell.curve];
+        match curve.config.run.seeds {
+            1 => curve.label.clone(),
+            _ => format!("{} seed {}", curve.label, cell.config.run.seed),
+        }
+    }
+
+    /// The work of a whole run, in multiplications: 6·d for every sample in every step of every device that trains,
+    /// some 20·d for the optimiser and 10·d for the report, and 2·d for every test sample that is looked at.
+    pub fn cost(&self, cell: &Cell) -> f64 {
+        let Needs { dim, trained, .. } = self.needs(cell);
+        let config = &cell.config;
+        let batch = match config.learn.batch {
+            BatchSize::Count(count) => count.min(config.data.samples_per_device),
+            BatchSize::Full => config.data.samples_per_device,
+        };
+        let step = 6.0 * batch as f64 + 20.0;
+        let round = trained as f64 * (config.learn.local_steps as f64 * step + 10.0);
+        let looks = 2.0 * self.dataset(cell).test.len() as f64 / config.run.evaluate_every as f64;
+        dim as f64 * config.run.rounds as f64 * (round + looks)
+    }
+
+    /// The places of all runs, the longest first: packed so, the last ones to end are short.
+    pub fn longest_first(&self) -> Vec<usize> {
+        let costs: Vec<f64> = self.cells.iter().map(|cell| self.cost(cell)).collect();
+        let mut places: Vec<usize> = (0..self.cells.len()).collect();
+        places.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
+        places
+    }
+
+    /// The runs of one share, the longest first. Every run goes to the share that has least to do so far; all who
+    /// ask for shares of the same experiment agree on them.
+    pub fn share(&self, share: Share) -> Vec<usize> {
+        let mut loads = vec![0.0; share.of];
+        let mut mine = Vec::new();
+        for place in self.longest_first() {
+            let idlest = (0..share.of).min_by(|&a, &b| f64::total_cmp(&loads[a], &loads[b])).unwrap_or(0);
+            loads[idlest] += self.cost(&self.cells[place]);
+            if idlest + 1 == share.number {
+                mine.push(place);
+            }
+        }
+        mine
+    }
+}
+
+/// `I/N`: the I-th of N shares, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    number: usize,
+    of: usize,
+}
+
+impl FromStr for Share {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let numbers = text.split_once('/').map(|(i, n)| (i.parse::<usize>(), n.parse::<usize>()));
+        match numbers {
+            Some((Ok(number), Ok(of))) if (1..=of).contains(&number) && of <= 1_000_000 => {
+                Ok(Self { number, of })
+            }
+            _ => bail!("write I/N with I from 1 to N, for example 3/10 for the third of ten shares"),
+        }
+    }
+}
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.number, self.of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_disjoint_and_complete_and_none_has_much_more_than_its_part() {
+        let text = "[learn]\nmodel = \"softmax\"\nstate = \"reset\"\n[data]\nsamples_per_device = 20\n[run]\nseeds = 3\n\
+                    [sweep]\n\"schedule.policy\" = [\"bc\", \"bn2\"]\n\"run.rounds\" = [10, 20, 50]\n";
+        let plan = Plan::new(Experiment::parse("x", text).unwrap(), &[]).unwrap();
+        let cost = |places: &[usize]| places.iter().map(|&place| plan.cost(&plan.cells[place])).sum::<f64>();
+        let order = plan.longest_first();
+        assert!(order.windows(2).all(|pair| cost(&pair[..1]) >= cost(&pair[1..])));
+        let longest = cost(&order[..1]);
+        for of in [1, 2, 3, 7, 30] {
+            let shares: Vec<Vec<usize>> = (1..=of).map(|number| plan.share(Share { number, of })).collect();
+            let mut all: Vec<usize> = shares.concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..18).collect::<Vec<_>>());
+            // List scheduling: nobody is more than one run above the mean.
+            let mean = cost(&all) / of as f64;
+            assert!(shares.iter().all(|share| cost(share) <= mean + longest));
+        }
+    }
+
+    #[test]
+    fn a_share_is_written_with_a_slash_and_counted_from_one() {
+        assert_eq!("3/10".parse::<Share>().unwrap(), Share { number: 3, of: 10 });
+        for bad in ["0/4", "5/4", "1", "1/0", "a/b", "-1/2", "1/2/3", ""] {
+            assert!(bad.parse::<Share>().unwrap_err().to_string().contains("3/10"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Sweeps that are killed, resumed, shared out and put together.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Two policies at two seeds on little data; the state is kept, so that checkpoints hold the devices' memories.
+const FILE: &str = r#"
+[data]
+devices = 8
+samples_per_device = 50
+[learn]
+model = "softmax"
+batch = 16
+[radio]
+symbols = 500
+[run]
+rounds = 600
+evaluate_every = 50
+seeds = 2
+[sweep]
+"schedule.policy" = ["bc", "bn2-c"]
+[quick]
+"run.rounds" = 6
+"#;
+
+fn folder() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("two.toml"), FILE).unwrap();
+    folder
+}
+
+fn fedlink(folder: &TempDir, words: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("fedlink").unwrap();
+    command.current_dir(folder.path()).args(words);
+    command
+}
+
+fn read(path: impl AsRef<Path>) -> Vec<u8> {
+    let path = path.as_ref();
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn summary(folder: &TempDir, out: &str) -> Value {
+    serde_json::from_slice(&read(folder.path().join(out).join("summary.json"))).unwrap()
+}
+
+fn manifest(folder: &TempDir, out: &str) -> Value {
+    serde_json::from_slice(&read(folder.path().join(out).join("manifest.json"))).unwrap()
+}
+
+/// What must be the same however the runs were made.
+fn numbers(folder: &TempDir, out: &str) -> (Value, Vec<u8>) {
+    (summary(folder, out), read(folder.path().join(out).join("results.csv")))
+}
+
+/// The message of a refusal.
+fn refused(folder: &TempDir, words: &[&str]) -> String {
+    let output = fedlink(folder, words).assert().code(2).get_output().clone();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.starts_with("error: ") && message.lines().count() == 1, "{message}");
+    message
+}
+
+/// Starts a run that saves itself often, and kills it without warning when two runs have saved themselves twice.
+fn killed(folder: &TempDir, words: &[&str]) {
+    let start = || -> Child {
+        std::process::Command::new(assert_cmd::cargo::cargo_bin("fedlink"))
+            .current_dir(folder.path())
+            .args(["run", "two.toml", "--checkpoint-every", "20", "--quiet"])
+            .args(words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut child = start();
+    let waiting = Instant::now();
+    let cells = folder.path().join("out/cells");
+    let saved = |place: usize| cells.join(format!("{place:05}.checkpoint.previous")).exists();
+    while !(saved(0) && saved(2)) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        assert!(waiting.elapsed() < Duration::from_mins(2), "no checkpoint in two minutes");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!folder.path().join("out/results.csv").exists(), "a half-written folder must not look finished");
+    assert!(!folder.path().join("out/manifest.json").exists());
+}
+
+#[test]
+fn after_kill_minus_nine_a_run_goes_on_to_the_same_bits() {
+    let folder = folder();
+    fedlink(&folder, &["run", "two.toml", "--out", "whole", "--quiet", "--log-rounds"]).assert().success();
+    killed(&folder, &["--out", "out", "--log-rounds"]);
+    let message = refused(&folder, &["run", "two.toml", "--out", "out"]);
+    assert!(message.contains("--resume"), "{message}");
+    let words = ["run", "two.toml", "--out", "out", "--resume", "--quiet", "--log-rounds", "--threads", "1"];
+    fedlink(&folder, &words).assert().success();
+    assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
+    let log = |out: &str| read(folder.path().join(out).join("rounds.csv"));
+    assert_eq!(log("out"), log("whole"));
+    // Two curves, two seeds, 600 rounds, one device a round, and the header.
+    assert_eq!(String::from_utf8(log("whole")).unwrap().lines().count(), 2 * 2 * 600 + 1);
+    let manifest = manifest(&folder, "out");
+    assert_eq!(manifest["complete"], true);
+    let resumed: Vec<u64> = manifest["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["resumed_from"].as_u64().unwrap())
+        .collect();
+    assert!(resumed[0] >= 40 && resumed[0].is_multiple_of(20), "{resumed:?}");
+    // Once more: everything is there already.
+    fedlink(&folder, &words).assert().success();
+    assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
+}
+
+#[test]
+fn a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so() {
+    let folder = folder();
+    fedlink(&folder, &["run", "two.toml", "--out", "whole", "--quiet"]).assert().success();
+    killed(&folder, &["--out", "out"]);
+    let file = |name: &str| folder.path().join("out/cells").join(name);
+    let mut bytes = read(file("00000.checkpoint"));
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(file("00000.checkpoint"), bytes).unwrap();
+    // Of the other, both are cut short: it starts over.
+    for name in ["00002.checkpoint", "00002.checkpoint.previous"] {
+        let bytes = read(file(name));
+        std::fs::write(file(name), &bytes[..bytes.len() / 3]).unwrap();
+    }
+    let output = fedlink(&folder, &["run", "two.toml", "--out", "out", "--resume"])
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let line =
+        |label: &str| told.lines().find(|line| line.contains(label) && line.contains("damaged")).unwrap();
+    assert!(line("bc seed 0").contains("00000.checkpoint: the checkpoint is damaged"), "{told}");
+    assert!(!line("bc seed 0").contains("from round 0"), "{told}");
+    assert!(line("bn2-c seed 0").contains("going on from round 0"), "{told}");
+    assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
+}
+
+#[test]
+fn a_damaged_result_is_made_again() {
+    let folder = folder();
+    let words = ["run", "two.toml", "--quick", "--out", "out", "--resume", "--quiet"];
+    fedlink(&folder, &words).assert().success();
+    let before = numbers(&folder, "out");
+    std::fs::write(folder.path().join("out/cells/00001.cell"), "nonsense").unwrap();
+    let message = refused(&folder, &["merge", "out"]);
+    assert!(message.contains("00001.cell is damaged"), "{message}");
+    let output = fedlink(&folder, &words).assert().success().get_output().clone();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("the run is repeated"));
+    assert_eq!(numbers(&folder, "out"), before);
+}
+
+#[test]
+fn shares_put_together_are_the_whole() {
+    let folder = folder();
+    fedlink(&folder, &["run", "two.toml", "--quick", "--out", "whole", "--quiet"]).assert().success();
+    for share in ["2/3", "1/3"] {
+        let words = ["run", "two.toml", "--quick", "--cell", share, "--out", "shared"];
+        let output = fedlink(&folder, &words).assert().success().get_output().stdout.clone();
+        assert!(String::from_utf8(output).unwrap().contains("fedlink merge shared"));
+    }
+    assert!(!folder.path().join("shared/results.csv").exists());
+    let message = refused(&folder, &["merge", "shared"]);
+    assert!(message.contains("1 of 4 runs are missing") && message.contains("seed"), "{message}");
+    fedlink(&folder, &["merge", "shared", "--partial", "--quiet"]).assert().success();
+    assert_eq!(manifest(&folder, "shared")["complete"], false);
+    fedlink(&folder, &["run", "two.toml", "--quick", "--cell", "3/3", "--out", "shared", "--quiet"])
+        .assert()
+        .success();
+    fedlink(&folder, &["merge", "shared", "--quiet"]).assert().success();
+    assert_eq!(numbers(&folder, "shared"), numbers(&folder, "whole"));
+    assert_eq!(manifest(&folder, "shared")["complete"], true);
+    assert!(refused(&folder, &["merge", "."]).contains("no config.toml"));
+}
+
+#[test]
+fn a_folder_of_another_experiment_is_refused_by_its_differing_keys() {
+    let folder = folder();
+    fedlink(&folder, &["run", "two.toml", "--quick", "--out", "out", "--quiet"]).assert().success();
+    let words = ["run", "two.toml", "--quick", "--out", "out", "--resume", "--set", "radio.noise=2"];
+    let message = refused(&folder, &words);
+    assert!(message.contains("differs in radio.noise (1.0 there, 2.0 here)"), "{message}");
+    let words =
+        ["run", "two.toml", "--quick", "--cell", "1/2", "--out", "out", "--set", "schedule.policy=bc"];
+    let message = refused(&folder, &words);
+    assert!(message.contains("sweep.schedule.policy"), "{message}");
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/precious"), "x").unwrap();
+    let message = refused(&folder, &["run", "two.toml", "--quick", "--out", "mine", "--resume"]);
+    assert!(message.contains("holds other files"), "{message}");
+    assert_eq!(std::fs::read_dir(folder.path().join("mine")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_dry_run_lists_the_runs_and_makes_nothing() {
+    let folder = folder();
+    let output =
+        fedlink(&folder, &["run", "two.toml", "--dry-run"]).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    for word in ["bc seed 0", "bc seed 1", "bn2-c seed 1", "600", "4 runs", "MB", "about"] {
+        assert!(text.contains(word), "{word} is not in\n{text}");
+    }
+    let output = fedlink(&folder, &["run", "two.toml", "--dry-run", "--cell", "1/4", "--out", "x"]);
+    let output = { output }.assert().success().get_output().stdout.clone();
+    assert!(String::from_utf8(output).unwrap().contains("1 runs"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_run_ends_with_a_verdict_on_every_claim_and_verify_repeats_it() {
+    let folder = folder();
+    let claims = "[expected]\n\"bc\" = 0.5\n[claims]\n\"more than nothing\" = \"loss < 100 for every policy\"\n\
+                  \"near perfect\" = \"bc final > 0.99\"\n";
+    std::fs::write(folder.path().join("claims.toml"), format!("{FILE}{claims}")).unwrap();
+    let output = fedlink(&folder, &["run", "claims.toml", "--quick", "--out", "out"]).assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    for words in ["more than nothing: holds", "near perfect: does not hold", "published", "50.00 %"] {
+        assert!(text.contains(words), "{words} is not in\n{text}");
+    }
+    let written: Value = serde_json::from_slice(&read(folder.path().join("out/claims.json"))).unwrap();
+    assert_eq!(written["claims"][0]["verdict"], "holds");
+    assert_eq!(written["claims"][0]["pairs"].as_array().unwrap().len(), 2);
+    let output =
+        fedlink(&folder, &["verify", "out", "--json"]).assert().success().get_output().stdout.clone();
+    assert_eq!(serde_json::from_slice::<Value>(&output).unwrap(), written);
+    let report = String::from_utf8(read(folder.path().join("out/report.html"))).unwrap();
+    assert!(report.contains("near perfect") && report.contains("does not hold"));
+
+    std::fs::write(
+        folder.path().join("other.toml"),
+        format!("{FILE}[claims]\nx = \"bn2-c final > bc final\"\n"),
+    )
+    .unwrap();
+    let words = ["verify", "out", "--claims", "other.toml"];
+    let output = fedlink(&folder, &words).assert().success().get_output().stdout.clone();
+    assert!(String::from_utf8(output).unwrap().contains("bn2-c − bc:"));
+    fedlink(&folder, &["run", "two.toml", "--quick", "--out", "silent", "--quiet"]).assert().success();
+    assert!(refused(&folder, &["verify", "silent"]).contains("claims nothing"));
+    std::fs::write(folder.path().join("bad.toml"), format!("{FILE}[claims]\nx = \"bn3 final > bc final\"\n"))
+        .unwrap();
+    let output = fedlink(&folder, &["run", "bad.toml"]).assert().code(2).get_output().stderr.clone();
+    let message = String::from_utf8(output).unwrap();
+    assert!(
+        message.contains("bad.toml") && message.contains("bn3") && message.contains("bn2-c"),
+        "{message}"
+    );
+}
+
+#[test]
+fn resume_without_a_folder_finds_the_unfinished_one() {
+    let folder = folder();
+    fedlink(&folder, &["run", "two.toml", "--quick", "--quiet"]).assert().success();
+    fedlink(&folder, &["run", "two.toml", "--quick", "--quiet"]).assert().success();
+    let second = folder.path().join("results/two-2");
+    std::fs::remove_file(second.join("manifest.json")).unwrap();
+    std::fs::remove_file(second.join("cells/00003.cell")).unwrap();
+    fedlink(&folder, &["run", "two.toml", "--quick", "--quiet", "--resume"]).assert().success();
+    assert_eq!(manifest(&folder, "results/two-2")["complete"], true);
+    assert_eq!(numbers(&folder, "results/two"), numbers(&folder, "results/two-2"));
+    assert!(!Path::new(&folder.path().join("results/two-3")).exists());
+}
+
+#[test]
+fn bad_words_are_refused() {
+    let folder = folder();
+    let refused = |words: &[&str]| {
+        let output = fedlink(&folder, words).assert().code(2).get_output().stderr.clone();
+        String::from_utf8(output).unwrap()
+    };
+    assert!(refused(&["run", "two.toml", "--cell", "0/4", "--out", "x"]).contains("3/10"));
+    assert!(refused(&["run", "two.toml", "--cell", "1/4"]).contains("--out"));
+    assert!(refused(&["run", "--quick"]).contains("has no [quick] section"));
+    assert!(refused(&["run", "two.toml", "--resume", "--force", "--out", "x"]).contains("--force"));
+}

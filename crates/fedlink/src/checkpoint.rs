@@ -1,0 +1,134 @@
+//! A run in progress as a file.
+//!
+//! ```text
+//! magic "fedlink" and the version of this layout    8 bytes
+//! SHA-256 of the complete configuration            32 bytes
+//! state (postcard)
+//! CRC-32 of all before it                           4 bytes, little-endian
+//! ```
+//!
+//! The check sum is looked at before anything is believed, so a damaged file costs no memory. The state holds the
+//! model, the records so far and what policy and devices remember; everything else follows from the configuration,
+//! because every random number is keyed by (seed, purpose, round, device).
+
+use crate::config::Config;
+use crate::fleet::Memory;
+use crate::record::Ledger;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::sync::Mutex;
+
+/// The last byte is the version of the layout.
+const MAGIC: [u8; 8] = *b"fedlink\x01";
+const DIGEST: usize = 32;
+const CHECK: u64 = 4;
+
+/// Why a run could not be saved, or taken up again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// It is not what was written.
+    #[error("the checkpoint is damaged: {0}")]
+    Damaged(String),
+    /// It was written by another version of this library.
+    #[error("the checkpoint has layout {0}, but this version reads {version}", version = MAGIC[7])]
+    Version(u8),
+    /// It belongs to a run with other settings.
+    #[error("the checkpoint belongs to a run with another configuration")]
+    OtherConfig,
+    /// The policy does not take up its part.
+    #[error("the scheduling policy cannot take up the checkpoint: {0}")]
+    Policy(String),
+    /// The disk said no.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// What is saved, by reference.
+#[derive(Serialize)]
+pub(crate) struct State<'a> {
+    pub next_round: u64,
+    pub theta: &'a [f32],
+    pub ledger: &'a Ledger,
+    pub policy: Vec<u8>,
+    pub memories: &'a [Mutex<Memory>],
+}
+
+/// The same, read back.
+#[derive(Deserialize)]
+pub(crate) struct Restored {
+    pub next_round: u64,
+    pub theta: Vec<f32>,
+    pub ledger: Ledger,
+    pub policy: Vec<u8>,
+    pub memories: Vec<Mutex<Memory>>,
+}
+
+/// The digest of a configuration with all its defaults: what a run's numbers depend on, but for the data.
+pub fn config_digest(config: &Config) -> [u8; DIGEST] {
+    let text = toml::to_string(&config.resolved()).expect("a configuration is a table");
+    Sha256::digest(text.as_bytes()).into()
+}
+
+pub(crate) fn write(config: &Config, state: &State, to: impl Write) -> Result<(), CheckpointError> {
+    let mut to = Checked { inner: BufWriter::with_capacity(1 << 16, to), sum: crc32fast::Hasher::new() };
+    to.write_all(&MAGIC)?;
+    to.write_all(&config_digest(config))?;
+    to = postcard::to_io(state, to).map_err(|error| io::Error::other(error.to_string()))?;
+    let sum = to.sum.finalize();
+    to.inner.write_all(&sum.to_le_bytes())?;
+    Ok(to.inner.flush()?)
+}
+
+pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, CheckpointError> {
+    let damaged = |problem: &str| CheckpointError::Damaged(problem.to_owned());
+    let mut from = BufReader::with_capacity(1 << 16, from);
+    let length = from.seek(SeekFrom::End(0))?;
+    let Some(content) = length.checked_sub(CHECK).filter(|&n| n >= (MAGIC.len() + DIGEST) as u64) else {
+        return Err(damaged("it is too short"));
+    };
+    from.rewind()?;
+    let mut sum = Checked { inner: io::sink(), sum: crc32fast::Hasher::new() };
+    io::copy(&mut (&mut from).take(content), &mut sum)?;
+    let mut wanted = [0; CHECK as usize];
+    from.read_exact(&mut wanted)?;
+    if sum.sum.finalize() != u32::from_le_bytes(wanted) {
+        return Err(damaged("its check sum is wrong"));
+    }
+    from.rewind()?;
+    let (mut magic, mut digest) = ([0; MAGIC.len()], [0; DIGEST]);
+    from.read_exact(&mut magic)?;
+    from.read_exact(&mut digest)?;
+    if magic[..7] != MAGIC[..7] {
+        return Err(damaged("it does not begin as one"));
+    }
+    if magic[7] != MAGIC[7] {
+        return Err(CheckpointError::Version(magic[7]));
+    }
+    if digest != config_digest(config) {
+        return Err(CheckpointError::OtherConfig);
+    }
+    // The second buffer holds one number at a time.
+    let mut number = [0; 16];
+    let state = postcard::from_io((from.take(content - (MAGIC.len() + DIGEST) as u64), &mut number));
+    state.map(|(state, _)| state).map_err(|error| damaged(&error.to_string()))
+}
+
+/// Sums up what passes through.
+struct Checked<W> {
+    inner: W,
+    sum: crc32fast::Hasher,
+}
+
+impl<W: Write> Write for Checked<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.sum.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

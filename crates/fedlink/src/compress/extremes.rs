@@ -1,0 +1,223 @@
+//! The entries at both ends of an update, found in one pass.
+
+use crate::learn::kernels::{Arithmetic, Kernel, run};
+
+/// Entries of one sign, by ascending place.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    pub places: Vec<u32>,
+    /// The absolute value of each.
+    pub magnitudes: Vec<f32>,
+}
+
+impl End {
+    fn resize(&mut self, len: usize) {
+        self.places.resize(len, 0);
+        self.magnitudes.resize(len, 0.0);
+    }
+}
+
+/// Entries at both ends of an update.
+#[derive(Debug, Default)]
+pub(super) struct Extremes {
+    /// Large positive ones.
+    pub top: End,
+    /// Large negative ones.
+    pub bottom: End,
+    /// Both, as they are found.
+    found: Vec<(u32, f32)>,
+}
+
+/// Every how manieth entry is looked at for a first guess; prime, so that it meets all columns of a layer.
+const STRIDE: usize = 61;
+
+/// Below this size nothing is gained by guessing.
+const SMALL: usize = 8192;
+
+impl Extremes {
+    /// Holds from now on a superset of the `q` largest positive and the `q` smallest negative entries of `update`
+    /// (of all positive or negative ones if there are fewer): all entries on or beyond two thresholds that are
+    /// guessed from a sample of the entries, and lowered to zero if they were too high.
+    ///
+    /// Zeros and NaN are in no case among them. `keys` is memory to work in.
+    pub(super) fn gather(&mut self, update: &[f32], q: usize, keys: &mut Vec<u32>) {
+        let (mut top, mut bottom) = (0.0, 0.0);
+        if update.len() >= SMALL && q <= update.len() / 8 {
+            top = guess(update.iter().step_by(STRIDE).copied(), q, keys);
+            bottom = guess(update.iter().step_by(STRIDE).map(|x| -x), q, keys);
+        }
+        self.collect(update, top, bottom);
+        let enough = |threshold: f32, end: &End| threshold == 0.0 || end.places.len() >= q;
+        let (enough_above, enough_below) = (enough(top, &self.top), enough(bottom, &self.bottom));
+        if !(enough_above && enough_below) {
+            let lowered = |threshold, enough: bool| if enough { threshold } else { 0.0 };
+            self.collect(update, lowered(top, enough_above), lowered(bottom, enough_below));
+        }
+    }
+
+    /// All entries ≥ `top` or ≤ −`bottom` except zeros.
+    fn collect(&mut self, update: &[f32], top: f32, bottom: f32) {
+        let Self { top: above, bottom: below, found } = self;
+        let least = f32::from_bits(1);
+        found.clear();
+        run(Collect { update, top: top.max(least), bottom: -bottom.max(least), found });
+        // Each sign is a coin toss: every entry is written to both ends, and stays at its own.
+        let (mut positives, mut negatives) = (0, 0);
+        above.resize(found.len());
+        below.resize(found.len());
+        for &(place, x) in &*found {
+            (above.places[positives], above.magnitudes[positives]) = (place, x);
+            (below.places[negatives], below.magnitudes[negatives]) = (place, -x);
+            positives += usize::from(x > 0.0);
+            negatives += usize::from(x < 0.0);
+        }
+        above.resize(positives);
+        below.resize(negatives);
+    }
+}
+
+/// A magnitude that most likely a few more than `q` positive entries reach, judged by every `STRIDE`-th entry;
+/// 0 if there may be no more than `q` of them.
+fn guess(sample: impl Iterator<Item = f32>, q: usize, keys: &mut Vec<u32>) -> f32 {
+    // Bit patterns of positive floats are ordered like the floats. Each sign is a coin toss, so all are written
+    // and the place moves on after a positive one: that needs no branch.
+    let mut positives = 0;
+    for x in sample {
+        if positives == keys.len() {
+            keys.push(0);
+        }
+        keys[positives] = x.to_bits();
+        positives += usize::from(x > 0.0);
+    }
+    // Four standard deviations of a count with the mean q/STRIDE.
+    let expected = q as f64 / STRIDE as f64;
+    let rank = (expected + 4.0 * expected.sqrt()) as usize + 4;
+    if rank >= positives {
+        return 0.0;
+    }
+    f32::from_bits(*keys[..positives].select_nth_unstable_by(rank, |a, b| b.cmp(a)).1)
+}
+
+struct Collect<'a> {
+    update: &'a [f32],
+    top: f32,
+    bottom: f32,
+    found: &'a mut Vec<(u32, f32)>,
+}
+
+impl Kernel for Collect<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let Self { update, top, bottom, found } = self;
+        let (chunks, rest) = update.as_chunks::<64>();
+        for (i, chunk) in chunks.iter().enumerate() {
+            let mut flags = [0u8; 64];
+            for (flag, &x) in flags.iter_mut().zip(chunk) {
+                *flag = u8::from(x >= top) | u8::from(x <= bottom);
+            }
+            let mut mask = bits_of(&flags);
+            while mask != 0 {
+                let place = mask.trailing_zeros() as usize;
+                found.push(((i * 64 + place) as u32, chunk[place]));
+                mask &= mask - 1;
+            }
+        }
+        for (i, &x) in rest.iter().enumerate() {
+            if x >= top || x <= bottom {
+                found.push(((chunks.len() * 64 + i) as u32, x));
+            }
+        }
+    }
+}
+
+/// Bit i is flag i, each flag being 0 or 1.
+#[inline(always)]
+fn bits_of(flags: &[u8; 64]) -> u64 {
+    let mut mask = 0;
+    let (bytes, _) = flags.as_chunks::<8>();
+    for (i, &eight) in bytes.iter().enumerate() {
+        // The multiplication brings flag j of the eight to bit 56 + j; no two terms meet, so nothing carries.
+        let gathered = u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        mask |= gathered << (8 * i);
+    }
+    mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bits_are_the_flags() {
+        for bit in 0..64 {
+            let mut flags = [0; 64];
+            flags[bit] = 1;
+            assert_eq!(bits_of(&flags), 1 << bit);
+            assert_eq!(bits_of(&flags.map(|flag| 1 - flag)), !(1 << bit));
+        }
+    }
+
+    /// Long updates: smooth, with few distinct values, with all large entries where the guess does not look or
+    /// only where it looks, and with infinities, NaN and subnormals.
+    fn updates() -> impl Strategy<Value = Vec<f32>> {
+        (SMALL..SMALL + 3000, 0u64..1000, 0u8..5).prop_map(|(len, seed, kind)| {
+            let mut s = crate::rng::stream(seed, crate::rng::Purpose::Test, 0, 0);
+            let value = |i: usize| {
+                let x = s.normal() as f32;
+                match kind {
+                    0 => x,
+                    1 => x.round(),
+                    2 => x * if i.is_multiple_of(STRIDE) { 1e-3 } else { 1.0 },
+                    3 => x * if i.is_multiple_of(STRIDE) { 1.0 } else { 1e-3 },
+                    _ => [x * 1e-42, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0][i % 5],
+                }
+            };
+            (0..len).map(value).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn the_superset_holds_both_ends_in_order(update in updates(), q in 0usize..2000) {
+            let mut extremes = Extremes::default();
+            // Used before: nothing of it may stay.
+            extremes.gather(&[1.0, -2.0], 1, &mut Vec::new());
+            extremes.gather(&update, q, &mut Vec::new());
+            for (sign, end) in [(1.0, &extremes.top), (-1.0, &extremes.bottom)] {
+                prop_assert!(end.places.is_sorted_by(|a, b| a < b));
+                prop_assert_eq!(end.places.len(), end.magnitudes.len());
+                for (&place, &magnitude) in end.places.iter().zip(&end.magnitudes) {
+                    prop_assert!(sign * update[place as usize] == magnitude && magnitude > 0.0);
+                }
+                let mut all: Vec<f32> = update.iter().map(|x| sign * x).filter(|&x| x > 0.0).collect();
+                all.sort_by(|a, b| b.total_cmp(a));
+                let mut ours = end.magnitudes.clone();
+                ours.sort_by(|a, b| b.total_cmp(a));
+                prop_assert!(ours.len() >= q.min(all.len()));
+                // A threshold cuts: what is there are the largest, and all that equal the last of them.
+                prop_assert_eq!(&ours[..], &all[..ours.len()]);
+                prop_assert!(ours.len() == all.len() || ours.is_empty() || all[ours.len()] < ours[ours.len() - 1]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_smooth_update_leaves_little_more_than_was_asked_for() {
+        let mut s = crate::rng::stream(8, crate::rng::Purpose::Test, 0, 0);
+        let update: Vec<f32> = (0..200_000).map(|_| s.normal() as f32).collect();
+        let mut extremes = Extremes::default();
+        extremes.gather(&update, 2500, &mut Vec::new());
+        // The guess takes the 71st largest of every 61st entry: 71·61 = 4331 entries reach it in the mean, with a
+        // standard deviation of √71·61 = 514.
+        assert_eq!(STRIDE, 61);
+        for end in [extremes.top, extremes.bottom] {
+            let count = end.places.len();
+            assert!(count >= 2500 && (count as f64 - 4331.0).abs() < 4.0 * 514.0, "{count}");
+        }
+    }
+}

@@ -1,0 +1,618 @@
+//! An experiment: one configuration, or several that differ in the keys of `[sweep]`.
+//!
+//! ```toml
+//! [sweep]                                  # every combination is a curve
+//! "schedule.policy" = ["bc", "bc-bn2"]
+//! "schedule.k" = [1, 10]
+//!
+//! [[exclude]]                              # but not this one
+//! "schedule.policy" = "bc"
+//! "schedule.k" = 10
+//!
+//! [[override]]                             # and this one with a value of its own
+//! when = { "schedule.policy" = "bc-bn2", "schedule.k" = 10 }
+//! set = { "schedule.kc" = 20 }
+//!
+//! [expected]                               # final accuracies that somebody published
+//! "bc@k=1" = 0.912
+//!
+//! [claims]                                 # what somebody asserts, see [`crate::claims`]
+//! "few are enough" = "bc-bn2@k=1 final > bc-bn2@k=10 final"
+//!
+//! [quick]                                  # what `--quick` changes
+//! "run.rounds" = 20
+//! ```
+
+mod place;
+mod rule;
+
+use crate::claims::{Claim, CurveKeys, Expected};
+use crate::config::{Config, ConfigError, KEYS, nearest};
+use crate::error::Error;
+use place::{comment_out, line_of, unknown_key_hint};
+use rule::{Override, When, flat, toml_keys};
+use serde::Deserialize;
+use std::fmt::Write;
+use toml::{Table, Value};
+
+/// A configuration file: the sections of [`Config`] and, optionally, `[sweep]` with lists of values for keys,
+/// `[[exclude]]`, `[[override]]`, `[expected]`, `[claims]` and `[quick]`.
+#[derive(Clone, Debug, Default)]
+pub struct Experiment {
+    /// Where it came from, for the output folder and messages.
+    pub name: String,
+    /// What the file and `set` have said; anything else has its default.
+    table: Table,
+    /// The keys that differ between curves, with their values.
+    sweep: Vec<(String, Vec<Value>)>,
+    /// Combinations that are no curves.
+    excluded: Vec<When>,
+    /// Values of single curves, later ones over earlier ones.
+    overrides: Vec<Override>,
+    /// What `--quick` changes.
+    quick: Vec<(String, Value)>,
+    /// What is claimed of the curves.
+    claims: Vec<Claim>,
+    /// What was published of them, as written and as read.
+    expected: Vec<(String, Expected)>,
+}
+
+/// One curve of an experiment.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// What tells it from the others.
+    pub label: String,
+    /// Its value of every swept key, as `section.name` and as written.
+    pub keys: CurveKeys,
+    /// Its complete configuration.
+    pub config: Config,
+}
+
+/// One run of an experiment: a curve at one seed.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The curve's place among the curves.
+    pub curve: usize,
+    /// The curve's configuration with the run's own seed.
+    pub config: Config,
+}
+
+/// Swept keys with one value each.
+type Said<'a> = Vec<(&'a str, &'a Value)>;
+
+/// The file, for its errors: the parser then points at the line.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+struct File {
+    data: crate::config::DataConfig,
+    learn: crate::config::LearnConfig,
+    radio: crate::config::RadioConfig,
+    schedule: crate::config::ScheduleConfig,
+    compress: crate::config::CompressConfig,
+    run: crate::config::RunConfig,
+    sweep: Table,
+    exclude: Vec<Table>,
+    #[serde(rename = "override")]
+    overrides: Vec<OverrideTable>,
+    quick: Table,
+    expected: toml::map::Map<String, Value>,
+    claims: toml::map::Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OverrideTable {
+    when: Table,
+    set: Table,
+}
+
+/// The presets by name.
+const PRESETS: &[(&str, &str)] = &[
+    ("demo", include_str!("../../../../experiments/demo.toml")),
+    ("fig1", include_str!("../../../../experiments/fig1.toml")),
+    ("fig2", include_str!("../../../../experiments/fig2.toml")),
+];
+
+impl Experiment {
+    /// The preset called `name`.
+    pub fn preset(name: &str) -> Option<Self> {
+        let (_, text) = PRESETS.iter().find(|(known, _)| *known == name)?;
+        Some(Self::parse(name, text).expect("presets are valid"))
+    }
+
+    /// Parses a configuration file; `name` stands for it in messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
+        let file_error = |problem: String| ConfigError::new(name, problem);
+        let file = toml::from_str::<File>(text).map_err(|error| {
+            let hint = error.span().and_then(|span| unknown_key_hint(text, span.start)).unwrap_or_default();
+            file_error(format!("{}{hint}", error.to_string().trim_end()))
+        })?;
+        let mut table: Table = toml::from_str(text).map_err(|error| file_error(error.to_string()))?;
+        table.retain(|section, _| SECTIONS.contains(&section));
+        let mut experiment = Self { name: name.into(), table, ..Self::default() };
+        match experiment.take_rules(file).and_then(|()| experiment.check_rules()) {
+            Ok(()) => Ok(experiment),
+            Err(Error::Config(error)) => {
+                let place =
+                    line_of(text, &error.key).map_or_else(String::new, |line| format!(", line {line}"));
+                Err(ConfigError::new(format!("{name}{place}: {}", error.key), error.problem).into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take_rules(&mut self, file: File) -> Result<(), Error> {
+        for (key, values) in flat(file.sweep) {
+            self.add_sweep(key, values)?;
+        }
+        for table in file.exclude {
+            self.excluded.push(When::new("exclude", table)?);
+        }
+        for OverrideTable { when, set } in file.overrides {
+            self.overrides.push(Override::new(when, set)?);
+        }
+        for (key, value) in flat(file.quick) {
+            check_value(&key, &value)?;
+            self.quick.push((key, value));
+        }
+        for (name, value) in file.claims {
+            let text = value.as_str().ok_or_else(|| {
+                let problem = "must be text, such as \"bn2-c@k=1 final > bc@k=1 final\"";
+                ConfigError::new(format!("claims.\"{name}\""), problem)
+            })?;
+            self.claims.push(Claim::parse(&name, text)?);
+        }
+        for (curve, value) in file.expected {
+            let share =
+                value.as_float().or(value.as_integer().map(|whole| whole as f64)).ok_or_else(|| {
+                    ConfigError::new(format!("expected.\"{curve}\""), "must be a share, such as 0.912")
+                })?;
+            let expected = Expected::parse(&curve, share)?;
+            self.expected.push((curve, expected));
+        }
+        Ok(())
+    }
+
+    fn add_sweep(&mut self, key: String, values: Value) -> Result<(), ConfigError> {
+        known_key(&key)?;
+        match values {
+            Value::Array(values) if !values.is_empty() => {
+                values.iter().try_for_each(|value| check_value(&key, value))?;
+                self.sweep.push((key, values));
+                Ok(())
+            }
+            _ => Err(ConfigError::new(format!("sweep.\"{key}\""), "must be a list with at least one value")),
+        }
+    }
+
+    /// Every curve is valid, and every rule is about some curve: one that is not was meant otherwise.
+    fn check_rules(&self) -> Result<(), Error> {
+        self.check_claims()?;
+        let combinations = self.combinations()?;
+        let used = |when: &When| combinations.iter().any(|(_, config)| when.matches(config));
+        let idle = self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when));
+        for when in idle {
+            if !used(when) {
+                let problem = format!("no curve has {when}; write values that [sweep] or the sections give");
+                return Err(ConfigError::new(when.place, problem).into());
+            }
+        }
+        let mut quick = self.clone();
+        quick.quicken()?;
+        quick.curves()?;
+        Ok(())
+    }
+
+    fn check_claims(&self) -> Result<(), Error> {
+        let keys: Vec<CurveKeys> = self.curves()?.into_iter().map(|curve| curve.keys).collect();
+        self.claims.iter().try_for_each(|claim| claim.check(&keys))?;
+        self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))?;
+        Ok(())
+    }
+
+    /// What is claimed of the curves.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// What was published of the curves.
+    pub fn expected(&self) -> impl Iterator<Item = &Expected> {
+        self.expected.iter().map(|(_, expected)| expected)
+    }
+
+    /// Claims and expects of its own curves what `other` does; an error if that names curves that are not there.
+    pub fn claim_as(&mut self, other: &Self) -> Result<(), Error> {
+        (self.claims, self.expected) = (other.claims.clone(), other.expected.clone());
+        self.check_claims()
+    }
+
+    /// Sets one key, as `--set key=value` does, for every curve. A key that was swept is swept no more.
+    ///
+    /// The value is read as TOML (`5`, `1e-3`, `[256, 128]`, `true`); what is not TOML is text (`bc`).
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        let parsed = toml::from_str::<Table>(&format!("value = {value}"));
+        let value = match parsed.ok().and_then(|mut table| table.remove("value")) {
+            Some(value) => value,
+            None => Value::String(value.to_owned()),
+        };
+        self.put(key, value)
+    }
+
+    fn put(&mut self, key: &str, value: Value) -> Result<(), Error> {
+        known_key(key)?;
+        put(&mut self.table, key, value);
+        if self.sweep.iter().any(|(swept, _)| swept == key) {
+            self.sweep.retain(|(swept, _)| swept != key);
+            // What is claimed of curves that are gone goes with them.
+            let keys: Vec<CurveKeys> = self.combinations()?.iter().map(|(said, _)| keys_of(said)).collect();
+            self.claims.retain(|claim| claim.check(&keys).is_ok());
+            self.expected.retain(|(_, expected)| expected.check(&keys).is_ok());
+        }
+        for rule in &mut self.overrides {
+            rule.set.retain(|(overridden, _)| overridden != key);
+        }
+        config_from(self.table.clone(), key)?;
+        Ok(())
+    }
+
+    /// Applies `[quick]`, as `--quick` does.
+    pub fn quicken(&mut self) -> Result<(), Error> {
+        std::mem::take(&mut self.quick).into_iter().try_for_each(|(key, value)| self.put(&key, value))
+    }
+
+    /// Whether the file has something to say about `--quick`.
+    pub fn has_quick(&self) -> bool {
+        !self.quick.is_empty()
+    }
+
+    /// Every combination of the sweep, excluded ones too, without overrides: its swept values and its configuration.
+    fn combinations(&self) -> Result<Vec<(Said<'_>, Config)>, Error> {
+        let mut combinations: Vec<Said> = vec![Vec::new()];
+        for (key, values) in &self.sweep {
+            let mut longer = Vec::with_capacity(combinations.len() * values.len());
+            for said in &combinations {
+                longer.extend(values.iter().map(|value| [&said[..], &[(key.as_str(), value)]].concat()));
+            }
+            combinations = longer;
+        }
+        combinations
+            .into_iter()
+            .map(|said| {
+                let mut table = self.table.clone();
+                said.iter().for_each(|(key, value)| put(&mut table, key, (*value).clone()));
+                Ok((said, config_from(table, "sweep")?))
+            })
+            .collect()
+    }
+
+    /// The curves, in the order of the sweep, each with a valid configuration.
+    pub fn curves(&self) -> Result<Vec<Curve>, Error> {
+        let mut curves = Vec::new();
+        for (said, config) in self.combinations()? {
+            if self.excluded.iter().any(|when| when.matches(&config)) {
+                continue;
+            }
+            let mut table = Table::try_from(&config).expect("a configuration is a table");
+            for rule in self.overrides.iter().filter(|rule| rule.when.matches(&config)) {
+                rule.set.iter().for_each(|(key, value)| put(&mut table, key, value.clone()));
+            }
+            let config = config_from(table, "override")?;
+            config.validate()?;
+            let words: Vec<String> = said.iter().map(|(key, value)| describe(key, value)).collect();
+            let policy =
+                || describe("schedule.policy", &Value::try_from(config.schedule.policy).expect("a name"));
+            let label = if words.is_empty() { policy() } else { words.join(" ") };
+            let keys = keys_of(&said);
+            curves.push(Curve { label, keys, config });
+        }
+        if curves.is_empty() {
+            return Err(ConfigError::new("exclude", "leaves no curve at all").into());
+        }
+        Ok(curves)
+    }
+
+    /// Every run: the seeds of the first curve, then those of the second, and so on.
+    pub fn cells(&self) -> Result<Vec<Cell>, Error> {
+        let seeds = |(curve, Curve { config, .. }): (usize, Curve)| {
+            (0..config.run.seeds).map(move |i| {
+                let mut config = config.clone();
+                config.run.seed += i;
+                Cell { curve, config }
+            })
+        };
+        Ok(self.curves()?.into_iter().enumerate().flat_map(seeds).collect())
+    }
+
+    /// The configuration of an experiment that sweeps nothing.
+    pub fn only_config(&self) -> Result<Config, Error> {
+        let mut curves = self.curves()?;
+        match curves.len() {
+            1 => Ok(curves.remove(0).config),
+            many => Err(ConfigError::new("sweep", format!("makes {many} curves where one is wanted")).into()),
+        }
+    }
+
+    /// The experiment as a file: the configuration with every default written out, the sweep and its rules.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        let mut base = config_from(self.table.clone(), "")?;
+        let swept = |key: &str| self.sweep.iter().any(|(swept, _)| swept == key);
+        if self.sweep.is_empty() {
+            base = base.resolved();
+        }
+        let mut text = crate::config::commented_toml(&base);
+        if !self.sweep.is_empty() {
+            // A rule may depend on a swept key: leave what it fills in to each curve.
+            let table_of =
+                |section: &str, name: &str| self.table.get(section).and_then(|t| t.get(name)).is_some();
+            for (section, name) in [("schedule", "kc"), ("learn", "rate"), ("data", "sharing")] {
+                if !table_of(section, name) && !swept(&format!("{section}.{name}")) {
+                    text = comment_out(&text, section, name);
+                }
+            }
+            text.push_str("\n[sweep]\n");
+            for (key, values) in &self.sweep {
+                let _ = writeln!(text, "\"{key}\" = {}", Value::Array(values.clone()));
+            }
+        }
+        for when in &self.excluded {
+            let _ = write!(text, "\n[[exclude]]\n{}", toml_keys(&when.keys, "\n"));
+            text.push('\n');
+        }
+        for Override { when, set } in &self.overrides {
+            let [when, set] = [&when.keys, set].map(|keys| toml_keys(keys, ", "));
+            let _ = writeln!(text, "\n[[override]]\nwhen = {{ {when} }}\nset = {{ {set} }}");
+        }
+        if !self.expected.is_empty() {
+            text.push_str("\n[expected]\n");
+            self.expected.iter().for_each(|(curve, expected)| {
+                let _ = writeln!(text, "{} = {}", Value::from(curve.as_str()), expected.value);
+            });
+        }
+        if !self.claims.is_empty() {
+            text.push_str("\n[claims]\n");
+            self.claims.iter().for_each(|claim| {
+                let [name, said] = [&claim.name, &claim.text].map(|text| Value::from(text.as_str()));
+                let _ = writeln!(text, "{name} = {said}");
+            });
+        }
+        if self.has_quick() {
+            let _ = writeln!(text, "\n[quick]\n{}", toml_keys(&self.quick, "\n"));
+        }
+        Ok(text)
+    }
+}
+
+/// The sections that make a [`Config`].
+const SECTIONS: [&str; 6] = ["data", "learn", "radio", "schedule", "compress", "run"];
+
+fn keys_of(said: &Said) -> CurveKeys {
+    said.iter().map(|(key, value)| ((*key).to_owned(), written(value))).collect()
+}
+
+/// A value as in a label.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// `bc` for a policy, `k=5` for anything else.
+fn describe(key: &str, value: &Value) -> String {
+    match key.rsplit('.').next() {
+        Some("policy") | None => written(value),
+        Some(name) => format!("{name}={}", written(value)),
+    }
+}
+
+fn known_key(key: &str) -> Result<(), ConfigError> {
+    if KEYS.iter().any(|known| known.name == key) {
+        return Ok(());
+    }
+    let hint = match nearest(key, KEYS.iter().map(|known| known.name)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "`fedlink config` prints all keys".into(),
+    };
+    Err(ConfigError::new(key, format!("is not a key; {hint}")))
+}
+
+/// Whether `key` is known and can have `value` as far as its type goes.
+fn check_value(key: &str, value: &Value) -> Result<(), ConfigError> {
+    known_key(key)?;
+    let mut alone = Table::new();
+    put(&mut alone, key, value.clone());
+    config_from(alone, key).map(|_| ())
+}
+
+fn put(table: &mut Table, key: &str, value: Value) {
+    let (section, name) = key.split_once('.').expect("known keys are section.name");
+    let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+    if let Value::Table(section) = section {
+        section.insert(name.to_owned(), value);
+    }
+}
+
+/// The configuration that `table` describes; `key` is the one to blame if its value has the wrong type.
+fn config_from(table: Table, key: &str) -> Result<Config, ConfigError> {
+    table.try_into().map_err(|error: toml::de::Error| {
+        let message = error.message().trim().replace('\n', " ");
+        ConfigError::new(key, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::policy::PolicyKind;
+
+    fn error(text: &str) -> String {
+        Experiment::parse("my.toml", text).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_demo_races_the_four_policies() {
+        let curves = Experiment::preset("demo").unwrap().curves().unwrap();
+        let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
+        assert_eq!(labels, ["bc", "bn2", "bc-bn2", "bn2-c"]);
+    }
+
+    #[test]
+    fn setting_a_swept_key_narrows_the_sweep() {
+        let mut demo = Experiment::preset("demo").unwrap();
+        demo.set("schedule.policy", "bc").unwrap();
+        let curves = demo.curves().unwrap();
+        assert_eq!(curves.len(), 1);
+        assert_eq!(curves[0].config.schedule.policy, PolicyKind::Bc);
+    }
+
+    #[test]
+    fn a_sweep_over_two_keys_makes_every_combination() {
+        let text = "[sweep]\n\"schedule.policy\" = [\"bc\", \"bn2\"]\n\"schedule.k\" = [1, 10, 20]\n";
+        let curves = Experiment::parse("x", text).unwrap().curves().unwrap();
+        let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
+        assert_eq!(labels, ["bc k=1", "bc k=10", "bc k=20", "bn2 k=1", "bn2 k=10", "bn2 k=20"]);
+        assert_eq!(curves[5].config.kc(), 40);
+    }
+
+    const GRID: &str = "[sweep]\n\"schedule.policy\" = [\"bc\", \"bc-bn2\"]\n\"schedule.k\" = [1, 10]\n";
+
+    #[test]
+    fn excluded_combinations_are_no_curves() {
+        let text = format!("{GRID}[[exclude]]\n\"schedule.policy\" = \"bc\"\nschedule.k = 10.0\n");
+        let curves = Experiment::parse("x", &text).unwrap().curves().unwrap();
+        let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
+        assert_eq!(labels, ["bc k=1", "bc-bn2 k=1", "bc-bn2 k=10"]);
+        assert!(error(&format!("{GRID}[[exclude]]\nrun.seed = 0\n")).contains("leaves no curve"));
+    }
+
+    #[test]
+    fn an_override_holds_for_its_curves_only_and_yields_to_a_setting() {
+        let text = format!(
+            "{GRID}[[override]]\nwhen = {{ schedule.policy = \"bc-bn2\", schedule.k = 10 }}\nset = {{ schedule.kc = 33 }}\n"
+        );
+        let mut experiment = Experiment::parse("x", &text).unwrap();
+        let kc = |e: &Experiment| -> Vec<u64> { e.curves().unwrap().iter().map(|c| c.config.kc()).collect() };
+        assert_eq!(kc(&experiment), [10, 20, 10, 33]);
+        let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+        assert_eq!(kc(&again), [10, 20, 10, 33]);
+        experiment.set("schedule.kc", "12").unwrap();
+        assert_eq!(kc(&experiment), [12; 4]);
+    }
+
+    #[test]
+    fn a_rule_about_nothing_is_an_error() {
+        let message = error(&format!("{GRID}[[exclude]]\n\"schedule.k\" = 5\n"));
+        assert!(message.contains("no curve has schedule.k = 5"), "{message}");
+        let message = error(&format!(
+            "{GRID}[[override]]\nwhen = {{ \"schedule.k\" = 2 }}\nset = {{ \"run.seed\" = 1 }}"
+        ));
+        assert!(message.contains("no curve has schedule.k = 2"), "{message}");
+        let message = error(&format!("{GRID}[[exclude]]\n\"schedule.kk\" = 5\n"));
+        assert!(message.contains("did you mean schedule.k?"), "{message}");
+        assert!(error(&format!("{GRID}[[exclude]]\n")).contains("without keys"));
+        assert!(error(&format!("{GRID}[[override]]\nwhen = {{ \"schedule.k\" = 1 }}\n")).contains("set"));
+    }
+
+    #[test]
+    fn quick_changes_what_its_section_says() {
+        let text = format!("{GRID}[quick]\n\"run.rounds\" = 3\n\"schedule.k\" = 2\n");
+        let mut experiment = Experiment::parse("x", &text).unwrap();
+        assert!(experiment.has_quick());
+        assert_eq!(experiment.curves().unwrap()[0].config.run.rounds, 500);
+        experiment.quicken().unwrap();
+        let curves = experiment.curves().unwrap();
+        assert_eq!((curves.len(), curves[1].config.run.rounds, curves[1].config.schedule.k), (2, 3, 2));
+        assert!(error("[quick]\n\"run.round\" = 3\n").contains("did you mean run.rounds?"));
+        assert!(error("[quick]\n\"run.rounds\" = 0\n").contains("run.rounds: is 0"));
+    }
+
+    #[test]
+    fn claims_are_about_curves_that_exist_and_go_with_them() {
+        let text = format!(
+            "{GRID}[expected]\n\"bc@k=1\" = 0.9\n[claims]\n\"a \\\"b\\\"\" = \"k=1 final > k=10 final for every policy\"\n\
+             c = \"bc@k=1 final > 0.5\"\n"
+        );
+        let mut experiment = Experiment::parse("x", &text).unwrap();
+        assert_eq!((experiment.claims().len(), experiment.expected().count()), (2, 1));
+        let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+        assert_eq!(again.claims(), experiment.claims());
+        experiment.set("schedule.k", "1").unwrap();
+        assert_eq!(experiment.claims().len(), 0);
+        Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+        let message = error(&format!("{GRID}[claims]\nc = \"bn2@k=1 final > 0.5\"\n"));
+        assert!(message.contains("claims.\"c\"") && message.contains("bc"), "{message}");
+        assert!(error(&format!("{GRID}[claims]\nc = 1\n")).contains("must be text"));
+        assert!(error(&format!("{GRID}[expected]\n\"bc@k=1\" = 91.2\n")).contains("share"));
+    }
+
+    #[test]
+    fn a_cell_is_a_curve_at_a_seed() {
+        let text = format!("{GRID}[run]\nseed = 5\nseeds = 3\n");
+        let cells = Experiment::parse("x", &text).unwrap().cells().unwrap();
+        let places: Vec<(usize, u64)> = cells.iter().map(|cell| (cell.curve, cell.config.run.seed)).collect();
+        assert_eq!(places[..4], [(0, 5), (0, 6), (0, 7), (1, 5)]);
+        assert_eq!(places.len(), 12);
+    }
+
+    #[test]
+    fn values_are_read_as_toml_and_otherwise_as_text() {
+        let mut experiment = Experiment::default();
+        for (key, value) in [
+            ("learn.rate", "1e-2"),
+            ("learn.hidden", "[64, 32]"),
+            ("radio.symbols", "1e5"),
+            ("learn.batch", "full"),
+            ("schedule.policy", "\"bn2\""),
+        ] {
+            experiment.set(key, value).unwrap();
+        }
+        let config = experiment.only_config().unwrap();
+        assert_eq!(config.rate(), 1e-2);
+        assert_eq!(config.learn.hidden, [64, 32]);
+        assert_eq!(config.radio.symbols, 100_000);
+        assert_eq!(config.learn.batch, crate::config::BatchSize::Full);
+        assert_eq!(config.schedule.policy, PolicyKind::Bn2);
+    }
+
+    #[test]
+    fn the_written_file_reads_back_as_the_same_curves() {
+        let mut demo = Experiment::preset("demo").unwrap();
+        demo.set("run.rounds", "7").unwrap();
+        let again = Experiment::parse("demo", &demo.to_toml().unwrap()).unwrap();
+        let configs = |e: &Experiment| -> Vec<Config> {
+            e.curves().unwrap().into_iter().map(|curve| curve.config.resolved()).collect()
+        };
+        assert_eq!(configs(&demo), configs(&again));
+        demo.set("schedule.policy", "bc-bn2").unwrap();
+        let again = Experiment::parse("demo", &demo.to_toml().unwrap()).unwrap();
+        assert_eq!(configs(&demo), configs(&again));
+    }
+
+    #[test]
+    fn errors_in_a_file_name_the_line_and_the_likely_key() {
+        let message = error("[schedule]\nk = 1\npolcy = \"bc\"\n");
+        assert!(message.contains("line 3") && message.contains("did you mean schedule.policy?"), "{message}");
+        let message = error("[shedule]\nk = 1\n");
+        assert!(message.contains("line 1") && message.contains("did you mean [schedule]?"), "{message}");
+        let message = error("[schedule]\nk = \"many\"\n");
+        assert!(message.contains("line 2") && message.contains("whole number"), "{message}");
+        let message = error("[schedule]\npolicy = \"best\"\n");
+        assert!(message.contains("line 2") && message.contains("bn2-c"), "{message}");
+        let message = error("[schedule\nk = 1\n");
+        assert!(message.contains("line 1"), "{message}");
+    }
+
+    #[test]
+    fn errors_in_a_sweep_or_a_setting_name_the_key() {
+        assert!(error("[sweep]\n\"schedule.kk\" = [1]\n").contains("did you mean schedule.k?"));
+        assert!(error("[sweep]\n\"schedule.k\" = []\n").contains("at least one value"));
+        assert!(error("[sweep]\n\"schedule.k\" = [1, 99]\n").contains("my.toml, line 2: schedule.k: is 99"));
+        assert!(error("[radio]\nnoise = -1\n").contains("my.toml, line 2: radio.noise: is -1"));
+        assert!(error("[sweep]\n\"schedule.k\" = [1, \"x\"]\n").contains("schedule.k"));
+        let set = |key, value| Experiment::default().set(key, value).unwrap_err().to_string();
+        assert!(set("schedule.polcy", "bc").contains("did you mean schedule.policy?"));
+        assert!(set("schedule.k", "many").starts_with("schedule.k: "));
+        assert!(set("schedule.policy", "best").contains("bn2-c"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Samples as a model sees them: scaled, and by their non-zeros where most numbers are zero.
+
+use super::kernels::SparseBatch;
+use super::model::{Batch, Rows};
+use crate::data::{Dataset, Samples, Scaler, Scaling};
+use std::sync::{Arc, OnceLock};
+
+/// Up to this share of non-zeros a product by non-zeros is the faster one (see `docs/performance.md`).
+const SPARSE_UP_TO: f64 = 0.4;
+
+/// Samples looked at to find the share of non-zeros.
+const PROBE: usize = 500;
+
+/// Which half of a data set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// What devices learn from.
+    Train,
+    /// What accuracy is measured on.
+    Test,
+}
+
+/// A data set, ready to be taken in mini-batches.
+///
+/// Whether the rows are kept by their non-zeros is decided by a look at some training samples, so it depends on
+/// the data and its scaling alone. Standard scaling, which moves the zeros, leaves nothing to gain.
+pub struct Inputs {
+    dataset: Arc<Dataset>,
+    scaler: Scaler,
+    sparse: bool,
+    /// Filled when a split is first used: setting a run up costs nothing.
+    train: OnceLock<NonZeros>,
+    test: OnceLock<NonZeros>,
+}
+
+/// The non-zeros of every sample, one sample after the other.
+struct NonZeros {
+    /// Sample i has the entries `ends[i-1]..ends[i]` (from 0 for the first).
+    ends: Vec<usize>,
+    columns: Vec<u16>,
+    values: Vec<f32>,
+}
+
+/// Memory that mini-batches reuse.
+#[derive(Clone, Debug, Default)]
+pub struct BatchBuffer {
+    labels: Vec<u8>,
+    dense: Vec<f32>,
+    sparse: SparseBatch,
+}
+
+impl Inputs {
+    /// The samples of `dataset`, scaled, by their non-zeros where that pays.
+    pub fn new(dataset: Arc<Dataset>, scaling: Scaling) -> Self {
+        let dense = Self::dense(dataset, scaling);
+        let numbered = dense.dataset.features <= usize::from(u16::MAX) + 1;
+        let sparse = numbered && share_of_non_zeros(&dense.dataset, &dense.scaler) <= SPARSE_UP_TO;
+        Self { sparse, ..dense }
+    }
+
+    /// The samples of `dataset`, scaled, number by number: for a model that does not
+    /// [take non-zeros](super::model::Model::takes_non_zeros).
+    pub fn dense(dataset: Arc<Dataset>, scaling: Scaling) -> Self {
+        let scaler = Scaler::new(&dataset, scaling);
+        Self { dataset, scaler, sparse: false, train: OnceLock::new(), test: OnceLock::new() }
+    }
+
+    /// Whether batches come by their non-zeros.
+    pub fn is_sparse(&self) -> bool {
+        self.sparse
+    }
+
+    /// The samples with the given numbers as a batch.
+    ///
+    /// # Panics
+    /// If there is no such sample.
+    pub fn gather<'a>(
+        &self,
+        split: Split,
+        samples: impl IntoIterator<Item = usize>,
+        buffer: &'a mut BatchBuffer,
+    ) -> Batch<'a> {
+        let (data, non_zeros) = match split {
+            Split::Train => (&self.dataset.train, &self.train),
+            Split::Test => (&self.dataset.test, &self.test),
+        };
+        let BatchBuffer { labels, dense, sparse } = buffer;
+        labels.clear();
+        if self.sparse {
+            let non_zeros = non_zeros.get_or_init(|| NonZeros::of(data, self.dataset.features, &self.scaler));
+            sparse.restart(self.dataset.features);
+            for sample in samples {
+                labels.push(data.labels[sample]);
+                sparse.push(non_zeros.row(sample));
+            }
+            sparse.finish();
+            return Batch { inputs: Rows::Sparse(sparse), labels };
+        }
+        let features = self.dataset.features;
+        for (i, sample) in samples.into_iter().enumerate() {
+            labels.push(data.labels[sample]);
+            if dense.len() < (i + 1) * features {
+                dense.resize((i + 1) * features, 0.0);
+            }
+            self.scaler.write(data, sample, &mut dense[i * features..(i + 1) * features]);
+        }
+        Batch { inputs: Rows::Dense(&dense[..labels.len() * features]), labels }
+    }
+}
+
+impl NonZeros {
+    fn of(samples: &Samples, features: usize, scaler: &Scaler) -> Self {
+        let mut row = vec![0.0; features];
+        let mut all =
+            Self { ends: Vec::with_capacity(samples.len()), columns: Vec::new(), values: Vec::new() };
+        for i in 0..samples.len() {
+            scaler.write(samples, i, &mut row);
+            for (column, &value) in (0..).zip(&row) {
+                if value != 0.0 {
+                    all.columns.push(column);
+                    all.values.push(value);
+                }
+            }
+            all.ends.push(all.columns.len());
+        }
+        all.columns.shrink_to_fit();
+        all.values.shrink_to_fit();
+        all
+    }
+
+    fn row(&self, i: usize) -> impl Iterator<Item = (u32, f32)> {
+        let range = if i == 0 { 0 } else { self.ends[i - 1] }..self.ends[i];
+        self.columns[range.clone()]
+            .iter()
+            .zip(&self.values[range])
+            .map(|(&at, &value)| (u32::from(at), value))
+    }
+}
+
+/// The share of numbers that are not zero after scaling, over evenly spaced training samples.
+fn share_of_non_zeros(dataset: &Dataset, scaler: &Scaler) -> f64 {
+    let count = dataset.train.len();
+    let mut row = vec![0.0; dataset.features];
+    let (mut seen, mut non_zero) = (0, 0);
+    for i in (0..count).step_by(count.div_ceil(PROBE).max(1)) {
+        scaler.write(&dataset.train, i, &mut row);
+        seen += row.len();
+        non_zero += row.iter().filter(|&&value| value != 0.0).count();
+    }
+    non_zero as f64 / seen.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Features;
+
+    fn dataset(features: Features) -> Arc<Dataset> {
+        let samples = |features| Samples { features, labels: vec![2, 0, 1] };
+        let (train, test) = (samples(features.clone()), samples(features));
+        let (name, shape) = ("tiny".into(), [1, 4, 1]);
+        Arc::new(Dataset { name, features: 4, shape, classes: 3, train, test })
+    }
+
+    /// The rows of a batch as a dense matrix.
+    fn dense(batch: Batch) -> Vec<f32> {
+        match batch.inputs {
+            Rows::Dense(rows) => rows.to_vec(),
+            Rows::Sparse(rows) => rows.to_dense(),
+        }
+    }
+
+    #[test]
+    fn batches_hold_what_the_scaler_writes_whichever_way_they_are_kept() {
+        let sparse = Features::Bytes(vec![0, 255, 0, 0, 51, 0, 0, 0, 0, 0, 0, 0]);
+        let floats = Features::Floats(vec![0.0, -3.0, 0.0, 0.0, 1e-40, 0.0, -0.0, 0.0, 0.0, 2.0, 0.0, 0.0]);
+        let full = Features::Bytes((1..=12).collect());
+        let new: fn(Arc<Dataset>, Scaling) -> Inputs = Inputs::new;
+        for (make, features, scaling, is_sparse) in [
+            (new, sparse.clone(), Scaling::Unit, true),
+            (Inputs::dense, sparse.clone(), Scaling::Unit, false),
+            (new, sparse.clone(), Scaling::None, true),
+            (new, sparse, Scaling::Standard, false),
+            (new, floats, Scaling::None, true),
+            (new, full, Scaling::Unit, false),
+        ] {
+            let dataset = dataset(features);
+            let inputs = make(dataset.clone(), scaling);
+            assert_eq!(inputs.is_sparse(), is_sparse);
+            let mut buffer = BatchBuffer::default();
+            for split in [Split::Train, Split::Test] {
+                for samples in [vec![0, 1, 2], vec![2], vec![1, 1]] {
+                    let mut expected = vec![0.0; 4 * samples.len()];
+                    for (&i, row) in samples.iter().zip(expected.chunks_exact_mut(4)) {
+                        Scaler::new(&dataset, scaling).write(&dataset.train, i, row);
+                    }
+                    let batch = inputs.gather(split, samples.iter().copied(), &mut buffer);
+                    let labels: Vec<u8> = samples.iter().map(|&i| [2, 0, 1][i]).collect();
+                    assert_eq!(batch.labels, labels);
+                    assert_eq!(dense(batch), expected);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! One optimiser step, taken block by block.
+
+use std::ops::Range;
+
+/// A step in progress. The model offers the gradient of θ block by block, each block once, in any order; a block
+/// is applied while it is still in the cache, and the gradient as a whole need not exist.
+///
+/// The result is the same as for the whole gradient at once: every entry is treated for itself.
+pub trait Descent {
+    /// Moves `theta`, which is θ from place `start` on, by its gradient.
+    fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]);
+
+    /// Whether a gradient of zero would leave θ and the optimiser's memory as they are at these places.
+    fn is_at_rest(&self, places: Range<usize>) -> bool;
+}
+
+/// The part of a step from place `start` of θ on, for a model that is the end of a larger one.
+pub(crate) struct Tail<'a> {
+    /// The step of the whole.
+    pub(crate) whole: &'a mut dyn Descent,
+    /// Where the part begins.
+    pub(crate) start: usize,
+}
+
+impl Descent for Tail<'_> {
+    fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]) {
+        self.whole.apply(self.start + start, theta, gradient);
+    }
+
+    fn is_at_rest(&self, places: Range<usize>) -> bool {
+        self.whole.is_at_rest(self.start + places.start..self.start + places.end)
+    }
+}
+
+/// Places that [`coast`] looks at together.
+const STRETCH: usize = 256;
+
+/// As [`Descent::apply`] with a gradient of zero, without the work where nothing would change.
+pub fn coast(descent: &mut dyn Descent, start: usize, theta: &mut [f32]) {
+    for (i, stretch) in theta.chunks_mut(STRETCH).enumerate() {
+        let start = start + i * STRETCH;
+        if !descent.is_at_rest(start..start + stretch.len()) {
+            descent.apply(start, stretch, &[0.0; STRETCH][..stretch.len()]);
+        }
+    }
+}
+
+/// Whether all entries are zero, of either sign. All are looked at: a loop without an exit is vectorised.
+pub(super) fn all_zero(values: &[f32]) -> bool {
+    let bits = values.iter().fold(0, |bits, value| bits | value.to_bits());
+    bits << 1 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::learn::optimizer::{AdaGrad, Adam, Descent, Optimizer, OptimizerState, Sgd, Tail, coast};
+    use proptest::prelude::*;
+
+    fn optimizers() -> Vec<Box<dyn Optimizer>> {
+        vec![
+            Box::new(Sgd { momentum: 0.0 }),
+            Box::new(Sgd { momentum: 0.9 }),
+            Box::new(Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-7 }),
+            Box::new(AdaGrad { epsilon: 1e-7, initial_accumulator: [0.1] }),
+            Box::new(AdaGrad { epsilon: 1e-7, initial_accumulator: [0.0] }),
+        ]
+    }
+
+    #[test]
+    fn the_tail_of_a_step_moves_and_asks_about_the_end_of_the_whole() {
+        let momentum = Sgd { momentum: 0.5 };
+        let mut state = OptimizerState { steps: 1, slots: vec![vec![0.0, 0.0, 1.0, 0.0, 0.0]] };
+        let mut theta = [0.0; 2];
+        momentum.step(1.0, &mut state, &mut |whole| {
+            let mut tail = Tail { whole, start: 2 };
+            assert_eq!([0..1, 1..3, 0..3].map(|places| tail.is_at_rest(places)), [false, true, false]);
+            tail.apply(1, &mut theta, &[3.0, 5.0]);
+        });
+        assert_eq!(theta, [-3.0, -5.0]);
+        assert_eq!(state.slots[0], [0.0, 0.0, 1.0, 3.0, 5.0]);
+    }
+
+    const DIM: usize = 700;
+
+    proptest! {
+        #[test]
+        fn blocks_and_coasting_give_the_bits_of_the_whole_gradient(
+            ends in prop::collection::vec(0..DIM, 6),
+            idle: [bool; 7],
+            values in prop::collection::vec(-1.0..1.0f32, 4 * DIM),
+        ) {
+            let mut ends = [&ends[..], &[0, DIM]].concat();
+            ends.sort_unstable();
+            for optimizer in optimizers() {
+                let mut whole = values[..DIM].to_vec();
+                let mut parts = whole.clone();
+                let mut whole_state = OptimizerState::filled(DIM, optimizer.starts());
+                let mut parts_state = whole_state.clone();
+                for step in 1..4 {
+                    let mut gradient = values[step * DIM..(step + 1) * DIM].to_vec();
+                    // A block is idle in the first step, in the others, always or never.
+                    let is_idle = |block: usize| idle[block] != (step == 1 && block.is_multiple_of(2));
+                    for (block, pair) in ends.windows(2).enumerate() {
+                        if is_idle(block) {
+                            gradient[pair[0]..pair[1]].fill(0.0);
+                        }
+                    }
+                    optimizer.step(0.05, &mut whole_state, &mut |descent| {
+                        descent.apply(0, &mut whole, &gradient);
+                    });
+                    optimizer.step(0.05, &mut parts_state, &mut |descent| {
+                        for (block, pair) in ends.windows(2).enumerate().rev() {
+                            let places = pair[0]..pair[1];
+                            if is_idle(block) {
+                                coast(descent, pair[0], &mut parts[places]);
+                            } else {
+                                descent.apply(pair[0], &mut parts[places.clone()], &gradient[places]);
+                            }
+                        }
+                    });
+                    prop_assert_eq!(&whole, &parts);
+                    prop_assert_eq!(&whole_state, &parts_state);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Once warm, a round allocates next to nothing: no vector of the size of the model for any device.
+//!
+//! One test, because the allocator counts for the whole process.
+
+#[path = "system/common.rs"]
+mod common;
+mod counting;
+
+use common::{blobs, mostly_zero, small_config};
+use counting::asked;
+use fedlink::data::Dataset;
+use fedlink::learn::optimizer::StateMode;
+use fedlink::schedule::policy::PolicyKind;
+use fedlink::simulation::Simulation;
+use std::sync::Arc;
+
+/// What the third round asks for, in all and at once at most.
+fn warm_round(policy: PolicyKind, dataset: &Arc<Dataset>) -> [usize; 2] {
+    let mut config = small_config();
+    config.data.devices = 15;
+    config.learn.hidden = vec![256];
+    config.learn.state = StateMode::Reset;
+    config.schedule.policy = policy;
+    config.run.evaluate_every = 1;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
+    pool.install(|| {
+        let mut simulation = Simulation::new(&config, Arc::clone(dataset)).expect("valid");
+        simulation.step().expect("the first round");
+        simulation.step().expect("the second round");
+        asked(|| simulation.step().expect("the third round")).0
+    })
+}
+
+#[test]
+fn a_warm_round_allocates_no_vector_of_the_model_s_size() {
+    for policy in [PolicyKind::Bn2, PolicyKind::Bn2C, PolicyKind::BcBn2, PolicyKind::Bc] {
+        // 400·256 weights in the first layer alone: 410 kB. The dense product packs its operands 16 kB at a time.
+        for dataset in [blobs(400, 600, 90), mostly_zero(400, 600, 90)] {
+            let [_, largest] = warm_round(policy, &dataset);
+            assert!(largest <= 20_000, "{policy:?}: {largest} bytes at once");
+        }
+        // With sparse inputs the dense product sees the last layer only: five times the model, nothing more.
+        let [small, large] = [80, 400].map(|features| warm_round(policy, &mostly_zero(features, 600, 90))[0]);
+        assert!(large < small + small / 10, "{policy:?}: {small} bytes at 80 inputs, {large} at 400");
+    }
+}

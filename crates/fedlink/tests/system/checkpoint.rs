@@ -1,0 +1,106 @@
+//! A run that is interrupted and taken up again is the run that was never interrupted.
+
+use crate::common::{blobs, small_config};
+use fedlink::checkpoint::CheckpointError;
+use fedlink::compress::{Feedback, SchemeKind};
+use fedlink::config::Config;
+use fedlink::learn::optimizer::{OptimizerKind, StateMode};
+use fedlink::schedule::policy::PolicyKind;
+use fedlink::simulation::Simulation;
+use proptest::prelude::*;
+use std::io::Cursor;
+use std::sync::Arc;
+
+/// The state after `rounds` rounds.
+fn saved(config: &Config, rounds: u64) -> Vec<u8> {
+    let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+    (0..rounds).for_each(|_| drop(simulation.step().unwrap()));
+    let mut bytes = Vec::new();
+    simulation.checkpoint(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_resumed_run_ends_with_the_same_bits() {
+    let dataset = blobs(20, 600, 90);
+    for policy in [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C] {
+        for (optimizer, state) in [
+            (OptimizerKind::Adam, StateMode::Keep),
+            (OptimizerKind::Adagrad, StateMode::Keep),
+            (OptimizerKind::Adam, StateMode::Reset),
+        ] {
+            for feedback in [Feedback::Off, Feedback::Scheduled, Feedback::Always] {
+                let mut config = small_config();
+                config.schedule.policy = policy;
+                config.learn.optimizer = optimizer;
+                config.learn.state = state;
+                config.compress.feedback = feedback;
+                if policy == PolicyKind::Bn2 {
+                    config.compress.scheme = SchemeKind::RandomSparse;
+                }
+                let mut whole = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+                let outcome = whole.run(&mut ()).unwrap();
+                // In the middle of an interval between evaluations, and twice over.
+                let mut resumed = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+                resumed.restore(Cursor::new(saved(&config, 4))).unwrap();
+                assert_eq!(resumed.rounds_done(), 4);
+                (0..3).for_each(|_| drop(resumed.step().unwrap()));
+                let mut again = Vec::new();
+                resumed.checkpoint(&mut again).unwrap();
+                let mut resumed = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+                resumed.restore(Cursor::new(again)).unwrap();
+                assert_eq!(resumed.run(&mut ()).unwrap(), outcome, "{policy:?} {state:?} {feedback:?}");
+                assert_eq!(resumed.rows(), whole.rows());
+                assert_eq!(resumed.theta(), whole.theta());
+            }
+        }
+    }
+}
+
+#[test]
+fn another_configuration_or_another_layout_is_refused() {
+    let bytes = saved(&small_config(), 2);
+    let mut config = small_config();
+    config.radio.noise = 1.5;
+    let mut other = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    assert!(matches!(other.restore(Cursor::new(&bytes)), Err(CheckpointError::OtherConfig)));
+    let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
+    let mut newer = bytes.clone();
+    newer[7] += 1;
+    let end = newer.len() - 4;
+    let sum = crc32fast::hash(&newer[..end]);
+    newer[end..].copy_from_slice(&sum.to_le_bytes());
+    assert!(matches!(simulation.restore(Cursor::new(newer)), Err(CheckpointError::Version(2))));
+    // The same configuration over data of another width: the sizes do not fit.
+    let mut narrow = Simulation::new(&small_config(), blobs(10, 600, 90)).unwrap();
+    assert!(matches!(narrow.restore(Cursor::new(&bytes)), Err(CheckpointError::Damaged(_))));
+    assert_eq!(narrow.rounds_done(), 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_damaged_checkpoint_is_noticed_and_changes_nothing(place in 0.0..1.0f64, bit in 0u8..8, cut: bool) {
+        let mut bytes = saved(&small_config(), 1);
+        let place = (place * bytes.len() as f64) as usize;
+        if cut { bytes.truncate(place) } else { bytes[place] ^= 1 << bit }
+        let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
+        let theta = simulation.theta().to_vec();
+        prop_assert!(simulation.restore(Cursor::new(bytes)).is_err());
+        prop_assert_eq!(simulation.rounds_done(), 0);
+        prop_assert_eq!(simulation.theta(), &theta[..]);
+    }
+
+    #[test]
+    fn any_bytes_are_refused_without_a_panic(bytes: Vec<u8>, sealed: bool) {
+        // With a right check sum the state behind it is read, whatever it is.
+        let mut file = saved(&small_config(), 0)[..40].to_vec();
+        file.extend(bytes);
+        if sealed {
+            file.extend(crc32fast::hash(&file).to_le_bytes());
+        }
+        let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
+        prop_assert!(simulation.restore(Cursor::new(file)).is_err());
+    }
+}
