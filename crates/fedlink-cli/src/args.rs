@@ -1,7 +1,10 @@
 //! The command line.
 #![expect(clippy::struct_excessive_bools, reason = "switches are independent of one another")]
 
+pub mod bound;
+
 use crate::sweep::Share;
+use bound::{BOUND_EXAMPLES, BoundOptions, PLAN_EXAMPLES, PlanOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -20,6 +23,8 @@ Examples:
   fedlink                                       race the four policies on embedded data
   fedlink run --set schedule.policy=bc          one of them only
   fedlink config > my.toml; fedlink run my.toml an experiment of your own
+  fedlink run fig3                              the paper's convergence bound, and what it claims of it
+  fedlink plan --gamma 2 --g 3 --rounds 300     which K and which τ for your deployment
   fedlink list policies                         what there is to choose from";
 
 const RUN_EXAMPLES: &str = "\
@@ -46,6 +51,12 @@ pub enum Command {
     /// Run an experiment and write its results to a folder.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
+    /// Compute the convergence bound.
+    #[command(after_help = BOUND_EXAMPLES)]
+    Bound(BoundOptions),
+    /// Find the best K and τ for a deployment by the convergence bound.
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(PlanOptions),
     /// Print a complete, commented configuration.
     #[command(after_help = "Examples:\n  fedlink config > my.toml\n  fedlink config demo")]
     Config(ConfigOptions),
@@ -108,9 +119,12 @@ pub struct RunOptions {
     /// [default: 100].
     #[arg(long, value_name = "ROUNDS")]
     pub checkpoint_every: Option<u64>,
-    /// Write rounds.csv: device, gain, norm, symbols, q, bits and power of every transmission.
+    /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and power of every transmission.
     #[arg(long)]
     pub log_rounds: bool,
+    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots picture to be included in a paper.
+    #[arg(long)]
+    pub latex: bool,
     /// Print summary.json to standard output instead of the table.
     #[arg(long)]
     pub json: bool,
@@ -145,9 +159,12 @@ pub struct MergeOptions {
     /// Folder that holds data sets, looked in before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Write rounds.csv, if the shares were run with --log-rounds.
+    /// Write rounds.csv and rounds.parquet, if the shares were run with --log-rounds.
     #[arg(long)]
     pub log_rounds: bool,
+    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots picture to be included in a paper.
+    #[arg(long)]
+    pub latex: bool,
     /// Print summary.json to standard output instead of the table.
     #[arg(long)]
     pub json: bool,

@@ -4,19 +4,27 @@
 //! diverged; 130 stopped by Ctrl-C with what was finished saved.
 
 mod args;
+mod bound_report;
 mod commands;
 mod failure;
 mod fetch;
 mod figure;
 mod inspect;
 mod interrupt;
+mod latex;
+mod measured;
 mod output;
+mod parquet;
+mod plots;
 mod progress;
 mod report;
+#[cfg(test)]
+mod result_example;
 mod results;
 mod split;
 mod sweep;
 mod table;
+mod theorem_report;
 mod verdicts;
 
 use args::{Arguments, Command};
@@ -28,6 +36,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command.unwrap_or_default() {
         Command::Run(options) => commands::run::run(&options),
+        Command::Bound(options) => commands::bound::run(&options),
+        Command::Plan(options) => commands::plan::run(&options),
         Command::Config(options) => commands::config::run(&options),
         Command::Data(command) => commands::data::run(&command),
         Command::Verify(options) => commands::verify::run(&options),

@@ -51,9 +51,11 @@ impl OutputFolder {
         &self.place
     }
 
-    /// Writes one file.
+    /// Writes one file; `name` may have a folder in it.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-        write_file(&self.place.join(name), content)
+        let path = self.place.join(name);
+        fs::create_dir_all(parent(&path)).with_context(|| format!("cannot write {}", path.display()))?;
+        write_file(&path, content)
     }
 
     /// The folder is complete: removes what it replaces, and tells where it is.
@@ -63,6 +65,17 @@ impl OutputFolder {
         }
         Ok(self.place)
     }
+}
+
+/// An error if `target` is there and must stay: for who makes the folder only when all is computed.
+pub fn check_free(target: &Path, replace: bool) -> anyhow::Result<()> {
+    if target.exists() && !replace {
+        bail!(
+            "--out {} exists already; choose another folder or add --force to replace it",
+            target.display()
+        );
+    }
+    Ok(())
 }
 
 /// Where an existing `target` will be moved to; an error if it must stay.

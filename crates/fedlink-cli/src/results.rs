@@ -1,8 +1,6 @@
 //! What a run leaves: table, CSV, JSON, plots.
 
 use crate::failure::Exit;
-use crate::figure::{self, BarChart, Figure, LineChart};
-use crate::output::OutputFolder;
 use crate::table::table as plain_table;
 use fedlink::claims::TARGET;
 use fedlink::config::{Config, ScheduleConfig};
@@ -343,59 +341,4 @@ pub fn table(results: &[CurveResult]) -> String {
         }
     }
     text
-}
-
-/// `accuracy` and, for each curve, `scheduled-LABEL`, as SVG and PNG.
-pub fn plots(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyhow::Result<()> {
-    let chart = LineChart {
-        title: name.to_owned(),
-        subtitle: String::new(),
-        x_label: "round".into(),
-        y_label: "test accuracy".into(),
-        log_y: false,
-        percent_y: true,
-        curves: results.iter().map(accuracy_curve).collect(),
-    };
-    write_figure(folder, "accuracy", &chart)?;
-    for curve in results {
-        write_figure(folder, &format!("scheduled-{}", file_name(&curve.label)), &scheduled_bars(curve))?;
-    }
-    Ok(())
-}
-
-/// Writes a figure as SVG and PNG.
-pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> anyhow::Result<()> {
-    folder.write(&format!("{name}.svg"), figure.svg())?;
-    folder.write(&format!("{name}.png"), figure.png()?)
-}
-
-/// A label with everything that could trouble a file system replaced.
-fn file_name(label: &str) -> String {
-    label.chars().map(|c| if c.is_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
-}
-
-/// How often each device was scheduled, against the fair share.
-fn scheduled_bars(curve: &CurveResult) -> BarChart {
-    let (devices, k) = (curve.config.data.devices, curve.config.schedule.k);
-    let bars = curve.scheduled_shares().into_iter().enumerate();
-    BarChart {
-        title: format!("Who was scheduled: {}", curve.label),
-        x_label: "device".into(),
-        y_label: "share of rounds".into(),
-        bars: bars.map(|(device, share)| (device.to_string(), share)).collect(),
-        reference: Some((format!("fair share {k}/{devices}"), k as f64 / devices as f64)),
-    }
-}
-
-/// Mean accuracy over the seeds, with its 95 % band, at every round that all of them have reached.
-fn accuracy_curve(curve: &CurveResult) -> figure::Curve {
-    let estimates = curve.by_row(|row| row.test_accuracy);
-    let rounds = curve.runs[0].rows.iter().map(|row| row.round as f64);
-    let band =
-        |estimate: &Estimate| (estimate.mean - estimate.half_width, estimate.mean + estimate.half_width);
-    figure::Curve {
-        label: curve.label.clone(),
-        band: (curve.runs.len() > 1).then(|| estimates.iter().map(band).collect()),
-        points: rounds.zip(&estimates).map(|(round, estimate)| (round, estimate.mean)).collect(),
-    }
 }

@@ -2,7 +2,7 @@
 
 use crate::figure::HeatMap;
 use crate::output::OutputFolder;
-use crate::results::write_figure;
+use crate::plots::write_figure;
 use fedlink::config::{Config, ConfigError, DataConfig};
 use fedlink::data::Dataset;
 use fedlink::data::partition::{SplitReport, describe, partition};
@@ -29,7 +29,7 @@ impl Splits {
         self.0.first().map(|(_, _, report)| report)
     }
 
-    /// Writes `split.json`, `split.svg` and `split.png`, or `split-1.json`, … where there are several.
+    /// Writes `split.json` and a plot of it, or `split-1.json`, … where there are several.
     pub fn write(&self, folder: &OutputFolder) -> anyhow::Result<()> {
         for (number, (_, label, report)) in (1..).zip(&self.0) {
             let (name, whose) = match self.0.len() {

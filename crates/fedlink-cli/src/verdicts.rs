@@ -1,9 +1,9 @@
 //! What an experiment claims, set against its results.
 
 use crate::report::ClaimVerdict;
-use crate::results::{RunResult, Status};
+use crate::results::RunResult;
 use crate::table::table;
-use fedlink::claims::{Comparison, Measured, Metrics, Verdict};
+use fedlink::claims::{Comparison, Measured, Verdict};
 use fedlink::experiment::{Curve, Experiment};
 use fedlink::statistics::Estimate;
 use serde::Serialize;
@@ -26,11 +26,7 @@ impl Verdicts {
         let empty = |curve: &Curve| Measured { keys: curve.keys.clone(), runs: Vec::new() };
         let mut measured: Vec<Measured> = curves.iter().map(empty).collect();
         for (curve, run) in runs {
-            let metrics = match run.status {
-                Status::Finished => Metrics::new(&run.rows),
-                _ => Metrics::unfinished(&run.rows, run.status.name()),
-            };
-            measured[curve].runs.push((run.seed, metrics));
+            measured[curve].runs.push((run.seed, run.metrics()));
         }
         let claims = experiment.claims().iter().map(|claim| claim.verdict(&measured));
         let expected = experiment.expected().map(|expected| expected.compare(&measured));

@@ -64,13 +64,26 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
 
     let here = folder.path().join("here");
     assert_eq!(entries(folder.path()), ["here"]);
-    let plots = ["accuracy", "scheduled-bc", "scheduled-bc-bn2", "scheduled-bn2", "scheduled-bn2-c", "split"];
-    let mut expected: Vec<String> =
+    let policies = ["bc", "bn2", "bc-bn2", "bn2-c"];
+    let mut plots: Vec<String> = ["accuracy", "accuracy-by-bits", "bits", "loss", "q", "split", "train-loss"]
+        .map(str::to_owned)
+        .into();
+    plots.extend(policies.iter().flat_map(|name| [format!("scheduled-{name}"), format!("power-{name}")]));
+    let mut pictures: Vec<String> =
         plots.iter().flat_map(|name| [format!("{name}.png"), format!("{name}.svg")]).collect();
-    let others =
-        ["cells", "config.toml", "manifest.json", "report.html", "results.csv", "split.json", "summary.json"];
-    expected.extend(others.map(str::to_owned));
-    expected.sort();
+    pictures.sort();
+    assert_eq!(entries(&here.join("plots")), pictures);
+    let expected = [
+        "cells",
+        "config.toml",
+        "manifest.json",
+        "plots",
+        "report.html",
+        "results.csv",
+        "results.parquet",
+        "split.json",
+        "summary.json",
+    ];
     assert_eq!(entries(&here), expected);
     let written: Value = serde_json::from_slice(&std::fs::read(here.join("summary.json")).unwrap()).unwrap();
     assert_eq!(written, summary);
@@ -91,8 +104,8 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
         assert!(curve["best_accuracy"].as_f64() >= curve["final_accuracy"].as_f64());
         assert_eq!(curve["digest"].as_str().unwrap().len(), 64);
     }
-    assert!(std::fs::read(here.join("accuracy.png")).unwrap().starts_with(b"\x89PNG"));
-    let svg = std::fs::read_to_string(here.join("accuracy.svg")).unwrap();
+    assert!(std::fs::read(here.join("plots/accuracy.png")).unwrap().starts_with(b"\x89PNG"));
+    let svg = std::fs::read_to_string(here.join("plots/accuracy.svg")).unwrap();
     assert!(labels.iter().all(|label| svg.contains(label)));
 }
 

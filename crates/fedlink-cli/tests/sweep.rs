@@ -95,7 +95,14 @@ fn killed(folder: &TempDir, words: &[&str]) {
 #[test]
 fn after_kill_minus_nine_a_run_goes_on_to_the_same_bits() {
     let folder = folder();
-    fedlink(&folder, &["run", "two.toml", "--out", "whole", "--quiet", "--log-rounds"]).assert().success();
+    let words = ["run", "two.toml", "--out", "whole", "--quiet", "--log-rounds", "--latex"];
+    fedlink(&folder, &words).assert().success();
+    for file in ["rounds.parquet", "results.parquet"] {
+        assert!(read(folder.path().join("whole").join(file)).starts_with(b"PAR1"), "{file}");
+    }
+    let picture = String::from_utf8(read(folder.path().join("whole/accuracy.tex"))).unwrap();
+    assert!(picture.contains("tikzpicture") && picture.contains("bn2-c"));
+    assert!(String::from_utf8(read(folder.path().join("whole/results.tex"))).unwrap().contains("toprule"));
     killed(&folder, &["--out", "out", "--log-rounds"]);
     let message = refused(&folder, &["run", "two.toml", "--out", "out"]);
     assert!(message.contains("--resume"), "{message}");
@@ -225,7 +232,8 @@ fn a_run_ends_with_a_verdict_on_every_claim_and_verify_repeats_it() {
     let claims = "[expected]\n\"bc\" = 0.5\n[claims]\n\"more than nothing\" = \"loss < 100 for every policy\"\n\
                   \"near perfect\" = \"bc final > 0.99\"\n";
     std::fs::write(folder.path().join("claims.toml"), format!("{FILE}{claims}")).unwrap();
-    let output = fedlink(&folder, &["run", "claims.toml", "--quick", "--out", "out"]).assert().success();
+    let output =
+        fedlink(&folder, &["run", "claims.toml", "--set", "run.rounds=6", "--out", "out"]).assert().success();
     let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
     for words in ["more than nothing: holds", "near perfect: does not hold", "published", "50.00 %"] {
         assert!(text.contains(words), "{words} is not in\n{text}");

@@ -72,10 +72,13 @@ pub fn config_digest(config: &Config) -> [u8; DIGEST] {
 }
 
 pub(crate) fn write(config: &Config, state: &State, to: impl Write) -> Result<(), CheckpointError> {
-    let mut to = Checked { inner: BufWriter::with_capacity(1 << 16, to), sum: crc32fast::Hasher::new() };
+    let mut to = Checked::new(BufWriter::with_capacity(1 << 16, to));
     to.write_all(&MAGIC)?;
     to.write_all(&config_digest(config))?;
-    to = postcard::to_io(state, to).map_err(|error| io::Error::other(error.to_string()))?;
+    if let Err(error) = postcard::to_io(state, &mut to) {
+        // It does not pass on what the disk said.
+        return Err(to.failure.unwrap_or_else(|| io::Error::other(error.to_string())).into());
+    }
     let sum = to.sum.finalize();
     to.inner.write_all(&sum.to_le_bytes())?;
     Ok(to.inner.flush()?)
@@ -89,7 +92,7 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
         return Err(damaged("it is too short"));
     };
     from.rewind()?;
-    let mut sum = Checked { inner: io::sink(), sum: crc32fast::Hasher::new() };
+    let mut sum = Checked::new(io::sink());
     io::copy(&mut (&mut from).take(content), &mut sum)?;
     let mut wanted = [0; CHECK as usize];
     from.read_exact(&mut wanted)?;
@@ -115,15 +118,29 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
     state.map(|(state, _)| state).map_err(|error| damaged(&error.to_string()))
 }
 
-/// Sums up what passes through.
+/// Sums up what passes through, and remembers why it could not.
 struct Checked<W> {
     inner: W,
     sum: crc32fast::Hasher,
+    failure: Option<io::Error>,
+}
+
+impl<W> Checked<W> {
+    fn new(inner: W) -> Self {
+        Self { inner, sum: crc32fast::Hasher::new(), failure: None }
+    }
 }
 
 impl<W: Write> Write for Checked<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.inner.write(bytes)?;
+        let count = match self.inner.write(bytes) {
+            Ok(count) => count,
+            Err(error) => {
+                let again = io::Error::from(error.kind());
+                self.failure = Some(error);
+                return Err(again);
+            }
+        };
         self.sum.update(&bytes[..count]);
         Ok(count)
     }

@@ -116,6 +116,9 @@ pub fn kinds() -> Vec<Kind> {
                 part("demo", "the four policies at K = 1 on IID digits, in about a minute"),
                 part("fig1", "Figure 1: the four policies at K = 1 and 10 on IID MNIST; --quick on digits"),
                 part("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
+                part("fig3", "Figure 3: the convergence bound for several K, and what is claimed of it"),
+                part("fig4", "Figure 4: the convergence bound for several τ, and what is claimed of it"),
+                part("theorem", "the convergence theorem set beside runs of the system it speaks of"),
             ],
         },
     ]
@@ -125,13 +128,18 @@ pub fn kinds() -> Vec<Kind> {
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
+    use crate::theory::experiment::{BoundExperiment, TheoremExperiment};
 
     #[test]
     fn every_listed_part_is_accepted_by_its_key_and_every_preset_loads() {
         for kind in kinds() {
             for part in &kind.parts {
                 if kind.key.is_empty() {
-                    assert!(Experiment::preset(part.name).is_some(), "preset {}", part.name);
+                    let simulation = Experiment::preset(part.name).is_some();
+                    let bound = BoundExperiment::preset(part.name).is_some();
+                    let theorem = TheoremExperiment::preset(part.name).is_some();
+                    let found = [simulation, bound, theorem].into_iter().filter(|found| *found).count();
+                    assert_eq!(found, 1, "preset {}", part.name);
                 } else {
                     let mut experiment = Experiment::default();
                     experiment.set(kind.key, part.name).unwrap();

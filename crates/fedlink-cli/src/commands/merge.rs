@@ -39,7 +39,8 @@ pub fn run(options: &MergeOptions) -> anyhow::Result<Exit> {
         );
     }
     let folder = OutputFolder::open(path)?;
-    let extras = Extras { log_rounds: options.log_rounds, threads: 1, wall: started.elapsed() };
+    let extras =
+        Extras { log_rounds: options.log_rounds, latex: options.latex, threads: 1, wall: started.elapsed() };
     let assembled = assemble(&plan, &runs, &folder, &extras)?;
     if options.json {
         print!("{}", assembled.summary);

@@ -1,10 +1,13 @@
 //! One file for each command.
 
+pub mod bound;
 pub mod config;
 pub mod data;
 pub mod list;
 pub mod merge;
+pub mod plan;
 pub mod run;
+pub mod theory_run;
 pub mod verify;
 
 use anyhow::{Context, bail};
@@ -28,13 +31,22 @@ fn experiment(name: Option<&str>, settings: &[String]) -> anyhow::Result<Experim
 
 /// Makes the settings of the command line.
 fn apply(experiment: &mut Experiment, settings: &[String]) -> anyhow::Result<()> {
-    for setting in settings {
+    for (setting, key, value) in self::settings(settings)? {
+        experiment.set(key, value).with_context(|| format!("--set {setting}"))?;
+    }
+    Ok(())
+}
+
+/// Every `--set KEY=VALUE` with its key and its value.
+fn settings(all: &[String]) -> anyhow::Result<Vec<(&str, &str, &str)>> {
+    let mut split = Vec::with_capacity(all.len());
+    for setting in all {
         let Some((key, value)) = setting.split_once('=') else {
             bail!("--set {setting}: write --set KEY=VALUE, for example --set schedule.k=5");
         };
-        experiment.set(key.trim(), value.trim()).with_context(|| format!("--set {setting}"))?;
+        split.push((setting.as_str(), key.trim(), value.trim()));
     }
-    Ok(())
+    Ok(split)
 }
 
 fn read(name: &str) -> anyhow::Result<Experiment> {

@@ -1,13 +1,13 @@
 //! `fedlink run`: run an experiment, show its progress, write its results.
 
 use super::data::folders;
-use super::experiment;
+use super::{experiment, theory_run};
 use crate::args::RunOptions;
 use crate::failure::Exit;
 use crate::output::OutputFolder;
 use crate::sweep::{Extras, Plan, Runner, assemble, check_same, dry_run, freeze, unfinished};
 use crate::{interrupt, results};
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use fedlink::experiment::Experiment;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,6 +19,9 @@ const CHECKPOINT_EVERY: u64 = 100;
 const RESULTS: &str = "results";
 
 pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
+    if let Some(exit) = theory_run::run(options)? {
+        return Ok(exit);
+    }
     let started = Instant::now();
     interrupt::listen()?;
     let experiment = read(options)?;
@@ -59,7 +62,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     };
     let runs = runner
         .run(&places)
-        .with_context(|| format!("stopped; what is done is kept and `{}` goes on", go_on()))?;
+        .map_err(|error| anyhow!("{error:#}; what is done is kept, and `{}` goes on", go_on()))?;
     if let Some(share) = options.cell {
         let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
         if !options.quiet {
@@ -75,7 +78,8 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
         eprintln!("stopped before the first round; nothing was written");
         return Ok(Exit::Interrupted);
     }
-    let extras = Extras { log_rounds: options.log_rounds, threads, wall: started.elapsed() };
+    let extras =
+        Extras { log_rounds: options.log_rounds, latex: options.latex, threads, wall: started.elapsed() };
     let assembled = assemble(&plan, &runs, &folder, &extras)?;
     let exit = results::exit(&assembled.curves);
     // What an unfinished run replaces is not thrown away.
@@ -88,7 +92,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
     } else if !options.quiet {
         print!("\n{}", assembled.text());
         println!("\n{} in {:.1} s", place.display(), started.elapsed().as_secs_f64());
-        println!("  report.html, plots as .svg and .png, results.csv, summary.json, split.json, config.toml");
+        println!("  report.html, plots/, results.csv, summary.json, split.json, config.toml");
     }
     Ok(exit)
 }

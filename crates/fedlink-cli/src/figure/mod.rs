@@ -21,7 +21,8 @@ pub use bar_chart::BarChart;
 pub use contact_sheet::contact_sheet;
 pub use heat_map::HeatMap;
 #[cfg(test)]
-pub(crate) use legend::{COLOURS, DASHES, MARKERS};
+pub(crate) use legend::MARKERS;
+pub(crate) use legend::{COLOURS, DASHES};
 pub use line_chart::{Curve, LineChart};
 
 /// Why a figure could not be drawn.

@@ -6,6 +6,7 @@ use fedlink::claims::TARGET;
 use fedlink::data::partition::SplitReport;
 use fedlink::radio::link::transmit_power;
 use fedlink::record::Row;
+use fedlink::schedule::policy::PolicyKind;
 use fedlink::statistics::{Estimate, estimate};
 use fedlink::units::Power;
 
@@ -62,10 +63,7 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
     let missing = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
     ReportCurve {
         label: curve.label.clone(),
-        policy: serde_json::to_value(config.schedule.policy)
-            .ok()
-            .and_then(|name| name.as_str().map(str::to_owned))
-            .unwrap_or_default(),
+        policy: policy_name(config.schedule.policy),
         k,
         seeds: runs.len(),
         status: curve.status().name().to_owned(),
@@ -89,6 +87,12 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         scheduled,
         digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
     }
+}
+
+/// The policy as a configuration names it.
+pub fn policy_name(policy: PolicyKind) -> String {
+    let name = serde_json::to_value(policy).ok();
+    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Mean and interval over the seeds; none if a seed has no value.

@@ -15,6 +15,8 @@ mod tables;
 mod tests;
 mod verdicts;
 
+pub use fill::policy_name;
+
 use crate::figure::{Curve, Figure, LineChart};
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};

@@ -10,6 +10,7 @@ use crate::report::Report;
 use crate::results::{self, CurveResult};
 use crate::split::Splits;
 use crate::verdicts::Verdicts;
+use crate::{latex, parquet, plots};
 use anyhow::Context;
 use fedlink::experiment::Cell;
 use std::path::Path;
@@ -18,6 +19,7 @@ use std::time::Duration;
 /// What is written beside the usual files, and what the manifest tells of the process.
 pub struct Extras {
     pub log_rounds: bool,
+    pub latex: bool,
     pub threads: usize,
     pub wall: Duration,
 }
@@ -67,12 +69,19 @@ pub fn assemble(
     let results = results::gather(&plan.curves, &heterogeneity, by_curve);
     let experiment = &plan.experiment;
     folder.write("results.csv", results::csv(&results)?)?;
+    folder.write("results.parquet", parquet::write(&parquet::result_columns(&results))?)?;
     if extras.log_rounds {
-        folder.write("rounds.csv", round_log(plan, runs, folder.path())?)?;
+        let log = round_log(plan, runs, folder.path())?;
+        folder.write("rounds.parquet", parquet::write(&log::columns(&log)?)?)?;
+        folder.write("rounds.csv", log)?;
+    }
+    if extras.latex {
+        folder.write("results.tex", latex::table(&results))?;
+        folder.write("accuracy.tex", latex::picture(&results))?;
     }
     let summary = results::json(&results)?;
     folder.write("summary.json", &summary)?;
-    results::plots(&experiment.name, &results, folder)?;
+    plots::write(&experiment.name, &results, folder)?;
     splits.write(folder)?;
     let judged = runs.iter().map(|done| (plan.cells[done.place].curve, &done.result));
     let verdicts = Verdicts::new(experiment, &plan.curves, judged)?;

@@ -1,5 +1,6 @@
 //! The log of rounds: a line for every transmission of every round of a run.
 
+use crate::parquet::Column;
 use anyhow::Context;
 use fedlink::record::RoundRecord;
 use fedlink::units::Power;
@@ -12,6 +13,27 @@ pub const COLUMNS: [&str; 12] = [
     "round", "device", "gain", "capacity", "report", "weight", "symbols", "budget", "q", "bits", "entries",
     "power",
 ];
+
+/// The whole numbers among them, and the seed.
+const WHOLE: [&str; 5] = ["seed", "round", "device", "q", "entries"];
+
+/// The log of all runs, a table as CSV with `curve` and `seed` before the columns, as typed columns.
+pub fn columns(log: &[u8]) -> anyhow::Result<Vec<Column>> {
+    let mut columns = vec![Column::Text("curve", Vec::new())];
+    columns.extend(["seed"].into_iter().chain(COLUMNS).map(|name| {
+        if WHOLE.contains(&name) { Column::Whole(name, Vec::new()) } else { Column::Real(name, Vec::new()) }
+    }));
+    for line in csv::Reader::from_reader(log).records() {
+        for (column, word) in columns.iter_mut().zip(&line?) {
+            match column {
+                Column::Text(_, values) => values.push(word.to_owned()),
+                Column::Whole(_, values) => values.push(word.parse()?),
+                Column::Real(_, values) => values.push(word.parse()?),
+            }
+        }
+    }
+    Ok(columns)
+}
 
 /// An open log.
 pub struct RoundLog {

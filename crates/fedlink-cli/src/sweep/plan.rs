@@ -76,11 +76,13 @@ impl Plan {
         dim as f64 * config.run.rounds as f64 * (round + looks)
     }
 
-    /// The places of all runs, the longest first: packed so, the last ones to end are short.
+    /// The places of all runs, the longest first: packed so, the last ones to end are short. Of equally long ones those
+    /// of the first seed come first, so that a sweep that is stopped has compared all curves on some seeds.
     pub fn longest_first(&self) -> Vec<usize> {
         let costs: Vec<f64> = self.cells.iter().map(|cell| self.cost(cell)).collect();
         let mut places: Vec<usize> = (0..self.cells.len()).collect();
-        places.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
+        let seed = |place: usize| self.cells[place].config.run.seed;
+        places.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(seed(a).cmp(&seed(b))).then(a.cmp(&b)));
         places
     }
 

@@ -1,6 +1,6 @@
 //! The whole experiment as one validated value.
 
-mod count;
+pub(crate) mod count;
 mod keys;
 mod validate;
 

@@ -256,8 +256,9 @@ impl Experiment {
         Ok(())
     }
 
-    /// Applies `[quick]`, as `--quick` does.
+    /// Applies `[quick]`, as `--quick` does. What was published is about the whole experiment, and is dropped.
     pub fn quicken(&mut self) -> Result<(), Error> {
+        self.expected.clear();
         std::mem::take(&mut self.quick).into_iter().try_for_each(|(key, value)| self.put(&key, value))
     }
 
@@ -520,7 +521,9 @@ mod tests {
         let mut experiment = Experiment::parse("x", &text).unwrap();
         assert!(experiment.has_quick());
         assert_eq!(experiment.curves().unwrap()[0].config.run.rounds, 500);
+        experiment.expected.push(("bc@k=1".into(), Expected::parse("bc@k=1", 0.9).unwrap()));
         experiment.quicken().unwrap();
+        assert_eq!(experiment.expected().count(), 0);
         let curves = experiment.curves().unwrap();
         assert_eq!((curves.len(), curves[1].config.run.rounds, curves[1].config.schedule.k), (2, 3, 2));
         assert!(error("[quick]\n\"run.round\" = 3\n").contains("did you mean run.rounds?"));

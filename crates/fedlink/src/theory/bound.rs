@@ -58,7 +58,11 @@ impl Terms {
         }
     }
 
-    fn scaled(self, factor: f64) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
+        self.map2(other, |a, b| a + b)
+    }
+
+    pub(super) fn scaled(self, factor: f64) -> Self {
         self.map2(self, |x, _| x * factor)
     }
 }
@@ -79,8 +83,7 @@ impl Parts {
     }
 
     pub(super) fn plus(self, other: Self) -> Self {
-        let terms = self.terms.map2(other.terms, |a, b| a + b);
-        Self { initial: self.initial + other.initial, terms }
+        Self { initial: self.initial + other.initial, terms: self.terms.plus(other.terms) }
     }
 
     pub(super) fn scaled(self, factor: f64) -> Self {

@@ -5,7 +5,11 @@
 //! - [`rho`]: ρ(t), the share of entries that the link carries, from the channel.
 //! - [`average`]: the mean of the bound over the channel.
 //! - [`rate`]: η(t), as a family, a table or an expression.
+//! - [`study`]: curves for several K and τ side by side.
+//! - [`experiment`]: figures of the bound as files, with the claims made of them and a verdict on each.
 //! - [`plan`]: the best K and τ over a grid.
+//! - [`measure`]: μ, L, Γ and G of softmax regression on real data.
+//! - [`check`]: the theorem set beside runs of the system that it speaks of.
 //!
 //! What the bound says and what it cannot say is told in `docs/theory.md`.
 //!
@@ -26,10 +30,14 @@
 
 pub mod average;
 pub mod bound;
+pub mod check;
+pub mod experiment;
 mod expression;
+pub mod measure;
 pub mod plan;
 pub mod rate;
 pub mod rho;
+pub mod study;
 
 pub use crate::statistics::Estimate;
 
@@ -99,6 +107,18 @@ pub enum TheoryError {
         most: f64,
         /// r(1).
         needed: f64,
+    },
+    /// A minimum was not found to the precision that was asked for.
+    #[error(
+        "{what}: the minimum is known to {gap:.1e} only, {allowed:.1e} is asked for; raise lambda, or scale the data"
+    )]
+    NotConverged {
+        /// Whose minimum.
+        what: String,
+        /// How far the loss may still be above it.
+        gap: f64,
+        /// How far it may be at most.
+        allowed: f64,
     },
     /// No K and τ of a grid reach the loss that was asked for.
     #[error(

@@ -170,8 +170,7 @@ impl Planner {
         let spread = |k, tau| Bound::new(BoundParameters { k, tau, ..request.problem });
         average::same_devices(&spread(*ks.start(), *taus.start())?, &link)?;
         spread(*ks.end(), *taus.end())?;
-        let rates = |tau| request.rate.values(request.problem.mu, tau, *rounds);
-        let rates = taus.clone().map(rates).collect::<Result<_, _>>()?;
+        let rates = rates_of(&request, &request.rate)?;
         let mut planner = Self { request, link, efficiencies, rhos: Vec::new(), rates };
         planner.rhos = planner.rhos_with(planner.request.link.symbols);
         planner.efficiencies.check_some(&planner.link, &planner.rhos)?;
@@ -181,6 +180,48 @@ impl Planner {
     /// The grid.
     pub fn plan(&self) -> Result<Plan, TheoryError> {
         self.evaluate(&self.request.problem, &self.rhos)
+    }
+
+    /// The grid at that one of `rates` whose best point is the best; ties go to the earlier. The planner keeps that
+    /// rate, and its request tells which it is. Without `rates` this is [`Planner::plan`].
+    ///
+    /// A rate that is too large for the problem puts the fixed point of the bound above its start. What is best then
+    /// is the link that carries least, which is no advice; so a plan should come with its rate.
+    pub fn plan_with_best_rate(&mut self, rates: &[Rate]) -> Result<Plan, TheoryError> {
+        let mut best: Option<(Plan, &Rate)> = None;
+        let mut nearest: Option<(f64, TheoryError)> = None;
+        for rate in rates {
+            self.set_rate(rate)?;
+            match self.plan() {
+                Ok(plan) => {
+                    if best.as_ref().is_none_or(|(old, _)| is_better(&plan.best, &old.best)) {
+                        best = Some((plan, rate));
+                    }
+                }
+                Err(error @ TheoryError::OutOfReach { lowest, .. }) => {
+                    if nearest.as_ref().is_none_or(|(old, _)| lowest < *old) {
+                        nearest = Some((lowest, error));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match (best, nearest) {
+            (Some((plan, rate)), _) => self.set_rate(rate).map(|()| plan),
+            (None, Some((_, error))) => Err(error),
+            (None, None) => self.plan(),
+        }
+    }
+
+    fn set_rate(&mut self, rate: &Rate) -> Result<(), TheoryError> {
+        self.rates = rates_of(&self.request, rate)?;
+        self.request.rate = rate.clone();
+        Ok(())
+    }
+
+    /// The question, with the rate that was chosen.
+    pub fn request(&self) -> &PlanRequest {
+        &self.request
     }
 
     /// How much the answer `plan` hangs on K, τ, Γ, G and n, the last three by ±20 %.
@@ -289,10 +330,8 @@ impl Planner {
     fn best(&self, cells: &[Cell]) -> Result<Cell, TheoryError> {
         let lowest = cells.iter().min_by(|a, b| a.loss.total_cmp(&b.loss)).expect("a grid has a cell");
         let Goal::RoundsTo(target) = self.request.goal else { return Ok(*lowest) };
-        let soonest = cells
-            .iter()
-            .filter(|cell| cell.rounds_to_target.is_some())
-            .min_by(|a, b| a.rounds_to_target.cmp(&b.rounds_to_target).then(a.loss.total_cmp(&b.loss)));
+        let reached = cells.iter().filter(|cell| cell.rounds_to_target.is_some());
+        let soonest = reached.reduce(|best, cell| if is_better(cell, best) { cell } else { best });
         let Cell { k, tau, loss, .. } = *lowest;
         soonest.copied().ok_or(TheoryError::OutOfReach {
             target,
@@ -302,6 +341,17 @@ impl Planner {
             tau,
         })
     }
+}
+
+/// η(t) for each τ.
+fn rates_of(request: &PlanRequest, rate: &Rate) -> Result<Vec<Vec<f64>>, TheoryError> {
+    let values = |tau| rate.values(request.problem.mu, tau, request.rounds);
+    request.taus.clone().map(values).collect()
+}
+
+/// Fewer rounds to the target, if there is one, and then the lower loss.
+fn is_better(new: &Cell, old: &Cell) -> bool {
+    new.rounds_to_target.cmp(&old.rounds_to_target).then(new.loss.total_cmp(&old.loss)).is_lt()
 }
 
 /// loss/base − 1, and 0 where both are 0.

@@ -77,11 +77,26 @@ impl Rate {
     }
 }
 
-/// A number is a constant rate; anything else is read as an expression.
+/// A number is a constant rate. `inverse-time` is the paper's figure 3, 1000/(μτ(t+1000)), and `inverse-time:B` is
+/// 1000/(Bμ(t+1000)), of which figure 4 is B = 20. Anything else is read as an expression.
 impl FromStr for Rate {
     type Err = TheoryError;
 
     fn from_str(text: &str) -> Result<Self, TheoryError> {
+        if let Some(rest) = text.trim().strip_prefix("inverse-time") {
+            let family = match rest.strip_prefix(':').map(|b| b.trim().parse::<f64>()) {
+                None if rest.is_empty() => "1000/(mu*tau*(t+1000))".to_owned(),
+                Some(Ok(b)) if b.is_finite() && b > 0.0 => format!("1000/({b}*mu*(t+1000))"),
+                _ => {
+                    return Err(TheoryError::Expression {
+                        text: text.chars().take(100).collect(),
+                        position: 1 + "inverse-time".len(),
+                        problem: "expected nothing or a number above 0, as in inverse-time:20".into(),
+                    });
+                }
+            };
+            return Expression::parse(&family).map(Self::Expression);
+        }
         match text.trim().parse::<f64>() {
             Ok(eta) if eta.is_finite() => Ok(Self::Constant(eta)),
             _ => Expression::parse(text).map(Self::Expression),
@@ -93,6 +108,7 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant(eta) => write!(f, "{eta}"),
+            Self::InverseTime { a, b: 1.0, c } => write!(f, "{a}/(t+{c})"),
             Self::InverseTime { a, b, c } => write!(f, "{a}/({b}*(t+{c}))"),
             Self::FromLimit { c } => write!(f, "min(1,1/(mu*tau))*{c}/(t+{c})"),
             Self::Table(values) => write!(f, "a table of {} values", values.len()),
@@ -105,6 +121,16 @@ impl fmt::Display for Rate {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_families_have_names() {
+        let named = |text: &str, tau| text.parse::<Rate>().unwrap().at(250, 0.25, tau).unwrap();
+        assert!((named("inverse-time", 3) - 1000.0 / (0.25 * 3.0 * 1250.0)).abs() < 1e-15);
+        assert!((named("inverse-time:20", 3) - 1000.0 / (20.0 * 0.25 * 1250.0)).abs() < 1e-15);
+        for text in ["inverse-time:", "inverse-time:x", "inverse-time:0", "inverse-time20"] {
+            assert!(text.parse::<Rate>().unwrap_err().to_string().contains("inverse-time:20"), "{text}");
+        }
+    }
 
     #[test]
     fn the_families_are_the_paper_s() {
@@ -158,7 +184,13 @@ mod tests {
         fn what_a_rate_prints_reads_back_as_the_same_rate(
             a in 0.1..1e4f64, b in 0.1..1e4f64, c in 0.1..1e4f64, mu in 0.01..10.0f64, tau in 1..50u64,
         ) {
-            for rate in [Rate::Constant(a), Rate::InverseTime { a, b, c }, Rate::FromLimit { c }] {
+            let families = [
+                Rate::Constant(a),
+                Rate::InverseTime { a, b, c },
+                Rate::InverseTime { a, b: 1.0, c },
+                Rate::FromLimit { c },
+            ];
+            for rate in families {
                 let read: Rate = rate.to_string().parse().unwrap();
                 for t in [0, 1, 1000] {
                     let (ours, theirs) = (rate.at(t, mu, tau).unwrap(), read.at(t, mu, tau).unwrap());

@@ -9,10 +9,14 @@ use crate::statistics::Moments;
 use crate::units::{Bits, Power};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Most numbers that a table over K and rounds may hold.
 pub(super) const MAX_TABLE: u64 = 200_000_000;
+/// Most numbers that a [`RhoStore`] keeps.
+const MAX_KEPT: usize = 10_000_000;
 
 /// How the K devices of a round are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,6 +154,34 @@ impl Link {
     }
 }
 
+/// ρ(t) that was drawn already, so that several questions about one link draw it once. It keeps what there is room
+/// for and draws the rest anew.
+#[derive(Debug, Default)]
+pub struct RhoStore {
+    /// The link and the number of rounds that `kept` is of.
+    of: Option<(LinkParameters, usize)>,
+    /// By K and seed.
+    kept: BTreeMap<(u64, u64), Arc<[f64]>>,
+}
+
+impl RhoStore {
+    /// As [`Link::rhos`].
+    pub fn rhos(&mut self, link: &Link, k: u64, rounds: usize, seed: u64) -> Result<Arc<[f64]>, TheoryError> {
+        let of = Some((link.parameters, rounds));
+        if self.of != of {
+            *self = Self { of, ..Self::default() };
+        }
+        if let Some(rhos) = self.kept.get(&(k, seed)) {
+            return Ok(Arc::clone(rhos));
+        }
+        let rhos: Arc<[f64]> = link.rhos(k, rounds, seed)?.into();
+        if (self.kept.len() + 1).saturating_mul(rounds) <= MAX_KEPT {
+            self.kept.insert((k, seed), Arc::clone(&rhos));
+        }
+        Ok(rhos)
+    }
+}
+
 /// Bits for each symbol of the round, for every K (rows, from `first_k`) and round.
 pub(super) struct Efficiencies {
     pub(super) first_k: u64,
@@ -159,7 +191,17 @@ pub(super) struct Efficiencies {
 impl Efficiencies {
     /// ρ for every K and round if the round has `symbols`.
     pub(super) fn rhos(&self, link: &Link, symbols: u64) -> Vec<Vec<f64>> {
-        let row = |row: &Vec<f64>| row.par_iter().map(|bits| link.rho(symbols as f64 * bits)).collect();
+        let (dim, symbols) = (link.parameters.dim as usize, symbols as f64);
+        let cells = || self.rows.iter().flatten().copied();
+        let most = RandomSparse.largest_q(dim, Bits(symbols * cells().fold(0.0, f64::max)));
+        // Where there are more questions than answers, r(1), …, r(most) once is less work than a search each time.
+        let costs: Option<Vec<f64>> = (most < cells().count())
+            .then(|| (1..=most).into_par_iter().map(|q| RandomSparse.bits(dim, q).0).collect());
+        let rho = |bits: f64| match &costs {
+            Some(costs) => costs.partition_point(|&cost| cost <= bits) as f64 / dim as f64,
+            None => link.rho(bits),
+        };
+        let row = |row: &Vec<f64>| row.par_iter().map(|bits| rho(symbols * bits)).collect();
         self.rows.iter().map(row).collect()
     }
 
@@ -276,6 +318,34 @@ mod tests {
                 assert_eq!(table[k - 2], link.rhos(k as u64, 30, 6).unwrap(), "{choice:?}, K = {k}");
             }
         }
+    }
+
+    #[test]
+    fn a_table_of_costs_answers_as_a_search_does() {
+        for (symbols, dim) in [(1, 5000), (60, 5000), (900, 40), (100_000, 40)] {
+            let link = link(|p| (p.symbols, p.dim) = (symbols, dim));
+            let efficiencies = link.efficiencies(1..=20, 40, 3).unwrap();
+            let rhos = efficiencies.rhos(&link, symbols);
+            let largest = rhos.iter().flatten().copied().fold(0.0, f64::max) * dim as f64;
+            assert!(largest < 800.0, "{largest} entries at most, or no table is made");
+            for (bits, rho) in efficiencies.rows.iter().flatten().zip(rhos.iter().flatten()) {
+                assert_eq!(*rho, link.rho(symbols as f64 * bits));
+            }
+        }
+    }
+
+    #[test]
+    fn a_store_gives_what_the_link_gives_and_forgets_another_link() {
+        let (mut store, near) = (RhoStore::default(), link(|_| {}));
+        let far = link(|p| p.noise = 50.0);
+        for link in [&near, &near, &far, &near] {
+            for (k, rounds, seed) in [(1, 20, 3), (4, 20, 3), (4, 20, 5), (4, 7, 5)] {
+                let drawn = link.rhos(k, rounds, seed).unwrap();
+                assert_eq!(store.rhos(link, k, rounds, seed).unwrap()[..], drawn);
+            }
+        }
+        let again = store.rhos(&near, 4, 7, 5).unwrap();
+        assert!(Arc::ptr_eq(&again, &store.rhos(&near, 4, 7, 5).unwrap()), "drawn once");
     }
 
     #[test]

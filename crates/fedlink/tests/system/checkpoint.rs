@@ -77,6 +77,39 @@ fn another_configuration_or_another_layout_is_refused() {
     assert_eq!(narrow.rounds_done(), 0);
 }
 
+/// A disk with room for so many bytes.
+struct Full(usize);
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if bytes.len() > self.0 {
+            return Err(std::io::Error::new(std::io::ErrorKind::StorageFull, "no room"));
+        }
+        self.0 -= bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_as_such_wherever_it_fills_up() {
+    let mut config = small_config();
+    config.learn.hidden = vec![2000];
+    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    simulation.step().unwrap();
+    let mut whole = Vec::new();
+    simulation.checkpoint(&mut whole).unwrap();
+    for room in [0, 10, whole.len() / 2, whole.len() - 1] {
+        match simulation.checkpoint(Full(room)) {
+            Err(CheckpointError::Io(error)) => assert_eq!(error.kind(), std::io::ErrorKind::StorageFull),
+            other => panic!("{room} bytes: {other:?}"),
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -69,6 +69,30 @@ fn the_best_cell_is_the_first_of_the_lowest_or_of_the_soonest() {
 }
 
 #[test]
+fn the_best_rate_is_the_one_whose_own_plan_is_best() {
+    let rates: Vec<Rate> = [0.16, 0.04, 0.01, 0.0025].map(Rate::Constant).to_vec();
+    for goal in [Goal::FinalLoss, Goal::RoundsTo(600.0)] {
+        let alone = |rate: &Rate| {
+            let request = PlanRequest { rate: rate.clone(), goal, ..small() };
+            Planner::new(request).unwrap().plan()
+        };
+        let mut planner = Planner::new(PlanRequest { goal, ..small() }).unwrap();
+        let plan = planner.plan_with_best_rate(&rates).unwrap();
+        assert_eq!(plan, alone(&planner.request().rate).unwrap());
+        assert_eq!(plan, planner.plan().unwrap());
+        let key = |plan: &Plan| (plan.best.rounds_to_target, plan.best.loss);
+        let others: Vec<Plan> = rates.iter().filter_map(|rate| alone(rate).ok()).collect();
+        assert!(others.len() >= 2 && others.iter().all(|other| key(&plan) <= key(other)));
+        assert!(others.iter().any(|other| key(&plan) < key(other)), "the rate must matter");
+    }
+    let mut planner = Planner::new(PlanRequest { goal: Goal::RoundsTo(1e-3), ..small() }).unwrap();
+    assert!(matches!(planner.plan_with_best_rate(&rates), Err(TheoryError::OutOfReach { .. })));
+    assert!(planner.plan_with_best_rate(&[Rate::Constant(0.9)]).is_err());
+    let mut planner = Planner::new(small()).unwrap();
+    assert_eq!(planner.plan_with_best_rate(&[]).unwrap(), Planner::new(small()).unwrap().plan().unwrap());
+}
+
+#[test]
 fn an_unreachable_target_says_how_near_one_can_get() {
     let request = PlanRequest { goal: Goal::RoundsTo(1e-3), ..small() };
     let message = Planner::new(request).unwrap().plan().unwrap_err().to_string();

@@ -1,0 +1,224 @@
+//! What curves of the bound are shown as: table, CSV, JSON, figure.
+
+use crate::figure::{Curve, LineChart};
+use crate::table::table as plain_table;
+use fedlink::theory::Estimate;
+use fedlink::theory::bound::{BoundParameters, Parts};
+use fedlink::theory::experiment::ClaimResult;
+use fedlink::theory::study::StudyCurve;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// A curve in JSON.
+#[derive(Serialize)]
+pub struct CurveJson<'a> {
+    label: &'a str,
+    #[serde(flatten)]
+    parameters: &'a BoundParameters,
+    /// The last bound; its half width is null for a single draw.
+    r#final: Estimate,
+    floor: f64,
+    near_floor: Option<usize>,
+    shares: &'a Parts,
+    /// The bound after 0, 1, … rounds.
+    losses: Vec<f64>,
+    /// Half widths of the 95 % intervals; left out for a single draw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    half_widths: Option<Vec<f64>>,
+    /// ρ of every round, the mean over the draws.
+    rhos: &'a [f64],
+}
+
+impl<'a> CurveJson<'a> {
+    pub fn new(curve: &'a StudyCurve) -> Self {
+        let widths = || curve.losses.iter().map(|loss| loss.half_width).collect();
+        Self {
+            label: &curve.label,
+            parameters: &curve.parameters,
+            r#final: curve.last(),
+            floor: curve.floor,
+            near_floor: curve.near_floor,
+            shares: &curve.shares,
+            losses: curve.losses.iter().map(|loss| loss.mean).collect(),
+            half_widths: has_interval(curve).then(widths),
+            rhos: &curve.rhos,
+        }
+    }
+}
+
+fn has_interval(curve: &StudyCurve) -> bool {
+    curve.last().half_width.is_finite()
+}
+
+/// `12.3`, or `12.3 ± 0.4` where there is an interval.
+pub fn estimate(value: Estimate) -> String {
+    let (mean, width) = (number(value.mean), value.half_width);
+    if width.is_finite() { format!("{mean} ± {}", number(width)) } else { mean }
+}
+
+/// Four significant digits or so, whatever the size.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 || (1000.0..1e7).contains(&size) {
+        format!("{value:.0}")
+    } else if (0.1..1000.0).contains(&size) {
+        let decimals = if size >= 100.0 {
+            1
+        } else if size >= 10.0 {
+            2
+        } else {
+            3
+        };
+        format!("{value:.decimals$}")
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+/// The curves, a row each.
+pub fn table(curves: &[StudyCurve]) -> String {
+    let header = [
+        "curve",
+        "mean ρ",
+        "final bound",
+        "floor",
+        "within 10 %",
+        "start",
+        "scheduling",
+        "drift",
+        "noise",
+        "heterogeneity",
+    ];
+    let row = |curve: &StudyCurve| {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let mut row = vec![
+            curve.label.clone(),
+            number(curve.mean_rho()),
+            estimate(curve.last()),
+            number(curve.floor),
+            curve.near_floor.map_or_else(|| "–".into(), |round| format!("round {round}")),
+            percent(curve.shares.initial),
+        ];
+        row.extend(curve.shares.terms.array().map(percent));
+        row
+    };
+    plain_table(&header, &curves.iter().map(row).collect::<Vec<_>>())
+}
+
+/// A line for each panel, curve and round.
+pub fn csv(panels: &[(&str, &[StudyCurve])]) -> anyhow::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(["panel", "curve", "k", "tau", "round", "loss_bound", "half_width"])?;
+    for (panel, curves) in panels {
+        for curve in *curves {
+            let (k, tau) = (curve.parameters.k.to_string(), curve.parameters.tau.to_string());
+            for (round, loss) in curve.losses.iter().enumerate() {
+                let width =
+                    if loss.half_width.is_finite() { loss.half_width.to_string() } else { String::new() };
+                let (round, mean) = (round.to_string(), loss.mean.to_string());
+                writer.write_record([panel, curve.label.as_str(), &k, &tau, &round, &mean, &width])?;
+            }
+        }
+    }
+    Ok(writer.into_inner()?)
+}
+
+/// The curves by round on a logarithmic axis, as in the paper.
+pub fn chart(title: &str, subtitle: &str, curves: &[StudyCurve]) -> LineChart {
+    let curve = |curve: &StudyCurve| {
+        let losses = || curve.losses.iter();
+        let band =
+            || losses().map(|loss| (loss.mean - loss.half_width, loss.mean + loss.half_width)).collect();
+        Curve {
+            label: curve.label.clone(),
+            points: losses().enumerate().map(|(round, loss)| (round as f64, loss.mean)).collect(),
+            band: has_interval(curve).then(band),
+        }
+    };
+    LineChart {
+        title: title.into(),
+        subtitle: subtitle.into(),
+        x_label: "round".into(),
+        y_label: "bound on E[F] − F*".into(),
+        log_y: true,
+        percent_y: false,
+        curves: curves.iter().map(curve).collect(),
+    }
+}
+
+/// Every claim with its verdict and the numbers behind it.
+pub fn claims(claims: &[ClaimResult]) -> String {
+    let mut text = String::new();
+    for claim in claims {
+        let _ = writeln!(text, "[{}] {}: {}", claim.panel, claim.says, claim.verdict.words());
+        let _ = writeln!(text, "    tested: {}", claim.tested);
+        for comparison in &claim.comparisons {
+            let _ = writeln!(
+                text,
+                "    {} against {} ({}): {}",
+                estimate(comparison.better),
+                estimate(comparison.other),
+                comparison.than,
+                comparison.verdict.words()
+            );
+        }
+    }
+    text
+}
+
+/// The same as a table.
+pub fn claims_csv(claims: &[ClaimResult]) -> anyhow::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "panel",
+        "claim",
+        "tested",
+        "claim_verdict",
+        "than",
+        "better",
+        "other",
+        "difference",
+        "half_width",
+        "verdict",
+    ])?;
+    for claim in claims {
+        for comparison in &claim.comparisons {
+            let width = comparison.difference.half_width;
+            writer.write_record([
+                claim.panel.as_str(),
+                &claim.says,
+                &claim.tested,
+                claim.verdict.words(),
+                &comparison.than,
+                &comparison.better.mean.to_string(),
+                &comparison.other.mean.to_string(),
+                &comparison.difference.mean.to_string(),
+                &if width.is_finite() { width.to_string() } else { String::new() },
+                comparison.verdict.words(),
+            ])?;
+        }
+    }
+    Ok(writer.into_inner()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_about_four_digits() {
+        let cases = [
+            (0.0, "0"),
+            (1234.6, "1235"),
+            (498.21, "498.2"),
+            (8.3619, "8.362"),
+            (0.5, "0.500"),
+            (-12.345, "-12.35"),
+            (0.01234, "1.23e-2"),
+            (5e60, "5.00e60"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(number(value), text);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! `fedlink plan`: the best K and τ for a deployment, by the convergence bound.
+
+use super::bound::{flagged, rate};
+use super::data::folders;
+use super::experiment;
+use crate::args::bound::PlanOptions;
+use crate::bound_report::{self, number};
+use crate::failure::Exit;
+use crate::figure::{Curve, Figure, HeatMap, LineChart};
+use crate::output::{OutputFolder, check_free};
+use anyhow::Context;
+use fedlink::Error;
+use fedlink::theory::TheoryError;
+use fedlink::theory::bound::{BoundParameters, Parts};
+use fedlink::theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
+use fedlink::theory::plan::{Averaging, BestAt, Goal, Plan, PlanRequest, Planner, Sensitivity};
+use fedlink::theory::rate::Rate;
+use fedlink::theory::rho::LinkParameters;
+use fedlink::theory::study::{Mode, Study};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Rates to choose from where none is given.
+const RATES: i32 = 16;
+
+/// The horizons for which one K and τ are best.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Horizons {
+    from: usize,
+    to: usize,
+    k: u64,
+    tau: u64,
+    /// The bound at the last of them.
+    loss: f64,
+}
+
+/// `plan.json`.
+#[derive(Serialize)]
+struct PlanJson<'a> {
+    problem: BoundParameters,
+    link: LinkParameters,
+    eta: String,
+    rounds: usize,
+    goal: Goal,
+    measured: Option<&'a Measured>,
+    best: fedlink::theory::plan::Cell,
+    shares: Parts,
+    floor: f64,
+    horizons: &'a [Horizons],
+    sensitivity: &'a Sensitivity,
+    cells: &'a [fedlink::theory::plan::Cell],
+}
+
+pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
+    options.out.as_deref().map_or(Ok(()), |out| check_free(out, options.force))?;
+    let (request, measured) = request(options)?;
+    let refused = |error: TheoryError| flagged(&error);
+    let mut planner = Planner::new(request).map_err(refused)?;
+    let rates = if options.eta.is_some() { Vec::new() } else { shared_rates(planner.request()) };
+    let plan = planner.plan_with_best_rate(&rates).map_err(refused)?;
+    let request = planner.request();
+    let sensitivity = planner.sensitivity(&plan).map_err(refused)?;
+    let study = Study {
+        problem: request.problem,
+        link: request.link,
+        rate: request.rate.clone(),
+        ks: vec![plan.best.k],
+        taus: vec![plan.best.tau],
+        rounds: request.rounds,
+        mode: Mode::Expectation { samples: options.samples as usize },
+        seed: request.seed,
+    };
+    let best = study.run().map_err(refused)?.remove(0);
+    let horizons = horizons(&plan.by_horizon);
+    let json = PlanJson {
+        problem: request.problem,
+        link: request.link,
+        eta: request.rate.to_string(),
+        rounds: request.rounds,
+        goal: request.goal,
+        measured: measured.as_ref(),
+        best: plan.best,
+        shares: best.shares,
+        floor: best.floor,
+        horizons: &horizons,
+        sensitivity: &sensitivity,
+        cells: &plan.cells,
+    };
+    let json = serde_json::to_string_pretty(&json)? + "\n";
+    let place = match &options.out {
+        Some(out) => {
+            let folder = OutputFolder::create(out, options.force)?;
+            write_figures(&folder, request, &plan)?;
+            folder.write("plan.csv", csv(&plan)?)?;
+            folder.write("plan.json", &json)?;
+            Some(folder.finish()?)
+        }
+        None => None,
+    };
+    if options.json {
+        print!("{json}");
+        return Ok(Exit::Done);
+    }
+    if let Some(measured) = &measured {
+        print!("{}", measured_text(measured));
+    }
+    print!("{}", summary(request, &plan, &horizons, &sensitivity));
+    if !rates.is_empty() {
+        println!("The learning rate is the best of {} that were tried; --eta sets another.", rates.len());
+    }
+    print!("\n{}", bound_report::table(&[best]));
+    if let Some(place) = place {
+        println!("\n{}", place.display());
+        println!("  surface.svg  surface.png  horizons.svg  horizons.png  plan.csv  plan.json");
+    }
+    Ok(Exit::Done)
+}
+
+/// The question, from the flags and, where asked for, from a measurement.
+fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measured>)> {
+    let usual = LinkParameters::default();
+    let mut link = LinkParameters {
+        devices: options.devices.unwrap_or(usual.devices),
+        dim: options.dim.unwrap_or(usual.dim),
+        choice: options.channels,
+        ..usual
+    };
+    let mut problem = BoundParameters {
+        devices: link.devices,
+        k: 1,
+        tau: 1,
+        mu: options.mu.unwrap_or(0.25),
+        l: options.l.unwrap_or(5.0),
+        g: options.g.unwrap_or(1.0),
+        gamma: options.gamma.unwrap_or(1.0),
+        distance0: options.d0.unwrap_or(500.0),
+    };
+    let mut measured = None;
+    if let Some(name) = &options.measure {
+        // Curves that differ in more than the policy differ in what is measured: the first one counts.
+        let curves = experiment(Some(name), &options.settings).context("--measure")?.curves()?;
+        let config = &curves[0].config;
+        let dataset = fedlink::data::load(&config.data, &folders(options.data_dir.as_deref()))
+            .context("--measure: data.dataset")?;
+        let lambda = options.lambda.unwrap_or(MeasureOptions::default().lambda);
+        let measuring =
+            SoftmaxProblem::new(config, &dataset, MeasureOptions { lambda, ..Default::default() });
+        let constants = measuring
+            .map_err(|error| match error {
+                Error::Theory(error) => flagged(&error),
+                other => anyhow::Error::from(other).context("--measure"),
+            })?
+            .measured()
+            .clone();
+        (link.devices, link.dim) = (constants.devices, constants.dim);
+        (link.symbols, link.power, link.noise) =
+            (config.radio.symbols, config.radio.power, config.radio.noise);
+        problem = BoundParameters {
+            devices: constants.devices,
+            mu: constants.mu,
+            l: constants.l,
+            g: constants.g,
+            gamma: constants.gamma,
+            distance0: constants.distance0,
+            ..problem
+        };
+        measured = Some(constants);
+    }
+    link.symbols = options.symbols.unwrap_or(link.symbols);
+    link.power = options.power.unwrap_or(link.power);
+    link.noise = options.noise.unwrap_or(link.noise);
+    let request = PlanRequest {
+        problem,
+        link,
+        rate: options.eta.as_deref().map(rate).transpose()?.unwrap_or_default(),
+        ks: options.k.clone().unwrap_or(1..=link.devices),
+        taus: options.tau.clone(),
+        rounds: options.rounds as usize,
+        goal: options.target.map_or(Goal::FinalLoss, Goal::RoundsTo),
+        averaging: Averaging::Mean { samples: options.samples as usize },
+        seed: options.seed,
+    };
+    Ok((request, measured))
+}
+
+/// The largest rate that every τ of the grid may use, decaying as 1000/(t+1000), and its halves. (With a rate that
+/// depends on τ, a comparison of τ would say nothing.)
+fn shared_rates(request: &PlanRequest) -> Vec<Rate> {
+    let most = f64::min(1.0, 1.0 / (request.problem.mu * *request.taus.end() as f64));
+    (0..RATES).map(|i| Rate::InverseTime { a: 1000.0 * most * 0.5f64.powi(i), b: 1.0, c: 1000.0 }).collect()
+}
+
+fn horizons(by_horizon: &[BestAt]) -> Vec<Horizons> {
+    let mut horizons: Vec<Horizons> = Vec::new();
+    for &BestAt { rounds, k, tau, loss } in by_horizon {
+        match horizons.last_mut() {
+            Some(last) if (last.k, last.tau) == (k, tau) => (last.to, last.loss) = (rounds, loss),
+            _ => horizons.push(Horizons { from: rounds, to: rounds, k, tau, loss }),
+        }
+    }
+    horizons
+}
+
+fn measured_text(measured: &Measured) -> String {
+    let Measured { mu, l, gamma, g, distance0, optimum, mean_device_optimum, gap, .. } = measured;
+    format!(
+        "Measured by softmax regression (d = {}) on {} devices:\n\
+         \x20 μ = {}, L = {}, Γ = {} (F* = {}, mean F_m* = {}, each to {gap:.0e}), G = {}, ‖θ(0) − θ*‖² = {}\n\
+         \x20 G holds on the path of full-gradient training from θ = 0; μ is the weight of the regulariser.\n\n",
+        measured.dim,
+        measured.devices,
+        number(*mu),
+        number(*l),
+        number(*gamma),
+        number(*optimum),
+        number(*mean_device_optimum),
+        number(*g),
+        number(*distance0),
+    )
+}
+
+fn summary(request: &PlanRequest, plan: &Plan, horizons: &[Horizons], sensitivity: &Sensitivity) -> String {
+    let (best, mut text) = (plan.best, String::new());
+    let _ = writeln!(
+        text,
+        "Schedule K = {} of {} devices with τ = {} local step{}.",
+        best.k,
+        request.problem.devices,
+        best.tau,
+        if best.tau == 1 { "" } else { "s" }
+    );
+    let _ = match (request.goal, best.rounds_to_target) {
+        (Goal::RoundsTo(target), Some(rounds)) => writeln!(
+            text,
+            "The bound on E[F] − F* reaches {} after {rounds} rounds, the fewest of {} points.",
+            number(target),
+            plan.cells.len()
+        ),
+        _ => writeln!(
+            text,
+            "The bound on E[F] − F* after {} rounds is then {}, the lowest of {} points.",
+            request.rounds,
+            number(best.loss),
+            plan.cells.len()
+        ),
+    };
+    let _ = writeln!(text, "The learning rate is η(t) = {}.", request.rate);
+    let start = 0.5 * request.problem.l * request.problem.distance0;
+    if best.loss >= start {
+        let _ = writeln!(
+            text,
+            "But it starts from {}: the bound promises nothing here. Try a smaller rate or more rounds.",
+            number(start)
+        );
+    }
+    let _ = writeln!(text, "\nBest if training ends after");
+    // Many short stretches say little; the longest ones do.
+    let mut shown: Vec<Horizons> = horizons.to_vec();
+    if shown.len() > 12 {
+        shown.sort_by_key(|stretch| std::cmp::Reverse(stretch.to - stretch.from));
+        shown.truncate(12);
+        shown.sort_by_key(|stretch| stretch.from);
+    }
+    for Horizons { from, to, k, tau, loss } in &shown {
+        let _ = writeln!(
+            text,
+            "  {from:>6} to {to:<6} rounds: K = {k}, τ = {tau} (bound {} at the end)",
+            number(*loss)
+        );
+    }
+    if shown.len() < horizons.len() {
+        let _ = writeln!(text, "  and {} shorter stretches between them", horizons.len() - shown.len());
+    }
+    let _ = writeln!(text, "\nOff by one (change of the final bound)");
+    for (cell, excess) in &sensitivity.neighbours {
+        let _ = writeln!(text, "  K = {}, τ = {}: {:+.2} %", cell.k, cell.tau, 100.0 * excess);
+    }
+    let _ = writeln!(text, "\nIf an assumption is off, the best would be");
+    for shift in &sensitivity.shifts {
+        let _ = match shift.best.zip(shift.regret) {
+            Some((best, regret)) => writeln!(
+                text,
+                "  {:>7} × {:<3}: K = {}, τ = {}; keeping the plan costs {:.2} %",
+                shift.what,
+                shift.factor,
+                best.k,
+                best.tau,
+                100.0 * regret
+            ),
+            None => writeln!(text, "  {:>7} × {:<3}: the target is out of reach", shift.what, shift.factor),
+        };
+    }
+    let _ = writeln!(
+        text,
+        "\nThis is an upper bound for convex losses; it ranks choices, it does not predict a loss."
+    );
+    text
+}
+
+fn csv(plan: &Plan) -> anyhow::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for cell in &plan.cells {
+        writer.serialize(cell)?;
+    }
+    Ok(writer.into_inner()?)
+}
+
+fn write_figures(folder: &OutputFolder, request: &PlanRequest, plan: &Plan) -> anyhow::Result<()> {
+    let value = |k: u64, tau: u64| plan.cell(k, tau).map_or(f64::NAN, |cell| libm::log10(cell.loss));
+    let surface = HeatMap {
+        title: format!(
+            "Loss bound after {} rounds; best: K = {}, τ = {}",
+            request.rounds, plan.best.k, plan.best.tau
+        ),
+        x_label: "K, devices scheduled in a round".into(),
+        y_label: "τ, local steps".into(),
+        // The first row is on top: τ rises upwards.
+        rows: request
+            .taus
+            .clone()
+            .rev()
+            .map(|tau| request.ks.clone().map(|k| value(k, tau)).collect())
+            .collect(),
+        value_label: "log10 of the bound (dark is better)".into(),
+        x_ticks: Some(request.ks.clone().map(|k| k.to_string()).collect()),
+        y_ticks: Some(request.taus.clone().rev().map(|tau| tau.to_string()).collect()),
+    };
+    folder.write("surface.svg", surface.svg())?;
+    folder.write("surface.png", surface.png()?)?;
+    let curve = |label: &str, value: fn(&BestAt) -> u64| Curve {
+        label: label.into(),
+        points: plan.by_horizon.iter().map(|best| (best.rounds as f64, value(best) as f64)).collect(),
+        // A band of no width: it shows nothing and makes the axis begin at 0.
+        band: Some(vec![(0.0, 0.0)]),
+    };
+    let horizons = LineChart {
+        title: "Best K and τ by the number of rounds".into(),
+        subtitle: String::new(),
+        x_label: "rounds until training ends".into(),
+        y_label: "best value".into(),
+        log_y: false,
+        percent_y: false,
+        curves: vec![curve("K", |best| best.k), curve("τ", |best| best.tau)],
+    };
+    folder.write("horizons.svg", horizons.svg())?;
+    folder.write("horizons.png", horizons.png()?)
+}

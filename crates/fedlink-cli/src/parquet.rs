@@ -1,0 +1,248 @@
+//! Tables as Parquet, for pandas, polars, DuckDB, R and the like: typed columns that need no parsing.
+//!
+//! Numbers are stored as they are (u64, f64), text as UTF-8, nothing compressed: repeated values take a few bits
+//! each through the format's dictionaries, and measurements do not shrink. The same table always gives the same
+//! bytes.
+
+use crate::report::policy_name;
+use crate::results::{CurveResult, RunResult};
+use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
+use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use ::parquet::schema::types::{Type, TypePtr};
+use anyhow::ensure;
+use fedlink::record::Row;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Rows that a reader gets at a time.
+const GROUP: usize = 1 << 20;
+
+/// A named column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Text.
+    Text(&'static str, Vec<String>),
+    /// Whole numbers.
+    Whole(&'static str, Vec<u64>),
+    /// Real numbers.
+    Real(&'static str, Vec<f64>),
+}
+
+impl Column {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Text(name, _) | Self::Whole(name, _) | Self::Real(name, _) => name,
+        }
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Text(_, values) => values.len(),
+            Self::Whole(_, values) => values.len(),
+            Self::Real(_, values) => values.len(),
+        }
+    }
+
+    fn field(&self) -> Result<TypePtr, ParquetError> {
+        let (physical, logical) = match self {
+            Self::Text(..) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Self::Whole(..) => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            Self::Real(..) => (Physical::DOUBLE, None),
+        };
+        let builder = Type::primitive_type_builder(self.name(), physical);
+        Ok(Arc::new(builder.with_repetition(Repetition::REQUIRED).with_logical_type(logical).build()?))
+    }
+
+    fn write(
+        &self,
+        group: &mut SerializedRowGroupWriter<impl Write + Send>,
+        rows: Range<usize>,
+    ) -> Result<(), ParquetError> {
+        match self {
+            Self::Text(_, values) => {
+                let values: Vec<ByteArray> = values[rows].iter().map(|text| text.as_str().into()).collect();
+                write_values::<ByteArrayType>(group, &values)
+            }
+            Self::Whole(_, values) => {
+                // The format keeps unsigned numbers as the signed ones with the same bits.
+                let values: Vec<i64> = values[rows].iter().map(|value| value.cast_signed()).collect();
+                write_values::<Int64Type>(group, &values)
+            }
+            Self::Real(_, values) => write_values::<DoubleType>(group, &values[rows]),
+        }
+    }
+}
+
+fn write_values<T: DataType>(
+    group: &mut SerializedRowGroupWriter<impl Write + Send>,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<T>().write_batch(values, None, None)?;
+        column.close()?;
+    }
+    Ok(())
+}
+
+/// The table as a Parquet file. All columns must have the same number of rows.
+pub fn write(columns: &[Column]) -> anyhow::Result<Vec<u8>> {
+    ensure!(!columns.is_empty(), "a Parquet file needs at least one column");
+    let rows = columns[0].rows();
+    for column in columns {
+        let (name, own, first) = (column.name(), column.rows(), columns[0].name());
+        ensure!(own == rows, "column {name} has {own} rows where {first} has {rows}");
+    }
+    let fields = columns.iter().map(Column::field).collect::<Result<_, _>>()?;
+    let schema = Type::group_type_builder("schema").with_fields(fields).build()?;
+    let program = format!("fedlink {}", env!("CARGO_PKG_VERSION"));
+    let properties = WriterProperties::builder().set_created_by(program).build();
+    let mut file = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
+    for start in (0..rows).step_by(GROUP) {
+        let mut group = file.next_row_group()?;
+        for column in columns {
+            column.write(&mut group, start..rows.min(start + GROUP))?;
+        }
+        group.close()?;
+    }
+    Ok(file.into_inner()?)
+}
+
+/// The rows of `results.csv` as columns.
+pub fn result_columns(results: &[CurveResult]) -> Vec<Column> {
+    let rows = || results.iter().flat_map(|curve| &curve.runs).flat_map(|run| &run.rows);
+    let count = |name, value: fn(&Row) -> u64| Column::Whole(name, rows().map(value).collect());
+    let real = |name, value: fn(&Row) -> f64| Column::Real(name, rows().map(value).collect());
+    vec![
+        Column::Text("curve", repeated(results, |curve, _| curve.label.clone())),
+        Column::Text("policy", repeated(results, |curve, _| policy_name(curve.config.schedule.policy))),
+        Column::Whole("k", repeated(results, |curve, _| curve.config.schedule.k)),
+        Column::Whole("seed", repeated(results, |_, run| run.seed)),
+        count("round", |row| row.round),
+        real("test_accuracy", |row| row.test_accuracy),
+        real("test_loss", |row| row.test_loss),
+        real("train_loss", |row| row.train_loss),
+        real("bits", |row| row.bits),
+        real("total_bits", |row| row.total_bits),
+        real("mean_q", |row| row.mean_q),
+        count("silent_devices", |row| row.silent_devices),
+    ]
+}
+
+/// A value of each run, once for each of its rows.
+fn repeated<T: Clone>(results: &[CurveResult], value: impl Fn(&CurveResult, &RunResult) -> T) -> Vec<T> {
+    let mut column = Vec::new();
+    for curve in results {
+        for run in &curve.runs {
+            column.resize(column.len() + run.rows.len(), value(curve, run));
+        }
+    }
+    column
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result_example::{curve, results};
+    use ::parquet::file::metadata::RowGroupMetaData;
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    use ::parquet::record::Field;
+    use proptest::prelude::*;
+    use std::fs::File;
+
+    /// The names, and the cells row by row, as the crate's reader sees them.
+    fn read(file: &[u8]) -> (Vec<String>, Vec<Vec<Field>>) {
+        let reader = open(file);
+        let columns = reader.metadata().file_metadata().schema_descr().columns();
+        let names = columns.iter().map(|column| column.name().to_owned()).collect();
+        let cells =
+            |row: ::parquet::record::Row| row.into_columns().into_iter().map(|(_, cell)| cell).collect();
+        (names, reader.get_row_iter(None).unwrap().map(|row| cells(row.unwrap())).collect())
+    }
+
+    fn open(bytes: &[u8]) -> SerializedFileReader<File> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        SerializedFileReader::new(file).unwrap()
+    }
+
+    #[test]
+    fn the_file_has_the_columns_and_rows_of_the_csv() {
+        let results = results();
+        let (names, rows) = read(&write(&result_columns(&results)).unwrap());
+        let csv = crate::results::csv(&results).unwrap();
+        let mut reader = csv::Reader::from_reader(&csv[..]);
+        assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), names);
+        let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), records.len());
+        assert!(!rows.is_empty());
+        for (row, record) in rows.iter().zip(&records) {
+            for (cell, text) in row.iter().zip(record) {
+                match cell {
+                    Field::Str(cell) => assert_eq!(cell, text),
+                    Field::ULong(cell) => assert_eq!(*cell, text.parse::<u64>().unwrap()),
+                    Field::Double(cell) => assert_eq!(*cell, text.parse::<f64>().unwrap()),
+                    other => panic!("{other:?} is of no type that we write"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_without_rows_has_its_columns() {
+        for results in [vec![], vec![curve("bc", 1, 0)]] {
+            let (names, rows) = read(&write(&result_columns(&results)).unwrap());
+            assert_eq!((names.len(), rows.len()), (12, 0));
+        }
+    }
+
+    #[test]
+    fn tables_longer_than_a_group_keep_their_order() {
+        let numbers: Vec<u64> = (0..GROUP as u64 + 3).collect();
+        let file = write(&[Column::Whole("n", numbers)]).unwrap();
+        let reader = open(&file);
+        let groups = reader.metadata().row_groups().iter();
+        let sizes: Vec<i64> = groups.map(RowGroupMetaData::num_rows).collect();
+        assert_eq!(sizes, [GROUP as i64, 3]);
+        let ordered = reader
+            .get_row_iter(None)
+            .unwrap()
+            .enumerate()
+            .all(|(i, row)| row.unwrap().into_columns() == [("n".to_owned(), Field::ULong(i as u64))]);
+        assert!(ordered);
+    }
+
+    #[test]
+    fn columns_of_unequal_length_are_an_error_that_names_them() {
+        let error = write(&[Column::Whole("a", vec![1, 2]), Column::Real("b", vec![0.5])]).unwrap_err();
+        assert_eq!(error.to_string(), "column b has 1 rows where a has 2");
+        assert!(write(&[]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_reads_back_to_the_bit(
+            values in proptest::collection::vec(("\\PC{0,9}", any::<u64>(), any::<u64>()), 0..40),
+        ) {
+            // Any 64 bits are a real number, NaN and −0 included.
+            let texts = values.iter().map(|value| value.0.clone()).collect();
+            let wholes = values.iter().map(|value| value.1).collect();
+            let reals = values.iter().map(|value| f64::from_bits(value.2)).collect();
+            let columns =
+                [Column::Text("t", texts), Column::Whole("w", wholes), Column::Real("r", reals)];
+            let file = write(&columns).unwrap();
+            prop_assert_eq!(&file, &write(&columns).unwrap());
+            let (_, rows) = read(&file);
+            prop_assert_eq!(rows.len(), values.len());
+            for (row, (text, whole, bits)) in rows.iter().zip(&values) {
+                let [Field::Str(t), Field::ULong(w), Field::Double(r)] = &row[..] else {
+                    panic!("{row:?} has other types")
+                };
+                prop_assert_eq!((t, *w, r.to_bits()), (text, *whole, *bits));
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The plots of an experiment, as SVG and PNG in `plots/`.
+
+use crate::figure::{BarChart, Curve, Figure, LineChart};
+use crate::output::OutputFolder;
+use crate::results::CurveResult;
+use fedlink::radio::link::transmit_power;
+use fedlink::record::Row;
+use fedlink::statistics::Estimate;
+use fedlink::units::Power;
+
+/// A number of a row.
+type Value = fn(&Row) -> f64;
+
+/// Curves by round, bits and symbols, and for each curve who was scheduled and what it spent.
+pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyhow::Result<()> {
+    let round: Value = |row| row.round as f64;
+    let accuracy: Value = |row| row.test_accuracy;
+    let charts: [(&str, &str, Value, &str, Value); 6] = [
+        ("accuracy", "round", round, "test accuracy", accuracy),
+        ("accuracy-by-bits", "bits sent", |row| row.total_bits, "test accuracy", accuracy),
+        ("loss", "round", round, "test loss", |row| row.test_loss),
+        ("train-loss", "round", round, "training loss", |row| row.train_loss),
+        ("q", "round", round, "q, mean since the evaluation before", |row| row.mean_q),
+        ("bits", "round", round, "bits a round, mean since the evaluation before", |row| row.bits),
+    ];
+    for (file, x_label, x, y_label, y) in charts {
+        let chart = LineChart {
+            title: name.to_owned(),
+            x_label: x_label.into(),
+            y_label: y_label.into(),
+            percent_y: y_label == "test accuracy",
+            curves: results.iter().map(|curve| line(curve, x, y)).collect(),
+            ..LineChart::default()
+        };
+        write_figure(folder, file, &chart)?;
+    }
+    for curve in results {
+        let label = file_name(&curve.label);
+        write_figure(folder, &format!("scheduled-{label}"), &scheduled(curve))?;
+        write_figure(folder, &format!("power-{label}"), &power(curve))?;
+    }
+    Ok(())
+}
+
+/// Writes a figure as SVG and PNG.
+pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> anyhow::Result<()> {
+    folder.write(&format!("plots/{name}.svg"), figure.svg())?;
+    folder.write(&format!("plots/{name}.png"), figure.png()?)
+}
+
+/// A label with everything that could trouble a file system replaced.
+fn file_name(label: &str) -> String {
+    label.chars().map(|c| if c.is_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
+}
+
+/// Means over the seeds, with the 95 % band, at every round that all of them have reached.
+fn line(curve: &CurveResult, x: Value, y: Value) -> Curve {
+    let (across, up) = (curve.by_row(x), curve.by_row(y));
+    let band = |Estimate { mean, half_width }: &Estimate| (mean - half_width, mean + half_width);
+    Curve {
+        label: curve.label.clone(),
+        band: (curve.runs.len() > 1).then(|| up.iter().map(band).collect()),
+        points: across.iter().zip(&up).map(|(x, y)| (x.mean, y.mean)).collect(),
+    }
+}
+
+/// How often each device was scheduled, against the fair share.
+fn scheduled(curve: &CurveResult) -> BarChart {
+    let (devices, k) = (curve.config.data.devices, curve.config.schedule.k);
+    let reference = (format!("fair share {k}/{devices}"), k as f64 / devices as f64);
+    bars(
+        format!("Who was scheduled: {}", curve.label),
+        "share of rounds",
+        curve.scheduled_shares(),
+        reference,
+    )
+}
+
+/// The average power of each device, against what it is allowed.
+fn power(curve: &CurveResult) -> BarChart {
+    let config = &curve.config;
+    let allowed = Power(config.radio.power);
+    let sent = transmit_power(config.data.devices as usize, config.schedule.k as usize, allowed);
+    let spent = curve.scheduled_shares().into_iter().map(|share| share * sent.0).collect();
+    bars(
+        format!("Average power: {}", curve.label),
+        "power",
+        spent,
+        (format!("allowed {}", allowed.0), allowed.0),
+    )
+}
+
+fn bars(title: String, y_label: &str, values: Vec<f64>, reference: (String, f64)) -> BarChart {
+    BarChart {
+        title,
+        x_label: "device".into(),
+        y_label: y_label.into(),
+        bars: values.into_iter().enumerate().map(|(device, value)| (device.to_string(), value)).collect(),
+        reference: Some(reference),
+    }
+}
