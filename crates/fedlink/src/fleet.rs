@@ -40,6 +40,7 @@ pub struct Fleet {
     keeps_optimizer: bool,
     workers: Pool<Worker>,
     updates: Pool<Vec<f32>>,
+    sent: Pool<SparseUpdate>,
 }
 
 /// What a device remembers between rounds.
@@ -112,6 +113,7 @@ impl Fleet {
             keeps_optimizer,
             workers: Pool::new(),
             updates: Pool::new(),
+            sent: Pool::new(),
         })
     }
 
@@ -319,7 +321,7 @@ impl Fleet {
 
     /// Δ̂(q) of the update of a device in a round.
     pub(crate) fn compress(&self, update: &[f32], q: usize, round: u64, device: DeviceId) -> SparseUpdate {
-        let mut sent = SparseUpdate::default();
+        let mut sent = self.sent.take(SparseUpdate::default);
         let mut chance = self.chance(round, device);
         self.workers.with(
             || self.worker(),
@@ -334,8 +336,8 @@ impl Fleet {
         stream(self.training.seed, Purpose::Sparsify, round, u64::from(device.0))
     }
 
-    /// After `sent` has gone out: the device notes what it still owes, and the memory of its update is free.
-    pub(crate) fn settle(&self, device: DeviceId, update: Vec<f32>, sent: &SparseUpdate) {
+    /// After `sent` has gone out: the device notes what it still owes, and the memory of both is free.
+    pub(crate) fn settle(&self, device: DeviceId, update: Vec<f32>, sent: SparseUpdate) {
         if self.feedback != Feedback::Off {
             let mut memory = lock(&self.memories[device.index()]);
             memory.residual.clear();
@@ -343,6 +345,7 @@ impl Fleet {
             sent.add_to(&mut memory.residual, -1.0);
         }
         self.updates.give(update);
+        self.sent.give(sent);
     }
 
     /// Frees what was kept of devices that were not scheduled.

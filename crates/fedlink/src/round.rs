@@ -96,7 +96,7 @@ pub fn round(
         train_loss: trained.loss,
         evaluation: None,
     };
-    for ((&device, update), (_, _, compressed)) in schedule.devices.iter().zip(updates).zip(&sent) {
+    for ((&device, update), (_, _, compressed)) in schedule.devices.iter().zip(updates).zip(sent) {
         fleet.settle(device, update, compressed);
     }
     fleet.release(trained);

@@ -39,7 +39,7 @@ pub enum Feedback {
 /// Δ̂: an update of which few entries are not zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseUpdate {
-    /// The places of the entries, ascending.
+    /// The places of the entries, strictly ascending.
     pub indices: Vec<u32>,
     /// What stands in those places.
     pub values: Values,
@@ -75,6 +75,10 @@ impl SparseUpdate {
             Values::Shared(value) => {
                 let step = scale * value;
                 self.indices.iter().for_each(|&i| target[i as usize] += step);
+            }
+            // Ascending places, as many as there are: every place once, and no need to look them up.
+            Values::Each(values) if self.indices.len() == target.len() => {
+                target.iter_mut().zip(values).for_each(|(entry, value)| *entry += scale * value);
             }
             Values::Each(values) => {
                 self.indices.iter().zip(values).for_each(|(&i, value)| target[i as usize] += scale * value);
