@@ -40,7 +40,7 @@ pub enum Feedback {
 /// Δ̂: an update of which few entries are not zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseUpdate {
-    /// The places of the entries, ascending.
+    /// The places of the entries, strictly ascending.
     pub indices: Vec<u32>,
     /// What stands in those places.
     pub values: Values,
@@ -84,6 +84,10 @@ impl SparseUpdate {
             Values::Shared(value) => {
                 let step = scale * value;
                 places.for_each(|i| target[i] += step);
+            }
+            // Ascending places, as many as there are: every place once, and no need to look them up.
+            Values::Each(values) if part.len() == target.len() => {
+                target.iter_mut().zip(&values[part]).for_each(|(entry, value)| *entry += scale * value);
             }
             Values::Each(values) => {
                 places.zip(&values[part]).for_each(|(i, value)| target[i] += scale * value);

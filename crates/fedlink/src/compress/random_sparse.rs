@@ -56,23 +56,24 @@ impl Compressor for RandomSparse {
         out: &mut SparseUpdate,
     ) {
         let q = q.min(update.len());
+        let mut values = match std::mem::take(&mut out.values) {
+            Values::Each(spare) => spare,
+            Values::Shared(_) => Vec::new(),
+        };
+        values.clear();
         out.indices.clear();
         if q == update.len() {
             // Every draw of all places is the same: a budget that holds everything costs no draw and no sort.
             out.indices.extend(0..update.len() as u32);
+            values.extend_from_slice(update);
         } else {
             scratch.keys.clear();
             scratch.keys.extend(0..update.len() as u32);
             chance.shuffle_prefix(&mut scratch.keys, q);
             out.indices.extend_from_slice(&scratch.keys[..q]);
             out.indices.sort_unstable();
+            values.extend(out.indices.iter().map(|&i| update[i as usize]));
         }
-        let mut values = match std::mem::take(&mut out.values) {
-            Values::Each(spare) => spare,
-            Values::Shared(_) => Vec::new(),
-        };
-        values.clear();
-        values.extend(out.indices.iter().map(|&i| update[i as usize]));
         out.values = Values::Each(values);
     }
 }

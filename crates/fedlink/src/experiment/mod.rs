@@ -488,6 +488,24 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_may_list_values_of_which_any_will_do() {
+        let grid = GRID.replace("[1, 10]", "[1, 5, 10]");
+        let text = format!("{grid}[[exclude]]\n\"schedule.policy\" = \"bc\"\n\"schedule.k\" = [5, 10]\n");
+        let experiment = Experiment::parse("x", &text).unwrap();
+        let labels =
+            |e: &Experiment| -> Vec<String> { e.curves().unwrap().into_iter().map(|c| c.label).collect() };
+        assert_eq!(labels(&experiment), ["bc k=1", "bc-bn2 k=1", "bc-bn2 k=5", "bc-bn2 k=10"]);
+        let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+        assert_eq!(labels(&again), labels(&experiment));
+        let message = error(&format!("{GRID}[[exclude]]\n\"schedule.k\" = [1, \"ten\"]\n"));
+        assert!(message.contains("exclude: schedule.k: ") && !message.contains("line"), "{message}");
+        let message = error(&format!(
+            "{GRID}[[override]]\nwhen = {{ \"schedule.k\" = [1, 10] }}\nset = {{ \"run.seed\" = [1, 2] }}"
+        ));
+        assert!(message.contains("override: run.seed: "), "{message}");
+    }
+
+    #[test]
     fn an_override_holds_for_its_curves_only_and_yields_to_a_setting() {
         let text = format!(
             "{GRID}[[override]]\nwhen = {{ schedule.policy = \"bc-bn2\", schedule.k = 10 }}\nset = {{ schedule.kc = 33 }}\n"

@@ -2,10 +2,10 @@
 
 use super::check_value;
 use crate::config::{Config, ConfigError};
-use std::fmt;
+use std::{fmt, slice};
 use toml::{Table, Value};
 
-/// Some keys with the values that a curve must have for a rule to be about it.
+/// Some keys with the values that a curve must have for a rule to be about it; of a list, any one.
 #[derive(Clone, Debug)]
 pub(super) struct When {
     /// The table that it stands in.
@@ -22,7 +22,7 @@ pub(super) struct Override {
 
 impl When {
     pub fn new(place: &'static str, table: Table) -> Result<Self, ConfigError> {
-        Ok(Self { place, keys: checked(place, table)? })
+        Ok(Self { place, keys: checked(place, table, values_of)? })
     }
 
     /// Whether `config` has all the values.
@@ -30,7 +30,8 @@ impl When {
         let table = Table::try_from(config.resolved()).expect("a configuration is a table");
         let has = |(key, wanted): &(String, Value)| {
             let (section, name) = key.split_once('.').expect("known keys are section.name");
-            table.get(section).and_then(|keys| keys.get(name)).is_some_and(|value| same(value, wanted))
+            let value = table.get(section).and_then(|keys| keys.get(name));
+            value.is_some_and(|value| values_of(wanted).iter().any(|wanted| same(value, wanted)))
         };
         self.keys.iter().all(has)
     }
@@ -46,12 +47,21 @@ impl fmt::Display for When {
 
 impl Override {
     pub fn new(when: Table, set: Table) -> Result<Self, ConfigError> {
-        Ok(Self { when: When::new("override", when)?, set: checked("override", set)? })
+        Ok(Self { when: When::new("override", when)?, set: checked("override", set, slice::from_ref)? })
     }
 }
 
-/// The keys of a table that must not be empty, each known and of the right type.
-fn checked(place: &str, table: Table) -> Result<Vec<(String, Value)>, ConfigError> {
+/// The values of a list, or the one value that is none.
+fn values_of(value: &Value) -> &[Value] {
+    value.as_array().map_or(slice::from_ref(value), Vec::as_slice)
+}
+
+/// The keys of a table that must not be empty, each known and with `values` of the right type.
+fn checked(
+    place: &str,
+    table: Table,
+    values: fn(&Value) -> &[Value],
+) -> Result<Vec<(String, Value)>, ConfigError> {
     if table.is_empty() {
         return Err(ConfigError::new(
             place,
@@ -59,7 +69,12 @@ fn checked(place: &str, table: Table) -> Result<Vec<(String, Value)>, ConfigErro
         ));
     }
     let keys = flat(table);
-    keys.iter().try_for_each(|(key, value)| check_value(key, value))?;
+    for (key, value) in &keys {
+        for value in values(value) {
+            // The key may stand elsewhere in the file too: this place is the wrong one.
+            check_value(key, value).map_err(|error| ConfigError::new(place, error.to_string()))?;
+        }
+    }
     Ok(keys)
 }
 

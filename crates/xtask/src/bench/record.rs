@@ -27,7 +27,7 @@ pub struct Machine {
     pub date: String,
     pub cpu: String,
     pub cores: usize,
-    /// Processes that wanted to run at the start, as the system averages them.
+    /// Cores that other work kept busy just before the first run.
     pub load: Option<f64>,
     pub commit: String,
     pub threads: u64,

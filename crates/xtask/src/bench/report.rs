@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A peer must reach fedlink's accuracy on the same task within this, or it did other work.
 const ACCURACY_TOLERANCE: f64 = 0.02;
 
-/// Above this load at the start the machine was not quiet.
+/// With more cores busy before the first run the machine was not quiet.
 const QUIET: f64 = 0.5;
 
 /// The README's table stands between these.

@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Seconds after which a run counts as hung.
 const PATIENCE: &str = "3600";
@@ -89,17 +90,36 @@ impl Machine {
         let cpu = read("/proc/cpuinfo").lines().find_map(|line| {
             line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim().to_owned())
         });
-        let load = read("/proc/loadavg").split_whitespace().next().and_then(|load| load.parse().ok());
         Self {
             date: output_of(root, "date", &["-u", "+%Y-%m-%dT%H:%MZ"]),
             cpu: cpu.unwrap_or_else(|| "an unknown CPU".into()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            load,
+            load: busy_cores(Duration::from_secs(3)),
             commit: output_of(root, "git", &["describe", "--always", "--dirty", "--exclude", "*"]),
             threads: options.threads,
             warmup: options.warmup,
         }
     }
+}
+
+/// Cores that are busy for a while from now, on average. (The system's load average would count the builds that have
+/// just ended.)
+fn busy_cores(time: Duration) -> Option<f64> {
+    let before = idle_time()?;
+    std::thread::sleep(time);
+    let (all, idle) = idle_time()?;
+    let (all, idle) = (all - before.0, idle - before.1);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (all > 0).then(|| cores as f64 * (1.0 - idle as f64 / all as f64))
+}
+
+/// Ticks of all cores since the machine started, and those of them in which a core was idle.
+fn idle_time() -> Option<(u64, u64)> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let ticks: Option<Vec<u64>> =
+        stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(|word| word.parse().ok()).collect();
+    let ticks = ticks?;
+    Some((ticks.iter().take(8).sum(), ticks.get(3)? + ticks.get(4)?))
 }
 
 /// What a command prints, on one line; its name with a question mark if it cannot be run.
