@@ -4,6 +4,7 @@
 //! `cargo bench -p fedlink --bench targets -- [NAME…]` runs the named ones, or all but `large` and `million`.
 
 use cpu_time::ProcessTime;
+use fedlink::compress::wire::{Coder, Format, Layout};
 use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseUpdate};
 use fedlink::config::{BatchSize, Config};
 use fedlink::data::partition::Sharing;
@@ -39,11 +40,12 @@ fn main() {
     let folder = folder.expect("set FEDLINK_DATA to the folder that holds mnist/");
     let dataset = Arc::new(catalogue::load("mnist", &[folder]).expect("MNIST can be read"));
     println!("instruction set: {}", instruction_set());
-    let targets: [(&str, bool, Measure); 9] = [
+    let targets: [(&str, bool, Measure); 10] = [
         ("first-layer", true, first_layer),
         ("density", true, density),
         ("candidates", true, candidates),
         ("share", true, share),
+        ("wire", true, wire),
         ("threads", true, threads),
         ("devices", true, devices),
         ("clients", true, clients),
@@ -281,8 +283,8 @@ fn share(dataset: &Arc<Dataset>) {
     });
 }
 
-/// Δ of a device as three Adam steps leave it.
-fn one_update(config: &Config, dataset: &Arc<Dataset>) -> Vec<f32> {
+/// A device's local training of three Adam steps, time after time; it writes its Δ to where it is told.
+fn trainer(config: &Config, dataset: &Arc<Dataset>) -> impl FnMut(&mut Vec<f32>) + use<> {
     use fedlink::learn::{local_training::LocalTraining, model, optimizer};
     let training = LocalTraining {
         model: model::model(config, dataset).expect("a model"),
@@ -297,10 +299,48 @@ fn one_update(config: &Config, dataset: &Arc<Dataset>) -> Vec<f32> {
     let theta = training.model.init(config.learn.init, &mut stream);
     let mut state = optimizer::OptimizerState::filled(theta.len(), training.optimizer.starts());
     let mut scratch = training.scratch();
-    scratch.samples.extend(0..1000);
-    let mut update = vec![0.0; theta.len()];
-    training.run(&theta, (0, DeviceId(0)), &mut state, &mut scratch, &mut update);
+    move |update| {
+        scratch.samples.clear();
+        scratch.samples.extend(0..1000);
+        update.resize(theta.len(), 0.0);
+        training.run(&theta, (0, DeviceId(0)), &mut state, &mut scratch, update);
+    }
+}
+
+/// Δ of a device as three Adam steps leave it.
+fn one_update(config: &Config, dataset: &Arc<Dataset>) -> Vec<f32> {
+    let mut update = Vec::new();
+    trainer(config, dataset)(&mut update);
     update
+}
+
+/// Writing an update to the wire and reading it off again, in parts of one training step.
+fn wire(dataset: &Arc<Dataset>) {
+    let config = paper(PolicyKind::Bn2C, 1, StateMode::Keep);
+    let (mut train, update) = (trainer(&config, dataset), one_update(&config, dataset));
+    let (mut trained, mut unused) = (Vec::new(), fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0));
+    for q in [100, 300, 1000, 3000] {
+        let (mut sent, mut received) = (SparseUpdate::default(), SparseUpdate::default());
+        SparseBinary.compress(&update, q, &mut unused, &mut Scratch::default(), &mut sent);
+        let format = Format::new(Layout::Shared, update.len(), q).expect("q is small");
+        let (mut coder, mut payload, mut bits) = (Coder::default(), Vec::new(), 0);
+        let [training, coding] = take_turns(
+            101,
+            [&mut || train(&mut trained), &mut || {
+                bits = coder.encode(&format, &sent, &mut payload).expect("an update of that format");
+                coder.decode(&format, &payload, &mut received).expect("what was encoded");
+            }],
+        );
+        assert_eq!(received, sent);
+        let step = training / config.learn.local_steps as f64;
+        println!(
+            "wire: q = {q}: {bits} bits, {:.1} by the count; a step {:.0} µs, encode and decode {:.1} µs: {:.1} %",
+            SparseBinary.bits(update.len(), q).0,
+            step * 1e6,
+            coding * 1e6,
+            100.0 * coding / step
+        );
+    }
 }
 
 /// Two threads against one, by the clock on the wall: of use on a machine that does nothing else.

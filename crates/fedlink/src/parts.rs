@@ -107,6 +107,7 @@ pub fn kinds() -> Vec<Kind> {
                     "random-sparse",
                     "random sparsification: the places of q random entries and a value for each",
                 ),
+                part("top-k", "the places of the q largest entries and a value for each"),
             ],
         },
         Kind {

@@ -65,13 +65,13 @@ fn write_real_page(folder: &Path, pages: &Path) -> anyhow::Result<()> {
 }
 
 /// Installs the Debian packages of the programs that are not on the path.
-fn install_missing(programs: &[(&str, &str)]) -> anyhow::Result<()> {
+pub fn install_missing(programs: &[(&str, &str)]) -> anyhow::Result<()> {
     let missing = || programs.iter().filter(|(program, _)| !is_on_path(program));
     let packages: Vec<&str> = missing().map(|(_, package)| *package).collect();
     if packages.is_empty() {
         return Ok(());
     }
-    let advice = || format!("the browser tests need {}: install them and run again", packages.join(", "));
+    let advice = || format!("the tests need {}: install them and run again", packages.join(", "));
     run(Command::new("apt-get").args(["update", "--quiet"])).with_context(advice)?;
     run(Command::new("apt-get").args(["install", "--yes", "--quiet"]).args(&packages))
         .with_context(advice)?;

@@ -4,6 +4,7 @@ mod bench;
 mod browser;
 mod readme;
 mod reference;
+mod wire;
 
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,11 @@ const USAGE: &str = "\
 Usage: cargo xtask <TASK>
 
 Tasks:
-  test    every check and test: format, lints, Rust tests, documentation, the README's commands, the report
+  test    every check and test: format, lints, Rust tests, documentation, the wire format, the README's commands,
+          the report
   browser the report's tests in a real browser, which `test` runs too
-  docs    write the generated pages anew (docs/reference.md, the README's table of peers)
+  docs    write the generated pages anew (docs/reference.md, the table of docs/wire-format.md and its test vectors,
+          the README's table of peers)
   bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries";
 
 fn main() -> anyhow::Result<()> {
@@ -26,6 +29,7 @@ fn main() -> anyhow::Result<()> {
         Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("docs") => {
             reference::write(&root())?;
+            wire::write(&root())?;
             bench::write_readme(&root())
         }
         Some("help" | "--help" | "-h") => {
@@ -52,6 +56,7 @@ fn test() -> anyhow::Result<()> {
     run(Command::new(cargo_path())
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
         .env(strict.0, strict.1))?;
+    wire::test()?;
     step("README commands");
     readme::run_commands(&root())?;
     browser::test(&root())

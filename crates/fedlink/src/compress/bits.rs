@@ -59,6 +59,26 @@ pub fn largest_q_between(least: u64, most: u64, budget: Bits, bits: impl Fn(u64)
     fits
 }
 
+/// Bits for each value (32) and its sign (1), where every entry has one.
+const VALUE_BITS: f64 = 33.0;
+
+/// r(q) = log2 C(d,q) + 33·q, the bits of q places and a value for each.
+///
+/// It rises on 0..=d for d < 2³³, since `r(q+1) − r(q) = 33 + log2((d−q)/(q+1)) ≥ 33 − log2 d`.
+pub(super) fn with_values(dim: usize, q: usize) -> Bits {
+    Bits(log2_choose(dim as u64, q as u64) + VALUE_BITS * q as f64)
+}
+
+/// The largest q in 0..=d whose [`with_values`] is within `budget`.
+pub(super) fn largest_q_with_values(dim: usize, budget: Bits) -> usize {
+    // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or undefined
+    // budget becomes 0 in the conversion, an infinite one the largest integer.
+    let most = ((budget.0 / VALUE_BITS) as u64).saturating_add(1).min(dim as u64);
+    let costliest = VALUE_BITS + libm::log2(dim.max(1) as f64);
+    let least = ((budget.0 / costliest) as u64).saturating_sub(1).min(most);
+    largest_q_between(least, most, budget, |q| with_values(dim, q as usize)) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,9 +4,12 @@ pub mod bits;
 mod extremes;
 mod random_sparse;
 mod sparse_binary;
+mod top_k;
+pub mod wire;
 
 pub use random_sparse::RandomSparse;
 pub use sparse_binary::SparseBinary;
+pub use top_k::TopK;
 
 use crate::rng::Stream;
 use crate::units::Bits;
@@ -22,6 +25,8 @@ pub enum SchemeKind {
     DSgd,
     /// Random sparsification, the scheme of the convergence analysis.
     RandomSparse,
+    /// The q largest entries as they are.
+    TopK,
 }
 
 /// What a device does with the part of its update that was not sent (`compress.feedback`).
@@ -67,6 +72,17 @@ impl SparseUpdate {
         match &self.values {
             Values::Shared(value) => (f64::from(value.abs()) * (self.indices.len() as f64).sqrt()) as f32,
             Values::Each(values) => crate::learn::kernels::norm(values) as f32,
+        }
+    }
+
+    /// Takes the memory of its values out, empty.
+    fn take_values(&mut self) -> Vec<f32> {
+        match std::mem::take(&mut self.values) {
+            Values::Each(mut values) => {
+                values.clear();
+                values
+            }
+            Values::Shared(_) => Vec::new(),
         }
     }
 
@@ -138,6 +154,7 @@ pub fn compressor(kind: SchemeKind) -> Box<dyn Compressor> {
     match kind {
         SchemeKind::DSgd => Box::new(SparseBinary),
         SchemeKind::RandomSparse => Box::new(RandomSparse),
+        SchemeKind::TopK => Box::new(TopK),
     }
 }
 

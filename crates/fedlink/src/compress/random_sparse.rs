@@ -15,8 +15,7 @@ use crate::units::Bits;
 ///   scaled back up.
 ///
 /// Source: section V of the paper (Lemma 1). Invariants: exactly min(q, d) places, ascending, each kept entry
-/// unchanged; r rises on 0..=d for d < 2³³, since `r(q+1) − r(q) = 33 + log2((d−q)/(q+1)) ≥ 33 − log2 d`, so that
-/// the largest q is well defined; r(q) ≤ R < r(q+1) for the q chosen at budget R.
+/// unchanged; r(q) ≤ R < r(q+1) for the q chosen at budget R.
 ///
 /// ```
 /// use fedlink::compress::{Compressor, RandomSparse, Scratch, SparseUpdate};
@@ -29,22 +28,13 @@ use crate::units::Bits;
 #[derive(Clone, Copy, Debug)]
 pub struct RandomSparse;
 
-/// Bits for each value (32) and its sign (1).
-const VALUE_BITS: f64 = 33.0;
-
 impl Compressor for RandomSparse {
     fn bits(&self, dim: usize, q: usize) -> Bits {
-        Bits(bits::log2_choose(dim as u64, q as u64) + VALUE_BITS * q as f64)
+        bits::with_values(dim, q)
     }
 
     fn largest_q(&self, dim: usize, budget: Bits) -> usize {
-        // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or undefined
-        // budget becomes 0 in the conversion, an infinite one the largest integer.
-        let dim = dim as u64;
-        let most = ((budget.0 / VALUE_BITS) as u64).saturating_add(1).min(dim);
-        let costliest = VALUE_BITS + libm::log2(dim.max(1) as f64);
-        let least = ((budget.0 / costliest) as u64).saturating_sub(1).min(most);
-        bits::largest_q_between(least, most, budget, |q| self.bits(dim as usize, q as usize)) as usize
+        bits::largest_q_with_values(dim, budget)
     }
 
     fn compress(
@@ -56,11 +46,7 @@ impl Compressor for RandomSparse {
         out: &mut SparseUpdate,
     ) {
         let q = q.min(update.len());
-        let mut values = match std::mem::take(&mut out.values) {
-            Values::Each(spare) => spare,
-            Values::Shared(_) => Vec::new(),
-        };
-        values.clear();
+        let mut values = out.take_values();
         out.indices.clear();
         if q == update.len() {
             // Every draw of all places is the same: a budget that holds everything costs no draw and no sort.

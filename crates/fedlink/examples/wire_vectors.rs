@@ -1,0 +1,176 @@
+//! The test vectors of the wire format, which `cargo xtask docs` writes to `tests/vectors/wire-1.json`.
+
+use fedlink::compress::wire::{Coder, Format, Layout, VERSION};
+use fedlink::compress::{SparseUpdate, Values};
+use fedlink::rng::{Purpose, stream};
+use serde_json::{Value, json};
+
+/// `count` places below `dim` at random, ascending.
+fn random(dim: u32, count: usize) -> Vec<u32> {
+    let mut all: Vec<u32> = (0..dim).collect();
+    stream(7, Purpose::Test, u64::from(dim), count as u64).shuffle_prefix(&mut all, count);
+    all.truncate(count);
+    all.sort_unstable();
+    all
+}
+
+/// A value for each of `count` entries, of many sizes and both signs.
+fn values(count: usize) -> Vec<f32> {
+    let mut chance = stream(7, Purpose::Test, 0, count as u64);
+    let value = |_| loop {
+        let value = f32::from_bits(chance.below(1 << 32) as u32);
+        if value.is_finite() {
+            return value;
+        }
+    };
+    (0..count).map(value).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn case(name: &str, dim: u32, q: usize, places: Vec<u32>, values: Values) -> Value {
+    let layout = if matches!(values, Values::Shared(_)) { Layout::Shared } else { Layout::Each };
+    let format = Format::new(layout, dim as usize, q).expect("a format");
+    let update = SparseUpdate { indices: places, values };
+    let mut payload = Vec::new();
+    let bits = Coder::default().encode(&format, &update, &mut payload).expect("an update of that format");
+    let values = match &update.values {
+        Values::Shared(value) => std::slice::from_ref(value),
+        Values::Each(values) => values,
+    };
+    let values: Vec<String> = values.iter().map(|value| format!("{:08x}", value.to_bits())).collect();
+    json!({
+        "name": name, "layout": layout_name(layout), "d": dim, "q": q, "places": update.indices,
+        "values": values, "bits": bits, "payload": hex(&payload),
+    })
+}
+
+fn layout_name(layout: Layout) -> &'static str {
+    if layout == Layout::Shared { "shared" } else { "each" }
+}
+
+fn valid() -> Vec<Value> {
+    let shared = |name, dim, q, places, value| case(name, dim, q, places, Values::Shared(value));
+    let each = |name, dim, q, places: Vec<u32>| {
+        let values = values(places.len());
+        case(name, dim, q, places, Values::Each(values))
+    };
+    let even = |dim: u32, count: u32| (0..count).map(|i| i * (dim / count)).collect::<Vec<u32>>();
+    vec![
+        shared("nothing can be sent", 10, 0, vec![], 0.0),
+        shared("the only entry of two", 2, 1, vec![1], 1.0),
+        shared("three of ten", 10, 3, vec![0, 4, 9], 1.5),
+        shared("half of ten", 10, 5, vec![0, 2, 4, 6, 8], -1.5),
+        shared("half of ten, at the end", 10, 5, vec![5, 6, 7, 8, 9], -0.0),
+        shared("one missing", 100, 8, vec![3, 5, 7, 30, 31, 32, 99], 0.25),
+        shared("all missing", 100, 8, vec![], 0.25),
+        shared("one of one missing", 3, 1, vec![], 0.0),
+        shared("the smallest value", 100, 2, vec![98, 99], f32::from_bits(1)),
+        shared("the largest value", 100, 2, vec![0, 1], f32::MIN),
+        shared("the last dimension without the plain law", 1024, 20, random(1024, 20), 3.0),
+        shared("the first dimension with the plain law", 1025, 20, random(1025, 20), 3.0),
+        shared("dense", 3000, 1500, random(3000, 1500), 1e-3),
+        shared("dense with many missing", 3000, 1500, random(3000, 1400), 1e-3),
+        shared("softmax regression", 7850, 200, random(7850, 200), 0.01),
+        shared("softmax regression, missing", 7850, 200, random(7850, 77), 0.01),
+        shared("gaps longer than the stride", 100_000, 5, vec![9, 50_000, 50_001, 98_436, 98_437], 2.0),
+        shared("everything at the beginning", 20_000, 300, (0..300).collect(), -7.0),
+        shared("everything at the end", 20_000, 300, (19_700..20_000).collect(), -7.0),
+        shared("evenly spread", 20_000, 300, even(20_000, 300), -7.0),
+        shared("the paper's network", 203_530, 500, random(203_530, 500), -2.5e-3),
+        shared("a large model", 10_000_000, 40, random(10_000_000, 40), 1e-9),
+        each("nothing, with a value each", 10, 0, vec![]),
+        each("one of one", 1, 1, vec![0]),
+        each("all of five", 5, 5, vec![0, 1, 2, 3, 4]),
+        each("all but one", 50, 50, (0..50).filter(|&i| i != 20).collect()),
+        each("all missing, with a value each", 50, 4, vec![]),
+        each("two missing, with a value each", 50, 4, vec![17, 40]),
+        each("softmax regression, with a value each", 7850, 60, random(7850, 60)),
+        each("most of a dimension", 2000, 1900, random(2000, 1800)),
+        each("the paper's network, with a value each", 203_530, 100, random(203_530, 100)),
+    ]
+}
+
+/// Payloads that are wrong in one way each: changed ones, and some that no encoder makes.
+fn invalid() -> Vec<Value> {
+    let format = Format::new(Layout::Shared, 7850, 20).expect("a format");
+    let update = SparseUpdate { indices: random(7850, 20), values: Values::Shared(1.0) };
+    let mut good = Vec::new();
+    Coder::default().encode(&format, &update, &mut good).expect("an update of that format");
+    let other = |name: &str, layout: &str, d: u32, q: u32, payload: &[u8]| json!({ "name": name, "layout": layout, "d": d, "q": q, "payload": hex(payload) });
+    let case = |name: &str, payload: &[u8]| other(name, "shared", 7850, 20, payload);
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut payload = good.clone();
+        change(&mut payload);
+        payload
+    };
+    // The only entry of one: the version and that none is missing, on the value.
+    let of_one = |value: f32| stack(value, &[(SELDOM, SLOTS), VERSION_1]);
+    vec![
+        case("empty", &[]),
+        case("a zero byte in front", &changed(&|payload| payload.insert(0, 0))),
+        case("a byte more", &changed(&|payload| payload.push(0))),
+        case("two bytes more", &changed(&|payload| payload.extend([1, 2]))),
+        case("a byte less", &changed(&|payload| payload.truncate(good.len() - 1))),
+        case("half of it", &changed(&|payload| payload.truncate(good.len() / 2))),
+        case("another version", &[0xff; 20]),
+        case("all ones but the version", &[&[0x80, 0, 0, 0][..], &[0xff; 30][..]].concat()),
+        case("one", &[1]),
+        // Of a message's bottom, 2³² + the bits of the value, with nothing on it.
+        case("a value and no symbol", &[1, 0x3f, 0x80, 0, 0]),
+        other("something where nothing can be sent", "shared", 10, 0, &[1]),
+        other("a zero byte where nothing can be sent", "each", 10, 0, &[0]),
+        other("infinity", "each", 1, 1, &of_one(f32::INFINITY)),
+        other("minus infinity", "each", 1, 1, &of_one(f32::NEG_INFINITY)),
+        other("not a number", "each", 1, 1, &of_one(f32::NAN)),
+        other("a value without an entry", "each", 1, 1, &stack(1.0, &[(0, SELDOM), VERSION_1])),
+        other("seven of five missing", "shared", 20, 5, &seven_of_five()),
+    ]
+}
+
+const SLOTS: u64 = 1 << 32;
+const VERSION_1: (u64, u64) = (0, SLOTS - (1 << 24));
+
+/// Slots below which a value for each means that entries are missing.
+const SELDOM: u64 = 1 << 24;
+
+/// A payload of few symbols, the last one on top, by the page's rule for putting them while no word moves.
+fn stack(value: f32, symbols: &[(u64, u64)]) -> Vec<u8> {
+    let mut number = SLOTS + u64::from(value.to_bits());
+    for &(start, end) in symbols {
+        let width = end - start;
+        assert!(number < SLOTS * width, "a word would move");
+        number = SLOTS * (number / width) + start + number % width;
+    }
+    number.to_be_bytes().into_iter().skip_while(|&byte| byte == 0).collect()
+}
+
+/// With q = 5 among 20, three digits say how many are missing: 6 is one less than 7.
+fn seven_of_five() -> Vec<u8> {
+    let theta = SLOTS * 5 / 16 + 1;
+    let square = |u: u64| u * u / SLOTS + 1;
+    let yes = |u: u64| SLOTS * u / (SLOTS + u) + 1;
+    let [low, middle, high] = [theta, square(theta), square(square(theta))].map(yes);
+    stack(1.0, &[(0, high), (0, middle), (low, SLOTS), (0, theta), VERSION_1])
+}
+
+/// All of them.
+pub fn vectors() -> Value {
+    json!({ "version": VERSION, "valid": valid(), "invalid": invalid() })
+}
+
+fn main() {
+    let vectors = vectors();
+    // A line for each.
+    let lines = |key: &str| {
+        let cases = vectors[key].as_array().expect("a list");
+        cases.iter().map(Value::to_string).collect::<Vec<_>>().join(",\n")
+    };
+    println!(
+        "{{\"version\": {VERSION},\n\"valid\": [\n{}\n],\n\"invalid\": [\n{}\n]}}",
+        lines("valid"),
+        lines("invalid")
+    );
+}

@@ -1,0 +1,186 @@
+//! How many of the q entries there are.
+//!
+//! An update may have fewer entries than the budget holds. A question comes first: is any missing? If so, m ≥ 1 of
+//! them are, and m − 1 follows as binary digits, the lowest first. For the probability w^(m−1)·(1 − w) the digits
+//! are independent, and digit j is 1 with probability u/(1 + u), u = w^(2^j). θ, u and these are rounded up, against
+//! "none is missing", which has slots to spare.
+//!
+//! With one value for all entries, w is θ = q/(d−q+1) = C(d,q−1)/C(d,q), and that of the question θ or ½ if that
+//! is less. The places of q − m entries cost at least m·log2(1/θ) bits less than those of q, which pays for saying so:
+//! up to q = d/3 an update with entries missing is no longer than one with all q of them, and one with all pays
+//! log2(1/(1−θ)), at most one bit. Near q = d/2, where θ reaches 1, w stays below 1 − 1/√d and a missing entry
+//! costs log2 √d bits. That is no waste: there are about √d times as many updates with up to d/2 entries as with d/2.
+//! Where each entry has a value of 32 bits, that pays for anything: w and the question's probability are 1/256.
+
+use super::Layout;
+use super::rans::{Reader, SLOTS, Slots, Writer};
+
+/// Slots of "yes" to a question of probability 1/256.
+const SELDOM: u64 = SLOTS >> 8;
+
+/// The law of the number of missing entries.
+pub(super) struct CountLaw {
+    q: u32,
+    /// Slots of "some are missing".
+    some: u32,
+    /// w, in units of 2⁻³².
+    ratio: u64,
+}
+
+impl CountLaw {
+    /// For at most `q` entries among `dim`, 1 ≤ `q` ≤ `dim`.
+    pub(super) fn new(layout: Layout, dim: u32, q: u32) -> Self {
+        let (some, ratio) = match layout {
+            Layout::Each => (SELDOM, SELDOM),
+            Layout::Shared => {
+                let theta = (u64::from(q) << 32) / u64::from(dim - q + 1) + 1;
+                let most = SLOTS - SLOTS / (u64::from(dim.isqrt()) + 1);
+                (theta.min(SLOTS / 2), theta.min(most))
+            }
+        };
+        Self { q, some: some as u32, ratio }
+    }
+
+    /// The most bits that saying the count can cost beyond what the entries that are missing save, in places and
+    /// in values. With q ≤ d/3 or a value for each that is what it costs to say that none is missing, as long as a
+    /// missing value's 32 bits pay for 8 of the law and for log2 d of places.
+    pub(super) fn surplus(&self, layout: Layout, dim: u32) -> f64 {
+        if layout == Layout::Each || 3 * u64::from(self.q) <= u64::from(dim) {
+            32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64)
+        } else {
+            2.0 + 0.5 * libm::log2(f64::from(dim))
+        }
+    }
+
+    /// Slots of "one" for each digit of m − 1, the lowest first.
+    fn digits(&self) -> impl Iterator<Item = u32> {
+        let count = u32::BITS - (self.q - 1).leading_zeros();
+        let powers = std::iter::successors(Some(self.ratio), |power| Some(((power * power) >> 32) + 1));
+        powers.take(count as usize).map(|power| ((power << 32) / (SLOTS + power)) as u32 + 1)
+    }
+
+    /// Puts on a message that `missing` ≤ q entries are missing.
+    pub(super) fn write<'a>(&self, missing: u32, mut writer: Writer<'a>) -> Writer<'a> {
+        if missing > 0 {
+            let mut digits = [Slots::answer(1, true); u32::BITS as usize];
+            let mut count = 0;
+            for one in self.digits() {
+                digits[count] = Slots::answer(one, (missing - 1) >> count & 1 == 1);
+                count += 1;
+            }
+            digits[..count].iter().rev().for_each(|&digit| writer.put(digit));
+        }
+        writer.put(Slots::answer(self.some, missing > 0));
+        writer
+    }
+
+    /// Takes off a message how many are missing. A message can say that more are than there can be.
+    pub(super) fn read<'a>(&self, mut reader: Reader<'a>) -> (u64, Reader<'a>) {
+        if !reader.take_answer(self.some) {
+            return (0, reader);
+        }
+        let digits = self.digits().enumerate();
+        let missing = digits.fold(1, |sum, (place, one)| sum + (u64::from(reader.take_answer(one)) << place));
+        (missing, reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compress::bits::log2_choose;
+    use proptest::prelude::*;
+
+    /// −log2 of the probability that `missing` are missing.
+    fn cost(law: &CountLaw, missing: u32) -> f64 {
+        let bits = |slots: Slots| 32.0 - f64::from(slots.width).log2();
+        let digits = law.digits().enumerate();
+        let digits = digits.map(|(j, one)| bits(Slots::answer(one, missing.wrapping_sub(1) >> j & 1 == 1)));
+        bits(Slots::answer(law.some, missing > 0)) + if missing > 0 { digits.sum() } else { 0.0 }
+    }
+
+    #[test]
+    fn the_probabilities_of_all_counts_are_geometric_and_sum_to_one() {
+        // q = 9 among 100: θ = 9/92. The digits can also say that more than 9 are missing, up to 16.
+        let law = CountLaw::new(Layout::Shared, 100, 9);
+        let theta = 9.0 / 92.0f64;
+        let chance = |missing| (-cost(&law, missing)).exp2();
+        for missing in 0..=8 {
+            let truth = (1.0 - theta) * theta.powi(missing as i32);
+            // θ⁴ is 393 000 slots: rounding them to a whole number changes less than 1 in 10⁵.
+            assert!((chance(missing) / truth - 1.0).abs() < 1e-5, "{missing}: {}", chance(missing));
+        }
+        assert!(((0..=16).map(chance).sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    /// The most that a count costs beyond the surplus, with the bits that missing entries save in places and values.
+    fn excess(layout: Layout, dim: u32, q: u32, counts: impl Iterator<Item = u32>) -> f64 {
+        let law = CountLaw::new(layout, dim, q);
+        let values = if layout == Layout::Each { 32.0 } else { 0.0 };
+        let rest = |missing| {
+            log2_choose(u64::from(dim), u64::from(q - missing)) - values * f64::from(missing)
+                + cost(&law, missing)
+        };
+        let limit = log2_choose(u64::from(dim), u64::from(q)) + law.surplus(layout, dim);
+        counts.map(|missing| rest(missing) - limit).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    #[test]
+    fn saying_that_entries_are_missing_is_paid_for_by_their_absence() {
+        for dim in 1..=120u32 {
+            for q in 1..=dim {
+                let layouts =
+                    if 2 * q <= dim { &[Layout::Shared, Layout::Each][..] } else { &[Layout::Each] };
+                for &layout in layouts {
+                    let excess = excess(layout, dim, q, 0..=q);
+                    assert!(excess < 1e-6, "{layout:?}, d {dim}, q {q}: {excess} bits too many");
+                }
+            }
+        }
+        for dim in [1001u32, 10_000, 203_530, 1_000_000, 1 << 24] {
+            for q in [1, 2, 3, 100, 3000, dim / 100, dim / 3 - 1, dim / 3, dim / 3 + 1, dim * 2 / 5, dim / 2]
+            {
+                let q = q.min(dim / 2);
+                // All the first few, where the law bends, and some of the others.
+                let counts = || (0..=q.min(500)).chain((0..=q).step_by(1 + q as usize / 500)).chain([q]);
+                for layout in [Layout::Shared, Layout::Each] {
+                    let excess = excess(layout, dim, q, counts());
+                    assert!(excess < 1e-6, "{layout:?}, d {dim}, q {q}: {excess} bits too many");
+                }
+                let excess =
+                    excess(Layout::Each, dim, dim - q, counts().filter(|&missing| missing <= dim - q));
+                assert!(excess < 1e-6, "d {dim}, q {}: {excess} bits too many", dim - q);
+            }
+        }
+    }
+
+    #[test]
+    fn saying_that_none_is_missing_costs_a_bit_at_most_and_mostly_next_to_nothing() {
+        for dim in [2u32, 3, 10, 1001, 203_530, u32::MAX] {
+            for q in [1, 2, 10, 3000, dim / 3, dim / 2] {
+                let q = q.clamp(1, dim / 2);
+                let theta = f64::from(q) / f64::from(dim - q + 1);
+                let truth = -(1.0 - theta.min(0.5)).log2();
+                let ours = cost(&CountLaw::new(Layout::Shared, dim, q), 0);
+                assert!((ours - truth).abs() < 1e-8, "d {dim}, q {q}: {ours}, {truth}");
+                assert!(cost(&CountLaw::new(Layout::Each, dim, q), 0) < 0.006);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_count_comes_off_as_it_was_put(
+            dim in 1..u32::MAX, share in 0.0..=1.0f64, part in 0.0..=1.0f64, each in any::<bool>(),
+        ) {
+            let q = ((share * f64::from(dim)) as u32).max(1);
+            let missing = (part * f64::from(q)) as u32;
+            let (mut memory, mut message) = (Vec::new(), Vec::new());
+            let law = CountLaw::new(if each { Layout::Each } else { Layout::Shared }, dim, q);
+            law.write(missing, Writer::new(77, &mut memory)).finish(&mut message);
+            let (read, reader) = law.read(Reader::new(&message).unwrap());
+            prop_assert_eq!(read, u64::from(missing));
+            prop_assert_eq!(reader.rest(), (77, 0));
+        }
+    }
+}

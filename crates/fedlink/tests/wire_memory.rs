@@ -1,0 +1,47 @@
+//! What decoding allocates follows from the format, not from what arrives.
+//!
+//! One test, because the allocator counts for the whole process.
+
+mod counting;
+
+use counting::peak;
+use fedlink::compress::wire::{Coder, Format, Layout};
+use fedlink::compress::{SparseUpdate, Values};
+use fedlink::rng::{Purpose, stream};
+
+#[test]
+fn no_payload_makes_the_decoder_allocate_more_than_its_format_allows() {
+    const TABLES: usize = 40_000;
+    for (layout, dim, q) in [(Layout::Shared, 203_530, 2_000), (Layout::Each, 203_530, 900)] {
+        let format = Format::new(layout, dim, q).expect("a format");
+        // Places, values where each has one, the inverses of d/64, and the tables of the plain law.
+        let allowed = 4 * q + if layout == Layout::Each { 4 * q } else { 0 } + dim / 8 + TABLES;
+        let places: Vec<u32> = (0..q as u32).map(|i| i * 100).collect();
+        let values = if layout == Layout::Each { Values::Each(vec![0.5; q]) } else { Values::Shared(0.5) };
+        let mut payload = Vec::new();
+        let sent = SparseUpdate { indices: places, values };
+        Coder::default().encode(&format, &sent, &mut payload).expect("an update of that format");
+        let decode = |payload: &[u8]| {
+            let mut update = SparseUpdate::default();
+            let result = Coder::default().decode(&format, payload, &mut update);
+            (result, update)
+        };
+        let (held, (result, update)) = peak(|| decode(&payload));
+        assert!(result.is_ok() && update == sent);
+        assert!(held <= allowed, "{held} bytes for a good payload, {allowed} allowed");
+
+        // Ten million bytes are not even looked at.
+        let (held, (result, _)) = peak(|| decode(&vec![1; 10_000_000][..]));
+        assert!(result.is_err() && held <= 10_000_000 + 1000, "{held} bytes for a long payload");
+
+        // Random bytes of any length that is looked at.
+        for round in 0..200 {
+            let mut chance = stream(1, Purpose::Test, round, 0);
+            let mut garbage: Vec<u8> = (0..payload.len()).map(|_| chance.below(256) as u8).collect();
+            garbage.truncate(1 + chance.below(payload.len() as u64) as usize);
+            garbage[0] |= 1;
+            let (held, _) = peak(|| decode(&garbage));
+            assert!(held <= allowed, "{held} bytes for garbage of {}, {allowed} allowed", garbage.len());
+        }
+    }
+}

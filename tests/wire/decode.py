@@ -1,0 +1,167 @@
+"""A second decoder of the wire format, written from docs/wire-format.md alone.
+
+    python3 decode.py VECTORS.json
+
+decodes every payload in a file of test vectors and compares.
+"""
+
+import json
+import math
+import struct
+import sys
+
+SLOTS = 2**32
+ONE = 2**63
+
+
+class Invalid(Exception):
+    """The payload is no update of its format."""
+
+
+class Stack:
+    """The number that a payload is, through its window."""
+
+    def __init__(self, payload):
+        if not payload:
+            raise Invalid("empty")
+        if payload[0] == 0:
+            raise Invalid("padded")
+        top = len(payload) if len(payload) < 8 else 8 - len(payload) % 2
+        self.x = int.from_bytes(payload[:top], "big")
+        rest = payload[top:]
+        self.words = [int.from_bytes(rest[i : i + 2], "big") for i in range(0, len(rest), 2)]
+        self.words.reverse()
+
+    @property
+    def slot(self):
+        return self.x % SLOTS
+
+    def take(self, start, end):
+        assert 0 <= start <= self.slot < end <= SLOTS
+        self.x = (end - start) * (self.x // SLOTS) + self.slot - start
+        while self.x < 2**48 and self.words:
+            self.x = 2**16 * self.x + self.words.pop()
+
+    def ask(self, y):
+        yes = self.slot < y
+        self.take(*((0, y) if yes else (y, SLOTS)))
+        return yes
+
+
+def missing(stack, layout, d, q):
+    if layout == "each":
+        y = w = 2**24
+    else:
+        theta = SLOTS * q // (d - q + 1) + 1
+        y = min(theta, 2**31)
+        w = min(theta, SLOTS - SLOTS // (math.isqrt(d) + 1))
+    if not stack.ask(y):
+        return 0
+    m, u = 1, w
+    for digit in range((q - 1).bit_length()):
+        m += stack.ask(SLOTS * u // (SLOTS + u) + 1) << digit
+        u = u * u // SLOTS + 1
+    if m > q:
+        raise Invalid("more entries are missing than there can be")
+    return m
+
+
+def places(stack, d, k):
+    if k == 0:
+        return []
+    exact = min(d, max(1024, -(-d // 64)))
+    stride = 8
+    while stride < 4 * (d // k) and stride < 1024:
+        stride *= 2
+
+    plain = [ONE]
+    for _ in range(stride):
+        plain.append(plain[-1] * (ONE * (d - k) // d) // ONE)
+
+    found, p, r = [], 0, k
+    while r > 0:
+        n = d - p
+        if r == n:
+            found.extend(range(p, d))
+            break
+        h = min(stride, n - r)
+        if p < d - exact:
+            h = min(h, d - exact - p)
+            empty = plain
+        else:
+            empty = exact_law(n, r)
+        starts = (g + (SLOTS - stride - 1) * (ONE - f) // ONE for g, f in enumerate(empty))
+        start = next(starts)
+        for g in range(h + 1):
+            end = next(starts) if g < h else SLOTS
+            if stack.slot < end:
+                break
+            start = end
+        stack.take(start, end)
+        p += g
+        if g < h:
+            found.append(p)
+            p += 1
+            r -= 1
+    return found
+
+
+def exact_law(n, r):
+    f = ONE
+    while True:
+        yield f
+        f = f * (ONE - r * (ONE // n)) // ONE
+        n -= 1
+
+
+def decode(layout, d, q, payload):
+    """The places and the bits of the values of an update."""
+    if q == 0:
+        if payload:
+            raise Invalid("there is nothing to send")
+        return [], ([0] if layout == "shared" else [])
+    stack = Stack(payload)
+    if not stack.ask(SLOTS - 2**24):
+        raise Invalid("another version")
+    k = q - missing(stack, layout, d, q)
+    found = places(stack, d, k)
+    values = []
+    if layout == "each":
+        for _ in range(k - 1):
+            values.append(stack.slot)
+            stack.take(stack.slot, stack.slot + 1)
+    if stack.words or not SLOTS <= stack.x < 2 * SLOTS:
+        raise Invalid("the payload and its update do not end together")
+    first = stack.x - SLOTS
+    if layout == "shared" or k > 0:
+        values.insert(0, first)
+    elif first != 0:
+        raise Invalid("a value without an entry")
+    for bits in values:
+        if not math.isfinite(struct.unpack(">f", bits.to_bytes(4, "big"))[0]):
+            raise Invalid("a value is not finite")
+    return found, values
+
+
+def main(path):
+    with open(path, encoding="utf-8") as file:
+        vectors = json.load(file)
+    assert vectors["version"] == 1
+    assert len(vectors["valid"]) > 0 and len(vectors["invalid"]) > 0
+    for case in vectors["valid"]:
+        payload = bytes.fromhex(case["payload"])
+        found, values = decode(case["layout"], case["d"], case["q"], payload)
+        assert found == case["places"], case["name"]
+        assert values == [int(bits, 16) for bits in case["values"]], case["name"]
+        assert int.from_bytes(payload, "big").bit_length() == case["bits"], case["name"]
+    for case in vectors["invalid"]:
+        try:
+            decode(case["layout"], case["d"], case["q"], bytes.fromhex(case["payload"]))
+        except Invalid:
+            continue
+        raise AssertionError(f"{case['name']} was accepted")
+    print(f"{len(vectors['valid'])} valid and {len(vectors['invalid'])} invalid payloads: all as they should be")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
