@@ -129,6 +129,9 @@ pub fn result_columns(results: &[CurveResult]) -> Vec<Column> {
         real("total_bits", |row| row.total_bits),
         real("mean_q", |row| row.mean_q),
         count("silent_devices", |row| row.silent_devices),
+        real("wire_bits", |row| row.wire_bits.unwrap_or(f64::NAN)),
+        count("undecodable", |row| row.undecodable),
+        count("flagged", |row| row.flagged),
     ]
 }
 

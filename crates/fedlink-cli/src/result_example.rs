@@ -41,6 +41,9 @@ fn run_of(seed: u64, accuracies: &[f64]) -> RunResult {
             total_bits: 1e6 / 3.0 * t,
             mean_q: 4321.5,
             silent_devices: seed,
+            wire_bits: Some(1e5 / 3.0 + 7.0),
+            undecodable: 2 * seed,
+            flagged: 3 * seed,
         }
     };
     let rows: Vec<Row> = accuracies.iter().enumerate().map(row).collect();
@@ -56,6 +59,10 @@ fn run_of(seed: u64, accuracies: &[f64]) -> RunResult {
         worst_average_power: Power(1.5),
         worst_device: DeviceId::new(3),
         scheduled: vec![1; 40],
+        wire_bits_per_round: Some(1e5 / 3.0 + 7.0),
+        undecodable_transmissions: 2 * seed,
+        flagged_transmissions: 3 * seed,
+        excluded: vec![DeviceId::new(3)],
         digest: "0".repeat(64),
     };
     RunResult { seed, rows, outcome, status: Status::Finished, seconds: 0.0 }

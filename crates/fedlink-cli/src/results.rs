@@ -123,6 +123,10 @@ struct CurveSummary<'a> {
     bits_per_round: f64,
     mean_q: f64,
     silent_transmissions: f64,
+    wire_bits_per_round: Option<f64>,
+    undecodable_transmissions: f64,
+    flagged_transmissions: f64,
+    excluded_devices: f64,
     worst_average_power: f64,
     heterogeneity: f64,
     digest: String,
@@ -254,6 +258,10 @@ impl<'a> CurveSummary<'a> {
             bits_per_round: curve.mean_of(|outcome| outcome.bits_per_round),
             mean_q: curve.mean_of(|outcome| outcome.mean_q),
             silent_transmissions: curve.mean_of(|outcome| outcome.silent_transmissions as f64),
+            wire_bits_per_round: curve.mean(|outcome| outcome.wire_bits_per_round),
+            undecodable_transmissions: curve.mean_of(|outcome| outcome.undecodable_transmissions as f64),
+            flagged_transmissions: curve.mean_of(|outcome| outcome.flagged_transmissions as f64),
+            excluded_devices: curve.mean_of(|outcome| outcome.excluded.len() as f64),
             worst_average_power: curve.worst_power(),
             heterogeneity: curve.heterogeneity,
             digest: curve.digest(),
@@ -281,8 +289,8 @@ pub fn csv(results: &[CurveResult]) -> anyhow::Result<Vec<u8>> {
         k: u64,
         seed: u64,
     }
-    let header =
-        "curve policy k seed round test_accuracy test_loss train_loss bits total_bits mean_q silent_devices";
+    let header = "curve policy k seed round test_accuracy test_loss train_loss bits total_bits mean_q \
+                  silent_devices wire_bits undecodable flagged";
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     writer.write_record(header.split(' '))?;
     for curve in results {

@@ -8,10 +8,11 @@
 //! ```
 //!
 //! The check sum is looked at before anything is believed, so a damaged file costs no memory. The state holds the
-//! model, the records so far and what policy and devices remember; everything else follows from the configuration,
+//! model, the records so far and what policy, devices and defences remember; everything else follows from the configuration,
 //! because every random number is keyed by (seed, purpose, round, device).
 
 use crate::config::Config;
+use crate::defence::GuardMemory;
 use crate::fleet::Memory;
 use crate::record::Ledger;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 
 /// The last byte is the version of the layout.
-const MAGIC: [u8; 8] = *b"fedlink\x01";
+const MAGIC: [u8; 8] = *b"fedlink\x02";
 const DIGEST: usize = 32;
 const CHECK: u64 = 4;
 
@@ -53,6 +54,8 @@ pub(crate) struct State<'a> {
     pub ledger: &'a Ledger,
     pub policy: Vec<u8>,
     pub memories: &'a [Mutex<Memory>],
+    pub guard: &'a GuardMemory,
+    pub adversary: Vec<u8>,
 }
 
 /// The same, read back.
@@ -63,6 +66,8 @@ pub(crate) struct Restored {
     pub ledger: Ledger,
     pub policy: Vec<u8>,
     pub memories: Vec<Mutex<Memory>>,
+    pub guard: GuardMemory,
+    pub adversary: Vec<u8>,
 }
 
 /// The digest of a configuration with all its defaults: what a run's numbers depend on, but for the data.

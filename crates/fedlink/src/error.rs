@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use crate::checkpoint::CheckpointError;
+use crate::compress::wire::WireError;
 use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::theory::TheoryError;
@@ -30,6 +31,16 @@ pub enum Error {
         round: u64,
         /// The first device (by index) with such an update.
         device: u32,
+    },
+    /// A device could not write its update to the wire.
+    #[error("device {device} cannot encode its update in round {round}: {problem}")]
+    Wire {
+        /// The round, counted from 1.
+        round: u64,
+        /// The device.
+        device: u32,
+        /// Why.
+        problem: WireError,
     },
     /// A policy broke the rules of [`crate::schedule::Policy`].
     #[error("the scheduling policy broke its contract in round {round}: {problem}")]

@@ -4,6 +4,7 @@
 //! keeps the best. Memory is of order (K + threads)·d; only per-device optimiser state or error feedback, where
 //! they are switched on, take M·d.
 
+use crate::adversary::Adversary;
 use crate::compress::{Compressor, Feedback, Scratch, SparseUpdate, compressor};
 use crate::config::{Config, ConfigError};
 use crate::data::Dataset;
@@ -35,6 +36,8 @@ pub struct Fleet {
     /// n, for the report of what could be sent if alone.
     symbols: u64,
     aggregate: Aggregate,
+    /// Those of the devices that are hostile, if any.
+    pub(crate) adversary: Option<Adversary>,
     /// One for each device if it remembers anything, else none.
     memories: Vec<Mutex<Memory>>,
     keeps_optimizer: bool,
@@ -65,7 +68,7 @@ pub(crate) struct Trained {
     pub reports: Vec<f32>,
     /// Devices that trained.
     pub count: usize,
-    /// Mean training loss over them, as [`Aggregate`] says.
+    /// Mean training loss over them, as [`Aggregate`] says; 0 if there is none.
     pub loss: f64,
     kept: Vec<Kept>,
 }
@@ -109,6 +112,7 @@ impl Fleet {
             feedback,
             symbols: config.radio.symbols,
             aggregate: config.learn.aggregate,
+            adversary: Adversary::new(config),
             memories: (0..remembering).map(|_| Mutex::default()).collect(),
             keeps_optimizer,
             workers: Pool::new(),
@@ -187,6 +191,7 @@ impl Fleet {
                 self.updates.give(update);
                 return Err(device);
             }
+            let report = self.adversary.as_ref().map_or(report, |hostile| hostile.report(device, report));
             let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(spare) = offer(&mut best, keep, Kept { report, device, update }) {
                 self.updates.give(spare);
@@ -206,7 +211,7 @@ impl Fleet {
             losses.extend(self.train_the_others(theta, round, candidates)?);
         }
         let kept = best.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let loss = self.aggregate.mean(&losses);
+        let loss = if losses.is_empty() { 0.0 } else { self.aggregate.mean(&losses) };
         Ok(Trained { reports, count: losses.len(), loss, kept })
     }
 
@@ -319,15 +324,25 @@ impl Fleet {
         self.aggregate.shares(devices.len(), |i| self.partition.size_of(devices[i]))
     }
 
+    /// Memory for a Δ̂.
+    pub(crate) fn spare(&self) -> SparseUpdate {
+        self.sent.take(SparseUpdate::default)
+    }
+
     /// Δ̂(q) of the update of a device in a round.
-    pub(crate) fn compress(&self, update: &[f32], q: usize, round: u64, device: DeviceId) -> SparseUpdate {
-        let mut sent = self.sent.take(SparseUpdate::default);
+    pub(crate) fn compress(
+        &self,
+        update: &[f32],
+        q: usize,
+        round: u64,
+        device: DeviceId,
+        sent: &mut SparseUpdate,
+    ) {
         let mut chance = self.chance(round, device);
         self.workers.with(
             || self.worker(),
-            |worker| self.compressor.compress(update, q, &mut chance, &mut worker.compression, &mut sent),
+            |worker| self.compressor.compress(update, q, &mut chance, &mut worker.compression, sent),
         );
-        sent
     }
 
     /// What compression leaves to chance. A device that compresses twice in a round, once for its report and once

@@ -22,11 +22,13 @@
 //! # }
 //! ```
 
+pub mod adversary;
 pub mod checkpoint;
 pub mod claims;
 pub mod compress;
 pub mod config;
 pub mod data;
+pub mod defence;
 mod error;
 pub mod experiment;
 mod fleet;
@@ -42,5 +44,6 @@ pub mod simulation;
 pub mod statistics;
 pub mod theory;
 pub mod units;
+mod uplink;
 
 pub use error::Error;

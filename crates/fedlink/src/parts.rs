@@ -110,6 +110,8 @@ pub fn kinds() -> Vec<Kind> {
                 part("top-k", "the places of the q largest entries and a value for each"),
             ],
         },
+        attacks(),
+        aggregations(),
         Kind {
             name: "presets",
             key: "",
@@ -123,6 +125,39 @@ pub fn kinds() -> Vec<Kind> {
             ],
         },
     ]
+}
+
+/// What hostile devices do.
+fn attacks() -> Kind {
+    Kind {
+        name: "attacks",
+        key: "adversary.kind",
+        parts: vec![
+            part("inflated-norm", "reports too large a norm, to be scheduled; uploads adversary.upload"),
+            part("garbage", "sends random bytes"),
+            part("stolen", "sends the payload of another device"),
+            part("replay", "sends its first payload again and again"),
+            part("not-a-number", "sends NaN and ∞ as values"),
+            part("huge", "sends its values times adversary.amount"),
+            part("sign-flip", "sends its update with the sign turned"),
+        ],
+    }
+}
+
+/// How the server makes one of K updates.
+fn aggregations() -> Kind {
+    Kind {
+        name: "aggregations",
+        key: "defence.aggregate",
+        parts: vec![
+            part("mean", "the mean over the K devices, weighted as learn.aggregate says"),
+            part(
+                "median",
+                "the middle value of each entry; zero where fewer than half of the devices send it",
+            ),
+            part("trimmed-mean", "the mean of each entry without the ⌊defence.trim·K⌋ largest and smallest"),
+        ],
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,21 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write;
 
+/// What the server made of what a device sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrival {
+    /// It was added up.
+    #[default]
+    Used,
+    /// Nothing was sent, because the budget held nothing.
+    Silent,
+    /// It could not be decoded; the device counts as silent.
+    Undecodable,
+    /// It contradicted the device's report and was dropped (`defence.audit`).
+    Flagged,
+}
+
 /// What one scheduled device sent in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Transmission {
@@ -28,6 +43,10 @@ pub struct Transmission {
     pub bits: Bits,
     /// Entries of Δ̂ that are not zero.
     pub entries: usize,
+    /// The length of the payload in bits, if updates are encoded (`radio.wire`, or `compress.budget = "wire"`).
+    pub wire_bits: Option<u64>,
+    /// What became of it.
+    pub arrival: Arrival,
 }
 
 /// How well the model does on the test set.
@@ -48,7 +67,7 @@ pub struct RoundRecord {
     pub transmissions: Vec<Transmission>,
     /// Devices that trained.
     pub trained: usize,
-    /// Mean over them of the mean mini-batch loss, weighted as `learn.aggregate` says.
+    /// Mean over them of the mean mini-batch loss, weighted as `learn.aggregate` says; 0 if nobody trained.
     pub train_loss: f64,
     /// The test set's verdict, in the rounds that ask for it.
     pub evaluation: Option<Evaluation>,
@@ -73,17 +92,51 @@ pub struct Row {
     pub mean_q: f64,
     /// Scheduled devices since the row before whose budget held nothing.
     pub silent_devices: u64,
+    /// Bits of the payloads sent in a round, mean over the rounds since the row before; none if nothing is encoded.
+    pub wire_bits: Option<f64>,
+    /// Uploads since the row before that could not be decoded.
+    pub undecodable: u64,
+    /// Uploads since the row before that the audit dropped.
+    pub flagged: u64,
 }
 
-/// Sums over the rounds since the last row.
+/// Sums over rounds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Interval {
+struct Sums {
     rounds: u64,
+    /// Rounds in which anybody trained.
+    trained: u64,
     train_loss: f64,
     bits: f64,
+    wire_bits: Option<u64>,
     q: u64,
     transmissions: u64,
     silent: u64,
+    undecodable: u64,
+    flagged: u64,
+}
+
+impl Sums {
+    fn add(&mut self, record: &RoundRecord) {
+        self.rounds += 1;
+        self.trained += u64::from(record.trained > 0);
+        self.train_loss += record.train_loss;
+        for sent in &record.transmissions {
+            self.bits += sent.bits.0;
+            self.q += sent.q as u64;
+            self.transmissions += 1;
+            self.silent += u64::from(sent.q == 0);
+            self.undecodable += u64::from(sent.arrival == Arrival::Undecodable);
+            self.flagged += u64::from(sent.arrival == Arrival::Flagged);
+            if let Some(bits) = sent.wire_bits {
+                self.wire_bits = Some(self.wire_bits.unwrap_or(0) + bits);
+            }
+        }
+    }
+
+    fn wire_bits_per_round(&self) -> Option<f64> {
+        self.wire_bits.map(|bits| ratio(bits, self.rounds))
+    }
 }
 
 /// A run in numbers, ready to be printed.
@@ -111,6 +164,14 @@ pub struct Outcome {
     pub worst_device: DeviceId,
     /// How often each device was scheduled.
     pub scheduled: Vec<u32>,
+    /// Mean bits of the payloads sent in a round; none if nothing is encoded.
+    pub wire_bits_per_round: Option<f64>,
+    /// Uploads that could not be decoded.
+    pub undecodable_transmissions: u64,
+    /// Uploads that the audit dropped.
+    pub flagged_transmissions: u64,
+    /// Devices that the audit has excluded.
+    pub excluded: Vec<DeviceId>,
     /// SHA-256 over every record and the model, in hexadecimal: equal for equal runs.
     pub digest: String,
 }
@@ -120,12 +181,9 @@ pub struct Outcome {
 pub(crate) struct Ledger {
     /// SHA-256 over the records so far, each hashed with the link before it.
     chain: [u8; 32],
-    since_row: Interval,
+    since_row: Sums,
     rounds: u64,
-    bits: f64,
-    q: u64,
-    transmissions: u64,
-    silent: u64,
+    all: Sums,
     scheduled: Vec<u32>,
     rows: Vec<Row>,
 }
@@ -134,12 +192,9 @@ impl Ledger {
     pub(crate) fn new(devices: usize) -> Self {
         Self {
             chain: [0; 32],
-            since_row: Interval::default(),
+            since_row: Sums::default(),
             rounds: 0,
-            bits: 0.0,
-            q: 0,
-            transmissions: 0,
-            silent: 0,
+            all: Sums::default(),
             scheduled: vec![0; devices],
             rows: Vec::new(),
         }
@@ -156,21 +211,9 @@ impl Ledger {
 
     pub(crate) fn add(&mut self, record: &RoundRecord) {
         self.rounds = record.round;
-        let interval = &mut self.since_row;
-        interval.rounds += 1;
-        interval.train_loss += record.train_loss;
-        for sent in &record.transmissions {
-            self.scheduled[sent.device.index()] += 1;
-            let silent = u64::from(sent.q == 0);
-            self.bits += sent.bits.0;
-            self.q += sent.q as u64;
-            self.transmissions += 1;
-            self.silent += silent;
-            interval.bits += sent.bits.0;
-            interval.q += sent.q as u64;
-            interval.transmissions += 1;
-            interval.silent += silent;
-        }
+        self.since_row.add(record);
+        self.all.add(record);
+        record.transmissions.iter().for_each(|sent| self.scheduled[sent.device.index()] += 1);
         self.digest_record(record);
         if let Some(evaluation) = record.evaluation {
             let interval = std::mem::take(&mut self.since_row);
@@ -178,11 +221,14 @@ impl Ledger {
                 round: record.round,
                 test_accuracy: evaluation.accuracy,
                 test_loss: evaluation.loss,
-                train_loss: interval.train_loss / interval.rounds as f64,
+                train_loss: interval.train_loss / interval.trained.max(1) as f64,
                 bits: interval.bits / interval.rounds as f64,
-                total_bits: self.bits,
+                total_bits: self.all.bits,
                 mean_q: ratio(interval.q, interval.transmissions),
                 silent_devices: interval.silent,
+                wire_bits: interval.wire_bits_per_round(),
+                undecodable: interval.undecodable,
+                flagged: interval.flagged,
             });
         }
     }
@@ -203,6 +249,12 @@ impl Ledger {
             }
             word(sent.q as u64);
             word(sent.entries as u64);
+            // What became of it; nothing of the bytes, so that a run on bytes can be told to be the same.
+            match sent.arrival {
+                Arrival::Used | Arrival::Silent => {}
+                Arrival::Undecodable => word(u64::MAX),
+                Arrival::Flagged => word(u64::MAX - 1),
+            }
         }
         if let Some(evaluation) = record.evaluation {
             word(evaluation.accuracy.to_bits());
@@ -226,12 +278,16 @@ impl Ledger {
             best_accuracy: accuracies.clone().reduce(f64::max),
             final_loss: self.rows.last().map(|row| row.test_loss),
             rounds_to_80: self.rows.iter().find(|row| row.test_accuracy >= 0.8).map(|row| row.round),
-            bits_per_round: self.bits / (self.rounds.max(1)) as f64,
-            mean_q: ratio(self.q, self.transmissions),
-            silent_transmissions: self.silent,
+            bits_per_round: self.all.bits / (self.rounds.max(1)) as f64,
+            mean_q: ratio(self.all.q, self.all.transmissions),
+            silent_transmissions: self.all.silent,
             worst_average_power: Power(power.0 * share),
             worst_device: DeviceId::new(worst),
             scheduled: self.scheduled.clone(),
+            wire_bits_per_round: self.all.wire_bits_per_round(),
+            undecodable_transmissions: self.all.undecodable,
+            flagged_transmissions: self.all.flagged,
+            excluded: Vec::new(),
             digest,
         }
     }

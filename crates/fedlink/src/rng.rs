@@ -29,6 +29,8 @@ pub enum Purpose {
     Digits = 6,
     /// Which devices a uniformly random schedule picks (one stream a round).
     Uniform = 7,
+    /// Which devices are hostile (device = 2⁶⁴ − 1), and what a hostile device leaves to chance in a round.
+    Adversary = 8,
     /// Tests and examples.
     Test = 99,
 }

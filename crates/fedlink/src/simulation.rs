@@ -1,8 +1,10 @@
 //! Rounds in sequence.
 
+use crate::adversary::Adversary;
 use crate::checkpoint::{self, CheckpointError};
 use crate::config::Config;
 use crate::data::Dataset;
+use crate::defence::Guard;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::learn::inputs::{BatchBuffer, Split};
@@ -16,6 +18,7 @@ use crate::round::{System, round};
 use crate::schedule::Policy;
 use crate::schedule::policy::policy;
 use crate::units::Power;
+use crate::uplink::Uplink;
 use rayon::prelude::*;
 use std::io::{Read, Seek, Write};
 use std::ops::ControlFlow;
@@ -31,6 +34,7 @@ pub struct Simulation {
     config: Config,
     system: System,
     policy: Box<dyn Policy>,
+    guard: Guard,
     theta: Vec<f32>,
     next_round: u64,
     ledger: Ledger,
@@ -100,14 +104,17 @@ impl Simulation {
             slots: config.radio.slots,
             channel: channel(config.radio.channel, seed),
             fleet,
+            uplink: Uplink::new(config),
         };
+        let guard = Guard::new(config);
         let (config, ledger, evaluators) = (config.clone(), Ledger::new(devices), Pool::new());
-        Ok(Self { config, system, policy, theta, next_round: 0, ledger, evaluators })
+        Ok(Self { config, system, policy, guard, theta, next_round: 0, ledger, evaluators })
     }
 
     /// Runs the next round; evaluates if it is one of those to be looked at.
     pub fn step(&mut self) -> Result<RoundRecord, Error> {
-        let mut record = round(&self.system, &mut *self.policy, &mut self.theta, self.next_round)?;
+        let Self { system, policy, guard, theta, .. } = self;
+        let mut record = round(system, &mut **policy, guard, theta, self.next_round)?;
         self.next_round += 1;
         let due = self.next_round.is_multiple_of(self.config.run.evaluate_every);
         if due || self.next_round == self.config.run.rounds {
@@ -130,7 +137,9 @@ impl Simulation {
 
     /// The run so far in numbers.
     pub fn outcome(&self) -> Outcome {
-        self.ledger.outcome(&self.theta, self.system.power())
+        let mut outcome = self.ledger.outcome(&self.theta, self.system.power());
+        outcome.excluded = self.guard.excluded();
+        outcome
     }
 
     /// Writes all that the rounds to come depend on. A run that [takes it up](Simulation::restore) ends with the
@@ -142,6 +151,8 @@ impl Simulation {
             ledger: &self.ledger,
             policy: self.policy.state(),
             memories: self.system.fleet.memories(),
+            guard: self.guard.memory(),
+            adversary: self.system.fleet.adversary.as_ref().map_or_else(Vec::new, Adversary::state),
         };
         checkpoint::write(&self.config, &state, to)
     }
@@ -152,12 +163,20 @@ impl Simulation {
         let state = checkpoint::read(&self.config, from)?;
         let fits = state.theta.len() == self.theta.len()
             && state.ledger.devices() == self.system.devices
-            && self.system.fleet.fits(&state.memories);
+            && self.system.fleet.fits(&state.memories)
+            && self.guard.fits(&state.guard);
         if !fits {
             return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
         }
+        // Anew, so that a failure changes nothing.
+        let mut adversary = Adversary::new(&self.config);
+        if let Some(adversary) = &mut adversary {
+            adversary.restore(&state.adversary).map_err(CheckpointError::Damaged)?;
+        }
         self.policy.restore(&state.policy).map_err(CheckpointError::Policy)?;
         self.system.fleet.remember(state.memories);
+        self.system.fleet.adversary = adversary;
+        self.guard.remember(state.guard);
         (self.next_round, self.theta, self.ledger) = (state.next_round, state.theta, state.ledger);
         Ok(())
     }

@@ -9,25 +9,44 @@ use std::io::{BufRead, BufReader, BufWriter};
 use std::path::Path;
 
 /// The columns, in their order.
-pub const COLUMNS: [&str; 12] = [
-    "round", "device", "gain", "capacity", "report", "weight", "symbols", "budget", "q", "bits", "entries",
+pub const COLUMNS: [&str; 14] = [
+    "round",
+    "device",
+    "gain",
+    "capacity",
+    "report",
+    "weight",
+    "symbols",
+    "budget",
+    "q",
+    "bits",
+    "entries",
+    "wire_bits",
+    "arrival",
     "power",
 ];
 
 /// The whole numbers among them, and the seed.
 const WHOLE: [&str; 5] = ["seed", "round", "device", "q", "entries"];
 
+/// And the words.
+const TEXT: [&str; 1] = ["arrival"];
+
 /// The log of all runs, a table as CSV with `curve` and `seed` before the columns, as typed columns.
 pub fn columns(log: &[u8]) -> anyhow::Result<Vec<Column>> {
     let mut columns = vec![Column::Text("curve", Vec::new())];
-    columns.extend(["seed"].into_iter().chain(COLUMNS).map(|name| {
-        if WHOLE.contains(&name) { Column::Whole(name, Vec::new()) } else { Column::Real(name, Vec::new()) }
+    columns.extend(["seed"].into_iter().chain(COLUMNS).map(|name| match name {
+        name if WHOLE.contains(&name) => Column::Whole(name, Vec::new()),
+        name if TEXT.contains(&name) => Column::Text(name, Vec::new()),
+        name => Column::Real(name, Vec::new()),
     }));
     for line in csv::Reader::from_reader(log).records() {
         for (column, word) in columns.iter_mut().zip(&line?) {
             match column {
                 Column::Text(_, values) => values.push(word.to_owned()),
                 Column::Whole(_, values) => values.push(word.parse()?),
+                // What was not measured is no number.
+                Column::Real(_, values) if word.is_empty() => values.push(f64::NAN),
                 Column::Real(_, values) => values.push(word.parse()?),
             }
         }

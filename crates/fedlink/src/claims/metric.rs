@@ -229,7 +229,20 @@ pub(super) fn rows(accuracies: &[f64]) -> Vec<Row> {
         let round = 10 * (i as u64 + 1);
         let (test_loss, total_bits) = (2.0 - test_accuracy, 1000.0 * round as f64);
         let (train_loss, bits, mean_q, silent_devices) = (0.0, 1000.0, 3.0, 0);
-        Row { round, test_accuracy, test_loss, train_loss, bits, total_bits, mean_q, silent_devices }
+        let (wire_bits, undecodable, flagged) = (None, 0, 0);
+        Row {
+            round,
+            test_accuracy,
+            test_loss,
+            train_loss,
+            bits,
+            total_bits,
+            mean_q,
+            silent_devices,
+            wire_bits,
+            undecodable,
+            flagged,
+        }
     };
     accuracies.iter().enumerate().map(row).collect()
 }

@@ -42,6 +42,18 @@ pub enum Feedback {
     Always,
 }
 
+/// What must fit into a device's budget (`compress.budget`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Budget {
+    /// r(q), the scheme's count of bits, as in the paper.
+    #[default]
+    Formula,
+    /// The payload. The device sends the largest q, not above the formula's, whose payload in the format of the
+    /// formula's q is no longer than the budget; it finds it by encoding, going down one by one.
+    Wire,
+}
+
 /// Δ̂: an update of which few entries are not zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseUpdate {

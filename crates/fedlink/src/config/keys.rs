@@ -91,6 +91,11 @@ pub const KEYS: &[Key] = &[
     key("radio.power", "P̄, average transmit power of a device; a scheduled one sends with M·P̄/K", "> 0"),
     key("radio.noise", "σ², noise variance", "> 0"),
     key("radio.slots", "whether shares of symbols are real or whole numbers", "\"real\" | \"whole\""),
+    key(
+        "radio.wire",
+        "whether scheduled devices encode their updates to bytes and the server decodes them; the result is the same",
+        "false | true",
+    ),
     key("schedule.policy", "who sends", "\"bc\" | \"bn2\" | \"bc-bn2\" | \"bn2-c\""),
     key("schedule.k", "K, devices scheduled in a round", "1 ..= data.devices"),
     key(
@@ -104,6 +109,52 @@ pub const KEYS: &[Key] = &[
         "what a device keeps of an update that was not sent in full",
         "\"off\" | \"scheduled\" (what compression dropped) | \"always\" (also when not scheduled)",
     ),
+    key(
+        "compress.budget",
+        "what must fit into a device's bits: the scheme's count, or the encoded payload, to the bit",
+        "\"formula\" | \"wire\" (the largest q not above the formula's whose payload fits)",
+    ),
+    key("adversary.share", "share of the devices that are hostile, the same in every round", "0 ..= 1"),
+    key(
+        "adversary.kind",
+        "what a hostile device does",
+        "\"inflated-norm\" | \"garbage\" | \"stolen\" | \"replay\" | \"not-a-number\" | \"huge\" | \"sign-flip\"; \
+         garbage, stolen and replay act on bytes and need radio.wire = true",
+    ),
+    key(
+        "adversary.report",
+        "what kind = \"inflated-norm\" reports",
+        "\"times\" (adversary.amount times the truth) | \"constant\" (adversary.amount)",
+    ),
+    key(
+        "adversary.amount",
+        "factor or constant of an inflated report; factor of kind = \"huge\"",
+        "> 0, at most 3.4e38",
+    ),
+    key("adversary.upload", "what kind = \"inflated-norm\" uploads", "\"honest\" | \"sign-flip\""),
+    key(
+        "defence.audit",
+        "whether uploads that contradict the device's report are dropped, and devices excluded that do it again",
+        "false | true",
+    ),
+    key("defence.strikes", "uploads that the audit drops until it excludes the device", "≥ 1"),
+    key(
+        "defence.clip",
+        "the norm to which updates are clipped",
+        "\"off\" | a norm > 0 | \"median\" (of the latest 101 that arrived)",
+    ),
+    key(
+        "defence.aggregate",
+        "how the server makes one of K updates, entry by entry",
+        "\"mean\" (as learn.aggregate says) | \"median\" | \"trimmed-mean\"",
+    ),
+    key("defence.trim", "share that a trimmed mean leaves out at each end", "0 ≤ share < 0.5"),
+    key(
+        "defence.participation_cap",
+        "whether no device is scheduled in more than its share K/M of the rounds, so that none spends more than P̄",
+        "false | true",
+    ),
+    key("defence.cap_slack", "transmissions that a device may be ahead of that share before the end", "≥ 1"),
     key("run.rounds", "T, rounds to run", "≥ 1"),
     key(
         "run.evaluate_every",

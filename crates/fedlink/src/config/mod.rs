@@ -8,9 +8,11 @@ pub use count::BatchSize;
 pub use keys::{KEYS, Key, commented_toml, nearest};
 pub(crate) use validate::validate_dim;
 
-use crate::compress::{Feedback, SchemeKind};
+use crate::adversary::{AttackKind, HostileReport, HostileUpload};
+use crate::compress::{Budget, Feedback, SchemeKind};
 use crate::data::Scaling;
 use crate::data::partition::{PartitionKind, Sharing, Sizes};
+use crate::defence::{Clip, Combine};
 use crate::learn::aggregate::Aggregate;
 use crate::learn::model::{Init, ModelKind};
 use crate::learn::optimizer::{OptimizerKind, StateMode};
@@ -30,6 +32,8 @@ pub struct Config {
     pub radio: RadioConfig,
     pub schedule: ScheduleConfig,
     pub compress: CompressConfig,
+    pub adversary: AdversaryConfig,
+    pub defence: DefenceConfig,
     pub run: RunConfig,
 }
 
@@ -88,6 +92,7 @@ pub struct RadioConfig {
     pub power: f64,
     pub noise: f64,
     pub slots: SlotKind,
+    pub wire: bool,
 }
 
 /// `[schedule]`: who sends.
@@ -109,6 +114,35 @@ pub struct ScheduleConfig {
 pub struct CompressConfig {
     pub scheme: SchemeKind,
     pub feedback: Feedback,
+    pub budget: Budget,
+}
+
+/// `[adversary]`: devices that do not play by the rules.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "KEYS documents every key")]
+pub struct AdversaryConfig {
+    pub share: f64,
+    pub kind: AttackKind,
+    pub report: HostileReport,
+    pub amount: f64,
+    pub upload: HostileUpload,
+}
+
+/// `[defence]`: what the server does about them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "KEYS documents every key")]
+pub struct DefenceConfig {
+    pub audit: bool,
+    #[serde(deserialize_with = "count")]
+    pub strikes: u64,
+    pub clip: Clip,
+    pub aggregate: Combine,
+    pub trim: f64,
+    pub participation_cap: bool,
+    #[serde(deserialize_with = "count")]
+    pub cap_slack: u64,
 }
 
 /// `[run]`: how long, how often looked at, and by which dice.
@@ -167,13 +201,46 @@ impl Default for LearnConfig {
 
 impl Default for RadioConfig {
     fn default() -> Self {
-        Self { channel: ChannelKind::Rayleigh, symbols: 5000, power: 1.0, noise: 1.0, slots: SlotKind::Real }
+        Self {
+            channel: ChannelKind::Rayleigh,
+            symbols: 5000,
+            power: 1.0,
+            noise: 1.0,
+            slots: SlotKind::Real,
+            wire: false,
+        }
     }
 }
 
 impl Default for ScheduleConfig {
     fn default() -> Self {
         Self { policy: PolicyKind::Bn2C, k: 1, kc: None }
+    }
+}
+
+impl Default for AdversaryConfig {
+    fn default() -> Self {
+        Self {
+            share: 0.0,
+            kind: AttackKind::InflatedNorm,
+            report: HostileReport::Times,
+            amount: 1000.0,
+            upload: HostileUpload::Honest,
+        }
+    }
+}
+
+impl Default for DefenceConfig {
+    fn default() -> Self {
+        Self {
+            audit: false,
+            strikes: 3,
+            clip: Clip::Off,
+            aggregate: Combine::Mean,
+            trim: 0.1,
+            participation_cap: false,
+            cap_slack: 1,
+        }
     }
 }
 

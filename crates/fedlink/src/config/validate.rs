@@ -1,6 +1,8 @@
 //! The rules a configuration must meet before anything runs.
 
-use super::{BatchSize, Config, ConfigError, DataConfig};
+use super::{AdversaryConfig, BatchSize, Config, ConfigError, DataConfig, DefenceConfig};
+use crate::defence::{Clip, Combine};
+use crate::learn::aggregate::Aggregate;
 use crate::learn::model::ModelKind;
 use serde::Serialize;
 use std::fmt::Display;
@@ -40,6 +42,8 @@ impl Config {
         within("schedule.k", schedule.k, 1..=data.devices, &devices)?;
         let between = " (from schedule.k to data.devices; schedule.policy = \"bc-bn2\" uses it)";
         within("schedule.kc", self.kc(), schedule.k..=data.devices, between)?;
+        self.adversary.validate(radio.wire)?;
+        self.defence.validate(learn.aggregate)?;
         within("run.rounds", run.rounds, 1..=u64::from(u32::MAX), "")?;
         within("run.evaluate_every", run.evaluate_every, 1..=u64::from(u32::MAX), "")?;
         within("run.seeds", run.seeds, 1..=1_000_000, "")?;
@@ -76,6 +80,38 @@ impl DataConfig {
         let problem =
             format!("is {asked}, but with data.partition = {partition} must be {has}, or be left out");
         Err(ConfigError::new("data.sharing", problem))
+    }
+}
+
+impl AdversaryConfig {
+    fn validate(&self, wire: bool) -> Result<(), ConfigError> {
+        number("adversary.share", self.share, |x| (0.0..=1.0).contains(&x), "a number in 0..=1")?;
+        let positive = |x: f64| x > 0.0 && x <= f64::from(f32::MAX);
+        number("adversary.amount", self.amount, positive, "a number above 0 and at most 3.4e38")?;
+        if self.share > 0.0 && self.kind.acts_on_bytes() && !wire {
+            let kind = name(&self.kind);
+            let problem =
+                format!("is {kind}, which acts on bytes, but none are sent; write radio.wire = true");
+            return Err(ConfigError::new("adversary.kind", problem));
+        }
+        Ok(())
+    }
+}
+
+impl DefenceConfig {
+    fn validate(&self, aggregate: Aggregate) -> Result<(), ConfigError> {
+        within("defence.strikes", self.strikes, 1..=u64::from(u32::MAX), "")?;
+        if let Clip::Norm(norm) = self.clip {
+            number("defence.clip", norm, |x| x > 0.0, "a finite number above 0, \"median\" or \"off\"")?;
+        }
+        number("defence.trim", self.trim, |x| (0.0..0.5).contains(&x), "in 0..0.5 (0.5 excluded)")?;
+        within("defence.cap_slack", self.cap_slack, 1..=u64::from(u32::MAX), "")?;
+        if self.aggregate != Combine::Mean && aggregate == Aggregate::BySize {
+            let rule = name(&self.aggregate);
+            let problem = format!("is {rule}, which knows no sizes; write learn.aggregate = \"mean\"");
+            return Err(ConfigError::new("defence.aggregate", problem));
+        }
+        Ok(())
     }
 }
 
@@ -175,6 +211,41 @@ mod tests {
         for (message, start) in problems {
             assert!(message.starts_with(start), "{message:?} does not start with {start:?}");
         }
+    }
+
+    #[test]
+    fn every_broken_rule_of_attack_and_defence_names_its_key_and_what_to_write() {
+        use crate::adversary::AttackKind::{Garbage, NotANumber, Replay, Stolen};
+        let problems = [
+            (problem(|c| c.adversary.share = 1.1), "adversary.share: is 1.1, but must be a number in 0..=1"),
+            (problem(|c| c.adversary.share = f64::NAN), "adversary.share: is NaN"),
+            (problem(|c| c.adversary.amount = 0.0), "adversary.amount: is 0, but must be a number above 0"),
+            (problem(|c| c.adversary.amount = 1e39), "adversary.amount: is 1"),
+            (problem(|c| c.defence.strikes = 0), "defence.strikes: is 0, but must be in 1..="),
+            (
+                problem(|c| c.defence.clip = Clip::Norm(0.0)),
+                "defence.clip: is 0, but must be a finite number",
+            ),
+            (problem(|c| c.defence.clip = Clip::Norm(f64::NAN)), "defence.clip: is NaN"),
+            (problem(|c| c.defence.trim = 0.5), "defence.trim: is 0.5, but must be in 0..0.5"),
+            (problem(|c| c.defence.cap_slack = 0), "defence.cap_slack: is 0, but must be in 1..="),
+            (
+                problem(|c| {
+                    (c.learn.aggregate, c.defence.aggregate) = (Aggregate::BySize, Combine::Median);
+                }),
+                "defence.aggregate: is \"median\", which knows no sizes; write learn.aggregate = \"mean\"",
+            ),
+        ];
+        for (message, start) in problems {
+            assert!(message.starts_with(start), "{message:?} does not start with {start:?}");
+        }
+        for kind in [Garbage, Stolen, Replay] {
+            let message = problem(|c| (c.adversary.share, c.adversary.kind) = (0.1, kind));
+            assert!(message.ends_with("but none are sent; write radio.wire = true"), "{message}");
+        }
+        let mut config = Config::default();
+        (config.adversary.share, config.adversary.kind) = (0.1, NotANumber);
+        assert_eq!(config.validate(), Ok(()));
     }
 
     #[test]

@@ -90,6 +90,8 @@ struct File {
     radio: crate::config::RadioConfig,
     schedule: crate::config::ScheduleConfig,
     compress: crate::config::CompressConfig,
+    adversary: crate::config::AdversaryConfig,
+    defence: crate::config::DefenceConfig,
     run: crate::config::RunConfig,
     sweep: Table,
     exclude: Vec<Table>,
@@ -385,7 +387,7 @@ impl Experiment {
 }
 
 /// The sections that make a [`Config`].
-const SECTIONS: [&str; 6] = ["data", "learn", "radio", "schedule", "compress", "run"];
+const SECTIONS: [&str; 8] = ["data", "learn", "radio", "schedule", "compress", "adversary", "defence", "run"];
 
 fn keys_of(said: &Said) -> CurveKeys {
     said.iter().map(|(key, value)| ((*key).to_owned(), written(value))).collect()

@@ -70,7 +70,7 @@ fn another_configuration_or_another_layout_is_refused() {
     let end = newer.len() - 4;
     let sum = crc32fast::hash(&newer[..end]);
     newer[end..].copy_from_slice(&sum.to_le_bytes());
-    assert!(matches!(simulation.restore(Cursor::new(newer)), Err(CheckpointError::Version(2))));
+    assert!(matches!(simulation.restore(Cursor::new(newer)), Err(CheckpointError::Version(3))));
     // The same configuration over data of another width: the sizes do not fit.
     let mut narrow = Simulation::new(&small_config(), blobs(10, 600, 90)).unwrap();
     assert!(matches!(narrow.restore(Cursor::new(&bytes)), Err(CheckpointError::Damaged(_))));

@@ -1,5 +1,6 @@
 //! Tests of the library as a whole, on a small data set made for them.
 
+mod adversary;
 mod central;
 mod checkpoint;
 mod common;
@@ -7,3 +8,4 @@ mod determinism;
 mod engine;
 mod random_sparse;
 mod reference;
+mod wire;

@@ -1,0 +1,116 @@
+//! A run on real bytes is the run without them, and no budget is ever exceeded.
+
+use crate::common::{blobs, small_config};
+use fedlink::compress::{Budget, Feedback, SchemeKind};
+use fedlink::config::Config;
+use fedlink::record::{Arrival, RoundRecord};
+use fedlink::schedule::policy::PolicyKind;
+use fedlink::simulation::Simulation;
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+const POLICIES: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C];
+const SCHEMES: [SchemeKind; 3] = [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK];
+
+/// Every policy with every scheme, at few and at many symbols.
+fn configs() -> impl Iterator<Item = Config> {
+    let cases = POLICIES.into_iter().flat_map(|policy| SCHEMES.map(|scheme| (policy, scheme)));
+    cases.flat_map(|(policy, scheme)| {
+        [(20, Feedback::Off), (60, Feedback::Scheduled), (3000, Feedback::Always)].map(
+            |(symbols, feedback)| {
+                let mut config = small_config();
+                (config.schedule.policy, config.compress.scheme) = (policy, scheme);
+                (config.radio.symbols, config.compress.feedback) = (symbols, feedback);
+                config
+            },
+        )
+    })
+}
+
+fn run(config: &Config, threads: usize, mut see: impl FnMut(&RoundRecord) + Send) -> String {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+        let mut observer = |record: &RoundRecord| {
+            see(record);
+            ControlFlow::Continue(())
+        };
+        simulation.run(&mut observer).unwrap().digest
+    })
+}
+
+#[test]
+fn the_digest_on_bytes_is_that_without_whatever_scheme_policy_and_threads() {
+    for config in configs() {
+        let plain = run(&config, 1, |record| {
+            assert!(record.transmissions.iter().all(|sent| sent.wire_bits.is_none()));
+        });
+        let mut wire = config.clone();
+        wire.radio.wire = true;
+        for threads in [1, 3] {
+            let mut total = 0;
+            let digest = run(&wire, threads, |record| {
+                for sent in &record.transmissions {
+                    let bits = sent.wire_bits.expect("the length of the payload");
+                    assert_eq!(bits == 0, sent.q == 0);
+                    assert_eq!(sent.arrival, if sent.q == 0 { Arrival::Silent } else { Arrival::Used });
+                    // The formula counts no sign beside an f32's own and no overhead.
+                    assert!(bits as f64 <= sent.bits.0 + 20.0, "{bits} bits, {} counted", sent.bits.0);
+                    total += bits;
+                }
+            });
+            assert_eq!(digest, plain, "{:?} {:?}", config.schedule.policy, config.compress.scheme);
+            assert!(total > 0 || config.radio.symbols == 20);
+        }
+    }
+}
+
+#[test]
+fn a_run_on_bytes_can_be_interrupted() {
+    let dataset = blobs(20, 600, 90);
+    for (policy, budget) in [(PolicyKind::Bn2C, Budget::Formula), (PolicyKind::Bn2, Budget::Wire)] {
+        let mut config = small_config();
+        (config.schedule.policy, config.compress.budget, config.radio.wire) = (policy, budget, true);
+        let mut whole = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+        let mut bytes = Vec::new();
+        (0..5).for_each(|_| drop(whole.step().unwrap()));
+        whole.checkpoint(&mut bytes).unwrap();
+        let outcome = whole.run(&mut ()).unwrap();
+        let mut resumed = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+        resumed.restore(Cursor::new(bytes)).unwrap();
+        assert_eq!(resumed.run(&mut ()).unwrap(), outcome);
+        assert_eq!(resumed.rows(), whole.rows());
+    }
+}
+
+#[test]
+fn with_the_wire_s_count_no_payload_is_a_bit_too_long() {
+    for config in configs() {
+        let mut config = config;
+        config.compress.budget = Budget::Wire;
+        let mut sent_any = false;
+        let without = run(&config, 2, |record| {
+            for sent in &record.transmissions {
+                let bits = sent.wire_bits.expect("the length of the payload");
+                assert!(bits as f64 <= sent.budget.0, "{bits} bits in a budget of {}", sent.budget.0);
+                assert_eq!(bits == 0, sent.q == 0);
+                sent_any |= sent.q > 0;
+            }
+        });
+        assert!(sent_any || config.radio.symbols == 20);
+        config.radio.wire = true;
+        assert_eq!(run(&config, 1, |_| {}), without, "the wire carries what was counted");
+    }
+}
+
+#[test]
+fn the_wire_s_count_costs_an_entry_or_two() {
+    let mean_q = |budget| {
+        let mut config = small_config();
+        (config.radio.symbols, config.compress.budget) = (200, budget);
+        Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap().mean_q
+    };
+    let (formula, wire) = (mean_q(Budget::Formula), mean_q(Budget::Wire));
+    assert!(wire < formula && formula - wire < 3.0, "{formula} by the formula, {wire} on the wire");
+}
