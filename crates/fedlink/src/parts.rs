@@ -121,6 +121,14 @@ pub fn kinds() -> Vec<Kind> {
                 part("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
                 part("fig3", "Figure 3: the convergence bound for several K, and what is claimed of it"),
                 part("fig4", "Figure 4: the convergence bound for several τ, and what is claimed of it"),
+                part(
+                    "adversary",
+                    "0 to 30 % of devices lie to be scheduled and do harm, with and without an audit",
+                ),
+                part(
+                    "power-cap",
+                    "two classes on a device, with and without a cap on how often each may send",
+                ),
                 part("theorem", "the convergence theorem set beside runs of the system it speaks of"),
             ],
         },

@@ -114,6 +114,8 @@ const PRESETS: &[(&str, &str)] = &[
     ("demo", include_str!("../../../../experiments/demo.toml")),
     ("fig1", include_str!("../../../../experiments/fig1.toml")),
     ("fig2", include_str!("../../../../experiments/fig2.toml")),
+    ("adversary", include_str!("../../../../experiments/adversary.toml")),
+    ("power-cap", include_str!("../../../../experiments/power-cap.toml")),
 ];
 
 impl Experiment {
