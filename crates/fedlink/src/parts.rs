@@ -112,26 +112,7 @@ pub fn kinds() -> Vec<Kind> {
         },
         attacks(),
         aggregations(),
-        Kind {
-            name: "presets",
-            key: "",
-            parts: vec![
-                part("demo", "the four policies at K = 1 on IID digits, in about a minute"),
-                part("fig1", "Figure 1: the four policies at K = 1 and 10 on IID MNIST; --quick on digits"),
-                part("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
-                part("fig3", "Figure 3: the convergence bound for several K, and what is claimed of it"),
-                part("fig4", "Figure 4: the convergence bound for several τ, and what is claimed of it"),
-                part(
-                    "adversary",
-                    "0 to 30 % of devices lie to be scheduled and do harm, with and without an audit",
-                ),
-                part(
-                    "power-cap",
-                    "two classes on a device, with and without a cap on how often each may send",
-                ),
-                part("theorem", "the convergence theorem set beside runs of the system it speaks of"),
-            ],
-        },
+        presets(),
     ]
 }
 
@@ -164,6 +145,27 @@ fn aggregations() -> Kind {
                 "the middle value of each entry; zero where fewer than half of the devices send it",
             ),
             part("trimmed-mean", "the mean of each entry without the ⌊defence.trim·K⌋ largest and smallest"),
+        ],
+    }
+}
+
+/// The experiments that come with the program.
+fn presets() -> Kind {
+    Kind {
+        name: "presets",
+        key: "",
+        parts: vec![
+            part("demo", "the four policies at K = 1 on IID digits, in about a minute"),
+            part("fig1", "Figure 1: the four policies at K = 1 and 10 on IID MNIST; --quick on digits"),
+            part("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
+            part("fig3", "Figure 3: the convergence bound for several K, and what is claimed of it"),
+            part("fig4", "Figure 4: the convergence bound for several τ, and what is claimed of it"),
+            part(
+                "adversary",
+                "0 to 30 % of devices lie to be scheduled and do harm, with and without an audit",
+            ),
+            part("power-cap", "two classes on a device, with and without a cap on how often each may send"),
+            part("theorem", "the convergence theorem set beside runs of the system it speaks of"),
         ],
     }
 }
