@@ -342,6 +342,20 @@ pub fn table(results: &[CurveResult]) -> String {
     let mut text = plain_table(&header, &rows);
     text += "worst power: average power of the device that was scheduled most, against radio.power\n";
     for curve in results {
+        let lost = [
+            ("could not be decoded", curve.mean_of(|outcome| outcome.undecodable_transmissions as f64)),
+            (
+                "contradicted reports and were dropped",
+                curve.mean_of(|outcome| outcome.flagged_transmissions as f64),
+            ),
+        ];
+        for (what, uploads) in lost.into_iter().filter(|(_, uploads)| *uploads > 0.0) {
+            let _ = writeln!(text, "{}: {uploads:.1} uploads a run {what}", curve.label);
+        }
+        let excluded = curve.mean_of(|outcome| outcome.excluded.len() as f64);
+        if excluded > 0.0 {
+            let _ = writeln!(text, "{}: {excluded:.1} devices a run were excluded", curve.label);
+        }
         for run in &curve.runs {
             if let Status::Diverged(message) = &run.status {
                 let _ = writeln!(text, "{} (seed {}): {message}", curve.label, run.seed);

@@ -170,7 +170,7 @@ impl Fleet {
         theta: &[f32],
         round: u64,
         candidates: &[DeviceId],
-        report: ReportKind,
+        kind: ReportKind,
         channels: &Channels,
         k: usize,
     ) -> Result<Trained, Error> {
@@ -183,7 +183,7 @@ impl Fleet {
                 |worker| {
                     let loss = self.train_one(theta, round, device, worker, &mut update);
                     let report =
-                        self.report(report, &update, channels.capacity(device), (round, device), worker);
+                        self.report(kind, &update, channels.capacity(device), (round, device), worker);
                     (loss, report)
                 },
             );
@@ -191,7 +191,10 @@ impl Fleet {
                 self.updates.give(update);
                 return Err(device);
             }
-            let report = self.adversary.as_ref().map_or(report, |hostile| hostile.report(device, report));
+            let report = match &self.adversary {
+                Some(hostile) if kind != ReportKind::Nothing => hostile.report(device, report),
+                _ => report,
+            };
             let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(spare) = offer(&mut best, keep, Kept { report, device, update }) {
                 self.updates.give(spare);

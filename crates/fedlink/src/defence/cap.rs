@@ -8,9 +8,9 @@
 /// the paper's constraint, which scheduling by norm breaks on non-IID data. (A run so short that K·T < M could then send
 /// nothing at all; there one transmission each is allowed.)
 ///
-/// The price: where fewer than K devices have anything left, fewer than K are scheduled. With slack ≥ 1 there is always
-/// at least one until the last M/K rounds: if all M had sent ⌊K·t/M⌋ + 1 times before round t, that would be more than
-/// the K·(t−1) transmissions there were.
+/// The price: where fewer than K devices have anything left, fewer than K are scheduled. As long as nobody is excluded
+/// and slack ≥ 1 there is at least one until the last M/K rounds: if all M had sent ⌊K·t/M⌋ + 1 times before round t,
+/// that would be more than the K·(t−1) transmissions there were.
 #[derive(Clone, Copy, Debug)]
 pub struct Cap {
     /// M.
