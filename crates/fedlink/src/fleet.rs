@@ -7,15 +7,13 @@
 use crate::adversary::Adversary;
 use crate::compress::{Compressor, Feedback, Scratch, SparseUpdate, compressor};
 use crate::config::{Config, ConfigError};
-use crate::data::Dataset;
-use crate::data::partition::{Partition, partition};
 use crate::error::Error;
 use crate::learn::aggregate::{Aggregate, OfSize};
-use crate::learn::inputs::Inputs;
 use crate::learn::kernels::norm;
-use crate::learn::local_training::{LocalTraining, TrainingScratch};
-use crate::learn::model::model;
-use crate::learn::optimizer::{OptimizerState, StateMode, optimizer};
+use crate::learn::local_training::TrainingScratch;
+use crate::learn::optimizer::{OptimizerState, StateMode};
+use crate::learn::task::Work;
+use crate::learner::Learner;
 use crate::pool::Pool;
 use crate::radio::Channels;
 use crate::rng::{Purpose, Stream, stream};
@@ -24,13 +22,13 @@ use crate::units::{Bits, DeviceId};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// The devices: their data, how they train, and what each remembers from round to round.
 pub struct Fleet {
-    pub(crate) dataset: Arc<Dataset>,
-    partition: Box<dyn Partition>,
-    pub(crate) training: LocalTraining,
+    pub(crate) learner: Learner,
+    /// The run's seed.
+    seed: u64,
     pub(crate) compressor: Box<dyn Compressor>,
     feedback: Feedback,
     /// n, for the report of what could be sent if alone.
@@ -56,7 +54,7 @@ pub(crate) struct Memory {
 
 /// What a worker reuses from device to device.
 struct Worker {
-    training: TrainingScratch,
+    training: Option<TrainingScratch>,
     optimizer: OptimizerState,
     compression: Scratch,
     compressed: SparseUpdate,
@@ -87,28 +85,20 @@ impl Kept {
 }
 
 impl Fleet {
-    /// The devices that `config` describes, with their parts of `dataset`.
-    pub(crate) fn new(config: &Config, dataset: Arc<Dataset>) -> Result<Self, ConfigError> {
-        let model = model(config, &dataset)?;
-        let inputs = if model.takes_non_zeros() { Inputs::new } else { Inputs::dense };
-        let training = LocalTraining {
-            model,
-            inputs: inputs(Arc::clone(&dataset), config.data.scaling),
-            optimizer: optimizer(config),
-            steps: config.learn.local_steps,
-            batch: config.learn.batch,
-            rate: config.rate() as f32,
-            seed: config.run.seed,
-        };
+    /// The devices that `config` describes, with their parts of the work, and a compressor of one's own if given.
+    pub(crate) fn new(
+        config: &Config,
+        work: Work,
+        own: Option<Box<dyn Compressor>>,
+    ) -> Result<Self, ConfigError> {
+        let learner = Learner::new(config, work)?;
         let feedback = config.compress.feedback;
-        let keeps_optimizer =
-            config.learn.state == StateMode::Keep && !training.optimizer.starts().is_empty();
+        let keeps_optimizer = config.learn.state == StateMode::Keep && !learner.starts().is_empty();
         let remembering = if keeps_optimizer || feedback != Feedback::Off { config.data.devices } else { 0 };
         Ok(Self {
-            partition: partition(config, &dataset)?,
-            dataset,
-            training,
-            compressor: compressor(config.compress.scheme),
+            learner,
+            seed: config.run.seed,
+            compressor: own.unwrap_or_else(|| compressor(config.compress.scheme)),
             feedback,
             symbols: config.radio.symbols,
             aggregate: config.learn.aggregate,
@@ -128,8 +118,7 @@ impl Fleet {
 
     /// Whether these memories could be those of this fleet.
     pub(crate) fn fits(&self, memories: &[Mutex<Memory>]) -> bool {
-        let dim = self.training.model.dim();
-        let slots = self.training.optimizer.starts().len();
+        let (dim, slots) = (self.learner.dim(), self.learner.starts().len());
         let fits = |memory: &Mutex<Memory>| {
             let Memory { optimizer, residual } = &*lock(memory);
             let whole = |vector: &Vec<f32>| vector.len() == dim;
@@ -159,7 +148,7 @@ impl Fleet {
 
     /// Vectors of the size of θ that the devices remember once all have trained.
     pub(crate) fn remembered_vectors(&self) -> usize {
-        let slots = if self.keeps_optimizer { self.training.optimizer.starts().len() } else { 0 };
+        let slots = if self.keeps_optimizer { self.learner.starts().len() } else { 0 };
         self.memories.len() * (slots + usize::from(self.feedback != Feedback::Off))
     }
 
@@ -201,8 +190,7 @@ impl Fleet {
             }
             Ok((loss, report))
         };
-        let results: Vec<Result<(OfSize, f32), DeviceId>> =
-            candidates.par_iter().map(|&device| train_candidate(device)).collect();
+        let results: Vec<Result<(OfSize, f32), DeviceId>> = self.for_each(candidates, train_candidate);
         let mut losses = Vec::with_capacity(results.len());
         let mut reports = Vec::with_capacity(results.len());
         for result in results {
@@ -228,20 +216,25 @@ impl Fleet {
         let mut waiting = vec![true; self.memories.len()];
         candidates.iter().for_each(|device| waiting[device.index()] = false);
         let others: Vec<DeviceId> = (0..waiting.len()).filter(|&m| waiting[m]).map(DeviceId::new).collect();
-        let losses: Vec<OfSize> = others
-            .par_iter()
-            .map(|&device| {
-                let mut update = self.updates.take(|| vec![0.0; theta.len()]);
-                let make = || self.worker();
-                let loss = self.workers.with(make, |w| self.train_one(theta, round, device, w, &mut update));
-                self.updates.give(update);
-                loss
-            })
-            .collect();
+        let losses: Vec<OfSize> = self.for_each(&others, |device| {
+            let mut update = self.updates.take(|| vec![0.0; theta.len()]);
+            let make = || self.worker();
+            let loss = self.workers.with(make, |w| self.train_one(theta, round, device, w, &mut update));
+            self.updates.give(update);
+            loss
+        });
         match losses.iter().position(|loss| !loss.value.is_finite()) {
             Some(place) => Err(diverged(round, others[place])),
             None => Ok(losses),
         }
+    }
+
+    /// Trains devices side by side, or one after the other if the task wants it so; results are in their order.
+    fn for_each<R: Send>(&self, devices: &[DeviceId], train: impl Fn(DeviceId) -> R + Sync) -> Vec<R> {
+        if self.learner.in_turn() {
+            return devices.iter().map(|&device| train(device)).collect();
+        }
+        devices.par_iter().map(|&device| train(device)).collect()
     }
 
     /// One device's local training: Δ, plus what it still owed, goes to `update`. Returns its loss.
@@ -253,21 +246,20 @@ impl Fleet {
         worker: &mut Worker,
         update: &mut [f32],
     ) -> OfSize {
-        self.partition.samples_of(device, &mut worker.training.samples);
         let mut memory = self.memories.get(device.index()).map(lock);
         let optimizer = match &mut memory {
             Some(memory) if self.keeps_optimizer => {
                 if memory.optimizer.slots.is_empty() {
-                    memory.optimizer = OptimizerState::filled(theta.len(), self.training.optimizer.starts());
+                    memory.optimizer = self.learner.fresh_state();
                 }
                 &mut memory.optimizer
             }
             _ => {
-                self.training.optimizer.reset(&mut worker.optimizer);
+                self.learner.reset(&mut worker.optimizer);
                 &mut worker.optimizer
             }
         };
-        let loss = self.training.run(theta, (round, device), optimizer, &mut worker.training, update);
+        let loss = self.learner.train(theta, (round, device), optimizer, &mut worker.training, update);
         if let Some(memory) = &mut memory {
             update.iter_mut().zip(&memory.residual).for_each(|(delta, owed)| *delta += owed);
             if self.feedback == Feedback::Always {
@@ -276,7 +268,7 @@ impl Fleet {
                 memory.residual.extend_from_slice(update);
             }
         }
-        OfSize { value: loss, size: worker.training.samples.len() }
+        loss
     }
 
     /// The number a candidate reports.
@@ -324,7 +316,7 @@ impl Fleet {
 
     /// What the update of each of the scheduled `devices` counts in θ(t+1).
     pub(crate) fn shares(&self, devices: &[DeviceId]) -> Vec<f32> {
-        self.aggregate.shares(devices.len(), |i| self.partition.size_of(devices[i]))
+        self.aggregate.shares(devices.len(), |i| self.learner.size_of(devices[i]))
     }
 
     /// Memory for a Δ̂.
@@ -351,7 +343,7 @@ impl Fleet {
     /// What compression leaves to chance. A device that compresses twice in a round, once for its report and once
     /// for the air, makes the same choices, so that what it reports is a foretaste of what it sends.
     fn chance(&self, round: u64, device: DeviceId) -> Stream {
-        stream(self.training.seed, Purpose::Sparsify, round, u64::from(device.0))
+        stream(self.seed, Purpose::Sparsify, round, u64::from(device.0))
     }
 
     /// After `sent` has gone out: the device notes what it still owes, and the memory of both is free.
@@ -366,6 +358,30 @@ impl Fleet {
         self.sent.give(sent);
     }
 
+    /// Whether what a device does depends on what it did before.
+    pub(crate) fn remembers(&self) -> bool {
+        !self.memories.is_empty()
+    }
+
+    /// Δ of one device that remembers nothing, and its loss.
+    pub(crate) fn update(&self, theta: &[f32], round: u64, device: DeviceId) -> (Vec<f32>, f64) {
+        let mut update = vec![0.0; theta.len()];
+        let make = || self.worker();
+        let loss = self.workers.with(make, |w| self.train_one(theta, round, device, w, &mut update));
+        (update, loss.value)
+    }
+
+    /// What the device would report of `update` over a link of that capacity.
+    pub(crate) fn report_of(
+        &self,
+        kind: ReportKind,
+        update: &[f32],
+        capacity: f64,
+        at: (u64, DeviceId),
+    ) -> f32 {
+        self.workers.with(|| self.worker(), |worker| self.report(kind, update, capacity, at, worker))
+    }
+
     /// Frees what was kept of devices that were not scheduled.
     pub(crate) fn release(&self, trained: Trained) {
         trained.kept.into_iter().for_each(|kept| self.updates.give(kept.update));
@@ -373,8 +389,8 @@ impl Fleet {
 
     fn worker(&self) -> Worker {
         Worker {
-            training: self.training.scratch(),
-            optimizer: OptimizerState::filled(self.training.model.dim(), self.training.optimizer.starts()),
+            training: self.learner.scratch(),
+            optimizer: self.learner.fresh_state(),
             compression: Scratch::default(),
             compressed: SparseUpdate::default(),
         }

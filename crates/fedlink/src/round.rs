@@ -3,9 +3,7 @@
 use crate::defence::{Delivery, Guard};
 use crate::error::Error;
 use crate::fleet::Fleet;
-use crate::radio::Channels;
 use crate::radio::channel::Channel;
-use crate::radio::link::{capacity, transmit_power};
 use crate::radio::slots::{SlotKind, split_slots};
 use crate::record::{RoundRecord, Transmission};
 use crate::schedule::{Policy, check_candidates};
@@ -112,19 +110,4 @@ pub fn round(
     }
     fleet.release(trained);
     Ok(record)
-}
-
-impl System {
-    /// P = M·P̄/K, what a scheduled device sends with.
-    pub fn power(&self) -> Power {
-        transmit_power(self.devices, self.k, self.average_power)
-    }
-
-    /// The uplink in round `t`.
-    pub(crate) fn channels(&self, t: u64) -> Channels {
-        let gains = self.channel.gains(t, self.devices);
-        let power = self.power();
-        let capacities = gains.iter().map(|&gain| capacity(gain, power, self.noise)).collect();
-        Channels { gains, capacities }
-    }
 }

@@ -2,30 +2,19 @@
 
 use crate::adversary::Adversary;
 use crate::checkpoint::{self, CheckpointError};
+use crate::compress::Compressor;
 use crate::config::Config;
 use crate::data::Dataset;
 use crate::defence::Guard;
 use crate::error::Error;
-use crate::fleet::Fleet;
-use crate::learn::inputs::{BatchBuffer, Split};
-use crate::learn::local_training::LocalTraining;
-use crate::learn::model::{Score, Workspace};
-use crate::pool::Pool;
-use crate::radio::channel::channel;
+use crate::learn::task::Work;
 use crate::record::{Evaluation, Ledger, Outcome, RoundRecord, Row};
-use crate::rng::{Purpose, stream};
 use crate::round::{System, round};
 use crate::schedule::Policy;
 use crate::schedule::policy::policy;
-use crate::units::Power;
-use crate::uplink::Uplink;
-use rayon::prelude::*;
 use std::io::{Read, Seek, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Test samples scored at a time. Fixed, because the order of summation follows it.
-const EVALUATION_ROWS: usize = 250;
 
 /// A run in progress.
 ///
@@ -38,12 +27,15 @@ pub struct Simulation {
     theta: Vec<f32>,
     next_round: u64,
     ledger: Ledger,
-    evaluators: Pool<Evaluator>,
 }
 
-struct Evaluator {
-    batch: BatchBuffer,
-    work: Workspace,
+/// Parts of one's own in place of those that the configuration names.
+#[derive(Default)]
+pub struct OwnParts {
+    /// Instead of `schedule.policy`.
+    pub policy: Option<Box<dyn Policy>>,
+    /// Instead of `compress.scheme`.
+    pub compressor: Option<Box<dyn Compressor>>,
 }
 
 /// What a round takes.
@@ -80,8 +72,7 @@ impl<F: FnMut(&RoundRecord) -> ControlFlow<()>> Observer for F {
 impl Simulation {
     /// Sets a run up: split, initial model, policy.
     pub fn new(config: &Config, dataset: Arc<Dataset>) -> Result<Self, Error> {
-        let policy = policy(config.schedule.policy, config.kc() as usize);
-        Self::with_policy(config, dataset, policy)
+        Self::with_parts(config, dataset, OwnParts::default())
     }
 
     /// As [`Simulation::new`], with a policy of your own instead of `schedule.policy`.
@@ -90,25 +81,18 @@ impl Simulation {
         dataset: Arc<Dataset>,
         policy: Box<dyn Policy>,
     ) -> Result<Self, Error> {
-        config.validate()?;
-        let seed = config.run.seed;
-        let fleet = Fleet::new(config, dataset)?;
-        let theta = fleet.training.model.init(config.learn.init, &mut stream(seed, Purpose::Init, 0, 0));
-        let devices = config.data.devices as usize;
-        let system = System {
-            devices,
-            k: config.schedule.k as usize,
-            symbols: config.radio.symbols,
-            average_power: Power(config.radio.power),
-            noise: config.radio.noise,
-            slots: config.radio.slots,
-            channel: channel(config.radio.channel, seed),
-            fleet,
-            uplink: Uplink::new(config),
-        };
+        Self::with_parts(config, dataset, OwnParts { policy: Some(policy), ..OwnParts::default() })
+    }
+
+    /// As [`Simulation::new`], with parts of your own, and possibly a [task](crate::learn::task::Task) of your own
+    /// instead of a data set.
+    pub fn with_parts(config: &Config, work: impl Into<Work>, parts: OwnParts) -> Result<Self, Error> {
+        let OwnParts { policy: own, compressor } = parts;
+        let policy = own.unwrap_or_else(|| policy(config.schedule.policy, config.kc() as usize));
+        let system = System::with_compressor(config, work, compressor)?;
+        let (theta, ledger) = (system.theta0(), Ledger::new(system.devices));
         let guard = Guard::new(config);
-        let (config, ledger, evaluators) = (config.clone(), Ledger::new(devices), Pool::new());
-        Ok(Self { config, system, policy, guard, theta, next_round: 0, ledger, evaluators })
+        Ok(Self { config: config.clone(), system, policy, guard, theta, next_round: 0, ledger })
     }
 
     /// Runs the next round; evaluates if it is one of those to be looked at.
@@ -210,23 +194,6 @@ impl Simulation {
 
     /// Accuracy and loss of the model on the test set.
     pub fn evaluate(&self) -> Evaluation {
-        let dataset = &self.system.fleet.dataset;
-        let LocalTraining { model, inputs, .. } = &self.system.fleet.training;
-        let (theta, evaluators) = (&self.theta, &self.evaluators);
-        let test = &dataset.test;
-        let make = || Evaluator { batch: BatchBuffer::default(), work: model.workspace(EVALUATION_ROWS) };
-        let score = |(chunk, labels): (usize, &[u8])| {
-            evaluators.with(make, |evaluator| {
-                let first = chunk * EVALUATION_ROWS;
-                let batch = inputs.gather(Split::Test, first..first + labels.len(), &mut evaluator.batch);
-                model.score(theta, batch, &mut evaluator.work)
-            })
-        };
-        let scores: Vec<Score> = test.labels.par_chunks(EVALUATION_ROWS).enumerate().map(score).collect();
-        let count = test.len() as f64;
-        Evaluation {
-            accuracy: scores.iter().map(|score| score.correct).sum::<usize>() as f64 / count,
-            loss: scores.iter().map(|score| score.loss).sum::<f64>() / count,
-        }
+        self.system.evaluate(&self.theta)
     }
 }

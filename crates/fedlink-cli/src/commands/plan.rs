@@ -14,14 +14,10 @@ use fedlink::theory::TheoryError;
 use fedlink::theory::bound::{BoundParameters, Parts};
 use fedlink::theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
 use fedlink::theory::plan::{Averaging, BestAt, Goal, Plan, PlanRequest, Planner, Sensitivity};
-use fedlink::theory::rate::Rate;
 use fedlink::theory::rho::LinkParameters;
 use fedlink::theory::study::{Mode, Study};
 use serde::Serialize;
 use std::fmt::Write;
-
-/// Rates to choose from where none is given.
-const RATES: i32 = 16;
 
 /// The horizons for which one K and τ are best.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -56,7 +52,7 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
     let (request, measured) = request(options)?;
     let refused = |error: TheoryError| flagged(&error);
     let mut planner = Planner::new(request).map_err(refused)?;
-    let rates = if options.eta.is_some() { Vec::new() } else { shared_rates(planner.request()) };
+    let rates = if options.eta.is_some() { Vec::new() } else { planner.request().shared_rates() };
     let plan = planner.plan_with_best_rate(&rates).map_err(refused)?;
     let request = planner.request();
     let sensitivity = planner.sensitivity(&plan).map_err(refused)?;
@@ -181,13 +177,6 @@ fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measure
         seed: options.seed,
     };
     Ok((request, measured))
-}
-
-/// The largest rate that every τ of the grid may use, decaying as 1000/(t+1000), and its halves. (With a rate that
-/// depends on τ, a comparison of τ would say nothing.)
-fn shared_rates(request: &PlanRequest) -> Vec<Rate> {
-    let most = f64::min(1.0, 1.0 / (request.problem.mu * *request.taus.end() as f64));
-    (0..RATES).map(|i| Rate::InverseTime { a: 1000.0 * most * 0.5f64.powi(i), b: 1.0, c: 1000.0 }).collect()
 }
 
 fn horizons(by_horizon: &[BestAt]) -> Vec<Horizons> {

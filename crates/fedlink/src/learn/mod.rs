@@ -6,3 +6,4 @@ pub mod kernels;
 pub mod local_training;
 pub mod model;
 pub mod optimizer;
+pub mod task;

@@ -8,6 +8,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::ops::RangeInclusive;
 
+/// Rates to choose from where none is given.
+const RATES: i32 = 16;
+
 /// What "best" means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub enum Goal {
@@ -51,6 +54,17 @@ pub struct PlanRequest {
     pub averaging: Averaging,
     /// The seed of the channel. All K see the same gains, so their comparison is not blurred by different luck.
     pub seed: u64,
+}
+
+impl PlanRequest {
+    /// Rates to choose from where none is given: the largest that every τ of the grid may use, decaying as
+    /// 1000/(t+1000), and its halves. (With a rate that depends on τ, a comparison of τ would say nothing.)
+    pub fn shared_rates(&self) -> Vec<Rate> {
+        let most = f64::min(1.0, 1.0 / (self.problem.mu * *self.taus.end() as f64));
+        (0..RATES)
+            .map(|i| Rate::InverseTime { a: 1000.0 * most * 0.5f64.powi(i), b: 1.0, c: 1000.0 })
+            .collect()
+    }
 }
 
 /// One point of the grid.

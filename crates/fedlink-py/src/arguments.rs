@@ -1,0 +1,48 @@
+//! Numbers and names as arguments, checked by name.
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde::de::value::{Error as NameError, StrDeserializer};
+use std::ops::RangeInclusive;
+
+/// Entries of an update are numbered by 32 bits.
+pub const MAX_DIM: u64 = (1 << 31) - 1;
+
+/// Whole numbers up to 2⁵³ are exact as floats.
+pub const MAX_EXACT: u64 = 1 << 53;
+
+/// A whole number in `range`.
+pub fn whole(name: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<u64>) -> PyResult<u64> {
+    let outside = || {
+        let text = value.str().map_or_else(|_| "too large".to_owned(), |text| text.to_string());
+        let shown: String = text.chars().take(40).collect();
+        PyValueError::new_err(format!(
+            "{name}: must be in {}..={}, but is {shown}",
+            range.start(),
+            range.end()
+        ))
+    };
+    match value.extract::<i64>() {
+        Ok(number) => u64::try_from(number).ok().filter(|number| range.contains(number)).ok_or_else(outside),
+        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => Err(outside()),
+        Err(_) => {
+            let kind = value.get_type().name()?;
+            Err(PyTypeError::new_err(format!("{name}: must be a whole number, but is of type {kind}")))
+        }
+    }
+}
+
+/// A finite number for which `ok` holds; `allowed` says so in words.
+pub fn real(name: &str, value: f64, ok: impl Fn(f64) -> bool, allowed: &str) -> PyResult<f64> {
+    if value.is_finite() && ok(value) {
+        return Ok(value);
+    }
+    Err(PyValueError::new_err(format!("{name}: must be {allowed}, but is {value}")))
+}
+
+/// One of the names that a configuration knows.
+pub fn named<'de, T: Deserialize<'de>>(argument: &str, name: &'de str) -> PyResult<T> {
+    T::deserialize(StrDeserializer::<NameError>::new(name))
+        .map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))
+}

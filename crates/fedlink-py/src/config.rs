@@ -1,0 +1,95 @@
+//! A configuration from what Python has: a dictionary, TOML text, or a file.
+
+use crate::errors::exception;
+use fedlink::config::{Config, ConfigError};
+use fedlink::data::Dataset;
+use fedlink::experiment::Experiment;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Reads a configuration. `text` is TOML; `name` stands for it in messages; `settings` are keys `section.name` that
+/// go before it, or dictionaries of them by section.
+pub fn read(name: &str, text: &str, settings: &Bound<'_, PyDict>) -> PyResult<Config> {
+    let mut experiment = Experiment::parse(name, text).map_err(exception)?;
+    for (key, value) in settings {
+        let key: String = key.extract().map_err(|_| PyTypeError::new_err("config: keys must be text"))?;
+        match value.cast::<PyDict>() {
+            Ok(section) => {
+                for (inner, value) in section {
+                    let inner: String = inner
+                        .extract()
+                        .map_err(|_| PyTypeError::new_err(format!("config: keys of {key} must be text")))?;
+                    set(&mut experiment, &format!("{key}.{inner}"), &value)?;
+                }
+            }
+            Err(_) => set(&mut experiment, &key, &value)?,
+        }
+    }
+    let config = experiment.only_config().map_err(exception)?;
+    if config.run.seeds != 1 {
+        let problem = "must be 1 here: simulate once for each seed, with run.seed = 0, 1, …";
+        return Err(exception(ConfigError::new("run.seeds", problem)));
+    }
+    Ok(config)
+}
+
+/// The data set of a configuration, from where the command line looks for it too.
+pub fn load(py: Python<'_>, config: &Config) -> PyResult<Arc<Dataset>> {
+    let folders = fedlink::data::folders(None);
+    py.detach(|| fedlink::data::load(&config.data, &folders)).map_err(exception)
+}
+
+fn set(experiment: &mut Experiment, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let text = toml_value(key, value)?;
+    experiment.set(key, &text).map_err(exception)
+}
+
+/// A Python value as TOML.
+fn toml_value(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(quoted(text.to_str()?));
+    }
+    if value.is_instance_of::<PyBool>() {
+        return Ok(if value.is_truthy()? { "true" } else { "false" }.to_owned());
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let items =
+            value.try_iter()?.map(|item| toml_value(key, &item?)).collect::<PyResult<Vec<String>>>()?;
+        return Ok(format!("[{}]", items.join(", ")));
+    }
+    // Whole numbers of NumPy have an index, its floats a value.
+    if !value.is_instance_of::<PyFloat>()
+        && let Ok(whole) = value.extract::<i64>()
+    {
+        return Ok(whole.to_string());
+    }
+    if let Ok(number) = value.extract::<f64>() {
+        return Ok(if number.is_nan() { "nan".to_owned() } else { format!("{number:?}") });
+    }
+    if let Ok(path) = value.call_method0("__fspath__").and_then(|path| path.extract::<String>()) {
+        return Ok(quoted(&path));
+    }
+    let kind = value.get_type().name()?;
+    Err(PyValueError::new_err(format!(
+        "{key}: a value of type {kind} cannot be part of a configuration; write text, a number or a list"
+    )))
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            control if control.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", control as u32);
+            }
+            plain => quoted.push(plain),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,46 @@
+//! fedlink for Python: the extension module `fedlink._fedlink`. What people use is the package in `python/fedlink`.
+//!
+//! Arrays are copied on the way in, so that the interpreter can go on while the library works on them. Every argument
+//! is checked here, by name; what is wrong comes out as `ValueError` or `TypeError`.
+
+#![expect(clippy::needless_pass_by_value, reason = "the functions are called by generated code")]
+
+mod arguments;
+mod arrays;
+mod config;
+mod errors;
+mod parts;
+mod primitives;
+mod simulation;
+mod system;
+mod table;
+mod theory;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _fedlink {
+    #[pymodule_export]
+    use super::errors::DivergedError;
+    #[pymodule_export]
+    use super::parts::Channels;
+    #[pymodule_export]
+    use super::primitives::{
+        candidates, capacity, decode, dsgd, dsgd_bits, dsgd_dense, encode, largest_q, report_kind, select,
+        split_slots,
+    };
+    #[pymodule_export]
+    use super::simulation::Simulation;
+    #[pymodule_export]
+    use super::system::System;
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::theory::{bound, plan};
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,320 @@
+//! The system's formulas one by one.
+
+use crate::arguments::{MAX_DIM, MAX_EXACT, named, real, whole};
+use crate::arrays::{float32s, not_negative, numbers};
+use fedlink::compress::wire::{Coder, Format, Layout};
+use fedlink::compress::{Compressor, SchemeKind, Scratch, SparseBinary, SparseUpdate, Values, compressor};
+use fedlink::radio::Channels;
+use fedlink::radio::slots::SlotKind;
+use fedlink::rng::{Purpose, stream};
+use fedlink::schedule::policy::{PolicyKind, policy as policy_of};
+use fedlink::schedule::{Policy, ReportKind};
+use fedlink::units::{Bits, Power};
+use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+type Places<'py> = Bound<'py, PyArray1<i64>>;
+type Reals<'py> = Bound<'py, PyArray1<f64>>;
+
+/// D-SGD: the places that are kept of an update, and the one value that all of them get.
+///
+/// Of the `q` largest and the `q` smallest entries the side with the larger mean magnitude is kept: entries of one
+/// sign, all replaced by their mean. Ties go to the lower place.
+///
+/// >>> indices, value = fedlink.dsgd(numpy.float32([0.5, -4, 1.5, 0, -2]), 2)
+/// >>> indices.tolist(), value
+/// ([1, 4], -3.0)
+#[pyfunction]
+pub fn dsgd<'py>(
+    py: Python<'py>,
+    update: &Bound<'py, PyAny>,
+    q: &Bound<'py, PyAny>,
+) -> PyResult<(Places<'py>, f32)> {
+    let sent = compress(py, update, q)?.1;
+    Ok((numbers(py, sent.indices), shared(&sent.values)))
+}
+
+/// As `dsgd`, written out: an array of the update's size with zeros in all other places.
+///
+/// >>> fedlink.dsgd_dense(numpy.float32([0.5, -4, 1.5, 0, -2]), 2).tolist()
+/// [0.0, -3.0, 0.0, 0.0, -3.0]
+#[pyfunction]
+pub fn dsgd_dense<'py>(
+    py: Python<'py>,
+    update: &Bound<'py, PyAny>,
+    q: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    let (update, sent) = compress(py, update, q)?;
+    let mut dense = vec![0.0; update.len()];
+    sent.add_to(&mut dense, 1.0);
+    Ok(PyArray1::from_vec(py, dense))
+}
+
+fn compress(
+    py: Python<'_>,
+    update: &Bound<'_, PyAny>,
+    q: &Bound<'_, PyAny>,
+) -> PyResult<(Vec<f32>, SparseUpdate)> {
+    let update = float32s("update", update)?;
+    let q = whole("q", q, 0..=update.len() as u64 / 2)? as usize;
+    let sent = py.detach(|| {
+        let mut sent = SparseUpdate::default();
+        // D-SGD leaves nothing to chance.
+        let mut unused = stream(0, Purpose::Sparsify, 0, 0);
+        SparseBinary.compress(&update, q, &mut unused, &mut Scratch::default(), &mut sent);
+        sent
+    });
+    Ok((update, sent))
+}
+
+fn shared(values: &Values) -> f32 {
+    match values {
+        Values::Shared(value) => *value,
+        Values::Each(values) => values.first().copied().unwrap_or(0.0),
+    }
+}
+
+/// The bits that `dsgd` takes for `q` entries out of `dim`: log2 C(dim, q) + 33.
+///
+/// >>> fedlink.dsgd_bits(10, 2)  # 45 ways to choose, and a value with its sign
+/// 38.49185309632968
+#[pyfunction]
+pub fn dsgd_bits(dim: &Bound<'_, PyAny>, q: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
+    let q = whole("q", q, 0..=dim as u64 / 2)? as usize;
+    Ok(SparseBinary.bits(dim, q).0)
+}
+
+/// The largest q whose cost is within `bits`; 0 means that nothing can be sent.
+///
+/// `scheme` is one of `fedlink list schemes`, such as "d-sgd" or "random-sparse".
+///
+/// >>> fedlink.largest_q(203530, 20000)
+/// 2572
+#[pyfunction]
+#[pyo3(signature = (dim, bits, scheme = "d-sgd"))]
+pub fn largest_q(dim: &Bound<'_, PyAny>, bits: f64, scheme: &str) -> PyResult<usize> {
+    let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
+    let bits = real("bits", bits, |x| x >= 0.0, "a finite number of at least 0")?;
+    Ok(compressor(named::<SchemeKind>("scheme", scheme)?).largest_q(dim, Bits(bits)))
+}
+
+/// log2(1 + gains·power/noise), bits a symbol.
+///
+/// >>> fedlink.capacity([3.0, 0.0], power=5.0, noise=1.0).tolist()
+/// [4.0, 0.0]
+#[pyfunction]
+pub fn capacity<'py>(
+    py: Python<'py>,
+    gains: &Bound<'py, PyAny>,
+    power: f64,
+    noise: f64,
+) -> PyResult<Reals<'py>> {
+    let gains = not_negative("gains", gains)?;
+    let power = real("power", power, |x| x > 0.0, "a finite number above 0")?;
+    let noise = real("noise", noise, |x| x > 0.0, "a finite number above 0")?;
+    let capacity = |&gain: &f64| fedlink::radio::link::capacity(gain, Power(power), noise);
+    Ok(PyArray1::from_vec(py, gains.iter().map(capacity).collect()))
+}
+
+/// Shares the symbols of a round so that the bits of each device are in proportion to its weight.
+///
+/// `whole=True` gives whole symbols that add up to `symbols`.
+///
+/// >>> fedlink.split_slots([1, 1], [1, 3], 100).tolist()  # the slow link needs three times the symbols
+/// [75.0, 25.0]
+#[pyfunction]
+#[pyo3(signature = (weights, capacities, symbols, whole = false))]
+pub fn split_slots<'py>(
+    py: Python<'py>,
+    weights: &Bound<'py, PyAny>,
+    capacities: &Bound<'py, PyAny>,
+    symbols: &Bound<'py, PyAny>,
+    whole: bool,
+) -> PyResult<Reals<'py>> {
+    let weights = not_negative("weights", weights)?;
+    let capacities = not_negative("capacities", capacities)?;
+    let symbols = crate::arguments::whole("symbols", symbols, 1..=MAX_EXACT)?;
+    if weights.len() != capacities.len() {
+        let (given, needed) = (capacities.len(), weights.len());
+        return Err(PyValueError::new_err(format!(
+            "capacities: has {given} entries, but weights has {needed}"
+        )));
+    }
+    if weights.is_empty() {
+        return Err(PyValueError::new_err("weights: is empty, but somebody must send"));
+    }
+    let kind = if whole { SlotKind::Whole } else { SlotKind::Real };
+    let slots = fedlink::radio::slots::split_slots(&weights, &capacities, symbols, kind);
+    Ok(PyArray1::from_vec(py, slots.into_iter().map(|slot| slot.0).collect()))
+}
+
+/// Who must train and report before `select`, judged by the channel alone.
+///
+/// For "bc" these are the `k` winners, for "bc-bn2" the `kc` best channels, for "bn2" and "bn2-c" everybody.
+///
+/// >>> fedlink.candidates("bc-bn2", 1, [0.1, 2.0, 0.7, 3.0], kc=2).tolist()
+/// [1, 3]
+#[pyfunction]
+#[pyo3(signature = (policy, k, gains, kc = None))]
+pub fn candidates<'py>(
+    py: Python<'py>,
+    policy: &str,
+    k: &Bound<'py, PyAny>,
+    gains: &Bound<'py, PyAny>,
+    kc: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Places<'py>> {
+    let mut round = Selection::new(policy, k, gains, kc)?;
+    let candidates = round.policy.candidates(&round.channels, round.k);
+    Ok(numbers(py, candidates.into_iter().map(|device| device.0)))
+}
+
+/// What a candidate reports under a policy: "nothing", "norm" or "quantised-norm".
+///
+/// >>> fedlink.report_kind("bn2-c")
+/// 'quantised-norm'
+#[pyfunction]
+pub fn report_kind(policy: &str) -> PyResult<&'static str> {
+    Ok(report_name(policy_of(named::<PolicyKind>("policy", policy)?, 1).report()))
+}
+
+/// The scheduled devices and the weights of their shares of bits.
+///
+/// `norms` is what every device reports (‖Δ‖₂, for "bn2-c" ‖Δ̂(q*)‖₂), as float32 because that is what is sent; "bc"
+/// needs none, and "bc-bn2" looks at those of the `kc` best channels only. `kc` is by default max(10, 2k), kept within
+/// the number of devices. Ties go to the lower device.
+///
+/// >>> devices, weights = fedlink.select("bn2", 2, [0.1, 2.0, 0.7], norms=[5, 1, 3])
+/// >>> devices.tolist(), weights.tolist()
+/// ([0, 2], [5.0, 3.0])
+#[pyfunction]
+#[pyo3(signature = (policy, k, gains, norms = None, kc = None))]
+pub fn select<'py>(
+    py: Python<'py>,
+    policy: &str,
+    k: &Bound<'py, PyAny>,
+    gains: &Bound<'py, PyAny>,
+    norms: Option<&Bound<'py, PyAny>>,
+    kc: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Places<'py>, Reals<'py>)> {
+    let mut round = Selection::new(policy, k, gains, kc)?;
+    let devices = round.channels.devices();
+    let norms = match (norms, round.policy.report()) {
+        (Some(norms), _) => not_negative("norms", norms)?,
+        (None, ReportKind::Nothing) => vec![0.0; devices],
+        (None, _) => {
+            return Err(PyValueError::new_err(format!(
+                "norms: {policy} chooses by what devices report; give one number for each"
+            )));
+        }
+    };
+    if norms.len() != devices {
+        let given = norms.len();
+        return Err(PyValueError::new_err(format!("norms: has {given} entries, but gains has {devices}")));
+    }
+    let candidates = round.policy.candidates(&round.channels, round.k);
+    let reports: Vec<f32> = candidates.iter().map(|device| norms[device.index()] as f32).collect();
+    if let Some(report) = reports.iter().find(|report| !report.is_finite()) {
+        return Err(PyValueError::new_err(format!("norms: an entry is {report} as float32")));
+    }
+    let schedule = round.policy.select(&candidates, &reports, &round.channels, round.k);
+    let devices = numbers(py, schedule.devices.into_iter().map(|device| device.0));
+    Ok((devices, PyArray1::from_vec(py, schedule.weights)))
+}
+
+/// A policy and what it looks at.
+struct Selection {
+    policy: Box<dyn Policy>,
+    k: usize,
+    channels: Channels,
+}
+
+impl Selection {
+    fn new(
+        policy: &str,
+        k: &Bound<'_, PyAny>,
+        gains: &Bound<'_, PyAny>,
+        kc: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let kind = named::<PolicyKind>("policy", policy)?;
+        let gains = not_negative("gains", gains)?;
+        let devices = gains.len() as u64;
+        if devices == 0 {
+            return Err(PyValueError::new_err("gains: is empty, but there must be a device to choose"));
+        }
+        let k = whole("k", k, 1..=devices)?;
+        let kc = match kc {
+            Some(kc) => whole("kc", kc, k..=devices)?,
+            None => k.saturating_mul(2).max(10).min(devices),
+        };
+        // A larger gain is a larger capacity at the power that all have; the policies of this library look at gains.
+        let capacities = gains.iter().map(|&gain| fedlink::radio::link::capacity(gain, Power(1.0), 1.0));
+        let channels = Channels { capacities: capacities.collect(), gains };
+        Ok(Self { policy: policy_of(kind, kc as usize), k: k as usize, channels })
+    }
+}
+
+/// The name of what candidates report.
+pub fn report_name(kind: ReportKind) -> &'static str {
+    match kind {
+        ReportKind::Nothing => "nothing",
+        ReportKind::Norm => "norm",
+        ReportKind::QuantisedNorm => "quantised-norm",
+    }
+}
+
+/// What candidates report, by name.
+pub fn report_of(argument: &str, name: &str) -> PyResult<ReportKind> {
+    let kinds = [ReportKind::Nothing, ReportKind::Norm, ReportKind::QuantisedNorm];
+    kinds.into_iter().find(|kind| report_name(*kind) == name).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "{argument}: must be \"nothing\", \"norm\" or \"quantised-norm\", but is {name:?}"
+        ))
+    })
+}
+
+/// `dsgd(update, q)` as the bytes that a device sends.
+///
+/// >>> payload = fedlink.encode(numpy.float32([0.5, -4, 1.5, 0, -2]), 2)
+/// >>> indices, value = fedlink.decode(payload, dim=5, q=2)
+/// >>> indices.tolist(), value
+/// ([1, 4], -3.0)
+#[pyfunction]
+pub fn encode<'py>(
+    py: Python<'py>,
+    update: &Bound<'py, PyAny>,
+    q: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (update, sent) = compress(py, update, q)?;
+    let q = whole("q", q, 0..=update.len() as u64 / 2)? as usize;
+    let payload = py.detach(|| {
+        let format = Format::new(Layout::Shared, update.len(), q)?;
+        let mut payload = Vec::new();
+        Coder::default().encode(&format, &sent, &mut payload).map(|_| payload)
+    });
+    let payload = payload.map_err(|error| PyValueError::new_err(format!("update: {error}")))?;
+    Ok(PyBytes::new(py, &payload))
+}
+
+/// The places and the value in a payload of `encode`; both ends know `dim` and `q`.
+///
+/// Any bytes give a valid update or a `ValueError`.
+#[pyfunction]
+pub fn decode<'py>(
+    py: Python<'py>,
+    payload: &[u8],
+    dim: &Bound<'py, PyAny>,
+    q: &Bound<'py, PyAny>,
+) -> PyResult<(Places<'py>, f32)> {
+    let dim = whole("dim", dim, 1..=MAX_DIM)?;
+    let q = whole("q", q, 0..=dim / 2)? as usize;
+    let sent = py.detach(|| {
+        let format = Format::new(Layout::Shared, dim as usize, q)?;
+        let mut sent = SparseUpdate::default();
+        Coder::default().decode(&format, payload, &mut sent).map(|()| sent)
+    });
+    let sent = sent.map_err(|error| PyValueError::new_err(format!("payload: {error}")))?;
+    Ok((numbers(py, sent.indices), shared(&sent.values)))
+}

@@ -1,0 +1,64 @@
+"""A progress bar for terminals and notebooks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+#: Seconds between two lines of the plain bar.
+PAUSE = 0.2
+
+
+def in_notebook() -> bool:
+    """Whether output goes to a notebook."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return type(get_ipython()).__name__ == "ZMQInteractiveShell"  # type: ignore[no-untyped-call]
+
+
+class Progress:
+    """``tqdm`` if it is there, else a line that is written over; nothing if nobody looks."""
+
+    def __init__(self, rounds: int, shown: bool) -> None:
+        self._rounds, self._done, self._next = rounds, 0, 0.0
+        self._accuracy: float | None = None
+        self._bar: Any = None
+        self._plain = False
+        if not (shown and (in_notebook() or sys.stderr.isatty())):
+            return
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            self._plain = True
+        else:
+            self._bar = tqdm(total=rounds, unit="round", desc="fedlink")
+
+    def update(self, accuracy: float | None) -> None:
+        """One more round is done."""
+        self._done += 1
+        new = accuracy is not None
+        if new:
+            self._accuracy = accuracy
+        if self._bar is not None:
+            if new:
+                self._bar.set_postfix_str(f"accuracy {self._accuracy:.1%}", refresh=False)
+            self._bar.update()
+        elif self._plain and (time.monotonic() >= self._next or self._done == self._rounds):
+            self._next = time.monotonic() + PAUSE
+            accuracy_shown = "" if self._accuracy is None else f", accuracy {self._accuracy:.1%}"
+            print(f"\rround {self._done} of {self._rounds}{accuracy_shown}", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        elif self._plain:
+            print(file=sys.stderr)

@@ -1,0 +1,108 @@
+"""PyTorch models as fedlink tasks: you train, fedlink does radio, scheduling, compression and aggregation."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from ._parts import Task as BaseTask
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Task"]
+
+
+class Task(BaseTask):
+    """A ``torch.nn.Module`` trained on one data set for each device.
+
+    ``model_factory()`` makes a model. ``datasets[m]`` is the data of device m, with a length.
+    ``local_training(model, dataset)`` trains the model in place and returns its mean loss. ``evaluate(model)`` returns
+    accuracy (a share) and loss.
+
+    θ is the vector of the model's parameters, which must be float32. Buffers (such as running means) are no part of
+    it: every training starts from those of a new model. PyTorch's random generator is seeded for each training from
+    ``seed``, the round and the device, so that a run can be repeated; generators of your own you must seed likewise.
+
+    >>> task = fedlink.torch.Task(lambda: torch.nn.Linear(784, 10), datasets, local_training, evaluate)
+    >>> fedlink.simulate({"schedule.policy": "bn2", "schedule.k": 5, "run.rounds": 20}, task=task)
+    """
+
+    def __init__(
+        self,
+        model_factory: Callable[[], torch.nn.Module],
+        datasets: Sequence[Any],
+        local_training: Callable[[torch.nn.Module, Any], Any],
+        evaluate: Callable[[torch.nn.Module], tuple[Any, Any]],
+        *,
+        seed: int = 0,
+    ) -> None:
+        if len(datasets) == 0:
+            raise ValueError("datasets: is empty, but there must be a device to train")
+        self.devices = len(datasets)
+        self._datasets, self._local_training, self._evaluate = datasets, local_training, evaluate
+        self._seed = seed
+        with self._chance("init"):
+            self._model = model_factory()
+        for name, parameter in self._model.named_parameters():
+            if parameter.dtype != torch.float32:
+                raise TypeError(f"model_factory: parameter {name} must be float32, but is {parameter.dtype}")
+        self._start = copy.deepcopy(self._model.state_dict())
+
+    def _chance(self, *key: object) -> _Seeded:
+        text = "/".join(str(part) for part in (self._seed, *key))
+        return _Seeded(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+
+    def _load(self, theta: npt.NDArray[np.float32]) -> torch.nn.Module:
+        self._model.load_state_dict(self._start)
+        device = next(self._model.parameters()).device
+        vector_to_parameters(torch.from_numpy(theta).to(device), self._model.parameters())
+        return self._model
+
+    def _vector(self) -> npt.NDArray[np.float32]:
+        vector: npt.NDArray[np.float32] = parameters_to_vector(self._model.parameters()).detach().cpu().numpy()
+        return vector
+
+    def theta0(self) -> npt.NDArray[np.float32]:
+        self._model.load_state_dict(self._start)
+        return self._vector()
+
+    def size_of(self, device: int) -> int:
+        return len(self._datasets[device])
+
+    def train(
+        self, theta: npt.NDArray[np.float32], round: int, device: int
+    ) -> tuple[npt.NDArray[np.float32], float]:
+        with self._chance(round, device):
+            model = self._load(theta)
+            model.train()
+            loss = float(self._local_training(model, self._datasets[device]))
+            return self._vector() - theta, loss
+
+    def evaluate(self, theta: npt.NDArray[np.float32]) -> tuple[float, float]:
+        model = self._load(theta)
+        model.eval()
+        with self._chance("evaluate"), torch.no_grad():
+            accuracy, loss = self._evaluate(model)
+        return float(accuracy), float(loss)
+
+
+class _Seeded:
+    """PyTorch's random generator seeded, and put back as it was."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __enter__(self) -> None:
+        self._fork = torch.random.fork_rng()
+        self._fork.__enter__()
+        torch.manual_seed(self._seed)
+
+    def __exit__(self, *error: Any) -> None:
+        self._fork.__exit__(*error)
