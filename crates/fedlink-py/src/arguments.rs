@@ -33,6 +33,16 @@ pub fn whole(name: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<u64>) -
     }
 }
 
+/// A number as a float; one that is too large for it is a `ValueError` like any other.
+pub fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract::<f64>().map_err(|error| {
+        if error.is_instance_of::<PyOverflowError>(value.py()) {
+            return PyValueError::new_err("a number is too large for a float");
+        }
+        error
+    })
+}
+
 /// A finite number for which `ok` holds; `allowed` says so in words.
 pub fn real(name: &str, value: f64, ok: impl Fn(f64) -> bool, allowed: &str) -> PyResult<f64> {
     if value.is_finite() && ok(value) {

@@ -4,7 +4,6 @@ use crate::arguments::MAX_DIM;
 use numpy::{Element, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 /// The entries of a one-dimensional array of exactly this type, all finite.
 pub fn float32s(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
@@ -50,7 +49,7 @@ pub fn places(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
 }
 
 /// An array of device numbers or places, fit to index other arrays with.
-pub fn numbers<'py>(py: Python<'py>, values: impl IntoIterator<Item = u32>) -> Bound<'py, PyArray1<i64>> {
+pub fn numbers(py: Python<'_>, values: impl IntoIterator<Item = u32>) -> Bound<'_, PyArray1<i64>> {
     PyArray1::from_vec(py, values.into_iter().map(i64::from).collect())
 }
 
@@ -77,17 +76,13 @@ fn cast<T: Element + Copy>(
 
 fn one_dimension<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     let py = value.py();
-    let array = match value.cast::<PyUntypedArray>() {
-        Ok(array) => array.clone(),
-        Err(_) => {
-            let options = PyDict::new(py);
-            options.set_item("order", "C")?;
-            let made = py.import("numpy")?.call_method("asarray", (value,), Some(&options));
-            let made = made.map_err(|error| {
-                PyTypeError::new_err(format!("{name}: cannot be read as an array: {}", error.value(py)))
-            })?;
-            made.cast_into::<PyUntypedArray>()?
-        }
+    let array = if let Ok(array) = value.cast::<PyUntypedArray>() {
+        array.clone()
+    } else {
+        let made = py.import("numpy")?.call_method1("asarray", (value,)).map_err(|error| {
+            PyTypeError::new_err(format!("{name}: cannot be read as an array: {}", error.value(py)))
+        })?;
+        made.cast_into::<PyUntypedArray>()?
     };
     match array.ndim() {
         1 => Ok(array),

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Reads a configuration. `text` is TOML; `name` stands for it in messages; `settings` are keys `section.name` that
 /// go before it, or dictionaries of them by section.
@@ -36,10 +36,21 @@ pub fn read(name: &str, text: &str, settings: &Bound<'_, PyDict>) -> PyResult<Co
     Ok(config)
 }
 
+/// The embedded data set. It is drawn anew at every start, which takes longer than many a run on it.
+static DIGITS: OnceLock<Arc<Dataset>> = OnceLock::new();
+
 /// The data set of a configuration, from where the command line looks for it too.
 pub fn load(py: Python<'_>, config: &Config) -> PyResult<Arc<Dataset>> {
+    let embedded = config.data.dataset == "digits";
+    if let Some(digits) = DIGITS.get().filter(|_| embedded) {
+        return Ok(Arc::clone(digits));
+    }
     let folders = fedlink::data::folders(None);
-    py.detach(|| fedlink::data::load(&config.data, &folders)).map_err(exception)
+    let dataset = py.detach(|| fedlink::data::load(&config.data, &folders)).map_err(exception)?;
+    if embedded {
+        let _ = DIGITS.set(Arc::clone(&dataset));
+    }
+    Ok(dataset)
 }
 
 fn set(experiment: &mut Experiment, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {

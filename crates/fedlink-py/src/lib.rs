@@ -16,9 +16,7 @@ mod system;
 mod table;
 mod theory;
 
-use pyo3::prelude::*;
-
-#[pymodule]
+#[pyo3::pymodule]
 mod _fedlink {
     #[pymodule_export]
     use super::errors::DivergedError;
@@ -37,7 +35,8 @@ mod _fedlink {
     use super::table::Table;
     #[pymodule_export]
     use super::theory::{bound, plan};
-    use super::*;
+
+    use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

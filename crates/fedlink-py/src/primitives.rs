@@ -1,6 +1,6 @@
 //! The system's formulas one by one.
 
-use crate::arguments::{MAX_DIM, MAX_EXACT, named, real, whole};
+use crate::arguments::{MAX_DIM, MAX_EXACT, named, number, real, whole};
 use crate::arrays::{float32s, not_negative, numbers};
 use fedlink::compress::wire::{Coder, Format, Layout};
 use fedlink::compress::{Compressor, SchemeKind, Scratch, SparseBinary, SparseUpdate, Values, compressor};
@@ -79,7 +79,7 @@ fn shared(values: &Values) -> f32 {
 /// The bits that `dsgd` takes for `q` entries out of `dim`: log2 C(dim, q) + 33.
 ///
 /// >>> fedlink.dsgd_bits(10, 2)  # 45 ways to choose, and a value with its sign
-/// 38.49185309632968
+/// 38.49185309632967
 #[pyfunction]
 pub fn dsgd_bits(dim: &Bound<'_, PyAny>, q: &Bound<'_, PyAny>) -> PyResult<f64> {
     let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
@@ -92,10 +92,14 @@ pub fn dsgd_bits(dim: &Bound<'_, PyAny>, q: &Bound<'_, PyAny>) -> PyResult<f64> 
 /// `scheme` is one of `fedlink list schemes`, such as "d-sgd" or "random-sparse".
 ///
 /// >>> fedlink.largest_q(203530, 20000)
-/// 2572
+/// 2582
 #[pyfunction]
 #[pyo3(signature = (dim, bits, scheme = "d-sgd"))]
-pub fn largest_q(dim: &Bound<'_, PyAny>, bits: f64, scheme: &str) -> PyResult<usize> {
+pub fn largest_q(
+    dim: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = number)] bits: f64,
+    scheme: &str,
+) -> PyResult<usize> {
     let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
     let bits = real("bits", bits, |x| x >= 0.0, "a finite number of at least 0")?;
     Ok(compressor(named::<SchemeKind>("scheme", scheme)?).largest_q(dim, Bits(bits)))
@@ -109,8 +113,8 @@ pub fn largest_q(dim: &Bound<'_, PyAny>, bits: f64, scheme: &str) -> PyResult<us
 pub fn capacity<'py>(
     py: Python<'py>,
     gains: &Bound<'py, PyAny>,
-    power: f64,
-    noise: f64,
+    #[pyo3(from_py_with = number)] power: f64,
+    #[pyo3(from_py_with = number)] noise: f64,
 ) -> PyResult<Reals<'py>> {
     let gains = not_negative("gains", gains)?;
     let power = real("power", power, |x| x > 0.0, "a finite number above 0")?;

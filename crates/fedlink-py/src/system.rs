@@ -1,6 +1,6 @@
 //! The parts of a run one by one, for who runs rounds on nodes of their own.
 
-use crate::arguments::{real, whole};
+use crate::arguments::{number, real, whole};
 use crate::arrays::{float32s, numbers, places};
 use crate::config::{load, read};
 use crate::errors::exception;
@@ -129,7 +129,7 @@ impl System {
         &self,
         py: Python<'py>,
         update: &Bound<'py, PyAny>,
-        bits: f64,
+        #[pyo3(from_py_with = number)] bits: f64,
         round: &Bound<'py, PyAny>,
         device: &Bound<'py, PyAny>,
     ) -> PyResult<(usize, Bound<'py, PyArray1<i64>>, Bound<'py, PyAny>)> {

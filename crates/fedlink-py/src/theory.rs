@@ -1,6 +1,6 @@
 //! The convergence bound.
 
-use crate::arguments::{MAX_DIM, MAX_EXACT, whole};
+use crate::arguments::{MAX_DIM, MAX_EXACT, number, whole};
 use crate::arrays::reals;
 use crate::errors::exception;
 use fedlink::theory::MAX_ROUNDS;
@@ -10,7 +10,7 @@ use fedlink::theory::rate::Rate;
 use fedlink::theory::rho::{Choice, LinkParameters};
 use fedlink::theory::study::{Mode, Study};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -38,17 +38,17 @@ pub fn bound<'py>(
     tau: Option<&Bound<'py, PyAny>>,
     devices: Option<&Bound<'py, PyAny>>,
     rounds: Option<&Bound<'py, PyAny>>,
-    mu: f64,
-    l: f64,
-    g: f64,
-    gamma: f64,
-    distance0: f64,
+    #[pyo3(from_py_with = number)] mu: f64,
+    #[pyo3(from_py_with = number)] l: f64,
+    #[pyo3(from_py_with = number)] g: f64,
+    #[pyo3(from_py_with = number)] gamma: f64,
+    #[pyo3(from_py_with = number)] distance0: f64,
     rate: Option<&Bound<'py, PyAny>>,
     rho: Option<&Bound<'py, PyAny>>,
     dim: Option<&Bound<'py, PyAny>>,
     symbols: Option<&Bound<'py, PyAny>>,
-    power: f64,
-    noise: f64,
+    #[pyo3(from_py_with = number)] power: f64,
+    #[pyo3(from_py_with = number)] noise: f64,
     choice: &str,
     draws: Option<&Bound<'py, PyAny>>,
     seed: Option<&Bound<'py, PyAny>>,
@@ -90,18 +90,18 @@ pub fn plan(
     taus: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
     devices: Option<&Bound<'_, PyAny>>,
     rounds: Option<&Bound<'_, PyAny>>,
-    mu: f64,
-    l: f64,
-    g: f64,
-    gamma: f64,
-    distance0: f64,
+    #[pyo3(from_py_with = number)] mu: f64,
+    #[pyo3(from_py_with = number)] l: f64,
+    #[pyo3(from_py_with = number)] g: f64,
+    #[pyo3(from_py_with = number)] gamma: f64,
+    #[pyo3(from_py_with = number)] distance0: f64,
     rate: Option<&Bound<'_, PyAny>>,
     dim: Option<&Bound<'_, PyAny>>,
     symbols: Option<&Bound<'_, PyAny>>,
-    power: f64,
-    noise: f64,
+    #[pyo3(from_py_with = number)] power: f64,
+    #[pyo3(from_py_with = number)] noise: f64,
     choice: &str,
-    target: Option<f64>,
+    target: Option<&Bound<'_, PyAny>>,
     samples: Option<&Bound<'_, PyAny>>,
     seed: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
@@ -124,7 +124,7 @@ pub fn plan(
         ks,
         taus,
         rounds,
-        goal: target.map_or(Goal::FinalLoss, Goal::RoundsTo),
+        goal: target.map(number).transpose()?.map_or(Goal::FinalLoss, Goal::RoundsTo),
         averaging: Averaging::Mean { samples: or("samples", samples, 1000, MAX_ROUNDS as u64)? as usize },
         seed: seed_of(seed)?,
     };
@@ -172,19 +172,14 @@ fn read_rate(value: &Bound<'_, PyAny>, rounds: usize) -> PyResult<Rate> {
     if let Ok(text) = value.cast::<PyString>() {
         return text.to_str()?.parse().map_err(|error: fedlink::theory::TheoryError| exception(error));
     }
-    match value.extract::<f64>() {
-        Ok(number) => Ok(Rate::Constant(number)),
-        Err(_) => {
-            let table = reals("rate", value).map_err(|error| {
-                PyTypeError::new_err(format!("{}; a number or text will do too", error.value(value.py())))
-            })?;
-            if table.len() < rounds {
-                let problem = format!("rate: has {} entries for {rounds} rounds", table.len());
-                return Err(pyo3::exceptions::PyValueError::new_err(problem));
-            }
-            Ok(Rate::Table(table))
-        }
+    if let Ok(number) = value.extract::<f64>() {
+        return Ok(Rate::Constant(number));
     }
+    let table = reals("rate", value)?;
+    if table.len() < rounds {
+        return Err(PyValueError::new_err(format!("rate: has {} entries for {rounds} rounds", table.len())));
+    }
+    Ok(Rate::Table(table))
 }
 
 /// Numbers for every round, from one number or an array.

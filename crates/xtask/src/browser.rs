@@ -71,14 +71,19 @@ pub fn install_missing(programs: &[(&str, &str)]) -> anyhow::Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
-    let advice = || format!("the tests need {}: install them and run again", packages.join(", "));
-    run(Command::new("apt-get").args(["update", "--quiet"])).with_context(advice)?;
-    run(Command::new("apt-get").args(["install", "--yes", "--quiet"]).args(&packages))
-        .with_context(advice)?;
+    install(&[], &packages)?;
     match missing().next() {
         Some((program, package)) => bail!("{package} is installed and yet there is no {program}"),
         None => Ok(()),
     }
+}
+
+/// Installs Debian packages; `options` are for `apt-get install`.
+pub fn install(options: &[&str], packages: &[&str]) -> anyhow::Result<()> {
+    let advice = || format!("the tests need {}: install them and run again", packages.join(", "));
+    run(Command::new("apt-get").args(["update", "--quiet"])).with_context(advice)?;
+    run(Command::new("apt-get").args(["install", "--yes", "--quiet"]).args(options).args(packages))
+        .with_context(advice)
 }
 
 fn is_on_path(program: &str) -> bool {

@@ -2,6 +2,7 @@
 
 mod bench;
 mod browser;
+mod python;
 mod readme;
 mod reference;
 mod wire;
@@ -15,8 +16,10 @@ Usage: cargo xtask <TASK>
 
 Tasks:
   test    every check and test: format, lints, Rust tests, documentation, the wire format, the README's commands,
-          the report
+          the Python package, the report
   browser the report's tests in a real browser, which `test` runs too
+  python  the tests of the Python package, which `test` runs too
+  wheel   the Python package as a wheel, into dist/
   docs    write the generated pages anew (docs/reference.md, the table of docs/wire-format.md and its test vectors,
           the README's table of peers)
   bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries";
@@ -26,6 +29,8 @@ fn main() -> anyhow::Result<()> {
     match task.as_deref() {
         Some("test") => test(),
         Some("browser") => browser::test(&root()),
+        Some("python") => python::test(&root()),
+        Some("wheel") => python::wheel(&root()),
         Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("docs") => {
             reference::write(&root())?;
@@ -59,6 +64,7 @@ fn test() -> anyhow::Result<()> {
     wire::test()?;
     step("README commands");
     readme::run_commands(&root())?;
+    python::test(&root())?;
     browser::test(&root())
 }
 

@@ -1,0 +1,146 @@
+"""Every formula against an independent computation."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fedlink
+
+floats = st.floats(-100, 100, width=32)
+updates = st.lists(floats | st.sampled_from([0.0, 1.0, -1.0]), min_size=2, max_size=40).map(np.float32)
+
+
+def brute_dsgd(update, q):
+    """Section III of the paper, word for word: q largest, q smallest, the side with the larger mean."""
+    order = sorted(range(len(update)), key=lambda i: (-update[i], i))[:q]
+    top = sorted(i for i in order if update[i] > 0)
+    order = sorted(range(len(update)), key=lambda i: (update[i], i))[:q]
+    bottom = sorted(i for i in order if update[i] < 0)
+    mean = lambda places: math.fsum(abs(float(update[i])) for i in places) / len(places) if places else 0.0
+    if mean(top) >= mean(bottom):
+        return top, mean(top)
+    return bottom, -mean(bottom)
+
+
+@given(updates, st.data())
+def test_dsgd_keeps_what_the_paper_keeps(update, data):
+    q = data.draw(st.integers(0, len(update) // 2))
+    indices, value = fedlink.dsgd(update, q)
+    places, mean = brute_dsgd(update.tolist(), q)
+    assert indices.tolist() == places
+    assert value == pytest.approx(mean, rel=1e-6)
+    dense = np.zeros_like(update)
+    dense[indices] = value
+    assert (fedlink.dsgd_dense(update, q) == dense).all()
+
+
+@given(updates, st.data())
+def test_what_is_encoded_is_decoded(update, data):
+    q = data.draw(st.integers(0, len(update) // 2))
+    payload = fedlink.encode(update, q)
+    indices, value = fedlink.decode(payload, len(update), q)
+    sent, mean = fedlink.dsgd(update, q)
+    assert indices.tolist() == sent.tolist()
+    assert q == 0 or value == mean
+    assert 8 * len(payload) <= fedlink.dsgd_bits(len(update), q) + 33 if q else payload == b""
+
+
+@given(st.integers(1, 300), st.data())
+def test_bits_are_those_of_exact_integers(dim, data):
+    q = data.draw(st.integers(0, dim // 2))
+    assert fedlink.dsgd_bits(dim, q) == pytest.approx(math.log2(math.comb(dim, q)) + 33, abs=1e-10)
+
+
+@given(st.integers(1, 200), st.floats(0, 400), st.sampled_from(["d-sgd", "random-sparse"]))
+def test_the_largest_q_is_the_one_a_scan_finds(dim, bits, scheme):
+    cost = {
+        "d-sgd": lambda q: math.log2(math.comb(dim, q)) + 33,
+        "random-sparse": lambda q: math.log2(math.comb(dim, q)) + 33 * q,
+    }[scheme]
+    most = dim // 2 if scheme == "d-sgd" else dim
+    near = [q for q in range(1, most + 1) if abs(cost(q) - bits) < 1e-9]
+    if not near:
+        assert fedlink.largest_q(dim, bits, scheme) == max([q for q in range(1, most + 1) if cost(q) <= bits], default=0)
+
+
+def test_capacity_is_shannons():
+    gains = [0.0, 1e-12, 0.3, 2.0, 50.0]
+    expected = [math.log1p(g * 40 / 2) / math.log(2) for g in gains]
+    assert fedlink.capacity(gains, 40, 2).tolist() == pytest.approx(expected, rel=1e-14)
+
+
+weights = st.lists(st.floats(0, 1e6), min_size=1, max_size=20)
+
+
+@given(weights, st.data(), st.integers(1, 10**6))
+def test_slots_add_up_and_make_bits_proportional_to_weights(weights, data, symbols):
+    capacities = data.draw(st.lists(st.floats(1e-3, 20), min_size=len(weights), max_size=len(weights)))
+    slots = fedlink.split_slots(weights, capacities, symbols)
+    assert slots.sum() == pytest.approx(symbols)
+    if max(weights) > 0:
+        bits = slots * capacities
+        expected = np.array(weights) * (symbols / (np.array(weights) / capacities).sum())
+        assert bits == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    whole = fedlink.split_slots(weights, capacities, symbols, whole=True)
+    assert whole.sum() == symbols and (whole == np.floor(whole)).all() and (abs(whole - slots) <= 1).all()
+
+
+@given(st.data(), st.integers(1, 12))
+def test_select_is_what_sorting_says(data, devices):
+    number = st.integers(0, 5).map(float)  # few values, so that there are ties
+    gains = data.draw(st.lists(number, min_size=devices, max_size=devices))
+    norms = data.draw(st.lists(number, min_size=devices, max_size=devices))
+    k = data.draw(st.integers(1, devices))
+    kc = data.draw(st.integers(k, devices))
+    best = lambda values, among, count: sorted(sorted(among, key=lambda m: (-values[m], m))[:count])
+    everyone = range(devices)
+    expected = {
+        "bc": (best(gains, everyone, k), None, best(gains, everyone, k)),
+        "bn2": (best(norms, everyone, k), norms, list(everyone)),
+        "bc-bn2": (best(norms, best(gains, everyone, kc), k), norms, best(gains, everyone, kc)),
+        "bn2-c": (best(norms, everyone, k), norms, list(everyone)),
+    }
+    for policy, (winners, shares, asked) in expected.items():
+        chosen, given_weights = fedlink.select(policy, k, gains, norms, kc=kc)
+        assert chosen.tolist() == winners
+        assert given_weights.tolist() == [1.0 if shares is None else shares[m] for m in winners]
+        assert fedlink.candidates(policy, k, gains, kc=kc).tolist() == asked
+
+
+def test_the_bound_is_the_theorems_recursion():
+    m, k, tau, mu, l, g, gamma, x = 50, 4, 3, 0.5, 4.0, 2.0, 1.5, 100.0
+    losses = fedlink.bound(
+        devices=m, k=k, tau=tau, mu=mu, l=l, g=g, gamma=gamma, distance0=x, rounds=40, rate=0.1, rho=0.25
+    )
+    assert len(losses) == 41
+    eta, rho = 0.1, 0.25
+    for loss in losses:
+        assert loss == pytest.approx(l / 2 * x, rel=1e-12)
+        a = 1 - mu * rho * eta * (tau - eta * (tau - 1))
+        b = (
+            (m - k) * rho * eta**2 * tau**2 * g**2 / (k * (m - 1))
+            + rho * (1 + mu * (1 - eta)) * eta**2 * g**2 * tau * (tau - 1) * (2 * tau - 1) / 6
+            + rho * eta**2 * (tau**2 + tau - 1) * g**2
+            + 2 * rho * eta * (tau - 1) * gamma
+        )
+        x = a * x + b
+
+
+def test_a_rate_may_be_a_number_text_or_an_array():
+    same = [fedlink.bound(rounds=30, rate=rate, rho=0.5) for rate in (0.1, "0.1", [0.1] * 30, np.full(30, 0.1))]
+    assert all((losses == same[0]).all() for losses in same)
+
+
+def test_the_plan_is_the_best_of_its_grid_and_the_commands(command):
+    import json
+
+    plan = fedlink.plan(devices=12, rounds=60, taus=(1, 4), gamma=2.0)
+    assert plan.best == min(plan.cells, key=lambda cell: (cell.loss, cell.k, cell.tau))
+    assert [(cell.k, cell.tau) for cell in plan.cells] == [(k, tau) for k in range(1, 13) for tau in range(1, 5)]
+    shown = json.loads(command("plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json").stdout)
+    assert [cell["loss"] for cell in shown["cells"]] == [cell.loss for cell in plan.cells]
+    assert shown["eta"] == plan.rate
+    assert plan.by_horizon[-1].loss == plan.best.loss

@@ -1,0 +1,105 @@
+"""A PyTorch task. Run where PyTorch is: see `cargo xtask python`."""
+
+import numpy as np
+import pytest
+import torch
+
+import fedlink
+import fedlink.torch
+
+
+def blobs(devices, samples, seed):
+    """Three clouds of points in the plane; every device has its own part of them."""
+    generator = np.random.default_rng(seed)
+    centres = np.float32([[2, 0], [-2, 1], [0, -3]])
+    parts = []
+    for _ in range(devices):
+        labels = generator.integers(0, 3, samples)
+        points = centres[labels] + 0.7 * generator.standard_normal((samples, 2), dtype=np.float32)
+        parts.append(torch.utils.data.TensorDataset(torch.from_numpy(points), torch.from_numpy(labels)))
+    return parts
+
+
+TEST = blobs(1, 500, 99)[0]
+
+
+def local_training(model, dataset):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    losses = []
+    for points, labels in torch.utils.data.DataLoader(dataset, batch_size=20, shuffle=True):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(points), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return sum(losses) / len(losses)
+
+
+def evaluate(model):
+    points, labels = TEST.tensors
+    scores = model(points)
+    return (scores.argmax(1) == labels).float().mean(), torch.nn.functional.cross_entropy(scores, labels)
+
+
+def factory():
+    return torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 3))
+
+
+CONFIG = {"schedule.policy": "bn2-c", "schedule.k": 2, "run.rounds": 12, "radio.symbols": 200, "run.evaluate_every": 4}
+
+
+def run(seed=0, **settings):
+    task = fedlink.torch.Task(factory, blobs(6, 60, 1), local_training, evaluate, seed=seed)
+    return fedlink.simulate({**CONFIG, **settings}, task=task)
+
+
+def test_a_torch_model_learns_over_the_air():
+    result = run()
+    assert result.summary["final_accuracy"] > 0.9
+    assert len(result.theta) == 2 * 16 + 16 + 2 * 16 + 16 * 3 + 3
+    assert result.config["data"]["devices"] == 6
+    assert result.summary["bits_per_round"] > 0
+
+
+def test_a_run_can_be_repeated_whatever_else_draws_random_numbers():
+    first = run()
+    torch.manual_seed(123)
+    state = torch.get_rng_state()
+    assert run().digest == first.digest
+    assert (torch.get_rng_state() == state).all(), "the global generator was left as it was"
+    assert run(seed=1).digest != first.digest
+
+
+def test_an_update_is_the_difference_of_the_parameters():
+    task = fedlink.torch.Task(factory, blobs(2, 60, 1), local_training, evaluate)
+    theta = task.theta0()
+    update, loss = task.train(theta, 0, 1)
+    again, _ = task.train(theta, 0, 1)
+    assert (update == again).all() and update.dtype == np.float32 and loss > 0
+    model = task._load(theta + update)
+    flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).numpy()
+    assert (flat == theta + update).all()
+
+
+def test_sizes_count_where_they_should():
+    parts = blobs(1, 100, 1) + blobs(1, 20, 2)
+    task = fedlink.torch.Task(factory, parts, local_training, evaluate)
+    assert [task.size_of(0), task.size_of(1)] == [100, 20]
+    runs = [fedlink.simulate({**CONFIG, "learn.aggregate": way}, task=task).digest for way in ("mean", "by-size")]
+    assert runs[0] != runs[1]
+
+
+def test_what_cannot_be_a_task_is_refused():
+    with pytest.raises(ValueError, match="datasets: is empty"):
+        fedlink.torch.Task(factory, [], local_training, evaluate)
+    with pytest.raises(TypeError, match="must be float32"):
+        fedlink.torch.Task(lambda: factory().double(), blobs(1, 5, 1), local_training, evaluate)
+
+
+def test_an_exception_in_local_training_comes_out_as_it_is():
+    def broken(model, dataset):
+        raise KeyError("on purpose")
+
+    task = fedlink.torch.Task(factory, blobs(3, 10, 1), broken, evaluate)
+    with pytest.raises(KeyError, match="on purpose"):
+        fedlink.simulate(CONFIG, task=task)
