@@ -1,0 +1,30 @@
+"""What is learnt: a softmax regression on digits, by fedlink's own training."""
+
+import fedlink
+
+
+def config(run: dict) -> dict:
+    """fedlink's configuration by that of the run. With it, `fedlink.simulate` computes the same run in one process."""
+    return {
+        "data": {
+            "dataset": run["dataset"],
+            "devices": run["devices"],
+            "samples_per_device": run["samples-per-device"],
+        },
+        "learn": {
+            "model": "softmax",
+            "optimizer": "adam",
+            "rate": run["learning-rate"],
+            "local_steps": run["local-steps"],
+            # A node's update depends on the model it gets, not on what it did in earlier rounds.
+            "state": "reset",
+        },
+        "radio": {"symbols": run["symbols"]},
+        "schedule": {"policy": run["policy"], "k": run["k"]},
+        "run": {"rounds": run["rounds"], "seed": run["seed"]},
+    }
+
+
+def system(run: dict) -> fedlink.System:
+    """The data and the training of all devices; a node uses its own part."""
+    return fedlink.System(config(run))

@@ -1,0 +1,36 @@
+"""Update-aware scheduling between real nodes, on Flower.
+
+A round has two phases. In the first the candidates train, keep their update and report one number. In the second the
+scheduled few send their update, compressed to the bits their link carries. Nobody else uploads anything.
+
+On the server, in place of ``FedAvg``::
+
+    strategy = UpdateAwareStrategy(policy="bn2-c", k=2, uplink=SimulatedUplink(devices=10))
+
+On the nodes, in place of ``flwr.clientapp.ClientApp``::
+
+    app = UpdateAwareClientApp()
+"""
+
+try:
+    import flwr as _flwr  # noqa: F401
+except ImportError as error:  # pragma: no cover
+    raise ImportError("fedlink.flower needs Flower: pip install 'fedlink[flower]'") from error
+
+from .audit import audit
+from .client import UpdateAwareClientApp, update_reply
+from .record import NodeRecord, Outcome, RoundRecord
+from .strategy import UpdateAwareStrategy
+from .uplink import MeasuredUplink, SimulatedUplink
+
+__all__ = [
+    "MeasuredUplink",
+    "NodeRecord",
+    "Outcome",
+    "RoundRecord",
+    "SimulatedUplink",
+    "UpdateAwareClientApp",
+    "UpdateAwareStrategy",
+    "audit",
+    "update_reply",
+]

@@ -1,0 +1,298 @@
+"""The side of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from logging import INFO, WARNING
+from time import sleep
+from typing import Any
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.common.constant import ErrorCode
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAvg, Result
+from flwr.supercore import log
+
+import fedlink
+
+from . import protocol
+from .audit import audit
+from .protocol import KEY, ProtocolError
+from .record import NodeRecord, Outcome, RoundRecord
+from .uplink import Uplink
+
+#: Errors of a reply that mean: nobody is there.
+GONE = (ErrorCode.NODE_UNAVAILABLE, ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
+
+#: What ``FedAvg`` takes and a policy decides.
+NOT_OURS = ("fraction_train", "min_train_nodes", "train_metrics_aggr_fn")
+
+
+@dataclass
+class _Round:
+    """A round between its two phases."""
+
+    arrays: ArrayRecord
+    dim: int
+    record: RoundRecord
+    sending: list[NodeRecord] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    """One for each of ``sending``."""
+    q_alone: list[int] = field(default_factory=list)
+    """What each could send if it were alone."""
+
+
+class UpdateAwareStrategy(FedAvg):
+    """Schedules nodes by channel and by update, and has the scheduled few send compressed updates.
+
+    ``policy`` is one of ``bc``, ``bn2``, ``bc-bn2`` and ``bn2-c``; ``k`` nodes are scheduled in a round, with
+    ``bc-bn2`` out of ``kc`` candidates (by default max(10, 2k)). ``uplink`` says where the state of the links comes from: ``SimulatedUplink`` or ``MeasuredUplink``.
+
+    The first round begins when ``min_available_nodes`` are there (all devices of a simulated uplink, else ``k``);
+    later ones with whoever is. The first phase waits ``compute_timeout`` seconds for its answers, the second (and the
+    first, if it has no limit of its own) the ``timeout`` of :meth:`start`. Nodes that do not answer, fail or send
+    what cannot be true are left out: :attr:`records` and the metrics of the round say who and why.
+
+    Evaluation is that of ``FedAvg`` (``fraction_evaluate`` and the rest), off unless asked for.
+    """
+
+    def __init__(
+        self,
+        policy: str = "bn2-c",
+        k: int = 1,
+        *,
+        uplink: Uplink,
+        kc: int | None = None,
+        compute_timeout: float | None = None,
+        min_available_nodes: int | None = None,
+        fraction_evaluate: float = 0.0,
+        **fedavg: Any,
+    ) -> None:
+        self._report = fedlink.report_kind(policy)
+        if not isinstance(k, int) or k < 1:
+            raise ValueError(f"k must be a whole number from 1, not {k!r}")
+        devices = getattr(uplink, "devices", None)
+        if devices is not None and k > devices:
+            raise ValueError(f"k = {k} of {devices} devices cannot be scheduled")
+        if kc is not None and policy != "bc-bn2":
+            raise ValueError("kc, how many candidates the channel lets through, goes with policy='bc-bn2' alone")
+        if kc is None and policy == "bc-bn2":
+            kc = max(10, 2 * k)
+        if kc is not None and kc < k:
+            raise ValueError(f"kc must be at least k = {k}, not {kc}")
+        if wrong := [name for name in NOT_OURS if name in fedavg]:
+            raise TypeError(f"leave out {', '.join(wrong)}: who trains is for the policy to say")
+        least = min_available_nodes if min_available_nodes is not None else devices or k
+        super().__init__(fraction_evaluate=fraction_evaluate, min_available_nodes=least, **fedavg)
+        self.policy, self.k, self.kc, self.uplink = policy, k, kc, uplink
+        self.compute_timeout = compute_timeout
+        #: What became of every node, round by round.
+        self.records: list[RoundRecord] = []
+        self._timeout: float | None = None
+        # In the order of acquaintance: of two nodes that are one device, the later is the restarted one.
+        self._device_of: dict[int, int] = {}
+        self._rates: dict[int, float] = {}
+        self._round: _Round | None = None
+
+    def summary(self) -> None:
+        """Logs how nodes are scheduled."""
+        kc = "" if self.kc is None else f", kc = {self.kc}"
+        log(INFO, "\t├──> Scheduling: %s, k = %d%s", self.policy, self.k, kc)
+        log(INFO, "\t├──> Uplink: %s", self.uplink)
+        log(INFO, "\t└──> Nodes to begin with: %d; evaluated on: %.2f of them", self.min_available_nodes, self.fraction_evaluate)
+
+    def start(
+        self, grid: Grid, initial_arrays: ArrayRecord, num_rounds: int = 3, timeout: float = 3600, **rest: Any
+    ) -> Result:
+        """Runs all rounds, as every Flower strategy does; ``timeout`` limits each phase."""
+        self._timeout = timeout
+        return super().start(grid, initial_arrays, num_rounds, timeout, **rest)
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Runs the first phase, schedules, and gives the messages of the second."""
+        this = self._round = _Round(arrays, protocol.dimension(arrays), RoundRecord(server_round))
+        self.records.append(this.record)
+        node_of = self._meet(grid, this.record)
+        if node_of:
+            config["server-round"] = server_round
+            reported = self._compute(this, config, grid, node_of)
+            if reported:
+                self._schedule(this, reported)
+        log(
+            INFO,
+            "configure_train: %d of %d nodes are to send: devices %s",
+            len(this.sending),
+            len(node_of),
+            [node.device for node in this.sending],
+        )
+        return this.messages
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """θ + (1/K)·Σ Δ̂ over the K whose update arrived, the silent included."""
+        this = self._round
+        if this is None or this.record.round != server_round:
+            return None, None
+        arrived: list[tuple[np.ndarray, np.float32]] = []
+        answers = self._answers(this.sending, this.messages, replies)
+        for node, q_alone, answer in zip(this.sending, this.q_alone, answers):
+            if answer is not None and (update := self._read_update(this.dim, node, answer, q_alone)) is not None:
+                node.outcome = Outcome.SENT
+                arrived.append(update)
+        count = len(arrived) + len(this.record.having(Outcome.SILENT))
+        share = np.float32(1.0) / np.float32(max(count, 1))
+        model = protocol.added(this.arrays, [(places, share * value) for places, value in arrived])
+        for node in this.record.nodes:
+            if node.reason:
+                log(WARNING, "round %d, device %s: %s (%s)", server_round, node.device, node.outcome, node.reason)
+        return model, this.record.metrics()
+
+    def _meet(self, grid: Grid, record: RoundRecord) -> dict[int, int]:
+        """Waits for nodes, asks new ones which device they are, and gives the node of every device that is there."""
+        needed = self.min_available_nodes if len(self.records) == 1 else 1
+        while len(present := list(grid.get_node_ids())) < needed:
+            log(INFO, "Waiting for nodes to connect: %d connected (minimum required: %d).", len(present), needed)
+            sleep(1)
+        strangers = [NodeRecord(node_id, None, "hello") for node_id in sorted(set(present) - self._device_of.keys())]
+        greeting = RecordDict({KEY: ConfigRecord({"measured": self.uplink.measured})})
+        messages = [Message(greeting, node.node_id, f"query.{protocol.HELLO}") for node in strangers]
+        replies = grid.send_and_receive(messages, timeout=self._first_timeout) if messages else []
+        for node, answer in zip(strangers, self._answers(strangers, messages, replies)):
+            if answer is None or not self._introduce(node, answer):
+                record.nodes.append(node)
+        there = set(present)
+        return {device: node_id for node_id, device in self._device_of.items() if node_id in there}
+
+    def _introduce(self, node: NodeRecord, answer: dict) -> bool:
+        try:
+            last = getattr(self.uplink, "devices", 2**31) - 1
+            device = protocol.whole(answer, "device", -1, last)
+            rate = protocol.real(answer, "rate", above=0.0) if self.uplink.measured else 0.0
+        except ProtocolError as problem:
+            node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
+            return False
+        if device < 0:
+            taken = set(self._device_of.values())
+            device = next(number for number in range(len(taken) + 1) if number not in taken)
+        if device in self._device_of.values():
+            log(WARNING, "node %d takes the place of device %d", node.node_id, device)
+        self._device_of[node.node_id] = device
+        self._rates[device] = rate
+        return True
+
+    @property
+    def _first_timeout(self) -> float | None:
+        return self._timeout if self.compute_timeout is None else self.compute_timeout
+
+    def _compute(
+        self, this: _Round, config: ConfigRecord, grid: Grid, node_of: dict[int, int]
+    ) -> list[NodeRecord]:
+        """Phase 1: candidates train and report. Gives those who did."""
+        devices = sorted(node_of)
+        links = self.uplink.links(this.record.round - 1, devices, self.k, self._rates)
+        k = min(self.k, len(devices))
+        kc = None if self.kc is None else min(self.kc, len(devices))
+        asked, messages = [], []
+        for place in fedlink.candidates(self.policy, k, links.gains, kc=kc).tolist():
+            node = NodeRecord(node_of[devices[place]], devices[place], "compute", gain=float(links.gains[place]))
+            request = {"round": this.record.round, "report": self._report}
+            request |= self.uplink.request(links, place)
+            content = {self.arrayrecord_key: this.arrays, self.configrecord_key: config, KEY: ConfigRecord(request)}
+            asked.append(node)
+            messages.append(Message(RecordDict(content), node.node_id, f"train.{protocol.COMPUTE}"))
+        this.record.nodes.extend(asked)
+        reported = []
+        replies = grid.send_and_receive(messages, timeout=self._first_timeout)
+        for node, answer in zip(asked, self._answers(asked, messages, replies)):
+            if answer is None:
+                continue
+            try:
+                node.report = protocol.real(answer, "report")
+                if self.uplink.measured:
+                    self._rates[node.device] = protocol.real(answer, "rate", above=0.0)
+            except ProtocolError as problem:
+                node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
+            else:
+                node.outcome = Outcome.NOT_SCHEDULED
+                reported.append(node)
+        return reported
+
+    def _schedule(self, this: _Round, reported: list[NodeRecord]) -> None:
+        """The policy picks k of those who reported; their share of the airtime says how many bits each may send."""
+        links = self.uplink.links(
+            this.record.round - 1, [node.device for node in reported], self.k, self._rates
+        )
+        k = min(self.k, len(reported))
+        kc = None if self.kc is None else len(reported)
+        reports = np.array([node.report for node in reported], dtype=np.float32)
+        chosen, weights = fedlink.select(self.policy, k, links.gains, norms=reports, kc=kc)
+        slots = fedlink.split_slots(weights, links.capacities[chosen], links.airtime, whole=links.whole)
+        for place, weight, slot in zip(chosen.tolist(), weights.tolist(), slots.tolist()):
+            node, capacity = reported[place], float(links.capacities[place])
+            node.capacity, node.weight, node.share = capacity / links.unit, weight, slot * links.unit
+            node.budget = slot * capacity
+            node.q = fedlink.largest_q(this.dim, node.budget)
+            if node.q == 0:
+                node.outcome = Outcome.SILENT
+                continue
+            node.bits = fedlink.dsgd_bits(this.dim, node.q)
+            node.outcome, node.phase = Outcome.ABSENT, "upload"
+            request = ConfigRecord({"round": this.record.round, "q": node.q})
+            this.sending.append(node)
+            this.messages.append(
+                Message(RecordDict({KEY: request}), node.node_id, f"train.{protocol.UPLOAD}")
+            )
+            this.q_alone.append(fedlink.largest_q(this.dim, float(links.alone[place])))
+
+    def _read_update(
+        self, dim: int, node: NodeRecord, answer: dict, q_alone: int
+    ) -> tuple[np.ndarray, np.float32] | None:
+        """The places and the value of an update that arrived, or None with the reason noted."""
+        if "lost" in answer:
+            node.outcome = Outcome.LOST_UPDATE
+            node.reason = f"it was restarted between the phases; the update it has is {answer['lost']}"
+            return None
+        payload = answer.get("payload")
+        node.outcome = Outcome.REJECTED
+        if not isinstance(payload, bytes):
+            node.reason = "there is no payload in its answer"
+            return None
+        node.payload_bytes = len(payload)
+        try:
+            places, value = fedlink.decode(payload, dim, node.q)
+        except ValueError as problem:
+            node.reason = f"its payload cannot be read: {problem}"
+            return None
+        problem = audit(self._report, node.report, float(value), len(places), dim, node.q, q_alone)
+        if problem is not None:
+            node.reason = problem
+            return None
+        return places, np.float32(value)
+
+    @staticmethod
+    def _answers(nodes: list[NodeRecord], messages: list[Message], replies: Iterable[Message]) -> list[dict | None]:
+        """What each node answered; for None the node's record says why."""
+        heard = {reply.metadata.reply_to_message_id: reply for reply in replies}
+        answers: list[dict | None] = []
+        for node, message in zip(nodes, messages):
+            reply = heard.get(message.metadata.message_id)
+            answer = None
+            if reply is None:
+                node.outcome, node.reason = Outcome.ABSENT, "no answer in time"
+            elif reply.has_error():
+                node.outcome = Outcome.ABSENT if reply.error.code in GONE else Outcome.FAILED
+                node.reason = reply.error.reason or f"error {reply.error.code}"
+            elif reply.metadata.src_node_id != node.node_id:
+                node.outcome, node.reason = Outcome.REJECTED, f"node {reply.metadata.src_node_id} answered for it"
+            else:
+                try:
+                    answer = protocol.one_record(reply)
+                except ProtocolError as problem:
+                    node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
+            answers.append(answer)
+        return answers

@@ -1,0 +1,118 @@
+"""Real federated learning: a SuperLink, four SuperNodes, TLS, separate processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import socket
+import ssl
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from federation import ADDRESS, PATIENCE, Federation, wait_for
+
+import fedlink
+
+HERE = Path(__file__).resolve().parent
+EXAMPLE = HERE.parents[2] / "examples" / "flower-mnist"
+NODES = 4
+ROUNDS = 8
+STATED_ACCURACY = 0.85
+
+
+@pytest.fixture(scope="module")
+def hold(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("hold")
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory, hold):
+    federation = Federation(tmp_path_factory.mktemp("federation"), NODES, FEDLINK_TEST_HOLD=str(hold))
+    yield federation
+    federation.end()
+
+
+def finished(federation: Federation, process, out: Path) -> dict:
+    """What the run left in `out`, once it is over."""
+    process.popen.wait(PATIENCE)
+    try:
+        wait_for("the result", (out / "result.json").exists, 10)
+    except TimeoutError:
+        pytest.fail(f"the run left no result\n{federation.logs()}")
+    return json.loads((out / "result.json").read_text())
+
+
+def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate_to_the_bit(federation, tmp_path):
+    out = tmp_path / "out"
+    result = finished(federation, federation.run(EXAMPLE, "train", rounds=ROUNDS, out=str(out)), out)
+
+    settings = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    reference = simulated(settings | {"rounds": ROUNDS})
+    scheduled = [
+        [node["device"] for node in record["nodes"] if node["outcome"] == "sent"] for record in result["rounds"]
+    ]
+    assert scheduled == reference.scheduled
+    theta = np.load(out / "theta.npy")
+    assert theta.dtype == np.float32 and theta.tobytes() == reference.theta.tobytes()
+    assert result["accuracy"][str(ROUNDS)] == reference.accuracy >= STATED_ACCURACY
+
+    # Who uploaded what, by the nodes' own logs: a hello and a report are a few bytes, payloads are those of the record.
+    payloads = [[] for _ in range(NODES)]
+    for record in result["rounds"]:
+        for node in record["nodes"]:
+            if node["payload_bytes"] is not None:
+                payloads[node["device"]].append(node["payload_bytes"])
+    for number, node in enumerate(federation.nodes):
+        outgoing = [int(size) for size in re.findall(r"Outgoing message size: (\d+) bytes", node.log)]
+        hello, report, around = len("device") + 8, len("report") + 8, len("payload")
+        expected = [hello] + [report] * ROUNDS + [around + size for size in payloads[number]]
+        assert sorted(outgoing) == sorted(expected), number
+
+
+def test_only_the_right_certificate_is_accepted(federation):
+    def talk(context: ssl.SSLContext) -> str:
+        with socket.create_connection((ADDRESS, federation.port), 10) as plain:
+            with context.wrap_socket(plain, server_hostname=ADDRESS) as secure:
+                return secure.version()
+
+    assert talk(ssl.create_default_context(cafile=federation.authority)).startswith("TLSv1.")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        talk(ssl.create_default_context())
+    with socket.create_connection((ADDRESS, federation.port), 10) as plain:
+        plain.settimeout(10)
+        plain.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try:
+            assert not plain.recv(64).startswith(b"HTTP/1.1 200")
+        except ConnectionResetError:
+            pass
+
+
+def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_goes_on(federation, hold, tmp_path):
+    app, out = tmp_path / "app", tmp_path / "out"
+    shutil.copytree(EXAMPLE, app)
+    shutil.copy(HERE / "held_server_app.py", app)
+    project = app / "pyproject.toml"
+    project.write_text(project.read_text().replace('"server_app:app"', '"held_server_app:app"'))
+    process = federation.run(app, "killed", rounds=2, out=str(out))
+
+    def held() -> bool:
+        if process.popen.poll() is not None:
+            pytest.fail(f"the run ended before its first upload\n{federation.logs()}")
+        return (hold / "scheduled.json").exists()
+
+    wait_for("the first upload", held)
+    victim, survivor = json.loads((hold / "scheduled.json").read_text())
+    federation.nodes[victim].signal(signal.SIGKILL)
+    federation.nodes[victim].popen.wait(10)
+    (hold / "go-on").touch()
+    first, second = finished(federation, process, out)["rounds"]
+
+    outcomes = {node["device"]: (node["phase"], node["outcome"]) for node in first["nodes"]}
+    assert outcomes[victim] == ("upload", "absent") and outcomes[survivor] == ("upload", "sent")
+    sent = [node["device"] for node in second["nodes"] if node["outcome"] == "sent"]
+    assert len(sent) == 2 and victim not in sent
+    assert np.isfinite(np.load(out / "theta.npy")).all()

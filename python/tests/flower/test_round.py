@@ -1,0 +1,260 @@
+"""Rounds on a grid in this process, all going well."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fake_grid import FakeGrid, model, stock_training
+from flwr.app import ConfigRecord, Message
+from reference import bits, bn2_c, largest_q
+
+import fedlink
+from fedlink.flower import (
+    MeasuredUplink,
+    Outcome,
+    SimulatedUplink,
+    UpdateAwareClientApp,
+    UpdateAwareStrategy,
+    protocol,
+    update_reply,
+)
+
+DEVICES = 8
+SHAPES = [(5, 12), (12,), (1, 7)]
+DIM = 79
+
+
+def shift(device: int, server_round: int) -> list[np.ndarray]:
+    """What a device learns: something of its own in every round, the more the higher its number."""
+    random = np.random.default_rng([device, server_round])
+    scale = 0.1 * (1 + device % 5)
+    return [(scale * random.standard_normal(shape)).astype(np.float32) for shape in SHAPES]
+
+
+def start_model() -> list[np.ndarray]:
+    random = np.random.default_rng(1)
+    # Multiples of 1/1024: the model plus an update minus the model is then close to the update.
+    return [np.round(random.standard_normal(shape) * 1024).astype(np.float32) / 1024 for shape in SHAPES]
+
+
+def grid_of(train=None, devices: int = DEVICES, **config) -> FakeGrid:
+    grid = FakeGrid()
+    for device in range(devices):
+        app = UpdateAwareClientApp()
+        app.train()(train or stock_training(shift))
+        # Node numbers say nothing about devices.
+        grid.add(1000 - 7 * device, app, partition_id=device, **config)
+    return grid
+
+
+def strategy_of(policy: str = "bn2-c", k: int = 2, **options) -> UpdateAwareStrategy:
+    options.setdefault("uplink", SimulatedUplink(devices=DEVICES, symbols=60, seed=5))
+    return UpdateAwareStrategy(policy, k, **options)
+
+
+def flat(arrays) -> np.ndarray:
+    return protocol.flat(array.numpy() for array in arrays.values())
+
+
+def test_a_round_is_the_one_that_naive_code_computes_too():
+    grid, strategy = grid_of(), strategy_of()
+    before = start_model()
+    result = strategy.start(grid, model(*before), num_rounds=1, timeout=30)
+
+    uplink = strategy.uplink
+    capacities = np.log2(1 + fedlink.gains(DEVICES, 0, seed=5) * DEVICES / 2)
+    trained = {m: protocol.flat(b + s for b, s in zip(before, shift(m, 1))) for m in range(DEVICES)}
+    updates = {m: after - protocol.flat(before) for m, after in trained.items()}
+    chosen, step = bn2_c(updates, capacities, uplink.symbols, 2)
+    assert [node.device for node in strategy.records[0].having(Outcome.SENT)] == chosen
+    assert np.allclose(flat(result.arrays) - protocol.flat(before), step, rtol=0, atol=1e-6)
+    assert np.count_nonzero(step) > 0
+
+
+@pytest.mark.parametrize("policy, kc, trained", [("bc", None, 2), ("bc-bn2", 4, 4), ("bn2", None, 8), ("bn2-c", None, 8)])
+def test_only_candidates_train_and_only_the_scheduled_upload_and_the_bytes_show_it(policy, kc, trained):
+    grid, strategy = grid_of(), strategy_of(policy, kc=kc)
+    strategy.start(grid, model(*start_model()), num_rounds=3, timeout=30)
+    assert grid.kinds() == {protocol.HELLO: DEVICES, protocol.COMPUTE: 3 * trained, protocol.UPLOAD: 3 * 2}
+    # One number and its name: a double is 8 bytes. The model is 316.
+    assert {size for kind, _, size in grid.log if kind == protocol.COMPUTE} == {len("report") + 8}
+    sent = [node for record in strategy.records for node in record.having(Outcome.SENT)]
+    assert len(sent) == 6
+    uploads = sorted(size for kind, _, size in grid.log if kind == protocol.UPLOAD)
+    assert uploads == sorted(len("payload") + node.payload_bytes for node in sent)
+    for node in sent:
+        assert bits(DIM, node.q) <= node.budget and node.q == largest_q(DIM, node.budget)
+        # The codec takes a few bits more than the formula, and whole bytes.
+        assert node.payload_bytes <= (node.bits + 16) / 8
+
+
+@pytest.mark.parametrize("policy, kc", [("bc", None), ("bc-bn2", 4), ("bn2", None), ("bn2-c", None)])
+def test_the_record_adds_up(policy, kc):
+    grid, strategy = grid_of(), strategy_of(policy, kc=kc, k=3)
+    result = strategy.start(grid, model(*start_model()), num_rounds=2, timeout=30)
+    for number, record in enumerate(strategy.records, 1):
+        assert record.round == number and len(record.scheduled) == 3
+        assert sum(node.share for node in record.scheduled) == pytest.approx(60, rel=1e-12)
+        ratios = [node.budget / node.weight for node in record.scheduled]
+        assert ratios == pytest.approx([ratios[0]] * 3, rel=1e-9)
+        metrics = result.train_metrics_clientapp[number]
+        assert metrics["scheduled"] == 3 and metrics["problems"] == 0
+        assert metrics["payload-bytes"] == sum(node.payload_bytes for node in record.having(Outcome.SENT))
+        assert metrics["sent-devices"] == [node.device for node in record.having(Outcome.SENT)]
+
+
+def test_whole_symbols_are_whole():
+    strategy = strategy_of(k=3, uplink=SimulatedUplink(devices=DEVICES, symbols=61, seed=5, whole=True))
+    strategy.start(grid_of(), model(*start_model()), num_rounds=2, timeout=30)
+    shares = [[node.share for node in record.scheduled] for record in strategy.records]
+    assert all(share == int(share) for shared in shares for share in shared)
+    assert [sum(shared) for shared in shares] == [61, 61]
+
+
+def test_a_silent_device_adds_nothing_and_still_counts():
+    # 35 bits do not hold one entry of 79 for most devices: log2(79) + 33 = 39.3.
+    strategy = strategy_of("bn2", k=4, uplink=SimulatedUplink(devices=DEVICES, symbols=40, seed=5))
+    grid = grid_of()
+    before = start_model()
+    result = strategy.start(grid, model(*before), num_rounds=1, timeout=30)
+    record = strategy.records[0]
+    silent, sent = record.having(Outcome.SILENT), record.having(Outcome.SENT)
+    assert silent and sent and len(silent) + len(sent) == 4
+    assert grid.kinds()[protocol.UPLOAD] == len(sent)
+    assert all(node.q == 0 and node.budget < bits(DIM, 1) for node in silent)
+    moved = flat(result.arrays) - protocol.flat(before)
+    values = {m: protocol.flat(s) for m, s in ((node.device, shift(node.device, 1)) for node in sent)}
+    largest = max(np.abs(update).max() for update in values.values())
+    assert 0 < np.abs(moved).max() <= largest / 4 + 1e-6
+
+
+def test_counters_stay_and_other_types_keep_theirs():
+    def train(message: Message, context) -> Message:
+        arrays = {name: array.numpy() for name, array in message.content["arrays"].items()}
+        moved = [arrays["layer0"] + 1, arrays["layer1"] + 7, arrays["layer2"] + np.float64(0.5)]
+        from flwr.app import RecordDict
+
+        return Message(RecordDict({"arrays": model(*moved)}), reply_to=message)
+
+    uplink = SimulatedUplink(devices=1, symbols=5000)
+    strategy = strategy_of("bn2", k=1, uplink=uplink)
+    start = model(np.zeros(4, np.float32), np.array([3, 4]), np.zeros(4))
+    result = strategy.start(grid_of(train, devices=1), start, num_rounds=1, timeout=30)
+    dtypes = [array.numpy().dtype for array in result.arrays.values()]
+    assert dtypes == [np.float32, np.int64, np.float64]
+    assert result.arrays["layer1"].numpy().tolist() == [3, 4]
+    # Of eight positive entries the four largest are kept.
+    assert result.arrays["layer0"].numpy().tolist() == [1, 1, 1, 1]
+    assert result.arrays["layer2"].numpy().tolist() == [0, 0, 0, 0]
+
+
+def test_mods_of_training_see_the_model_and_mods_of_the_app_see_what_is_sent():
+    seen = []
+
+    def clip(message, context, call_next):
+        reply = call_next(message, context)
+        seen.append(("inner", list(reply.content)))
+        return reply
+
+    def watch(message, context, call_next):
+        reply = call_next(message, context)
+        seen.append(("outer", list(reply.content)))
+        return reply
+
+    app = UpdateAwareClientApp(mods=[watch])
+    app.train(mods=[clip])(stock_training(shift))
+    grid = FakeGrid()
+    grid.add(1, app, partition_id=0)
+    strategy_of(k=1, uplink=SimulatedUplink(devices=1)).start(grid, model(*start_model()), num_rounds=1, timeout=30)
+    ours = [protocol.KEY]
+    assert seen == [("outer", ours), ("inner", ["arrays", "metrics"]), ("outer", ours), ("outer", ours)]
+
+
+def test_a_node_without_a_partition_id_becomes_the_first_free_device():
+    grid = FakeGrid()
+    app = UpdateAwareClientApp()
+    app.train()(lambda message, context: update_reply(message, np.ones(DIM)))
+    grid.add(5, app, partition_id=0)
+    grid.add(6, app)
+    grid.add(7, app)
+    strategy = strategy_of("bn2", k=3, uplink=SimulatedUplink(devices=3))
+    strategy.start(grid, model(*start_model()), num_rounds=1, timeout=30)
+    assert [(node.node_id, node.device) for node in strategy.records[0].nodes] == [(5, 0), (6, 1), (7, 2)]
+
+
+def test_measured_links_share_the_deadline_so_that_bits_follow_the_weights():
+    grid = FakeGrid()
+    rates = {0: 1e3, 1: 4e3, 2: 500.0, 3: 2e3}
+    for device, rate in rates.items():
+        app = UpdateAwareClientApp()
+        app.train()(stock_training(shift))
+        grid.add(device + 1, app, partition_id=device, uplink_bps=rate)
+    strategy = strategy_of("bn2", k=3, uplink=MeasuredUplink(deadline=0.5))
+    strategy.start(grid, model(*start_model()), num_rounds=2, timeout=30)
+    for record in strategy.records:
+        assert [node.device for node in record.scheduled] == [1, 2, 3]  # the largest norms
+        assert sum(node.share for node in record.scheduled) == pytest.approx(0.5, rel=1e-9)
+        for node in record.scheduled:
+            assert node.capacity == pytest.approx(rates[node.device], rel=1e-12)
+            assert node.budget == pytest.approx(rates[node.device] * node.share, rel=1e-12)
+        ratios = [node.budget / node.weight for node in record.scheduled]
+        assert ratios == pytest.approx([ratios[0]] * 3, rel=1e-9)
+
+
+def test_the_rate_of_this_round_counts_and_the_last_one_told_picks_candidates():
+    now = {"rate": 1e4}
+    grid = FakeGrid()
+    for device in range(2):
+        app = UpdateAwareClientApp(rate=(lambda context: now["rate"]) if device == 0 else (lambda context: 2e3))
+        app.train()(stock_training(shift))
+        grid.add(device + 1, app, partition_id=device)
+    strategy = strategy_of("bc", k=1, uplink=MeasuredUplink(deadline=1.0))
+    strategy.start(grid, model(*start_model()), num_rounds=1, timeout=30)
+    now["rate"] = 1e3  # told in the second round, too late not to be its candidate
+    strategy.configure_train(2, model(*start_model()), ConfigRecord(), grid)
+    strategy.configure_train(3, model(*start_model()), ConfigRecord(), grid)
+    chosen = [record.scheduled[0] for record in strategy.records]
+    assert [node.device for node in chosen] == [0, 0, 1]
+    assert [node.budget for node in chosen] == pytest.approx([1e4, 1e3, 2e3], rel=1e-9)
+
+
+def test_the_first_phase_has_its_own_time_limit():
+    grid, strategy = grid_of(), strategy_of(compute_timeout=7.0)
+    strategy.start(grid, model(*start_model()), num_rounds=1, timeout=30)
+    assert grid.timeouts == [7.0, 7.0, 30, 30]  # hello, compute, upload, evaluation
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"policy": "best"}, "policy"),
+        ({"k": 0}, "k must be"),
+        ({"k": 9}, "cannot be scheduled"),
+        ({"kc": 4}, "kc"),
+        ({"policy": "bc-bn2", "kc": 1}, "kc must be at least"),
+    ],
+)
+def test_what_cannot_be_scheduled_is_refused_at_once(change, message):
+    with pytest.raises(ValueError, match=message):
+        strategy_of(**change)
+
+
+def test_who_trains_is_not_for_fedavg_to_say():
+    with pytest.raises(TypeError, match="fraction_train"):
+        strategy_of(fraction_train=0.5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SimulatedUplink(devices=0),
+        lambda: SimulatedUplink(devices=4, symbols=0),
+        lambda: SimulatedUplink(devices=4, noise=0.0),
+        lambda: SimulatedUplink(devices=4, power=float("nan")),
+        lambda: MeasuredUplink(deadline=0.0),
+        lambda: MeasuredUplink(deadline=float("inf")),
+    ],
+)
+def test_a_link_that_cannot_be_is_refused(make):
+    with pytest.raises(ValueError):
+        make()
