@@ -13,7 +13,7 @@ def config(run: dict) -> dict:
         },
         "learn": {
             "model": "softmax",
-            "optimizer": "adam",
+            "optimizer": "sgd",
             "rate": run["learning-rate"],
             "local_steps": run["local-steps"],
             # A node's update depends on the model it gets, not on what it did in earlier rounds.

@@ -5,6 +5,7 @@ use crate::arrays::{float32s, not_negative, numbers};
 use fedlink::compress::wire::{Coder, Format, Layout};
 use fedlink::compress::{Compressor, SchemeKind, Scratch, SparseBinary, SparseUpdate, Values, compressor};
 use fedlink::radio::Channels;
+use fedlink::radio::channel::{ChannelKind, channel as channel_of};
 use fedlink::radio::slots::SlotKind;
 use fedlink::rng::{Purpose, stream};
 use fedlink::schedule::policy::{PolicyKind, policy as policy_of};
@@ -14,6 +15,9 @@ use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+/// More devices than anybody has; the gains of all of them are in memory.
+const MAX_DEVICES: u64 = 100_000_000;
 
 type Places<'py> = Bound<'py, PyArray1<i64>>;
 type Reals<'py> = Bound<'py, PyArray1<f64>>;
@@ -103,6 +107,38 @@ pub fn largest_q(
     let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
     let bits = real("bits", bits, |x| x >= 0.0, "a finite number of at least 0")?;
     Ok(compressor(named::<SchemeKind>("scheme", scheme)?).largest_q(dim, Bits(bits)))
+}
+
+/// ‖update‖₂, as a device reports it.
+///
+/// >>> fedlink.norm(numpy.float32([3, -4]))
+/// 5.0
+#[pyfunction]
+pub fn norm(py: Python<'_>, update: &Bound<'_, PyAny>) -> PyResult<f32> {
+    let update = float32s("update", update)?;
+    Ok(py.detach(|| fedlink::learn::kernels::norm(&update) as f32))
+}
+
+/// The power gains of all devices in a round (from 0): those that `simulate` draws from the same seed.
+///
+/// `channel` is one of `fedlink list channels`.
+///
+/// >>> fedlink.gains(3, 0, seed=1).shape
+/// (3,)
+#[pyfunction]
+#[pyo3(signature = (devices, round, seed = None, channel = "rayleigh"))]
+pub fn gains<'py>(
+    py: Python<'py>,
+    devices: &Bound<'py, PyAny>,
+    round: &Bound<'py, PyAny>,
+    seed: Option<&Bound<'py, PyAny>>,
+    channel: &str,
+) -> PyResult<Reals<'py>> {
+    let devices = whole("devices", devices, 1..=MAX_DEVICES)? as usize;
+    let round = whole("round", round, 0..=u64::from(u32::MAX))?;
+    let seed = seed.map_or(Ok(0), |seed| whole("seed", seed, 0..=i64::MAX as u64))?;
+    let channel = channel_of(named::<ChannelKind>("channel", channel)?, seed);
+    Ok(PyArray1::from_vec(py, py.detach(|| channel.gains(round, devices))))
 }
 
 /// log2(1 + gains·power/noise), bits a symbol.

@@ -48,7 +48,7 @@ def grid_of(train=None, devices: int = DEVICES, **config) -> FakeGrid:
 
 
 def strategy_of(policy: str = "bn2-c", k: int = 2, **options) -> UpdateAwareStrategy:
-    options.setdefault("uplink", SimulatedUplink(devices=DEVICES, symbols=60, seed=5))
+    options.setdefault("uplink", SimulatedUplink(devices=DEVICES, symbols=400, seed=5))
     return UpdateAwareStrategy(policy, k, **options)
 
 
@@ -94,7 +94,7 @@ def test_the_record_adds_up(policy, kc):
     result = strategy.start(grid, model(*start_model()), num_rounds=2, timeout=30)
     for number, record in enumerate(strategy.records, 1):
         assert record.round == number and len(record.scheduled) == 3
-        assert sum(node.share for node in record.scheduled) == pytest.approx(60, rel=1e-12)
+        assert sum(node.share for node in record.scheduled) == pytest.approx(400, rel=1e-12)
         ratios = [node.budget / node.weight for node in record.scheduled]
         assert ratios == pytest.approx([ratios[0]] * 3, rel=1e-9)
         metrics = result.train_metrics_clientapp[number]
@@ -112,8 +112,8 @@ def test_whole_symbols_are_whole():
 
 
 def test_a_silent_device_adds_nothing_and_still_counts():
-    # 35 bits do not hold one entry of 79 for most devices: log2(79) + 33 = 39.3.
-    strategy = strategy_of("bn2", k=4, uplink=SimulatedUplink(devices=DEVICES, symbols=40, seed=5))
+    # One entry of 79 takes log2(79) + 33 = 39.3 bits: enough symbols for the larger updates only.
+    strategy = strategy_of("bn2", k=4, uplink=SimulatedUplink(devices=DEVICES, symbols=120, seed=5))
     grid = grid_of()
     before = start_model()
     result = strategy.start(grid, model(*before), num_rounds=1, timeout=30)
