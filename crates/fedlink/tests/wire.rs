@@ -148,9 +148,10 @@ fn every_support_of_every_small_format_comes_back_from_its_own_payload() {
                     let update = SparseUpdate { indices: places, values };
                     let (payload, bits) = encode(&format, &update);
                     assert!(bits <= format.longest(), "{format:?}, {support:b}: {bits}");
-                    let all = update.indices.len() == q;
+                    // Where saying that entries are missing costs more than they save.
+                    let dear = if layout == Layout::Shared { 3 * q > dim } else { q == 1 };
                     assert!(
-                        bits <= least + 2 || !all && 3 * q > dim,
+                        bits <= least + 2 || dear && update.indices.len() < q,
                         "{format:?}, {support:b}: {bits} for {least}"
                     );
                     assert!(same(&decode(&format, &payload).unwrap(), &update), "{format:?}, {support:b}");
@@ -378,12 +379,11 @@ proptest! {
         let right = (format.longest() / 8) as usize;
         let payload = if trim { &payload[..payload.len().min(right)] } else { &payload[..] };
         let mut update = shared(vec![1, 2], 3.0);
-        match Coder::default().decode(&format, payload, &mut update) {
-            Ok(()) => {
-                follows(&format, &update, dim as u32, q);
-                prop_assert_eq!(encode(&format, &update).0, payload);
-            }
-            Err(_) => prop_assert_eq!(update, SparseUpdate::default()),
+        if Coder::default().decode(&format, payload, &mut update).is_ok() {
+            follows(&format, &update, dim as u32, q);
+            prop_assert_eq!(encode(&format, &update).0, payload);
+        } else {
+            prop_assert_eq!(update, SparseUpdate::default());
         }
     }
 }

@@ -45,10 +45,14 @@ impl CountLaw {
     /// in values. With q ≤ d/3 or a value for each that is what it costs to say that none is missing, as long as a
     /// missing value's 32 bits pay for 8 of the law and for log2 d of places.
     pub(super) fn surplus(&self, layout: Layout, dim: u32) -> f64 {
-        if layout == Layout::Each || 3 * u64::from(self.q) <= u64::from(dim) {
-            32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64)
-        } else {
-            2.0 + 0.5 * libm::log2(f64::from(dim))
+        let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
+        match layout {
+            // The first value's bits are sent even without its entry: if that is the only one, its place must pay.
+            Layout::Each if self.q == 1 => none.max(8.0 - libm::log2(f64::from(dim))),
+            Layout::Shared if 3 * u64::from(self.q) > u64::from(dim) => {
+                2.0 + 0.5 * libm::log2(f64::from(dim))
+            }
+            _ => none,
         }
     }
 
@@ -117,9 +121,9 @@ mod tests {
     fn excess(layout: Layout, dim: u32, q: u32, counts: impl Iterator<Item = u32>) -> f64 {
         let law = CountLaw::new(layout, dim, q);
         let values = if layout == Layout::Each { 32.0 } else { 0.0 };
-        let rest = |missing| {
-            log2_choose(u64::from(dim), u64::from(q - missing)) - values * f64::from(missing)
-                + cost(&law, missing)
+        let rest = |missing: u32| {
+            let saved = values * f64::from(missing.min(q - 1));
+            log2_choose(u64::from(dim), u64::from(q - missing)) - saved + cost(&law, missing)
         };
         let limit = log2_choose(u64::from(dim), u64::from(q)) + law.surplus(layout, dim);
         counts.map(|missing| rest(missing) - limit).fold(f64::NEG_INFINITY, f64::max)

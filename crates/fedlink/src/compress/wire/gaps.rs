@@ -202,7 +202,7 @@ mod tests {
     fn is_its_share(width: u32, given: u32, share: &BigUint, whole: &BigUint, error: u64) {
         let slots = whole * width;
         let spared = share * (SLOTS - u64::from(given));
-        let rounding = (whole * error >> 31u32) + 1u32;
+        let rounding = ((whole * error) >> 31u32) + 1u32;
         assert!(&slots + &rounding >= spared, "{width} slots for {share}/{whole}");
         // One that is given, one by rounding, and h has what is left over.
         assert!(slots <= share * SLOTS + whole * (given + 1) + rounding, "{width} slots for {share}/{whole}");
