@@ -49,3 +49,8 @@ pub mod units;
 mod uplink;
 
 pub use error::Error;
+
+/// The code of the page is tested with the rest of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/own-policy.md")]
+struct OwnPolicyPage;
