@@ -2,6 +2,29 @@ from typing import Any, Literal, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self, disjoint_base
+
+__all__ = [
+    "DivergedError",
+    "Channels",
+    "candidates",
+    "capacity",
+    "decode",
+    "dsgd",
+    "dsgd_bits",
+    "dsgd_dense",
+    "encode",
+    "largest_q",
+    "report_kind",
+    "select",
+    "split_slots",
+    "Simulation",
+    "System",
+    "Table",
+    "bound",
+    "plan",
+    "__version__",
+]
 
 __version__: str
 
@@ -55,8 +78,9 @@ class Simulation:
     def rounds(self) -> Table: ...
     def transmissions(self) -> Table: ...
 
+@disjoint_base
 class System:
-    def __new__(cls, name: str, text: str, settings: dict[str, Any]) -> System: ...
+    def __new__(cls, name: str, text: str, settings: dict[str, Any]) -> Self: ...
     @property
     def dim(self) -> int: ...
     @property

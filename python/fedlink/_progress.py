@@ -17,7 +17,7 @@ def in_notebook() -> bool:
         return False
     from IPython import get_ipython
 
-    return type(get_ipython()).__name__ == "ZMQInteractiveShell"  # type: ignore[no-untyped-call]
+    return type(get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
 class Progress:

@@ -116,7 +116,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         summary, schedule = self.summary, self.config["schedule"]
-        percent = lambda share: "–" if share is None else f"{share:.2%}"
+
+        def percent(share: float | None) -> str:
+            return "–" if share is None else f"{share:.2%}"
+
         rows = [
             ("policy, K", f"{schedule['policy']}, {schedule['k']}"),
             ("rounds", summary["rounds"]),
@@ -138,8 +141,13 @@ class Result:
         if len(places) == 0:
             return ""
         left, bottom = 44, HEIGHT - 22
-        x = lambda place: left + (WIDTH - left - 8) * place / places[-1]
-        y = lambda share: bottom - (bottom - 8) * share
+
+        def x(place: float) -> float:
+            return left + (WIDTH - left - 8) * place / float(places[-1])
+
+        def y(share: float) -> float:
+            return bottom - (bottom - 8) * share
+
         points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(places, accuracy))
         lines = "".join(
             f'<line x1="{left}" x2="{WIDTH - 8}" y1="{y(share):.1f}" y2="{y(share):.1f}" stroke="currentColor" '

@@ -10,6 +10,7 @@ from ._config import Config, read
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from typing_extensions import Self
 
 
 def digest(theta: npt.ArrayLike) -> str:
@@ -44,7 +45,7 @@ class System(_fedlink.System):
     ``train`` needs ``learn.state = "reset"`` and no error feedback: else an update depends on earlier rounds.
     """
 
-    def __new__(cls, config: Config, seed: int | None = None) -> System:
+    def __new__(cls, config: Config, seed: int | None = None) -> Self:
         settings = {} if seed is None else {"run.seed": seed}
         return super().__new__(cls, *read(config, settings))
 

@@ -23,7 +23,7 @@ use pyo3::types::PyString;
 /// whose links carry the updates. The defaults are those of the paper's figure 3.
 ///
 /// >>> losses = fedlink.bound(k=5, rounds=100)
-/// >>> len(losses), losses[0]
+/// >>> len(losses), float(losses[0])
 /// (101, 1250.0)
 #[pyfunction]
 #[pyo3(signature = (
