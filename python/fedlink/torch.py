@@ -62,7 +62,8 @@ class Task(BaseTask):
     def _load(self, theta: npt.NDArray[np.float32]) -> torch.nn.Module:
         self._model.load_state_dict(self._start)
         device = next(self._model.parameters()).device
-        vector_to_parameters(torch.from_numpy(theta).to(device), self._model.parameters())
+        # A copy: the parameters become views of it, and training writes to them.
+        vector_to_parameters(torch.tensor(theta, device=device), self._model.parameters())
         return self._model
 
     def _vector(self) -> npt.NDArray[np.float32]:
