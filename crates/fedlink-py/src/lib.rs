@@ -24,8 +24,8 @@ mod _fedlink {
     use super::parts::Channels;
     #[pymodule_export]
     use super::primitives::{
-        candidates, capacity, decode, dsgd, dsgd_bits, dsgd_dense, encode, gains, largest_q, norm, report_kind,
-        select, split_slots,
+        candidates, capacity, decode, dsgd, dsgd_bits, dsgd_dense, encode, gains, largest_q, norm,
+        report_kind, select, split_slots,
     };
     #[pymodule_export]
     use super::simulation::Simulation;

@@ -22,8 +22,9 @@ from cryptography.x509.oid import NameOID
 BIN = Path(sys.executable).parent
 ADDRESS = "127.0.0.1"
 
-#: How long anything may take before a test gives up; other work on the machine makes all of it slower.
-PATIENCE = 240.0
+#: How long anything may take before a test gives up. Alone on a machine all of it takes minutes less; a machine that
+#: is busy with other work is no failure.
+PATIENCE = 1800.0
 
 
 def certificates(folder: Path) -> tuple[Path, Path, Path]:

@@ -17,7 +17,7 @@ class Held(UpdateAwareStrategy):
             folder = Path(os.environ["FEDLINK_TEST_HOLD"])
             (folder / "partial").write_text(json.dumps([node.device for node in self.records[0].scheduled]))
             (folder / "partial").rename(folder / "scheduled.json")
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + 600
             while not (folder / "go-on").exists():
                 if time.monotonic() > deadline:
                     raise TimeoutError("nobody let the server go on")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from federation import ADDRESS, PATIENCE, Federation, wait_for
+from federation import ADDRESS, Federation, wait_for
 
 import fedlink
 
@@ -42,9 +42,10 @@ def federation(tmp_path_factory, hold):
 
 def finished(federation: Federation, process, out: Path) -> dict:
     """What the run left in `out`, once it is over."""
-    process.popen.wait(PATIENCE)
     try:
-        wait_for("the result", (out / "result.json").exists, 10)
+        wait_for("the end of the run", lambda: process.popen.poll() is not None)
+        # The stream of its log may end a moment before the app does.
+        wait_for("the result", (out / "result.json").exists, 60)
     except TimeoutError:
         pytest.fail(f"the run left no result\n{federation.logs()}")
     return json.loads((out / "result.json").read_text())
@@ -52,7 +53,7 @@ def finished(federation: Federation, process, out: Path) -> dict:
 
 def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate_to_the_bit(federation, tmp_path):
     out = tmp_path / "out"
-    result = finished(federation, federation.run(EXAMPLE, "train", rounds=ROUNDS, out=str(out)), out)
+    result = finished(federation, federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out)
 
     settings = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
     reference = fedlink.simulate(task.config(settings | {"rounds": ROUNDS}), progress=False)
@@ -100,7 +101,7 @@ def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_goes_o
     shutil.copy(HERE / "held_server_app.py", app)
     project = app / "pyproject.toml"
     project.write_text(project.read_text().replace('"server_app:app"', '"held_server_app:app"'))
-    process = federation.run(app, "killed", rounds=2, out=str(out))
+    process = federation.run(app, "killed", rounds=2, timeout=600, out=str(out))
 
     def held() -> bool:
         if process.popen.poll() is not None:
