@@ -9,11 +9,12 @@ import signal
 import socket
 import ssl
 import sys
-import tomllib
+
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli
 from federation import ADDRESS, Federation, wait_for
 
 import fedlink
@@ -55,7 +56,7 @@ def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate
     out = tmp_path / "out"
     result = finished(federation, federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out)
 
-    settings = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    settings = tomli.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
     reference = fedlink.simulate(task.config(settings | {"rounds": ROUNDS}), progress=False)
     scheduled = [
         [node["device"] for node in record["nodes"] if node["outcome"] == "sent"] for record in result["rounds"]
