@@ -1,0 +1,136 @@
+"""A sweep on a local Ray cluster of two workers against `fedlink run`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import ray
+
+import fedlink.ray
+
+PROGRAM = os.environ.get("FEDLINK_PROGRAM", str(Path(__file__).resolve().parents[3] / "target/debug/fedlink"))
+
+EXPERIMENT = """
+[learn]
+model = "softmax"
+state = "reset"
+[data]
+devices = 6
+samples_per_device = 50
+[run]
+rounds = 12
+evaluate_every = 4
+seeds = 2
+[sweep]
+"schedule.policy" = ["bc", "bn2", "bn2-c"]
+"schedule.k" = [1, 2]
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1")
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def experiment(tmp_path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(EXPERIMENT)
+    return path
+
+
+def run(experiment: Path, out: Path, *options: str) -> Path:
+    subprocess.run([PROGRAM, "run", experiment, "--out", out, "--quiet", *options], check=True)
+    return out
+
+
+def assert_same(folder: Path, reference: Path) -> None:
+    """Every number that does not tell of time is the same."""
+    assert (folder / "results.csv").read_bytes() == (reference / "results.csv").read_bytes()
+    runs = [json.loads((place / "manifest.json").read_text()) for place in (folder, reference)]
+    digests = [[(r["curve"], r["seed"], r["status"], r["digest"]) for r in each["runs"]] for each in runs]
+    assert digests[0] == digests[1] and all(each["complete"] for each in runs)
+
+
+def test_a_sweep_gives_what_the_command_gives(experiment, tmp_path):
+    folder = fedlink.ray.sweep(experiment, tmp_path / "swept", command=PROGRAM, shares=5, log_rounds=True)
+    reference = run(experiment, tmp_path / "run", "--log-rounds")
+    assert_same(folder, reference)
+    with (folder / "results.csv").open() as file:
+        assert len({(row["curve"], row["seed"]) for row in csv.DictReader(file)}) == 12
+    assert (folder / "rounds.csv").read_bytes() == (reference / "rounds.csv").read_bytes()
+    assert not list(folder.rglob("*partial*"))
+
+
+def test_settings_are_those_of_the_command(experiment, tmp_path):
+    folder = fedlink.ray.sweep(
+        experiment, tmp_path / "swept", command=PROGRAM, settings={"run.rounds": 4, "radio.symbols": 900}, seeds=1
+    )
+    assert_same(folder, run(experiment, tmp_path / "run", "--set=run.rounds=4", "--set=radio.symbols=900", "--seeds=1"))
+
+
+def test_what_is_done_is_not_run_again(experiment, tmp_path):
+    reference = run(experiment, tmp_path / "run")
+    begun = tmp_path / "swept"
+    subprocess.run([PROGRAM, "run", experiment, "--cell", "1/3", "--out", begun, "--quiet"], check=True)
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in (begun / "cells").glob("*.cell")}
+    assert 0 < len(before) < 12
+    assert_same(fedlink.ray.sweep(experiment, begun, command=PROGRAM), reference)
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in before} == before
+
+
+def test_a_share_whose_worker_is_killed_is_started_again(experiment, tmp_path):
+    killed: list[int] = []
+
+    def kill_a_worker() -> None:
+        """Kills the first worker that is seen at a share, once the program it started is at work."""
+        deadline = time.monotonic() + 120
+        while not killed and time.monotonic() < deadline:
+            for process in Path("/proc").glob("[0-9]*"):
+                try:
+                    words = (process / "cmdline").read_bytes().split(b"\0")
+                    parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                    at_work = words[0] == PROGRAM.encode() and any(b"--cell=" in word for word in words)
+                    if at_work and b"ray::" in (Path("/proc") / str(parent) / "cmdline").read_bytes():
+                        os.kill(parent, signal.SIGKILL)
+                        killed.append(parent)
+                        return
+                except (OSError, ValueError, IndexError):
+                    continue
+            time.sleep(0.002)
+
+    # Long enough to be caught at it.
+    settings = {"run.rounds": 400}
+    killer = threading.Thread(target=kill_a_worker)
+    killer.start()
+    folder = fedlink.ray.sweep(experiment, tmp_path / "swept", command=PROGRAM, settings=settings, shares=4)
+    killer.join()
+    assert killed
+    assert_same(folder, run(experiment, tmp_path / "run", "--set=run.rounds=400"))
+
+
+def test_what_the_command_refuses_comes_out_in_its_words(experiment, tmp_path):
+    with pytest.raises(fedlink.ray.SweepError, match="schedule.k"):
+        fedlink.ray.sweep(experiment, tmp_path / "out", command=PROGRAM, settings={"data.devices": 1})
+
+
+def test_a_missing_program_is_named(experiment, tmp_path):
+    with pytest.raises(fedlink.ray.SweepError, match="no-such-program"):
+        fedlink.ray.sweep(experiment, tmp_path / "out", command="no-such-program")
+
+
+@pytest.mark.parametrize("wrong", [{"threads": 0}, {"shares": 0}, {"shares": 1.5}])
+def test_numbers_that_cannot_be_are_refused(experiment, tmp_path, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        fedlink.ray.sweep(experiment, tmp_path / "out", **wrong)
