@@ -16,7 +16,12 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
     let python = environment(root, "tests", &root.join("python/tests/requirements.txt"))?;
     run(Command::new(cargo_path()).args(["build", "--workspace", "--quiet"]))?;
     place_module(root)?;
-    run(with_package(&python, root).args(["-m", "pytest", "--ignore", "python/tests/test_torch.py"]))?;
+    let elsewhere =
+        ["test_torch.py", "flower", "cluster"].map(|name| format!("--ignore=python/tests/{name}"));
+    run(with_package(&python, root).args(["-m", "pytest"]).args(elsewhere))?;
+    step("Python package with Flower and Ray");
+    let nodes = environment(root, "nodes", &root.join("python/tests/nodes-requirements.txt"))?;
+    run(with_package(&nodes, root).args(["-m", "pytest", "python/tests/flower", "python/tests/cluster"]))?;
     step("Python types");
     run(with_package(&python, root).args(["-m", "mypy", "python/fedlink"]))?;
     run(with_package(&python, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))?;
