@@ -21,6 +21,9 @@ __all__ = [
     "Simulation",
     "System",
     "Table",
+    "audit",
+    "gains",
+    "norm",
     "bound",
     "plan",
     "__version__",
@@ -109,6 +112,15 @@ def dsgd(update: npt.ArrayLike, q: _Whole) -> tuple[_Places, float]: ...
 def dsgd_dense(update: npt.ArrayLike, q: _Whole) -> _Update: ...
 def dsgd_bits(dim: _Whole, q: _Whole) -> float: ...
 def largest_q(dim: _Whole, bits: float, scheme: str = "d-sgd") -> int: ...
+def audit(
+    report: str,
+    reported: float,
+    indices: npt.ArrayLike,
+    value: float,
+    dim: _Whole,
+    q: _Whole,
+    q_alone: _Whole,
+) -> str | None: ...
 def norm(update: npt.ArrayLike) -> float: ...
 def gains(
     devices: _Whole, round: _Whole, seed: _Whole | None = None, channel: str = "rayleigh"

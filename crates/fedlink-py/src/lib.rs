@@ -7,6 +7,7 @@
 
 mod arguments;
 mod arrays;
+mod audit;
 mod config;
 mod errors;
 mod parts;
@@ -18,6 +19,8 @@ mod theory;
 
 #[pyo3::pymodule]
 mod _fedlink {
+    #[pymodule_export]
+    use super::audit::audit;
     #[pymodule_export]
     use super::errors::DivergedError;
     #[pymodule_export]

@@ -17,7 +17,6 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("fedlink.flower needs Flower: pip install 'fedlink[flower]'") from error
 
-from .audit import audit
 from .client import UpdateAwareClientApp, update_reply
 from .record import NodeRecord, Outcome, RoundRecord
 from .strategy import UpdateAwareStrategy
@@ -31,6 +30,5 @@ __all__ = [
     "SimulatedUplink",
     "UpdateAwareClientApp",
     "UpdateAwareStrategy",
-    "audit",
     "update_reply",
 ]

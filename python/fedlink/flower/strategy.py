@@ -18,7 +18,6 @@ from flwr.supercore import log
 import fedlink
 
 from . import protocol
-from .audit import audit
 from .protocol import KEY, ProtocolError
 from .record import NodeRecord, Outcome, RoundRecord
 from .uplink import Uplink
@@ -268,7 +267,7 @@ class UpdateAwareStrategy(FedAvg):
         except ValueError as problem:
             node.reason = f"its payload cannot be read: {problem}"
             return None
-        problem = audit(self._report, node.report, float(value), len(places), dim, node.q, q_alone)
+        problem = fedlink.audit(self._report, node.report, places, value, dim, node.q, q_alone)
         if problem is not None:
             node.reason = problem
             return None

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from reference import dsgd
 
-from fedlink.flower import audit
+from fedlink import audit as audit_of
+
+
+def audit(report, reported, value, entries, dim, q, q_alone):
+    return audit_of(report, reported, np.arange(entries), value, dim, q, q_alone)
 
 
 def honest(random: np.random.Generator) -> tuple[np.ndarray, int, int]:
@@ -52,9 +56,16 @@ def test_the_bounds_are_sharp():
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_value_that_is_no_number_is_refused_whatever_was_reported(value):
-    assert "value" in audit("nothing", 0.0, value, 1, 9, 1, 1)
+def test_a_value_that_is_no_number_is_refused(value):
+    with pytest.raises(ValueError, match="value"):
+        audit("nothing", 0.0, value, 1, 9, 1, 1)
+
+
+@pytest.mark.parametrize("reported", [math.nan, math.inf])
+def test_a_report_that_is_no_number_is_a_lie(reported):
+    assert "it reported" in audit("norm", reported, 1.0, 1, 9, 1, 1)
 
 
 def test_more_entries_than_allowed_are_refused():
-    assert "5 entries" in audit("nothing", 0.0, 1.0, 5, 20, 4, 4)
+    with pytest.raises(ValueError, match="5 entries"):
+        audit("nothing", 0.0, 1.0, 5, 20, 4, 4)
