@@ -50,7 +50,7 @@ REFUSED = [
     (lambda: fedlink.decode("text", 5, 2), TypeError, "payload"),
     (lambda: fedlink.bound(k=200), ValueError, "k: must be in 1..=100"),
     (lambda: fedlink.bound(rate=2.0), ValueError, "rate"),
-    (lambda: fedlink.bound(rate="exp("), ValueError, ""),
+    (lambda: fedlink.bound(rate="exp("), ValueError, "rate: expected a number"),
     (lambda: fedlink.bound(rate=[0.1]), ValueError, "rate: has 1 entries for 1000 rounds"),
     (lambda: fedlink.bound(rho=1.5), ValueError, "rho"),
     (lambda: fedlink.bound(mu=float("nan")), ValueError, "mu"),

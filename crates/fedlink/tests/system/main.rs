@@ -6,6 +6,7 @@ mod checkpoint;
 mod common;
 mod determinism;
 mod engine;
+mod own_parts;
 mod random_sparse;
 mod reference;
 mod wire;
