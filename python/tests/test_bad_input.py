@@ -31,6 +31,7 @@ REFUSED = [
     (lambda: fedlink.capacity([-1.0], 1, 1), ValueError, "gains: entry 0 is -1, but must be at least 0"),
     (lambda: fedlink.capacity([1.0], 0, 1), ValueError, "power"),
     (lambda: fedlink.capacity([1.0], 1, float("inf")), ValueError, "noise"),
+    (lambda: fedlink.capacity([1e308], 1e308, 1), ValueError, "too large for a float"),
     (lambda: fedlink.capacity(["a"], 1, 1), TypeError, "gains: must be an array of real numbers"),
     (lambda: fedlink.capacity([1j], 1, 1), TypeError, "gains"),
     (lambda: fedlink.split_slots([1], [1, 2], 10), ValueError, "capacities: has 2 entries, but weights has 1"),

@@ -88,6 +88,10 @@ def test_slots_add_up_and_make_bits_proportional_to_weights(weights, data, symbo
     assert whole.sum() == symbols and (whole == np.floor(whole)).all() and (abs(whole - slots) <= 1).all()
 
 
+def test_a_link_next_to_nothing_gets_nothing():
+    assert fedlink.split_slots([1, 1], [5e-324, 1], 10).tolist() == [0, 10]
+
+
 @given(st.data(), st.integers(1, 12))
 def test_select_is_what_sorting_says(data, devices):
     number = st.integers(0, 5).map(float)  # few values, so that there are ties

@@ -156,7 +156,13 @@ pub fn capacity<'py>(
     let power = real("power", power, |x| x > 0.0, "a finite number above 0")?;
     let noise = real("noise", noise, |x| x > 0.0, "a finite number above 0")?;
     let capacity = |&gain: &f64| fedlink::radio::link::capacity(gain, Power(power), noise);
-    Ok(PyArray1::from_vec(py, gains.iter().map(capacity).collect()))
+    let capacities: Vec<f64> = gains.iter().map(capacity).collect();
+    match capacities.iter().position(|capacity| !capacity.is_finite()) {
+        Some(i) => {
+            Err(PyValueError::new_err(format!("gains: entry {i} times power/noise is too large for a float")))
+        }
+        None => Ok(PyArray1::from_vec(py, capacities)),
+    }
 }
 
 /// Shares the symbols of a round so that the bits of each device are in proportion to its weight.

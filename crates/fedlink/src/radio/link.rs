@@ -14,7 +14,7 @@ pub fn transmit_power(devices: usize, k: usize, average: Power) -> Power {
 /// C = log2(1 + g·P/σ²), bits a symbol.
 ///
 /// Source: Shannon capacity of the complex Gaussian channel. Invariants: C ≥ 0, rising in g and P, falling
-/// in σ², and never infinite for finite arguments with σ² > 0.
+/// in σ², and never infinite where g·P/σ² is finite.
 ///
 /// ```
 /// use fedlink::{radio::link::capacity, units::Power};

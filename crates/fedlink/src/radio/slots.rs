@@ -43,11 +43,13 @@ pub fn split_slots(weights: &[f64], capacities: &[f64], symbols: u64, kind: Slot
 
 /// `w_m/C_m`, scaled so that the largest is 1 (neither tiny nor huge weights overflow the sum).
 fn demands(weights: &[f64], capacities: &[f64]) -> Vec<f64> {
+    // Below the smallest normal number w/C would overflow; such a link is dead.
+    let alive = |c: f64| c >= f64::MIN_POSITIVE;
     let heaviest = weights.iter().copied().fold(0.0, f64::max);
-    let some_link = capacities.iter().zip(weights).any(|(&c, &w)| c > 0.0 && (w > 0.0 || heaviest == 0.0));
+    let some_link = capacities.iter().zip(weights).any(|(&c, &w)| alive(c) && (w > 0.0 || heaviest == 0.0));
     let demand = |(&w, &c): (&f64, &f64)| {
         let weight = if heaviest > 0.0 { w / heaviest } else { 1.0 };
-        match (some_link, c > 0.0) {
+        match (some_link, alive(c)) {
             (true, true) => weight / c,
             (true, false) => 0.0,
             (false, _) => 1.0,
@@ -142,6 +144,7 @@ mod tests {
         let shares = |c: &[f64]| split_slots(&[1.0, 1.0], c, 10, SlotKind::Real);
         assert_eq!(shares(&[0.0, 2.0]), [Symbols(0.0), Symbols(10.0)]);
         assert_eq!(shares(&[0.0, 0.0]), [Symbols(5.0), Symbols(5.0)]);
+        assert_eq!(shares(&[f64::from_bits(1), 2.0]), [Symbols(0.0), Symbols(10.0)]);
     }
 
     #[test]
