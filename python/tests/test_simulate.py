@@ -379,11 +379,16 @@ def test_a_result_draws_itself(small, monkeypatch):
 
 @pytest.mark.parametrize("tqdm", [True, False])
 def test_a_terminal_shows_progress_and_a_pipe_does_not(small, tqdm):
+    import fcntl
     import pty
+    import struct
+    import termios
 
     hidden = "" if tqdm else "sys.modules['tqdm'] = sys.modules['tqdm.auto'] = None; "
     script = f"import sys; {hidden}import fedlink; fedlink.simulate({small!r})"
     terminal, end = pty.openpty()
+    # A new terminal has no columns for a bar to be drawn in.
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     child = subprocess.Popen([sys.executable, "-c", script], stderr=end)
     os.close(end)
     shown = b""
