@@ -216,10 +216,9 @@ mod tests {
     proptest! {
         #[test]
         fn numbers_written_out_are_read_back(
-            rows in prop::collection::vec((any::<u8>(), prop::array::uniform3(any::<f32>())), 1..20), header: bool,
+            rows in prop::collection::vec((any::<u8>(), prop::array::uniform3(any::<f32>().prop_filter("finite", |x| x.is_finite()))), 1..20),
+            header: bool,
         ) {
-            let rows: Vec<_> = rows.into_iter().filter(|(_, row)| row.iter().all(|x| x.is_finite())).collect();
-            prop_assume!(!rows.is_empty());
             let lines = rows.iter().map(|(label, [a, b, c])| format!("{label},{a:?},{b:?},{c:?}\n"));
             let text = header.then(|| "y,a,b,c\n".to_owned()).into_iter().chain(lines).collect::<String>();
             let (width, samples) = parse(text.as_bytes()).unwrap();

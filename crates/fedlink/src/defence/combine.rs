@@ -131,9 +131,10 @@ mod tests {
 
         #[test]
         fn fewer_than_half_cannot_move_a_median_out_of_the_range_of_the_others(
-            honest in prop::collection::vec(-1.0..1.0f32, 3..9), hostile in prop::collection::vec(any::<f32>().prop_filter("finite", |x| x.is_finite()), 0..9),
+            honest in prop::collection::vec(-1.0..1.0f32, 3..9),
+            mut hostile in prop::collection::vec(any::<f32>().prop_filter("finite", |x| x.is_finite()), 0..9),
         ) {
-            prop_assume!(hostile.len() < honest.len());
+            hostile.truncate(honest.len() - 1);
             let whole = |&value: &f32| SparseUpdate { indices: vec![0], values: Values::Shared(value) };
             let updates: Vec<SparseUpdate> = honest.iter().chain(&hostile).map(whole).collect();
             let mut theta = [0.0];
