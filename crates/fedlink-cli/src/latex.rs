@@ -116,11 +116,8 @@ fn band(index: usize, points: &[(u64, Estimate)]) -> String {
     if known.is_empty() {
         return String::new();
     }
-    let end = |&&(round, Estimate { mean, half_width }): &&(u64, Estimate), sign: f64| {
-        (round, (mean + sign * half_width).clamp(0.0, 1.0))
-    };
-    let low = known.iter().map(|point| end(point, -1.0));
-    let high = known.iter().rev().map(|point| end(point, 1.0));
+    let low = known.iter().map(|(round, accuracy)| (*round, accuracy.ends_within(0.0, 1.0).0));
+    let high = known.iter().rev().map(|(round, accuracy)| (*round, accuracy.ends_within(0.0, 1.0).1));
     format!(
         "\\addplot[draw=none, fill=fedlink{}, fill opacity=0.15, forget plot] coordinates {{\n{}}} -- cycle;\n",
         index % COLOURS.len(),

@@ -24,12 +24,14 @@ pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyh
         ("bits", "round", round, "bits a round, mean since the evaluation before", |row| row.bits),
     ];
     for (file, x_label, x, y_label, y) in charts {
+        let percent_y = y_label == "test accuracy";
+        let most = if percent_y { 1.0 } else { f64::INFINITY };
         let chart = LineChart {
             title: name.to_owned(),
             x_label: x_label.into(),
             y_label: y_label.into(),
-            percent_y: y_label == "test accuracy",
-            curves: results.iter().map(|curve| line(curve, x, y)).collect(),
+            percent_y,
+            curves: results.iter().map(|curve| line(curve, x, y, most)).collect(),
             ..LineChart::default()
         };
         write_figure(folder, file, &chart)?;
@@ -53,10 +55,11 @@ fn file_name(label: &str) -> String {
     label.chars().map(|c| if c.is_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
 }
 
-/// Means over the seeds, with the 95 % band, at every round that all of them have reached.
-fn line(curve: &CurveResult, x: Value, y: Value) -> Curve {
+/// Means over the seeds at every round that all of them have reached, with the 95 % band, which is cut at zero and at
+/// `most`.
+fn line(curve: &CurveResult, x: Value, y: Value, most: f64) -> Curve {
     let (across, up) = (curve.by_row(x), curve.by_row(y));
-    let band = |Estimate { mean, half_width }: &Estimate| (mean - half_width, mean + half_width);
+    let band = |estimate: &Estimate| estimate.ends_within(0.0, most);
     Curve {
         label: curve.label.clone(),
         band: (curve.runs.len() > 1).then(|| up.iter().map(band).collect()),
@@ -97,5 +100,23 @@ fn bars(title: String, y_label: &str, values: Vec<f64>, reference: (String, f64)
         y_label: y_label.into(),
         bars: values.into_iter().enumerate().map(|(device, value)| (device.to_string(), value)).collect(),
         reference: Some(reference),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result_example::curve_of;
+
+    #[test]
+    fn a_band_stays_within_what_its_number_can_be() {
+        // 0.5 ± 12.7·0.4, and a loss of 2.3 that both seeds have.
+        let wide = curve_of("bc", &[&[0.1], &[0.9]]);
+        assert_eq!(
+            line(&wide, |row| row.round as f64, |row| row.test_accuracy, 1.0).band,
+            Some(vec![(0.0, 1.0)])
+        );
+        let loss = line(&wide, |row| row.round as f64, |row| row.test_loss, f64::INFINITY);
+        assert_eq!(loss.band, Some(vec![(2.3, 2.3)]));
     }
 }

@@ -16,6 +16,11 @@ impl Estimate {
     pub fn covers(&self, value: f64) -> bool {
         (value - self.mean).abs() <= self.half_width
     }
+
+    /// The ends of the interval, cut where they go beyond `least` and `most`, which the number itself cannot.
+    pub fn ends_within(&self, least: f64, most: f64) -> (f64, f64) {
+        ((self.mean - self.half_width).max(least), (self.mean + self.half_width).min(most))
+    }
 }
 
 /// Mean and spread of numbers that come one by one (Welford's recurrence).
@@ -152,6 +157,9 @@ mod tests {
         assert!((estimate.mean - 5.0).abs() < 1e-15);
         assert!((estimate.half_width - 3.182_446_305_283_71 * 3f64.sqrt()).abs() < 1e-8);
         assert!(estimate.covers(10.4) && !estimate.covers(10.6));
+        assert_eq!(estimate.ends_within(0.0, 10.0), (0.0, 10.0));
+        let (low, high) = estimate.ends_within(-9.0, 99.0);
+        assert!((low + 0.512).abs() < 1e-3 && (high - 10.512).abs() < 1e-3);
     }
 
     #[test]

@@ -50,10 +50,11 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
     let (devices, k) = (config.data.devices as usize, config.schedule.k);
     let power = transmit_power(devices, k as usize, Power(config.radio.power));
     let accuracy = curve.by_row(|row| row.test_accuracy);
-    let end = |sign: f64| -> Vec<f64> {
-        let known = |e: &Estimate| if e.half_width.is_finite() { sign * e.half_width } else { 0.0 };
-        accuracy.iter().map(|estimate| estimate.mean + known(estimate)).collect()
+    let ends = |estimate: &Estimate| match estimate.half_width.is_finite() {
+        true => estimate.ends_within(0.0, 1.0),
+        false => (estimate.mean, estimate.mean),
     };
+    let (low, high) = accuracy.iter().map(ends).unzip();
     let means = |value: fn(&fedlink::record::Row) -> f64| -> Vec<f64> {
         curve.by_row(value).iter().map(|estimate| estimate.mean).collect()
     };
@@ -71,8 +72,8 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         symbols: rounds.iter().map(|&round| (round * config.radio.symbols) as f64).collect(),
         rounds,
         bits: means(|row| row.total_bits),
-        low: end(-1.0),
-        high: end(1.0),
+        low,
+        high,
         accuracy: accuracy.iter().map(|estimate| estimate.mean).collect(),
         loss: means(|row| row.test_loss),
         mean_q: means(|row| row.mean_q),

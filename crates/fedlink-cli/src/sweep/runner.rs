@@ -166,11 +166,12 @@ impl Runner<'_> {
         }
         let (devices, k) = (cell.config.data.devices as usize, cell.config.schedule.k as usize);
         let power = transmit_power(devices, k, Power(cell.config.radio.power));
-        if let Some(log) = RoundLog::open(&files.rounds, simulation.rounds_done(), power)? {
+        let transmissions = simulation.outcome().scheduled.iter().map(|&times| u64::from(times)).sum();
+        if let Some(log) = RoundLog::open(&files.rounds, simulation.rounds_done(), transmissions, power)? {
             return Ok((simulation, Some(log)));
         }
         progress.note(&format!("{}: its log of rounds has gaps; starting over", self.plan.label(cell)));
-        let log = RoundLog::open(&files.rounds, 0, power)?;
+        let log = RoundLog::open(&files.rounds, 0, 0, power)?;
         Ok((start()?, log))
     }
 }
