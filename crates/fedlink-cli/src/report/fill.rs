@@ -50,9 +50,12 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
     let (devices, k) = (config.data.devices as usize, config.schedule.k);
     let power = transmit_power(devices, k as usize, Power(config.radio.power));
     let accuracy = curve.by_row(|row| row.test_accuracy);
-    let ends = |estimate: &Estimate| match estimate.half_width.is_finite() {
-        true => estimate.ends_within(0.0, 1.0),
-        false => (estimate.mean, estimate.mean),
+    let ends = |estimate: &Estimate| {
+        if estimate.half_width.is_finite() {
+            estimate.ends_within(0.0, 1.0)
+        } else {
+            (estimate.mean, estimate.mean)
+        }
     };
     let (low, high) = accuracy.iter().map(ends).unzip();
     let means = |value: fn(&fedlink::record::Row) -> f64| -> Vec<f64> {
