@@ -12,22 +12,23 @@
 //!
 //! All of it is whole numbers, rounded down: the two ends of a link cannot differ.
 
-use super::rans::{SLOTS, Slots};
-use std::hint::select_unpredictable;
+use super::rans::{Prepared, SLOTS, Slots};
 
 /// Probability one.
 const ONE: u64 = 1 << 63;
 
-/// `a`·`b` where one of them is in units of 2⁻⁶³.
+/// ⌊`a`·`b`/2⁶³⌋ for `b` < 2⁶³. Doubling `b`, which the last product does not have to wait for, leaves the upper half of
+/// the product to be taken as it is.
 #[inline]
 fn scaled(a: u64, b: u64) -> u64 {
-    ((u128::from(a) * u128::from(b)) >> 63) as u64
+    debug_assert!(b < ONE);
+    ((u128::from(a) * u128::from(2 * b)) >> 64) as u64
 }
 
 /// S(`gap`) for F(`gap`) = `empty` in a law with w = `width`.
 #[inline]
 fn start(gap: u32, empty: u64, width: u32) -> u64 {
-    u64::from(gap) + scaled(SLOTS - u64::from(width) - 1, ONE - empty)
+    u64::from(gap) + scaled(ONE - empty, SLOTS - u64::from(width) - 1)
 }
 
 /// Every place holds an entry with the same probability q/d: F(g) = (1 − q/d)^g.
@@ -37,18 +38,23 @@ fn start(gap: u32, empty: u64, width: u32) -> u64 {
 pub(super) struct PlainLaw {
     /// S(0) up to S(w).
     starts: Vec<u32>,
-    /// For each of 2¹⁰ equal parts of the slots, where to look for the owners of those in it.
+    /// The gaps below w for the encoder; none if there are too few entries to make it pay.
+    prepared: Vec<Prepared>,
+    /// Equal parts of the slots for the decoder, [`PARTS`] of them.
     index: Vec<Part>,
 }
 
-/// The gap that owns the first slot of a part, and its S and those of the two gaps after it.
+/// Which gap owns the first slot of a part, its slots, and how many the next gap has. From S(w) on nobody has any.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+pub(super) struct Part {
     gap: u32,
-    starts: [u32; 3],
+    first: Slots,
+    second_width: u32,
 }
 
-const PART_BITS: u32 = 22;
+pub(super) const PARTS: usize = 1 << 10;
+
+const PART_BITS: u32 = 32 - PARTS.ilog2();
 
 impl PlainLaw {
     /// Becomes the law of `count` entries among `dim` places with w = `width`.
@@ -63,17 +69,45 @@ impl PlainLaw {
         }));
     }
 
+    /// Prepares the symbols of `count` entries.
+    pub(super) fn prepare(&mut self, count: usize) {
+        self.prepared.clear();
+        if count >= 4 * self.starts.len() {
+            let slots = self.starts.array_windows().map(|&[start, end]| Slots { start, width: end - start });
+            self.prepared.extend(slots.map(Prepared::new));
+        }
+    }
+
+    /// The symbol of `gap` in a law of reach w, if it is prepared.
+    #[inline]
+    pub(super) fn prepared(&self, gap: u32) -> Option<&Prepared> {
+        self.prepared.get(gap as usize)
+    }
+
     /// Prepares for [`PlainLaw::owner`].
     pub(super) fn set_index(&mut self) {
-        // Beyond w there is nothing to find.
-        let start = |gap: usize| self.starts.get(gap).copied().unwrap_or(u32::MAX);
+        let [.., before, last] = self.starts[..] else { unreachable!("w is at least 1") };
+        let gaps = self.starts.len() as u32 - 1;
+        let part = |gap: u32, start: u32, second: u32, third: u32| Part {
+            gap,
+            first: Slots { start, width: second - start },
+            second_width: third - second,
+        };
         self.index.clear();
-        for gap in 0..self.starts.len() {
-            let part = Part { gap: gap as u32, starts: [start(gap), start(gap + 1), start(gap + 2)] };
+        self.index.resize(PARTS, part(gaps, last, last, last));
+        let threes = self.starts.array_windows().map(|&[start, second, third]| (start, second, third));
+        let mut from = 0;
+        for (gap, (start, second, third)) in (0..).zip(threes.chain([(before, last, last)])) {
             // The parts whose first slot is this gap's, being before the next one's.
-            let until = start(gap + 1).div_ceil(1 << PART_BITS) as usize;
-            self.index.resize(until, part);
+            let until = second.div_ceil(1 << PART_BITS) as usize;
+            self.index[from..until].fill(part(gap, start, second, third));
+            from = until;
         }
+    }
+
+    /// The parts that [`PlainLaw::set_index`] made.
+    pub(super) fn index(&self) -> &[Part; PARTS] {
+        self.index.first_chunk().expect("set_index has been called")
     }
 
     /// The slots of `gap` in a law of reach `reach`.
@@ -84,26 +118,21 @@ impl PlainLaw {
     }
 
     /// Who owns `slot` in a law of reach `reach`.
-    #[inline]
     pub(super) fn owner(&self, slot: u32, reach: u32) -> (u32, Slots) {
-        let Part { gap, starts: [first, second, third] } = self.index[(slot >> PART_BITS) as usize];
-        // Most slots belong to the first or the second gap of their part. Which is a coin toss, so no branch.
-        let is_second = slot >= second;
-        let gap = gap + u32::from(is_second);
-        let start = select_unpredictable(is_second, second, first);
-        let end = select_unpredictable(is_second, third, second);
-        if gap < reach && slot < end {
-            return (gap, Slots { start, width: end - start });
-        }
-        self.later_owner(gap, slot, reach)
-    }
-
-    /// Who owns `slot`, which is not below the slots of `gap`.
-    fn later_owner(&self, gap: u32, slot: u32, reach: u32) -> (u32, Slots) {
-        let later = self.starts.iter().skip(gap as usize + 1).take_while(|&&start| start <= slot).count();
-        let gap = reach.min(gap + later as u32);
+        let first = self.index()[(slot >> PART_BITS) as usize].gap;
+        let later = self.starts.iter().skip(first as usize + 1).take_while(|&&start| start <= slot).count();
+        let gap = reach.min(first + later as u32);
         (gap, self.slots(gap, reach))
     }
+}
+
+/// A gap of which it is known that either it or the next one owns the slot in a law of reach w, the slots of both, and
+/// whether it is the next one. Few slots are of neither: then there is nothing.
+#[inline]
+pub(super) fn glance(index: &[Part; PARTS], slot: u32) -> Option<(u32, [Slots; 2], bool)> {
+    let Part { gap, first, second_width } = index[(slot >> PART_BITS) as usize];
+    let second = Slots { start: first.start + first.width, width: second_width };
+    (slot - first.start < first.width + second.width).then_some((gap, [first, second], slot >= second.start))
 }
 
 /// ⌊2⁶³/i⌋ for i = 1, 2, …: divisions done once for all messages.
@@ -159,16 +188,22 @@ impl<'a> ExactLaw<'a> {
 
     /// Who owns `slot`.
     pub(super) fn owner(&self, slot: u32) -> (u32, Slots) {
-        let (mut first, mut empty) = (0, ONE);
+        // As long as F is not below this, (2³² − w − 1)·(1 − F) ≤ slot − w, so S(g) ≤ slot for any gap g: nothing but F
+        // need be computed.
+        let unit = ONE / (SLOTS - u64::from(self.width) - 1);
+        let surely_later = ONE - u64::from(slot.saturating_sub(self.width)) * unit;
+        let mut empty = ONE;
         for (gap, &inverse) in (0..).zip(self.inverses.iter().rev()) {
-            empty = self.next(empty, inverse);
-            let end = start(gap + 1, empty, self.width);
-            if u64::from(slot) < end {
-                return (gap, Slots::between(first, end));
+            let next = self.next(empty, inverse);
+            if next < surely_later {
+                let end = start(gap + 1, next, self.width);
+                if u64::from(slot) < end {
+                    return (gap, Slots::between(start(gap, empty, self.width), end));
+                }
             }
-            first = end;
+            empty = next;
         }
-        (self.reach, Slots::between(first, SLOTS))
+        (self.reach, Slots::between(start(self.reach, empty, self.width), SLOTS))
     }
 }
 
@@ -267,6 +302,10 @@ mod tests {
             law.set_index();
             let reach = 1 + (cut * f64::from(width)) as u32;
             tiles(reach, |gap| law.slots(gap, reach), |slot| law.owner(slot, reach));
+            tiles(width, |gap| law.slots(gap, width), |slot| match glance(law.index(), slot) {
+                Some((gap, either, is_second)) => (gap + u32::from(is_second), either[usize::from(is_second)]),
+                None => law.owner(slot, width),
+            });
         }
 
         #[test]

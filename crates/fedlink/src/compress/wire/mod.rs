@@ -233,7 +233,11 @@ fn check(format: &Format, update: &SparseUpdate) -> Result<(), WireError> {
     if entries > format.q as usize {
         return refuse(format!("it has {entries} entries, the format holds {}", format.q));
     }
-    if let Some([a, b]) = update.indices.array_windows().find(|[a, b]| a >= b) {
+    // To look at all of them without a branch takes less time than to stop early.
+    let wrong = update.indices.array_windows().fold(0u32, |wrong, [a, b]| wrong | u32::from(a >= b));
+    if wrong > 0
+        && let Some([a, b]) = update.indices.array_windows().find(|[a, b]| a >= b)
+    {
         return refuse(format!("entry {b} follows entry {a}; sort them"));
     }
     if let Some(last) = update.indices.last().filter(|&&last| last >= format.dim) {

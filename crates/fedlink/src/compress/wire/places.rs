@@ -13,7 +13,7 @@
 //! their fair share of the entries, and then it is about √(d/T): no support costs more than [`surplus`], which is
 //! at most 3.23 bits, beyond log2 C(d,q).
 
-use super::gaps::{ExactLaw, Inverses, PlainLaw};
+use super::gaps::{ExactLaw, Inverses, PlainLaw, glance};
 use super::rans::{Reader, Writer};
 
 /// The exact law governs one in so many places.
@@ -63,6 +63,8 @@ struct Plan {
     dim: u32,
     /// From this place on the exact law governs.
     exact_from: u32,
+    /// From this place on a symbol could reach across that border.
+    open_until: u32,
     /// The most that a symbol's reach can be.
     stride: u32,
 }
@@ -73,7 +75,14 @@ impl Plan {
         let stride = stride(dim, count);
         tables.plain.set(dim, count, stride);
         tables.inverses.extend_to(exact_places(dim));
-        Self { dim, exact_from: dim - exact_places(dim), stride }
+        let exact_from = dim - exact_places(dim);
+        Self { dim, exact_from, open_until: (exact_from + 1).saturating_sub(stride), stride }
+    }
+
+    /// Whether nothing holds a symbol at `place` with `left` entries to come back from the whole stride.
+    #[inline]
+    fn is_open(&self, place: u32, left: u32) -> bool {
+        place < self.open_until && self.dim - place - left >= self.stride
     }
 
     /// How many places a symbol at `place` can pass over with `left` entries to come: neither across the border
@@ -92,6 +101,7 @@ pub(super) fn write<'a>(dim: u32, places: &[u32], tables: &mut Tables, mut write
         return writer;
     }
     let plan = Plan::new(dim, places.len() as u32, tables);
+    tables.plain.prepare(places.len());
     let Tables { plain, inverses, passed } = tables;
     for (i, &entry) in places.iter().enumerate().rev() {
         let left = (places.len() - i) as u32;
@@ -103,6 +113,12 @@ pub(super) fn write<'a>(dim: u32, places: &[u32], tables: &mut Tables, mut write
             }
         };
         let mut place = if i == 0 { 0 } else { places[i - 1] + 1 };
+        if plan.is_open(place, left)
+            && let Some(symbol) = plain.prepared(entry - place)
+        {
+            writer.put_prepared(symbol);
+            continue;
+        }
         // Where every place to come holds an entry nothing need be said.
         while left < dim - place {
             let reach = plan.reach(place, left);
@@ -135,12 +151,20 @@ pub(super) fn read<'a>(
     let plan = Plan::new(dim, count, tables);
     tables.plain.set_index();
     let Tables { plain, inverses, .. } = tables;
-    places.reserve(count as usize);
-    let (mut place, mut left) = (0, count);
-    while left > 0 {
+    places.resize(count as usize, 0);
+    let (mut place, mut entries) = (0, &mut places[..]);
+    loop {
+        let read;
+        (reader, place, read) = read_open(&plan, plain, reader, place, entries);
+        entries = &mut entries[read..];
+        let left = entries.len() as u32;
+        if left == 0 {
+            return reader;
+        }
+        // Where every place to come holds an entry nothing is said.
         if left == dim - place {
-            places.extend(place..dim);
-            break;
+            entries.iter_mut().zip(place..dim).for_each(|(entry, place)| *entry = place);
+            return reader;
         }
         let reach = plan.reach(place, left);
         let (gap, slots) = if place < plan.exact_from {
@@ -151,12 +175,44 @@ pub(super) fn read<'a>(
         reader.take(slots);
         place += gap;
         if gap < reach {
-            places.push(place);
+            entries[0] = place;
+            entries = &mut entries[1..];
             place += 1;
-            left -= 1;
         }
     }
-    reader
+}
+
+/// Takes entries off as long as symbols can have the whole stride, which nearly all have. The first is at `place` or
+/// later. Gives the place after them and how many they are.
+///
+/// A function of its own: within the other one its numbers would not stay in registers.
+#[inline(never)]
+fn read_open<'a>(
+    plan: &Plan,
+    plain: &PlainLaw,
+    mut reader: Reader<'a>,
+    mut place: u32,
+    entries: &mut [u32],
+) -> (Reader<'a>, u32, usize) {
+    let (index, mut read) = (plain.index(), 0);
+    while read < entries.len() && plan.is_open(place, (entries.len() - read) as u32) {
+        let slot = reader.slot();
+        if let Some((gap, either, is_second)) = glance(index, slot) {
+            reader.take_either(either, is_second);
+            place += gap + u32::from(is_second);
+        } else {
+            let (gap, slots) = plain.owner(slot, plan.stride);
+            reader.take(slots);
+            place += gap;
+            if gap == plan.stride {
+                continue;
+            }
+        }
+        entries[read] = place;
+        place += 1;
+        read += 1;
+    }
+    (reader, place, read)
 }
 
 #[cfg(test)]

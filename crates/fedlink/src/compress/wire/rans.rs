@@ -65,6 +65,34 @@ impl Slots {
     }
 }
 
+/// A symbol with what spares the writer a division, which on many processors takes longer than all the rest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prepared {
+    slots: Slots,
+    /// v = ⌊(2⁶⁴ − 1)/width⌋.
+    inverse: u64,
+}
+
+impl Prepared {
+    pub(super) fn new(slots: Slots) -> Self {
+        Self { slots, inverse: u64::MAX / u64::from(slots.width) }
+    }
+
+    /// ⌊`window`/width⌋ and the rest, for a window below 2³²·width.
+    ///
+    /// With v = (2⁶⁴ − e)/width, 1 ≤ e ≤ width, the product window·v/2⁶⁴ is window/width less window·e/(2⁶⁴·width), which is
+    /// below 2³²·e/2⁶⁴ < 1. Rounded down, it is the quotient or one less.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see Writer's documentation")]
+    fn divide(&self, window: u64) -> (u64, u64) {
+        let width = u64::from(self.slots.width);
+        let quotient = ((u128::from(window) * u128::from(self.inverse)) >> 64) as u64;
+        let rest = window - quotient * width;
+        let less = rest >= width;
+        (quotient + u64::from(less), select_unpredictable(less, rest.wrapping_sub(width), rest))
+    }
+}
+
 /// Puts symbols on a message.
 ///
 /// Functions hand writers and readers on by value: behind a reference their numbers would live in memory, and each
@@ -87,8 +115,25 @@ impl<'a> Writer<'a> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see the type's documentation")]
     pub(super) fn put(&mut self, symbol: Slots) {
+        self.shrink_for(symbol);
         let width = u64::from(symbol.width);
-        let limit = width << 32;
+        self.window = ((self.window / width) << 32) + u64::from(symbol.start) + self.window % width;
+    }
+
+    /// Puts a symbol whose division is prepared.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see the type's documentation")]
+    pub(super) fn put_prepared(&mut self, symbol: &Prepared) {
+        self.shrink_for(symbol.slots);
+        let (quotient, rest) = symbol.divide(self.window);
+        self.window = (quotient << 32) + u64::from(symbol.slots.start) + rest;
+    }
+
+    /// Moves words out of the window until it is below 2³²·width.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see the type's documentation")]
+    fn shrink_for(&mut self, symbol: Slots) {
+        let limit = u64::from(symbol.width) << 32;
         // A window below the limit stays below 2⁶⁴. Whether one word must go is a coin toss, so no branch.
         self.store();
         let over = self.window >= limit;
@@ -99,7 +144,6 @@ impl<'a> Writer<'a> {
             self.first -= 2;
             self.window >>= 16;
         }
-        self.window = ((self.window / width) << 32) + u64::from(symbol.start) + self.window % width;
     }
 
     /// Writes the window just before the words below it. Its low word can then stay there.
@@ -157,9 +201,30 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
     pub(super) fn take(&mut self, symbol: Slots) {
-        debug_assert!(self.slot().wrapping_sub(symbol.start) < symbol.width);
+        self.window = self.without(symbol);
+        self.refill();
+    }
+
+    /// Takes one of two symbols off, the second if `is_second`. Both products are begun before it is known which.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see Writer's documentation")]
+    pub(super) fn take_either(&mut self, [first, second]: [Slots; 2], is_second: bool) {
+        self.window = select_unpredictable(is_second, self.without(second), self.without(first));
+        self.refill();
+    }
+
+    /// What the window is once `symbol` is off it, if that owns the present slot.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see Writer's documentation")]
+    fn without(&self, symbol: Slots) -> u64 {
         let offset = self.slot().wrapping_sub(symbol.start);
-        self.window = u64::from(symbol.width) * (self.window >> 32) + u64::from(offset);
+        u64::from(symbol.width) * (self.window >> 32) + u64::from(offset)
+    }
+
+    /// Moves words into the window until it is full.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see Writer's documentation")]
+    fn refill(&mut self) {
         let Some((word, words)) = self.words.split_first_chunk() else { return };
         let hungry = self.window < FULL;
         let fed = self.window << 16 | u64::from(u16::from_be_bytes(*word));
@@ -208,7 +273,9 @@ mod tests {
     fn write(start: u64, symbols: &[Slots]) -> Vec<u8> {
         let (mut memory, mut message) = (vec![0xaa; 5], Vec::new());
         let mut writer = Writer::new(start, &mut memory);
-        symbols.iter().for_each(|&symbol| writer.put(symbol));
+        for (i, &symbol) in symbols.iter().enumerate() {
+            if i % 2 == 0 { writer.put(symbol) } else { writer.put_prepared(&Prepared::new(symbol)) }
+        }
         writer.finish(&mut message);
         message
     }
@@ -225,6 +292,28 @@ mod tests {
                 reader.take(symbol);
             }
             prop_assert_eq!(reader.rest(), (start, 0));
+        }
+
+        #[test]
+        fn a_prepared_division_is_a_division(symbol in slots(), high in any::<u32>(), low in any::<u64>(), near in 0..3u64) {
+            let (width, prepared) = (u64::from(symbol.width), Prepared::new(symbol));
+            // Any number below the limit, and those beside a multiple of the width.
+            let any = (u64::from(high) * width) + low % width;
+            let multiple = (u64::from(high) * width).saturating_sub(near);
+            let most = (width << 32) - 1 - near.min(width - 1);
+            for window in [any, multiple, most] {
+                prop_assert_eq!(prepared.divide(window), (window / width, window % width));
+            }
+        }
+
+        #[test]
+        fn one_of_two_comes_off_as_it_would_alone(bytes in prop::collection::vec(1..=u8::MAX, 1..40), cut in 1..u32::MAX) {
+            let (mut either, mut alone) = (Reader::new(&bytes).unwrap(), Reader::new(&bytes).unwrap());
+            for _ in 0..20 {
+                let answer = alone.take_answer(cut);
+                either.take_either([Slots::answer(cut, true), Slots::answer(cut, false)], !answer);
+                prop_assert_eq!((either.window, either.words), (alone.window, alone.words));
+            }
         }
 
         #[test]
