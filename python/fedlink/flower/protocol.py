@@ -27,7 +27,8 @@ KEY = "fedlink"
 #: The record in which a node's training may give its update itself.
 UPDATE = "update"
 
-NOTHING, NORM, QUANTISED_NORM = "nothing", "norm", "quantised-norm"
+#: What a candidate may be asked to report.
+REPORTS = NOTHING, NORM, QUANTISED_NORM = "nothing", "norm", "quantised-norm"
 
 
 class ProtocolError(ValueError):

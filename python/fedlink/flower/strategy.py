@@ -18,9 +18,10 @@ from flwr.supercore import log
 import fedlink
 
 from . import protocol
+from .policy import Asked, Named
 from .protocol import KEY, ProtocolError
 from .record import NodeRecord, Outcome, RoundRecord
-from .uplink import Uplink
+from .uplink import MOST_DEVICES, Uplink
 
 #: Errors of a reply that mean: nobody is there.
 GONE = (ErrorCode.NODE_UNAVAILABLE, ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
@@ -46,8 +47,9 @@ class _Round:
 class UpdateAwareStrategy(FedAvg):
     """Schedules nodes by channel and by update, and has the scheduled few send compressed updates.
 
-    ``policy`` is one of ``bc``, ``bn2``, ``bc-bn2`` and ``bn2-c``; ``k`` nodes are scheduled in a round, with
-    ``bc-bn2`` out of ``kc`` candidates (by default max(10, 2k)). ``uplink`` says where the state of the links comes from: ``SimulatedUplink`` or ``MeasuredUplink``.
+    ``policy`` is one of ``bc``, ``bn2``, ``bc-bn2`` and ``bn2-c``, or a ``fedlink.Policy`` of your own; ``k`` nodes are
+    scheduled in a round, with ``bc-bn2`` out of ``kc`` candidates (by default max(10, 2k)). ``uplink`` says where the
+    state of the links comes from: ``SimulatedUplink`` or ``MeasuredUplink``.
 
     The first round begins when ``min_available_nodes`` are there (all devices of a simulated uplink, else ``k``);
     later ones with whoever is. The first phase waits ``compute_timeout`` seconds for its answers, the second (and the
@@ -59,7 +61,7 @@ class UpdateAwareStrategy(FedAvg):
 
     def __init__(
         self,
-        policy: str = "bn2-c",
+        policy: str | fedlink.Policy = "bn2-c",
         k: int = 1,
         *,
         uplink: Uplink,
@@ -69,21 +71,23 @@ class UpdateAwareStrategy(FedAvg):
         fraction_evaluate: float = 0.0,
         **fedavg: Any,
     ) -> None:
-        self._report = fedlink.report_kind(policy)
         if not isinstance(k, int) or k < 1:
             raise ValueError(f"k must be a whole number from 1, not {k!r}")
-        devices = getattr(uplink, "devices", None)
-        if devices is not None and k > devices:
-            raise ValueError(f"k = {k} of {devices} devices cannot be scheduled")
+        if uplink.devices is not None and k > uplink.devices:
+            raise ValueError(f"k = {k} of {uplink.devices} devices cannot be scheduled")
         if kc is not None and policy != "bc-bn2":
             raise ValueError("kc, how many candidates the channel lets through, goes with policy='bc-bn2' alone")
         if kc is None and policy == "bc-bn2":
             kc = max(10, 2 * k)
         if kc is not None and kc < k:
             raise ValueError(f"kc must be at least k = {k}, not {kc}")
+        if not isinstance(policy, (str, fedlink.Policy)):
+            given = type(policy).__name__
+            raise TypeError(f"policy: must be a name or an object of a subclass of fedlink.Policy, but is {given}")
+        self._policy = Asked(Named(policy, kc) if isinstance(policy, str) else policy)
         if wrong := [name for name in NOT_OURS if name in fedavg]:
             raise TypeError(f"leave out {', '.join(wrong)}: who trains is for the policy to say")
-        least = min_available_nodes if min_available_nodes is not None else devices or k
+        least = min_available_nodes if min_available_nodes is not None else uplink.devices or k
         super().__init__(fraction_evaluate=fraction_evaluate, min_available_nodes=least, **fedavg)
         self.policy, self.k, self.kc, self.uplink = policy, k, kc, uplink
         self.compute_timeout = compute_timeout
@@ -98,9 +102,11 @@ class UpdateAwareStrategy(FedAvg):
     def summary(self) -> None:
         """Logs how nodes are scheduled."""
         kc = "" if self.kc is None else f", kc = {self.kc}"
-        log(INFO, "\t├──> Scheduling: %s, k = %d%s", self.policy, self.k, kc)
+        policy = self.policy if isinstance(self.policy, str) else type(self.policy).__name__
+        log(INFO, "\t├──> Scheduling: %s, k = %d%s", policy, self.k, kc)
         log(INFO, "\t├──> Uplink: %s", self.uplink)
-        log(INFO, "\t└──> Nodes to begin with: %d; evaluated on: %.2f of them", self.min_available_nodes, self.fraction_evaluate)
+        begin = "\t└──> Nodes to begin with: %d; evaluated on: %.2f of them"
+        log(INFO, begin, self.min_available_nodes, self.fraction_evaluate)
 
     def start(
         self, grid: Grid, initial_arrays: ArrayRecord, num_rounds: int = 3, timeout: float = 3600, **rest: Any
@@ -120,7 +126,7 @@ class UpdateAwareStrategy(FedAvg):
             config["server-round"] = server_round
             reported = self._compute(this, config, grid, node_of)
             if reported:
-                self._schedule(this, reported)
+                self._schedule(this, reported, node_of)
         log(
             INFO,
             "configure_train: %d of %d nodes are to send: devices %s",
@@ -169,8 +175,7 @@ class UpdateAwareStrategy(FedAvg):
 
     def _introduce(self, node: NodeRecord, answer: dict) -> bool:
         try:
-            last = getattr(self.uplink, "devices", 2**31) - 1
-            device = protocol.whole(answer, "device", -1, last)
+            device = protocol.whole(answer, "device", -1, (self.uplink.devices or MOST_DEVICES) - 1)
             rate = protocol.real(answer, "rate", above=0.0) if self.uplink.measured else 0.0
         except ProtocolError as problem:
             node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
@@ -190,22 +195,22 @@ class UpdateAwareStrategy(FedAvg):
 
     def _compute(
         self, this: _Round, config: ConfigRecord, grid: Grid, node_of: dict[int, int]
-    ) -> list[NodeRecord]:
-        """Phase 1: candidates train and report. Gives those who did."""
-        devices = sorted(node_of)
-        links = self.uplink.links(this.record.round - 1, devices, self.k, self._rates)
-        k = min(self.k, len(devices))
-        kc = None if self.kc is None else min(self.kc, len(devices))
+    ) -> dict[int, NodeRecord]:
+        """Phase 1: candidates train and report. Gives those who did, by device, in the policy's order."""
+        t = this.record.round - 1
+        links = self.uplink.links(t, list(node_of), self.k, self._rates)
         asked, messages = [], []
-        for place in fedlink.candidates(self.policy, k, links.gains, kc=kc).tolist():
-            node = NodeRecord(node_of[devices[place]], devices[place], "compute", gain=float(links.gains[place]))
-            request = {"round": this.record.round, "report": self._report}
-            request |= self.uplink.request(links, place)
+        for device in self._policy.candidates(t, links, min(self.k, links.devices)):
+            if device not in node_of:
+                continue
+            node = NodeRecord(node_of[device], device, "compute", gain=float(links.gains[device]))
+            request = {"round": this.record.round, "report": self._policy.report}
+            request |= self.uplink.request(links, device)
             content = {self.arrayrecord_key: this.arrays, self.configrecord_key: config, KEY: ConfigRecord(request)}
             asked.append(node)
             messages.append(Message(RecordDict(content), node.node_id, f"train.{protocol.COMPUTE}"))
-        this.record.nodes.extend(asked)
-        reported = []
+        this.record.nodes.extend(sorted(asked, key=lambda node: node.device))
+        reported = {}
         replies = grid.send_and_receive(messages, timeout=self._first_timeout)
         for node, answer in zip(asked, self._answers(asked, messages, replies)):
             if answer is None:
@@ -218,21 +223,19 @@ class UpdateAwareStrategy(FedAvg):
                 node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
             else:
                 node.outcome = Outcome.NOT_SCHEDULED
-                reported.append(node)
+                reported[node.device] = node
         return reported
 
-    def _schedule(self, this: _Round, reported: list[NodeRecord]) -> None:
+    def _schedule(self, this: _Round, reported: dict[int, NodeRecord], node_of: dict[int, int]) -> None:
         """The policy picks k of those who reported; their share of the airtime says how many bits each may send."""
-        links = self.uplink.links(
-            this.record.round - 1, [node.device for node in reported], self.k, self._rates
-        )
-        k = min(self.k, len(reported))
-        kc = None if self.kc is None else len(reported)
-        reports = np.array([node.report for node in reported], dtype=np.float32)
-        chosen, weights = fedlink.select(self.policy, k, links.gains, norms=reports, kc=kc)
+        t = this.record.round - 1
+        failed = {node.device for node in this.record.nodes} - reported.keys()
+        links = self.uplink.links(t, [device for device in node_of if device not in failed], self.k, self._rates)
+        reports = [node.report for node in reported.values()]
+        chosen, weights = self._policy.select(t, list(reported), reports, links, min(self.k, len(reported)))
         slots = fedlink.split_slots(weights, links.capacities[chosen], links.airtime, whole=links.whole)
-        for place, weight, slot in zip(chosen.tolist(), weights.tolist(), slots.tolist()):
-            node, capacity = reported[place], float(links.capacities[place])
+        for device, weight, slot in zip(chosen, weights.tolist(), slots.tolist()):
+            node, capacity = reported[device], float(links.capacities[device])
             node.capacity, node.weight, node.share = capacity / links.unit, weight, slot * links.unit
             node.budget = slot * capacity
             node.q = fedlink.largest_q(this.dim, node.budget)
@@ -246,7 +249,7 @@ class UpdateAwareStrategy(FedAvg):
             this.messages.append(
                 Message(RecordDict({KEY: request}), node.node_id, f"train.{protocol.UPLOAD}")
             )
-            this.q_alone.append(fedlink.largest_q(this.dim, float(links.alone[place])))
+            this.q_alone.append(fedlink.largest_q(this.dim, float(links.alone[device])))
 
     def _read_update(
         self, dim: int, node: NodeRecord, answer: dict, q_alone: int
@@ -267,7 +270,7 @@ class UpdateAwareStrategy(FedAvg):
         except ValueError as problem:
             node.reason = f"its payload cannot be read: {problem}"
             return None
-        problem = fedlink.audit(self._report, node.report, places, value, dim, node.q, q_alone)
+        problem = fedlink.audit(self._policy.report, node.report, places, value, dim, node.q, q_alone)
         if problem is not None:
             node.reason = problem
             return None
