@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 import os
 import signal
 import socket
@@ -173,6 +174,16 @@ class Federation:
         process = Process(name, command, self.environment | {"FLWR_HOME": str(home)}, self.folder)
         self.processes.append(process)
         return process
+
+    def result(self, process: Process, out: Path) -> dict:
+        """What the run left in `out`, once it is over."""
+        try:
+            wait_for("the end of the run", lambda: process.popen.poll() is not None)
+            # The stream of its log may end a moment before the app does.
+            wait_for("the result", (out / "result.json").exists, 60)
+        except TimeoutError as error:
+            raise TimeoutError(f"the run left no result\n{self.logs()}") from error
+        return json.loads((out / "result.json").read_text())
 
     def end(self) -> None:
         for process in reversed(self.processes):

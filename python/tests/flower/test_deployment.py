@@ -41,20 +41,9 @@ def federation(tmp_path_factory, hold):
     federation.end()
 
 
-def finished(federation: Federation, process, out: Path) -> dict:
-    """What the run left in `out`, once it is over."""
-    try:
-        wait_for("the end of the run", lambda: process.popen.poll() is not None)
-        # The stream of its log may end a moment before the app does.
-        wait_for("the result", (out / "result.json").exists, 60)
-    except TimeoutError:
-        pytest.fail(f"the run left no result\n{federation.logs()}")
-    return json.loads((out / "result.json").read_text())
-
-
 def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate_to_the_bit(federation, tmp_path):
     out = tmp_path / "out"
-    result = finished(federation, federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out)
+    result = federation.result(federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out)
 
     settings = tomli.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
     reference = fedlink.simulate(task.config(settings | {"rounds": ROUNDS}), progress=False)
@@ -114,7 +103,7 @@ def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_goes_o
     federation.nodes[victim].signal(signal.SIGKILL)
     federation.nodes[victim].popen.wait(10)
     (hold / "go-on").touch()
-    first, second = finished(federation, process, out)["rounds"]
+    first, second = federation.result(process, out)["rounds"]
 
     outcomes = {node["device"]: (node["phase"], node["outcome"]) for node in first["nodes"]}
     assert outcomes[victim] == ("upload", "absent") and outcomes[survivor] == ("upload", "sent")
