@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Devices = Union[Sequence[int], npt.NDArray[np.integer]]
-    Weights = Union[Sequence[float], npt.NDArray[np.floating]]
+    Devices = Union[Sequence[int], npt.NDArray[np.integer[Any]]]
+    Weights = Union[Sequence[float], npt.NDArray[np.floating[Any]]]
 
 
 class Channels(Protocol):

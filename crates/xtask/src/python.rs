@@ -32,8 +32,8 @@ pub fn test(root: &Path) -> anyhow::Result<Background> {
         .args(["-m", "pytest"])
         .args(WITH_NODES.map(|path| format!("--ignore={path}"))))?;
     step("Python types");
-    run(with_package(&tests, root).args(["-m", "mypy", "python/fedlink"]))?;
-    run(with_package(&tests, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))?;
+    run(with_package(&nodes, root).args(["-m", "mypy", "python/fedlink"]))?;
+    run(with_package(&nodes, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))?;
     Ok(background)
 }
 

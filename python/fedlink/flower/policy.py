@@ -61,10 +61,10 @@ class Asked:
         return named
 
     def select(
-        self, t: int, candidates: list[int], reports: list[float], links: Links, k: int
+        self, t: int, reports: dict[int, float], links: Links, k: int
     ) -> tuple[list[int], npt.NDArray[np.float64]]:
-        """The devices that send, and their weights."""
-        told = np.array(candidates, dtype=np.int64), np.array(reports, dtype=np.float32)
+        """The devices that send, and their weights; ``reports`` are those of the candidates, in their order."""
+        told = np.array(list(reports), dtype=np.int64), np.array(list(reports.values()), dtype=np.float32)
         answer = self._policy.select(*told, links.shown(), k)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise TypeError("policy.select: must return a pair (devices, weights)")
@@ -74,7 +74,7 @@ class Asked:
             raise _broken(t, f"{len(chosen)} devices and {weights.size} weights, but K = {k}")
         if twice := _twice(chosen):
             raise _broken(t, f"device {twice[0]} is scheduled twice")
-        if strangers := [device for device in chosen if device not in candidates]:
+        if strangers := [device for device in chosen if device not in reports]:
             raise _broken(t, f"device {strangers[0]} is scheduled but was no candidate")
         return chosen, weights
 

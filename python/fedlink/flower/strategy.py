@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from time import sleep
@@ -30,6 +30,10 @@ GONE = (ErrorCode.NODE_UNAVAILABLE, ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REP
 NOT_OURS = ("fraction_train", "min_train_nodes", "train_metrics_aggr_fn")
 
 
+#: Our part of a node's reply.
+Answer = dict[str, object]
+
+
 @dataclass
 class _Round:
     """A round between its two phases."""
@@ -37,11 +41,19 @@ class _Round:
     arrays: ArrayRecord
     dim: int
     record: RoundRecord
-    sending: list[NodeRecord] = field(default_factory=list)
-    messages: list[Message] = field(default_factory=list)
-    """One for each of ``sending``."""
-    q_alone: list[int] = field(default_factory=list)
-    """What each could send if it were alone."""
+    uploads: list[_Upload] = field(default_factory=list)
+
+
+@dataclass
+class _Upload:
+    """A node that is to send, and what its update is read and judged by."""
+
+    node: NodeRecord
+    message: Message
+    report: float
+    q: int
+    q_alone: int
+    """What it could send if it were alone."""
 
 
 class UpdateAwareStrategy(FedAvg):
@@ -109,11 +121,20 @@ class UpdateAwareStrategy(FedAvg):
         log(INFO, begin, self.min_available_nodes, self.fraction_evaluate)
 
     def start(
-        self, grid: Grid, initial_arrays: ArrayRecord, num_rounds: int = 3, timeout: float = 3600, **rest: Any
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = 3600,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
         """Runs all rounds, as every Flower strategy does; ``timeout`` limits each phase."""
         self._timeout = timeout
-        return super().start(grid, initial_arrays, num_rounds, timeout, **rest)
+        return super().start(
+            grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn
+        )
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -130,11 +151,11 @@ class UpdateAwareStrategy(FedAvg):
         log(
             INFO,
             "configure_train: %d of %d nodes are to send: devices %s",
-            len(this.sending),
+            len(this.uploads),
             len(node_of),
-            [node.device for node in this.sending],
+            [upload.node.device for upload in this.uploads],
         )
-        return this.messages
+        return [upload.message for upload in this.uploads]
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -143,11 +164,11 @@ class UpdateAwareStrategy(FedAvg):
         this = self._round
         if this is None or this.record.round != server_round:
             return None, None
-        arrived: list[tuple[np.ndarray, np.float32]] = []
-        answers = self._answers(this.sending, this.messages, replies)
-        for node, q_alone, answer in zip(this.sending, this.q_alone, answers):
-            if answer is not None and (update := self._read_update(this.dim, node, answer, q_alone)) is not None:
-                node.outcome = Outcome.SENT
+        arrived: list[protocol.Step] = []
+        asked = [(upload.node, upload.message) for upload in this.uploads]
+        for upload, answer in zip(this.uploads, self._answers(asked, replies)):
+            if answer is not None and (update := self._read_update(this.dim, upload, answer)) is not None:
+                upload.node.outcome = Outcome.SENT
                 arrived.append(update)
         count = len(arrived) + len(this.record.having(Outcome.SILENT))
         share = np.float32(1.0) / np.float32(max(count, 1))
@@ -163,17 +184,18 @@ class UpdateAwareStrategy(FedAvg):
         while len(present := list(grid.get_node_ids())) < needed:
             log(INFO, "Waiting for nodes to connect: %d connected (minimum required: %d).", len(present), needed)
             sleep(1)
-        strangers = [NodeRecord(node_id, None, "hello") for node_id in sorted(set(present) - self._device_of.keys())]
         greeting = RecordDict({KEY: ConfigRecord({"measured": self.uplink.measured})})
-        messages = [Message(greeting, node.node_id, f"query.{protocol.HELLO}") for node in strangers]
-        replies = grid.send_and_receive(messages, timeout=self._first_timeout) if messages else []
-        for node, answer in zip(strangers, self._answers(strangers, messages, replies)):
+        asked = [
+            (NodeRecord(node_id, None, "hello"), Message(greeting, node_id, f"query.{protocol.HELLO}"))
+            for node_id in sorted(set(present) - self._device_of.keys())
+        ]
+        for (node, _), answer in zip(asked, self._ask(grid, asked)):
             if answer is None or not self._introduce(node, answer):
                 record.nodes.append(node)
         there = set(present)
         return {device: node_id for node_id, device in self._device_of.items() if node_id in there}
 
-    def _introduce(self, node: NodeRecord, answer: dict) -> bool:
+    def _introduce(self, node: NodeRecord, answer: Answer) -> bool:
         try:
             device = protocol.whole(answer, "device", -1, (self.uplink.devices or MOST_DEVICES) - 1)
             rate = protocol.real(answer, "rate", above=0.0) if self.uplink.measured else 0.0
@@ -189,9 +211,13 @@ class UpdateAwareStrategy(FedAvg):
         self._rates[device] = rate
         return True
 
-    @property
-    def _first_timeout(self) -> float | None:
-        return self._timeout if self.compute_timeout is None else self.compute_timeout
+    def _ask(self, grid: Grid, asked: list[tuple[NodeRecord, Message]]) -> list[Answer | None]:
+        """Sends messages of the first phase and waits for the answers."""
+        if not asked:
+            return []
+        timeout = self._timeout if self.compute_timeout is None else self.compute_timeout
+        replies = grid.send_and_receive([message for _, message in asked], timeout=timeout)
+        return self._answers(asked, replies)
 
     def _compute(
         self, this: _Round, config: ConfigRecord, grid: Grid, node_of: dict[int, int]
@@ -199,31 +225,29 @@ class UpdateAwareStrategy(FedAvg):
         """Phase 1: candidates train and report. Gives those who did, by device, in the policy's order."""
         t = this.record.round - 1
         links = self.uplink.links(t, list(node_of), self.k, self._rates)
-        asked, messages = [], []
+        asked: dict[int, tuple[NodeRecord, Message]] = {}
         for device in self._policy.candidates(t, links, min(self.k, links.devices)):
             if device not in node_of:
                 continue
             node = NodeRecord(node_of[device], device, "compute", gain=float(links.gains[device]))
-            request = {"round": this.record.round, "report": self._policy.report}
-            request |= self.uplink.request(links, device)
-            content = {self.arrayrecord_key: this.arrays, self.configrecord_key: config, KEY: ConfigRecord(request)}
-            asked.append(node)
-            messages.append(Message(RecordDict(content), node.node_id, f"train.{protocol.COMPUTE}"))
-        this.record.nodes.extend(sorted(asked, key=lambda node: node.device))
+            request = ConfigRecord({"round": this.record.round, "report": self._policy.report})
+            request.update(self.uplink.request(links, device))
+            content = RecordDict({self.arrayrecord_key: this.arrays, self.configrecord_key: config, KEY: request})
+            asked[device] = node, Message(content, node.node_id, f"train.{protocol.COMPUTE}")
+        this.record.nodes.extend(asked[device][0] for device in sorted(asked))
         reported = {}
-        replies = grid.send_and_receive(messages, timeout=self._first_timeout)
-        for node, answer in zip(asked, self._answers(asked, messages, replies)):
+        for (device, (node, _)), answer in zip(asked.items(), self._ask(grid, list(asked.values()))):
             if answer is None:
                 continue
             try:
                 node.report = protocol.real(answer, "report")
                 if self.uplink.measured:
-                    self._rates[node.device] = protocol.real(answer, "rate", above=0.0)
+                    self._rates[device] = protocol.real(answer, "rate", above=0.0)
             except ProtocolError as problem:
                 node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
             else:
                 node.outcome = Outcome.NOT_SCHEDULED
-                reported[node.device] = node
+                reported[device] = node
         return reported
 
     def _schedule(self, this: _Round, reported: dict[int, NodeRecord], node_of: dict[int, int]) -> None:
@@ -231,30 +255,27 @@ class UpdateAwareStrategy(FedAvg):
         t = this.record.round - 1
         failed = {node.device for node in this.record.nodes} - reported.keys()
         links = self.uplink.links(t, [device for device in node_of if device not in failed], self.k, self._rates)
-        reports = [node.report for node in reported.values()]
-        chosen, weights = self._policy.select(t, list(reported), reports, links, min(self.k, len(reported)))
+        reports = {device: node.report or 0.0 for device, node in reported.items()}
+        chosen, weights = self._policy.select(t, reports, links, min(self.k, len(reports)))
         slots = fedlink.split_slots(weights, links.capacities[chosen], links.airtime, whole=links.whole)
         for device, weight, slot in zip(chosen, weights.tolist(), slots.tolist()):
             node, capacity = reported[device], float(links.capacities[device])
             node.capacity, node.weight, node.share = capacity / links.unit, weight, slot * links.unit
             node.budget = slot * capacity
-            node.q = fedlink.largest_q(this.dim, node.budget)
-            if node.q == 0:
+            node.q = q = fedlink.largest_q(this.dim, node.budget)
+            if q == 0:
                 node.outcome = Outcome.SILENT
                 continue
-            node.bits = fedlink.dsgd_bits(this.dim, node.q)
+            node.bits = fedlink.dsgd_bits(this.dim, q)
             node.outcome, node.phase = Outcome.ABSENT, "upload"
-            request = ConfigRecord({"round": this.record.round, "q": node.q})
-            this.sending.append(node)
-            this.messages.append(
-                Message(RecordDict({KEY: request}), node.node_id, f"train.{protocol.UPLOAD}")
-            )
-            this.q_alone.append(fedlink.largest_q(this.dim, float(links.alone[device])))
+            request = RecordDict({KEY: ConfigRecord({"round": this.record.round, "q": q})})
+            message = Message(request, node.node_id, f"train.{protocol.UPLOAD}")
+            q_alone = fedlink.largest_q(this.dim, float(links.alone[device]))
+            this.uploads.append(_Upload(node, message, reports[device], q, q_alone))
 
-    def _read_update(
-        self, dim: int, node: NodeRecord, answer: dict, q_alone: int
-    ) -> tuple[np.ndarray, np.float32] | None:
+    def _read_update(self, dim: int, upload: _Upload, answer: Answer) -> protocol.Step | None:
         """The places and the value of an update that arrived, or None with the reason noted."""
+        node = upload.node
         if "lost" in answer:
             node.outcome = Outcome.LOST_UPDATE
             node.reason = f"it was restarted between the phases; the update it has is {answer['lost']}"
@@ -266,22 +287,26 @@ class UpdateAwareStrategy(FedAvg):
             return None
         node.payload_bytes = len(payload)
         try:
-            places, value = fedlink.decode(payload, dim, node.q)
-        except ValueError as problem:
-            node.reason = f"its payload cannot be read: {problem}"
+            places, value = fedlink.decode(payload, dim, upload.q)
+        except ValueError as error:
+            node.reason = f"its payload cannot be read: {error}"
             return None
-        problem = fedlink.audit(self._policy.report, node.report, places, value, dim, node.q, q_alone)
+        problem = fedlink.audit(
+            self._policy.report, upload.report, places, value, dim, upload.q, upload.q_alone
+        )
         if problem is not None:
             node.reason = problem
             return None
         return places, np.float32(value)
 
     @staticmethod
-    def _answers(nodes: list[NodeRecord], messages: list[Message], replies: Iterable[Message]) -> list[dict | None]:
+    def _answers(
+        asked: list[tuple[NodeRecord, Message]], replies: Iterable[Message]
+    ) -> list[Answer | None]:
         """What each node answered; for None the node's record says why."""
         heard = {reply.metadata.reply_to_message_id: reply for reply in replies}
-        answers: list[dict | None] = []
-        for node, message in zip(nodes, messages):
+        answers: list[Answer | None] = []
+        for node, message in asked:
             reply = heard.get(message.metadata.message_id)
             answer = None
             if reply is None:
