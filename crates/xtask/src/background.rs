@@ -39,10 +39,10 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// Ends it as Ctrl-C would, so that it ends in its turn what it has started.
+    /// Asks it to end, so that it can end in its turn what it has started.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
             let _ = self.child.wait();
         }
     }
@@ -64,8 +64,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_waited_for_is_interrupted_and_may_clean_up() {
-        let script = "trap 'echo cleaned up; exit 1' INT; echo ready; while true; do sleep 0.1; done";
+    fn whoever_is_not_waited_for_is_told_to_end_and_may_clean_up() {
+        let script = "trap 'echo cleaned up; exit 1' TERM; echo ready; while true; do sleep 0.1; done";
         let background = shell("endless", script);
         let log = background.log.clone();
         while !std::fs::read_to_string(&log).unwrap().contains("ready") {}
