@@ -138,14 +138,15 @@ def test_flowers_simulation_runtime_computes_the_same(tmp_path):
 def test_the_quick_start_runs_as_it_stands_in_the_page(tmp_path):
     section = PAGE.read_text(encoding="utf-8").split("## Quick start")[1].split("\n## ")[0]
     script = "\n".join(re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S))
-    # Nothing but the ports, which may be taken, and the number of rounds is another.
+    # Only the ports, which may be taken, the number of rounds and the patience are others.
     for port in ("8000", "9094"):
         assert port in script
         script = script.replace(port, str(free_port()))
     app = tmp_path / "examples" / "flower-mnist"
     shutil.copytree(EXAMPLE, app)
     project = app / "pyproject.toml"
-    project.write_text(project.read_text().replace("rounds = 10", "rounds = 1").replace("timeout = 60", "timeout = 600"))
+    short = project.read_text().replace("rounds = 10", "rounds = 1").replace("timeout = 60", "timeout = 600")
+    project.write_text(short)
     home = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     process = Process("quick-start", ["bash", "-euc", f"cd {tmp_path}\n{script}"], offline() | home, tmp_path)
     try:

@@ -50,7 +50,8 @@ def test_the_run_goes_on_when_a_device_is_gone_and_it_keeps_its_number(own):
 
 @pytest.mark.parametrize("own", OWN, ids=lambda own: own.__name__)
 def test_measured_links_do_as_well(own):
-    strategy = run(own(), grid_of(uplink_bps=1e4), rounds=3, uplink=MeasuredUplink(deadline=1.0), min_available_nodes=DEVICES)
+    options = {"uplink": MeasuredUplink(deadline=1.0), "min_available_nodes": DEVICES}
+    strategy = run(own(), grid_of(uplink_bps=1e4), rounds=3, **options)
     assert [len(record.having(Outcome.SENT)) for record in strategy.records] == [K] * 3
 
 
@@ -73,13 +74,16 @@ def reports_ten_times(reply: Message) -> Message:
     return reply
 
 
-def test_norms_are_audited_and_nothing_is_not():
-    for own, outcome in [(LargestLast, Outcome.REJECTED), (ByQuantisedNorm, Outcome.REJECTED), (FairRoundRobin, Outcome.SENT)]:
-        grid = grid_of()
-        for node in grid.nodes.values():
-            node.on_reply[COMPUTE] = reports_ten_times
-        (record,) = run(own(), grid).records
-        assert {node.outcome for node in record.scheduled} == {outcome}, own
+@pytest.mark.parametrize(
+    "own, outcome",
+    [(LargestLast, Outcome.REJECTED), (ByQuantisedNorm, Outcome.REJECTED), (FairRoundRobin, Outcome.SENT)],
+)
+def test_norms_are_audited_and_nothing_is_not(own, outcome):
+    grid = grid_of()
+    for node in grid.nodes.values():
+        node.on_reply[COMPUTE] = reports_ten_times
+    (record,) = run(own(), grid).records
+    assert {node.outcome for node in record.scheduled} == {outcome}
 
 
 class Broken(Exception):
