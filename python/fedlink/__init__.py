@@ -11,7 +11,6 @@ done, from 1. Devices are counted from 0.
 """
 
 from ._fedlink import (
-    Channels,
     DivergedError,
     Table,
     __version__,
@@ -31,7 +30,7 @@ from ._fedlink import (
     select,
     split_slots,
 )
-from ._parts import Compressor, Policy, Task
+from ._parts import Channels, Compressor, Policy, Task
 from ._plan import Plan, PlanCell, PlanHorizon, plan
 from ._simulate import Result, simulate
 from ._system import System, digest

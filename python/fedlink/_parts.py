@@ -1,18 +1,32 @@
-"""Parts of your own: subclass, and hand an object to ``simulate``."""
+"""Parts of your own: subclass, and hand an object to ``simulate``; a policy also to ``fedlink.flower``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._fedlink import Channels
+    Devices = Union[Sequence[int], npt.NDArray[np.integer[Any]]]
+    Weights = Union[Sequence[float], npt.NDArray[np.floating[Any]]]
 
-    Devices = Union[Sequence[int], npt.NDArray[np.integer]]
-    Weights = Union[Sequence[float], npt.NDArray[np.floating]]
+
+class Channels(Protocol):
+    """What the server knows of the uplink in one round, by device. A device that cannot send has a dead link: zeros."""
+
+    @property
+    def gains(self) -> npt.NDArray[np.float64]:
+        """The power gain of every device; where rates are measured, its rate in bit/s."""
+
+    @property
+    def capacities(self) -> npt.NDArray[np.float64]:
+        """Bits a symbol that every device's link carries; where rates are measured, bits a microsecond."""
+
+    @property
+    def devices(self) -> int:
+        """M, the number of devices."""
 
 
 class Policy:

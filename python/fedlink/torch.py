@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 
 from ._parts import Task as BaseTask
 

@@ -1,6 +1,7 @@
 """What the tests share."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -19,6 +20,11 @@ SMALL = {
     "run.rounds": 4,
     "run.evaluate_every": 2,
 }
+
+
+def pytest_configure():
+    """Tests that are told to end do so as with Ctrl-C: what they have started ends with them."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture

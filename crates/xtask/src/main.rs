@@ -1,5 +1,6 @@
 //! Development tasks: `cargo xtask test`, `cargo xtask bench`.
 
+mod background;
 mod bench;
 mod browser;
 mod python;
@@ -29,7 +30,7 @@ fn main() -> anyhow::Result<()> {
     match task.as_deref() {
         Some("test") => test(),
         Some("browser") => browser::test(&root()),
-        Some("python") => python::test(&root()),
+        Some("python") => python::test(&root())?.finish(),
         Some("wheel") => python::wheel(&root()),
         Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("docs") => {
@@ -64,8 +65,9 @@ fn test() -> anyhow::Result<()> {
     wire::test()?;
     step("README commands");
     readme::run_commands(&root())?;
-    python::test(&root())?;
-    browser::test(&root())
+    let nodes = python::test(&root())?;
+    browser::test(&root())?;
+    nodes.finish()
 }
 
 /// The folder with real MNIST for the tests: `FEDLINK_DATA`, or one under `target/` that `fedlink data get` fills.

@@ -1,62 +1,96 @@
 //! The Python package: its tests, and the wheel.
 
+use crate::background::Background;
 use crate::{browser, cargo_path, run, step};
 use anyhow::{Context, bail};
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Debian's packages with PyTorch for the processor alone. What the package index has for Linux brings 4 GB of CUDA.
-const TORCH: [&str; 3] = ["python3-torch", "python3-numpy", "python3-pytest"];
+const TORCH: [&str; 2] = ["python3-torch", "python3-venv"];
+
+/// Tests with Flower, Ray and PyTorch. They mostly wait for messages, so they run beside others.
+const WITH_NODES: [&str; 3] = ["python/tests/flower", "python/tests/cluster", "python/tests/test_torch.py"];
 
 /// Builds the extension module as a part of the workspace, so that nothing is compiled twice, and runs the tests of
-/// `python/tests` on it, the type checker on the package, and its check of the stubs against the module.
-pub fn test(root: &Path) -> anyhow::Result<()> {
+/// `python/tests` on it, the type checker on the package, and its check of the stubs against the module. The tests
+/// with Flower, Ray and PyTorch go on when this is done: the caller is to wait for them.
+pub fn test(root: &Path) -> anyhow::Result<Background> {
     step("Python package");
-    let python = environment(root, "tests", &root.join("python/tests/requirements.txt"))?;
+    let tests = environment(root, "tests", "python/tests/requirements.txt", "python3", &[])?;
+    let nodes = nodes_environment(root)?;
     run(Command::new(cargo_path()).args(["build", "--workspace", "--quiet"]))?;
     place_module(root)?;
-    let elsewhere =
-        ["test_torch.py", "flower", "cluster"].map(|name| format!("--ignore=python/tests/{name}"));
-    run(with_package(&python, root).args(["-m", "pytest"]).args(elsewhere))?;
-    step("Python package with Flower and Ray");
-    let nodes = environment(root, "nodes", &root.join("python/tests/nodes-requirements.txt"))?;
-    run(with_package(&nodes, root).args(["-m", "pytest", "python/tests/flower", "python/tests/cluster"]))?;
+    let background = Background::start(
+        "Python package with Flower, Ray and PyTorch",
+        with_package(&nodes, root).args(["-m", "pytest"]).args(WITH_NODES).current_dir(root),
+        root.join("target/python/nodes.log"),
+    )?;
+    run(with_package(&tests, root)
+        .args(["-m", "pytest"])
+        .args(WITH_NODES.map(|path| format!("--ignore={path}"))))?;
     step("Python types");
-    run(with_package(&python, root).args(["-m", "mypy", "python/fedlink"]))?;
-    run(with_package(&python, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))?;
-    step(
-        "Python package with PyTorch (set FEDLINK_TORCH_PYTHON to an interpreter that has it to use your own)",
-    );
-    run(with_package(&torch_python()?, root).args(["-m", "pytest", "python/tests/test_torch.py"]))
+    run(with_package(&nodes, root).args(["-m", "mypy", "python/fedlink"]))?;
+    run(with_package(&nodes, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))?;
+    Ok(background)
 }
 
 /// Builds the wheel into `dist/`, for this platform and any CPython from 3.10 on.
 pub fn wheel(root: &Path) -> anyhow::Result<()> {
     step("wheel");
-    let python = environment(root, "wheel", &root.join("python/wheel-requirements.txt"))?;
+    let python = environment(root, "wheel", "python/wheel-requirements.txt", "python3", &[])?;
     run(Command::new(python).args(["-m", "maturin", "build", "--release", "--out", "dist"]))
 }
 
-/// The interpreter of a virtual environment with what `requirements` lists; it is made anew if the list has changed.
-fn environment(root: &Path, name: &str, requirements: &Path) -> anyhow::Result<PathBuf> {
+/// The interpreter of a virtual environment of `python` with what the file `requirements` lists; `options` are for
+/// `venv`. It is made anew if the list or the interpreter is another.
+fn environment(
+    root: &Path,
+    name: &str,
+    requirements: &str,
+    python: &str,
+    options: &[&str],
+) -> anyhow::Result<PathBuf> {
     let folder = root.join("target/python").join(name);
-    let (python, stamp) = (folder.join("bin/python"), folder.join("requirements.txt"));
-    let wanted =
-        std::fs::read(requirements).with_context(|| format!("cannot read {}", requirements.display()))?;
-    if std::fs::read(&stamp).ok().as_ref() == Some(&wanted) {
-        return Ok(python);
+    let (made, stamp) = (folder.join("bin/python"), folder.join("made-from.txt"));
+    let requirements = root.join(requirements);
+    let listed = std::fs::read_to_string(&requirements)
+        .with_context(|| format!("cannot read {}", requirements.display()))?;
+    let wanted = format!("{python}\n{listed}");
+    if std::fs::read_to_string(&stamp).ok().as_ref() == Some(&wanted) {
+        return Ok(made);
     }
-    if !works("python3", "import ensurepip, venv") {
+    if !works(python, "import ensurepip, venv") {
         browser::install(&[], &["python3", "python3-venv"])?;
     }
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
     }
-    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(requirements))?;
+    run(Command::new(python).args(["-m", "venv"]).args(options).arg(&folder))?;
+    run(Command::new(&made).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(requirements))?;
     std::fs::write(stamp, wanted)?;
-    Ok(python)
+    Ok(made)
+}
+
+/// An environment with Flower and Ray of its own and PyTorch of the interpreter that it is made from: Debian's, or
+/// the one that `FEDLINK_TORCH_PYTHON` names.
+fn nodes_environment(root: &Path) -> anyhow::Result<PathBuf> {
+    let own = std::env::var("FEDLINK_TORCH_PYTHON").ok().filter(|path| !path.is_empty());
+    let python = own.unwrap_or_else(|| "/usr/bin/python3".into());
+    if python == "/usr/bin/python3" && !works(&python, "import torch") {
+        browser::install(&["--no-install-recommends"], &TORCH)?;
+    }
+    let requirements = "python/tests/nodes-requirements.txt";
+    let made = environment(root, "nodes", requirements, &python, &["--system-site-packages"])?;
+    if !works(&made, "import torch") {
+        bail!(
+            "{python} has no PyTorch that a virtual environment of it sees; set FEDLINK_TORCH_PYTHON to an \
+             interpreter, itself no virtual environment, that has torch"
+        );
+    }
+    Ok(made)
 }
 
 /// Puts the module where the package looks for it. A copy that is loaded somewhere is replaced, not written over.
@@ -75,25 +109,7 @@ fn with_package(python: &Path, root: &Path) -> Command {
     command
 }
 
-/// An interpreter that has PyTorch.
-fn torch_python() -> anyhow::Result<PathBuf> {
-    if let Some(own) = std::env::var_os("FEDLINK_TORCH_PYTHON").filter(|path| !path.is_empty()) {
-        return Ok(own.into());
-    }
-    let debian = "/usr/bin/python3";
-    let imports = "import torch, numpy, pytest";
-    if !works(debian, imports) {
-        browser::install(&["--no-install-recommends"], &TORCH)?;
-    }
-    if !works(debian, imports) {
-        bail!(
-            "{debian} has no PyTorch; set FEDLINK_TORCH_PYTHON to an interpreter with torch, numpy and pytest"
-        );
-    }
-    Ok(debian.into())
-}
-
-fn works(python: &str, code: &str) -> bool {
+fn works(python: impl AsRef<OsStr>, code: &str) -> bool {
     let mut command = Command::new(python);
     command.args(["-c", code]).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

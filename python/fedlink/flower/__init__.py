@@ -5,7 +5,7 @@ scheduled few send their update, compressed to the bits their link carries. Nobo
 
 On the server, in place of ``FedAvg``::
 
-    strategy = UpdateAwareStrategy(policy="bn2-c", k=2, uplink=SimulatedUplink(devices=10))
+    strategy = UpdateAwareStrategy(policy="bn2-c", k=2, uplink=SimulatedUplink(devices=4))
 
 On the nodes, in place of ``flwr.clientapp.ClientApp``::
 

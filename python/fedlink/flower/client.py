@@ -6,7 +6,17 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+import numpy.typing as npt
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Message,
+    MetricRecord,
+    MetricRecordValues,
+    RecordDict,
+)
 from flwr.clientapp import ClientApp
 
 import fedlink
@@ -36,7 +46,7 @@ def configured_rate(context: Context) -> float:
     return float(rate)
 
 
-def update_reply(message: Message, update: np.ndarray) -> Message:
+def update_reply(message: Message, update: npt.ArrayLike) -> Message:
     """A reply of training that gives Δ itself, as a flat vector, in place of the trained model."""
     record = ArrayRecord({"0": Array(np.ascontiguousarray(update, dtype=np.float32))})
     return Message(RecordDict({protocol.UPDATE: record}), reply_to=message)
@@ -81,7 +91,7 @@ class UpdateAwareClientApp(ClientApp):
         """Which device this is, and how fast it can send."""
         request = protocol.one_record(message)
         device = context.node_config.get("partition-id", -1)
-        answer = {"device": int(device)}
+        answer: dict[str, MetricRecordValues] = {"device": int(device)}
         if request.get("measured"):
             answer["rate"] = self._measured(context)
         return Message(RecordDict({KEY: MetricRecord(answer)}), reply_to=message)
@@ -104,16 +114,16 @@ class UpdateAwareClientApp(ClientApp):
         context.state[KEPT] = ArrayRecord({"0": Array(update)})
         context.state[KEPT_ROUND] = ConfigRecord({"round": protocol.whole(request, "round", 1, 2**62)})
 
-        answer: dict[str, float] = {}
+        answer: dict[str, MetricRecordValues] = {}
         bits = request.get("bits")
         if "seconds" in request:
-            answer["rate"] = self._measured(context)
-            bits = answer["rate"] * protocol.real(request, "seconds")
+            answer["rate"] = rate = self._measured(context)
+            bits = rate * protocol.real(request, "seconds")
         answer["report"] = _report(request.get("report"), update, bits)
         return Message(RecordDict({KEY: MetricRecord(answer)}), reply_to=message)
 
 
-def _report(kind: object, update: np.ndarray, bits_alone: object) -> float:
+def _report(kind: object, update: protocol.Update, bits_alone: object) -> float:
     """The one number that the policy asks for."""
     if kind == protocol.NOTHING:
         return 0.0
@@ -129,10 +139,10 @@ def _report(kind: object, update: np.ndarray, bits_alone: object) -> float:
 def _upload(message: Message, context: Context) -> Message:
     """Phase 2: send Δ, compressed."""
     request = protocol.one_record(message)
-    kept_round = context.state.config_records.get(KEPT_ROUND, {}).get("round")
+    kept_round = context.state.config_records.get(KEPT_ROUND, ConfigRecord()).get("round")
     kept = context.state.array_records.get(KEPT)
     if kept is None or kept_round != request.get("round"):
-        answer = ConfigRecord({"lost": f"of round {kept_round}" if kept_round else "none"})
+        answer = ConfigRecord({"lost": f"of round {kept_round!r}" if kept_round else "none"})
         return Message(RecordDict({KEY: answer}), reply_to=message)
     (update,) = protocol.floating(kept).values()
     payload = fedlink.encode(update, protocol.whole(request, "q", 1, max(1, update.size // 2)))

@@ -14,9 +14,11 @@ message                   from the server                                       
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 
 HELLO, COMPUTE, UPLOAD = "fedlink_hello", "fedlink_compute", "fedlink_upload"
@@ -27,14 +29,22 @@ KEY = "fedlink"
 #: The record in which a node's training may give its update itself.
 UPDATE = "update"
 
-NOTHING, NORM, QUANTISED_NORM = "nothing", "norm", "quantised-norm"
+#: What a candidate may be asked to report.
+REPORTS = NOTHING, NORM, QUANTISED_NORM = "nothing", "norm", "quantised-norm"
+
+
+#: The entries of an update.
+Update = npt.NDArray[np.float32]
+
+#: Ascending places in it, and what is to be added there.
+Step = tuple[npt.NDArray[np.int64], np.float32]
 
 
 class ProtocolError(ValueError):
     """A message does not say what it should."""
 
 
-def floating(arrays: ArrayRecord) -> dict[str, np.ndarray]:
+def floating(arrays: ArrayRecord) -> dict[str, npt.NDArray[Any]]:
     """The arrays of real numbers in a model, by name. They are its parameters; counters and the like are not."""
     dense = {name: array.numpy() for name, array in arrays.items()}
     return {name: array for name, array in dense.items() if array.dtype.kind == "f"}
@@ -45,13 +55,13 @@ def dimension(arrays: ArrayRecord) -> int:
     return sum(array.size for array in floating(arrays).values())
 
 
-def flat(arrays: Iterable[np.ndarray]) -> np.ndarray:
+def flat(arrays: Iterable[npt.NDArray[Any]]) -> Update:
     """All entries, one array after the other, in single precision."""
     parts = [np.asarray(array, dtype=np.float32).reshape(-1) for array in arrays]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 
 
-def update_of(before: dict[str, np.ndarray], reply: RecordDict) -> np.ndarray:
+def update_of(before: dict[str, npt.NDArray[Any]], reply: RecordDict) -> Update:
     """Δ by a node's training: what it gives as ``update``, or the model it returns minus the one it got."""
     if UPDATE in reply.array_records:
         update = flat(floating(reply.array_records[UPDATE]).values())
@@ -72,11 +82,8 @@ def update_of(before: dict[str, np.ndarray], reply: RecordDict) -> np.ndarray:
     return update
 
 
-def added(arrays: ArrayRecord, updates: Iterable[tuple[np.ndarray, np.float32]]) -> ArrayRecord:
-    """θ + Σ step in the given places, summed in the order of the updates.
-
-    ``updates`` are (places, ascending; step). Arrays keep their type; those that are no parameters stay.
-    """
+def added(arrays: ArrayRecord, updates: Iterable[Step]) -> ArrayRecord:
+    """θ plus the updates, in their order. Arrays keep their type; those that are no parameters stay."""
     updates = list(updates)
     result: dict[str, Array] = {}
     start = 0
@@ -94,15 +101,16 @@ def added(arrays: ArrayRecord, updates: Iterable[tuple[np.ndarray, np.float32]])
     return ArrayRecord(result)
 
 
-def one_record(message: Message) -> dict:
+def one_record(message: Message) -> dict[str, object]:
     """Our part of a message, whatever kind of record it is."""
     content = message.content
-    if KEY not in content or not isinstance(content[KEY], (ConfigRecord, MetricRecord)):
+    record = content[KEY] if KEY in content else None
+    if not isinstance(record, (ConfigRecord, MetricRecord)):
         raise ProtocolError(f"there is no record {KEY!r} of numbers")
-    return dict(content[KEY])
+    return dict(record)
 
 
-def whole(record: dict, name: str, low: int, high: int) -> int:
+def whole(record: Mapping[str, object], name: str, low: int, high: int) -> int:
     """The whole number called ``name``, between ``low`` and ``high``."""
     value = record.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
@@ -110,7 +118,7 @@ def whole(record: dict, name: str, low: int, high: int) -> int:
     return value
 
 
-def real(record: dict, name: str, above: float | None = None) -> float:
+def real(record: Mapping[str, object], name: str, above: float | None = None) -> float:
     """The number called ``name``, finite and at least 0, or above ``above``."""
     value = record.get(name)
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from flwr.app import MetricRecord
+from flwr.app import MetricRecord, MetricRecordValues
 
 
 class Outcome(str, Enum):
@@ -87,12 +87,12 @@ class RoundRecord:
     def metrics(self) -> MetricRecord:
         """The round as Flower keeps it: counts, bits, and the devices for each outcome that occurred."""
         sent = self.having(Outcome.SENT)
-        metrics: dict[str, int | float | list[int]] = {
+        metrics: dict[str, MetricRecordValues] = {
             "scheduled": len(self.scheduled),
             "sent": len(sent),
             "problems": len(self.having(*PROBLEMS)),
-            "bits": float(sum(node.bits for node in sent)),
-            "payload-bytes": sum(node.payload_bytes for node in sent),
+            "bits": float(sum(node.bits or 0.0 for node in sent)),
+            "payload-bytes": sum(node.payload_bytes or 0 for node in sent),
         }
         for outcome in Outcome:
             devices = [node.device for node in self.having(outcome) if node.device is not None]

@@ -7,18 +7,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 import fedlink
 
 
-class Links(NamedTuple):
-    """The links of some devices in a round."""
+Reals = npt.NDArray[np.float64]
 
-    gains: np.ndarray
+#: A device number from a node is below this: arrays are as long as the largest.
+MOST_DEVICES = 2**20
+
+
+class Links(NamedTuple):
+    """The links of all devices in a round, by their numbers; a device that is not there has a dead link."""
+
+    gains: Reals
     """What candidates are judged by."""
-    capacities: np.ndarray
+    capacities: Reals
     """Bits in a unit of airtime."""
-    alone: np.ndarray
+    alone: Reals
     """The bits of each device if it had all the airtime to itself."""
     airtime: int
     """The units that the scheduled share."""
@@ -26,6 +33,15 @@ class Links(NamedTuple):
     """Whether shares are whole units."""
     unit: float
     """What a unit is in the terms of the record: a symbol is 1 symbol, a microsecond is 1e-6 s."""
+
+    @property
+    def devices(self) -> int:
+        """M."""
+        return len(self.gains)
+
+    def shown(self) -> Links:
+        """A copy for a policy to do with as it likes."""
+        return self._replace(gains=self.gains.copy(), capacities=self.capacities.copy())
 
 
 @dataclass(frozen=True)
@@ -60,15 +76,16 @@ class SimulatedUplink:
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be above 0 and finite, not {value}")
 
-    def links(self, t: int, devices: list[int], k: int, rates: dict[int, float]) -> Links:
-        """The links of ``devices`` in round t (from 0)."""
-        gains = fedlink.gains(self.devices, t, seed=self.seed)
-        capacities = fedlink.capacity(gains, self.devices * self.power / k, self.noise)[devices]
-        return Links(gains[devices], capacities, self.symbols * capacities, self.symbols, self.whole, 1.0)
+    def links(self, t: int, there: list[int], k: int, rates: dict[int, float]) -> Links:
+        """The links of round t (from 0) if the devices ``there`` are."""
+        gains = np.zeros(self.devices)
+        gains[there] = fedlink.gains(self.devices, t, seed=self.seed)[there]
+        capacities = fedlink.capacity(gains, self.devices * self.power / k, self.noise)
+        return Links(gains, capacities, self.symbols * capacities, self.symbols, self.whole, 1.0)
 
-    def request(self, links: Links, place: int) -> dict[str, float]:
+    def request(self, links: Links, device: int) -> dict[str, float]:
         """What a candidate is told of its link."""
-        return {"bits": float(links.alone[place])}
+        return {"bits": float(links.alone[device])}
 
 
 @dataclass(frozen=True)
@@ -85,17 +102,20 @@ class MeasuredUplink:
 
     #: Nodes report their rate.
     measured = True
+    #: Nobody knows how many there will be.
+    devices = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.deadline) and self.deadline >= 1e-3):
             raise ValueError(f"deadline must be at least a millisecond and finite, not {self.deadline} s")
 
-    def links(self, t: int, devices: list[int], k: int, rates: dict[int, float]) -> Links:
-        """The links of ``devices``, whose ``rates`` are in bit/s; airtime is in microseconds."""
-        gains = np.array([rates[device] for device in devices], dtype=np.float64)
+    def links(self, t: int, there: list[int], k: int, rates: dict[int, float]) -> Links:
+        """The links by ``rates`` in bit/s if the devices ``there`` are; airtime is in microseconds."""
+        gains = np.zeros(max(rates) + 1)
+        gains[there] = [rates[device] for device in there]
         return Links(gains, gains * 1e-6, gains * self.deadline, round(self.deadline * 1e6), False, 1e-6)
 
-    def request(self, links: Links, place: int) -> dict[str, float]:
+    def request(self, links: Links, device: int) -> dict[str, float]:
         """What a candidate is told: how long it could send if it were alone."""
         return {"seconds": float(self.deadline)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 import os
 import signal
 import socket
@@ -107,29 +108,35 @@ class Process:
         self.popen.wait(10)
 
 
+def offline() -> dict[str, str]:
+    """The environment of Flower's programs. Whoever tried to reach anything but this machine would run into a port
+    where nobody listens."""
+    nowhere = f"http://{ADDRESS}:{free_port()}"
+    proxies = ("http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "no_proxy")
+    return {name: value for name, value in os.environ.items() if name not in proxies} | {
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "HTTP_PROXY": nowhere,
+        "HTTPS_PROXY": nowhere,
+        "NO_PROXY": f"{ADDRESS},localhost",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "RAYON_NUM_THREADS": "1",
+        # Workers are to get their share of a busy machine; Ray's default is 15.
+        "RAY_worker_niceness": "0",
+    }
+
+
 class Federation:
     """A SuperLink with nodes 0, 1, …; all of them end when the block does."""
 
-    def __init__(self, folder: Path, nodes: int, **environment: str) -> None:
+    def __init__(self, folder: Path, nodes: int, *options: str, **environment: str) -> None:
         self.folder = folder
         self.authority, certificate, key = certificates(folder)
         self.port = free_port()
-        # Whoever tried to reach anything but this machine would run into a port where nobody listens.
-        nowhere = f"http://{ADDRESS}:{free_port()}"
-        self.environment = os.environ | environment | {
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
-            "HTTP_PROXY": nowhere,
-            "HTTPS_PROXY": nowhere,
-            "NO_PROXY": f"{ADDRESS},localhost",
-            "PATH": f"{BIN}:{os.environ['PATH']}",
-            "RAYON_NUM_THREADS": "1",
-        }
-        for name in ("http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "no_proxy"):
-            self.environment.pop(name, None)
+        self.environment = offline() | environment
         command = [BIN / "flower-superlink", "--ssl-ca-certfile", self.authority, "--ssl-certfile", certificate]
         command += ["--ssl-keyfile", key, "--disable-runtime-dependency-installation"]
-        command += ["--host", ADDRESS, "--port", self.port]
+        command += ["--host", ADDRESS, "--port", self.port, *options]
         self.processes: list[Process] = []
         self.nodes: list[Process] = []
         try:
@@ -161,7 +168,7 @@ class Federation:
         command += ["--superlink", f"{ADDRESS}:{self.port}", "--host", ADDRESS, "--port", free_port()]
         return self._start(f"node-{number}", [*command, "--node-config", f"partition-id={number}"])
 
-    def run(self, app: Path, name: str, **config: int | float | str) -> Process:
+    def run(self, app: Path, name: str, *options: str, **config: int | float | str) -> Process:
         """Starts the app in `app`; it is over when the process is."""
         home = self.folder / f"home-{name}"
         home.mkdir()
@@ -169,10 +176,20 @@ class Federation:
             f'[superlink.test]\naddress = "{ADDRESS}:{self.port}"\nroot-certificates = "{self.authority}"\n'
         )
         settings = " ".join(f"{key.replace('_', '-')}={_toml(value)}" for key, value in config.items())
-        command = [str(BIN / "flwr"), "run", str(app), "test", "--stream", "--run-config", settings]
+        command = [str(BIN / "flwr"), "run", str(app), "test", "--stream", "--run-config", settings, *options]
         process = Process(name, command, self.environment | {"FLWR_HOME": str(home)}, self.folder)
         self.processes.append(process)
         return process
+
+    def result(self, process: Process, out: Path) -> dict:
+        """What the run left in `out`, once it is over."""
+        try:
+            wait_for("the end of the run", lambda: process.popen.poll() is not None)
+            # The stream of its log may end a moment before the app does.
+            wait_for("the result", (out / "result.json").exists, 60)
+        except TimeoutError as error:
+            raise TimeoutError(f"the run left no result\n{self.logs()}") from error
+        return json.loads((out / "result.json").read_text())
 
     def end(self) -> None:
         for process in reversed(self.processes):

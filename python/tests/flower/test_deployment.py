@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tomli
-from federation import ADDRESS, Federation, wait_for
+from federation import ADDRESS, Federation, Process, free_port, offline, wait_for
 
 import fedlink
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parents[2] / "examples" / "flower-mnist"
+PAGE = HERE.parents[2] / "docs" / "flower.md"
 sys.path.append(str(EXAMPLE))
 import task  # noqa: E402
 
@@ -41,29 +42,27 @@ def federation(tmp_path_factory, hold):
     federation.end()
 
 
-def finished(federation: Federation, process, out: Path) -> dict:
-    """What the run left in `out`, once it is over."""
-    try:
-        wait_for("the end of the run", lambda: process.popen.poll() is not None)
-        # The stream of its log may end a moment before the app does.
-        wait_for("the result", (out / "result.json").exists, 60)
-    except TimeoutError:
-        pytest.fail(f"the run left no result\n{federation.logs()}")
-    return json.loads((out / "result.json").read_text())
-
-
-def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate_to_the_bit(federation, tmp_path):
-    out = tmp_path / "out"
-    result = finished(federation, federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out)
-
+def simulated(rounds: int) -> fedlink.Result:
+    """The run of the example in one process."""
     settings = tomli.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
-    reference = fedlink.simulate(task.config(settings | {"rounds": ROUNDS}), progress=False)
+    return fedlink.simulate(task.config(settings | {"rounds": rounds}), progress=False)
+
+
+def check_that_it_is_what_simulate_computes(out: Path, result: dict, rounds: int) -> None:
+    reference = simulated(rounds)
     scheduled = [
         [node["device"] for node in record["nodes"] if node["outcome"] == "sent"] for record in result["rounds"]
     ]
     assert np.concatenate(scheduled).tolist() == reference.transmissions["device"].tolist()
     assert fedlink.digest(np.load(out / "theta.npy")) == reference.theta_digest
-    assert result["accuracy"][str(ROUNDS)] == reference.summary["final_accuracy"] >= STATED_ACCURACY
+    assert result["accuracy"][str(rounds)] == reference.summary["final_accuracy"]
+
+
+def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate_to_the_bit(federation, tmp_path):
+    out = tmp_path / "out"
+    result = federation.result(federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out)
+    check_that_it_is_what_simulate_computes(out, result, ROUNDS)
+    assert result["accuracy"][str(ROUNDS)] >= STATED_ACCURACY
 
     # Who uploaded what, by the nodes' own logs: a hello and a report are a few bytes, payloads are those of the record.
     payloads = [[] for _ in range(NODES)]
@@ -114,10 +113,47 @@ def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_goes_o
     federation.nodes[victim].signal(signal.SIGKILL)
     federation.nodes[victim].popen.wait(10)
     (hold / "go-on").touch()
-    first, second = finished(federation, process, out)["rounds"]
+    first, second = federation.result(process, out)["rounds"]
 
     outcomes = {node["device"]: (node["phase"], node["outcome"]) for node in first["nodes"]}
     assert outcomes[victim] == ("upload", "absent") and outcomes[survivor] == ("upload", "sent")
     sent = [node["device"] for node in second["nodes"] if node["outcome"] == "sent"]
     assert len(sent) == 2 and victim not in sent
     assert np.isfinite(np.load(out / "theta.npy")).all()
+
+
+def test_flowers_simulation_runtime_computes_the_same(tmp_path):
+    out = tmp_path / "out"
+    federation = Federation(tmp_path, 0, "--simulation")
+    try:
+        nodes = f"num-supernodes={NODES} client-resources-num-cpus=1"
+        process = federation.run(
+            EXAMPLE, "simulation", "--federation-config", nodes, rounds=2, timeout=600, out=str(out)
+        )
+        check_that_it_is_what_simulate_computes(out, federation.result(process, out), 2)
+    finally:
+        federation.end()
+
+
+def test_the_quick_start_runs_as_it_stands_in_the_page(tmp_path):
+    section = PAGE.read_text(encoding="utf-8").split("## Quick start")[1].split("\n## ")[0]
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S))
+    # Only the ports, which may be taken, the number of rounds and the patience are others.
+    for port in ("8000", "9094"):
+        assert port in script
+        script = script.replace(port, str(free_port()))
+    app = tmp_path / "examples" / "flower-mnist"
+    shutil.copytree(EXAMPLE, app)
+    project = app / "pyproject.toml"
+    short = project.read_text().replace("rounds = 10", "rounds = 1").replace("timeout = 60", "timeout = 600")
+    project.write_text(short)
+    home = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    process = Process("quick-start", ["bash", "-euc", f"cd {tmp_path}\n{script}"], offline() | home, tmp_path)
+    try:
+        wait_for("the end of the quick start", lambda: process.popen.poll() is not None)
+    finally:
+        process.end()
+    assert process.popen.returncode == 0, process.log[-4000:]
+    accuracy = simulated(1).summary["final_accuracy"]
+    assert f"MetricRecord: {{'accuracy': {accuracy}, " in process.log, process.log[-4000:]
+    assert not (tmp_path / ".flwr").exists()

@@ -1,0 +1,75 @@
+//! A command that goes on while others run.
+
+use crate::step;
+use anyhow::{Context, bail};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A command in the background, which writes to a file. It does not outlive this value.
+pub struct Background {
+    name: &'static str,
+    log: PathBuf,
+    child: Child,
+}
+
+impl Background {
+    pub fn start(name: &'static str, command: &mut Command, log: PathBuf) -> anyhow::Result<Self> {
+        step(&format!("{name}, in the background"));
+        let out = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .spawn()
+            .with_context(|| format!("cannot start {command:?}"))?;
+        Ok(Self { name, log, child })
+    }
+
+    /// Waits for its end and shows what it wrote; its failure is ours.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        let status = self.child.wait()?;
+        step(self.name);
+        eprint!("{}", String::from_utf8_lossy(&std::fs::read(&self.log)?));
+        if !status.success() {
+            bail!("{} failed: {status}", self.name);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Background {
+    /// Asks it to end, so that it can end in its turn what it has started.
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(name: &str, script: &str) -> Background {
+        let log = std::env::temp_dir().join(format!("fedlink-{name}-{}.log", std::process::id()));
+        Background::start("a script", Command::new("sh").args(["-c", script]), log).unwrap()
+    }
+
+    #[test]
+    fn a_failure_in_the_background_is_ours() {
+        assert!(shell("good", "true").finish().is_ok());
+        assert!(shell("bad", "false").finish().is_err());
+    }
+
+    #[test]
+    fn whoever_is_not_waited_for_is_told_to_end_and_may_clean_up() {
+        let script = "trap 'echo cleaned up; exit 1' TERM; echo ready; while true; do sleep 0.1; done";
+        let background = shell("endless", script);
+        let log = background.log.clone();
+        while !std::fs::read_to_string(&log).unwrap().contains("ready") {}
+        drop(background);
+        assert!(std::fs::read_to_string(&log).unwrap().contains("cleaned up"));
+    }
+}
