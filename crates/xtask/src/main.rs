@@ -30,7 +30,11 @@ fn main() -> anyhow::Result<()> {
     match task.as_deref() {
         Some("test") => test(),
         Some("browser") => browser::test(&root()),
-        Some("python") => python::test(&root())?.finish(),
+        Some("python") => {
+            let nodes = python::start_nodes(&root())?;
+            python::test(&root())?;
+            nodes.finish()
+        }
         Some("wheel") => python::wheel(&root()),
         Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("docs") => {
@@ -53,6 +57,7 @@ fn test() -> anyhow::Result<()> {
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
     cargo("release build", &["build", "--release", "--quiet"])?;
     let data = data_folder()?;
+    let nodes = python::start_nodes(&root())?;
     step("tests");
     run(Command::new(cargo_path()).args(["test", "--workspace", "--quiet"]).env("FEDLINK_DATA", &data))?;
     step("documentation");
@@ -65,7 +70,7 @@ fn test() -> anyhow::Result<()> {
     wire::test()?;
     step("README commands");
     readme::run_commands(&root())?;
-    let nodes = python::test(&root())?;
+    python::test(&root())?;
     browser::test(&root())?;
     nodes.finish()
 }

@@ -14,27 +14,32 @@ const TORCH: [&str; 2] = ["python3-torch", "python3-venv"];
 /// Tests with Flower, Ray and PyTorch. They mostly wait for messages, so they run beside others.
 const WITH_NODES: [&str; 3] = ["python/tests/flower", "python/tests/cluster", "python/tests/test_torch.py"];
 
-/// Builds the extension module as a part of the workspace, so that nothing is compiled twice, and runs the tests of
-/// `python/tests` on it, the type checker on the package, and its check of the stubs against the module. The tests
-/// with Flower, Ray and PyTorch go on when this is done: the caller is to wait for them.
-pub fn test(root: &Path) -> anyhow::Result<Background> {
-    step("Python package");
-    let tests = environment(root, "tests", "python/tests/requirements.txt", "python3", &[])?;
+/// Builds the extension module as a part of the workspace, so that nothing is compiled twice, and starts the tests with
+/// Flower, Ray and PyTorch.
+pub fn start_nodes(root: &Path) -> anyhow::Result<Background> {
+    step("Python module");
     let nodes = nodes_environment(root)?;
     run(Command::new(cargo_path()).args(["build", "--workspace", "--quiet"]))?;
     place_module(root)?;
-    let background = Background::start(
+    Background::start(
         "Python package with Flower, Ray and PyTorch",
         with_package(&nodes, root).args(["-m", "pytest"]).args(WITH_NODES).current_dir(root),
         root.join("target/python/nodes.log"),
-    )?;
+    )
+}
+
+/// Runs the other tests of `python/tests`, the type checker on the package, and its check of the stubs against the
+/// module that [`start_nodes`] has built.
+pub fn test(root: &Path) -> anyhow::Result<()> {
+    step("Python package");
+    let tests = environment(root, "tests", "python/tests/requirements.txt", "python3", &[])?;
+    let nodes = nodes_environment(root)?;
     run(with_package(&tests, root)
         .args(["-m", "pytest"])
         .args(WITH_NODES.map(|path| format!("--ignore={path}"))))?;
     step("Python types");
     run(with_package(&nodes, root).args(["-m", "mypy", "python/fedlink"]))?;
-    run(with_package(&nodes, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))?;
-    Ok(background)
+    run(with_package(&nodes, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))
 }
 
 /// Builds the wheel into `dist/`, for this platform and any CPython from 3.10 on.
