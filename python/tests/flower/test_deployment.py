@@ -26,8 +26,8 @@ sys.path.append(str(EXAMPLE))
 import task  # noqa: E402
 
 NODES = 4
-ROUNDS = 4
-STATED_ACCURACY = 0.75
+ROUNDS = 3
+STATED_ACCURACY = 0.7
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from fake_grid import FakeGrid
-from federation import Federation
 from flwr.app import Context, RecordDict
 
 from fedlink.flower import UpdateAwareClientApp
@@ -65,12 +64,3 @@ def test_it_learns_on_a_grid_in_this_process(app, tmp_path, monkeypatch):
     for name in MODULES:
         monkeypatch.delitem(sys.modules, name)
     check(json.loads((out / "result.json").read_text()), 10, 0.9)
-
-
-def test_it_learns_between_processes(app, tmp_path):
-    out = tmp_path / "out"
-    federation = Federation(tmp_path, NODES)
-    try:
-        check(federation.result(federation.run(app, "torch", rounds=2, timeout=600, out=str(out)), out), 2, 0.5)
-    finally:
-        federation.end()
