@@ -92,6 +92,41 @@ for (const name of pages) {
       assert.deepEqual(await seriesOf(page, "curves-chart"), all);
     }));
 
+    ofCurves("a button for each value of a swept key shows the curves that have it", () => open(name, {}, async (page) => {
+      const values = new Map();
+      for (const [key, value] of data.curves.flatMap((curve) => curve.keys)) {
+        values.set(key, (values.get(key) || new Set()).add(value));
+      }
+      const telling = [...values].filter(([, found]) => found.size > 1);
+      const groups = telling.length > 1 ? telling.map(([key, found]) => [key, [...found]]) : [];
+      assert.equal(await page.locator("#show-only button").count(), groups.flatMap(([, found]) => found).length);
+      for (const [key, found] of groups) {
+        const value = found.at(-1);
+        const group = page.locator(`#show-only [aria-label="Only curves of one ${key}"]`);
+        await group.getByText(value, { exact: true }).press("Enter");
+        const has = (i) => data.curves[i].keys.some(([own, said]) => own === key && said === value);
+        assert.deepEqual(await seriesOf(page, "curves-chart"), all.filter(has));
+        assert.deepEqual(await page.locator("#legend input:checked").evaluateAll((boxes) => boxes.map((box) => Number(box.dataset.curve))), all.filter(has));
+      }
+    }));
+
+    ofCurves("bands are drawn for few curves, or as was chosen", () => open(name, {}, async (page) => {
+      const bands = () => page.locator("#curves-chart .band").count();
+      const box = page.locator("#bands");
+      if (!data.curves.some((curve) => curve.seeds > 1)) return assert.equal(await bands(), 0);
+      const few = data.curves.length <= 12;
+      assert.deepEqual([await bands() > 0, await box.isChecked()], [few, few]);
+      await page.locator("#show-none").click();
+      await page.locator('#legend input[data-curve="0"]').check();
+      assert.deepEqual([await bands() > 0, await box.isChecked()], [true, true]);
+      await box.focus();
+      await page.keyboard.press("Space");
+      assert.equal(await bands(), 0);
+      await page.keyboard.press("Space");
+      await page.locator("#show-all").click();
+      assert.ok(await bands() > 0);
+    }));
+
     ofCurves("the axes are chosen by mouse and keyboard", () => open(name, {}, async (page) => {
       assert.equal(await label(page, "curves-chart", "x"), "round");
       await page.locator('input[name="x"][value="bits"]').check();

@@ -3,10 +3,11 @@
 //! Labels are escaped, so that they print as they are. A character beyond ASCII is passed on: whether it prints
 //! depends on the TeX engine and its fonts. The same results always give the same text.
 
-use crate::figure::{COLOURS, DASHES};
+use crate::figure::{COLOURS, DASHES, MOST_BANDS};
 use crate::results::{CurveResult, Status};
 use fedlink::claims::{Metric, TARGET};
 use fedlink::statistics::Estimate;
+use std::borrow::Borrow;
 use std::fmt::Write;
 
 /// Points drawn of a curve at most.
@@ -63,11 +64,12 @@ fn with_interval(estimate: Option<Estimate>) -> String {
     }
 }
 
-/// Accuracy by round: a line for each curve and, for more than one seed, its 95 % band.
-pub fn picture(results: &[CurveResult]) -> String {
+/// Accuracy by round: a line for each curve and, for more than one seed and not too many curves, its 95 % band.
+pub fn picture<C: Borrow<CurveResult>>(results: &[C]) -> String {
+    let results: Vec<&CurveResult> = results.iter().map(Borrow::borrow).collect();
     let mut text = format!(
         "% \\usepackage{{pgfplots}} \\pgfplotsset{{compat=1.18}}\n\
-         % Means over seeds with 95 % bands, at most {MOST_POINTS} evaluations of a curve.\n\
+         % Means over seeds, at most {MOST_POINTS} evaluations of a curve; 95 % bands of up to {MOST_BANDS} curves.\n\
          \\begin{{tikzpicture}}\n"
     );
     for (i, (red, green, blue)) in COLOURS.iter().enumerate().take(results.len()) {
@@ -81,7 +83,8 @@ pub fn picture(results: &[CurveResult]) -> String {
          legend cell align=left]"
     );
     // Bands first, so that no band lies on a line.
-    for (i, curve) in results.iter().enumerate() {
+    let banded = if results.len() <= MOST_BANDS { &results[..] } else { &[] };
+    for (i, curve) in banded.iter().enumerate() {
         let _ = write!(text, "{}", band(i, &points(curve)));
     }
     for (i, curve) in results.iter().enumerate() {
@@ -239,6 +242,15 @@ mod tests {
     }
 
     #[test]
+    fn many_curves_have_no_bands() {
+        let bands = |curves| {
+            let results: Vec<CurveResult> = (0..curves).map(|i| curve(&format!("curve {i}"), 2, 3)).collect();
+            picture(&results).matches("-- cycle;").count()
+        };
+        assert_eq!((bands(MOST_BANDS), bands(MOST_BANDS + 1)), (MOST_BANDS, 0));
+    }
+
+    #[test]
     fn long_curves_are_thinned_and_keep_their_ends() {
         for evaluations in [1, 99, 100, 101, 250, 10_000] {
             let thinned = points(&curve("bc", 2, evaluations));
@@ -258,7 +270,7 @@ mod tests {
 
     #[test]
     fn nothing_gives_an_empty_table_and_picture() {
-        for text in [table(&[]), picture(&[]), picture(&[curve("bc", 1, 0)])] {
+        for text in [table(&[]), picture::<CurveResult>(&[]), picture(&[curve("bc", 1, 0)])] {
             assert_eq!(fault(&text), None);
         }
     }

@@ -14,6 +14,7 @@ mod interrupt;
 mod latex;
 mod measured;
 mod output;
+mod panels;
 mod parquet;
 mod plots;
 mod progress;

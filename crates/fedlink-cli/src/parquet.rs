@@ -5,7 +5,7 @@
 //! bytes.
 
 use crate::report::policy_name;
-use crate::results::{CurveResult, RunResult};
+use crate::results::{CurveResult, RunResult, swept_columns};
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::ParquetError;
@@ -16,6 +16,7 @@ use anyhow::ensure;
 use fedlink::record::Row;
 use std::io::Write;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// Rows that a reader gets at a time.
@@ -25,15 +26,15 @@ const GROUP: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
     /// Text.
-    Text(&'static str, Vec<String>),
+    Text(String, Vec<String>),
     /// Whole numbers.
-    Whole(&'static str, Vec<u64>),
+    Whole(String, Vec<u64>),
     /// Real numbers.
-    Real(&'static str, Vec<f64>),
+    Real(String, Vec<f64>),
 }
 
 impl Column {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         match self {
             Self::Text(name, _) | Self::Whole(name, _) | Self::Real(name, _) => name,
         }
@@ -114,13 +115,19 @@ pub fn write(columns: &[Column]) -> anyhow::Result<Vec<u8>> {
 /// The rows of `results.csv` as columns.
 pub fn result_columns(results: &[CurveResult]) -> Vec<Column> {
     let rows = || results.iter().flat_map(|curve| &curve.runs).flat_map(|run| &run.rows);
-    let count = |name, value: fn(&Row) -> u64| Column::Whole(name, rows().map(value).collect());
-    let real = |name, value: fn(&Row) -> f64| Column::Real(name, rows().map(value).collect());
-    vec![
-        Column::Text("curve", repeated(results, |curve, _| curve.label.clone())),
-        Column::Text("policy", repeated(results, |curve, _| policy_name(curve.config.schedule.policy))),
-        Column::Whole("k", repeated(results, |curve, _| curve.config.schedule.k)),
-        Column::Whole("seed", repeated(results, |_, run| run.seed)),
+    let count = |name: &str, value: fn(&Row) -> u64| Column::Whole(name.into(), rows().map(value).collect());
+    let real = |name: &str, value: fn(&Row) -> f64| Column::Real(name.into(), rows().map(value).collect());
+    let text = |name: &str, value: &dyn Fn(&CurveResult) -> String| {
+        Column::Text(name.into(), repeated(results, |curve, _| value(curve)))
+    };
+    let mut columns = vec![
+        text("curve", &|curve| curve.label.clone()),
+        text("policy", &|curve| policy_name(curve.config.schedule.policy)),
+        Column::Whole("k".into(), repeated(results, |curve, _| curve.config.schedule.k)),
+    ];
+    columns.extend(swept_columns(results).into_iter().map(|key| swept_column(results, key)));
+    columns.extend([
+        Column::Whole("seed".into(), repeated(results, |_, run| run.seed)),
         count("round", |row| row.round),
         real("test_accuracy", |row| row.test_accuracy),
         real("test_loss", |row| row.test_loss),
@@ -132,7 +139,20 @@ pub fn result_columns(results: &[CurveResult]) -> Vec<Column> {
         real("wire_bits", |row| row.wire_bits.unwrap_or(f64::NAN)),
         count("undecodable", |row| row.undecodable),
         count("flagged", |row| row.flagged),
-    ]
+    ]);
+    columns
+}
+
+/// The values of a swept key: whole numbers if all are, real ones if all are numbers, else as they are written.
+fn swept_column(results: &[CurveResult], key: &str) -> Column {
+    fn all<T: Clone + FromStr>(results: &[CurveResult], key: &str) -> Option<Vec<T>> {
+        repeated(results, |curve, _| curve.swept(key).parse().ok()).into_iter().collect()
+    }
+    let name = || key.to_owned();
+    let whole = || Some(Column::Whole(name(), all(results, key)?));
+    let real = || Some(Column::Real(name(), all(results, key)?));
+    let text = || Column::Text(name(), repeated(results, |curve, _| curve.swept(key).to_owned()));
+    whole().or_else(real).unwrap_or_else(text)
 }
 
 /// A value of each run, once for each of its rows.
@@ -174,14 +194,27 @@ mod tests {
 
     #[test]
     fn the_file_has_the_columns_and_rows_of_the_csv() {
-        let results = results();
+        let mut results = results();
+        // A swept number, whole or not, and words.
+        let swept = [("7", "1e-3", "mean"), ("40", "0.5", "[256, 128]"), ("8", "2", "by-size")];
+        for (curve, (devices, rate, word)) in results.iter_mut().zip(swept) {
+            curve.keys =
+                [("schedule.policy", "bc"), ("data.devices", devices), ("learn.rate", rate), ("x.y", word)]
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .to_vec();
+        }
         let (names, rows) = read(&write(&result_columns(&results)).unwrap());
         let csv = crate::results::csv(&results).unwrap();
         let mut reader = csv::Reader::from_reader(&csv[..]);
         assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), names);
         let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
         assert_eq!(rows.len(), records.len());
-        assert!(!rows.is_empty());
+        assert_eq!(names[..7], ["curve", "policy", "k", "data.devices", "learn.rate", "x.y", "seed"]);
+        assert_eq!(
+            rows[0][3..6],
+            [Field::ULong(7), Field::Double(0.001), Field::Str("mean".into())],
+            "of the types that they have"
+        );
         for (row, record) in rows.iter().zip(&records) {
             for (cell, text) in row.iter().zip(record) {
                 match cell {
@@ -205,7 +238,7 @@ mod tests {
     #[test]
     fn tables_longer_than_a_group_keep_their_order() {
         let numbers: Vec<u64> = (0..GROUP as u64 + 3).collect();
-        let file = write(&[Column::Whole("n", numbers)]).unwrap();
+        let file = write(&[Column::Whole("n".into(), numbers)]).unwrap();
         let reader = open(&file);
         let groups = reader.metadata().row_groups().iter();
         let sizes: Vec<i64> = groups.map(RowGroupMetaData::num_rows).collect();
@@ -220,7 +253,8 @@ mod tests {
 
     #[test]
     fn columns_of_unequal_length_are_an_error_that_names_them() {
-        let error = write(&[Column::Whole("a", vec![1, 2]), Column::Real("b", vec![0.5])]).unwrap_err();
+        let error =
+            write(&[Column::Whole("a".into(), vec![1, 2]), Column::Real("b".into(), vec![0.5])]).unwrap_err();
         assert_eq!(error.to_string(), "column b has 1 rows where a has 2");
         assert!(write(&[]).is_err());
     }
@@ -235,7 +269,7 @@ mod tests {
             let wholes = values.iter().map(|value| value.1).collect();
             let reals = values.iter().map(|value| f64::from_bits(value.2)).collect();
             let columns =
-                [Column::Text("t", texts), Column::Whole("w", wholes), Column::Real("r", reals)];
+                [Column::Text("t".into(), texts), Column::Whole("w".into(), wholes), Column::Real("r".into(), reals)];
             let file = write(&columns).unwrap();
             prop_assert_eq!(&file, &write(&columns).unwrap());
             let (_, rows) = read(&file);

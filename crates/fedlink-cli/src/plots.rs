@@ -2,39 +2,40 @@
 
 use crate::figure::{BarChart, Curve, Figure, LineChart};
 use crate::output::OutputFolder;
+use crate::panels::panels;
 use crate::results::CurveResult;
 use fedlink::radio::link::transmit_power;
 use fedlink::record::Row;
 use fedlink::statistics::Estimate;
 use fedlink::units::Power;
 
-/// A number of a row.
-type Value = fn(&Row) -> f64;
+/// A number of a curve's row.
+type Value = fn(&CurveResult, &Row) -> f64;
 
-/// Curves by round, bits and symbols, and for each curve who was scheduled and what it spent.
+const ROUND: Value = |_, row| row.round as f64;
+const ACCURACY: Value = |_, row| row.test_accuracy;
+
+/// Curves by round, bits and symbols, accuracy for each value of each swept key, and for each curve who was scheduled
+/// and what it spent.
 pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyhow::Result<()> {
-    let round: Value = |row| row.round as f64;
-    let accuracy: Value = |row| row.test_accuracy;
-    let charts: [(&str, &str, Value, &str, Value); 6] = [
-        ("accuracy", "round", round, "test accuracy", accuracy),
-        ("accuracy-by-bits", "bits sent", |row| row.total_bits, "test accuracy", accuracy),
-        ("loss", "round", round, "test loss", |row| row.test_loss),
-        ("train-loss", "round", round, "training loss", |row| row.train_loss),
-        ("q", "round", round, "q, mean since the evaluation before", |row| row.mean_q),
-        ("bits", "round", round, "bits a round, mean since the evaluation before", |row| row.bits),
+    let all: Vec<&CurveResult> = results.iter().collect();
+    let symbols: Value = |curve, row| (row.round * curve.config.radio.symbols) as f64;
+    let charts: [(&str, &str, Value, &str, Value); 7] = [
+        ("accuracy", "round", ROUND, "test accuracy", ACCURACY),
+        ("accuracy-by-bits", "bits sent", |_, row| row.total_bits, "test accuracy", ACCURACY),
+        ("accuracy-by-symbols", "channel symbols used", symbols, "test accuracy", ACCURACY),
+        ("loss", "round", ROUND, "test loss", |_, row| row.test_loss),
+        ("train-loss", "round", ROUND, "training loss", |_, row| row.train_loss),
+        ("q", "round", ROUND, "q, mean since the evaluation before", |_, row| row.mean_q),
+        ("bits", "round", ROUND, "bits a round, mean since the evaluation before", |_, row| row.bits),
     ];
     for (file, x_label, x, y_label, y) in charts {
-        let percent_y = y_label == "test accuracy";
-        let most = if percent_y { 1.0 } else { f64::INFINITY };
-        let chart = LineChart {
-            title: name.to_owned(),
-            x_label: x_label.into(),
-            y_label: y_label.into(),
-            percent_y,
-            curves: results.iter().map(|curve| line(curve, x, y, most)).collect(),
-            ..LineChart::default()
-        };
-        write_figure(folder, file, &chart)?;
+        write_figure(folder, file, &chart(name, &all, (x_label, x), (y_label, y)))?;
+    }
+    for panel in panels(results) {
+        let title = format!("{name}: {}", panel.name);
+        let figure = chart(&title, &panel.curves, ("round", ROUND), ("test accuracy", ACCURACY));
+        write_figure(folder, &format!("accuracy-{}", file_name(&panel.name)), &figure)?;
     }
     for curve in results {
         let label = file_name(&curve.label);
@@ -44,6 +45,20 @@ pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyh
     Ok(())
 }
 
+/// One value by another, with what the axes are called.
+fn chart(title: &str, curves: &[&CurveResult], x: (&str, Value), y: (&str, Value)) -> LineChart {
+    let percent_y = y.0 == "test accuracy";
+    let most = if percent_y { 1.0 } else { f64::INFINITY };
+    LineChart {
+        title: title.to_owned(),
+        x_label: x.0.into(),
+        y_label: y.0.into(),
+        percent_y,
+        curves: curves.iter().map(|curve| line(curve, x.1, y.1, most)).collect(),
+        ..LineChart::default()
+    }
+}
+
 /// Writes a figure as SVG and PNG.
 pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> anyhow::Result<()> {
     folder.write(&format!("plots/{name}.svg"), figure.svg())?;
@@ -51,14 +66,15 @@ pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> a
 }
 
 /// A label with everything that could trouble a file system replaced.
-fn file_name(label: &str) -> String {
+pub fn file_name(label: &str) -> String {
     label.chars().map(|c| if c.is_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
 }
 
 /// Means over the seeds at every round that all of them have reached, with the 95 % band, which is cut at zero and at
 /// `most`.
 fn line(curve: &CurveResult, x: Value, y: Value, most: f64) -> Curve {
-    let (across, up) = (curve.by_row(x), curve.by_row(y));
+    let by_row = |value: Value| curve.by_row(|row| value(curve, row));
+    let (across, up) = (by_row(x), by_row(y));
     let band = |estimate: &Estimate| estimate.ends_within(0.0, most);
     Curve {
         label: curve.label.clone(),
@@ -112,11 +128,8 @@ mod tests {
     fn a_band_stays_within_what_its_number_can_be() {
         // 0.5 ± 12.7·0.4, and a loss of 2.3 that both seeds have.
         let wide = curve_of("bc", &[&[0.1], &[0.9]]);
-        assert_eq!(
-            line(&wide, |row| row.round as f64, |row| row.test_accuracy, 1.0).band,
-            Some(vec![(0.0, 1.0)])
-        );
-        let loss = line(&wide, |row| row.round as f64, |row| row.test_loss, f64::INFINITY);
+        assert_eq!(line(&wide, ROUND, ACCURACY, 1.0).band, Some(vec![(0.0, 1.0)]));
+        let loss = line(&wide, ROUND, |_, row| row.test_loss, f64::INFINITY);
         assert_eq!(loss.band, Some(vec![(2.3, 2.3)]));
     }
 }

@@ -26,7 +26,7 @@ pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
     let mut config = Config::default();
     config.schedule.k = label.len() as u64;
     let runs = accuracies.iter().enumerate().map(|(seed, run)| run_of(seed as u64, run)).collect();
-    CurveResult { label: label.into(), config, heterogeneity: 0.25, runs }
+    CurveResult { label: label.into(), keys: Vec::new(), config, heterogeneity: 0.25, runs }
 }
 
 fn run_of(seed: u64, accuracies: &[f64]) -> RunResult {

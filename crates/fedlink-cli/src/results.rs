@@ -2,13 +2,15 @@
 
 use crate::failure::Exit;
 use crate::table::table as plain_table;
-use fedlink::claims::TARGET;
+use fedlink::claims::{CurveKeys, TARGET};
 use fedlink::config::{Config, ScheduleConfig};
 use fedlink::experiment::Curve;
 use fedlink::record::{Outcome, Row};
 use fedlink::schedule::policy::PolicyKind;
 use fedlink::statistics::{Estimate, estimate, instability, mean_height};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// How a run ended.
@@ -57,6 +59,8 @@ impl RunResult {
 #[derive(Clone, Debug)]
 pub struct CurveResult {
     pub label: String,
+    /// Its value of every swept key.
+    pub keys: CurveKeys,
     pub config: Config,
     /// Mean distance of the devices' class mixes from the overall one, at the first seed.
     pub heterogeneity: f64,
@@ -70,6 +74,7 @@ pub fn gather(curves: &[Curve], heterogeneity: &[f64], runs: Vec<(usize, RunResu
         .zip(heterogeneity)
         .map(|(curve, &heterogeneity)| CurveResult {
             label: curve.label.clone(),
+            keys: curve.keys.clone(),
             heterogeneity,
             config: curve.config.clone(),
             runs: Vec::new(),
@@ -105,6 +110,7 @@ struct CurveSummary<'a> {
     curve: &'a str,
     policy: PolicyKind,
     k: u64,
+    swept: BTreeMap<&'a str, Value>,
     status: &'static str,
     rounds: u64,
     final_accuracy: Option<f64>,
@@ -240,6 +246,7 @@ impl<'a> CurveSummary<'a> {
             curve: &curve.label,
             policy: curve.config.schedule.policy,
             k: curve.config.schedule.k,
+            swept: curve.keys.iter().map(|(key, value)| (key.as_str(), typed(value))).collect(),
             status: curve.status().name(),
             rounds: curve.runs.iter().map(|run| run.outcome.rounds).min().unwrap_or(0),
             final_accuracy,
@@ -280,25 +287,37 @@ impl<'a> RunSummary<'a> {
     }
 }
 
+/// A swept value as JSON has it: a number, a list, a truth value, and text for anything else.
+fn typed(written: &str) -> Value {
+    serde_json::from_str(written).unwrap_or_else(|_| Value::from(written))
+}
+
+/// The swept keys that have a column of their own in `results.csv`: all but policy and K, which are always there.
+pub fn swept_columns(results: &[CurveResult]) -> Vec<&str> {
+    let keys = results.first().into_iter().flat_map(|curve| &curve.keys).map(|(key, _)| key.as_str());
+    keys.filter(|key| !["schedule.policy", "schedule.k"].contains(key)).collect()
+}
+
+impl CurveResult {
+    /// The curve's value of a swept key, as it is written.
+    pub fn swept(&self, key: &str) -> &str {
+        self.keys.iter().find(|(own, _)| own == key).map_or("", |(_, value)| value)
+    }
+}
+
 /// `results.csv`: a row for each evaluated round of each run.
 pub fn csv(results: &[CurveResult]) -> anyhow::Result<Vec<u8>> {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        curve: &'a str,
-        policy: PolicyKind,
-        k: u64,
-        seed: u64,
-    }
-    let header = "curve policy k seed round test_accuracy test_loss train_loss bits total_bits mean_q \
-                  silent_devices wire_bits undecodable flagged";
+    let swept = swept_columns(results);
+    let measured = "seed round test_accuracy test_loss train_loss bits total_bits mean_q silent_devices wire_bits \
+                    undecodable flagged";
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-    writer.write_record(header.split(' '))?;
+    writer.write_record(["curve", "policy", "k"].iter().chain(&swept).copied().chain(measured.split(' ')))?;
     for curve in results {
+        let ScheduleConfig { policy, k, .. } = curve.config.schedule;
+        let values: Vec<&str> = swept.iter().map(|key| curve.swept(key)).collect();
         for run in &curve.runs {
-            let ScheduleConfig { policy, k, .. } = curve.config.schedule;
-            let line = Line { curve: &curve.label, policy, k, seed: run.seed };
             for row in &run.rows {
-                writer.serialize((&line, row))?;
+                writer.serialize((&curve.label, policy, k, &values, run.seed, row))?;
             }
         }
     }

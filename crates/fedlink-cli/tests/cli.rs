@@ -65,9 +65,10 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
     let here = folder.path().join("here");
     assert_eq!(entries(folder.path()), ["here"]);
     let policies = ["bc", "bn2", "bc-bn2", "bn2-c"];
-    let mut plots: Vec<String> = ["accuracy", "accuracy-by-bits", "bits", "loss", "q", "split", "train-loss"]
-        .map(str::to_owned)
-        .into();
+    let mut plots: Vec<String> =
+        ["accuracy", "accuracy-by-bits", "accuracy-by-symbols", "bits", "loss", "q", "split", "train-loss"]
+            .map(str::to_owned)
+            .into();
     plots.extend(policies.iter().flat_map(|name| [format!("scheduled-{name}"), format!("power-{name}")]));
     let mut pictures: Vec<String> =
         plots.iter().flat_map(|name| [format!("{name}.png"), format!("{name}.svg")]).collect();

@@ -268,6 +268,39 @@ fn a_run_ends_with_a_verdict_on_every_claim_and_verify_repeats_it() {
 }
 
 #[test]
+fn a_sweep_over_two_keys_has_a_column_and_pictures_for_each() {
+    let folder = folder();
+    std::fs::write(
+        folder.path().join("grid.toml"),
+        FILE.replace("[quick]", "\"learn.rate\" = [0.01, 0.1]\n[quick]"),
+    )
+    .unwrap();
+    fedlink(&folder, &["run", "grid.toml", "--quick", "--latex", "--quiet", "--out", "out"])
+        .assert()
+        .success();
+    let out = folder.path().join("out");
+    let table = read(out.join("results.csv"));
+    let mut table = csv::Reader::from_reader(&table[..]);
+    assert_eq!(
+        table.headers().unwrap().iter().take(5).collect::<Vec<_>>(),
+        ["curve", "policy", "k", "learn.rate", "seed"]
+    );
+    for record in table.records().map(Result::unwrap) {
+        assert_eq!(record[0], format!("{} rate={}", &record[1], &record[3]));
+    }
+    assert_eq!(
+        summary(&folder, "out")[3]["swept"],
+        serde_json::json!({"schedule.policy": "bn2-c", "learn.rate": 0.1})
+    );
+    for panel in ["policy=bc", "policy=bn2-c", "rate=0.01", "rate=0.1"] {
+        let plot = String::from_utf8(read(out.join(format!("plots/accuracy-{panel}.svg")))).unwrap();
+        assert!(plot.contains(&format!("grid: {panel}")), "{panel}");
+        let tex = String::from_utf8(read(out.join(format!("accuracy-{panel}.tex")))).unwrap();
+        assert_eq!(tex.matches("\\addlegendentry").count(), 2, "{panel}");
+    }
+}
+
+#[test]
 fn resume_without_a_folder_finds_the_unfinished_one() {
     let folder = folder();
     fedlink(&folder, &["run", "two.toml", "--quick", "--quiet"]).assert().success();

@@ -11,6 +11,8 @@ use super::text;
 const PLOT: f64 = 370.0;
 /// Opacity of a band: several may lie upon one another.
 const BAND: f64 = 0.15;
+/// More bands upon one another are mud: a chart of more curves has none.
+pub const MOST_BANDS: usize = 12;
 /// A curve of more points is marked at about [`MARKS`] of them.
 const ALL_MARKED: usize = 26;
 const MARKS: usize = 9;
@@ -24,7 +26,8 @@ pub struct Curve {
     /// finite, or not positive on a logarithmic axis.
     pub points: Vec<(f64, f64)>,
     /// The lower and upper end of a band around each point; points beyond its length have none. On a
-    /// logarithmic axis, a lower end that is not positive is drawn at the foot of the plot.
+    /// logarithmic axis, a lower end that is not positive is drawn at the foot of the plot. Not drawn in a chart of
+    /// more than [`MOST_BANDS`] curves.
     pub band: Option<Vec<(f64, f64)>>,
 }
 
@@ -57,7 +60,8 @@ impl LineChart {
             0.02,
         );
         let heights = every().filter(|(c, i)| x_axis.share(c.points[*i].0).is_some()).flat_map(|(c, i)| {
-            let (low, high) = c.band_at(i).unwrap_or((f64::NAN, f64::NAN));
+            let band = if self.has_bands() { c.band_at(i) } else { None };
+            let (low, high) = band.unwrap_or((f64::NAN, f64::NAN));
             [c.points[i].1, low, high]
         });
         let mut y_axis = Axis::over(heights.clone(), self.log_y, 0.04);
@@ -89,8 +93,10 @@ impl LineChart {
         frame.draw_y_ticks(&mut canvas, &y_axis, &y_ticks);
         frame.draw_x_ticks(&mut canvas, &x_axis, &x_ticks);
         frame.draw_edges(&mut canvas);
-        for (i, curve) in self.curves.iter().enumerate() {
-            curve.draw_band(&mut canvas, &frame, &x_axis, &y_axis, Look::of(i));
+        if self.has_bands() {
+            for (i, curve) in self.curves.iter().enumerate() {
+                curve.draw_band(&mut canvas, &frame, &x_axis, &y_axis, Look::of(i));
+            }
         }
         let mut empty = true;
         for (i, curve) in self.curves.iter().enumerate() {
@@ -106,6 +112,11 @@ impl LineChart {
             legend.draw_across(&mut canvas, (frame.left.min(60.0), frame.foot));
         }
         canvas
+    }
+
+    /// Whether bands are drawn.
+    fn has_bands(&self) -> bool {
+        self.curves.len() <= MOST_BANDS
     }
 
     fn shows(&self, y: f64) -> bool {

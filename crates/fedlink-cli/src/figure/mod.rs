@@ -23,7 +23,7 @@ pub use heat_map::HeatMap;
 #[cfg(test)]
 pub(crate) use legend::MARKERS;
 pub(crate) use legend::{COLOURS, DASHES};
-pub use line_chart::{Curve, LineChart};
+pub use line_chart::{Curve, LineChart, MOST_BANDS};
 
 /// Why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]

@@ -208,6 +208,21 @@ fn points_that_cannot_be_shown_interrupt_the_line() {
 }
 
 #[test]
+fn many_curves_have_no_bands_and_no_room_for_them() {
+    let curve = Curve {
+        points: vec![(0.0, 0.5), (1.0, 0.6), (2.0, 0.5)],
+        band: Some(vec![(-90.0, 90.0); 3]),
+        ..Curve::default()
+    };
+    let drawn = |curves| {
+        let svg = LineChart { curves: vec![curve.clone(); curves], ..LineChart::default() }.svg();
+        (svg.matches("opacity=\"0.15\"").count(), texts(&svg).iter().any(|text| text == "50"))
+    };
+    assert_eq!(drawn(MOST_BANDS), (MOST_BANDS, true));
+    assert_eq!(drawn(MOST_BANDS + 1), (0, false));
+}
+
+#[test]
 fn shares_beyond_one_are_shown_where_they_are() {
     let curve = Curve { points: vec![(0.0, 0.5), (1.0, 1.0), (2.0, 1.5)], ..Curve::default() };
     let svg = LineChart { percent_y: true, curves: vec![curve], ..LineChart::default() }.svg();

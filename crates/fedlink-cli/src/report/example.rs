@@ -34,6 +34,7 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
     let wide = |mean: f64| around(mean, if seeds > 1 { 0.08 * mean } else { 0.0 });
     ReportCurve {
         label: label.into(),
+        keys: Vec::new(),
         policy: label.split(' ').next().unwrap_or_default().to_lowercase(),
         k,
         seeds,
@@ -138,14 +139,13 @@ fn typical() -> Report {
 fn many() -> Report {
     let mut curves: Vec<ReportCurve> = (0..40)
         .map(|i| {
-            let x = f64::from(i);
-            curve(
-                &format!("BN2-C K={} τ={}", 1 + i % 8, 1 + i / 8),
-                10,
-                3,
-                1000,
-                (0.7 + 0.005 * x, 0.3 * x, 0.02 * x),
-            )
+            let (x, k, tau) = (f64::from(i), 1 + i % 8, 1 + i / 8);
+            let shape = (0.7 + 0.005 * x, 0.3 * x, 0.02 * x);
+            let keys = [("schedule.k", k), ("learn.local_steps", tau)];
+            ReportCurve {
+                keys: keys.map(|(key, value)| (key.to_owned(), value.to_string())).to_vec(),
+                ..curve(&format!("BN2-C K={k} τ={tau}"), 10, 3, 1000, shape)
+            }
         })
         .collect();
     curves[3].label =

@@ -67,6 +67,7 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
     let missing = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
     ReportCurve {
         label: curve.label.clone(),
+        keys: curve.keys.clone(),
         policy: policy_name(config.schedule.policy),
         k,
         seeds: runs.len(),

@@ -17,7 +17,7 @@ mod verdicts;
 
 pub use fill::policy_name;
 
-use crate::figure::{Curve, Figure, LineChart};
+use crate::figure::{Curve, Figure, LineChart, MOST_BANDS};
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};
 
@@ -70,6 +70,8 @@ pub struct Report {
 pub struct ReportCurve {
     /// What the legend calls it.
     pub label: String,
+    /// Its value of every swept key.
+    pub keys: Vec<(String, String)>,
     /// The policy's name.
     pub policy: String,
     /// K.
@@ -196,7 +198,7 @@ impl Report {
                 "title" => escape(&self.title),
                 "generated_by" => escape(&self.generated_by),
                 "style" => STYLE.to_owned(),
-                "script" => SCRIPT.to_owned(),
+                "script" => format!("const MOST_BANDS = {MOST_BANDS};\n{SCRIPT}"),
                 "data" => embedded_json(self),
                 "facts" => tables::facts(self),
                 "navigation" => self.navigation(),

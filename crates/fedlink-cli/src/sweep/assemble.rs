@@ -6,11 +6,13 @@ use super::manifest::manifest;
 use super::plan::Plan;
 use super::runner::Done;
 use crate::output::OutputFolder;
+use crate::panels::panels;
+use crate::plots::{self, file_name};
 use crate::report::Report;
 use crate::results::{self, CurveResult};
 use crate::split::Splits;
 use crate::verdicts::Verdicts;
-use crate::{latex, parquet, plots};
+use crate::{latex, parquet};
 use anyhow::Context;
 use fedlink::experiment::Cell;
 use std::path::Path;
@@ -78,6 +80,10 @@ pub fn assemble(
     if extras.latex {
         folder.write("results.tex", latex::table(&results))?;
         folder.write("accuracy.tex", latex::picture(&results))?;
+        for panel in panels(&results) {
+            folder
+                .write(&format!("accuracy-{}.tex", file_name(&panel.name)), latex::picture(&panel.curves))?;
+        }
     }
     let summary = results::json(&results)?;
     folder.write("summary.json", &summary)?;

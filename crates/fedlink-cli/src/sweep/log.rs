@@ -34,11 +34,11 @@ const TEXT: [&str; 1] = ["arrival"];
 
 /// The log of all runs, a table as CSV with `curve` and `seed` before the columns, as typed columns.
 pub fn columns(log: &[u8]) -> anyhow::Result<Vec<Column>> {
-    let mut columns = vec![Column::Text("curve", Vec::new())];
+    let mut columns = vec![Column::Text("curve".into(), Vec::new())];
     columns.extend(["seed"].into_iter().chain(COLUMNS).map(|name| match name {
-        name if WHOLE.contains(&name) => Column::Whole(name, Vec::new()),
-        name if TEXT.contains(&name) => Column::Text(name, Vec::new()),
-        name => Column::Real(name, Vec::new()),
+        name if WHOLE.contains(&name) => Column::Whole(name.into(), Vec::new()),
+        name if TEXT.contains(&name) => Column::Text(name.into(), Vec::new()),
+        name => Column::Real(name.into(), Vec::new()),
     }));
     for line in csv::Reader::from_reader(log).records() {
         for (column, word) in columns.iter_mut().zip(&line?) {

@@ -12,8 +12,14 @@ const Y_AXES = {
   bits_per_round: { label: "bits per round", axis: (y) => prefixed(y, 3), text: (y) => prefixed(y, 4) },
 };
 
-const view = { x: "rounds", y: "accuracy", bands: true, zoom: null, shown: CURVES.map(() => true) };
+/** A key with more values has no button for each. */
+const MOST_BUTTONS = 12;
+
+const view = { x: "rounds", y: "accuracy", bands: null, zoom: null, shown: CURVES.map(() => true) };
 const dependents = [];
+
+/** Whether bands are drawn: as was chosen, or else if there are not so many that they are mud. */
+const banded = () => view.bands ?? view.shown.filter(Boolean).length <= MOST_BANDS;
 
 /** The whole x axis, whichever curves are shown, so that hiding one moves nothing. */
 function wholeX() {
@@ -38,10 +44,10 @@ function describeCurves(quantity, height, title, width) {
   const series = CURVES.flatMap((curve, i) => {
     if (!view.shown[i]) return [];
     const length = Math.min(curve[view.x].length, curve[quantity].length);
-    const banded = quantity === "accuracy" && view.bands && curve.seeds > 1;
+    const hasBand = quantity === "accuracy" && banded() && curve.seeds > 1;
     return [{
       curve: i, label: curve.label, x: curve[view.x].slice(0, length), y: curve[quantity],
-      low: banded && curve.low, high: banded && curve.high,
+      low: hasBand && curve.low, high: hasBand && curve.high,
     }];
   });
   const inside = series.flatMap((s) => s.x.flatMap((at, i) =>
@@ -88,12 +94,25 @@ function refresh() {
   }
   $("zoom-range").textContent = `${X_AXES[view.x].label}: ${text(from)} to ${text(to)}`;
   $("zoom-reset").disabled = !view.zoom;
+  $("bands").checked = banded();
 }
 
 function slide() {
   const [low, high] = wholeX();
   const at = (id) => low + ((high - low) * Number($(id).value)) / 1000;
   setZoom(Math.min(at("zoom-from"), at("zoom-to")), Math.max(at("zoom-from"), at("zoom-to")));
+}
+
+const valueOf = (curve, key) => (curve.keys.find(([own]) => own === key) || [])[1];
+
+/** The swept keys with a handful of values each, if there are two at least that tell curves apart. */
+function tellingKeys() {
+  const values = new Map();
+  for (const [key, value] of CURVES.flatMap((curve) => curve.keys)) {
+    values.set(key, (values.get(key) || new Set()).add(value));
+  }
+  const telling = [...values].filter(([, found]) => found.size > 1).map(([key, found]) => [key, [...found]]);
+  return telling.length > 1 ? telling.filter(([, found]) => found.length <= MOST_BUTTONS) : [];
 }
 
 function startCurves() {
@@ -105,13 +124,21 @@ function startCurves() {
     });
     $("legend").append(make("label", { title: curve.label }, box, swatch(i), make("span", { class: "name" }, curve.label)));
   });
-  const showAll = (shown) => () => {
-    view.shown.fill(shown);
-    for (const box of $("legend").querySelectorAll("input")) box.checked = shown;
+  const show = (isShown) => () => {
+    CURVES.forEach((curve, i) => { view.shown[i] = isShown(curve); });
+    for (const box of $("legend").querySelectorAll("input")) box.checked = view.shown[box.dataset.curve];
     refresh();
   };
-  $("show-all").addEventListener("click", showAll(true));
-  $("show-none").addEventListener("click", showAll(false));
+  $("show-all").addEventListener("click", show(() => true));
+  $("show-none").addEventListener("click", show(() => false));
+  for (const [key, values] of tellingKeys()) {
+    const buttons = values.map((value) => {
+      const button = make("button", { type: "button" }, value);
+      button.addEventListener("click", show((curve) => valueOf(curve, key) === value));
+      return button;
+    });
+    $("show-only").append(make("span", { role: "group", "aria-label": `Only curves of one ${key}` }, `only ${key.split(".").pop()}: `, ...buttons));
+  }
   for (const input of document.querySelectorAll('input[name="x"]')) {
     input.checked = input.value === view.x;
     input.addEventListener("change", () => {
@@ -126,9 +153,6 @@ function startCurves() {
       refresh();
     });
   }
-  // Many bands upon one another are mud.
-  view.bands = CURVES.length <= 12;
-  $("bands").checked = view.bands;
   $("bands").closest("fieldset").hidden = !CURVES.some((curve) => curve.seeds > 1);
   $("bands").addEventListener("change", () => {
     view.bands = $("bands").checked;
