@@ -191,6 +191,10 @@ fn shares_put_together_are_the_whole() {
     assert_eq!(numbers(&folder, "shared"), numbers(&folder, "whole"));
     assert_eq!(manifest(&folder, "shared")["complete"], true);
     assert!(refused(&folder, &["merge", "."]).contains("no config.toml"));
+    let inside = folder.path().join("shared");
+    fedlink(&folder, &["merge", ".", "--quiet"]).current_dir(&inside).assert().success();
+    let report = String::from_utf8(read(inside.join("report.html"))).unwrap();
+    assert!(report.contains("<h1>shared</h1>"), "the folder's name, also from inside it");
 }
 
 #[test]

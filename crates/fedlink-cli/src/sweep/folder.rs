@@ -24,7 +24,9 @@ pub fn frozen(folder: &Path) -> anyhow::Result<Option<Experiment>> {
     let name = path.display().to_string();
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
     let mut experiment = Experiment::parse(&name, &text)?;
-    experiment.name = folder.file_name().map_or_else(|| name, |name| name.to_string_lossy().into_owned());
+    // `.` has a name too, but not in its path.
+    let whole = fs::canonicalize(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    experiment.name = whole.file_name().map_or_else(|| name, |name| name.to_string_lossy().into_owned());
     Ok(Some(experiment))
 }
 
