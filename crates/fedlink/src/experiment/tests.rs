@@ -13,6 +13,31 @@ fn the_demo_races_the_four_policies() {
 }
 
 #[test]
+fn every_file_of_experiments_is_valid() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+    let mut read = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        // These are about the bound, and have a format of their own.
+        if !["fig3", "fig4", "theorem"].contains(&name.as_str()) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let written = Experiment::parse(&name, &text).unwrap().to_toml().unwrap();
+            let (again, first) = (Experiment::parse(&name, &written), Experiment::parse(&name, &text));
+            assert_eq!(
+                again.unwrap().cells().unwrap().len(),
+                first.unwrap().cells().unwrap().len(),
+                "{name}"
+            );
+            read.push(name);
+        }
+    }
+    assert!(
+        ["demo", "fig1", "fig2", "calibration-figure2"].iter().all(|name| read.iter().any(|r| r == name))
+    );
+}
+
+#[test]
 fn setting_a_swept_key_narrows_the_sweep() {
     let mut demo = Experiment::preset("demo").unwrap();
     demo.set("schedule.policy", "bc").unwrap();
