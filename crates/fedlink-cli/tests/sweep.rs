@@ -168,6 +168,14 @@ fn a_damaged_result_is_made_again() {
     let output = fedlink(&folder, &words).assert().success().get_output().clone();
     assert!(String::from_utf8(output.stderr).unwrap().contains("the run is repeated"));
     assert_eq!(numbers(&folder, "out"), before);
+    // Whole, but with other fields than today's.
+    let mut other = b"fields of another time".to_vec();
+    other.extend(crc32fast::hash(&other).to_le_bytes());
+    std::fs::write(folder.path().join("out/cells/00001.cell"), other).unwrap();
+    let message = refused(&folder, &["merge", "out"]);
+    assert!(message.contains("00001.cell was written by another version"), "{message}");
+    fedlink(&folder, &words).assert().success();
+    assert_eq!(numbers(&folder, "out"), before);
 }
 
 #[test]

@@ -75,7 +75,10 @@ impl CellFiles {
         if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
             return Err(damaged());
         }
-        let finished: Finished = postcard::from_bytes(content).map_err(|_| damaged())?;
+        // The sum is right, so nothing was damaged.
+        let finished: Finished = postcard::from_bytes(content).map_err(|_| {
+            anyhow!("{} was written by another version; --resume makes it again", self.finished.display())
+        })?;
         if finished.config != config_digest(config) {
             bail!("{} belongs to a run with another configuration", self.finished.display());
         }
