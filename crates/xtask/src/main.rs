@@ -11,6 +11,8 @@ mod wire;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Instant;
 
 const USAGE: &str = "\
 Usage: cargo xtask <TASK>
@@ -96,8 +98,11 @@ fn cargo(name: &str, arguments: &[&str]) -> anyhow::Result<()> {
     run(Command::new(cargo_path()).args(arguments))
 }
 
+/// Announces what comes, and how long everything before it took.
 fn step(name: &str) {
-    eprintln!("== {name}");
+    static START: OnceLock<Instant> = OnceLock::new();
+    let seconds = START.get_or_init(Instant::now).elapsed().as_secs();
+    eprintln!("== {:2}:{:02} {name}", seconds / 60, seconds % 60);
 }
 
 /// Runs a command in the repository's root; its failure is ours.
