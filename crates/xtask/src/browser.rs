@@ -30,11 +30,12 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
         run(&mut npm)?;
         std::fs::write(&lock, wanted)?;
     }
+    // Of the whole workspace: one package alone would be built anew, with fewer features of what it depends on.
     run(Command::new(cargo_path())
-        .args(["test", "--quiet", "--package", "fedlink-cli", "--bin", "fedlink", "--", "--exact"])
+        .args(["test", "--quiet", "--workspace", "--bin", "fedlink", "--", "--exact"])
         .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")
         .env("FEDLINK_EXAMPLE_PAGES", &pages))?;
-    write_real_page(&folder, &pages)?;
+    write_real_page(root, &folder, &pages)?;
     run(Command::new("node")
         .args(["--test", "--test-reporter=spec"])
         .arg(folder.join("report.test.mjs"))
@@ -42,7 +43,7 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
 }
 
 /// The report of a real run, small enough to take a second, with its `summary.json` to compare with.
-fn write_real_page(folder: &Path, pages: &Path) -> anyhow::Result<()> {
+fn write_real_page(root: &Path, folder: &Path, pages: &Path) -> anyhow::Result<()> {
     const SETTINGS: [&str; 7] = [
         "learn.model=softmax",
         "data.devices=8",
@@ -53,8 +54,9 @@ fn write_real_page(folder: &Path, pages: &Path) -> anyhow::Result<()> {
         "run.evaluate_every=1",
     ];
     let results = folder.join("run");
-    let mut fedlink = Command::new(cargo_path());
-    fedlink.args(["run", "--quiet", "--package", "fedlink-cli", "--", "run", "--quiet", "--seeds", "3"]);
+    run(Command::new(cargo_path()).args(["build", "--quiet", "--workspace"]))?;
+    let mut fedlink = Command::new(root.join("target/debug/fedlink"));
+    fedlink.args(["run", "--quiet", "--seeds", "3"]);
     fedlink.args(SETTINGS.iter().flat_map(|setting| ["--set", setting]));
     run(fedlink.args(["--force", "--out"]).arg(&results))?;
     for (from, to) in [("report.html", "run.html"), ("summary.json", "run.summary.json")] {
