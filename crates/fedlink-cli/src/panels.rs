@@ -25,20 +25,18 @@ pub fn panels(results: &[CurveResult]) -> Vec<Panel<'_>> {
     if keys.len() < 2 {
         return Vec::new();
     }
-    let last_part = |key: &str| key.rsplit('.').next().map_or_else(String::new, str::to_owned);
-    let name = |key: &str| {
-        let namesakes = keys.iter().filter(|(other, _)| last_part(other) == last_part(key)).count();
-        if namesakes > 1 { key.to_owned() } else { last_part(key) }
-    };
-    let has = |curve: &CurveResult, key: &str, value: &str| {
-        curve.keys.iter().any(|(own, said)| own == key && said == value)
-    };
-    let panel = |(key, value): (&str, &str)| Panel {
+    let namesakes = |key| keys.iter().filter(|(other, _)| last_part(other) == last_part(key)).count();
+    let name = |key| if namesakes(key) > 1 { key } else { last_part(key) };
+    let panel = |(key, value)| Panel {
         name: format!("{}={value}", name(key)),
-        curves: results.iter().filter(|curve| has(curve, key, value)).collect(),
+        curves: results.iter().filter(|curve| curve.swept(key) == value).collect(),
     };
     let pairs = keys.iter().flat_map(|(key, values)| values.iter().map(move |value| (*key, *value)));
     pairs.map(panel).filter(|panel| panel.curves.len() > 1).collect()
+}
+
+fn last_part(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 #[cfg(test)]
