@@ -1,11 +1,23 @@
 //! Runs every command that the README shows.
 
 use anyhow::{Context, bail};
+use fedlink::learn::kernels::instruction_set;
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Commands that need no run of their own: this very run is `cargo xtask test`.
 const RUN_BY_US: &[&str] = &["cargo xtask test"];
+
+/// The command whose results are known to the bit.
+const DEMO: &str = "cargo run --release";
+
+/// Its curves and the digests that it prints for them.
+const DEMO_DIGESTS: [(&str, &str); 4] =
+    [("bc", "c3544131ca90"), ("bn2", "c59b2e1b3be8"), ("bc-bn2", "0b3647892b71"), ("bn2-c", "27ad6729a92f")];
+
+/// Instruction sets that give these digests; `crates/fedlink/tests/golden.rs` says why these and no other.
+const DEMO_SETS: [&str; 2] = ["avx2+fma", "avx512f"];
 
 /// Runs the lines of the README's `sh` blocks, one after the other in one empty folder, with the release build of
 /// `fedlink` on the path. `cargo` lines run in the repository, their results under `target/`.
@@ -15,6 +27,10 @@ pub fn run_commands(root: &Path) -> anyhow::Result<()> {
     if commands.is_empty() {
         bail!("README.md shows no command in a ```sh block");
     }
+    if !commands.iter().any(|command| command == DEMO) {
+        bail!("README.md does not show `{DEMO}`, by which the digests of the demo are checked");
+    }
+    compare_digests(&readme, true).context("the table of results in README.md is not that of the demo")?;
     let folder = root.join("target/readme");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
@@ -25,7 +41,7 @@ pub fn run_commands(root: &Path) -> anyhow::Result<()> {
     for command in commands.iter().filter(|command| !RUN_BY_US.contains(&command.as_str())) {
         eprintln!("$ {command}");
         // `cargo run` must find the workspace and yet write its results to the empty folder.
-        let line = match command.strip_prefix("cargo run --release") {
+        let line = match command.strip_prefix(DEMO) {
             Some(rest) => {
                 format!(
                     "cargo run --quiet --release --manifest-path {}{rest}",
@@ -34,17 +50,57 @@ pub fn run_commands(root: &Path) -> anyhow::Result<()> {
             }
             None => command.clone(),
         };
-        let status = Command::new("sh")
+        let output = Command::new("sh")
             .args(["-euc", &line])
             .current_dir(&folder)
             .env("PATH", &path)
-            .status()
+            .stderr(Stdio::inherit())
+            .output()
             .with_context(|| format!("cannot start {command}"))?;
-        if !status.success() {
-            bail!("the README's command `{command}` failed: {status}");
+        std::io::stdout().write_all(&output.stdout)?;
+        if !output.status.success() {
+            bail!("the README's command `{command}` failed: {}", output.status);
+        }
+        if command == DEMO {
+            check_demo(&String::from_utf8_lossy(&output.stdout), instruction_set())?;
         }
     }
     println!("{} passed, 0 failed", commands.len());
+    Ok(())
+}
+
+/// Checks the digests that the demo printed with instruction set `set`. On a set with other bits it says so
+/// and checks that there is a digest for each curve.
+fn check_demo(printed: &str, set: &str) -> anyhow::Result<()> {
+    let known = DEMO_SETS.contains(&set);
+    if !known {
+        eprintln!(
+            "the demo's known digests are those of {DEMO_SETS:?}, and this is {set}: they are not compared"
+        );
+    }
+    compare_digests(printed, known).with_context(|| {
+        format!("`{DEMO}` has other results than before ({set}): a run is no longer the same bit for bit")
+    })
+}
+
+/// Looks for the line of each curve of the demo, with a digest on it; with the known one if `exact`. The
+/// error names all that are wrong.
+fn compare_digests(text: &str, exact: bool) -> anyhow::Result<()> {
+    let is_digest = |word: &str| word.len() == 12 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut wrong = Vec::new();
+    for (curve, wanted) in DEMO_DIGESTS {
+        let mut lines = text.lines().map(str::split_whitespace);
+        let got = lines
+            .find_map(|mut words| if words.next()? == curve { words.find(|w| is_digest(w)) } else { None });
+        match got {
+            None => wrong.push(format!("{curve}: wanted {wanted}, got no line with a digest")),
+            Some(got) if exact && got != wanted => wrong.push(format!("{curve}: wanted {wanted}, got {got}")),
+            Some(_) => {}
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("; "));
+    }
     Ok(())
 }
 
@@ -81,5 +137,27 @@ mod tests {
         let text =
             "a\n```sh\n# note\none # why\ntwo \\\n  --three\n```\n```toml\nk = 1\n```\n```sh\nfour\n```\n";
         assert_eq!(commands(text), ["one", "two --three", "four"]);
+    }
+
+    const TABLE: &str = "curve   final        digest\n\
+                         bc      86 %   c3544131ca90  finished\n\
+                         bn2     85 %   c59b2e1b3be8  finished\n\
+                         bc-bn2  86 %   0b3647892b71  finished\n\
+                         bn2-c   86 %   27ad6729a92f  finished\n";
+
+    #[test]
+    fn the_demo_must_print_the_known_digests_in_the_lines_of_their_curves() {
+        assert!(check_demo(TABLE, "avx2+fma").is_ok() && check_demo(TABLE, "avx512f").is_ok());
+        let other = TABLE.replace("c59b2e1b3be8", "000000000000").replace("27ad6729a92f", "");
+        let error = format!("{:#}", check_demo(&other, "avx512f").unwrap_err());
+        let all = "bn2: wanted c59b2e1b3be8, got 000000000000; \
+                   bn2-c: wanted 27ad6729a92f, got no line with a digest";
+        assert!(error.contains(all), "{error}");
+    }
+
+    #[test]
+    fn with_other_instructions_the_demo_must_print_some_digest_for_each_curve() {
+        assert!(check_demo(&TABLE.replace("c59b2e1b3be8", "000000000000"), "portable").is_ok());
+        assert!(check_demo(&TABLE.replace("bn2-c", "other"), "portable").is_err());
     }
 }
