@@ -48,6 +48,32 @@ fn the_paper_s_figures_run_from_anywhere_and_leave_complete_folders() {
     assert!(text(&folder, &["config", "fig3"]).starts_with("# The paper's figure 3"));
 }
 
+/// The last rows of `results.csv`: panel, curve, K, τ, round, mean of the bound, half width of its interval.
+/// Numbers are the shortest decimals that read back as the same floats: equal text means equal bits.
+const FIGURE_3_FINALS: [&str; 12] = [
+    "even,K=1,1,3,1000,8.360073719434178,0.0002166706525393868",
+    "even,K=3,3,3,1000,7.536232170211789,0.0004080504013982322",
+    "even,K=5,5,3,1000,7.6897890995167515,0.001793094124433224",
+    "even,K=10,10,3,1000,48.70292153484683,0.14440280840018524",
+    "even,K=15,15,3,1000,195.84950661496833,0.4000273042492705",
+    "even,K=20,20,3,1000,377.21377331184436,0.5898702907160004",
+    "uneven,K=1,1,3,1000,498.0997694059443,0.019993347735293276",
+    "uneven,K=3,3,3,1000,414.4293802553171,0.03685250321454964",
+    "uneven,K=5,5,3,1000,410.6609813821095,0.050269232823909514",
+    "uneven,K=10,10,3,1000,468.5564432696666,0.1431845498281325",
+    "uneven,K=15,15,3,1000,586.4852489932307,0.28239842165403595",
+    "uneven,K=20,20,3,1000,710.9774192430834,0.38240517562240367",
+];
+
+#[test]
+fn figure_3_ends_where_it_always_did_to_the_last_digit() {
+    let folder = TempDir::new().unwrap();
+    text(&folder, &["run", "fig3", "--out", "fig3"]);
+    let table = std::fs::read_to_string(folder.path().join("fig3/results.csv")).unwrap();
+    let finals: Vec<&str> = table.lines().filter(|line| line.split(',').nth(4) == Some("1000")).collect();
+    assert_eq!(finals, FIGURE_3_FINALS);
+}
+
 #[test]
 fn the_theorem_runs_and_marks_what_is_outside_it() {
     let folder = TempDir::new().unwrap();
