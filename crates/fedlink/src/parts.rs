@@ -108,6 +108,10 @@ pub fn kinds() -> Vec<Kind> {
                     "random sparsification: the places of q random entries and a value for each",
                 ),
                 part("top-k", "the places of the q largest entries and a value for each"),
+                part(
+                    "stc",
+                    "sparse ternary compression: the indices and signs of the q largest entries and one magnitude",
+                ),
             ],
         },
         attacks(),

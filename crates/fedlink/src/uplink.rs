@@ -5,8 +5,8 @@
 //! scheme's formula.
 
 use crate::adversary::Adversary;
-use crate::compress::wire::{Coder, Format, Layout, WireError, bit_length};
-use crate::compress::{Budget, SparseUpdate, Values};
+use crate::compress::wire::{Coder, Format, Layout, WireError, bit_length, check_values};
+use crate::compress::{Budget, SparseUpdate};
 use crate::config::Config;
 use crate::error::Error;
 use crate::fleet::Fleet;
@@ -130,7 +130,7 @@ impl Uplink {
             }
             let tampered =
                 fleet.adversary.as_ref().and_then(|hostile| hostile.tampered(device, &upload.sent));
-            upload.received = tampered.map_or(Received::AsSent, given_out);
+            upload.received = tampered.map_or(Received::AsSent, |update| given_out(self.layout, update));
             if !encodes {
                 return Ok(upload);
             }
@@ -196,12 +196,8 @@ impl Uplink {
     }
 }
 
-/// What the server has of a Δ̂ that a hostile device gives out. Values that are not finite have no payload that a server
-/// would accept, with bytes or without.
-fn given_out(update: SparseUpdate) -> Received {
-    let finite = match &update.values {
-        Values::Shared(value) => value.is_finite(),
-        Values::Each(values) => values.iter().all(|value| value.is_finite()),
-    };
-    if finite { Received::Other(update) } else { Received::Nothing }
+/// What the server has of a Δ̂ that an adversarial device gives out. Values that no payload carries, such as those that
+/// are not finite, are nothing to a server, with bytes or without.
+fn given_out(layout: Layout, update: SparseUpdate) -> Received {
+    if check_values(layout, &update.values).is_ok() { Received::Other(update) } else { Received::Nothing }
 }

@@ -4,11 +4,13 @@ pub mod bits;
 mod extremes;
 mod random_sparse;
 mod sparse_binary;
+mod stc;
 mod top_k;
 pub mod wire;
 
 pub use random_sparse::RandomSparse;
 pub use sparse_binary::SparseBinary;
+pub use stc::Stc;
 pub use top_k::TopK;
 
 use crate::rng::Stream;
@@ -27,6 +29,8 @@ pub enum SchemeKind {
     RandomSparse,
     /// The q largest entries as they are.
     TopK,
+    /// Sparse ternary compression: the signs of the q largest entries and their mean magnitude.
+    Stc,
 }
 
 /// What a device does with the part of its update that was not sent (`compress.feedback`).
@@ -167,6 +171,7 @@ pub fn compressor(kind: SchemeKind) -> Box<dyn Compressor> {
         SchemeKind::DSgd => Box::new(SparseBinary),
         SchemeKind::RandomSparse => Box::new(RandomSparse),
         SchemeKind::TopK => Box::new(TopK),
+        SchemeKind::Stc => Box::new(Stc),
     }
 }
 

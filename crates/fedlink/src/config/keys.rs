@@ -103,7 +103,11 @@ pub const KEYS: &[Key] = &[
         "Kc, devices that pass bc-bn2's look at the channel",
         "schedule.k ..= data.devices; if left out: max(10, 2K), at most M",
     ),
-    key("compress.scheme", "how an update is compressed", "\"d-sgd\" | \"random-sparse\" | \"top-k\""),
+    key(
+        "compress.scheme",
+        "how an update is compressed",
+        "\"d-sgd\" | \"random-sparse\" | \"top-k\" | \"stc\"",
+    ),
     key(
         "compress.feedback",
         "what a device keeps of an update that was not sent in full",

@@ -34,8 +34,12 @@
 //! # Random sparsification
 //! A random part bounds the whole from below only: ‖Δ̂‖ ≤ ‖Δ‖. A device draws the same places for its report and for the
 //! air, those of q being among those of q*, so ‖Δ̂(q)‖ ≤ ‖Δ̂(q*)‖ as well. Nothing bounds an inflated report.
+//!
+//! # Sparse ternary compression
+//! With c entries of magnitude μ: μ·√c ≤ ‖Δ‖ ≤ μ·√max(c², d), and ‖Δ̂(q*)‖ lies between c·μ/√q* and μ·√q*. The
+//! derivation is in the module of [`Stc`].
 
-use crate::compress::{SchemeKind, SparseUpdate, Values};
+use crate::compress::{SchemeKind, SparseUpdate, Stc, Values};
 use crate::schedule::ReportKind;
 use std::ops::RangeInclusive;
 
@@ -59,10 +63,10 @@ pub struct Evidence<'a> {
 }
 
 /// Reports and values are `f32`, sums over up to 2³¹ entries `f64`: together less than this, relatively.
-const ROUNDING: f64 = 1e-6;
+pub(crate) const ROUNDING: f64 = 1e-6;
 
 /// And this for numbers too small to be rounded relatively.
-const TINY: f64 = f32::from_bits(1) as f64;
+pub(crate) const TINY: f64 = f32::from_bits(1) as f64;
 
 impl Evidence<'_> {
     /// Whether an honest device can have reported `report`.
@@ -76,15 +80,20 @@ impl Evidence<'_> {
     pub fn reports(&self) -> RangeInclusive<f64> {
         let all = 0.0..=f64::INFINITY;
         match (self.kind, self.scheme) {
-            (ReportKind::Nothing, _) => all,
-            (ReportKind::QuantisedNorm, _) if self.exact && self.q == self.alone => {
+            (_, SchemeKind::Stc) => Stc::honest_reports(self),
+            (ReportKind::Nothing, SchemeKind::DSgd | SchemeKind::RandomSparse | SchemeKind::TopK) => all,
+            (ReportKind::QuantisedNorm, SchemeKind::DSgd | SchemeKind::RandomSparse | SchemeKind::TopK)
+                if self.exact && self.q == self.alone =>
+            {
                 let norm = f64::from(self.received.norm());
                 norm..=norm
             }
             (ReportKind::Norm, SchemeKind::DSgd) => self.norm_of_binary(),
             (ReportKind::QuantisedNorm, SchemeKind::DSgd) => self.quantised_norm_of_binary(),
-            (ReportKind::Norm, _) => self.norm_of_nested(self.dim),
-            (ReportKind::QuantisedNorm, _) => self.norm_of_nested(self.alone),
+            (ReportKind::Norm, SchemeKind::RandomSparse | SchemeKind::TopK) => self.norm_of_nested(self.dim),
+            (ReportKind::QuantisedNorm, SchemeKind::RandomSparse | SchemeKind::TopK) => {
+                self.norm_of_nested(self.alone)
+            }
         }
     }
 

@@ -4,7 +4,8 @@ use crate::learn::kernels::norm;
 use crate::rng::{Purpose, stream};
 use proptest::prelude::*;
 
-const SCHEMES: [SchemeKind; 3] = [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK];
+const SCHEMES: [SchemeKind; 4] =
+    [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK, SchemeKind::Stc];
 
 fn compress(scheme: SchemeKind, update: &[f32], q: usize) -> SparseUpdate {
     let (mut out, mut chance) = (SparseUpdate::default(), stream(5, Purpose::Test, 0, 0));
