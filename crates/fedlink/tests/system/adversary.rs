@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const POLICIES: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C];
-const SCHEMES: [SchemeKind; 3] = [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK];
+const SCHEMES: [SchemeKind; 4] =
+    [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK, SchemeKind::Stc];
 const ATTACKS: [AttackKind; 7] = [
     AttackKind::InflatedNorm,
     AttackKind::Garbage,
@@ -179,6 +180,20 @@ fn values_that_are_no_numbers_are_refused_without_bytes_too() {
     let digest = |wire| {
         let mut config = attacked(AttackKind::NotANumber);
         (config.radio.wire, config.schedule.policy) = (wire, PolicyKind::Bc);
+        let outcome = run(&config).0;
+        assert!(outcome.undecodable_transmissions > 0);
+        outcome.digest
+    };
+    assert_eq!(digest(false), digest(true));
+}
+
+#[test]
+fn signs_of_a_magnitude_that_vanishes_are_refused_with_bytes_and_without() {
+    let digest = |wire| {
+        let mut config = attacked(AttackKind::Huge);
+        (config.radio.wire, config.schedule.policy) = (wire, PolicyKind::Bc);
+        // The smallest positive number: the product with any magnitude below one half is zero.
+        (config.adversary.amount, config.compress.scheme) = (f64::from(f32::from_bits(1)), SchemeKind::Stc);
         let outcome = run(&config).0;
         assert!(outcome.undecodable_transmissions > 0);
         outcome.digest

@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const POLICIES: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C];
-const SCHEMES: [SchemeKind; 3] = [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK];
+const SCHEMES: [SchemeKind; 4] =
+    [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK, SchemeKind::Stc];
 
 /// Every policy with every scheme, at few and at many symbols.
 fn configs() -> impl Iterator<Item = Config> {
