@@ -110,7 +110,7 @@ pub fn kinds() -> Vec<Kind> {
                 part("top-k", "the places of the q largest entries and a value for each"),
                 part(
                     "stc",
-                    "sparse ternary compression: the indices and signs of the q largest entries and one magnitude",
+                    "sparse ternary compression: one magnitude, indices and signs of the q largest entries",
                 ),
             ],
         },

@@ -196,8 +196,8 @@ impl Uplink {
     }
 }
 
-/// What the server has of a Δ̂ that an adversarial device gives out. Values that no payload carries, such as those that
-/// are not finite, are nothing to a server, with bytes or without.
+/// What the server has of a Δ̂ that an adversarial device gives out. Values that no payload carries, such as
+/// those that are not finite, are nothing to a server, with bytes or without.
 fn given_out(layout: Layout, update: SparseUpdate) -> Received {
     if check_values(layout, &update.values).is_ok() { Received::Other(update) } else { Received::Nothing }
 }

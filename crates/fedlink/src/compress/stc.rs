@@ -5,36 +5,42 @@
 //!
 //! > r(q+1) − r(q) = 1 + log2((d−q)/(q+1)) ≥ 0  if and only if  3·q ≤ 2·d − 1,
 //!
-//! it rises up to Q = ⌈2d/3⌉, where it is about d·log2 3 bits, and falls from there to r(d) = d + 32 bits for the
-//! signs of everything. The scheme uses 0 ≤ q ≤ Q only. On that range "the largest q that fits" has one meaning,
-//! r(q) ≤ R < r(q+1) for all q < Q, and whoever has to send fewer entries than q spends fewer bits.
+//! it rises up to Q = ⌈2d/3⌉, where it is about d·log2 3 bits, and falls from there to r(d) = d + 32 bits for
+//! the signs of everything. The scheme uses 0 ≤ q ≤ Q only. On that range "the largest q that fits" has one
+//! meaning, r(q) ≤ R < r(q+1) for all q < Q, and whoever has to send fewer entries than q spends fewer bits.
 //! (r(Q) = r(Q−1) where 3·Q = 2·d + 2; Q is then the larger of two q that cost the same.)
 //!
 //! # Audit
-//! Let x₁ ≥ x₂ ≥ … ≥ x_d ≥ 0 be the magnitudes of an honest device's update v, S_k the sum of the first k. If c ≥ 1
-//! entries ±μ arrive, then x_c > 0 and S_c = c·μ. That is all there is to know if c = q, or if the device may have
-//! had to send less than q (`compress.budget = "wire"`). If it sends exactly q whenever it has q entries that are
-//! not zero, c < q means that what arrived is **complete**: x_k = 0 for all k > c. c = 0 means v = 0.
+//! Let x₁ ≥ x₂ ≥ … ≥ x_d ≥ 0 be the magnitudes of an honest device's update v, S_k the sum of the first k. If
+//! c ≥ 1 entries ±μ arrive, then x_c > 0 and S_c = c·μ. That is all there is to know if c = q, or if the
+//! device may have had to send less than q (`compress.budget = "wire"`). If it sends exactly q whenever it
+//! has q entries that are not zero, c < q means that what arrived is **complete**: x_k = 0 for all k > c.
+//! If nothing arrives of a budget for q ≥ 1, v = 0.
 //!
-//! **‖v‖ reported.** Σ x² ≥ c·μ² over the kept entries by Cauchy–Schwarz, with equality if all are μ. From above: let
-//! m = x_c. The squares of the kept entries are largest if one of them takes all that the others leave above m, and
-//! each of the d − c others is at most m, so that ‖v‖² ≤ (c·μ − (c−1)·m)² + (c−1)·m² + (d−c)·m². This is convex in
-//! m on 0 ≤ m ≤ μ, hence largest at an end: c²·μ² at m = 0 (one entry stands out), d·μ² at m = μ (all are equal):
+//! **‖v‖ reported.** Σ x² ≥ c·μ² over the kept entries by Cauchy–Schwarz, with equality if all are μ. From
+//! above: let m = x_c. The squares of the kept entries are largest if one of them takes all that the others
+//! leave above m, and each of the d − c others is at most m, so that ‖v‖² ≤ (c·μ − (c−1)·m)² + (c−1)·m² +
+//! (d−c)·m². This is convex in m on 0 ≤ m ≤ μ, hence largest at an end: c²·μ² at m = 0 (one entry stands
+//! out), d·μ² at m = μ (all are equal):
 //!
 //! > μ·√c ≤ ‖v‖ ≤ μ·√max(c², d), and ‖v‖ ≤ c·μ if complete.
 //!
-//! **‖v̂(q\*)‖ reported.** It is S_k/√k with k = min(q\*, number of entries that are not zero), p = min(q\*, d).
+//! **‖v̂(q\*)‖ reported.** It is S_k/√k, k being the number of entries that are not zero, but at most q\*.
+//! With p = min(q\*, d):
 //!
-//! - p ≤ c: k = p. Means over fewer of the largest entries are not smaller and S_p ≤ S_c: μ·√p ≤ S_p/√p ≤ c·μ/√p.
+//! - p ≤ c: k = p. Means over fewer of the largest entries are not smaller, and S_p ≤ S_c:
+//!   μ·√p ≤ S_p/√p ≤ c·μ/√p.
 //! - p > c, complete: k = c and ‖v̂(q\*)‖ = ‖v̂‖ to the bit.
-//! - p > c otherwise: c ≤ k ≤ p. S_k ≥ S_c gives S_k/√k ≥ c·μ/√p; x_k ≤ μ beyond c gives S_k ≤ k·μ, S_k/√k ≤ μ·√p.
+//! - p > c otherwise: c ≤ k ≤ p. S_k ≥ S_c gives S_k/√k ≥ c·μ/√p; x_k ≤ μ beyond c gives S_k ≤ k·μ, and
+//!   S_k/√k ≤ μ·√p.
 //!
-//! > ‖v̂(q\*)‖ lies between c·μ/√p and μ·√p, whichever is the larger, and is ‖v̂‖ if complete and p > c.
+//! > ‖v̂(q\*)‖ lies between c·μ/√p and μ·√p, in either order, and is ‖v̂‖ if complete and p > c.
 //!
-//! For p = c the two are the same number, so at q\* = q a report is known to the bit. Otherwise the room above the
-//! truth is a factor of max(p/c, c/p) at most. Each of these ends is attained, or approached by entries that tend to zero: by
-//! c equal entries among zeros, by all entries equal, by one large entry among tiny ones, by c equal entries among
-//! tiny ones. No other bound on these numbers is tighter.
+//! For p = c the two are the same number, ‖v̂‖ to the bit; so a device that sends exactly q = q\* can report
+//! nothing else. Otherwise the room above the truth is a factor of max(p/c, c/p) at most. Each of these ends is
+//! attained, or approached by entries that tend to zero: by c equal entries among zeros, by all entries equal,
+//! by one large entry among tiny ones, by c equal entries among tiny ones. No bound that follows from c, μ, q,
+//! q\* and d is tighter.
 
 use super::{Compressor, Scratch, SparseUpdate, TopK, Values, bits};
 use crate::defence::audit::{Evidence, ROUNDING, TINY};
@@ -45,13 +51,14 @@ use std::ops::RangeInclusive;
 
 /// Keeps the q entries of largest magnitude and sends the sign of each and their mean magnitude μ.
 ///
-/// - Bits: `r(q) = log2 C(d,q) + q + 32`: the indices, a sign for each entry, and μ. 0 ≤ q ≤ ⌈2d/3⌉, the range on which
-///   r rises.
-/// - Value: a kept entry arrives as +μ or −μ, μ = Σ|v_i|/c over the c kept entries. Ties on the boundary go to the
-///   lower index. Zeros are never sent: an update with fewer than q other entries sends c < q.
+/// - Bits: `r(q) = log2 C(d,q) + q + 32`: the indices, a sign for each entry, and μ. 0 ≤ q ≤ ⌈2d/3⌉, the
+///   range on which r rises.
+/// - Value: a kept entry arrives as +μ or −μ, μ = Σ|v_i|/c over the c kept entries. Ties on the boundary go
+///   to the lower index. Zeros are never sent: an update with fewer than q other entries sends c < q.
 ///
-/// Source: Sattler et al., *Robust and Communication-Efficient Federated Learning from Non-IID Data* (2019), arXiv
-/// 1903.02891, algorithm 1, with exactly q entries where others are equal to the last one.
+/// Source: Sattler et al., *Robust and Communication-Efficient Federated Learning from Non-IID Data* (2019),
+/// arXiv 1903.02891, algorithm 1, with exactly q entries where others are equal to the last one.
+///
 /// Invariants: v̂ is the orthogonal projection of v onto the line through v̂, ⟨v, v̂⟩ = ‖v̂‖² = c·μ², so that
 /// ‖v − v̂‖² = (1 − δ)·‖v‖² with δ = c·μ²/‖v‖²; no vector with q entries of one magnitude is nearer to v;
 /// v̂ of a·v is a·v̂; r(q) ≤ R < r(q+1) for the q < ⌈2d/3⌉ chosen at budget R.
@@ -81,8 +88,8 @@ impl Compressor for Stc {
     }
 
     fn largest_q(&self, dim: usize, budget: Bits) -> usize {
-        // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or undefined
-        // number becomes 0 in the conversion, an infinite one the largest integer.
+        // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or
+        // undefined number becomes 0 in the conversion, an infinite one the largest integer.
         let left = budget.0 - MAGNITUDE_BITS;
         let max = (left as u64).saturating_add(1).min(max_q(dim) as u64);
         let costliest = 1.0 + libm::log2(dim.max(1) as f64);
@@ -109,8 +116,8 @@ impl Compressor for Stc {
 
 impl Stc {
     /// The reports that an honest device can have made, up to the rounding of the report itself; the module's
-    /// documentation derives them. Empty if no honest device sends what arrived: more than q entries, or entries
-    /// that are not of one finite magnitude above zero.
+    /// documentation derives them. Empty if no honest device sends what arrived: more than q entries, or
+    /// entries that are not of one finite magnitude above zero.
     pub(crate) fn honest_reports(evidence: &Evidence) -> RangeInclusive<f64> {
         let &Evidence { kind, dim, q, exact, alone, received, .. } = evidence;
         let sent = received.indices.len();
@@ -252,7 +259,9 @@ mod tests {
         }
 
         #[test]
-        fn what_is_sent_scales_with_the_update(update in prop::collection::vec(-1e3..1e3f32, 1..99), q in 0usize..99) {
+        fn what_is_sent_scales_with_the_update(
+            update in prop::collection::vec(-1e3..1e3f32, 1..99), q in 0usize..99,
+        ) {
             let half: Vec<f32> = update.iter().map(|x| x * -0.5).collect();
             let (sent, scaled) = (compress(&update, q), compress(&half, q));
             prop_assert_eq!(sent.indices.len(), scaled.indices.len());
@@ -270,15 +279,18 @@ mod tests {
             let distance = |other: &[f64]| v.iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
             for q in 1..=update.len().min(3) {
                 let ours = distance(&dense(&compress(&update, q), update.len()));
-                for support in (0u32..1 << update.len()).filter(|support| support.count_ones() as usize == q) {
+                let of_q = |support: &u32| support.count_ones() as usize == q;
+                for support in (0u32..1 << update.len()).filter(of_q) {
                     for signs in (0u32..1 << update.len()).filter(|signs| signs & !support == 0) {
-                        let sign = |i: usize| f64::from(support >> i & 1) * (1.0 - 2.0 * f64::from(signs >> i & 1));
+                        let bit = |bits: u32, i: usize| f64::from(bits >> i & 1);
+                        let sign = |i: usize| bit(support, i) * (1.0 - 2.0 * bit(signs, i));
                         let pattern: Vec<f64> = (0..update.len()).map(sign).collect();
                         // The best value for these signs, and some that are not.
                         let best = dot(&v, &pattern) / q as f64;
                         for value in [best, 0.9 * best, 1.1 * best, best + 0.5] {
-                            let theirs = distance(&pattern.iter().map(|sign| value * sign).collect::<Vec<_>>());
-                            prop_assert!(ours <= theirs + 1e-6 * dot(&v, &v), "q = {}: {} {}", q, ours, theirs);
+                            let other: Vec<f64> = pattern.iter().map(|sign| value * sign).collect();
+                            let theirs = distance(&other);
+                            prop_assert!(ours <= theirs + 1e-6 * dot(&v, &v), "{} {}", ours, theirs);
                         }
                     }
                 }
@@ -415,7 +427,8 @@ mod tests {
                 let evidence = evidence(kind, dim, [q, alone], exact, &received);
                 prop_assert!(
                     evidence.allows(report),
-                    "{kind:?}: {report} is not in {:?}, q = {q}, sent {sent}, q* = {alone}", evidence.reports()
+                    "{kind:?}: {report} is not in {:?}, q = {q}, sent {sent}, q* = {alone}",
+                    evidence.reports()
                 );
             }
         }

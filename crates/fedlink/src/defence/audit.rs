@@ -36,8 +36,8 @@
 //! air, those of q being among those of q*, so ‖Δ̂(q)‖ ≤ ‖Δ̂(q*)‖ as well. Nothing bounds an inflated report.
 //!
 //! # Sparse ternary compression
-//! With c entries of magnitude μ: μ·√c ≤ ‖Δ‖ ≤ μ·√max(c², d), and ‖Δ̂(q*)‖ lies between c·μ/√q* and μ·√q*. The
-//! derivation is in the module of [`Stc`].
+//! With c entries of magnitude μ: μ·√c ≤ ‖Δ‖ ≤ μ·√max(c², d), and ‖Δ̂(q*)‖ lies between c·μ/√q* and μ·√q*.
+//! The derivation is in the module of [`Stc`].
 
 use crate::compress::{SchemeKind, SparseUpdate, Stc, Values};
 use crate::schedule::ReportKind;

@@ -12,8 +12,9 @@
 //! costs log2 √d bits. That is no waste: there are about √d times as many updates with up to d/2 entries as with d/2.
 //! Where each entry has a value of 32 bits, that pays for anything: w and the question's probability are 1/256.
 //!
-//! Where each entry has a sign, a missing entry saves that bit too, and θ = q/(2·(d−q+1)) is half of the above. It is
-//! ½ near q = d/2 and reaches 1 at the largest q, ⌈2d/3⌉; between the two the same holds as between d/3 and d/2 above.
+//! Where each entry has a sign, a missing entry saves that bit too, and θ = q/(2·(d−q+1)) is half of the
+//! above. It is ½ near q = d/2 and reaches 1 at the largest q, ⌈2d/3⌉; between the two the same holds as
+//! between d/3 and d/2 above.
 
 use super::Layout;
 use super::rans::{Reader, SLOTS, Slots, Writer};
@@ -47,8 +48,9 @@ impl CountLaw {
     }
 
     /// The most bits that saying the count can cost beyond what the entries that are missing save, in places and
-    /// in values. With q ≤ d/3, q ≤ d/2 with signs, or a value for each that is what it costs to say that none is missing, as long as a
-    /// missing value's 32 bits pay for 8 of the law and for log2 d of places.
+    /// in values. With q ≤ d/3, with signs and 2 ≤ q ≤ d/2, or with a value for each that is what it costs to
+    /// say that none is missing, as long as a missing value's 32 bits pay for 8 of the law and for log2 d of
+    /// places.
     pub(super) fn surplus(&self, layout: Layout, dim: u32) -> f64 {
         let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
         let near_the_largest = 2.0 + 0.5 * libm::log2(f64::from(dim));

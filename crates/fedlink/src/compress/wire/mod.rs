@@ -6,8 +6,8 @@
 //! `docs/wire-format.md`, with the reasons and with test vectors.
 //!
 //! From the top of the number down: the version (a 256th of a bit), how many of the q entries are missing (next to
-//! nothing if none), the places, the values but the first (or their signs alone), and at the bottom a one and the 32
-//! bits of the first.
+//! nothing if none), the places, the values but the first (or their signs alone), and at the bottom a one and
+//! the 32 bits of the first.
 //!
 //! Decoding trusts nothing but the format. Any bytes give an update that follows it or an error, in time of the
 //! order of q + d/64 and in memory of the order of that; and no two payloads give the same update.
@@ -109,7 +109,7 @@ impl Format {
             return 0;
         }
         // With less than 24 bits to a place, a missing entry saves more by its value than others can cost by lying
-        // in more ways. With signs, indices and signs together cost the most for q entries, up to the largest q.
+        // in more ways. Indices and signs together cost the most for q entries, up to the largest q.
         // Otherwise the number of entries counts that can lie in the most ways.
         let is_paid = match layout {
             Layout::Shared => false,

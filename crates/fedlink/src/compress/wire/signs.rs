@@ -1,8 +1,9 @@
 //! The signs of entries that have one magnitude, 32 to a symbol.
 //!
-//! The sign of the first entry is that of the value at the bottom of the message. Those of the others follow in groups
-//! of 32, the last of which has n ≤ 32. A group owns the 2³²⁻ⁿ slots whose n highest bits are its signs, that of its
-//! first entry on top, a one for a negative entry. So every sign costs one bit, and a message has few symbols more.
+//! The sign of the first entry is that of the value at the bottom of the message. Those of the others follow
+//! in groups of 32, the last of which has n ≤ 32. A group owns the 2³²⁻ⁿ slots whose n highest bits are its
+//! signs, that of its first entry on top, a one for a negative entry. So every sign costs one bit, and a
+//! message has few symbols more.
 
 use super::rans::{Reader, SLOTS, Slots, Writer};
 
@@ -47,7 +48,8 @@ mod tests {
         fn signs_come_off_as_they_were_put_and_cost_a_bit_each(
             negative in prop::collection::vec(any::<bool>(), 0..200), start in SLOTS..2 * SLOTS,
         ) {
-            let values: Vec<f32> = negative.iter().map(|&negative| if negative { -1.0 } else { 1.0 }).collect();
+            let sign = |&negative: &bool| if negative { -1.0f32 } else { 1.0 };
+            let values: Vec<f32> = negative.iter().map(sign).collect();
             let (mut memory, mut message) = (Vec::new(), Vec::new());
             write(&values, Writer::new(start, &mut memory)).finish(&mut message);
             // With powers of two nothing is rounded: 33 bits of the start and one for each sign.
