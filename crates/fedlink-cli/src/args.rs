@@ -314,5 +314,7 @@ pub struct ListOptions {
 }
 
 fn kinds() -> clap::builder::PossibleValuesParser {
-    clap::builder::PossibleValuesParser::new(fedlink::parts::kinds().into_iter().map(|kind| kind.name))
+    clap::builder::PossibleValuesParser::new(
+        fedlink_study::presets::kinds().into_iter().map(|kind| kind.name),
+    )
 }

@@ -2,10 +2,10 @@
 
 use crate::figure::{Curve, LineChart};
 use crate::table::table as plain_table;
-use fedlink::theory::Estimate;
-use fedlink::theory::bound::{BoundParameters, Parts};
-use fedlink::theory::experiment::ClaimResult;
-use fedlink::theory::study::StudyCurve;
+use fedlink_study::experiment::ClaimResult;
+use fedlink_theory::Estimate;
+use fedlink_theory::bound::{BoundParameters, Parts};
+use fedlink_theory::study::StudyCurve;
 use serde::Serialize;
 use std::fmt::Write;
 

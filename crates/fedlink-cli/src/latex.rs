@@ -5,8 +5,8 @@
 
 use crate::figure::{COLOURS, DASHES, MOST_BANDS};
 use crate::results::{CurveResult, Status};
-use fedlink::claims::{Metric, TARGET};
-use fedlink::statistics::Estimate;
+use fedlink_study::claims::{Metric, TARGET};
+use fedlink_study::statistics::Estimate;
 use std::borrow::Borrow;
 use std::fmt::Write;
 

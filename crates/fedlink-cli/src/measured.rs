@@ -1,8 +1,8 @@
 //! What claims and tables read off the results.
 
 use crate::results::{CurveResult, RunResult, Status};
-use fedlink::claims::{Metric, Metrics};
-use fedlink::statistics::{Estimate, estimate};
+use fedlink_study::claims::{Metric, Metrics};
+use fedlink_study::statistics::{Estimate, estimate};
 
 impl RunResult {
     /// The run's curve, for any metric.

@@ -6,8 +6,8 @@ use crate::panels::panels;
 use crate::results::CurveResult;
 use fedlink::radio::link::transmit_power;
 use fedlink::record::Row;
-use fedlink::statistics::Estimate;
 use fedlink::units::Power;
+use fedlink_study::statistics::Estimate;
 
 /// A number of a curve's row.
 type Value = fn(&CurveResult, &Row) -> f64;

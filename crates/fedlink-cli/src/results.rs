@@ -2,12 +2,12 @@
 
 use crate::failure::Exit;
 use crate::table::table as plain_table;
-use fedlink::claims::{CurveKeys, TARGET};
 use fedlink::config::{Config, ScheduleConfig};
-use fedlink::experiment::Curve;
 use fedlink::record::{Outcome, Row};
 use fedlink::schedule::policy::PolicyKind;
-use fedlink::statistics::{Estimate, estimate, instability, mean_height};
+use fedlink_study::claims::{CurveKeys, TARGET};
+use fedlink_study::experiment::Curve;
+use fedlink_study::statistics::{Estimate, estimate, instability, mean_height};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -3,9 +3,9 @@
 use crate::bound_report::{self, number};
 use crate::figure::{Curve, LineChart};
 use crate::table::table as plain_table;
-use fedlink::theory::bound::BoundParameters;
-use fedlink::theory::check::Check;
-use fedlink::theory::experiment::TheoremResult;
+use fedlink_study::experiment::TheoremResult;
+use fedlink_theory::bound::BoundParameters;
+use fedlink_theory::check::Check;
 use std::fmt::Write;
 
 /// A line for each problem, schedule and round.

@@ -3,9 +3,9 @@
 use crate::report::ClaimVerdict;
 use crate::results::RunResult;
 use crate::table::table;
-use fedlink::claims::{Comparison, Measured, Verdict};
-use fedlink::experiment::{Curve, Experiment};
-use fedlink::statistics::Estimate;
+use fedlink_study::claims::{Comparison, Measured, Verdict};
+use fedlink_study::experiment::{Curve, Experiment};
+use fedlink_study::statistics::Estimate;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -316,7 +316,7 @@ fn lists_come_as_text_and_as_json() {
     let folder = TempDir::new().unwrap();
     let text = fedlink(&folder).arg("list").assert().success().get_output().stdout.clone();
     let text = String::from_utf8(text).unwrap();
-    for kind in fedlink::parts::kinds() {
+    for kind in fedlink_study::presets::kinds() {
         let listed = fedlink(&folder)
             .args(["list", kind.name, "--json"])
             .assert()

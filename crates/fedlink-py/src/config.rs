@@ -3,7 +3,7 @@
 use crate::errors::exception;
 use fedlink::config::{Config, ConfigError};
 use fedlink::data::Dataset;
-use fedlink::experiment::Experiment;
+use fedlink_study::experiment::Experiment;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};

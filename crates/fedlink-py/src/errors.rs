@@ -1,7 +1,7 @@
 //! The library's errors as Python's exceptions.
 
-use fedlink::Error;
 use fedlink::data::DataError;
+use fedlink_study::Error;
 use pyo3::exceptions::{PyArithmeticError, PyFileNotFoundError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -17,7 +17,7 @@ pub fn exception(error: impl Into<Error>) -> PyErr {
     let error = error.into();
     let message = error.to_string();
     match error {
-        Error::Diverged { .. } => DivergedError::new_err(message),
+        Error::System(fedlink::Error::Diverged { .. }) => DivergedError::new_err(message),
         Error::Data(DataError::Missing { .. }) => PyFileNotFoundError::new_err(message),
         Error::Data(DataError::Unreadable { .. }) => PyOSError::new_err(message),
         _ => PyValueError::new_err(message),

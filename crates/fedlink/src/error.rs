@@ -4,7 +4,6 @@ use crate::checkpoint::CheckpointError;
 use crate::compress::wire::WireError;
 use crate::config::ConfigError;
 use crate::data::DataError;
-use crate::theory::TheoryError;
 
 /// Any failure of the library.
 #[derive(Debug, thiserror::Error)]
@@ -16,9 +15,6 @@ pub enum Error {
     /// The data set could not be had.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The convergence bound was asked something that it does not cover.
-    #[error(transparent)]
-    Theory(#[from] TheoryError),
     /// A run could not be taken up again.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

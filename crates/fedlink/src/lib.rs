@@ -24,13 +24,11 @@
 
 pub mod adversary;
 pub mod checkpoint;
-pub mod claims;
 pub mod compress;
 pub mod config;
 pub mod data;
 pub mod defence;
 mod error;
-pub mod experiment;
 mod fleet;
 pub mod learn;
 mod learner;
@@ -42,15 +40,8 @@ pub mod rng;
 pub mod round;
 pub mod schedule;
 pub mod simulation;
-pub mod statistics;
 mod system;
-pub mod theory;
 pub mod units;
 mod uplink;
 
 pub use error::Error;
-
-/// The code of the page is tested with the rest of the documentation.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/own-policy.md")]
-struct OwnPolicyPage;

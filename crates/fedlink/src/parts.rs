@@ -17,13 +17,13 @@ pub struct Part {
 pub struct Kind {
     /// The plural by which `fedlink list` knows them.
     pub name: &'static str,
-    /// The key that chooses; empty for presets, which are chosen by name.
+    /// The key that chooses; empty for what is chosen by name.
     pub key: &'static str,
     /// What there is.
     pub parts: Vec<Part>,
 }
 
-fn part(name: &'static str, meaning: &'static str) -> Part {
+const fn part(name: &'static str, meaning: &'static str) -> Part {
     Part { name, meaning }
 }
 
@@ -112,7 +112,6 @@ pub fn kinds() -> Vec<Kind> {
         },
         attacks(),
         aggregations(),
-        presets(),
     ]
 }
 
@@ -146,65 +145,5 @@ fn aggregations() -> Kind {
             ),
             part("trimmed-mean", "the mean of each entry without the ⌊defence.trim·K⌋ largest and smallest"),
         ],
-    }
-}
-
-/// The experiments that come with the program.
-fn presets() -> Kind {
-    Kind {
-        name: "presets",
-        key: "",
-        parts: vec![
-            part("demo", "the four policies at K = 1 on IID digits, in about a minute"),
-            part("fig1", "Figure 1: the four policies at K = 1 and 10 on IID MNIST; --quick on digits"),
-            part("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
-            part("fig3", "Figure 3: the convergence bound for several K, and what is claimed of it"),
-            part("fig4", "Figure 4: the convergence bound for several τ, and what is claimed of it"),
-            part(
-                "adversary",
-                "0 to 30 % of devices lie to be scheduled and do harm, with and without an audit",
-            ),
-            part("power-cap", "two classes on a device, with and without a cap on how often each may send"),
-            part("theorem", "the convergence theorem set beside runs of the system it speaks of"),
-        ],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::Experiment;
-    use crate::theory::experiment::{BoundExperiment, TheoremExperiment};
-
-    #[test]
-    fn every_listed_part_is_accepted_by_its_key_and_every_preset_loads() {
-        for kind in kinds() {
-            for part in &kind.parts {
-                if kind.key.is_empty() {
-                    let simulation = Experiment::preset(part.name).is_some();
-                    let bound = BoundExperiment::preset(part.name).is_some();
-                    let theorem = TheoremExperiment::preset(part.name).is_some();
-                    let found = [simulation, bound, theorem].into_iter().filter(|found| *found).count();
-                    assert_eq!(found, 1, "preset {}", part.name);
-                } else {
-                    let mut experiment = Experiment::default();
-                    experiment.set(kind.key, part.name).unwrap();
-                    assert_eq!(experiment.curves().unwrap().len(), 1);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_value_a_key_accepts_is_listed() {
-        // An unknown value makes the parser name all it knows.
-        for kind in kinds().iter().filter(|kind| !["", "data.dataset"].contains(&kind.key)) {
-            let mut experiment = Experiment::default();
-            let message = experiment.set(kind.key, "no-such-part").unwrap_err().to_string();
-            let known: Vec<&str> =
-                message.split('`').skip(1).step_by(2).filter(|name| *name != "no-such-part").collect();
-            let listed: Vec<&str> = kind.parts.iter().map(|part| part.name).collect();
-            assert_eq!(known, listed, "{}: {message}", kind.key);
-        }
     }
 }

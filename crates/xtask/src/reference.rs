@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use fedlink::config::{Config, KEYS};
-use fedlink::parts::kinds;
+use fedlink_study::presets::kinds;
 use std::fmt::Write;
 use std::path::Path;
 

@@ -2,7 +2,8 @@
 
 use crate::args::ListOptions;
 use crate::failure::Exit;
-use fedlink::parts::{Kind, Part, kinds};
+use fedlink::parts::{Kind, Part};
+use fedlink_study::presets::kinds;
 use std::collections::BTreeMap;
 
 pub fn run(options: &ListOptions) -> anyhow::Result<Exit> {

@@ -12,8 +12,8 @@ pub mod verify;
 
 use anyhow::{Context, bail};
 use fedlink::config::nearest;
-use fedlink::experiment::Experiment;
-use fedlink::parts::kinds;
+use fedlink_study::experiment::Experiment;
+use fedlink_study::presets::kinds;
 use std::path::Path;
 
 /// The experiment called `name`, a preset or a file, with the settings of the command line.

@@ -9,13 +9,12 @@ use crate::failure::Exit;
 use crate::figure::{Curve, Figure, HeatMap, LineChart};
 use crate::output::{OutputFolder, check_free};
 use anyhow::Context;
-use fedlink::Error;
-use fedlink::theory::TheoryError;
-use fedlink::theory::bound::{BoundParameters, Parts};
-use fedlink::theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
-use fedlink::theory::plan::{Averaging, BestAt, Goal, Plan, PlanRequest, Planner, Sensitivity};
-use fedlink::theory::rho::LinkParameters;
-use fedlink::theory::study::{Mode, Study};
+use fedlink_theory::TheoryError;
+use fedlink_theory::bound::{BoundParameters, Parts};
+use fedlink_theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
+use fedlink_theory::plan::{Averaging, BestAt, Goal, Plan, PlanRequest, Planner, Sensitivity};
+use fedlink_theory::rho::LinkParameters;
+use fedlink_theory::study::{Mode, Study};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -39,12 +38,12 @@ struct PlanJson<'a> {
     rounds: usize,
     goal: Goal,
     measured: Option<&'a Measured>,
-    best: fedlink::theory::plan::Cell,
+    best: fedlink_theory::plan::Cell,
     shares: Parts,
     floor: f64,
     horizons: &'a [Horizons],
     sensitivity: &'a Sensitivity,
-    cells: &'a [fedlink::theory::plan::Cell],
+    cells: &'a [fedlink_theory::plan::Cell],
 }
 
 pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
@@ -143,8 +142,8 @@ fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measure
             SoftmaxProblem::new(config, &dataset, MeasureOptions { lambda, ..Default::default() });
         let constants = measuring
             .map_err(|error| match error {
-                Error::Theory(error) => flagged(&error),
-                other => anyhow::Error::from(other).context("--measure"),
+                TheoryError::Config(error) => anyhow::Error::from(error).context("--measure"),
+                other => flagged(&other),
             })?
             .measured()
             .clone();

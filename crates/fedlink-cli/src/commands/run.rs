@@ -8,7 +8,7 @@ use crate::output::OutputFolder;
 use crate::sweep::{Extras, Plan, Runner, assemble, check_same, dry_run, freeze, unfinished};
 use crate::{interrupt, results};
 use anyhow::{anyhow, bail};
-use fedlink::experiment::Experiment;
+use fedlink_study::experiment::Experiment;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

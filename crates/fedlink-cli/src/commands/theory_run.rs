@@ -9,7 +9,7 @@ use crate::figure::Figure;
 use crate::output::{OutputFolder, check_free};
 use crate::theorem_report;
 use anyhow::{Context, anyhow, bail};
-use fedlink::theory::experiment::{
+use fedlink_study::experiment::{
     BoundExperiment, ClaimResult, PanelResult, TheoremExperiment, TheoremResult, Verdict,
 };
 use serde::Serialize;

@@ -2,13 +2,13 @@
 
 use super::{Interval, PairedDifference, Report, ReportCurve, SplitTable};
 use crate::results::{CurveResult, RunResult};
-use fedlink::claims::TARGET;
 use fedlink::data::partition::SplitReport;
 use fedlink::radio::link::transmit_power;
 use fedlink::record::Row;
 use fedlink::schedule::policy::PolicyKind;
-use fedlink::statistics::{Estimate, estimate};
 use fedlink::units::Power;
+use fedlink_study::claims::TARGET;
+use fedlink_study::statistics::{Estimate, estimate};
 
 impl Report {
     /// The report of an experiment: its name, its file, the results, and the split of the first curve's data.

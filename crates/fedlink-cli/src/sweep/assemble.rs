@@ -14,7 +14,7 @@ use crate::split::Splits;
 use crate::verdicts::Verdicts;
 use crate::{latex, parquet};
 use anyhow::Context;
-use fedlink::experiment::Cell;
+use fedlink_study::experiment::Cell;
 use std::path::Path;
 use std::time::Duration;
 

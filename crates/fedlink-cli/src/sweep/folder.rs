@@ -3,7 +3,7 @@
 use super::manifest;
 use crate::output::write_file;
 use anyhow::{Context, bail};
-use fedlink::experiment::Experiment;
+use fedlink_study::experiment::Experiment;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use anyhow::{Context, bail};
 use fedlink::config::BatchSize;
 use fedlink::data::Dataset;
-use fedlink::experiment::{Cell, Curve, Experiment};
 use fedlink::simulation::{Needs, Simulation};
+use fedlink_study::experiment::{Cell, Curve, Experiment};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -13,12 +13,12 @@ pub enum BatchSize {
 }
 
 /// A whole number ≥ 0, also in the form `1e5` or `5000.0`.
-pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_any(CountVisitor)
 }
 
 /// As [`count`], where leaving the key out means the rule of the documentation.
-pub(crate) fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+pub fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     count(deserializer).map(Some)
 }
 

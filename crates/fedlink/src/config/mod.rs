@@ -1,7 +1,8 @@
 //! The whole experiment as one validated value.
 
-pub(crate) mod count;
+pub mod count;
 mod keys;
+pub mod position;
 mod validate;
 
 pub use count::BatchSize;
@@ -289,8 +290,12 @@ impl Config {
     /// let config = fedlink::config::Config::from_toml("[schedule]\nk = 5").unwrap();
     /// assert_eq!((config.schedule.k, config.data.devices), (5, 40));
     /// ```
-    pub fn from_toml(text: &str) -> Result<Self, crate::Error> {
-        crate::experiment::Experiment::parse("config", text)?.only_config()
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        const NAME: &str = "config";
+        let config: Self =
+            toml::from_str(text).map_err(|error| position::parse_error(NAME, text, &error, &[]))?;
+        config.validate().map_err(|error| position::value_error(NAME, text, error, &[]))?;
+        Ok(config)
     }
 }
 
