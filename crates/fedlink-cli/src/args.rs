@@ -3,9 +3,9 @@
 
 pub mod bound;
 
-use crate::sweep::Share;
 use bound::{BOUND_EXAMPLES, BoundOptions, PLAN_EXAMPLES, PlanOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fedlink_study::sweep::Share;
 use std::path::PathBuf;
 
 /// Federated learning over wireless links: who should send, and what does it cost?

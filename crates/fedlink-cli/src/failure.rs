@@ -1,5 +1,6 @@
 //! How the program ends.
 
+use fedlink_study::results::{CurveResult, Status};
 use std::process::ExitCode;
 
 /// The ways to end.
@@ -16,6 +17,20 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// How the program should end after these results; `stopped` if it was asked to.
+    pub fn after(results: &[CurveResult], stopped: bool) -> Self {
+        let any = |wanted: fn(&Status) -> bool| {
+            results.iter().flat_map(|curve| &curve.runs).any(|run| wanted(&run.status))
+        };
+        if stopped || any(|status| *status == Status::Interrupted) {
+            Self::Interrupted
+        } else if any(|status| matches!(status, Status::Diverged(_))) {
+            Self::Diverged
+        } else {
+            Self::Done
+        }
+    }
+
     /// The process's exit code.
     pub fn code(self) -> ExitCode {
         ExitCode::from(match self {

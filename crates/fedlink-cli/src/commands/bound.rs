@@ -1,12 +1,13 @@
 //! `fedlink bound`: the convergence bound for any parameters.
 
+use super::check_free;
 use crate::args::bound::BoundOptions;
-use crate::bound_report::{self, CurveJson};
 use crate::failure::Exit;
-use crate::figure::Figure;
-use crate::output::{OutputFolder, check_free};
 use anyhow::{Context, anyhow, bail};
+use fedlink_report::bound_report::{self, CurveJson};
+use fedlink_report::figure::Figure;
 use fedlink_study::experiment::EXPECTATION_SAMPLES;
+use fedlink_study::output::OutputFolder;
 use fedlink_theory::bound::BoundParameters;
 use fedlink_theory::rate::Rate;
 use fedlink_theory::rho::LinkParameters;

@@ -1,14 +1,14 @@
 //! `fedlink plan`: the best K and τ for a deployment, by the convergence bound.
 
 use super::bound::{flagged, rate};
-use super::data::folders;
-use super::experiment;
+use super::{check_free, experiment};
 use crate::args::bound::PlanOptions;
-use crate::bound_report::{self, number};
 use crate::failure::Exit;
-use crate::figure::{Curve, Figure, HeatMap, LineChart};
-use crate::output::{OutputFolder, check_free};
 use anyhow::Context;
+use fedlink_report::bound_report::{self, number};
+use fedlink_report::figure::{Curve, Figure, HeatMap, LineChart};
+use fedlink_study::data_folders;
+use fedlink_study::output::OutputFolder;
 use fedlink_theory::TheoryError;
 use fedlink_theory::bound::{BoundParameters, Parts};
 use fedlink_theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
@@ -135,7 +135,7 @@ fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measure
         // Curves that differ in more than the policy differ in what is measured: the first one counts.
         let curves = experiment(Some(name), &options.settings).context("--measure")?.curves()?;
         let config = &curves[0].config;
-        let dataset = fedlink::data::load(&config.data, &folders(options.data_dir.as_deref()))
+        let dataset = fedlink::data::load(&config.data, &data_folders(options.data_dir.as_deref()))
             .context("--measure: data.dataset")?;
         let lambda = options.lambda.unwrap_or(MeasureOptions::default().lambda);
         let measuring =
@@ -331,5 +331,6 @@ fn write_figures(folder: &OutputFolder, request: &PlanRequest, plan: &Plan) -> a
         curves: vec![curve("K", |best| best.k), curve("τ", |best| best.tau)],
     };
     folder.write("horizons.svg", horizons.svg())?;
-    folder.write("horizons.png", horizons.png()?)
+    folder.write("horizons.png", horizons.png()?)?;
+    Ok(())
 }

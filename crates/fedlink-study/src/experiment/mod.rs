@@ -23,10 +23,12 @@
 //! "run.rounds" = 20
 //! ```
 
+mod any;
 mod bound;
 mod rule;
 mod theorem;
 
+pub use any::AnyExperiment;
 pub use bound::{
     BoundExperiment, Claim as BoundClaim, ClaimResult, Comparison, EXPECTATION_SAMPLES, Panel, PanelResult,
     Verdict,

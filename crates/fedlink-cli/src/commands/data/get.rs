@@ -1,6 +1,6 @@
 //! `fedlink data get`: fetch a data set and accept it only if it is what it should be.
 
-use super::{folders, known};
+use super::known;
 use crate::args::{GetOptions, SourceChoice};
 use crate::failure::Exit;
 use crate::fetch::{Request, Source};
@@ -8,6 +8,7 @@ use crate::inspect::{self, Condition};
 use crate::interrupt;
 use anyhow::{Context, bail};
 use fedlink::data::catalogue::{Entry, Files};
+use fedlink_study::data_folders;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
     }
     let folders = match &options.data_dir {
         Some(folder) => vec![folder.clone()],
-        None => folders(None),
+        None => data_folders(None),
     };
     let present = inspect::place(entry, &folders);
     if let Some(place) = &present {

@@ -1,13 +1,13 @@
 //! `fedlink data preview`: a contact sheet of a data set.
 
-use super::folders;
 use crate::args::PreviewOptions;
 use crate::failure::Exit;
-use crate::figure::contact_sheet;
-use crate::output::write_file;
 use anyhow::bail;
 use fedlink::config::DataConfig;
 use fedlink::data::Features;
+use fedlink_report::figure::contact_sheet;
+use fedlink_study::data_folders;
+use fedlink_study::output::write_file;
 
 /// Pictures of each class on a contact sheet.
 const COLUMNS: usize = 20;
@@ -16,7 +16,7 @@ const SCALE: usize = 2;
 
 pub fn run(options: &PreviewOptions) -> anyhow::Result<Exit> {
     let config = DataConfig { dataset: options.name.clone(), ..DataConfig::default() };
-    let dataset = fedlink::data::load(&config, &folders(options.data_dir.as_deref()))?;
+    let dataset = fedlink::data::load(&config, &data_folders(options.data_dir.as_deref()))?;
     let train = &dataset.train;
     if matches!(train.features, Features::Floats(_)) {
         bail!("{} holds numbers, not pictures of bytes: there is nothing to preview", options.name);

@@ -1,6 +1,6 @@
 //! The curves of a sweep over several keys, as a paper would lay them out: a picture for each value of each key.
 
-use crate::results::CurveResult;
+use fedlink_study::results::CurveResult;
 
 /// The curves that have one value of one key.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ fn last_part(key: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result_example::curve_of;
+    use fedlink_study::example::curve_of;
 
     fn curve(keys: &[(&str, &str)]) -> CurveResult {
         let words: Vec<&str> = keys.iter().map(|(_, value)| *value).collect();

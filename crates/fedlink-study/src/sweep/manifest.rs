@@ -2,6 +2,8 @@
 
 use super::plan::Plan;
 use super::runner::Done;
+use crate::error::Error;
+use crate::output::OutputFolder;
 use fedlink::checkpoint::config_digest;
 use fedlink::record::hexadecimal;
 use serde::Serialize;
@@ -54,11 +56,18 @@ struct Run<'a> {
     resumed_from: u64,
 }
 
-/// The manifest of these runs.
-pub fn manifest(plan: &Plan, runs: &[Done], threads: usize, wall: Duration) -> anyhow::Result<String> {
+/// Writes `manifest.json`: which runs the results in `folder` are made of, by which program, on which machine, with
+/// how many `threads` and in which `wall`-clock time. It is the last file of a folder.
+pub fn write_manifest(
+    folder: &OutputFolder,
+    plan: &Plan,
+    runs: &[Done],
+    threads: usize,
+    wall: Duration,
+) -> Result<(), Error> {
     let run = |done| {
         let done: &Done = done;
-        let cell = &plan.cells[done.place];
+        let cell = &plan.cells[done.index];
         Run {
             curve: &plan.curves[cell.curve].label,
             seed: cell.config.run.seed,
@@ -88,7 +97,7 @@ pub fn manifest(plan: &Plan, runs: &[Done], threads: usize, wall: Duration) -> a
         datasets: plan.datasets().iter().map(|(name, data)| Data { name, sha256: data.digest() }).collect(),
         runs: runs.iter().map(run).collect(),
     };
-    Ok(serde_json::to_string_pretty(&manifest)? + "\n")
+    folder.write("manifest.json", serde_json::to_string_pretty(&manifest)? + "\n")
 }
 
 /// Whether the manifest in `folder` says so.

@@ -1,8 +1,9 @@
 //! What curves of the bound are shown as: table, CSV, JSON, figure.
 
+use crate::error::Error;
 use crate::figure::{Curve, LineChart};
-use crate::table::table as plain_table;
 use fedlink_study::experiment::ClaimResult;
+use fedlink_study::table::table as plain_table;
 use fedlink_theory::Estimate;
 use fedlink_theory::bound::{BoundParameters, Parts};
 use fedlink_theory::study::StudyCurve;
@@ -30,6 +31,7 @@ pub struct CurveJson<'a> {
 }
 
 impl<'a> CurveJson<'a> {
+    /// The curve as it is written.
     pub fn new(curve: &'a StudyCurve) -> Self {
         let widths = || curve.losses.iter().map(|loss| loss.half_width).collect();
         Self {
@@ -106,7 +108,7 @@ pub fn table(curves: &[StudyCurve]) -> String {
 }
 
 /// A line for each panel, curve and round.
-pub fn csv(panels: &[(&str, &[StudyCurve])]) -> anyhow::Result<Vec<u8>> {
+pub fn csv(panels: &[(&str, &[StudyCurve])]) -> Result<Vec<u8>, Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(["panel", "curve", "k", "tau", "round", "loss_bound", "half_width"])?;
     for (panel, curves) in panels {
@@ -167,7 +169,7 @@ pub fn claims(claims: &[ClaimResult]) -> String {
 }
 
 /// The same as a table.
-pub fn claims_csv(claims: &[ClaimResult]) -> anyhow::Result<Vec<u8>> {
+pub fn claims_csv(claims: &[ClaimResult]) -> Result<Vec<u8>, Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
         "panel",

@@ -1,12 +1,13 @@
 //! The plots of an experiment, as SVG and PNG in `plots/`.
 
+use crate::error::Error;
 use crate::figure::{BarChart, Curve, Figure, LineChart};
-use crate::output::OutputFolder;
 use crate::panels::panels;
-use crate::results::CurveResult;
 use fedlink::radio::link::transmit_power;
 use fedlink::record::Row;
 use fedlink::units::Power;
+use fedlink_study::output::OutputFolder;
+use fedlink_study::results::CurveResult;
 use fedlink_study::statistics::Estimate;
 
 /// A number of a curve's row.
@@ -17,7 +18,7 @@ const ACCURACY: Value = |_, row| row.test_accuracy;
 
 /// Curves by round, bits and symbols, accuracy for each value of each swept key, and for each curve who was scheduled
 /// and what it spent.
-pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> anyhow::Result<()> {
+pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Result<(), Error> {
     let all: Vec<&CurveResult> = results.iter().collect();
     let symbols: Value = |curve, row| (row.round * curve.config.radio.symbols) as f64;
     let charts: [(&str, &str, Value, &str, Value); 7] = [
@@ -60,9 +61,9 @@ fn chart(title: &str, curves: &[&CurveResult], x: (&str, Value), y: (&str, Value
 }
 
 /// Writes a figure as SVG and PNG.
-pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> anyhow::Result<()> {
+pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> Result<(), Error> {
     folder.write(&format!("plots/{name}.svg"), figure.svg())?;
-    folder.write(&format!("plots/{name}.png"), figure.png()?)
+    Ok(folder.write(&format!("plots/{name}.png"), figure.png()?)?)
 }
 
 /// A label with everything that could trouble a file system replaced.
@@ -122,7 +123,7 @@ fn bars(title: String, y_label: &str, values: Vec<f64>, reference: (String, f64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result_example::curve_of;
+    use fedlink_study::example::curve_of;
 
     #[test]
     fn a_band_stays_within_what_its_number_can_be() {

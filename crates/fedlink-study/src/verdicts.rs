@@ -1,19 +1,20 @@
 //! What an experiment claims, set against its results.
 
-use crate::report::ClaimVerdict;
+use crate::claims::{Comparison, Measured, Verdict};
+use crate::error::Error;
+use crate::experiment::{Curve, Experiment};
 use crate::results::RunResult;
 use crate::table::table;
-use fedlink_study::claims::{Comparison, Measured, Verdict};
-use fedlink_study::experiment::{Curve, Experiment};
-use fedlink_study::statistics::Estimate;
 use serde::Serialize;
 use std::fmt::Write;
 
 /// `claims.json`.
 #[derive(Serialize)]
 pub struct Verdicts {
-    claims: Vec<Verdict>,
-    expected: Vec<Comparison>,
+    /// The claims, each with its verdict.
+    pub claims: Vec<Verdict>,
+    /// What was published, beside what was measured.
+    pub expected: Vec<Comparison>,
 }
 
 impl Verdicts {
@@ -22,7 +23,7 @@ impl Verdicts {
         experiment: &Experiment,
         curves: &[Curve],
         runs: impl IntoIterator<Item = (usize, &'a RunResult)>,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, Error> {
         let empty = |curve: &Curve| Measured { keys: curve.keys.clone(), runs: Vec::new() };
         let mut measured: Vec<Measured> = curves.iter().map(empty).collect();
         for (curve, run) in runs {
@@ -39,7 +40,7 @@ impl Verdicts {
     }
 
     /// `claims.json`.
-    pub fn json(&self) -> anyhow::Result<String> {
+    pub fn json(&self) -> Result<String, Error> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
@@ -71,36 +72,5 @@ impl Verdicts {
             text.push('\n');
         }
         text + &table(&["final accuracy", "published", "ours", "±", "difference"], &rows)
-    }
-
-    /// For the report: the claims, and every published value as the claim that it is ours.
-    pub fn for_report(&self) -> Vec<ClaimVerdict> {
-        let claim = |verdict: &Verdict| ClaimVerdict {
-            claim: format!("{}: {}", verdict.name, verdict.claim),
-            verdict: verdict.verdict.to_string(),
-            difference: None,
-            detail: verdict.pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        };
-        let published = |line: &Comparison| {
-            let ours = match (line.ours, &line.note) {
-                (Some(Estimate { mean, half_width }), _) if half_width.is_finite() => {
-                    format!("ours: {:.2} % ± {:.2}, {} seeds", 100.0 * mean, 100.0 * half_width, line.seeds)
-                }
-                (Some(Estimate { mean, .. }), _) => format!("ours: {:.2} %, one seed", 100.0 * mean),
-                (None, note) => note.clone().unwrap_or_default(),
-            };
-            let verdict = match line.covered {
-                Some(true) => "holds",
-                Some(false) => "does not hold",
-                None => "undecided",
-            };
-            ClaimVerdict {
-                claim: format!("{} ends at the published {:.1} %", line.curve, 100.0 * line.published),
-                verdict: verdict.to_owned(),
-                difference: None,
-                detail: ours,
-            }
-        };
-        self.claims.iter().map(claim).chain(self.expected.iter().map(published)).collect()
     }
 }

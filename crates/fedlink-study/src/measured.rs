@@ -1,8 +1,8 @@
 //! What claims and tables read off the results.
 
+use crate::claims::{Metric, Metrics};
 use crate::results::{CurveResult, RunResult, Status};
-use fedlink_study::claims::{Metric, Metrics};
-use fedlink_study::statistics::{Estimate, estimate};
+use crate::statistics::{Estimate, estimate};
 
 impl RunResult {
     /// The run's curve, for any metric.
@@ -25,7 +25,7 @@ impl CurveResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result_example::curve_of;
+    use crate::example::curve_of;
 
     #[test]
     fn a_metric_is_the_mean_over_seeds_that_all_have_it() {

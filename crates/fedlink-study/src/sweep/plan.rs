@@ -1,10 +1,10 @@
 //! Everything that an experiment will run, known before the first round.
 
-use anyhow::{Context, bail};
+use crate::error::Error;
+use crate::experiment::{Cell, Curve, Experiment};
 use fedlink::config::BatchSize;
 use fedlink::data::Dataset;
 use fedlink::simulation::{Needs, Simulation};
-use fedlink_study::experiment::{Cell, Curve, Experiment};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,8 +12,11 @@ use std::sync::Arc;
 
 /// The runs of an experiment with their data.
 pub struct Plan {
+    /// The experiment.
     pub experiment: Experiment,
+    /// Its curves.
     pub curves: Vec<Curve>,
+    /// Its runs, each a curve at a seed.
     pub cells: Vec<Cell>,
     datasets: BTreeMap<String, Arc<Dataset>>,
     /// What a round of each curve takes.
@@ -22,14 +25,14 @@ pub struct Plan {
 
 impl Plan {
     /// Loads the data and sets every curve up once: what cannot run is told before anything runs.
-    pub fn new(experiment: Experiment, folders: &[PathBuf]) -> anyhow::Result<Self> {
+    pub fn new(experiment: Experiment, folders: &[PathBuf]) -> Result<Self, Error> {
         let (curves, cells) = (experiment.curves()?, experiment.cells()?);
         let mut datasets: BTreeMap<String, Arc<Dataset>> = BTreeMap::new();
         let mut needs = Vec::new();
         for Curve { config, .. } in &curves {
             let name = &config.data.dataset;
             if !datasets.contains_key(name) {
-                let dataset = fedlink::data::load(&config.data, folders).context("data.dataset")?;
+                let dataset = fedlink::data::load(&config.data, folders).map_err(Error::Dataset)?;
                 datasets.insert(name.clone(), dataset);
             }
             needs.push(Simulation::new(config, Arc::clone(&datasets[name]))?.needs());
@@ -76,14 +79,14 @@ impl Plan {
         dim as f64 * config.run.rounds as f64 * (round + looks)
     }
 
-    /// The places of all runs, the longest first: packed so, the last ones to end are short. Of equally long ones those
+    /// The indices of all runs, the longest first: packed so, the last ones to end are short. Of equally long ones those
     /// of the first seed come first, so that a sweep that is stopped has compared all curves on some seeds.
     pub fn longest_first(&self) -> Vec<usize> {
         let costs: Vec<f64> = self.cells.iter().map(|cell| self.cost(cell)).collect();
-        let mut places: Vec<usize> = (0..self.cells.len()).collect();
-        let seed = |place: usize| self.cells[place].config.run.seed;
-        places.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(seed(a).cmp(&seed(b))).then(a.cmp(&b)));
-        places
+        let mut order: Vec<usize> = (0..self.cells.len()).collect();
+        let seed = |run: usize| self.cells[run].config.run.seed;
+        order.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(seed(a).cmp(&seed(b))).then(a.cmp(&b)));
+        order
     }
 
     /// The runs of one share, the longest first. Every run goes to the share that has least to do so far; all who
@@ -91,11 +94,11 @@ impl Plan {
     pub fn share(&self, share: Share) -> Vec<usize> {
         let mut loads = vec![0.0; share.of];
         let mut mine = Vec::new();
-        for place in self.longest_first() {
+        for run in self.longest_first() {
             let idlest = (0..share.of).min_by(|&a, &b| f64::total_cmp(&loads[a], &loads[b])).unwrap_or(0);
-            loads[idlest] += self.cost(&self.cells[place]);
+            loads[idlest] += self.cost(&self.cells[run]);
             if idlest + 1 == share.number {
-                mine.push(place);
+                mine.push(run);
             }
         }
         mine
@@ -110,15 +113,15 @@ pub struct Share {
 }
 
 impl FromStr for Share {
-    type Err = anyhow::Error;
+    type Err = Error;
 
-    fn from_str(text: &str) -> anyhow::Result<Self> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         let numbers = text.split_once('/').map(|(i, n)| (i.parse::<usize>(), n.parse::<usize>()));
         match numbers {
             Some((Ok(number), Ok(of))) if (1..=of).contains(&number) && of <= 1_000_000 => {
                 Ok(Self { number, of })
             }
-            _ => bail!("write I/N with I from 1 to N, for example 3/10 for the third of ten shares"),
+            _ => Err(Error::Share),
         }
     }
 }
@@ -138,7 +141,7 @@ mod tests {
         let text = "[learn]\nmodel = \"softmax\"\nstate = \"reset\"\n[data]\nsamples_per_device = 20\n[run]\nseeds = 3\n\
                     [sweep]\n\"schedule.policy\" = [\"bc\", \"bn2\"]\n\"run.rounds\" = [10, 20, 50]\n";
         let plan = Plan::new(Experiment::parse("x", text).unwrap(), &[]).unwrap();
-        let cost = |places: &[usize]| places.iter().map(|&place| plan.cost(&plan.cells[place])).sum::<f64>();
+        let cost = |runs: &[usize]| runs.iter().map(|&run| plan.cost(&plan.cells[run])).sum::<f64>();
         let order = plan.longest_first();
         assert!(order.windows(2).all(|pair| cost(&pair[..1]) >= cost(&pair[1..])));
         let longest = cost(&order[..1]);

@@ -1,7 +1,6 @@
 //! The log of rounds: a line for every transmission of every round of a run.
 
-use crate::parquet::Column;
-use anyhow::Context;
+use crate::error::Error;
 use fedlink::record::RoundRecord;
 use fedlink::units::Power;
 use std::fs::{File, OpenOptions};
@@ -26,34 +25,6 @@ pub const COLUMNS: [&str; 14] = [
     "power",
 ];
 
-/// The whole numbers among them, and the seed.
-const WHOLE: [&str; 5] = ["seed", "round", "device", "q", "entries"];
-
-/// And the words.
-const TEXT: [&str; 1] = ["arrival"];
-
-/// The log of all runs, a table as CSV with `curve` and `seed` before the columns, as typed columns.
-pub fn columns(log: &[u8]) -> anyhow::Result<Vec<Column>> {
-    let mut columns = vec![Column::Text("curve".into(), Vec::new())];
-    columns.extend(["seed"].into_iter().chain(COLUMNS).map(|name| match name {
-        name if WHOLE.contains(&name) => Column::Whole(name.into(), Vec::new()),
-        name if TEXT.contains(&name) => Column::Text(name.into(), Vec::new()),
-        name => Column::Real(name.into(), Vec::new()),
-    }));
-    for line in csv::Reader::from_reader(log).records() {
-        for (column, word) in columns.iter_mut().zip(&line?) {
-            match column {
-                Column::Text(_, values) => values.push(word.to_owned()),
-                Column::Whole(_, values) => values.push(word.parse()?),
-                // What was not measured is no number.
-                Column::Real(_, values) if word.is_empty() => values.push(f64::NAN),
-                Column::Real(_, values) => values.push(word.parse()?),
-            }
-        }
-    }
-    Ok(columns)
-}
-
 /// An open log.
 pub struct RoundLog {
     writer: csv::Writer<BufWriter<File>>,
@@ -63,16 +34,15 @@ pub struct RoundLog {
 impl RoundLog {
     /// Opens the log of a run that has done `rounds` with so many `transmissions`, with what it says of later rounds
     /// removed. None if transmissions are missing: then the log cannot go on.
-    pub fn open(path: &Path, rounds: u64, transmissions: u64, power: Power) -> anyhow::Result<Option<Self>> {
-        let cannot = || format!("cannot write {}", path.display());
+    pub fn open(path: &Path, rounds: u64, transmissions: u64, power: Power) -> Result<Option<Self>, Error> {
         let mut lines = 0;
         let mut length = 0;
         if rounds > 0 && path.exists() {
-            let mut reader = BufReader::new(File::open(path).with_context(cannot)?);
+            let mut reader = BufReader::new(File::open(path).map_err(Error::file("write", path))?);
             let mut line = Vec::new();
             loop {
                 line.clear();
-                let bytes = reader.read_until(b'\n', &mut line).with_context(cannot)?;
+                let bytes = reader.read_until(b'\n', &mut line).map_err(Error::file("write", path))?;
                 let round =
                     line.split(|byte| *byte == b',').next().and_then(|word| std::str::from_utf8(word).ok());
                 let round = round.and_then(|word| word.parse::<u64>().ok());
@@ -86,14 +56,15 @@ impl RoundLog {
         if lines != transmissions {
             return Ok(None);
         }
-        let file = OpenOptions::new().create(true).append(true).open(path).with_context(cannot)?;
-        file.set_len(length).with_context(cannot)?;
+        let file =
+            OpenOptions::new().create(true).append(true).open(path).map_err(Error::file("write", path))?;
+        file.set_len(length).map_err(Error::file("write", path))?;
         let writer = csv::WriterBuilder::new().has_headers(false).from_writer(BufWriter::new(file));
         Ok(Some(Self { writer, power }))
     }
 
     /// Notes a round.
-    pub fn add(&mut self, record: &RoundRecord) -> anyhow::Result<()> {
+    pub fn add(&mut self, record: &RoundRecord) -> Result<(), Error> {
         for sent in &record.transmissions {
             self.writer.serialize((record.round, sent, self.power))?;
         }
@@ -101,8 +72,8 @@ impl RoundLog {
     }
 
     /// Brings what was noted to the disk.
-    pub fn flush(&mut self) -> anyhow::Result<()> {
-        Ok(self.writer.flush()?)
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.writer.flush().map_err(|error| Error::Table(error.to_string()))
     }
 }
 

@@ -1,15 +1,16 @@
 //! What a check of the theorem is shown as: table, CSV, figure.
 
 use crate::bound_report::{self, number};
+use crate::error::Error;
 use crate::figure::{Curve, LineChart};
-use crate::table::table as plain_table;
 use fedlink_study::experiment::TheoremResult;
+use fedlink_study::table::table as plain_table;
 use fedlink_theory::bound::BoundParameters;
 use fedlink_theory::check::Check;
 use std::fmt::Write;
 
 /// A line for each problem, schedule and round.
-pub fn csv(results: &[TheoremResult]) -> anyhow::Result<Vec<u8>> {
+pub fn csv(results: &[TheoremResult]) -> Result<Vec<u8>, Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(["problem", "schedule", "round", "measured", "half_width", "bound"])?;
     for result in results {

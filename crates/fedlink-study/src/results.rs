@@ -1,13 +1,13 @@
-//! What a run leaves: table, CSV, JSON, plots.
+//! The numbers of runs, and their tables: `results.csv`, `summary.json`, and one for people.
 
-use crate::failure::Exit;
+use crate::claims::{CurveKeys, TARGET};
+use crate::error::Error;
+use crate::experiment::Curve;
+use crate::statistics::{Estimate, estimate, instability, mean_height};
 use crate::table::table as plain_table;
 use fedlink::config::{Config, ScheduleConfig};
 use fedlink::record::{Outcome, Row};
 use fedlink::schedule::policy::PolicyKind;
-use fedlink_study::claims::{CurveKeys, TARGET};
-use fedlink_study::experiment::Curve;
-use fedlink_study::statistics::{Estimate, estimate, instability, mean_height};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -27,11 +27,15 @@ pub enum Status {
 /// One seed of a curve.
 #[derive(Clone, Debug)]
 pub struct RunResult {
+    /// The seed.
     pub seed: u64,
+    /// A row for each evaluated round.
     pub rows: Vec<Row>,
+    /// The run in numbers.
     pub outcome: Outcome,
+    /// How it ended.
     pub status: Status,
-    /// Time on the clock, other runs beside it included.
+    /// Wall-clock time in seconds, other runs beside it included.
     pub seconds: f64,
 }
 
@@ -58,12 +62,15 @@ impl RunResult {
 /// A curve with its runs, one for each seed.
 #[derive(Clone, Debug)]
 pub struct CurveResult {
+    /// What tells it from the others.
     pub label: String,
     /// Its value of every swept key.
     pub keys: CurveKeys,
+    /// Its configuration, at the first seed.
     pub config: Config,
     /// Mean distance of the devices' class mixes from the overall one, at the first seed.
     pub heterogeneity: f64,
+    /// One for each seed.
     pub runs: Vec<RunResult>,
 }
 
@@ -85,20 +92,6 @@ pub fn gather(curves: &[Curve], heterogeneity: &[f64], runs: Vec<(usize, RunResu
     }
     results.retain(|curve| !curve.runs.is_empty());
     results
-}
-
-/// How the program should end after these results.
-pub fn exit(results: &[CurveResult]) -> Exit {
-    let any = |wanted: fn(&Status) -> bool| {
-        results.iter().flat_map(|curve| &curve.runs).any(|run| wanted(&run.status))
-    };
-    if crate::interrupt::asked() || any(|status| *status == Status::Interrupted) {
-        Exit::Interrupted
-    } else if any(|status| matches!(status, Status::Diverged(_))) {
-        Exit::Diverged
-    } else {
-        Exit::Done
-    }
 }
 
 /// The ends of a 95 % interval; none for one seed.
@@ -221,7 +214,7 @@ impl CurveResult {
 }
 
 /// `summary.json`.
-pub fn json(results: &[CurveResult]) -> anyhow::Result<String> {
+pub fn json(results: &[CurveResult]) -> Result<String, Error> {
     let summaries: Vec<CurveSummary> = results.iter().map(CurveSummary::new).collect();
     Ok(serde_json::to_string_pretty(&summaries)? + "\n")
 }
@@ -306,7 +299,7 @@ impl CurveResult {
 }
 
 /// `results.csv`: a row for each evaluated round of each run.
-pub fn csv(results: &[CurveResult]) -> anyhow::Result<Vec<u8>> {
+pub fn csv(results: &[CurveResult]) -> Result<Vec<u8>, Error> {
     let swept = swept_columns(results);
     let measured = "seed round test_accuracy test_loss train_loss bits total_bits mean_q silent_devices wire_bits \
                     undecodable flagged";
@@ -321,7 +314,7 @@ pub fn csv(results: &[CurveResult]) -> anyhow::Result<Vec<u8>> {
             }
         }
     }
-    Ok(writer.into_inner()?)
+    writer.into_inner().map_err(|error| Error::Table(error.to_string()))
 }
 
 /// The table at the end of a run.

@@ -1,8 +1,7 @@
-//! How the data were split among the devices: a table and a heat map in the output folder.
+//! How the data were split among the devices: `split.json` in the output folder.
 
-use crate::figure::HeatMap;
+use crate::error::Error;
 use crate::output::OutputFolder;
-use crate::plots::write_figure;
 use fedlink::config::{Config, ConfigError, DataConfig};
 use fedlink::data::Dataset;
 use fedlink::data::partition::{SplitReport, describe, partition};
@@ -29,32 +28,20 @@ impl Splits {
         self.0.first().map(|(_, _, report)| report)
     }
 
-    /// Writes `split.json` and a plot of it, or `split-1.json`, … where there are several.
-    pub fn write(&self, folder: &OutputFolder) -> anyhow::Result<()> {
-        for (number, (_, label, report)) in (1..).zip(&self.0) {
-            let (name, whose) = match self.0.len() {
-                1 => ("split".to_owned(), String::new()),
-                _ => (format!("split-{number}"), format!(" for {label}")),
-            };
-            let map = heat_map(report, &whose);
+    /// Each of them with the name of its files, and whose it is: nobody's in particular if there is but one.
+    pub fn named(&self) -> impl Iterator<Item = (String, Option<&str>, &SplitReport)> {
+        let several = self.0.len() > 1;
+        (1..).zip(&self.0).map(move |(number, (_, label, report))| {
+            let name = if several { format!("split-{number}") } else { "split".to_owned() };
+            (name, several.then_some(label.as_str()), report)
+        })
+    }
+
+    /// Writes `split.json`, or `split-1.json`, … where there are several.
+    pub fn write(&self, folder: &OutputFolder) -> Result<(), Error> {
+        for (name, _, report) in self.named() {
             folder.write(&format!("{name}.json"), serde_json::to_string_pretty(report)? + "\n")?;
-            write_figure(folder, &name, &map)?;
         }
         Ok(())
-    }
-}
-
-fn heat_map(report: &SplitReport, whose: &str) -> HeatMap {
-    let distance = report.heterogeneity;
-    HeatMap {
-        title: format!("Samples of each class{whose} (mean distance from the overall mix {distance:.3})"),
-        x_label: "device".into(),
-        y_label: "class".into(),
-        rows: (0..report.train_counts.len())
-            .map(|class| report.class_counts.iter().map(|counts| counts[class] as f64).collect())
-            .collect(),
-        value_label: "samples".into(),
-        x_ticks: None,
-        y_ticks: None,
     }
 }

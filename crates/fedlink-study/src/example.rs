@@ -1,4 +1,4 @@
-//! Results made up for the tests: the numbers are formulas, not measurements.
+//! Results made up for the tests of this crate and of those that show results: formulas, not measurements.
 
 use crate::results::{CurveResult, RunResult, Status};
 use fedlink::config::Config;

@@ -1,14 +1,15 @@
 //! The report of a run.
 
-use super::{Interval, PairedDifference, Report, ReportCurve, SplitTable};
-use crate::results::{CurveResult, RunResult};
+use super::{ClaimVerdict, Interval, PairedDifference, Report, ReportCurve, SplitTable};
 use fedlink::data::partition::SplitReport;
 use fedlink::radio::link::transmit_power;
 use fedlink::record::Row;
 use fedlink::schedule::policy::PolicyKind;
 use fedlink::units::Power;
-use fedlink_study::claims::TARGET;
+use fedlink_study::claims::{Comparison, TARGET, Verdict};
+use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::statistics::{Estimate, estimate};
+use fedlink_study::verdicts::Verdicts;
 
 impl Report {
     /// The report of an experiment: its name, its file, the results, and the split of the first curve's data.
@@ -42,6 +43,38 @@ impl Report {
             claims: Vec::new(),
             notes,
         }
+    }
+
+    /// Adds the claims, and every published value as the claim that it is ours.
+    pub fn add_verdicts(&mut self, verdicts: &Verdicts) {
+        let claim = |verdict: &Verdict| ClaimVerdict {
+            claim: format!("{}: {}", verdict.name, verdict.claim),
+            verdict: verdict.verdict.to_string(),
+            difference: None,
+            detail: verdict.pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        };
+        let published = |line: &Comparison| {
+            let ours = match (line.ours, &line.note) {
+                (Some(Estimate { mean, half_width }), _) if half_width.is_finite() => {
+                    format!("ours: {:.2} % ± {:.2}, {} seeds", 100.0 * mean, 100.0 * half_width, line.seeds)
+                }
+                (Some(Estimate { mean, .. }), _) => format!("ours: {:.2} %, one seed", 100.0 * mean),
+                (None, note) => note.clone().unwrap_or_default(),
+            };
+            let verdict = match line.covered {
+                Some(true) => "holds",
+                Some(false) => "does not hold",
+                None => "undecided",
+            };
+            ClaimVerdict {
+                claim: format!("{} ends at the published {:.1} %", line.curve, 100.0 * line.published),
+                verdict: verdict.to_owned(),
+                difference: None,
+                detail: ours,
+            }
+        };
+        let published = verdicts.expected.iter().map(published);
+        self.claims.extend(verdicts.claims.iter().map(claim).chain(published));
     }
 }
 

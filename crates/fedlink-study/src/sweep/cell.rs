@@ -1,14 +1,15 @@
 //! The files of one run in the folder `cells/`: its checkpoints while it runs, its numbers when it is done.
 
+use crate::error::Error;
 use crate::output::write_file;
 use crate::results::{RunResult, Status};
-use anyhow::{Context, anyhow, bail};
-use fedlink::checkpoint::config_digest;
+use fedlink::checkpoint::{CheckpointError, config_digest};
 use fedlink::config::Config;
 use fedlink::record::{Outcome, Row};
 use fedlink::simulation::Simulation;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The files of one run.
@@ -32,9 +33,9 @@ struct Finished {
 }
 
 impl CellFiles {
-    /// The files of the run at `place` in the list of all runs; `folder` is the experiment's.
-    pub fn new(folder: &Path, place: usize) -> Self {
-        let file = |kind: &str| folder.join(format!("cells/{place:05}.{kind}"));
+    /// The files of the run at `index` in the list of all runs; `folder` is the experiment's.
+    pub fn new(folder: &Path, index: usize) -> Self {
+        let file = |kind: &str| folder.join(format!("cells/{index:05}.{kind}"));
         Self {
             finished: file("cell"),
             checkpoint: file("checkpoint"),
@@ -44,7 +45,7 @@ impl CellFiles {
     }
 
     /// Keeps the numbers of a run that will do no more rounds, and removes its checkpoints.
-    pub fn finish(&self, config: &Config, run: &RunResult) -> anyhow::Result<()> {
+    pub fn finish(&self, config: &Config, run: &RunResult) -> Result<(), Error> {
         let finished = Finished {
             config: config_digest(config),
             status: run.status.clone(),
@@ -52,7 +53,7 @@ impl CellFiles {
             outcome: run.outcome.clone(),
             seconds: run.seconds,
         };
-        let mut bytes = postcard::to_stdvec(&finished)?;
+        let mut bytes = postcard::to_stdvec(&finished).map_err(|error| Error::Table(error.to_string()))?;
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
         write_file(&self.finished, bytes)?;
         for path in [&self.checkpoint, &self.previous] {
@@ -62,52 +63,50 @@ impl CellFiles {
     }
 
     /// The numbers of the run if it is done.
-    pub fn finished(&self, config: &Config) -> anyhow::Result<Option<RunResult>> {
+    pub fn finished(&self, config: &Config) -> Result<Option<RunResult>, Error> {
         let bytes = match fs::read(&self.finished) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read {}", self.finished.display()));
-            }
+            Err(error) => return Err(Error::file("read", &self.finished)(error)),
         };
-        let damaged = || anyhow!("{} is damaged", self.finished.display());
+        let damaged = || Error::Damaged(self.finished.clone());
         let (content, sum) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
         if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
             return Err(damaged());
         }
         // The sum is right, so nothing was damaged.
-        let finished: Finished = postcard::from_bytes(content).map_err(|_| {
-            anyhow!("{} was written by another version; --resume makes it again", self.finished.display())
-        })?;
+        let finished: Finished =
+            postcard::from_bytes(content).map_err(|_| Error::OtherVersion(self.finished.clone()))?;
         if finished.config != config_digest(config) {
-            bail!("{} belongs to a run with another configuration", self.finished.display());
+            return Err(Error::OtherConfig(self.finished.clone()));
         }
         let Finished { status, rows, outcome, seconds, .. } = finished;
         Ok(Some(RunResult { seed: config.run.seed, rows, outcome, status, seconds }))
     }
 
     /// Saves where the run stands.
-    pub fn save(&self, simulation: &Simulation) -> anyhow::Result<()> {
-        let cannot = || format!("cannot write {}", self.checkpoint.display());
+    pub fn save(&self, simulation: &Simulation) -> Result<(), Error> {
         let partial = self.checkpoint.with_extension(format!("partial-{}", std::process::id()));
-        let write = || -> anyhow::Result<()> {
+        let write = || -> io::Result<()> {
             let file = File::create(&partial)?;
-            simulation.checkpoint(&file)?;
+            simulation.checkpoint(&file).map_err(|error| match error {
+                CheckpointError::Io(error) => error,
+                other => io::Error::other(other),
+            })?;
             // On the disk before the one before it goes: the power may fail at any time.
-            file.sync_all()?;
-            Ok(())
+            file.sync_all()
         };
         if let Err(error) = write() {
             let _ = fs::remove_file(&partial);
-            return Err(error.context(cannot()));
+            return Err(Error::file("write", &self.checkpoint)(error));
         }
         if self.checkpoint.exists() {
-            fs::rename(&self.checkpoint, &self.previous).with_context(cannot)?;
+            fs::rename(&self.checkpoint, &self.previous).map_err(Error::file("write", &self.checkpoint))?;
         }
-        fs::rename(&partial, &self.checkpoint).with_context(cannot)
+        fs::rename(&partial, &self.checkpoint).map_err(Error::file("write", &self.checkpoint))
     }
 
-    /// Takes the run up where its last good checkpoint left it; returns what went wrong with others.
+    /// Restores the run from its last good checkpoint; returns what is wrong with others.
     pub fn restore(&self, simulation: &mut Simulation) -> Vec<String> {
         let mut complaints = Vec::new();
         for path in [&self.checkpoint, &self.previous] {

@@ -4,16 +4,17 @@
 //! each through the format's dictionaries, and measurements do not shrink. The same table always gives the same
 //! bytes.
 
+use crate::error::Error;
 use crate::report::policy_name;
-use crate::results::{CurveResult, RunResult, swept_columns};
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{Type, TypePtr};
-use anyhow::ensure;
 use fedlink::record::Row;
+use fedlink_study::results::{CurveResult, RunResult, swept_columns};
+use fedlink_study::sweep::ROUND_LOG_COLUMNS;
 use std::io::Write;
 use std::ops::Range;
 use std::str::FromStr;
@@ -90,14 +91,18 @@ fn write_values<T: DataType>(
 }
 
 /// The table as a Parquet file. All columns must have the same number of rows.
-pub fn write(columns: &[Column]) -> anyhow::Result<Vec<u8>> {
-    ensure!(!columns.is_empty(), "a Parquet file needs at least one column");
+pub fn write(columns: &[Column]) -> Result<Vec<u8>, Error> {
+    if columns.is_empty() {
+        return Err(Error::Table("a Parquet file needs at least one column".into()));
+    }
     let rows = columns[0].rows();
     for column in columns {
         let (name, own, first) = (column.name(), column.rows(), columns[0].name());
-        ensure!(own == rows, "column {name} has {own} rows where {first} has {rows}");
+        if own != rows {
+            return Err(Error::Table(format!("column {name} has {own} rows where {first} has {rows}")));
+        }
     }
-    let fields = columns.iter().map(Column::field).collect::<Result<_, _>>()?;
+    let fields = columns.iter().map(Column::field).collect::<Result<_, ParquetError>>()?;
     let schema = Type::group_type_builder("schema").with_fields(fields).build()?;
     let program = format!("fedlink {}", env!("CARGO_PKG_VERSION"));
     let properties = WriterProperties::builder().set_created_by(program).build();
@@ -143,6 +148,34 @@ pub fn result_columns(results: &[CurveResult]) -> Vec<Column> {
     columns
 }
 
+/// The whole numbers in a log of rounds.
+const WHOLE: [&str; 5] = ["seed", "round", "device", "q", "entries"];
+
+/// The text in it.
+const TEXT: [&str; 1] = ["arrival"];
+
+/// `rounds.csv` as typed columns.
+pub fn round_log_columns(log: &[u8]) -> Result<Vec<Column>, Error> {
+    let mut columns = vec![Column::Text("curve".into(), Vec::new())];
+    columns.extend(["seed"].into_iter().chain(ROUND_LOG_COLUMNS).map(|name| match name {
+        name if WHOLE.contains(&name) => Column::Whole(name.into(), Vec::new()),
+        name if TEXT.contains(&name) => Column::Text(name.into(), Vec::new()),
+        name => Column::Real(name.into(), Vec::new()),
+    }));
+    for line in csv::Reader::from_reader(log).records() {
+        for (column, word) in columns.iter_mut().zip(&line?) {
+            match column {
+                Column::Text(_, values) => values.push(word.to_owned()),
+                Column::Whole(_, values) => values.push(word.parse()?),
+                // What was not measured is no number.
+                Column::Real(_, values) if word.is_empty() => values.push(f64::NAN),
+                Column::Real(_, values) => values.push(word.parse()?),
+            }
+        }
+    }
+    Ok(columns)
+}
+
 /// The values of a swept key: whole numbers if all are, real ones if all are numbers, else as they are written.
 fn swept_column(results: &[CurveResult], key: &str) -> Column {
     fn all<T: Clone + FromStr>(results: &[CurveResult], key: &str) -> Option<Vec<T>> {
@@ -169,10 +202,10 @@ fn repeated<T: Clone>(results: &[CurveResult], value: impl Fn(&CurveResult, &Run
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result_example::{curve, results};
     use ::parquet::file::metadata::RowGroupMetaData;
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     use ::parquet::record::Field;
+    use fedlink_study::example::{curve, results};
     use proptest::prelude::*;
     use std::fs::File;
 
@@ -204,7 +237,7 @@ mod tests {
                     .to_vec();
         }
         let (names, rows) = read(&write(&result_columns(&results)).unwrap());
-        let csv = crate::results::csv(&results).unwrap();
+        let csv = fedlink_study::results::csv(&results).unwrap();
         let mut reader = csv::Reader::from_reader(&csv[..]);
         assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), names);
         let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();

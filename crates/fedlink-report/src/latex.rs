@@ -4,8 +4,8 @@
 //! depends on the TeX engine and its fonts. The same results always give the same text.
 
 use crate::figure::{COLOURS, DASHES, MOST_BANDS};
-use crate::results::{CurveResult, Status};
 use fedlink_study::claims::{Metric, TARGET};
+use fedlink_study::results::{CurveResult, Status};
 use fedlink_study::statistics::Estimate;
 use std::borrow::Borrow;
 use std::fmt::Write;
@@ -167,7 +167,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result_example::{curve, curve_of, results};
+    use fedlink_study::example::{curve, curve_of, results};
     use proptest::prelude::*;
 
     /// What is wrong with the braces, the environments or the special characters, if anything.

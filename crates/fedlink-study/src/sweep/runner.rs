@@ -2,15 +2,13 @@
 
 use super::cell::CellFiles;
 use super::log::RoundLog;
+use super::observer::{Event, Observer, Warning};
 use super::plan::Plan;
-use crate::interrupt;
-use crate::progress::{Lane, Progress};
+use crate::error::Error;
 use crate::results::{RunResult, Status};
-use fedlink::Error;
 use fedlink::radio::link::transmit_power;
 use fedlink::simulation::Simulation;
 use fedlink::units::Power;
-use fedlink_study::experiment::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,20 +19,27 @@ const SIDE_BY_SIDE: usize = 4;
 
 /// How to run.
 pub struct Runner<'a> {
+    /// What.
     pub plan: &'a Plan,
-    /// The experiment's folder.
+    /// The experiment's folder, [frozen](super::freeze).
     pub folder: &'a Path,
+    /// The threads that train.
     pub pool: &'a rayon::ThreadPool,
     /// Rounds between checkpoints; 0 saves only when the run is stopped.
     pub checkpoint_every: u64,
+    /// Whether every transmission is logged.
     pub log_rounds: bool,
-    pub quiet: bool,
+    /// Who is told what happens.
+    pub observer: &'a dyn Observer,
+    /// Asked after every round, by several threads: whether to save and stop.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// A run that was begun.
 pub struct Done {
-    /// Its place among all runs.
-    pub place: usize,
+    /// Its index among all runs.
+    pub index: usize,
+    /// Its numbers.
     pub result: RunResult,
     /// Rounds that an earlier process had done.
     pub resumed_from: u64,
@@ -46,85 +51,84 @@ pub fn side_by_side(threads: usize, runs: usize) -> usize {
 }
 
 impl Runner<'_> {
-    /// Runs the cells at `places` in that order, a few side by side, and returns those that were begun, by place. A
-    /// run that is done already is read from its file; one that was broken off goes on from its last checkpoint.
-    pub fn run(&self, places: &[usize]) -> anyhow::Result<Vec<Done>> {
-        let lane = |&place: &usize| {
-            let cell = &self.plan.cells[place];
-            let rounds = cell.config.run.rounds;
-            Lane { label: self.plan.label(cell), rounds, cost: self.plan.cost(cell) / rounds as f64 }
-        };
-        let progress = Progress::new(places.iter().map(lane).collect(), self.quiet);
+    /// Runs the cells of these indices in that order, a few side by side, and returns those that were begun, by index.
+    /// A run that is done already is read from its file; one that was broken off resumes from its last checkpoint.
+    pub fn run(&self, runs: &[usize]) -> Result<Vec<Done>, Error> {
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
         let finished = Mutex::new(Vec::new());
         let drive = || {
-            while !interrupt::asked() && !failed.load(Ordering::SeqCst) {
-                let lane = next.fetch_add(1, Ordering::SeqCst);
-                let Some(&place) = places.get(lane) else { break };
-                let result = self.run_cell(place, lane, &progress, &failed);
-                failed.fetch_or(result.is_err(), Ordering::SeqCst);
+            while !(self.stop)() && !failed.load(Ordering::SeqCst) {
+                let Some(&run) = runs.get(next.fetch_add(1, Ordering::SeqCst)) else { break };
+                let result = self.run_cell(run, &failed);
+                match &result {
+                    Ok(done) => self.observer.observe(Event::Finished { run, result: &done.result }),
+                    Err(error) => {
+                        failed.store(true, Ordering::SeqCst);
+                        self.observer.observe(Event::Failed { run, error });
+                    }
+                }
                 finished.lock().unwrap_or_else(PoisonError::into_inner).push(result);
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..side_by_side(self.pool.current_num_threads(), places.len()) {
+            for _ in 0..side_by_side(self.pool.current_num_threads(), runs.len()) {
                 scope.spawn(drive);
             }
         });
         let finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut finished = finished.into_iter().collect::<anyhow::Result<Vec<Done>>>()?;
-        finished.sort_by_key(|done| done.place);
+        let mut finished = finished.into_iter().collect::<Result<Vec<Done>, Error>>()?;
+        finished.sort_by_key(|done| done.index);
         Ok(finished)
     }
 
-    fn run_cell(
-        &self,
-        place: usize,
-        lane: usize,
-        progress: &Progress,
-        failed: &AtomicBool,
-    ) -> anyhow::Result<Done> {
+    fn run_cell(&self, run: usize, failed: &AtomicBool) -> Result<Done, Error> {
         let started = Instant::now();
-        let cell = &self.plan.cells[place];
+        let cell = &self.plan.cells[run];
         let rounds = cell.config.run.rounds;
-        let files = CellFiles::new(self.folder, place);
+        let files = CellFiles::new(self.folder, run);
         match files.finished(&cell.config) {
             Ok(Some(result)) if !self.log_rounds || files.rounds.exists() => {
-                progress.begin(lane, rounds);
-                progress.end(lane, None);
-                return Ok(Done { place, result, resumed_from: rounds });
+                self.observer.observe(Event::Begun { run, rounds_done: rounds });
+                return Ok(Done { index: run, result, resumed_from: rounds });
             }
             Ok(_) => {}
-            Err(problem) => progress.note(&format!("{problem:#}; the run is repeated")),
+            Err(problem) => {
+                self.observer.observe(Event::Warned { run, warning: &Warning::Repeated(problem) });
+            }
         }
-        let (mut simulation, mut log) = self.take_up(cell, &files, progress)?;
+        let (mut simulation, mut log) = self.restored(run, &files)?;
         let resumed_from = simulation.rounds_done();
-        progress.begin(lane, resumed_from);
+        self.observer.observe(Event::Begun { run, rounds_done: resumed_from });
         let mut status = Status::Finished;
         while simulation.rounds_done() < rounds {
             // The pool is entered anew for every round: a thread that waits for its round's slowest device may then
             // help another run, but never for longer than one round.
             match self.pool.install(|| simulation.step()) {
                 Ok(record) => {
-                    progress.round(lane, record.evaluation.map(|evaluation| evaluation.accuracy));
+                    self.observer.observe(Event::Round { run, record: &record });
+                    if let Some(evaluation) = &record.evaluation {
+                        let (round, accuracy) = (record.round, evaluation.accuracy);
+                        self.observer.observe(Event::Evaluated { run, round, accuracy });
+                    }
                     if let Some(log) = &mut log {
                         log.add(&record)?;
                     }
                 }
-                Err(error @ Error::Diverged { .. }) => {
+                Err(error @ fedlink::Error::Diverged { .. }) => {
                     status = Status::Diverged(error.to_string());
                     break;
                 }
                 Err(error) => return Err(error.into()),
             }
             let done = simulation.rounds_done();
-            let stop = interrupt::asked() || failed.load(Ordering::SeqCst);
+            let stop = (self.stop)() || failed.load(Ordering::SeqCst);
             let due = self.checkpoint_every > 0 && done.is_multiple_of(self.checkpoint_every);
             if done < rounds && (stop || due) {
                 // The log first: a checkpoint never knows of rounds that the log lacks.
                 log.as_mut().map_or(Ok(()), RoundLog::flush)?;
                 files.save(&simulation)?;
+                self.observer.observe(Event::Checkpointed { run, round: done });
             }
             if done < rounds && stop {
                 status = Status::Interrupted;
@@ -132,8 +136,6 @@ impl Runner<'_> {
             }
         }
         log.as_mut().map_or(Ok(()), RoundLog::flush)?;
-        let message = if let Status::Diverged(message) = &status { Some(message.as_str()) } else { None };
-        progress.end(lane, message);
         let result = RunResult {
             seed: cell.config.run.seed,
             rows: simulation.rows().to_vec(),
@@ -144,22 +146,20 @@ impl Runner<'_> {
         if result.status != Status::Interrupted {
             files.finish(&cell.config, &result)?;
         }
-        Ok(Done { place, result, resumed_from })
+        Ok(Done { index: run, result, resumed_from })
     }
 
     /// The run from its last good checkpoint, or from the start, and its log.
-    fn take_up(
-        &self,
-        cell: &Cell,
-        files: &CellFiles,
-        progress: &Progress,
-    ) -> anyhow::Result<(Simulation, Option<RoundLog>)> {
+    fn restored(&self, run: usize, files: &CellFiles) -> Result<(Simulation, Option<RoundLog>), Error> {
+        let cell = &self.plan.cells[run];
+        let label = || self.plan.label(cell);
         let start = || Simulation::new(&cell.config, Arc::clone(self.plan.dataset(cell)));
         let mut simulation = start()?;
-        let complaints = files.restore(&mut simulation);
-        if !complaints.is_empty() {
-            let (label, done) = (self.plan.label(cell), simulation.rounds_done());
-            progress.note(&format!("{label}: {}; going on from round {done}", complaints.join("; ")));
+        let problems = files.restore(&mut simulation);
+        if !problems.is_empty() {
+            let rounds_done = simulation.rounds_done();
+            let warning = Warning::BadCheckpoints { label: label(), problems, rounds_done };
+            self.observer.observe(Event::Warned { run, warning: &warning });
         }
         if !self.log_rounds {
             return Ok((simulation, None));
@@ -170,7 +170,7 @@ impl Runner<'_> {
         if let Some(log) = RoundLog::open(&files.rounds, simulation.rounds_done(), transmissions, power)? {
             return Ok((simulation, Some(log)));
         }
-        progress.note(&format!("{}: its log of rounds has gaps; starting over", self.plan.label(cell)));
+        self.observer.observe(Event::Warned { run, warning: &Warning::LogGaps { label: label() } });
         let log = RoundLog::open(&files.rounds, 0, 0, power)?;
         Ok((start()?, log))
     }

@@ -1,46 +1,46 @@
 //! The folder of an experiment: which one it belongs to, and whether it is complete.
 
 use super::manifest;
+use crate::error::Error;
+use crate::experiment::Experiment;
 use crate::output::write_file;
-use anyhow::{Context, bail};
-use fedlink_study::experiment::Experiment;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Makes `folder` that of `experiment`: `config.toml` is there, and `cells/` for its runs.
-pub fn freeze(folder: &Path, experiment: &Experiment) -> anyhow::Result<()> {
+pub fn freeze(folder: &Path, experiment: &Experiment) -> Result<(), Error> {
     let cells = folder.join("cells");
-    fs::create_dir_all(&cells).with_context(|| format!("cannot make {}", cells.display()))?;
+    fs::create_dir_all(&cells).map_err(Error::file("make", &cells))?;
     write_file(&folder.join("config.toml"), experiment.to_toml()?)
 }
 
 /// The experiment that `folder` belongs to, if any.
-pub fn frozen(folder: &Path) -> anyhow::Result<Option<Experiment>> {
+pub fn frozen(folder: &Path) -> Result<Option<Experiment>, Error> {
     let path = folder.join("config.toml");
     if !path.exists() {
         return Ok(None);
     }
     let name = path.display().to_string();
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
+    let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
     let mut experiment = Experiment::parse(&name, &text)?;
     // `.` has a name too, but not in its path.
-    let whole = fs::canonicalize(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let whole = fs::canonicalize(folder).map_err(Error::file("read", folder))?;
     experiment.name = whole.file_name().map_or_else(|| name, |name| name.to_string_lossy().into_owned());
     Ok(Some(experiment))
 }
 
 /// Whether `folder` was begun by this very experiment (`false` if it was not begun at all); an error names the keys
 /// in which another differs.
-pub fn check_same(folder: &Path, experiment: &Experiment) -> anyhow::Result<bool> {
+pub fn check_same(folder: &Path, experiment: &Experiment) -> Result<bool, Error> {
     let Some(before) = frozen(folder)? else {
         let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
         if !empty {
-            bail!("{} holds other files and no config.toml; choose another folder", folder.display());
+            return Err(Error::OtherFiles(folder.into()));
         }
         return Ok(false);
     };
-    let runs = |experiment: &Experiment| -> anyhow::Result<Vec<_>> {
+    let runs = |experiment: &Experiment| -> Result<Vec<_>, Error> {
         let curves = experiment.curves()?.into_iter();
         Ok(curves.map(|curve| (curve.label, curve.config.resolved())).collect())
     };
@@ -60,11 +60,7 @@ pub fn check_same(folder: &Path, experiment: &Experiment) -> anyhow::Result<bool
             format!("{key} ({there} there, {here} here)")
         })
         .collect();
-    bail!(
-        "{} was begun with another configuration; it differs in {}; choose another folder or the same settings",
-        folder.display(),
-        differences.join(", ")
-    )
+    Err(Error::OtherExperiment { path: folder.into(), differences: differences.join(", ") })
 }
 
 /// Every `section.name` of a file with its value.

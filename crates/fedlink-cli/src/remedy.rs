@@ -1,0 +1,53 @@
+//! Errors of the library with what to type on the command line instead.
+
+use fedlink::data::DataError;
+use fedlink_study::Error;
+
+/// The error in one line, with the remedy if the command knows one.
+pub fn worded(error: &anyhow::Error) -> String {
+    let message = format!("{error:#}");
+    match remedy(error) {
+        Some(remedy) => format!("{message}; {remedy}"),
+        None => message,
+    }
+}
+
+fn remedy(error: &anyhow::Error) -> Option<String> {
+    if let Some(name) = error.chain().find_map(data_error).and_then(missing_data_set) {
+        return Some(format!("run `fedlink data get {name}`"));
+    }
+    let remedy = match error.chain().find_map(study_error)? {
+        Error::NoExperiment(_) => "name the folder that `fedlink run` has written, as given by --out",
+        Error::OtherVersion(_) => "`fedlink run` with --resume makes it again",
+        Error::NoRoundLog(_) => "run with --log-rounds",
+        Error::MissingRuns { .. } => "run their shares again, or add --partial to go without them",
+        Error::ClaimsNothing(_) => "add [claims] to its config.toml or name a file by --claims",
+        _ => return None,
+    };
+    Some(remedy.to_owned())
+}
+
+fn study_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
+    error.downcast_ref::<Error>().or_else(|| match error.downcast_ref::<fedlink_report::Error>() {
+        Some(fedlink_report::Error::Study(error)) => Some(error),
+        _ => None,
+    })
+}
+
+fn data_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a DataError> {
+    let direct = error.downcast_ref::<DataError>();
+    direct.or_else(|| study_error(error).and_then(Error::data)).or_else(|| {
+        match error.downcast_ref::<fedlink::Error>() {
+            Some(fedlink::Error::Data(error)) => Some(error),
+            _ => None,
+        }
+    })
+}
+
+/// The data set that can be fetched to mend the error.
+fn missing_data_set(error: &DataError) -> Option<&str> {
+    match error {
+        DataError::Missing { name, .. } => Some(name),
+        _ => None,
+    }
+}
