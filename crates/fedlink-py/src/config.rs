@@ -45,7 +45,7 @@ pub fn load(py: Python<'_>, config: &Config) -> PyResult<Arc<Dataset>> {
     if let Some(digits) = DIGITS.get().filter(|_| embedded) {
         return Ok(Arc::clone(digits));
     }
-    let folders = fedlink::data::folders(None);
+    let folders = fedlink_study::data_folders(None);
     let dataset = py.detach(|| fedlink::data::load(&config.data, &folders)).map_err(exception)?;
     if embedded {
         let _ = DIGITS.set(Arc::clone(&dataset));

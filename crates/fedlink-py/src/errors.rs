@@ -15,11 +15,22 @@ pyo3::create_exception!(
 /// The exception for an error of the library.
 pub fn exception(error: impl Into<Error>) -> PyErr {
     let error = error.into();
-    let message = error.to_string();
+    let remedy = match error.data() {
+        Some(DataError::Missing { name, .. }) => {
+            format!("; run `fedlink data get {name}`, or name the folder of its files as data.dataset")
+        }
+        Some(DataError::Mismatch { name, .. }) => format!("; `fedlink data get {name}` fetches the real one"),
+        _ => String::new(),
+    };
+    let message = format!("{error}{remedy}");
     match error {
         Error::System(fedlink::Error::Diverged { .. }) => DivergedError::new_err(message),
-        Error::Data(DataError::Missing { .. }) => PyFileNotFoundError::new_err(message),
-        Error::Data(DataError::Unreadable { .. }) => PyOSError::new_err(message),
+        Error::Data(DataError::Missing { .. }) | Error::Dataset(DataError::Missing { .. }) => {
+            PyFileNotFoundError::new_err(message)
+        }
+        Error::Data(DataError::Unreadable { .. }) | Error::Dataset(DataError::Unreadable { .. }) => {
+            PyOSError::new_err(message)
+        }
         _ => PyValueError::new_err(message),
     }
 }

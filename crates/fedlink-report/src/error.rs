@@ -13,7 +13,7 @@ pub enum Error {
     #[error(transparent)]
     Figure(#[from] FigureError),
     /// A table.
-    #[error("cannot write a table: {0}")]
+    #[error("{0}")]
     Table(String),
 }
 

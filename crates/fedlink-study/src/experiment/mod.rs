@@ -423,11 +423,21 @@ fn known_key(key: &str) -> Result<(), ConfigError> {
     if KEYS.iter().any(|known| known.name == key) {
         return Ok(());
     }
-    let hint = match nearest(key, KEYS.iter().map(|known| known.name)) {
-        Some(near) => format!("did you mean {near}?"),
-        None => "`fedlink config` prints all keys".into(),
-    };
+    let hint = nearest(key, KEYS.iter().map(|known| known.name))
+        .map_or_else(|| keys_near(key), |near| format!("did you mean {near}?"));
     Err(ConfigError::new(key, format!("is not a key; {hint}")))
+}
+
+/// The keys of the section that `key` names, or else the sections.
+fn keys_near(key: &str) -> String {
+    let section = key.split_once('.').map_or(key, |(section, _)| section);
+    let in_section = |name: &'static str| name.strip_prefix(section)?.strip_prefix('.');
+    let names: Vec<&str> = KEYS.iter().filter_map(|known| in_section(known.name)).collect();
+    if names.is_empty() {
+        format!("write section.name, the sections being {}", sections().join(", "))
+    } else {
+        format!("the keys of {section} are {}", names.join(", "))
+    }
 }
 
 /// Whether `key` is known and can have `value` as far as its type goes.

@@ -20,7 +20,7 @@ const fn key(name: &'static str, meaning: &'static str, allowed: &'static str) -
 
 /// Every key, in the order of the file.
 pub const KEYS: &[Key] = &[
-    key("data.dataset", "what is learnt", "a name from `fedlink list datasets`"),
+    key("data.dataset", "what is learnt", "a known name, or the path of custom data"),
     key(
         "data.scaling",
         "how stored numbers become inputs",

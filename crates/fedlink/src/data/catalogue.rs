@@ -207,6 +207,9 @@ pub const CATALOGUE: &[Entry] = &[
     },
 ];
 
+/// What to do with data that only pass for a known data set.
+const LOAD_BY_PATH: &str = "give the folder's path to load it as custom data";
+
 /// The entry of this name.
 pub fn entry(name: &str) -> Option<&'static Entry> {
     CATALOGUE.iter().find(|entry| entry.name == name)
@@ -307,9 +310,9 @@ impl Entry {
                     Flaw::new(
                         Place::Byte((idx::LABELS_START + i) as u64),
                         format!("label {label}, but {} has labels {first} to {last}", self.name),
-                        self.remedy(),
+                        LOAD_BY_PATH,
                     )
-                    .in_file(path)
+                    .unlike(self.name, path)
                 },
             )?;
         }
@@ -327,12 +330,7 @@ impl Entry {
         };
         let expected = describe((self.shape, self.train, self.test));
         let what = format!("{} has {expected}, but this folder holds {}", self.name, describe(found));
-        Err(Flaw::new(Place::Whole, what, self.remedy()).in_file(folder))
-    }
-
-    fn remedy(&self) -> String {
-        let name = self.name;
-        format!("run `fedlink data get {name}`, or give the folder's path to load it as data of your own")
+        Err(Flaw::new(Place::Whole, what, LOAD_BY_PATH).unlike(self.name, folder))
     }
 }
 
@@ -373,15 +371,17 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_data_set_names_the_folders_and_the_command() {
+    fn a_missing_data_set_is_named_with_the_folders_and_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().join("a"), folder.path().join("b")];
         for entry in CATALOGUE.iter().filter(|entry| !entry.files.list().is_empty()) {
-            let message = message(entry.name, &folders);
+            let error = load(entry.name, &folders).unwrap_err();
+            assert!(matches!(&error, DataError::Missing { name, .. } if name == entry.name));
+            let message = error.to_string();
             for expected in [
                 folders[0].join(entry.name).display().to_string(),
                 folders[1].join(entry.name).display().to_string(),
-                format!("fedlink data get {}", entry.name),
+                format!("data set \"{}\"", entry.name),
                 entry.files.list()[0].name.to_owned(),
             ] {
                 assert!(message.contains(&expected), "{message}\nshould say\n{expected}");
@@ -427,7 +427,9 @@ mod tests {
         write_idx(&own, idx::STANDARD_NAMES, [3, 2], [28, 28], 10);
         assert!(message("mnist", &folders).contains("ubyte: byte 8: label 10, but mnist has labels 0 to 9"));
         write_idx(&own, idx::STANDARD_NAMES, [3, 2], [28, 28], 9);
-        let refused = message("mnist", &folders);
+        let error = load("mnist", &folders).unwrap_err();
+        assert!(matches!(&error, DataError::Mismatch { name: "mnist", path, .. } if *path == own));
+        let refused = error.to_string();
         assert!(
             refused.contains("this folder holds 3 training and 2 test pictures of shape [28, 28, 1]"),
             "{refused}"

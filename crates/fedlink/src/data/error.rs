@@ -23,10 +23,19 @@ pub enum DataError {
         /// What is wrong, and where.
         flaw: Flaw,
     },
+    /// What is found under the name of a known data set is not that data set.
+    #[error("{path}: {flaw}", path = path.display())]
+    Mismatch {
+        /// The known data set.
+        name: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// How it differs.
+        flaw: Box<Flaw>,
+    },
     /// A known data set is in none of the folders searched.
     #[error(
-        "data set \"{name}\": {missing} is in none of the folders looked in ({folders}); \
-         run `fedlink data get {name}`",
+        "data set \"{name}\": {missing} is in none of the folders looked in ({folders})",
         folders = list(looked_in)
     )]
     Missing {
@@ -98,6 +107,11 @@ impl Flaw {
     /// The flaw as the fault of the file at `path`.
     pub(super) fn in_file(self, path: &Path) -> DataError {
         DataError::Malformed { path: path.to_owned(), flaw: self }
+    }
+
+    /// The flaw as what tells `path` from the known data set `name`.
+    pub(super) fn unlike(self, name: &'static str, path: &Path) -> DataError {
+        DataError::Mismatch { name, path: path.to_owned(), flaw: Box::new(self) }
     }
 }
 

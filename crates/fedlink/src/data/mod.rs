@@ -19,7 +19,7 @@ mod test_files;
 
 use crate::config::DataConfig;
 use sha2::{Digest as _, Sha256};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use error::{DataError, Flaw, Place};
@@ -149,13 +149,4 @@ impl Dataset {
 /// The data set that a configuration names, looked for in `folders`.
 pub fn load(config: &DataConfig, folders: &[PathBuf]) -> Result<Arc<Dataset>, DataError> {
     catalogue::load(&config.dataset, folders).map(Arc::new)
-}
-
-/// Where data sets are looked for, in this order: `given`, the environment's `FEDLINK_DATA`, the platform's cache
-/// folder.
-pub fn folders(given: Option<&Path>) -> Vec<PathBuf> {
-    let from = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")));
-    let cache = cache.or_else(|| from("LOCALAPPDATA")).map(|cache| cache.join("fedlink"));
-    given.map(Path::to_path_buf).into_iter().chain(from("FEDLINK_DATA")).chain(cache).collect()
 }
