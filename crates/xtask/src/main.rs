@@ -3,6 +3,7 @@
 mod background;
 mod bench;
 mod browser;
+mod cycles;
 mod python;
 mod readme;
 mod reference;
@@ -18,8 +19,8 @@ const USAGE: &str = "\
 Usage: cargo xtask <TASK>
 
 Tasks:
-  test    every check and test: format, lints, Rust tests, documentation, the wire format, the README's commands,
-          the Python package, the report
+  test    every check and test: format, module cycles, lints, Rust tests, documentation, the wire format, the
+          README's commands, the Python package, the report
   browser the report's tests in a real browser, which `test` runs too
   python  the tests of the Python package, which `test` runs too
   wheel   the Python package as a wheel, into dist/
@@ -56,6 +57,8 @@ fn main() -> anyhow::Result<()> {
 /// Everything that must hold before a change lands.
 fn test() -> anyhow::Result<()> {
     cargo("format", &["fmt", "--all", "--check"])?;
+    step("module cycles");
+    cycles::check(&root())?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
     cargo("release build", &["build", "--release", "--quiet"])?;
     let data = data_folder()?;
