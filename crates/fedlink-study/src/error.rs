@@ -48,6 +48,25 @@ pub enum Error {
         /// The preset that was probably meant.
         nearest: Option<&'static str>,
     },
+    /// An experiment is about the bound where one that runs the system is wanted.
+    #[error("{path} is about the bound; name an experiment that runs the system", path = .0.display())]
+    NotASimulation(PathBuf),
+    /// Of two experiments one runs the system and the other is about the bound.
+    #[error("{name} is an experiment of another kind than {path}; name claims of its kind", path = path.display())]
+    OtherKind {
+        /// The experiment that claims.
+        name: String,
+        /// The folder to be judged.
+        path: PathBuf,
+    },
+    /// A table of the bound is not what its configuration gives.
+    #[error("{path}: {what}; it was changed, or written by another version", path = path.display())]
+    NotReproduced {
+        /// The table.
+        path: PathBuf,
+        /// The first difference.
+        what: String,
+    },
     /// The folder for results is there already.
     #[error("{path} exists already", path = .0.display())]
     Exists(PathBuf),
@@ -105,8 +124,8 @@ pub enum Error {
     /// A share of a sweep is not written as `I/N`.
     #[error("write I/N with I from 1 to N, for example 3/10 for the third of ten shares")]
     Share,
-    /// Results could not be written as a table.
-    #[error("cannot write a table: {0}")]
+    /// Results could not be written to a table or read from one.
+    #[error("{0}")]
     Table(String),
 }
 

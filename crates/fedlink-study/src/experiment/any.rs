@@ -22,12 +22,17 @@ impl AnyExperiment {
     pub fn open(name: &str) -> Result<Self, Error> {
         let (stem, text) = read(name)?;
         let mut experiment = Self::parse(name, &text)?;
-        match &mut experiment {
-            Self::Simulation(experiment) => experiment.name = stem,
-            Self::Bound(experiment) => experiment.name = stem,
-            Self::Theorem(experiment) => experiment.name = stem,
-        }
+        experiment.rename(stem);
         Ok(experiment)
+    }
+
+    /// Gives it another name, which its results and messages bear.
+    pub fn rename(&mut self, name: String) {
+        match self {
+            Self::Simulation(experiment) => experiment.name = name,
+            Self::Bound(experiment) => experiment.name = name,
+            Self::Theorem(experiment) => experiment.name = name,
+        }
     }
 
     /// Parses a file; `name` stands for it in messages.
@@ -84,10 +89,7 @@ impl Experiment {
     pub fn open(name: &str) -> Result<Self, Error> {
         match AnyExperiment::open(name)? {
             AnyExperiment::Simulation(experiment) => Ok(experiment),
-            AnyExperiment::Bound(_) | AnyExperiment::Theorem(_) => {
-                Err(ConfigError::new(name, "is about the bound; name an experiment that runs the system")
-                    .into())
-            }
+            AnyExperiment::Bound(_) | AnyExperiment::Theorem(_) => Err(Error::NotASimulation(name.into())),
         }
     }
 }

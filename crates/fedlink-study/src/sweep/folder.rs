@@ -2,7 +2,7 @@
 
 use super::manifest;
 use crate::error::Error;
-use crate::experiment::Experiment;
+use crate::experiment::{AnyExperiment, Experiment};
 use crate::output::write_file;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,18 +15,29 @@ pub fn freeze(folder: &Path, experiment: &Experiment) -> Result<(), Error> {
     write_file(&folder.join("config.toml"), experiment.to_toml()?)
 }
 
-/// The experiment that `folder` belongs to, if any.
+/// The experiment with the system that `folder` belongs to, if any.
 pub fn frozen(folder: &Path) -> Result<Option<Experiment>, Error> {
+    match frozen_any(folder)? {
+        None => Ok(None),
+        Some(AnyExperiment::Simulation(experiment)) => Ok(Some(experiment)),
+        Some(AnyExperiment::Bound(_) | AnyExperiment::Theorem(_)) => {
+            Err(Error::NotASimulation(folder.join("config.toml")))
+        }
+    }
+}
+
+/// The experiment of any kind that `folder` belongs to, if any.
+pub fn frozen_any(folder: &Path) -> Result<Option<AnyExperiment>, Error> {
     let path = folder.join("config.toml");
     if !path.exists() {
         return Ok(None);
     }
     let name = path.display().to_string();
     let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
-    let mut experiment = Experiment::parse(&name, &text)?;
+    let mut experiment = AnyExperiment::parse(&name, &text)?;
     // `.` has a name too, but not in its path.
     let whole = fs::canonicalize(folder).map_err(Error::file("read", folder))?;
-    experiment.name = whole.file_name().map_or_else(|| name, |name| name.to_string_lossy().into_owned());
+    experiment.rename(whole.file_name().map_or_else(|| name, |name| name.to_string_lossy().into_owned()));
     Ok(Some(experiment))
 }
 

@@ -19,7 +19,7 @@ mod stored;
 
 pub use assemble::Assembled;
 pub use estimate::{Forecast, RunForecast, forecast};
-pub use folder::{check_same, freeze, frozen, unfinished};
+pub use folder::{check_same, freeze, frozen, frozen_any, unfinished};
 pub use log::COLUMNS as ROUND_LOG_COLUMNS;
 pub use manifest::{is_complete, write_manifest};
 pub use observer::{Event, Observer, Warning};

@@ -1,11 +1,11 @@
 //! What the folder of an experiment holds: its finished runs, put together or judged without running anything.
 
 use super::cell::CellFiles;
-use super::folder::frozen;
+use super::folder::{frozen, frozen_any};
 use super::plan::Plan;
 use super::runner::Done;
 use crate::error::Error;
-use crate::experiment::{Cell, Experiment};
+use crate::experiment::{AnyExperiment, BoundExperiment, Cell, ClaimResult, Experiment, PanelResult};
 use crate::verdicts::Verdicts;
 use std::path::{Path, PathBuf};
 
@@ -34,29 +34,97 @@ pub fn merge(folder: &Path, data_folders: &[PathBuf], partial: bool) -> Result<(
     Ok((plan, runs))
 }
 
-/// The claims of an experiment, judged by the runs in its folder.
-pub struct Verified {
-    /// A verdict on each.
-    pub verdicts: Verdicts,
-    /// Runs that are not finished.
-    pub missing: usize,
-    /// Runs of the experiment.
-    pub of: usize,
+/// The claims of an experiment, judged by what is in its folder.
+pub enum Verified {
+    /// By finished runs of the system.
+    Runs {
+        /// A verdict on each.
+        verdicts: Verdicts,
+        /// Runs that are not finished.
+        missing: usize,
+        /// Runs of the experiment.
+        of: usize,
+    },
+    /// By curves of the bound, which were computed again.
+    Bound(Vec<ClaimResult>),
 }
 
-/// Judges the claims of the experiment in `folder`, or those of `claims`, by the finished runs there. It is an error
-/// if nothing is claimed.
-pub fn verify(folder: &Path, claims: Option<&Experiment>) -> Result<Verified, Error> {
-    let mut experiment = frozen(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))?;
-    let (curves, cells) = (experiment.curves()?, experiment.cells()?);
-    if let Some(other) = claims {
-        experiment.claim_as(other)?;
+/// Judges the claims of the experiment in `folder`, or those of `claims`, by what is there. It is an error if nothing
+/// is claimed.
+///
+/// Runs of the system are read from their files. Curves of the bound follow from `config.toml` alone: they are computed
+/// again, draw by draw, and must be those of `results.csv`.
+pub fn verify(folder: &Path, claims: Option<&AnyExperiment>) -> Result<Verified, Error> {
+    let other = |claims: &AnyExperiment| Error::OtherKind { name: claims.name().into(), path: folder.into() };
+    match frozen_any(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))? {
+        AnyExperiment::Simulation(mut experiment) => {
+            match claims {
+                None => {}
+                Some(AnyExperiment::Simulation(claims)) => experiment.claim_as(claims)?,
+                Some(claims) => return Err(other(claims)),
+            }
+            verify_runs(folder, &experiment)
+        }
+        AnyExperiment::Bound(mut experiment) => {
+            match claims {
+                None => {}
+                Some(AnyExperiment::Bound(claims)) => experiment.claim_as(claims)?,
+                Some(claims) => return Err(other(claims)),
+            }
+            verify_bound(folder, &experiment)
+        }
+        AnyExperiment::Theorem(_) => Err(Error::ClaimsNothing(folder.into())),
     }
+}
+
+fn verify_runs(folder: &Path, experiment: &Experiment) -> Result<Verified, Error> {
+    let (curves, cells) = (experiment.curves()?, experiment.cells()?);
     let (runs, missing) = finished_runs(&cells, folder)?;
     let runs = runs.iter().map(|done| (cells[done.index].curve, &done.result));
-    let verdicts = Verdicts::new(&experiment, &curves, runs)?;
+    let verdicts = Verdicts::new(experiment, &curves, runs)?;
     if verdicts.is_empty() {
         return Err(Error::ClaimsNothing(folder.into()));
     }
-    Ok(Verified { verdicts, missing: missing.len(), of: cells.len() })
+    Ok(Verified::Runs { verdicts, missing: missing.len(), of: cells.len() })
+}
+
+fn verify_bound(folder: &Path, experiment: &BoundExperiment) -> Result<Verified, Error> {
+    if experiment.claims().is_empty() {
+        return Err(Error::ClaimsNothing(folder.into()));
+    }
+    let (panels, claims) = experiment.run()?;
+    check_bound_table(&folder.join("results.csv"), &panels)?;
+    Ok(Verified::Bound(claims))
+}
+
+/// Whether `results.csv` of a figure of the bound holds these curves, every mean to the last digit.
+fn check_bound_table(path: &Path, panels: &[PanelResult]) -> Result<(), Error> {
+    let text = std::fs::read(path).map_err(Error::file("read", path))?;
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&text[..]);
+    let header = reader.headers()?.clone();
+    let column = |name: &str| header.iter().position(|known| known == name);
+    let different = |what: String| Error::NotReproduced { path: path.into(), what };
+    let (Some(round), Some(loss)) = (column("round"), column("loss_bound")) else {
+        return Err(different("it has no columns round and loss_bound".into()));
+    };
+    let mut lines = reader.records();
+    for PanelResult { panel, curves } in panels {
+        for curve in curves {
+            for (t, computed) in curve.losses.iter().enumerate() {
+                let line = lines.next().transpose()?.unwrap_or_default();
+                let (written_round, written) = (line.get(round), line.get(loss));
+                if written_round != Some(&t.to_string()) || written != Some(&computed.mean.to_string()) {
+                    let written = written.unwrap_or("nothing");
+                    return Err(different(format!(
+                        "{} of panel {} after {t} rounds is {}, but {written} is written",
+                        curve.label, panel.name, computed.mean
+                    )));
+                }
+            }
+        }
+    }
+    if lines.next().is_some() {
+        return Err(different("it has more lines than the experiment has".into()));
+    }
+    Ok(())
 }

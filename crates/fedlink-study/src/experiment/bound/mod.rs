@@ -240,6 +240,20 @@ impl BoundExperiment {
         Ok(())
     }
 
+    /// What is claimed of the panels.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// Claims of its own panels what `other` does; an error if that names panels or curves that are not there.
+    pub fn claim_as(&mut self, other: &Self) -> Result<(), ConfigError> {
+        for claim in &other.claims {
+            claim.check(&self.panels).map_err(|problem| ConfigError::new(&other.name, problem))?;
+        }
+        self.claims.clone_from(&other.claims);
+        Ok(())
+    }
+
     /// The panels.
     pub fn panels(&self) -> &[Panel] {
         &self.panels
