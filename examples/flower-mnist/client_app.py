@@ -6,7 +6,7 @@ from task import system
 
 from fedlink.flower import UpdateAwareClientApp, update_reply
 
-# The mod logs the bytes of every message: a report is one number, and only the scheduled send more.
+# The mod logs the bytes of every message: a report is a few numbers, and only the scheduled send more.
 app = UpdateAwareClientApp(mods=[message_size_mod])
 
 
@@ -14,5 +14,7 @@ app = UpdateAwareClientApp(mods=[message_size_mod])
 def train(message: Message, context: Context) -> Message:
     theta = message.content["arrays"]["theta"].numpy()
     server_round = message.content["config"]["server-round"]
-    update = system(context.run_config).train(theta, server_round - 1, context.node_config["partition-id"])
-    return update_reply(message, update)
+    device = context.node_config["partition-id"]
+    task = system(context.run_config)
+    update, loss = task.train(theta, server_round - 1, device)
+    return update_reply(message, update, loss, examples=task.samples(device))

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
-from task import system
+from task import config, system
 
-from fedlink.flower import SimulatedUplink, UpdateAwareStrategy
+from fedlink.flower import UpdateAwareStrategy
 
 app = ServerApp()
 
@@ -23,8 +23,9 @@ def main(grid: Grid, context: Context) -> None:
         accuracy, loss = task.evaluate(arrays["theta"].numpy())
         return MetricRecord({"accuracy": accuracy, "loss": loss})
 
-    uplink = SimulatedUplink(devices=run["devices"], symbols=run["symbols"], seed=run["seed"])
-    strategy = UpdateAwareStrategy(policy=run["policy"], k=run["k"], uplink=uplink)
+    records = Path(run["out"]) / "records" if run["out"] else None
+    kind = UpdateAwareStrategy.reference if run["reference"] else UpdateAwareStrategy
+    strategy = kind(config=config(run), records=records, resume=run["resume"])
     result = strategy.start(
         grid,
         ArrayRecord({"theta": Array(task.theta0())}),
@@ -39,8 +40,11 @@ def main(grid: Grid, context: Context) -> None:
 def save(folder: Path, result, strategy: UpdateAwareStrategy) -> None:
     """Leaves θ(T) in `theta.npy` and the rest in `result.json`, each complete or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    accuracies = {number: metrics["accuracy"] for number, metrics in result.evaluate_metrics_serverapp.items()}
-    summary = {"accuracy": accuracies, "rounds": [asdict(record) for record in strategy.records]}
+    accuracies = {
+        number: metrics["accuracy"] for number, metrics in result.evaluate_metrics_serverapp.items()
+    }
+    rounds = [asdict(record) for record in strategy.records]
+    summary = {"accuracy": accuracies, "rounds": rounds, "digest": strategy.session.digest}
     np.save(folder / "partial.npy", result.arrays["theta"].numpy())
     (folder / "partial.npy").rename(folder / "theta.npy")
     (folder / "partial.json").write_text(json.dumps(summary, indent=1))

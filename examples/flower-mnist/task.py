@@ -1,10 +1,11 @@
-"""What is learnt: a softmax regression on digits, by fedlink's own training."""
+"""What is learnt: a softmax regression on digits, by fedlink's training."""
 
 import fedlink
 
 
 def config(run: dict) -> dict:
-    """fedlink's configuration by that of the run. With it, `fedlink.simulate` computes the same run in one process."""
+    """fedlink's configuration by that of the run. With it, `fedlink.simulate` computes the same run in one
+    process."""
     return {
         "data": {
             "dataset": run["dataset"],
@@ -21,7 +22,9 @@ def config(run: dict) -> dict:
         },
         "radio": {"symbols": run["symbols"]},
         "schedule": {"policy": run["policy"], "k": run["k"]},
-        "run": {"rounds": run["rounds"], "seed": run["seed"]},
+        "compress": {"scheme": run["scheme"], "budget": run["budget"]},
+        # Flower evaluates after every round.
+        "run": {"rounds": run["rounds"], "seed": run["seed"], "evaluate_every": 1},
     }
 
 

@@ -12,11 +12,10 @@ thread_local! {
 
 fuzz_target!(|bytes: &[u8]| {
     let [layout, d0, d1, d2, q0, q1, payload @ ..] = bytes else { return };
-    let layout = if layout & 1 == 0 { Layout::Shared } else { Layout::Each };
+    let layout = [Layout::Shared, Layout::Each, Layout::Signs][usize::from(layout % 3)];
     // Up to 2²⁰, mostly less.
     let dim = (u32::from_be_bytes([0, *d0, *d1, *d2]) >> (4 + d0 % 16)) as usize;
-    let most = if layout == Layout::Shared { dim / 2 } else { dim };
-    let q = usize::from(u16::from_be_bytes([*q0, *q1])) % (most + 1);
+    let q = usize::from(u16::from_be_bytes([*q0, *q1])) % (layout.max_entries(dim) + 1);
     let format = Format::new(layout, dim, q).expect("q is in range");
     let mut update = SparseUpdate { indices: vec![7], values: Values::Shared(7.0) };
     CODER.with_borrow_mut(|coder| {

@@ -19,9 +19,13 @@ fn bits(values: &Values) -> Vec<u32> {
 
 fuzz_target!(|bytes: &[u8]| {
     let [flags, d0, d1, d2, m0, m1, v0, v1, v2, v3, gaps @ ..] = bytes else { return };
-    let layout = if flags & 1 == 0 { Layout::Shared } else { Layout::Each };
+    let layout = match flags & 0x11 {
+        0 => Layout::Shared,
+        1 => Layout::Each,
+        _ => Layout::Signs,
+    };
     let dim = u32::from_be_bytes([0, *d0, *d1, *d2]) >> (4 + d0 % 16);
-    let most = if layout == Layout::Shared { dim / 2 } else { dim };
+    let most = layout.max_entries(dim as usize) as u32;
     // Each byte is a gap, scaled by a power of two.
     let mut next = 0u32;
     let mut places = Vec::new();
@@ -42,17 +46,23 @@ fuzz_target!(|bytes: &[u8]| {
             let value = |&place: &u32| f32::from_bits(value.to_bits() ^ place.wrapping_mul(0x9e37_79b9));
             Values::Each(places.iter().map(value).collect())
         }
+        Layout::Signs => {
+            let sign = |&place: &u32| if place.wrapping_mul(0x9e37_79b9) >> 31 == 0 { value } else { -value };
+            Values::Each(places.iter().map(sign).collect())
+        }
     };
     let format = Format::new(layout, dim as usize, q as usize).expect("q is in range");
-    let finite = bits(&values).iter().all(|&bits| f32::from_bits(bits).is_finite());
+    // Entries that have one magnitude are not zero.
+    let sendable = |value: f32| value.is_finite() && (layout != Layout::Signs || value != 0.0);
+    let sendable = bits(&values).iter().all(|&bits| sendable(f32::from_bits(bits)));
     let update = SparseUpdate { indices: places, values };
     let (mut payload, mut received) = (Vec::new(), SparseUpdate::default());
     CODER.with_borrow_mut(|coder| {
         let Ok(length) = coder.encode(&format, &update, &mut payload) else {
-            assert!(!finite);
+            assert!(!sendable);
             return;
         };
-        assert!(finite && length == bit_length(&payload) && length <= format.longest());
+        assert!(sendable && length == bit_length(&payload) && length <= format.longest());
         coder.decode(&format, &payload, &mut received).expect("what was encoded");
         if q > 0 {
             assert_eq!(received.indices, update.indices);

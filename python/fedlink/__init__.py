@@ -1,7 +1,7 @@
 """Federated learning over wireless links.
 
-M devices train locally; a fading uplink carries only what Shannon capacity allows; a policy picks K of them by their
-channel and by how much their update matters; a quantiser squeezes each update into its share.
+M devices train locally; a fading uplink carries only what Shannon capacity allows; a policy picks up to K of them by their
+channel and by how much their update matters; a compressor squeezes each update into its share.
 
 >>> result = fedlink.simulate({"schedule.policy": "bn2-c", "schedule.k": 5, "run.rounds": 20})
 >>> result.summary["final_accuracy"], result.digest
@@ -10,10 +10,20 @@ Rounds: wherever a function takes a round it is the t of θ(t), counted from 0; 
 done, from 1. Devices are counted from 0.
 """
 
+from ._data import dataset, split
 from ._fedlink import (
+    Call,
+    Dataset,
     DivergedError,
+    Encoded,
+    Grant,
+    Record,
+    Reports,
     Table,
+    Upload,
+    View,
     __version__,
+    asks,
     audit,
     bound,
     candidates,
@@ -26,32 +36,50 @@ from ._fedlink import (
     gains,
     largest_q,
     norm,
-    report_kind,
     select,
     split_slots,
 )
-from ._parts import Channels, Compressor, Policy, Task
+from ._parts import Compressor, Fading, Pick, Policy, Task
 from ._plan import Plan, PlanCell, PlanHorizon, plan
+from ._run import Curve, Run, Study, Verified, merge, run, verify
+from ._session import Encoder, Session
 from ._simulate import Result, simulate
 from ._system import System, digest
 
 __all__ = [
-    "Channels",
+    "Call",
     "Compressor",
+    "Curve",
+    "Dataset",
     "DivergedError",
+    "Encoded",
+    "Encoder",
+    "Fading",
+    "Grant",
+    "Pick",
     "Plan",
     "PlanCell",
     "PlanHorizon",
     "Policy",
+    "Record",
+    "Reports",
     "Result",
+    "Run",
+    "Session",
+    "Study",
     "System",
     "Table",
     "Task",
+    "Upload",
+    "Verified",
+    "View",
     "__version__",
+    "asks",
     "audit",
     "bound",
     "candidates",
     "capacity",
+    "dataset",
     "decode",
     "digest",
     "dsgd",
@@ -60,10 +88,13 @@ __all__ = [
     "encode",
     "gains",
     "largest_q",
+    "merge",
     "norm",
     "plan",
-    "report_kind",
+    "run",
     "select",
     "simulate",
+    "split",
     "split_slots",
+    "verify",
 ]

@@ -1,130 +1,352 @@
-"""Parts of your own: subclass, and hand an object to ``simulate``; a policy also to ``fedlink.flower``."""
+"""Custom parts: subclass, and give the class (or a function that makes an object) to ``simulate``, ``run`` or ``Session``.
+
+A part is made anew for every run. Its name, the attribute ``name`` of the class or else its name in kebab-case, stands in
+the configuration, in labels, records and reports; the keys of its own table, as in ``[schedule.proportional-fair]``, are
+the keywords that its class is called with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Union
+import hashlib
+import inspect
+import pickle
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ._fedlink import Record, Reports, View
+
     Devices = Union[Sequence[int], npt.NDArray[np.integer[Any]]]
     Weights = Union[Sequence[float], npt.NDArray[np.floating[Any]]]
+    Schedule = Union[
+        tuple[Devices, Weights],
+        tuple[Devices, Weights, Weights],
+        Sequence["Pick"],
+    ]
+    What = Union[None, tuple[Devices, Union[float, npt.NDArray[np.float32]]], npt.NDArray[np.float32]]
+
+#: A part as it is given: a class, a function that makes an object, or an object for one run.
+Part = Any
+
+#: What the library takes: kind, name, origin, and what makes the part from its own table.
+Registered = tuple[str, str, str, Any]
+
+#: Where an object notes that a run has used it.
+_USED = "_fedlink_used"
 
 
-class Channels(Protocol):
-    """What the server knows of the uplink in one round, by device. A device that cannot send has a dead link: zeros."""
+@dataclass(frozen=True)
+class Pick:
+    """A scheduled device, the weight of its share of the bits, and what its update counts.
 
-    @property
-    def gains(self) -> npt.NDArray[np.float64]:
-        """The power gain of every device; where rates are measured, its rate in bit/s."""
+    ``share=None`` counts as ``learn.aggregate`` says; 1/(M·p) makes a choice with probability p unbiased.
+    """
 
-    @property
-    def capacities(self) -> npt.NDArray[np.float64]:
-        """Bits a symbol that every device's link carries; where rates are measured, bits a microsecond."""
-
-    @property
-    def devices(self) -> int:
-        """M, the number of devices."""
+    device: int
+    weight: float = 1.0
+    share: float | None = None
 
 
 class Policy:
-    """A scheduling policy. It speaks twice, because a radio does: first the channel is known, then the candidates
-    report one number each.
+    """A scheduling policy. It is called twice in a round: before training, when only the channel is known, and after the
+    candidates have reported what it asks.
 
     >>> class LargestGain(fedlink.Policy):
-    ...     def report(self):
-    ...         return "nothing"
-    ...     def candidates(self, channels, k):
-    ...         return numpy.sort(numpy.argsort(-channels.gains, kind="stable")[:k])
-    ...     def select(self, candidates, reports, channels, k):
-    ...         return candidates, numpy.ones(k)
-    >>> fedlink.simulate({"run.rounds": 20}, policy=LargestGain())
+    ...     def candidates(self, view):
+    ...         return numpy.sort(numpy.argsort(-view.gains, kind="stable")[: view.k])
+    ...     def select(self, view, reports):
+    ...         return reports.devices, numpy.ones(len(reports))
+    >>> fedlink.simulate({"run.rounds": 20}, policy=LargestGain)
     """
 
-    def candidates(self, channels: Channels, k: int) -> Devices:
-        """The devices that must train before selection, at least ``k``; everybody, unless you say otherwise."""
-        return range(channels.devices)
+    def candidates(self, view: View) -> Devices:
+        """The devices that must train before selection; by default all that may send."""
+        return view.eligible
 
-    def report(self) -> str:
-        """What a candidate reports: "nothing", "norm" (‖Δ‖₂) or "quantised-norm" (‖Δ̂‖₂ as if it had all symbols).
+    def asks(self) -> Sequence[str]:
+        """What every candidate reports: some of "norm" (‖Δ‖₂), "compressed-norm" (‖Δ̂‖₂ as if it had all symbols) and
+        "loss" (the mean mini-batch loss of its training). By default nothing. Asked once, before the first round."""
+        return []
 
-        Asked once, before the first round.
+    def select(self, view: View, reports: Reports) -> Schedule:
+        """Up to ``view.k`` of ``reports.devices``, and the weight of each one's share of bits (finite, at least 0):
+        ``(devices, weights)``, ``(devices, weights, shares)``, or a list of ``fedlink.Pick``.
+
+        ``reports["norm"][i]`` is what ``reports.devices[i]`` answered to "norm".
         """
-        return "norm"
+        raise NotImplementedError(f"{type(self).__name__} must say whom it selects: define select(self, view, reports)")
 
-    def select(
-        self, candidates: npt.NDArray[np.int64], reports: npt.NDArray[np.float32], channels: Channels, k: int
-    ) -> tuple[Devices, Weights]:
-        """``k`` of the candidates, and the weight of each one's share of bits (finite, at least 0).
+    def observe(self, record: Record) -> None:
+        """Called after every round with what became of it."""
 
-        ``reports[i]`` is what ``candidates[i]`` said, 0 where nothing is reported.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must say whom it selects: define select")
+    def save(self) -> bytes:
+        """All that the policy keeps from round to round; by default its attributes, pickled."""
+        return _save(self)
+
+    def load(self, state: bytes) -> None:
+        """Goes on from what ``save`` returned."""
+        _load(self, state)
 
 
 class Compressor:
-    """A compression scheme. It may be called from several threads at once.
+    """A compression scheme. It may be called from several threads at once, and must depend on its arguments alone.
 
     >>> class Signs(fedlink.Compressor):
-    ...     "The first q entries by their signs."
-    ...     def bits(self, dim, q):
-    ...         return float(q)
-    ...     def compress(self, update, q, chance):
-    ...         return numpy.arange(q), 1e-3 * numpy.sign(update[:q])
-    >>> fedlink.simulate({"run.rounds": 20}, compressor=Signs())
+    ...     "The first entries by their signs, one bit each, and 32 for the common magnitude."
+    ...     def encode(self, update, budget, rng):
+    ...         q = min(int(budget) - 32, update.size)
+    ...         if q < 1:
+    ...             return None, 0
+    ...         kept = update[:q]
+    ...         return (numpy.arange(q), numpy.abs(kept).mean() * numpy.sign(kept)), q + 32
+    >>> fedlink.simulate({"run.rounds": 20}, compressor=Signs)
     """
 
-    def bits(self, dim: int, q: int) -> float:
-        """What an update of ``dim`` entries costs at parameter ``q``; it must not fall as ``q`` rises."""
-        raise NotImplementedError(f"{type(self).__name__} must say what q entries cost: define bits")
+    def encode(
+        self, update: npt.NDArray[np.float32], budget: float, rng: np.random.Generator
+    ) -> tuple[What, float | None]:
+        """What is sent of ``update`` within ``budget`` bits, and the bits that it costs.
 
-    def largest_q(self, dim: int, budget: float) -> int:
-        """The largest q in 0..dim whose cost is within ``budget``; 0 means that nothing can be sent."""
-        low, high = 0, dim
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.bits(dim, middle) <= budget:
-                low = middle
-            else:
-                high = middle - 1
-        return low
-
-    def compress(
-        self, update: npt.NDArray[np.float32], q: int, chance: int
-    ) -> tuple[Devices, float | npt.NDArray[np.float32]]:
-        """Ascending places and what stands there: one number for all, or a float32 array with one for each.
-
-        ``chance`` is a random number of 64 bits that belongs to this device and round: seed a generator with it.
+        What is sent is None (nothing fits), ``(indices, values)`` with ascending indices and a float32 array or one
+        number for all, or a float32 array of all entries. The bits must not exceed the budget; None lets the library
+        count them: log2 C(d, q) for q indices and 33 for every value. ``rng`` belongs to this device and round.
         """
-        raise NotImplementedError(f"{type(self).__name__} must compress: define compress")
+        raise NotImplementedError(f"{type(self).__name__} must compress: define encode(self, update, budget, rng)")
+
+
+class Fading:
+    """A fading law. What it gives may depend on its arguments alone.
+
+    >>> class Even(fedlink.Fading):
+    ...     def gain(self, t, device):
+    ...         return 1.0 if (t + device) % 2 == 0 else 0.1
+    >>> fedlink.simulate({"run.rounds": 20}, fading=Even)
+    """
+
+    def gain(self, t: int, device: int) -> float:
+        """The power gain of a device's link in round ``t`` (from 0): finite, at least 0."""
+        raise NotImplementedError(f"{type(self).__name__} must give gains: define gain(self, t, device)")
 
 
 class Task:
     """A learning task: what devices learn and how one of them trains. ``fedlink.torch.Task`` is one for PyTorch.
 
     What ``train`` returns may depend on nothing but its arguments: an update that was not kept is computed again.
-    Devices train one after the other.
+    Devices train one after the other, or ``cohort`` at a time if there is ``train_cohort``.
     """
 
     #: M, how many devices there are; it goes before ``data.devices``.
     devices: int
 
+    #: Devices that ``train_cohort`` takes at a time.
+    cohort: int = 16
+
+    #: Whether ``train`` takes and returns the state of a device, as bytes; they are empty before its first training. A
+    #: device that keeps state trains in every round, scheduled or not.
+    keeps_state: bool = False
+
     def theta0(self) -> npt.NDArray[np.float32]:
         """θ(0). Its length is d."""
-        raise NotImplementedError(f"{type(self).__name__} must say where it starts: define theta0")
+        raise NotImplementedError(f"{type(self).__name__} must say where it starts: define theta0(self)")
 
-    def size_of(self, device: int) -> int:
+    def samples(self, device: int) -> int:
         """How many samples a device has, at least 1; what it counts under ``learn.aggregate = "by-size"``."""
         return 1
 
-    def train(
-        self, theta: npt.NDArray[np.float32], round: int, device: int
-    ) -> tuple[npt.NDArray[np.float32], float]:
-        """Local training from ``theta``: Δ = θ_m − θ, and the training loss. Rounds are counted from 0."""
-        raise NotImplementedError(f"{type(self).__name__} must train: define train")
+    def train(self, theta: npt.NDArray[np.float32], round: int, device: int, *state: bytes) -> tuple[Any, ...]:
+        """Local training from ``theta``: Δ = θ_m − θ, and the training loss; with ``keeps_state`` it is called with the
+        device's state as a fourth argument and returns its new one third. Rounds are counted from 0."""
+        raise NotImplementedError(f"{type(self).__name__} must train: define train(self, theta, round, device)")
 
-    def evaluate(self, theta: npt.NDArray[np.float32]) -> tuple[float, float]:
-        """Accuracy (a share) and loss of ``theta``."""
-        raise NotImplementedError(f"{type(self).__name__} must judge a model: define evaluate")
+    def train_cohort(
+        self, theta: npt.NDArray[np.float32], round: int, devices: list[int], *states: list[bytes]
+    ) -> tuple[Any, ...]:
+        """Optional: several devices at once. Returns a float32 array with a row for each, and their losses; with
+        ``keeps_state`` also their states."""
+        raise NotImplementedError
+
+    def evaluate(self, theta: npt.NDArray[np.float32]) -> tuple[float, float] | Mapping[str, float]:
+        """Accuracy (a share) and loss of ``theta``, or a dictionary of both and any other metrics by name."""
+        raise NotImplementedError(f"{type(self).__name__} must judge a model: define evaluate(self, theta)")
+
+
+#: The kinds of parts, and the keys that choose them.
+KINDS: dict[str, tuple[type, str]] = {
+    "policy": (Policy, "schedule.policy"),
+    "compressor": (Compressor, "compress.scheme"),
+    "fading": (Fading, "radio.fading"),
+}
+
+
+def part_name(cls: type) -> str:
+    """The name of a class as a part: its attribute ``name``, or its name in kebab-case."""
+    name = getattr(cls, "name", None)
+    if isinstance(name, str):
+        return name
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__)
+    return words.replace("_", "-").strip("-").lower()
+
+
+def origin(cls: type) -> str:
+    """Where a class comes from, with a digest of its source: results of another text are not mixed with it."""
+    where = f"{cls.__module__}.{cls.__qualname__}"
+    try:
+        source = inspect.getsource(cls)
+    except (OSError, TypeError):
+        return where
+    return f"{where}, source {hashlib.sha256(source.encode()).hexdigest()[:12]}"
+
+
+def collect(
+    policy: Part = None,
+    compressor: Part = None,
+    fading: Part = None,
+    partition: Any = None,
+    parts: Mapping[str, Part] | None = None,
+) -> tuple[list[Registered], dict[str, str]]:
+    """The parts for the library, and the settings that choose those that were given by their kind."""
+    registered: list[Registered] = []
+    settings: dict[str, str] = {}
+    for kind, part in (("policy", policy), ("compressor", compressor), ("fading", fading)):
+        if part is None:
+            continue
+        key = KINDS[kind][1]
+        if isinstance(part, str):
+            settings[key] = part
+            continue
+        one = _trace(part) if kind == "fading" and _is_array(part) else _registered(kind, part, kind)
+        registered.append(one)
+        settings[key] = one[1]
+    if partition is not None:
+        registered.append(_partition(partition))
+        settings["data.partition"] = "indices"
+    for name, part in (parts or {}).items():
+        if not isinstance(name, str):
+            raise TypeError(f"parts: keys must be text, but one is {name!r}")
+        if _is_array(part):
+            kind, _, where, make = _trace(part)
+            registered.append((kind, name, where, make))
+        else:
+            registered.append(_registered(_kind_of(name, part), part, f"parts[{name!r}]", name))
+    return registered, settings
+
+
+def _kind_of(name: str, part: Part) -> str:
+    made = part
+    if not isinstance(part, type) and not isinstance(part, (Policy, Compressor, Fading)) and callable(part):
+        made = part()
+    for kind, (base, _) in KINDS.items():
+        if isinstance(made, base) or (isinstance(made, type) and issubclass(made, base)):
+            return kind
+    raise TypeError(
+        f"parts[{name!r}]: must be a subclass of fedlink.Policy, fedlink.Compressor or fedlink.Fading, or make an "
+        f"object of one, but is {_described(made)}"
+    )
+
+
+def _registered(kind: str, part: Part, argument: str, name: str | None = None) -> Registered:
+    base = KINDS[kind][0]
+    wanted = f"a subclass of fedlink.{base.__name__}, or a function that makes an object of one"
+    if isinstance(part, type):
+        if not issubclass(part, base):
+            raise TypeError(f"{argument}: must be {wanted}, but is {_described(part)}")
+        return kind, name or part_name(part), origin(part), _checked(part, base, argument)
+    if isinstance(part, base):
+        cls = type(part)
+        return kind, name or part_name(cls), origin(cls), _once(part, argument)
+    if not callable(part):
+        raise TypeError(f"{argument}: must be {wanted}, but is {_described(part)}")
+    cls = type(_checked(part, base, argument)({}))
+    return kind, name or part_name(cls), origin(cls), _checked(part, base, argument)
+
+
+def _described(part: Part) -> str:
+    return f"the class {part.__name__}" if isinstance(part, type) else f"of type {type(part).__name__}"
+
+
+def _checked(make: Callable[..., Any], base: type, argument: str) -> Callable[[dict[str, Any]], Any]:
+    """Makes a part, and checks that it is one."""
+
+    def made(own: dict[str, Any]) -> Any:
+        part = make(**own)
+        if not isinstance(part, base):
+            raise TypeError(f"{argument}: must make an object of fedlink.{base.__name__}, but made {_described(part)}")
+        return part
+
+    return made
+
+
+def _once(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
+    """An object serves one run: what it keeps must not reach the next."""
+    if getattr(part, _USED, False):
+        raise ValueError(_used(part, argument))
+    given = False
+
+    def made(own: dict[str, Any]) -> Any:
+        nonlocal given
+        if given:
+            raise ValueError(_used(part, argument))
+        if own:
+            raise ValueError(f"{argument}: an object takes no keys ({', '.join(own)}); give the class")
+        given = True
+        setattr(part, _USED, True)
+        return part
+
+    return made
+
+
+def _used(part: Any, argument: str) -> str:
+    cls = type(part).__name__
+    return (
+        f"{argument}: this {cls} object has served a run and may have kept something of it; give the class {cls}, or "
+        f"a function that makes a new object (lambda: {cls}(…)), and every run gets its own"
+    )
+
+
+def _is_array(part: Part) -> bool:
+    import numpy
+
+    return isinstance(part, (numpy.ndarray, list))
+
+
+def _trace(part: Any) -> Registered:
+    import numpy
+
+    gains = numpy.ascontiguousarray(part, dtype=numpy.float64)
+    if gains.ndim != 2:
+        raise ValueError(f"fading: an array of gains must be M × T, but has {gains.ndim} dimensions")
+    digest = hashlib.sha256(gains.astype("<f8", copy=False).tobytes()).hexdigest()[:12]
+    return "trace", "array", f"an array of {gains.shape[0]} × {gains.shape[1]} gains, sha256 {digest}", gains
+
+
+def _partition(partition: Iterable[Any]) -> Registered:
+    import numpy
+
+    lists = [numpy.asarray(samples) for samples in partition]
+    digest = hashlib.sha256()
+    for samples in lists:
+        digest.update(f"{samples.tolist()}".encode())
+    return "partition", "indices", f"lists of {len(lists)} devices, sha256 {digest.hexdigest()[:12]}", lists
+
+
+def _save(part: Any) -> bytes:
+    state = {name: value for name, value in vars(part).items() if name != _USED}
+    if not state:
+        return b""
+    try:
+        return pickle.dumps(state, protocol=4)
+    except Exception as error:
+        cls = type(part).__name__
+        raise TypeError(f"{cls} keeps what cannot be pickled ({error}); define save(self) and load(self, state)") from error
+
+
+def _load(part: Any, state: bytes) -> None:
+    kept = pickle.loads(state) if state else {}
+    for name in [name for name in vars(part) if name != _USED]:
+        delattr(part, name)
+    vars(part).update(kept)

@@ -21,10 +21,10 @@ def in_notebook() -> bool:
 
 
 class Progress:
-    """``tqdm`` if it is there, else a line that is written over; nothing if nobody looks."""
+    """``tqdm`` if it is there, else a line that is written over; nothing if output goes to no terminal."""
 
-    def __init__(self, rounds: int, shown: bool) -> None:
-        self._rounds, self._done, self._next = rounds, 0, 0.0
+    def __init__(self, rounds: int, shown: bool, done: int = 0) -> None:
+        self._rounds, self._done, self._next = rounds, done, 0.0
         self._accuracy: float | None = None
         self._bar: Any = None
         self._plain = False
@@ -35,22 +35,26 @@ class Progress:
         except ImportError:
             self._plain = True
         else:
-            self._bar = tqdm(total=rounds, unit="round", desc="fedlink")
+            self._bar = tqdm(total=rounds, initial=done, unit="round", desc="fedlink")
 
     def update(self, accuracy: float | None) -> None:
         """One more round is done."""
-        self._done += 1
-        new = accuracy is not None
-        if new:
+        if accuracy is not None:
             self._accuracy = accuracy
+        self.show(self._done + 1, self._rounds)
+
+    def show(self, done: int, rounds: int) -> None:
+        """So many rounds of so many are done."""
+        step, self._done, self._rounds = done - self._done, done, rounds
         if self._bar is not None:
-            if new:
+            if self._accuracy is not None:
                 self._bar.set_postfix_str(f"accuracy {self._accuracy:.1%}", refresh=False)
-            self._bar.update()
-        elif self._plain and (time.monotonic() >= self._next or self._done == self._rounds):
+            self._bar.total = rounds
+            self._bar.update(step)
+        elif self._plain and rounds > 0 and (time.monotonic() >= self._next or done == rounds):
             self._next = time.monotonic() + PAUSE
-            accuracy_shown = "" if self._accuracy is None else f", accuracy {self._accuracy:.1%}"
-            print(f"\rround {self._done} of {self._rounds}{accuracy_shown}", end="", file=sys.stderr, flush=True)
+            accuracy = "" if self._accuracy is None else f", accuracy {self._accuracy:.1%}"
+            print(f"\rround {done} of {rounds}{accuracy}", end="", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Progress:
         return self

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import html
 import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _fedlink
 from ._config import Config, read
-from ._parts import Compressor, Policy, Task
+from ._data import Data, as_dataset
+from ._interrupt import Interrupt
+from ._parts import Part, Task, collect, part_name
 from ._progress import Progress
 from ._system import digest
 
@@ -19,45 +24,122 @@ if TYPE_CHECKING:
 #: Size of the curve in ``_repr_html_``.
 WIDTH, HEIGHT = 360, 150
 
+#: Rounds between checkpoints.
+CHECKPOINT_EVERY = 100
+
 
 def simulate(
     config: Config,
-    progress: bool = True,
-    policy: Policy | None = None,
-    compressor: Compressor | None = None,
+    *,
+    policy: Part = None,
+    compressor: Part = None,
+    fading: Part = None,
+    data: Data | None = None,
+    partition: Sequence[Any] | None = None,
     task: Task | None = None,
+    parts: Mapping[str, Part] | None = None,
+    progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = CHECKPOINT_EVERY,
 ) -> Result:
     """Runs a configuration to its end.
 
     ``config`` is a dictionary (``{"schedule.k": 5}`` or ``{"schedule": {"k": 5}}``), TOML text, or the path of a
-    file; what it does not say has its default, and ``fedlink config`` prints every key. ``policy``, ``compressor``
-    and ``task`` are parts of your own in place of those that it names; with a task, ``data.devices`` is the task's.
+    file; what it does not say has its default, and ``fedlink config`` prints every key.
+
+    ``policy``, ``compressor`` and ``fading`` are custom parts in place of those that it names: a subclass of
+    ``fedlink.Policy``, ``fedlink.Compressor`` or ``fedlink.Fading``, or a function that makes an object of one.
+    ``fading`` may also be an array of M × T gains. ``parts`` are parts that the configuration names by the keys of this
+    dictionary. ``data`` is ``(x_train, y_train, x_test, y_test)``, ``partition`` the indices of the training samples of
+    every device, ``task`` training of your own instead of data and model; with the latter two ``data.devices`` is theirs.
 
     The digest is the one that ``fedlink run`` prints for the same configuration. Other Python threads go on while a
-    round is computed, and Ctrl-C ends the run after the round. An exception in a part of your own comes out as it is.
+    round is computed. Ctrl-C ends the run after the round: ``KeyboardInterrupt`` has the rounds that are done as its
+    attribute ``result``. An exception in a custom part comes out as it is.
+
+    ``checkpoint`` is a file in which the run is saved every ``checkpoint_every`` rounds, at Ctrl-C and at its end. If
+    it is there, the run resumes from it and ends with the same bits. Use only checkpoints that you trust: the state
+    of a custom policy is unpickled.
 
     >>> result = fedlink.simulate({"schedule.policy": "bc", "run.rounds": 20})
     >>> result.rounds.to_pandas()
     >>> result.plot()
     """
-    for name, part, kind in [
-        ("policy", policy, Policy),
-        ("compressor", compressor, Compressor),
-        ("task", task, Task),
-    ]:
-        if part is not None and not isinstance(part, kind):
-            given = type(part).__name__
-            raise TypeError(f"{name}: must be an object of a subclass of fedlink.{kind.__name__}, but is {given}")
-    settings = {} if task is None else {"data.devices": task.devices}
-    run = _fedlink.Simulation(*read(config, settings), policy=policy, compressor=compressor, task=task)
-    with Progress(run.rounds_to_do, progress) as bar:
-        while run.rounds_done < run.rounds_to_do:
-            bar.update(run.step())
-    return Result(run)
+    run = _start(config, policy, compressor, fading, data, partition, task, parts)
+    if checkpoint is not None and os.path.exists(checkpoint):
+        with open(checkpoint, "rb") as file:
+            run.load(file.read())
+    first = run.rounds_done
+    with Interrupt() as interrupt, Progress(run.rounds_to_do, progress, first) as bar:
+        try:
+            while run.rounds_done < run.rounds_to_do and not interrupt.asked:
+                bar.update(run.step())
+                due = run.rounds_done % checkpoint_every == 0
+                if checkpoint is not None and due and run.rounds_done < run.rounds_to_do:
+                    _save(run, checkpoint)
+        except KeyboardInterrupt as stop:
+            # The second Ctrl-C: the round that was going on is lost.
+            stop.result = Result(run)  # type: ignore[attr-defined]
+            raise
+    if checkpoint is not None and run.rounds_done > first:
+        _save(run, checkpoint)
+    result = Result(run)
+    if run.rounds_done < run.rounds_to_do:
+        stopped = KeyboardInterrupt(f"stopped after {run.rounds_done} of {run.rounds_to_do} rounds; see its result")
+        stopped.result = result  # type: ignore[attr-defined]
+        raise stopped
+    for warning in result.summary["warnings"]:
+        warnings.warn(warning, RuntimeWarning, stacklevel=2)
+    return result
+
+
+def _start(
+    config: Config,
+    policy: Part,
+    compressor: Part,
+    fading: Part,
+    data: Data | None,
+    partition: Sequence[Any] | None,
+    task: Task | None,
+    parts: Mapping[str, Part] | None,
+) -> _fedlink.Simulation:
+    if task is not None and not isinstance(task, Task):
+        hint = f"; give an object: {task.__name__}(…)" if isinstance(task, type) else ""
+        raise TypeError(f"task: must be an object of a subclass of fedlink.Task, but is {_described(task)}{hint}")
+    if task is not None and (data is not None or partition is not None):
+        raise ValueError("task: a task has its own data; leave data= and partition= out")
+    registered, chosen = collect(policy, compressor, fading, partition, parts)
+    settings: dict[str, Any] = dict(chosen)
+    if partition is not None:
+        settings["data.devices"] = len(partition)
+    named = None
+    if task is not None:
+        settings["data.devices"] = task.devices
+        named = task, part_name(type(task))
+    given = None
+    if isinstance(data, str):
+        settings["data.dataset"] = data
+    elif data is not None:
+        given = as_dataset(data)
+    return _fedlink.Simulation(*read(config, settings), registered, named, given)
+
+
+def _described(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
+
+
+def _save(run: _fedlink.Simulation, checkpoint: str | os.PathLike[str]) -> None:
+    """Writes a checkpoint, complete or not at all."""
+    partial = f"{os.fspath(checkpoint)}.partial-{os.getpid()}"
+    with open(partial, "wb") as file:
+        file.write(run.save())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, checkpoint)
 
 
 class Result:
-    """A run that is done."""
+    """A run that is done, or the part of it that is."""
 
     #: The configuration, every default written out.
     config: dict[str, Any]
@@ -65,7 +147,8 @@ class Result:
     summary: dict[str, Any]
     #: SHA-256 over every record and the last model: equal only for runs that agree in every bit.
     digest: str
-    #: One row for each round. ``test_accuracy`` and ``test_loss`` are null (NaN) where nobody looked.
+    #: One row for each round. ``test_accuracy`` and ``test_loss`` are null (NaN) in rounds without an
+    #: evaluation.
     rounds: _fedlink.Table
     #: One row for each transmission: who sent what over which channel.
     transmissions: _fedlink.Table
@@ -102,8 +185,8 @@ class Result:
         if ax is None:
             ax = plt.figure(figsize=(6, 3.5), layout="constrained").add_subplot()
         style.setdefault("label", self.config["schedule"]["policy"])
-        places, accuracy = self._curve(x)
-        ax.plot(places, 100 * accuracy, **style)
+        rounds, accuracy = self._curve(x)
+        ax.plot(rounds, 100 * accuracy, **style)
         ax.set_xlabel("round" if x == "round" else "bits sent")
         ax.set_ylabel("test accuracy, %")
         ax.grid(alpha=0.3)
@@ -126,7 +209,7 @@ class Result:
             ("final accuracy", percent(summary["final_accuracy"])),
             ("best accuracy", percent(summary["best_accuracy"])),
             ("bits a round", f"{summary['bits_per_round']:.0f}"),
-            ("worst average power", f"{summary['worst_average_power']:.2f}"),
+            ("highest average power of a device", f"{summary['worst_average_power']:.2f}"),
             ("digest", self.digest[:12]),
         ]
         cells = "".join(f"<tr><th>{name}</th><td>{html.escape(str(value))}</td></tr>" for name, value in rows)
@@ -137,18 +220,18 @@ class Result:
 
     def _svg(self) -> str:
         """Test accuracy by round, from 0 to 100 %."""
-        places, accuracy = self._curve("round")
-        if len(places) == 0:
+        rounds, accuracy = self._curve("round")
+        if len(rounds) == 0:
             return ""
         left, bottom = 44, HEIGHT - 22
 
-        def x(place: float) -> float:
-            return left + (WIDTH - left - 8) * place / float(places[-1])
+        def x(round: float) -> float:
+            return left + (WIDTH - left - 8) * round / float(rounds[-1])
 
         def y(share: float) -> float:
             return bottom - (bottom - 8) * share
 
-        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(places, accuracy))
+        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(rounds, accuracy))
         lines = "".join(
             f'<line x1="{left}" x2="{WIDTH - 8}" y1="{y(share):.1f}" y2="{y(share):.1f}" stroke="currentColor" '
             f'stroke-opacity="0.2"/><text x="{left - 6}" y="{y(share) + 4:.1f}" text-anchor="end">{share:.0%}</text>'
@@ -159,5 +242,5 @@ class Result:
             f'font-size="11" fill="currentColor">{lines}'
             f'<polyline points="{points}" fill="none" stroke="#3b7dd8" stroke-width="2"/>'
             f'<text x="{left}" y="{HEIGHT - 6}">test accuracy by round</text>'
-            f'<text x="{WIDTH - 8}" y="{HEIGHT - 6}" text-anchor="end">{places[-1]}</text></svg>'
+            f'<text x="{WIDTH - 8}" y="{HEIGHT - 6}" text-anchor="end">{rounds[-1]}</text></svg>'
         )

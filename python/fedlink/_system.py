@@ -1,4 +1,4 @@
-"""The parts of a run one by one, for who runs rounds on nodes of their own."""
+"""Data, devices and channel of a run without its loop, for who runs rounds on nodes of their own."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ def digest(theta: npt.ArrayLike) -> str:
 
 
 class System(_fedlink.System):
-    """Data, devices and channel of a configuration, without the loop: what a distributed runtime needs to give the
-    numbers of ``simulate`` to the bit.
+    """Data, devices and channel of a configuration, without the loop. With ``Session`` and ``Encoder`` a distributed
+    runtime makes the rounds of ``simulate`` of it, to the bit.
 
-    Rounds are counted from 0: round t turns θ(t) into θ(t+1). A round of BN2 with K = 2:
+    Rounds are counted from 0: round t turns θ(t) into θ(t+1). A round:
 
     >>> system = fedlink.System({"schedule.policy": "bn2", "schedule.k": 2, "learn.state": "reset"})
-    >>> theta, t = system.theta0(), 0
-    >>> updates = [system.train(theta, t, m) for m in range(system.devices)]
-    >>> norms = [system.report("norm", update, t, m) for m, update in enumerate(updates)]
-    >>> devices, weights = fedlink.select("bn2", system.k, system.gains(t), norms)
-    >>> capacities = system.capacities(t)[devices]
-    >>> slots = fedlink.split_slots(weights, capacities, system.symbols)
-    >>> budgets = slots * capacities
-    >>> sent = [system.compress(updates[m], bits, t, m)[1:] for m, bits in zip(devices, budgets)]
-    >>> theta = system.aggregate(theta, devices, sent)
+    >>> session = fedlink.Session(system.config, system.theta0())
+    >>> node = fedlink.Encoder(system.config)
+    >>> call = session.begin()
+    >>> trained = {m: system.train(session.theta, call.t, m) for m in call.candidates}
+    >>> answers = [node.report(call.asks, *trained[m], bits, call.t, m)
+    ...            for m, bits in zip(call.candidates, call.alone_bits)]
+    >>> grants = session.report(call.candidates, answers)
+    >>> sent = [node.encode(trained[g.device][0], g.budget, call.t, g.device).upload(g.device) for g in grants]
+    >>> session.deliver(sent, len(trained), sum(loss for _, loss in trained.values()) / len(trained))
+    ['used', 'used']
 
     ``train`` needs ``learn.state = "reset"`` and no error feedback: else an update depends on earlier rounds.
     """

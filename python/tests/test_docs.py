@@ -13,7 +13,7 @@ from fedlink import _fedlink
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("page", ["docs/python.md", "docs/own-policy.md"])
+@pytest.mark.parametrize("page", ["docs/python.md", "docs/adding-parts.md"])
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     import matplotlib
 

@@ -19,7 +19,7 @@ def brute_dsgd(update, q):
     top = sorted(i for i in order if update[i] > 0)
     order = sorted(range(len(update)), key=lambda i: (update[i], i))[:q]
     bottom = sorted(i for i in order if update[i] < 0)
-    mean = lambda places: math.fsum(abs(float(update[i])) for i in places) / len(places) if places else 0.0
+    mean = lambda kept: math.fsum(abs(float(update[i])) for i in kept) / len(kept) if kept else 0.0
     if mean(top) >= mean(bottom):
         return top, mean(top)
     return bottom, -mean(bottom)
@@ -29,8 +29,8 @@ def brute_dsgd(update, q):
 def test_dsgd_keeps_what_the_paper_keeps(update, data):
     q = data.draw(st.integers(0, len(update) // 2))
     indices, value = fedlink.dsgd(update, q)
-    places, mean = brute_dsgd(update.tolist(), q)
-    assert indices.tolist() == places
+    kept, mean = brute_dsgd(update.tolist(), q)
+    assert indices.tolist() == kept
     assert value == pytest.approx(mean, rel=1e-6)
     dense = np.zeros_like(update)
     dense[indices] = value
@@ -150,3 +150,35 @@ def test_the_plan_is_the_best_of_its_grid_and_the_commands(command):
     assert [cell["loss"] for cell in shown["cells"]] == [cell.loss for cell in plan.cells]
     assert shown["eta"] == plan.rate
     assert plan.by_horizon[-1].loss == plan.best.loss
+
+
+def test_what_a_policy_asks_is_told():
+    asked = {policy: fedlink.asks(policy) for policy in ("bc", "bn2", "bc-bn2", "bn2-c", "random")}
+    assert asked == {"bc": [], "bn2": ["norm"], "bc-bn2": ["norm"], "bn2-c": ["compressed-norm"], "random": []}
+
+
+@given(st.integers(0, 50), st.integers(0, 20))
+def test_gains_are_those_of_a_run(round, seed):
+    system = fedlink.System({"data.devices": 5, "data.samples_per_device": 10, "learn.model": "softmax", "run.seed": seed})
+    assert fedlink.gains(5, round, seed).tolist() == system.gains(round).tolist()
+    assert fedlink.gains(5, round, seed, fading="static").tolist() == [1.0] * 5
+
+
+@given(updates, st.data())
+def test_no_honest_device_is_accused_and_a_gross_lie_is(update, data):
+    dim = len(update)
+    if dim < 4 or not update.any():
+        return
+    q, alone = sorted(data.draw(st.tuples(st.integers(1, dim // 2), st.integers(1, dim // 2))))
+    indices, value = fedlink.dsgd(update, q)
+    if value == 0:
+        return
+    known = {"dim": dim, "budget": fedlink.dsgd_bits(dim, q), "alone_bits": fedlink.dsgd_bits(dim, alone)}
+    largest = lambda bits: fedlink.largest_q(dim, bits)
+    if (largest(known["budget"]), largest(known["alone_bits"])) != (q, alone):
+        return
+    alone_norm = float(np.linalg.norm(fedlink.dsgd_dense(update, alone).astype(np.float64)))
+    assert fedlink.audit("norm", fedlink.norm(update), indices, value, **known) is None
+    assert fedlink.audit("compressed-norm", alone_norm, indices, value, **known) is None
+    assert "allows at most" in fedlink.audit("norm", 1e9, indices, value, **known)
+    assert "takes at least" in fedlink.audit("norm", 0.0, indices, value, **known)

@@ -1,14 +1,12 @@
-"""Whole runs: the command's numbers, parts of one's own, Ctrl-C, tables."""
+"""Whole runs: the command's numbers, Ctrl-C, checkpoints, tables."""
 
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
-import traceback
 
 import numpy as np
 import pytest
@@ -57,221 +55,6 @@ def test_a_dictionary_a_text_and_a_file_are_one_configuration(tmp_path):
     assert len(digests) == 1
 
 
-class PythonBn2(fedlink.Policy):
-    """BN2, written by a user."""
-
-    def select(self, candidates, reports, channels, k):
-        order = sorted(range(len(candidates)), key=lambda i: (-reports[i], candidates[i]))[:k]
-        order.sort(key=lambda i: candidates[i])
-        return candidates[order], reports[order]
-
-
-class PythonPolicy(fedlink.Policy):
-    """Any policy of the library by its primitives."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def candidates(self, channels, k):
-        return fedlink.candidates(self.name, k, channels.gains)
-
-    def report(self):
-        return fedlink.report_kind(self.name)
-
-    def select(self, candidates, reports, channels, k):
-        norms = np.zeros(channels.devices, dtype=np.float32)
-        norms[candidates] = reports
-        return fedlink.select(self.name, k, channels.gains, norms)
-
-
-@pytest.mark.parametrize("state", ["keep", "reset"])
-def test_bn2_written_in_python_gives_the_digest_of_bn2(small, state):
-    config = {**small, "schedule.policy": "bn2", "learn.state": state}
-    assert fedlink.simulate(config, policy=PythonBn2()).digest == fedlink.simulate(config).digest
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_every_policy_by_its_primitives_gives_its_digest(small, policy):
-    config = {**small, "schedule.policy": policy}
-    assert fedlink.simulate(config, policy=PythonPolicy(policy)).digest == fedlink.simulate(config).digest
-
-
-class PythonDsgd(fedlink.Compressor):
-    def bits(self, dim, q):
-        return fedlink.dsgd_bits(dim, q)
-
-    def largest_q(self, dim, budget):
-        return fedlink.largest_q(dim, budget)
-
-    def compress(self, update, q, chance):
-        return fedlink.dsgd(update, q)
-
-
-def test_dsgd_as_a_python_compressor_gives_the_digest_of_dsgd(small):
-    config = {**small, "schedule.policy": "bn2-c"}
-    assert fedlink.simulate(config, compressor=PythonDsgd()).digest == fedlink.simulate(config).digest
-
-
-def test_a_compressor_finds_the_largest_q_by_its_costs(small):
-    class Costs(fedlink.Compressor):
-        def bits(self, dim, q):
-            return 7.0 * q
-
-    assert [Costs().largest_q(10, budget) for budget in (0, 6.9, 7, 20.9, 21, 1e9)] == [0, 0, 1, 2, 3, 10]
-
-
-class Lottery(fedlink.Compressor):
-    """q random entries, drawn by the number that belongs to the device and round."""
-
-    def bits(self, dim, q):
-        return 64.0 * q
-
-    def compress(self, update, q, chance):
-        places = np.sort(np.random.default_rng(chance).choice(len(update), q, replace=False))
-        return places, update[places]
-
-
-def test_chance_in_a_compressor_is_the_same_in_every_run(small):
-    runs = [fedlink.simulate({**small, "run.seed": seed}, compressor=Lottery()).digest for seed in (1, 1, 2)]
-    assert runs[0] == runs[1] != runs[2]
-
-
-def manual_run(system, policy, rounds):
-    """The round of `fedlink.System`'s documentation, for any policy."""
-    theta, kind = system.theta0(), fedlink.report_kind(policy)
-    for t in range(rounds):
-        gains = system.gains(t)
-        asked = fedlink.candidates(policy, system.k, gains)
-        updates = {m: system.train(theta, t, m) for m in asked}
-        norms = np.zeros(system.devices, dtype=np.float32)
-        norms[asked] = [system.report(kind, updates[m], t, m) for m in asked]
-        devices, weights = fedlink.select(policy, system.k, gains, norms)
-        capacities = system.capacities(t)[devices]
-        budgets = fedlink.split_slots(weights, capacities, system.symbols) * capacities
-        sent = [system.compress(updates[m], bits, t, m)[1:] for m, bits in zip(devices, budgets)]
-        theta = system.aggregate(theta, devices, sent)
-    return theta
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("scheme", ["d-sgd", "random-sparse"])
-def test_rounds_by_the_parts_of_a_system_are_those_of_simulate(small, policy, scheme):
-    config = {**small, "schedule.policy": policy, "compress.scheme": scheme, "data.partition": "classes"}
-    system, result = fedlink.System(config, seed=5), fedlink.simulate({**config, "run.seed": 5})
-    theta = manual_run(system, policy, 4)
-    assert fedlink.digest(theta) == system.digest(result.theta) == result.theta_digest
-    accuracy, loss = system.evaluate(theta)
-    assert (accuracy, loss) == (result.summary["final_accuracy"], result.summary["final_loss"])
-    assert result.transmissions["gain"][:2].tolist() == system.gains(0)[result.transmissions["device"][:2]].tolist()
-
-
-def test_a_system_survives_pickling(small):
-    system = fedlink.System(small, seed=2)
-    again = pickle.loads(pickle.dumps(system))
-    assert again.config == system.config and again.config["run"]["seed"] == 2
-    assert (again.gains(3) == system.gains(3)).all() and (again.theta0() == system.theta0()).all()
-
-
-class SystemTask(fedlink.Task):
-    """The library's own training, by way of Python."""
-
-    def __init__(self, system):
-        self.system, self.devices = system, system.devices
-
-    def theta0(self):
-        return self.system.theta0()
-
-    def train(self, theta, round, device):
-        return self.system.train(theta, round, device), 0.0
-
-    def evaluate(self, theta):
-        return self.system.evaluate(theta)
-
-
-@pytest.mark.parametrize("feedback", ["off", "always"])
-def test_a_python_task_goes_through_the_same_rounds(small, feedback):
-    task = SystemTask(fedlink.System(small))
-    config = {**small, "schedule.policy": "bn2-c", "compress.feedback": feedback, "data.devices": 1}
-    own, built_in = fedlink.simulate(config, task=task), fedlink.simulate({**config, "data.devices": 8})
-    assert own.theta_digest == built_in.theta_digest
-    assert own.summary["scheduled"] == built_in.summary["scheduled"]
-    assert own.summary["final_accuracy"] == built_in.summary["final_accuracy"]
-
-
-class Broken(Exception):
-    pass
-
-
-def broken(*_):
-    raise Broken("on purpose")
-
-
-@pytest.mark.parametrize("method", ["candidates", "report", "select"])
-def test_an_exception_in_a_policy_comes_out_with_its_traceback(small, method):
-    policy = type("Policy", (PythonBn2,), {method: broken})()
-    with pytest.raises(Broken, match="on purpose") as caught:
-        fedlink.simulate(small, policy=policy)
-    assert any(frame.name == "broken" for frame in traceback.extract_tb(caught.value.__traceback__))
-
-
-@pytest.mark.parametrize("method", ["bits", "largest_q", "compress"])
-def test_an_exception_in_a_compressor_comes_out_with_its_traceback(small, method):
-    compressor = type("Compressor", (PythonDsgd,), {method: broken})()
-    with pytest.raises(Broken) as caught:
-        fedlink.simulate(small, compressor=compressor)
-    assert any(frame.name == "broken" for frame in traceback.extract_tb(caught.value.__traceback__))
-
-
-@pytest.mark.parametrize("method", ["theta0", "train", "evaluate", "size_of"])
-def test_an_exception_in_a_task_comes_out_with_its_traceback(small, method):
-    task = type("Task", (SystemTask,), {method: broken})(fedlink.System(small))
-    with pytest.raises(Broken) as caught:
-        fedlink.simulate({**small, "learn.aggregate": "by-size"}, task=task)
-    assert any(frame.name == "broken" for frame in traceback.extract_tb(caught.value.__traceback__))
-
-
-@pytest.mark.parametrize(
-    "answer, reason",
-    [
-        (lambda c, r, ch, k: ([0, 0], [1, 1]), "scheduled twice"),
-        (lambda c, r, ch, k: ([0], [1]), "K = 2"),
-        (lambda c, r, ch, k: ([0, 99], [1, 1]), "no candidate"),
-        (lambda c, r, ch, k: ([0, -1], [1, 1]), "entry 1 is -1"),
-        (lambda c, r, ch, k: ([0, 1], [1, -1]), "weight"),
-        (lambda c, r, ch, k: ([0, 1], [1, float("nan")]), "NaN"),
-    ],
-)
-def test_a_policy_that_breaks_the_rules_is_told_so(small, answer, reason):
-    policy = type("Policy", (fedlink.Policy,), {"select": lambda self, *a: answer(*a)})()
-    with pytest.raises(ValueError, match=reason):
-        fedlink.simulate(small, policy=policy)
-    policy = type("Policy", (fedlink.Policy,), {"select": lambda self, *a: None})()
-    with pytest.raises(TypeError, match="a pair"):
-        fedlink.simulate(small, policy=policy)
-
-
-@pytest.mark.parametrize(
-    "answer, kind, reason",
-    [
-        ((np.zeros(3, np.float32), 0.0), ValueError, "3 entries"),
-        ((np.zeros(7850), 0.0), TypeError, "float32"),
-        ((np.full(7850, np.nan, np.float32), 0.0), ValueError, "NaN"),
-        (None, TypeError, "a pair"),
-    ],
-)
-def test_a_task_that_trains_nonsense_is_told_so(small, answer, kind, reason):
-    task = type("Task", (SystemTask,), {"train": lambda self, *a: answer})(fedlink.System(small))
-    with pytest.raises(kind, match=reason):
-        fedlink.simulate(small, task=task)
-
-
-def test_an_abstract_part_says_what_to_define(small):
-    with pytest.raises(NotImplementedError, match="define select"):
-        fedlink.simulate(small, policy=fedlink.Policy())
-    with pytest.raises(NotImplementedError, match="define"):
-        fedlink.simulate(small, compressor=fedlink.Compressor())
-
-
 def test_divergence_has_its_own_exception(small):
     with pytest.raises(fedlink.DivergedError, match="lower learn.rate"):
         fedlink.simulate({**small, "learn.optimizer": "sgd", "learn.rate": 1e38})
@@ -296,25 +79,90 @@ def test_other_threads_go_on_while_a_round_is_computed():
     assert sum(begin < moment < end for moment in ticks) >= 5, f"{end - begin:.3f} s with the interpreter held"
 
 
-def test_ctrl_c_ends_a_run_within_a_round():
-    script = """
-import fedlink, sys
+LOUD = """
+import fedlink, numpy, sys
 class Loud(fedlink.Policy):
-    def select(self, candidates, reports, channels, k):
+    def select(self, view, reports):
         print("round", flush=True)
-        return candidates[:k], reports[:k]
-fedlink.simulate({"learn.model": "softmax", "run.rounds": 1000000}, policy=Loud())
+        return reports.devices[: view.k], numpy.ones(view.k)
+CONFIG = {"learn.model": "softmax", "learn.state": "reset", "data.devices": 4, "data.samples_per_device": 50,
+          "run.rounds": 1000000}
 """
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(3):
+
+
+def interrupted(script, rounds=3):
+    """Runs a script that prints a line each round, and presses Ctrl-C after some; what it printed, and how it ended."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", LOUD + script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for _ in range(rounds):
         assert child.stdout.readline() == "round\n"
     child.send_signal(signal.SIGINT)
-    _, errors = child.communicate(timeout=60)
-    assert "KeyboardInterrupt" in errors
-    assert child.returncode == -signal.SIGINT
+    shown, errors = child.communicate(timeout=60)
+    return shown, errors, child.returncode
 
 
-def test_tables_count_rounds_from_one_and_leave_out_what_nobody_looked_at(small):
+def test_ctrl_c_ends_a_run_after_the_round():
+    _, errors, code = interrupted("fedlink.simulate(CONFIG, policy=Loud)")
+    assert "KeyboardInterrupt: stopped after" in errors
+    assert code == -signal.SIGINT
+
+
+def test_ctrl_c_keeps_the_rounds_that_are_done():
+    shown, errors, code = interrupted("""
+try:
+    fedlink.simulate(CONFIG, policy=Loud)
+except KeyboardInterrupt as stop:
+    result = stop.result
+    assert len(result.rounds) == result.summary["rounds"] == result.rounds["round"][-1]
+    print("kept", len(result.rounds))
+""")
+    assert code == 0, errors
+    assert int(shown.split("kept ")[1]) >= 3
+
+
+def test_a_checkpoint_resumes_to_the_same_bits_after_ctrl_c(tmp_path):
+    script = f"""
+config = {{**CONFIG, "run.rounds": 60, "schedule.policy": "round-robin"}}
+whole = fedlink.simulate(config, compressor=None)
+class Slow(fedlink.Fading):
+    def gain(self, t, device):
+        if device == 0 and sys.argv[0] != "again":
+            import time; time.sleep(0.02); print("round", flush=True)
+        return 1.0 + 0.1 * ((7 * t + device) % 5)
+try:
+    fedlink.simulate(config, fading=Slow, checkpoint={str(tmp_path / 'run.ckpt')!r}, checkpoint_every=7)
+    print("never stopped")
+except KeyboardInterrupt as stop:
+    done = stop.result.summary["rounds"]
+    assert 0 < done < 60
+    sys.argv[0] = "again"
+    resumed = fedlink.simulate(config, fading=Slow, checkpoint={str(tmp_path / 'run.ckpt')!r})
+    fresh = fedlink.simulate(config, fading=Slow)
+    assert resumed.digest == fresh.digest and len(resumed.rounds) == 60
+    assert resumed.transmissions["bits"].tolist() == fresh.transmissions["bits"].tolist()
+    print("same")
+"""
+    shown, errors, code = interrupted(script, rounds=12)
+    assert code == 0 and "same" in shown, errors
+
+
+def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(small, tmp_path):
+    path = tmp_path / "run.ckpt"
+    first = fedlink.simulate(small, checkpoint=path)
+    # The run is done: it is read, not run again.
+    assert fedlink.simulate(small, checkpoint=path).digest == first.digest
+    with pytest.raises(ValueError, match="another configuration"):
+        fedlink.simulate({**small, "run.seed": 9}, checkpoint=path)
+    saved = path.read_bytes()
+    for damaged in (saved[:-1], saved[:100], b"", bytes([saved[0] ^ 1]) + saved[1:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="damaged"):
+            fedlink.simulate(small, checkpoint=path)
+    assert not list(tmp_path.glob("*partial*"))
+
+
+def test_tables_count_rounds_from_one_and_leave_out_what_was_not_evaluated(small):
     result = fedlink.simulate(small)
     assert len(result.rounds) == 4 and result.rounds["round"].tolist() == [1, 2, 3, 4]
     accuracy = result.rounds["test_accuracy"]
@@ -325,8 +173,24 @@ def test_tables_count_rounds_from_one_and_leave_out_what_nobody_looked_at(small)
     assert result.rounds["total_bits"][-1] == sent["bits"].sum()
     assert np.bincount(sent["device"], minlength=8).tolist() == result.summary["scheduled"]
     assert sent["symbols"].reshape(4, 2).sum(axis=1) == pytest.approx(500)
+    # Signed, so that differences are what they should be.
+    assert (sent["round"] - 10 < 0).all() and sent["device"].dtype == np.int64 == result.rounds["round"].dtype
+    assert sent["power"].tolist() == [4.0] * 8 and sent["airtime"].tolist() == sent["symbols"].tolist()
+    assert set(sent["arrival"]) == {"used"} and np.isnan(sent["wire_bits"]).all() and np.isnan(sent["share"]).all()
     with pytest.raises(KeyError, match="there are round, test_accuracy"):
-        result.rounds["colour"]
+        result.rounds["color"]
+
+
+def test_a_table_shows_its_first_rows(small):
+    from xml.dom import minidom
+
+    table = fedlink.simulate({**small, "run.rounds": 12}).rounds
+    shown = repr(table).splitlines()
+    assert shown[0] == f"<fedlink.Table: 12 rows × {len(table.column_names)} columns>"
+    assert shown[1].split() == table.column_names and shown[3].split()[0] == "1"
+    assert shown[-1] == "… 4 more rows"
+    page = minidom.parseString(f"<div>{table._repr_html_()}</div>")
+    assert len(page.getElementsByTagName("tr")) == 9
 
 
 def test_arrow_shares_the_memory_of_a_table(small):

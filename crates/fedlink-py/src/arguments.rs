@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
 use serde::Deserialize;
 use serde::de::value::{Error as NameError, StrDeserializer};
 use std::ops::RangeInclusive;
@@ -55,4 +56,27 @@ pub fn real(name: &str, value: f64, ok: impl Fn(f64) -> bool, allowed: &str) -> 
 pub fn named<'de, T: Deserialize<'de>>(argument: &str, name: &'de str) -> PyResult<T> {
     T::deserialize(StrDeserializer::<NameError>::new(name))
         .map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))
+}
+
+/// A TOML value as Python has it.
+pub fn to_python<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny>> {
+    use toml::Value;
+    Ok(match value {
+        Value::String(text) => text.into_pyobject(py)?.into_any(),
+        Value::Integer(whole) => whole.into_pyobject(py)?.into_any(),
+        Value::Float(number) => number.into_pyobject(py)?.into_any(),
+        Value::Boolean(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
+        Value::Datetime(time) => time.to_string().into_pyobject(py)?.into_any(),
+        Value::Array(values) => {
+            let values = values.iter().map(|value| to_python(py, value)).collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, values)?.into_any()
+        }
+        Value::Table(table) => {
+            let dictionary = PyDict::new(py);
+            for (key, value) in table {
+                dictionary.set_item(key, to_python(py, value)?)?;
+            }
+            dictionary.into_any()
+        }
+    })
 }

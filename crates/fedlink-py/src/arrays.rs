@@ -1,7 +1,9 @@
 //! NumPy arrays in and out.
 
 use crate::arguments::MAX_DIM;
-use numpy::{Element, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -39,16 +41,16 @@ pub fn not_negative(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> 
     }
 }
 
-/// The entries of a one-dimensional array of whole numbers below 2³² (devices, places).
-pub fn places(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+/// The entries of a one-dimensional array of whole numbers below 2³² (devices, indices).
+pub fn indices(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     let values = cast::<i64>(name, value, b"iu", "whole numbers", "int64")?;
-    let place = |(i, &value): (usize, &i64)| {
+    let index = |(i, &value): (usize, &i64)| {
         u32::try_from(value).map_err(|_| entry(name, i, &value.to_string(), "at least 0 and below 2**32"))
     };
-    values.iter().enumerate().map(place).collect()
+    values.iter().enumerate().map(index).collect()
 }
 
-/// An array of device numbers or places, fit to index other arrays with.
+/// An array of devices or indices, fit to index other arrays with.
 pub fn numbers(py: Python<'_>, values: impl IntoIterator<Item = u32>) -> Bound<'_, PyArray1<i64>> {
     PyArray1::from_vec(py, values.into_iter().map(i64::from).collect())
 }
@@ -103,4 +105,29 @@ fn entry(name: &str, i: usize, value: &str, allowed: &str) -> PyErr {
 
 fn busy(name: &str, error: &dyn std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("{name}: {error}"))
+}
+
+/// The entries of an array of `rows` × `columns` float32 numbers, all finite, row after row.
+pub fn float32_rows(name: &str, value: &Bound<'_, PyAny>, rows: usize, columns: usize) -> PyResult<Vec<f32>> {
+    let array = value.py().import("numpy")?.call_method1("asarray", (value, "float32")).map_err(|error| {
+        let problem = error.value(value.py());
+        PyTypeError::new_err(format!("{name}: cannot be read as an array of float32: {problem}"))
+    })?;
+    let array = array.cast_into::<PyUntypedArray>()?;
+    // Nobody, or nothing that is asked: any empty array will do.
+    if array.len() == 0 && rows * columns == 0 {
+        return Ok(Vec::new());
+    }
+    if array.shape() != [rows, columns] {
+        let shape = array.shape();
+        return Err(PyValueError::new_err(format!(
+            "{name}: must have a row for each of {rows} devices and a column for each of {columns} asks, but its \
+             shape is {shape:?}"
+        )));
+    }
+    let array = array.cast::<PyArray2<f32>>()?;
+    let values: Vec<f32> =
+        array.try_readonly().map_err(|error| busy(name, &error))?.as_array().iter().copied().collect();
+    finite(name, &values)?;
+    Ok(values)
 }

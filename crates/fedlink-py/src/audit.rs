@@ -1,56 +1,57 @@
 //! The server's audit of reports, for who runs rounds elsewhere.
 
 use crate::arguments::{MAX_DIM, number, real, whole};
-use crate::arrays::places;
-use crate::primitives::report_of;
-use fedlink::compress::{SchemeKind, SparseUpdate, Values};
-use fedlink::defence::audit::Evidence;
+use crate::arrays::indices;
+use crate::errors::exception;
+use crate::primitives::scheme_named;
+use crate::session::ask_named;
+use fedlink::compress::{Encoded, Evidence, SparseUpdate, Values};
+use fedlink::units::Bits;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Whether a device can have sent `value` in the places `indices` and have `reported` what it did: None, or what is
-/// wrong in words.
+/// Whether a device can have sent `values` at `indices` and have `reported` what it did: None, or what is wrong in
+/// words.
 ///
-/// `report` is "norm", "quantised-norm" or "nothing" (see `report_kind`), `q` what its budget held, `q_alone` what it
-/// could have sent with the whole round to itself. No honest device is ever accused; a lie that no look at what was sent
-/// can prove passes. The bounds and their proofs are in the documentation of `fedlink::defence::audit`.
+/// `ask` is what was reported, "norm" or "compressed-norm"; `budget` are the bits that the device was granted,
+/// `alone_bits` those that the whole band would have held for it. No honest device is ever accused; a lie that no look
+/// at what was sent can prove passes. The bounds and their proofs stand in the documentation of each scheme.
 ///
-/// >>> fedlink.audit("norm", 3.0, [4], 1.0, dim=9, q=1, q_alone=1)
-/// >>> fedlink.audit("norm", 3.1, [4], 1.0, dim=9, q=1, q_alone=1)
+/// >>> bits = fedlink.dsgd_bits(9, 1)
+/// >>> fedlink.audit("norm", 3.0, [4], 1.0, dim=9, budget=bits, alone_bits=bits)
+/// >>> fedlink.audit("norm", 3.1, [4], 1.0, dim=9, budget=bits, alone_bits=bits)
 /// 'it reported 3.1, but what it sent allows at most 3'
 #[pyfunction]
+#[pyo3(signature = (ask, reported, indices, values, dim, budget, alone_bits, scheme = "d-sgd"))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn audit(
-    report: &str,
+    ask: &str,
     #[pyo3(from_py_with = number)] reported: f64,
     indices: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = number)] value: f64,
+    values: &Bound<'_, PyAny>,
     dim: &Bound<'_, PyAny>,
-    q: &Bound<'_, PyAny>,
-    q_alone: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = number)] budget: f64,
+    #[pyo3(from_py_with = number)] alone_bits: f64,
+    scheme: &str,
 ) -> PyResult<Option<String>> {
-    let kind = report_of("report", report)?;
-    let dim = whole("dim", dim, 1..=MAX_DIM)?;
-    let q = whole("q", q, 1..=dim / 2)? as usize;
-    let alone = whole("q_alone", q_alone, 1..=dim / 2)? as usize;
-    let value = real("value", value, |_| true, "a finite number")? as f32;
-    let indices = places("indices", indices)?;
-    if indices.len() > q {
-        return Err(PyValueError::new_err(format!("indices: has {} entries, but q = {q}", indices.len())));
-    }
-    let received = SparseUpdate { indices, values: Values::Shared(value) };
-    let evidence = Evidence {
-        scheme: SchemeKind::DSgd,
-        kind,
-        dim: dim as usize,
-        q,
-        exact: true,
-        alone,
-        received: &received,
+    let ask = ask_named("ask", ask)?;
+    let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
+    let reported = real("reported", reported, |_| true, "a finite number")?;
+    let bits = |name, bits| real(name, bits, |x| x >= 0.0, "a finite number of at least 0").map(Bits);
+    let (budget, alone) = (bits("budget", budget)?, bits("alone_bits", alone_bits)?);
+    let compressor = scheme_named(scheme).map_err(exception)?;
+    let indices = self::indices("indices", indices)?;
+    let values = match values.extract::<f32>() {
+        Ok(value) => Values::Shared(value),
+        Err(_) => Values::Each(crate::arrays::float32s("values", values)?),
     };
-    if evidence.allows(reported as f32) {
+    let received = Encoded::Sparse(SparseUpdate { indices, values });
+    received.check(dim).map_err(|problem| PyValueError::new_err(format!("indices, values: {problem}")))?;
+    let evidence = Evidence { ask, dim, budget, alone, exact: true, received: &received };
+    if evidence.allows(&*compressor, reported as f32) {
         return Ok(None);
     }
-    let range = evidence.reports();
+    let range = compressor.honest_reports(&evidence);
     let (limit, bound) = if reported < *range.start() {
         ("takes at least", range.start())
     } else {

@@ -3,7 +3,8 @@
 use crate::errors::exception;
 use fedlink::config::{Config, ConfigError};
 use fedlink::data::Dataset;
-use fedlink::experiment::Experiment;
+use fedlink::parts::Parts;
+use fedlink_study::experiment::Experiment;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
@@ -11,29 +12,39 @@ use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
 /// Reads a configuration. `text` is TOML; `name` stands for it in messages; `settings` are keys `section.name` that
-/// go before it, or dictionaries of them by section.
-pub fn read(name: &str, text: &str, settings: &Bound<'_, PyDict>) -> PyResult<Config> {
-    let mut experiment = Experiment::parse(name, text).map_err(exception)?;
-    for (key, value) in settings {
-        let key: String = key.extract().map_err(|_| PyTypeError::new_err("config: keys must be text"))?;
-        match value.cast::<PyDict>() {
-            Ok(section) => {
-                for (inner, value) in section {
-                    let inner: String = inner
-                        .extract()
-                        .map_err(|_| PyTypeError::new_err(format!("config: keys of {key} must be text")))?;
-                    set(&mut experiment, &format!("{key}.{inner}"), &value)?;
-                }
-            }
-            Err(_) => set(&mut experiment, &key, &value)?,
-        }
+/// go before it, or dictionaries of them by section; `parts` are custom parts that it may name.
+pub fn read(name: &str, text: &str, settings: &Bound<'_, PyDict>, parts: &Parts) -> PyResult<Config> {
+    let mut experiment = Experiment::parse_with(name, text, parts).map_err(exception)?;
+    for (key, value) in flat(settings)? {
+        experiment.set(&key, &value).map_err(exception)?;
     }
     let config = experiment.only_config().map_err(exception)?;
     if config.run.seeds != 1 {
-        let problem = "must be 1 here: simulate once for each seed, with run.seed = 0, 1, …";
+        let problem =
+            "must be 1 here: simulate once for each seed, with run.seed = 0, 1, …; or use fedlink.run";
         return Err(exception(ConfigError::new("run.seeds", problem)));
     }
     Ok(config)
+}
+
+/// The settings as `section.name` with values as TOML, in their order.
+pub fn flat(settings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    fn add(path: &str, settings: &Bound<'_, PyDict>, flat: &mut Vec<(String, String)>) -> PyResult<()> {
+        for (key, value) in settings {
+            let key: String = key.extract().map_err(|_| PyTypeError::new_err("config: keys must be text"))?;
+            let key = if path.is_empty() { key } else { format!("{path}.{key}") };
+            match value.cast::<PyDict>() {
+                Ok(section) => add(&key, section, flat)?,
+                Err(_) => flat.push((key.clone(), toml_value(&key, &value)?)),
+            }
+        }
+        Ok(())
+    }
+    let mut all = Vec::new();
+    add("", settings, &mut all)?;
+    // What is custom before what names it, and names before the keys of their own tables, whatever the order given.
+    all.sort_by_key(|(key, _)| (!key.starts_with("custom."), key.matches('.').count()));
+    Ok(all)
 }
 
 /// The embedded data set. It is drawn anew at every start, which takes longer than many a run on it.
@@ -45,17 +56,12 @@ pub fn load(py: Python<'_>, config: &Config) -> PyResult<Arc<Dataset>> {
     if let Some(digits) = DIGITS.get().filter(|_| embedded) {
         return Ok(Arc::clone(digits));
     }
-    let folders = fedlink::data::folders(None);
-    let dataset = py.detach(|| fedlink::data::load(&config.data, &folders)).map_err(exception)?;
+    let folders = fedlink_study::data_folders(None);
+    let dataset = py.detach(|| fedlink::data::load(&config.data.dataset, &folders)).map_err(exception)?;
     if embedded {
         let _ = DIGITS.set(Arc::clone(&dataset));
     }
     Ok(dataset)
-}
-
-fn set(experiment: &mut Experiment, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    let text = toml_value(key, value)?;
-    experiment.set(key, &text).map_err(exception)
 }
 
 /// A Python value as TOML.

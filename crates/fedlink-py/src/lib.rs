@@ -8,11 +8,17 @@
 mod arguments;
 mod arrays;
 mod audit;
+mod command;
 mod config;
+mod data;
 mod errors;
 mod parts;
 mod primitives;
+mod random;
+mod saved;
+mod session;
 mod simulation;
+mod study;
 mod system;
 mod table;
 mod theory;
@@ -22,16 +28,24 @@ mod _fedlink {
     #[pymodule_export]
     use super::audit::audit;
     #[pymodule_export]
+    use super::command::command;
+    #[pymodule_export]
+    use super::data::{Dataset, dataset, split};
+    #[pymodule_export]
     use super::errors::DivergedError;
     #[pymodule_export]
-    use super::parts::Channels;
+    use super::parts::{Record, Reports, View};
     #[pymodule_export]
     use super::primitives::{
-        candidates, capacity, decode, dsgd, dsgd_bits, dsgd_dense, encode, gains, largest_q, norm,
-        report_kind, select, split_slots,
+        asks, candidates, capacity, decode, dsgd, dsgd_bits, dsgd_dense, encode, gains, largest_q, norm,
+        select, split_slots,
     };
     #[pymodule_export]
+    use super::session::{Call, Encoded, Encoder, Grant, Session, Upload};
+    #[pymodule_export]
     use super::simulation::Simulation;
+    #[pymodule_export]
+    use super::study::{StudyCurve, StudyOutcome, StudyRun, merge, run, verify};
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]
@@ -43,6 +57,7 @@ mod _fedlink {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        fedlink_study::choose_instructions().map_err(pyo3::exceptions::PyValueError::new_err)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,31 +1,36 @@
 //! The system's formulas one by one.
 
-use crate::arguments::{MAX_DIM, MAX_EXACT, named, number, real, whole};
+use crate::arguments::{MAX_DIM, MAX_EXACT, number, real, whole};
 use crate::arrays::{float32s, not_negative, numbers};
+use crate::errors::exception;
 use fedlink::compress::wire::{Coder, Format, Layout};
-use fedlink::compress::{Compressor, SchemeKind, Scratch, SparseBinary, SparseUpdate, Values, compressor};
-use fedlink::radio::Channels;
-use fedlink::radio::channel::{ChannelKind, channel as channel_of};
-use fedlink::radio::slots::SlotKind;
+use fedlink::compress::{
+    Compressor, RandomSparse, Scratch, SparseBinary, SparseScheme, SparseUpdate, Stc, TopK, Values,
+};
+use fedlink::config::{Config, ConfigError};
+use fedlink::parts::Parts;
+use fedlink::radio::Known;
+use fedlink::radio::access::slots::SlotKind;
 use fedlink::rng::{Purpose, stream};
-use fedlink::schedule::policy::{PolicyKind, policy as policy_of};
-use fedlink::schedule::{Policy, ReportKind};
+use fedlink::schedule::Reports;
+use fedlink::session::Session;
 use fedlink::units::{Bits, Power};
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::sync::Arc;
 
-/// More devices than anybody has; the gains of all of them are in memory.
+/// Devices at most; more gains do not fit into memory.
 const MAX_DEVICES: u64 = 100_000_000;
 
-type Places<'py> = Bound<'py, PyArray1<i64>>;
+type Indices<'py> = Bound<'py, PyArray1<i64>>;
 type Reals<'py> = Bound<'py, PyArray1<f64>>;
 
-/// D-SGD: the places that are kept of an update, and the one value that all of them get.
+/// D-SGD: the indices that are kept of an update, and the one value that all of them get.
 ///
 /// Of the `q` largest and the `q` smallest entries the side with the larger mean magnitude is kept: entries of one
-/// sign, all replaced by their mean. Ties go to the lower place.
+/// sign, all replaced by their mean. Ties go to the lower index.
 ///
 /// >>> indices, value = fedlink.dsgd(numpy.float32([0.5, -4, 1.5, 0, -2]), 2)
 /// >>> indices.tolist(), value
@@ -35,12 +40,12 @@ pub fn dsgd<'py>(
     py: Python<'py>,
     update: &Bound<'py, PyAny>,
     q: &Bound<'py, PyAny>,
-) -> PyResult<(Places<'py>, f32)> {
+) -> PyResult<(Indices<'py>, f32)> {
     let sent = compress(py, update, q)?.1;
     Ok((numbers(py, sent.indices), shared(&sent.values)))
 }
 
-/// As `dsgd`, written out: an array of the update's size with zeros in all other places.
+/// As `dsgd`, written out: an array of the update's size with zeros everywhere else.
 ///
 /// >>> fedlink.dsgd_dense(numpy.float32([0.5, -4, 1.5, 0, -2]), 2).tolist()
 /// [0.0, -3.0, 0.0, 0.0, -3.0]
@@ -65,9 +70,11 @@ fn compress(
     let q = whole("q", q, 0..=update.len() as u64 / 2)? as usize;
     let sent = py.detach(|| {
         let mut sent = SparseUpdate::default();
-        // D-SGD leaves nothing to chance.
+        // D-SGD draws nothing.
         let mut unused = stream(0, Purpose::Sparsify, 0, 0);
-        SparseBinary.compress(&update, q, &mut unused, &mut Scratch::default(), &mut sent);
+        if q > 0 {
+            SparseBinary {}.compress(&update, q, &mut unused, &mut Scratch::default(), &mut sent);
+        }
         sent
     });
     Ok((update, sent))
@@ -88,7 +95,7 @@ fn shared(values: &Values) -> f32 {
 pub fn dsgd_bits(dim: &Bound<'_, PyAny>, q: &Bound<'_, PyAny>) -> PyResult<f64> {
     let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
     let q = whole("q", q, 0..=dim as u64 / 2)? as usize;
-    Ok(SparseBinary.bits(dim, q).0)
+    Ok(SparseBinary {}.bits(dim, q).0)
 }
 
 /// The largest q whose cost is within `bits`; 0 means that nothing can be sent.
@@ -106,7 +113,18 @@ pub fn largest_q(
 ) -> PyResult<usize> {
     let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
     let bits = real("bits", bits, |x| x >= 0.0, "a finite number of at least 0")?;
-    Ok(compressor(named::<SchemeKind>("scheme", scheme)?).largest_q(dim, Bits(bits)))
+    let bits = Bits(bits);
+    // An unknown name is refused with those that there are.
+    scheme_named(scheme).map_err(exception)?;
+    match scheme {
+        "d-sgd" => Ok(SparseBinary {}.largest_q(dim, bits)),
+        "random-sparse" => Ok(RandomSparse {}.largest_q(dim, bits)),
+        "top-k" => Ok(TopK {}.largest_q(dim, bits)),
+        "stc" => Ok(Stc {}.largest_q(dim, bits)),
+        other => {
+            Err(PyValueError::new_err(format!("scheme: {other:?} does not send q entries, so it has no q")))
+        }
+    }
 }
 
 /// ‖update‖₂, as a device reports it.
@@ -116,29 +134,31 @@ pub fn largest_q(
 #[pyfunction]
 pub fn norm(py: Python<'_>, update: &Bound<'_, PyAny>) -> PyResult<f32> {
     let update = float32s("update", update)?;
-    Ok(py.detach(|| fedlink::learn::kernels::norm(&update) as f32))
+    Ok(py.detach(|| fedlink::kernels::norm(&update) as f32))
 }
 
 /// The power gains of all devices in a round (from 0): those that `simulate` draws from the same seed.
 ///
-/// `channel` is one of `fedlink list channels`.
+/// `fading` is one of `fedlink list "fading laws"`.
 ///
 /// >>> fedlink.gains(3, 0, seed=1).shape
 /// (3,)
 #[pyfunction]
-#[pyo3(signature = (devices, round, seed = None, channel = "rayleigh"))]
+#[pyo3(signature = (devices, round, seed = None, fading = "rayleigh"))]
 pub fn gains<'py>(
     py: Python<'py>,
     devices: &Bound<'py, PyAny>,
     round: &Bound<'py, PyAny>,
     seed: Option<&Bound<'py, PyAny>>,
-    channel: &str,
+    fading: &str,
 ) -> PyResult<Reals<'py>> {
     let devices = whole("devices", devices, 1..=MAX_DEVICES)? as usize;
     let round = whole("round", round, 0..=u64::from(u32::MAX))?;
     let seed = seed.map_or(Ok(0), |seed| whole("seed", seed, 0..=i64::MAX as u64))?;
-    let channel = channel_of(named::<ChannelKind>("channel", channel)?, seed);
-    Ok(PyArray1::from_vec(py, py.detach(|| channel.gains(round, devices))))
+    let mut config = Config::default();
+    (config.data.devices, config.run.seed, config.radio.fading) = (devices as u64, seed, fading.to_owned());
+    let radio = fedlink::setup::radio(&config, &Parts::default()).map_err(exception)?;
+    Ok(PyArray1::from_vec(py, py.detach(|| radio.links(round).gains)))
 }
 
 /// log2(1 + gains·power/noise), bits a symbol.
@@ -193,7 +213,7 @@ pub fn split_slots<'py>(
         return Err(PyValueError::new_err("weights: is empty, but somebody must send"));
     }
     let kind = if whole { SlotKind::Whole } else { SlotKind::Real };
-    let slots = fedlink::radio::slots::split_slots(&weights, &capacities, symbols, kind);
+    let slots = fedlink::radio::access::slots::split_slots(&weights, &capacities, symbols, kind);
     Ok(PyArray1::from_vec(py, slots.into_iter().map(|slot| slot.0).collect()))
 }
 
@@ -211,19 +231,21 @@ pub fn candidates<'py>(
     k: &Bound<'py, PyAny>,
     gains: &Bound<'py, PyAny>,
     kc: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Places<'py>> {
+) -> PyResult<Indices<'py>> {
     let mut round = Selection::new(policy, k, gains, kc)?;
-    let candidates = round.policy.candidates(&round.channels, round.k);
-    Ok(numbers(py, candidates.into_iter().map(|device| device.0)))
+    let candidates = round.candidates()?;
+    Ok(numbers(py, candidates))
 }
 
-/// What a candidate reports under a policy: "nothing", "norm" or "quantised-norm".
+/// What a candidate reports under a policy: some of "norm", "compressed-norm" and "loss".
 ///
-/// >>> fedlink.report_kind("bn2-c")
-/// 'quantised-norm'
+/// `fedlink.asks("bn2-c")` is `["compressed-norm"]`.
 #[pyfunction]
-pub fn report_kind(policy: &str) -> PyResult<&'static str> {
-    Ok(report_name(policy_of(named::<PolicyKind>("policy", policy)?, 1).report()))
+pub fn asks(policy: &str) -> PyResult<Vec<&'static str>> {
+    let mut config = Config::default();
+    policy.clone_into(&mut config.schedule.policy);
+    let session = Session::of(&config, &Parts::default(), vec![0.0], None).map_err(exception)?;
+    Ok(session.server().asks().iter().map(|ask| ask.name()).collect())
 }
 
 /// The scheduled devices and the weights of their shares of bits.
@@ -244,13 +266,14 @@ pub fn select<'py>(
     gains: &Bound<'py, PyAny>,
     norms: Option<&Bound<'py, PyAny>>,
     kc: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Places<'py>, Reals<'py>)> {
+) -> PyResult<(Indices<'py>, Reals<'py>)> {
     let mut round = Selection::new(policy, k, gains, kc)?;
-    let devices = round.channels.devices();
-    let norms = match (norms, round.policy.report()) {
-        (Some(norms), _) => not_negative("norms", norms)?,
-        (None, ReportKind::Nothing) => vec![0.0; devices],
-        (None, _) => {
+    let devices = round.known.devices();
+    let asks = round.session.server().asks().len();
+    let norms = match norms {
+        Some(norms) => not_negative("norms", norms)?,
+        None if asks == 0 => vec![0.0; devices],
+        None => {
             return Err(PyValueError::new_err(format!(
                 "norms: {policy} chooses by what devices report; give one number for each"
             )));
@@ -260,21 +283,22 @@ pub fn select<'py>(
         let given = norms.len();
         return Err(PyValueError::new_err(format!("norms: has {given} entries, but gains has {devices}")));
     }
-    let candidates = round.policy.candidates(&round.channels, round.k);
-    let reports: Vec<f32> = candidates.iter().map(|device| norms[device.index()] as f32).collect();
+    let candidates = round.candidates()?;
+    let report = |&device: &u32| norms[device as usize] as f32;
+    let reports: Vec<f32> = candidates.iter().flat_map(|device| vec![report(device); asks]).collect();
     if let Some(report) = reports.iter().find(|report| !report.is_finite()) {
         return Err(PyValueError::new_err(format!("norms: an entry is {report} as float32")));
     }
-    let schedule = round.policy.select(&candidates, &reports, &round.channels, round.k);
-    let devices = numbers(py, schedule.devices.into_iter().map(|device| device.0));
-    Ok((devices, PyArray1::from_vec(py, schedule.weights)))
+    let candidates = candidates.into_iter().map(fedlink::units::DeviceId).collect();
+    let scheduled = round.session.report(Reports::new(candidates, asks, reports)).map_err(exception)?;
+    let devices = numbers(py, scheduled.iter().map(|one| one.device.0));
+    Ok((devices, PyArray1::from_vec(py, scheduled.iter().map(|one| one.bit_weight).collect())))
 }
 
-/// A policy and what it looks at.
+/// A session whose only purpose is to ask its policy.
 struct Selection {
-    policy: Box<dyn Policy>,
-    k: usize,
-    channels: Channels,
+    session: Session,
+    known: Known,
 }
 
 impl Selection {
@@ -284,41 +308,36 @@ impl Selection {
         gains: &Bound<'_, PyAny>,
         kc: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let kind = named::<PolicyKind>("policy", policy)?;
         let gains = not_negative("gains", gains)?;
         let devices = gains.len() as u64;
         if devices == 0 {
             return Err(PyValueError::new_err("gains: is empty, but there must be a device to choose"));
         }
         let k = whole("k", k, 1..=devices)?;
-        let kc = match kc {
-            Some(kc) => whole("kc", kc, k..=devices)?,
-            None => k.saturating_mul(2).max(10).min(devices),
-        };
-        // A larger gain is a larger capacity at the power that all have; the policies of this library look at gains.
-        let capacities = gains.iter().map(|&gain| fedlink::radio::link::capacity(gain, Power(1.0), 1.0));
-        let channels = Channels { capacities: capacities.collect(), gains };
-        Ok(Self { policy: policy_of(kind, kc as usize), k: k as usize, channels })
+        let mut config = Config::default();
+        (config.data.devices, config.schedule.k) = (devices, k);
+        policy.clone_into(&mut config.schedule.policy);
+        if let Some(kc) = kc {
+            let kc = whole("kc", kc, k..=devices)?;
+            config.set("schedule.bc-bn2.kc", kc as i64).map_err(exception)?;
+        }
+        let session = Session::of(&config, &Parts::default(), vec![0.0], None).map_err(exception)?;
+        let capacity = |&gain: &f64| fedlink::radio::link::capacity(gain, Power(1.0), 1.0);
+        let capacities = gains.iter().map(capacity).collect();
+        Ok(Self { session, known: Known::new(gains, capacities, Power(1.0)) })
+    }
+
+    fn candidates(&mut self) -> PyResult<Vec<u32>> {
+        let call = self.session.begin(0, self.known.clone(), |_| true).map_err(exception)?;
+        Ok(call.candidates.iter().map(|device| device.0).collect())
     }
 }
 
-/// The name of what candidates report.
-pub fn report_name(kind: ReportKind) -> &'static str {
-    match kind {
-        ReportKind::Nothing => "nothing",
-        ReportKind::Norm => "norm",
-        ReportKind::QuantisedNorm => "quantised-norm",
-    }
-}
-
-/// What candidates report, by name.
-pub fn report_of(argument: &str, name: &str) -> PyResult<ReportKind> {
-    let kinds = [ReportKind::Nothing, ReportKind::Norm, ReportKind::QuantisedNorm];
-    kinds.into_iter().find(|kind| report_name(*kind) == name).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "{argument}: must be \"nothing\", \"norm\" or \"quantised-norm\", but is {name:?}"
-        ))
-    })
+/// The compression scheme called `name`.
+pub fn scheme_named(name: &str) -> Result<Arc<dyn Compressor>, ConfigError> {
+    let mut config = Config::default();
+    name.clone_into(&mut config.compress.scheme);
+    fedlink::setup::compressor(&config, &Parts::default())
 }
 
 /// `dsgd(update, q)` as the bytes that a device sends.
@@ -344,7 +363,7 @@ pub fn encode<'py>(
     Ok(PyBytes::new(py, &payload))
 }
 
-/// The places and the value in a payload of `encode`; both ends know `dim` and `q`.
+/// The indices and the value in a payload of `encode`; both ends know `dim` and `q`.
 ///
 /// Any bytes give a valid update or a `ValueError`.
 #[pyfunction]
@@ -353,7 +372,7 @@ pub fn decode<'py>(
     payload: &[u8],
     dim: &Bound<'py, PyAny>,
     q: &Bound<'py, PyAny>,
-) -> PyResult<(Places<'py>, f32)> {
+) -> PyResult<(Indices<'py>, f32)> {
     let dim = whole("dim", dim, 1..=MAX_DIM)?;
     let q = whole("q", q, 0..=dim / 2)? as usize;
     let sent = py.detach(|| {

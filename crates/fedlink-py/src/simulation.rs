@@ -2,93 +2,80 @@
 
 use crate::config::{load, read};
 use crate::errors::exception;
-use crate::parts::{PythonCompressor, PythonPolicy, PythonTask, Raised};
+use crate::parts::{Part, PythonTask, Raised, collect};
+use crate::saved::{self, Saved};
 use crate::table::{Table, rounds, transmissions};
-use fedlink::compress::Compressor;
-use fedlink::config::Config;
 use fedlink::learn::task::Work;
-use fedlink::radio::link::transmit_power;
-use fedlink::record::RoundRecord;
-use fedlink::schedule::Policy;
-use fedlink::simulation::{OwnParts, Simulation as Inner};
-use fedlink::units::Power;
+use fedlink::record::History;
+use fedlink::simulation::Simulation as Inner;
 use numpy::PyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// What `fedlink.simulate` runs.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct Simulation {
-    config: Config,
     raised: Raised,
+    rounds_to_do: u64,
     state: Mutex<State>,
 }
 
 struct State {
     inner: Inner,
-    records: Vec<RoundRecord>,
+    history: History,
 }
 
 #[pymethods]
 impl Simulation {
     #[new]
-    #[pyo3(signature = (name, text, settings, policy = None, compressor = None, task = None))]
+    #[pyo3(signature = (name, text, settings, parts, task = None, data = None))]
     fn new(
         py: Python<'_>,
         name: &str,
         text: &str,
         settings: &Bound<'_, PyDict>,
-        policy: Option<&Bound<'_, PyAny>>,
-        compressor: Option<&Bound<'_, PyAny>>,
-        task: Option<&Bound<'_, PyAny>>,
+        parts: Vec<Part<'_>>,
+        task: Option<(Bound<'_, PyAny>, String)>,
+        data: Option<&Bound<'_, crate::data::Dataset>>,
     ) -> PyResult<Self> {
-        let config = read(name, text, settings)?;
         let raised = Raised::default();
-        let parts = OwnParts {
-            policy: match policy {
-                Some(object) => Some(Box::new(PythonPolicy::new(object, raised.clone())?) as Box<dyn Policy>),
-                None => None,
-            },
-            compressor: compressor.map(|object| {
-                let object = object.clone().unbind();
-                Box::new(PythonCompressor { object, raised: raised.clone() }) as Box<dyn Compressor>
-            }),
-        };
-        let work = match task {
-            Some(object) => {
-                let object = object.clone().unbind();
-                Work::from(PythonTask { object, raised: raised.clone() })
+        let parts = collect(parts, &raised)?;
+        let mut config = read(name, text, settings, &parts)?;
+        let work = match (&task, data) {
+            (Some((object, name)), _) => Work::from(PythonTask::new(object, name.clone(), raised.clone())?),
+            (None, Some(data)) => {
+                let data = data.get();
+                config.data.dataset.clone_from(&data.inner.name);
+                config.custom.insert(data.inner.name.clone(), data.origin());
+                Work::from(data.inner.clone())
             }
-            None => Work::from(load(py, &config)?),
+            (None, None) => Work::from(load(py, &config)?),
         };
-        let inner = py.detach(|| Inner::with_parts(&config, work, parts));
+        let inner = py.detach(|| Inner::with_parts(&config, work, &parts));
+        let inner = inner.map_err(|error| raised.or(exception(error)))?;
+        // An exception while the parts were made may not have stopped anything yet.
         if let Some(error) = raised.take() {
             return Err(error);
         }
-        let state = State { inner: inner.map_err(exception)?, records: Vec::new() };
-        Ok(Self { config, raised, state: Mutex::new(state) })
+        let state = State { inner, history: History::default() };
+        Ok(Self { raised, rounds_to_do: config.run.rounds, state: Mutex::new(state) })
     }
 
-    /// Runs the next round; returns the accuracy on the test set if it was looked at.
+    /// Runs the next round; returns the accuracy on the test set if it was evaluated.
     fn step(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         let mut state = self.state()?;
-        let State { inner, records } = &mut *state;
-        let result = py.detach(|| inner.step());
-        if let Some(error) = self.raised.take() {
-            return Err(error);
-        }
-        let record = result.map_err(exception)?;
-        let accuracy = record.evaluation.map(|evaluation| evaluation.accuracy);
-        records.push(record);
-        Ok(accuracy)
+        let State { inner, history } = &mut *state;
+        let record = py.detach(|| inner.step()).map_err(|error| self.raised.or(exception(error)))?;
+        history.add(inner.round_row(&record), &record);
+        Ok(record.evaluation.map(|evaluation| evaluation.accuracy))
     }
 
     /// T.
     #[getter]
     fn rounds_to_do(&self) -> u64 {
-        self.config.run.rounds
+        self.rounds_to_do
     }
 
     /// Rounds done so far.
@@ -109,34 +96,58 @@ impl Simulation {
 
     /// The configuration as JSON, every default written out.
     fn config_json(&self) -> PyResult<String> {
-        json(&self.config.resolved())
+        json(&self.state()?.inner.config().resolved())
     }
 
     /// One row for each round.
     fn rounds(&self) -> PyResult<Table> {
-        rounds(&self.state()?.records)
+        rounds(&self.state()?.history.rounds)
     }
 
     /// One row for each transmission.
     fn transmissions(&self) -> PyResult<Table> {
-        let (devices, k) = (self.config.data.devices as usize, self.config.schedule.k as usize);
-        let power = transmit_power(devices, k, Power(self.config.radio.power));
-        transmissions(&self.state()?.records, power)
+        transmissions(&self.state()?.history.transmissions)
+    }
+
+    /// All that the rounds to come depend on, and the records so far.
+    fn save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut state = self.state()?;
+        let inner = &mut state.inner;
+        let written = py.detach(move || {
+            let mut checkpoint = Vec::new();
+            inner.checkpoint(&mut checkpoint).map(|()| checkpoint)
+        });
+        let checkpoint = written.map_err(|error| self.raised.or(saved::exception(&error)))?;
+        Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.history)))
+    }
+
+    /// Resumes from what `save` returned.
+    fn load(&self, py: Python<'_>, saved: &[u8]) -> PyResult<()> {
+        let mut state = self.state()?;
+        let Saved { checkpoint, history } = saved::unpack(saved)?;
+        let inner = &mut state.inner;
+        let restored = py.detach(move || inner.restore(std::io::Cursor::new(checkpoint)));
+        restored.map_err(|error| self.raised.or(saved::exception(&error)))?;
+        state.history = history;
+        Ok(())
     }
 }
 
 impl Simulation {
     fn state(&self) -> PyResult<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                Err(PyRuntimeError::new_err("this simulation is in the middle of a round"))
-            }
-        }
+        in_use(&self.state, "this simulation is in the middle of a round")
     }
 }
 
-fn json(value: &impl serde::Serialize) -> PyResult<String> {
+/// What a lock guards, if nobody else is using it.
+pub fn in_use<'a, T>(lock: &'a Mutex<T>, busy: &'static str) -> PyResult<MutexGuard<'a, T>> {
+    match lock.try_lock() {
+        Ok(state) => Ok(state),
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(busy)),
+    }
+}
+
+pub fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

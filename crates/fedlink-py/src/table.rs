@@ -2,21 +2,49 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float32Type, Float64Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
 use arrow_schema::{ArrowError, DataType};
-use fedlink::record::{RoundRecord, Transmission};
-use fedlink::units::Power;
+use fedlink::record::{Cell, CellKind, Column, ROW_COLUMNS, Row, TRANSMISSION_COLUMNS, Transmission};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyImportError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::sync::Arc;
 
+/// Rows that are shown of a table.
+const SHOWN: usize = 8;
+
 /// Named columns of equal length.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct Table {
     batch: RecordBatch,
+}
+
+impl Table {
+    /// One row as text.
+    fn row(&self, row: usize) -> Vec<String> {
+        let cell = |column: &ArrayRef| match column.data_type() {
+            _ if column.is_null(row) => String::new(),
+            DataType::Int64 => column.as_primitive::<Int64Type>().value(row).to_string(),
+            DataType::Float32 => short(column.as_primitive::<Float32Type>().value(row).into()),
+            DataType::Utf8 => column.as_string::<i32>().value(row).to_owned(),
+            _ => short(column.as_primitive::<Float64Type>().value(row)),
+        };
+        self.batch.columns().iter().map(cell).collect()
+    }
+}
+
+/// A number in six digits.
+fn short(number: f64) -> String {
+    let rounded: f64 = format!("{number:.5e}").parse().unwrap_or(number);
+    if rounded == 0.0 || (1e-4..1e9).contains(&rounded.abs()) {
+        rounded.to_string()
+    } else {
+        format!("{rounded:e}")
+    }
 }
 
 #[pymethods]
@@ -40,20 +68,47 @@ impl Table {
             ))
         })?;
         Ok(match column.data_type() {
-            DataType::UInt32 => {
-                PyArray1::from_slice(py, column.as_primitive::<UInt32Type>().values()).into_any()
-            }
-            DataType::UInt64 => {
-                PyArray1::from_slice(py, column.as_primitive::<UInt64Type>().values()).into_any()
+            DataType::Int64 => {
+                PyArray1::from_slice(py, column.as_primitive::<Int64Type>().values()).into_any()
             }
             DataType::Float32 => {
                 PyArray1::from_slice(py, column.as_primitive::<Float32Type>().values()).into_any()
+            }
+            DataType::Utf8 => {
+                let words: Vec<Option<&str>> = column.as_string::<i32>().iter().collect();
+                py.import("numpy")?.call_method1("array", (words,))?
             }
             _ => {
                 let values = column.as_primitive::<Float64Type>().iter();
                 PyArray1::from_vec(py, values.map(|value| value.unwrap_or(f64::NAN)).collect()).into_any()
             }
         })
+    }
+
+    fn __repr__(&self) -> String {
+        let (rows, columns) = (self.batch.num_rows(), self.batch.num_columns());
+        let header = self.column_names();
+        let header: Vec<&str> = header.iter().map(String::as_str).collect();
+        let shown: Vec<Vec<String>> = (0..rows.min(SHOWN)).map(|row| self.row(row)).collect();
+        let more = if rows > SHOWN { format!("… {} more rows\n", rows - SHOWN) } else { String::new() };
+        let table = fedlink_study::table::table(&header, &shown);
+        format!("<fedlink.Table: {rows} rows × {columns} columns>\n{table}{more}").trim_end().to_owned()
+    }
+
+    fn _repr_html_(&self) -> String {
+        let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let line = |cells: &[String], tag: &str| {
+            let cells: Vec<String> =
+                cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+            let cells = cells.concat();
+            format!("<tr>{cells}</tr>")
+        };
+        let rows = self.batch.num_rows();
+        let head = line(&self.column_names(), "th");
+        let body: String = (0..rows.min(SHOWN)).map(|row| line(&self.row(row), "td")).collect();
+        let more =
+            if rows > SHOWN { format!("<p>… {} more rows</p>", rows - SHOWN) } else { String::new() };
+        format!("<table><thead>{head}</thead><tbody>{body}</tbody></table>{more}")
     }
 
     /// The table as a `pyarrow.Table`, without copying.
@@ -98,76 +153,70 @@ impl Table {
     }
 }
 
-fn table(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
+/// A table of `rows` by its columns.
+fn table<R>(rows: &[R], columns: &[Column<R>], more: Vec<(String, ArrayRef)>) -> PyResult<Table> {
+    let column = |column: &Column<R>| (column.name.to_owned(), values(rows, column));
+    let columns = columns.iter().map(column).chain(more);
     RecordBatch::try_from_iter(columns)
         .map(|batch| Table { batch })
         .map_err(|error: ArrowError| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// One row for each round.
-pub fn rounds(records: &[RoundRecord]) -> PyResult<Table> {
-    let sent = |record: &RoundRecord| record.transmissions.iter().map(|sent| sent.bits.0).sum::<f64>();
-    let mut so_far = 0.0;
-    let total: Vec<f64> = records
-        .iter()
-        .map(|record| {
-            // In the order in which the run itself adds them up.
-            record.transmissions.iter().for_each(|sent| so_far += sent.bits.0);
-            so_far
-        })
-        .collect();
-    let mean_q = |record: &RoundRecord| {
-        record.transmissions.iter().map(|sent| sent.q as f64).sum::<f64>() / record.transmissions.len() as f64
+/// One column. Whole numbers are signed, so that differences of them are right.
+fn values<R>(rows: &[R], column: &Column<R>) -> ArrayRef {
+    let cells = || rows.iter().map(|row| (column.value)(row));
+    let real = |cell: Cell| match cell {
+        Cell::Empty => None,
+        cell => Some(cell.number()),
     };
-    let silent = |record: &RoundRecord| record.transmissions.iter().filter(|sent| sent.q == 0).count() as u64;
-    let evaluated = |value: fn(&fedlink::record::Evaluation) -> f64| {
-        optional(records.iter().map(|record| record.evaluation.as_ref().map(value)))
+    match column.kind {
+        // What may be missing is NaN in NumPy, which whole numbers have none of.
+        CellKind::Whole if column.optional => Arc::new(cells().map(real).collect::<Float64Array>()),
+        CellKind::Whole => Arc::new(
+            cells()
+                .map(|cell| match cell {
+                    Cell::Whole(number) => i64::try_from(number).ok(),
+                    _ => None,
+                })
+                .collect::<Int64Array>(),
+        ),
+        CellKind::Real => Arc::new(cells().map(real).collect::<Float64Array>()),
+        CellKind::Single => Arc::new(
+            cells()
+                .map(|cell| match cell {
+                    Cell::Single(number) => Some(number),
+                    _ => None,
+                })
+                .collect::<Float32Array>(),
+        ),
+        CellKind::Text => Arc::new(
+            cells()
+                .map(|cell| match cell {
+                    Cell::Text(word) => Some(word),
+                    _ => None,
+                })
+                .collect::<StringArray>(),
+        ),
+    }
+}
+
+/// One row for each round: the columns of `results.csv`, and one for each further metric of the task.
+pub fn rounds(rows: &[Row]) -> PyResult<Table> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| &row.metrics) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let metric = |name: &&str| {
+        let value = |row: &Row| row.metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+        let values: ArrayRef = Arc::new(rows.iter().map(value).collect::<Float64Array>());
+        ((*name).to_owned(), values)
     };
-    table(vec![
-        ("round", whole(records.iter().map(|record| record.round))),
-        ("test_accuracy", evaluated(|evaluation| evaluation.accuracy)),
-        ("test_loss", evaluated(|evaluation| evaluation.loss)),
-        ("train_loss", real(records.iter().map(|record| record.train_loss))),
-        ("trained", whole(records.iter().map(|record| record.trained as u64))),
-        ("bits", real(records.iter().map(sent))),
-        ("total_bits", real(total)),
-        ("mean_q", real(records.iter().map(mean_q))),
-        ("silent_devices", whole(records.iter().map(silent))),
-    ])
+    table(rows, ROW_COLUMNS, names.iter().map(metric).collect())
 }
 
 /// One row for each transmission: the columns of `rounds.csv`.
-pub fn transmissions(records: &[RoundRecord], power: Power) -> PyResult<Table> {
-    let rows = || {
-        records.iter().flat_map(|record| record.transmissions.iter().map(move |sent| (record.round, sent)))
-    };
-    let column = |value: fn(&Transmission) -> f64| real(rows().map(|(_, sent)| value(sent)));
-    let devices = arrow_array::UInt32Array::from_iter_values(rows().map(|(_, sent)| sent.device.0));
-    let reports = arrow_array::Float32Array::from_iter_values(rows().map(|(_, sent)| sent.report));
-    table(vec![
-        ("round", whole(rows().map(|(round, _)| round))),
-        ("device", Arc::new(devices)),
-        ("gain", column(|sent| sent.gain)),
-        ("capacity", column(|sent| sent.capacity)),
-        ("report", Arc::new(reports)),
-        ("weight", column(|sent| sent.weight)),
-        ("symbols", column(|sent| sent.symbols.0)),
-        ("budget", column(|sent| sent.budget.0)),
-        ("q", whole(rows().map(|(_, sent)| sent.q as u64))),
-        ("bits", column(|sent| sent.bits.0)),
-        ("entries", whole(rows().map(|(_, sent)| sent.entries as u64))),
-        ("power", real(rows().map(|_| power.0))),
-    ])
-}
-
-fn whole(values: impl IntoIterator<Item = u64>) -> ArrayRef {
-    Arc::new(arrow_array::UInt64Array::from_iter_values(values))
-}
-
-fn real(values: impl IntoIterator<Item = f64>) -> ArrayRef {
-    Arc::new(arrow_array::Float64Array::from_iter_values(values))
-}
-
-fn optional(values: impl IntoIterator<Item = Option<f64>>) -> ArrayRef {
-    Arc::new(arrow_array::Float64Array::from_iter(values))
+pub fn transmissions(rows: &[Transmission]) -> PyResult<Table> {
+    table(rows, TRANSMISSION_COLUMNS, Vec::new())
 }

@@ -3,12 +3,12 @@
 use crate::arguments::{MAX_DIM, MAX_EXACT, number, whole};
 use crate::arrays::reals;
 use crate::errors::exception;
-use fedlink::theory::MAX_ROUNDS;
-use fedlink::theory::bound::BoundParameters;
-use fedlink::theory::plan::{Averaging, Goal, PlanRequest, Planner};
-use fedlink::theory::rate::Rate;
-use fedlink::theory::rho::{Choice, LinkParameters};
-use fedlink::theory::study::{Mode, Study};
+use fedlink_theory::MAX_ROUNDS;
+use fedlink_theory::bound::BoundParameters;
+use fedlink_theory::plan::{Averaging, Goal, PlanRequest, Planner};
+use fedlink_theory::rate::Rate;
+use fedlink_theory::rho::{Choice, LinkParameters};
+use fedlink_theory::study::{Mode, Study};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -134,7 +134,7 @@ pub fn plan(
         let plan = planner.plan_with_best_rate(&rates)?;
         Ok((plan, planner.request().rate.to_string()))
     });
-    let (plan, rate) = plan.map_err(|error: fedlink::theory::TheoryError| exception(error))?;
+    let (plan, rate) = plan.map_err(|error: fedlink_theory::TheoryError| exception(error))?;
     let json = serde_json::json!({ "rate": rate, "plan": plan });
     serde_json::to_string(&json).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
@@ -147,15 +147,14 @@ fn link(
     noise: f64,
     choice: &str,
 ) -> PyResult<LinkParameters> {
-    let usual = LinkParameters::default();
+    let defaults = LinkParameters::default();
     Ok(LinkParameters {
-        devices: or("devices", devices, usual.devices, 10_000_000)?,
-        dim: or("dim", dim, usual.dim, MAX_DIM)?,
-        symbols: or("symbols", symbols, usual.symbols, MAX_EXACT)?,
+        devices: or("devices", devices, defaults.devices, 10_000_000)?,
+        dim: or("dim", dim, defaults.dim, MAX_DIM)?,
+        symbols: or("symbols", symbols, defaults.symbols, MAX_EXACT)?,
         power,
         noise,
         choice: crate::arguments::named::<Choice>("choice", choice)?,
-        ..usual
     })
 }
 
@@ -170,7 +169,7 @@ fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
 /// η(t) as a number, an array or text.
 fn read_rate(value: &Bound<'_, PyAny>, rounds: usize) -> PyResult<Rate> {
     if let Ok(text) = value.cast::<PyString>() {
-        return text.to_str()?.parse().map_err(|error: fedlink::theory::TheoryError| exception(error));
+        return text.to_str()?.parse().map_err(|error: fedlink_theory::TheoryError| exception(error));
     }
     if let Ok(number) = value.extract::<f64>() {
         return Ok(Rate::Constant(number));

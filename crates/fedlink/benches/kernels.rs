@@ -1,17 +1,17 @@
-//! The arithmetic that takes the time, piece by piece, at the sizes of the paper's MLP (784→256→10, batches of 64)
-//! on the embedded digits, which need no files. For ratios see the `targets` benchmark.
+//! The arithmetic that takes the time, piece by piece, at the sizes of the paper's MLP (784→256→10, batches
+//! of 64) on the embedded digits, which need no files. For ratios see the `targets` benchmark.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseUpdate};
+use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate};
 use fedlink::config::Config;
 use fedlink::data::{Dataset, Scaler, Scaling};
+use fedlink::kernels::{Matrix, Panels, matmul, norm, pack_output_gradient, sparse_forward, sparse_gradient};
 use fedlink::learn::inputs::{BatchBuffer, Inputs, Split};
-use fedlink::learn::kernels::{
-    Matrix, Panels, matmul, norm, pack_output_gradient, sparse_forward, sparse_gradient,
-};
 use fedlink::learn::local_training::LocalTraining;
-use fedlink::learn::model::{Rows, model};
-use fedlink::learn::optimizer::{OptimizerState, StateMode, optimizer};
+use fedlink::learn::model::{Model, Rows};
+use fedlink::learn::optimizer::{Optimizer, StateMode};
+use fedlink::learn::task::DeviceState;
+use fedlink::registry::find;
 use fedlink::rng::{Purpose, stream};
 use fedlink::simulation::Simulation;
 use fedlink::units::DeviceId;
@@ -23,7 +23,17 @@ const HIDDEN: usize = 256;
 const DIM: usize = 203_530;
 
 fn dataset() -> Arc<Dataset> {
-    fedlink::data::load(&Config::default().data, &[]).expect("the embedded data set")
+    fedlink::data::load("digits", &[]).expect("the embedded data set")
+}
+
+fn adam(config: &Config) -> Box<dyn Optimizer> {
+    let entry = find::<dyn Optimizer>("adam").expect("a known optimizer");
+    entry.build(config.own_table("learn", "adam"), &config.scope(), &()).expect("its defaults")
+}
+
+fn mlp(config: &Config, dataset: &Dataset) -> Box<dyn Model> {
+    let entry = find::<dyn Model>("mlp").expect("a known model");
+    entry.build(config.own_table("learn", "mlp"), &config.scope(), dataset).expect("its defaults")
 }
 
 fn random(len: usize) -> Vec<f32> {
@@ -70,18 +80,17 @@ fn first_layer(criterion: &mut Criterion) {
 fn whole_vectors(criterion: &mut Criterion) {
     let (update, gradient) = (random(DIM), random(DIM));
     criterion.bench_function("norm", |b| b.iter(|| norm(black_box(&update))));
-    let config = Config::default();
-    let adam = optimizer(&config);
-    let mut state = OptimizerState::filled(DIM, adam.starts());
+    let adam = adam(&Config::default());
+    let mut state = DeviceState::filled(DIM, adam.starts());
     let mut theta = random(DIM);
     criterion.bench_function("adam", |b| {
         b.iter(|| adam.step(1e-3, &mut state, &mut |descent| descent.apply(0, &mut theta, &gradient)));
     });
     let (mut scratch, mut sent) = (Scratch::default(), SparseUpdate::default());
-    let mut unused = fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0);
+    let mut unused = stream(0, Purpose::Test, 0, 0);
     for q in [300, 1000, 3000] {
         criterion.bench_with_input(BenchmarkId::new("d-sgd", q), &q, |b, &q| {
-            b.iter(|| SparseBinary.compress(&update, q, &mut unused, &mut scratch, &mut sent));
+            b.iter(|| SparseBinary {}.compress(&update, q, &mut unused, &mut scratch, &mut sent));
         });
     }
 }
@@ -89,16 +98,16 @@ fn whole_vectors(criterion: &mut Criterion) {
 fn training(criterion: &mut Criterion) {
     let (dataset, config) = (dataset(), Config::default());
     let training = LocalTraining {
-        model: model(&config, &dataset).expect("a model"),
+        model: mlp(&config, &dataset),
         inputs: Inputs::new(Arc::clone(&dataset), config.data.scaling),
-        optimizer: optimizer(&config),
+        optimizer: adam(&config),
         steps: config.learn.local_steps,
         batch: config.learn.batch,
-        rate: config.rate() as f32,
+        rate: config.rate().expect("the optimizer's") as f32,
         seed: 0,
     };
     let theta = training.model.init(config.learn.init, &mut stream(0, Purpose::Init, 0, 0));
-    let mut state = OptimizerState::filled(theta.len(), training.optimizer.starts());
+    let mut state = DeviceState::filled(theta.len(), training.optimizer.starts());
     let mut scratch = training.scratch();
     let mut update = vec![0.0; theta.len()];
     criterion.bench_function("local training", |b| {

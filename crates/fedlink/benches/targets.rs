@@ -5,21 +5,23 @@
 
 use cpu_time::ProcessTime;
 use fedlink::compress::wire::{Coder, Format, Layout};
-use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseUpdate};
+use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate};
 use fedlink::config::{BatchSize, Config};
-use fedlink::data::partition::Sharing;
 use fedlink::data::{Dataset, Scaler, Scaling, catalogue};
-use fedlink::learn::inputs::{BatchBuffer, Inputs, Split};
-use fedlink::learn::kernels::{
+use fedlink::kernels::{
     Matrix, Panels, SparseBatch, instruction_set, matmul, norm, pack_output_gradient, sparse_forward,
     sparse_gradient,
 };
-use fedlink::learn::model::{ModelKind, Rows};
-use fedlink::learn::optimizer::{OptimizerKind, StateMode};
-use fedlink::radio::Channels;
-use fedlink::schedule::policy::{BestQuantisedNorm, PolicyKind};
-use fedlink::schedule::{Policy, ReportKind, Schedule};
+use fedlink::learn::inputs::{BatchBuffer, Inputs, Split};
+use fedlink::learn::model::{Model, Rows};
+use fedlink::learn::optimizer::{Optimizer, StateMode};
+use fedlink::learn::task::DeviceState;
+use fedlink::parts::Parts;
+use fedlink::registry::find;
+use fedlink::schedule::policy::BestCompressedNorm;
+use fedlink::schedule::{Ask, Policy, Reports, Schedule, View};
 use fedlink::simulation::Simulation;
+use fedlink::state::Persist;
 use fedlink::units::{Bits, DeviceId};
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -35,7 +37,7 @@ type Measure = fn(&Arc<Dataset>);
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
     let asked =
-        |name: &str, usual: bool| if named.is_empty() { usual } else { named.iter().any(|n| n == name) };
+        |name: &str, default: bool| if named.is_empty() { default } else { named.iter().any(|n| n == name) };
     let folder = std::env::var_os("FEDLINK_DATA").map(PathBuf::from);
     let folder = folder.expect("set FEDLINK_DATA to the folder that holds mnist/");
     let dataset = Arc::new(catalogue::load("mnist", &[folder]).expect("MNIST can be read"));
@@ -52,14 +54,14 @@ fn main() {
         ("large", false, large),
         ("million", false, million),
     ];
-    for (name, usual, measure) in targets {
-        if asked(name, usual) {
+    for (name, default, measure) in targets {
+        if asked(name, default) {
             measure(&dataset);
         }
     }
 }
 
-/// Median times of pieces of work that take turns, in seconds of processor time: a neighbour that
+/// Median times of pieces of work that take turns, in seconds of processor time: a neighbor that
 /// takes the core away does not count.
 fn take_turns<const N: usize>(turns: usize, mut work: [&mut dyn FnMut(); N]) -> [f64; N] {
     let mut times = [const { Vec::new() }; N];
@@ -165,10 +167,10 @@ fn density(_: &Arc<Dataset>) {
 }
 
 /// The paper's MLP on MNIST.
-fn paper(policy: PolicyKind, k: u64, state: StateMode) -> Config {
+fn paper(policy: &str, k: u64, state: StateMode) -> Config {
     let mut config = Config::default();
     config.data.dataset = "mnist".into();
-    config.schedule.policy = policy;
+    config.schedule.policy = policy.into();
     config.schedule.k = k;
     config.learn.state = state;
     config.run.rounds = u64::from(u32::MAX);
@@ -194,8 +196,8 @@ fn pool(threads: usize) -> rayon::ThreadPool {
 fn candidates(dataset: &Arc<Dataset>) {
     pool(1).install(|| {
         for k in [1, 10] {
-            let mut bc = simulation(&paper(PolicyKind::Bc, k, StateMode::Reset), dataset);
-            let mut bn2 = simulation(&paper(PolicyKind::Bn2, k, StateMode::Reset), dataset);
+            let mut bc = simulation(&paper("bc", k, StateMode::Reset), dataset);
+            let mut bn2 = simulation(&paper("bn2", k, StateMode::Reset), dataset);
             // As many trainings to a turn on both sides, so that caches are as warm.
             let rounds = 40 / k;
             let [few, all] =
@@ -218,37 +220,42 @@ struct Watched {
     began: ProcessTime,
 }
 
+impl Persist for Watched {}
+
 impl Policy for Watched {
-    fn candidates(&mut self, channels: &Channels, k: usize) -> Vec<DeviceId> {
-        let candidates = BestQuantisedNorm.candidates(channels, k);
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        let candidates = BestCompressedNorm {}.candidates(view);
         self.began = ProcessTime::now();
         candidates
     }
 
-    fn report(&self) -> ReportKind {
-        BestQuantisedNorm.report()
+    fn asks(&self) -> &[Ask] {
+        &[Ask::CompressedNorm]
     }
 
-    fn select(&mut self, c: &[DeviceId], r: &[f32], channels: &Channels, k: usize) -> Schedule {
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
         *self.training.lock().expect("one thread") = self.began.elapsed();
-        BestQuantisedNorm.select(c, r, channels, k)
+        BestCompressedNorm {}.select(view, reports)
     }
 }
 
-/// What a BN2-C round spends on anything but training: everything outside [candidates, select], and inside it the
-/// norm, q* and compression of every device, measured on a true update.
+/// What a BN2-C round spends on anything but training: everything outside [candidates, select], and inside it
+/// the norm, q* and compression of every device, measured on a true update.
 fn share(dataset: &Arc<Dataset>) {
     pool(1).install(|| {
         for (k, state) in [(1, StateMode::Keep), (10, StateMode::Keep), (1, StateMode::Reset)] {
-            let config = paper(PolicyKind::Bn2C, k, state);
+            let config = paper("watched", k, state);
             let inside = Arc::new(Mutex::new(Duration::ZERO));
-            let policy = Box::new(Watched { training: Arc::clone(&inside), began: ProcessTime::now() });
+            let noted = Arc::clone(&inside);
+            let parts = Parts::default().policy("watched", file!(), move |_, _| {
+                Ok(Box::new(Watched { training: Arc::clone(&noted), began: ProcessTime::now() }))
+            });
             let mut watched =
-                Simulation::with_policy(&config, Arc::clone(dataset), policy).expect("a valid configuration");
+                Simulation::with_parts(&config, Arc::clone(dataset), &parts).expect("a valid configuration");
             step(&mut watched);
             let update = one_update(&config, dataset);
             let (mut scratch, mut sent) = (Scratch::default(), SparseUpdate::default());
-    let mut unused = fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0);
+            let mut unused = fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0);
             let mut training = Vec::new();
             let [round, report] = take_turns(
                 15,
@@ -263,8 +270,8 @@ fn share(dataset: &Arc<Dataset>) {
                             let gain = -f64::ln(1.0 - (f64::from(m) + 0.5) / 40.0);
                             let capacity = (1.0 + gain * 40.0 / k as f64).log2();
                             black_box(norm(&update));
-                            let q = SparseBinary.largest_q(update.len(), Bits(5000.0 * capacity));
-                            SparseBinary.compress(&update, q, &mut unused, &mut scratch, &mut sent);
+                            let q = SparseBinary {}.largest_q(update.len(), Bits(5000.0 * capacity));
+                            SparseBinary {}.compress(&update, q, &mut unused, &mut scratch, &mut sent);
                             black_box(sent.norm());
                         }
                     },
@@ -273,7 +280,8 @@ fn share(dataset: &Arc<Dataset>) {
             training.sort_by(f64::total_cmp);
             let outside = round - training[training.len() / 2];
             println!(
-                "share: {state:?}, K = {k}: round {:.2} ms, reports {:.2} ms, outside {:.2} ms: {:.1} % is not training",
+                "share: {state:?}, K = {k}: round {:.2} ms, reports {:.2} ms, outside {:.2} ms: \
+                 {:.1} % is not training",
                 round * 1e3,
                 report * 1e3,
                 outside * 1e3,
@@ -285,19 +293,24 @@ fn share(dataset: &Arc<Dataset>) {
 
 /// A device's local training of three Adam steps, time after time; it writes its Δ to where it is told.
 fn trainer(config: &Config, dataset: &Arc<Dataset>) -> impl FnMut(&mut Vec<f32>) + use<> {
-    use fedlink::learn::{local_training::LocalTraining, model, optimizer};
+    use fedlink::learn::local_training::LocalTraining;
+    let (model, rule) = (config.learn.model.as_str(), config.learn.optimizer.as_str());
     let training = LocalTraining {
-        model: model::model(config, dataset).expect("a model"),
+        model: find::<dyn Model>(model)
+            .and_then(|entry| entry.build(config.own_table("learn", model), &config.scope(), dataset))
+            .expect("a model"),
         inputs: Inputs::new(Arc::clone(dataset), config.data.scaling),
-        optimizer: optimizer::optimizer(config),
+        optimizer: find::<dyn Optimizer>(rule)
+            .and_then(|entry| entry.build(config.own_table("learn", rule), &config.scope(), &()))
+            .expect("an optimizer"),
         steps: config.learn.local_steps,
         batch: config.learn.batch,
-        rate: config.rate() as f32,
+        rate: config.rate().expect("the optimizer's") as f32,
         seed: 0,
     };
     let mut stream = fedlink::rng::stream(0, fedlink::rng::Purpose::Init, 0, 0);
     let theta = training.model.init(config.learn.init, &mut stream);
-    let mut state = optimizer::OptimizerState::filled(theta.len(), training.optimizer.starts());
+    let mut state = DeviceState::filled(theta.len(), training.optimizer.starts());
     let mut scratch = training.scratch();
     move |update| {
         scratch.samples.clear();
@@ -316,12 +329,12 @@ fn one_update(config: &Config, dataset: &Arc<Dataset>) -> Vec<f32> {
 
 /// Writing an update to the wire and reading it off again, in parts of one training step.
 fn wire(dataset: &Arc<Dataset>) {
-    let config = paper(PolicyKind::Bn2C, 1, StateMode::Keep);
+    let config = paper("bn2-c", 1, StateMode::Keep);
     let (mut train, update) = (trainer(&config, dataset), one_update(&config, dataset));
     let (mut trained, mut unused) = (Vec::new(), fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0));
     for q in [100, 300, 1000, 3000] {
         let (mut sent, mut received) = (SparseUpdate::default(), SparseUpdate::default());
-        SparseBinary.compress(&update, q, &mut unused, &mut Scratch::default(), &mut sent);
+        SparseBinary {}.compress(&update, q, &mut unused, &mut Scratch::default(), &mut sent);
         let format = Format::new(Layout::Shared, update.len(), q).expect("q is small");
         let (mut coder, mut payload, mut bits) = (Coder::default(), Vec::new(), 0);
         let mut message = Vec::new();
@@ -338,8 +351,9 @@ fn wire(dataset: &Arc<Dataset>) {
         assert_eq!(received, sent);
         let step = training / config.learn.local_steps as f64;
         println!(
-            "wire: q = {q}: {bits} bits, {:.1} by the count; a step {:.0} µs, encode {:.1} and decode {:.1} µs: {:.1} %",
-            SparseBinary.bits(update.len(), q).0,
+            "wire: q = {q}: {bits} bits, {:.1} by the count; a step {:.0} µs, encode {:.1} and decode {:.1} µs: \
+             {:.1} %",
+            SparseBinary {}.bits(update.len(), q).0,
             step * 1e6,
             writing * 1e6,
             reading * 1e6,
@@ -348,9 +362,9 @@ fn wire(dataset: &Arc<Dataset>) {
     }
 }
 
-/// Two threads against one, by the clock on the wall: of use on a machine that does nothing else.
+/// Two threads against one, by wall-clock time: of use on a machine that does nothing else.
 fn threads(dataset: &Arc<Dataset>) {
-    let config = paper(PolicyKind::Bn2C, 1, StateMode::Keep);
+    let config = paper("bn2-c", 1, StateMode::Keep);
     let (one, two) = (pool(1), pool(2));
     let mut alone = one.install(|| simulation(&config, dataset));
     let mut shared = two.install(|| simulation(&config, dataset));
@@ -369,7 +383,8 @@ fn threads(dataset: &Arc<Dataset>) {
         }
     }
     println!(
-        "threads: the best of 40 rounds: {:.2} ms on one, {:.2} ms on two, ratio {:.2}; processor time {:.2} and {:.2} ms",
+        "threads: the best of 40 rounds: {:.2} ms on one, {:.2} ms on two, ratio {:.2}; \
+         processor time {:.2} and {:.2} ms",
         slow[0] * 1e3,
         fast[0] * 1e3,
         slow[0] / fast[0],
@@ -378,15 +393,15 @@ fn threads(dataset: &Arc<Dataset>) {
     );
 }
 
-fn many(devices: u64, model: ModelKind) -> Config {
-    let mut config = paper(PolicyKind::Bn2, 10, StateMode::Reset);
+fn many(devices: u64, model: &str) -> Config {
+    let mut config = paper("bn2", 10, StateMode::Reset);
     config.data.devices = devices;
-    config.data.sharing = Some(Sharing::Overlapping);
-    config.learn.model = model;
+    config.set("data.iid.sharing", "overlapping").expect("a key");
+    config.learn.model = model.into();
     config
 }
 
-fn timed_round(devices: u64, model: ModelKind, dataset: &Arc<Dataset>) {
+fn timed_round(devices: u64, model: &str, dataset: &Arc<Dataset>) {
     let before = resident();
     let config = many(devices, model);
     let mut simulation = Simulation::new(&config, Arc::clone(dataset)).expect("a valid configuration");
@@ -394,7 +409,8 @@ fn timed_round(devices: u64, model: ModelKind, dataset: &Arc<Dataset>) {
     step(&mut simulation);
     let time = start.elapsed().as_secs_f64();
     println!(
-        "devices: {model:?}, M = {devices}: a round in {time:.2} s of processor time, {:.3} ms a device, {:.0} MB beyond the data set at most",
+        "devices: {model}, M = {devices}: a round in {time:.2} s of processor time, {:.3} ms a device, \
+         {:.0} MB beyond the data set at most",
         time / devices as f64 * 1e3,
         peak() - before
     );
@@ -402,16 +418,16 @@ fn timed_round(devices: u64, model: ModelKind, dataset: &Arc<Dataset>) {
 
 fn devices(dataset: &Arc<Dataset>) {
     for devices in [100, 1000, 10_000] {
-        timed_round(devices, ModelKind::Mlp, dataset);
+        timed_round(devices, "mlp", dataset);
     }
 }
 
 fn large(dataset: &Arc<Dataset>) {
-    timed_round(100_000, ModelKind::Mlp, dataset);
+    timed_round(100_000, "mlp", dataset);
 }
 
 fn million(dataset: &Arc<Dataset>) {
-    timed_round(1_000_000, ModelKind::Softmax, dataset);
+    timed_round(1_000_000, "softmax", dataset);
 }
 
 /// Megabytes of the process, now and at most so far.
@@ -432,12 +448,12 @@ fn status(key: &str) -> f64 {
 
 /// Softmax regression, a thousand clients of 69 samples, ten a round, one local epoch, a hundred rounds.
 fn clients(dataset: &Arc<Dataset>) {
-    let mut config = paper(PolicyKind::Bc, 10, StateMode::Reset);
+    let mut config = paper("bc", 10, StateMode::Reset);
     config.data.devices = 1000;
     config.data.samples_per_device = 69;
-    config.data.sharing = Some(Sharing::Overlapping);
-    config.learn.model = ModelKind::Softmax;
-    config.learn.optimizer = OptimizerKind::Sgd;
+    config.set("data.iid.sharing", "overlapping").expect("a key");
+    config.learn.model = "softmax".into();
+    config.learn.optimizer = "sgd".into();
     config.learn.rate = Some(0.03);
     config.learn.batch = BatchSize::Count(10);
     config.learn.local_steps = 7;
@@ -449,7 +465,10 @@ fn clients(dataset: &Arc<Dataset>) {
             let outcome = simulation.run(&mut ()).expect("a run");
             let (time, processor) = (wall.elapsed().as_secs_f64(), processor.elapsed().as_secs_f64());
             let accuracy = 100.0 * outcome.final_accuracy.unwrap_or(f64::NAN);
-            println!("clients: {threads} threads: 100 rounds in {time:.3} s ({processor:.3} s of processor time), accuracy {accuracy:.1} %");
+            println!(
+                "clients: {threads} threads: 100 rounds in {time:.3} s ({processor:.3} s of processor time), \
+                 accuracy {accuracy:.1} %"
+            );
         });
     }
 }

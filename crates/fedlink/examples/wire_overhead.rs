@@ -28,7 +28,7 @@ const KINDS: [&str; 5] = ["even", "first", "last", "halves", "clusters"];
 
 fn kinds(dim: u32, q: u32) -> [Vec<u32>; 5] {
     let part = |i: u32, of: u32, whole: u32| (u64::from(i) * u64::from(whole) / u64::from(of)) as u32;
-    // Cluster c has the entries from c·q/8 on, at the places from c·d/8 on.
+    // Cluster c has the entries from c·q/8 on, at the indices from c·d/8 on.
     let cluster = |i: u32| {
         let c = (0..8).rev().find(|&c| part(c, 8, q) <= i).unwrap_or(0);
         part(c, 8, dim) + i - part(c, 8, q)
@@ -42,26 +42,26 @@ fn kinds(dim: u32, q: u32) -> [Vec<u32>; 5] {
     ]
 }
 
-/// `q` ascending places below `dim`, at random.
+/// `q` ascending indices below `dim`, at random.
 fn random(dim: u32, q: u32, draw: u64) -> Vec<u32> {
-    let mut chance = stream(1, Purpose::Test, draw, u64::from(dim));
+    let mut rng = stream(1, Purpose::Test, draw, u64::from(dim));
     if dim / q > 50 {
-        // Floyd's method: the i-th draw is among the first dim − q + i places, or that last one if taken.
+        // Floyd's method: the i-th draw is among the first dim − q + i indices, or that last one if taken.
         let mut chosen = std::collections::BTreeSet::new();
         for last in dim - q..dim {
-            let place = chance.below(u64::from(last) + 1) as u32;
-            chosen.insert(if chosen.contains(&place) { last } else { place });
+            let index = rng.below(u64::from(last) + 1) as u32;
+            chosen.insert(if chosen.contains(&index) { last } else { index });
         }
         return chosen.into_iter().collect();
     }
-    // Place by place: those to come are chosen with the probability that is left for them.
+    // Place by index: those to come are chosen with the probability that is left for them.
     let mut left = u64::from(q);
-    let mut is_chosen = |place: &u32| {
-        let chosen = chance.below(u64::from(dim - place)) < left;
+    let mut is_chosen = |index: &u32| {
+        let chosen = rng.below(u64::from(dim - index)) < left;
         left -= u64::from(chosen);
         chosen
     };
-    (0..dim).filter(|place| is_chosen(place)).collect()
+    (0..dim).filter(|index| is_chosen(index)).collect()
 }
 
 /// C(n, k) from its prime factors: p occurs as often as adding k and n − k in base p carries (Kummer).
@@ -97,12 +97,12 @@ fn product(factors: &[BigUint]) -> BigUint {
     }
 }
 
-fn primes_up_to(most: usize) -> Vec<u64> {
-    let mut prime = vec![true; most + 1];
-    (2..=most)
+fn primes_up_to(max: usize) -> Vec<u64> {
+    let mut prime = vec![true; max + 1];
+    (2..=max)
         .filter(|&i| {
             if prime[i] {
-                (i * i..=most).step_by(i).for_each(|multiple| prime[multiple] = false);
+                (i * i..=max).step_by(i).for_each(|multiple| prime[multiple] = false);
             }
             prime[i]
         })
@@ -124,8 +124,8 @@ pub fn rows() -> Vec<Row> {
         for q in grid {
             let count = (choose(u64::from(dim), u64::from(q), &primes) - 1u32).bits() + 33;
             let format = Format::new(Layout::Shared, dim as usize, q as usize).expect("q is at most d/2");
-            let mut beyond = |places: Vec<u32>| {
-                let update = SparseUpdate { indices: places, values: Values::Shared(1.0) };
+            let mut beyond = |indices: Vec<u32>| {
+                let update = SparseUpdate { indices, values: Values::Shared(1.0) };
                 let (mut payload, mut received) = (Vec::new(), SparseUpdate::default());
                 let bits = coder.encode(&format, &update, &mut payload).expect("an update of that format");
                 coder.decode(&format, &payload, &mut received).expect("what was encoded");
@@ -150,9 +150,9 @@ pub fn table(rows: &[Row]) -> String {
     );
     for Row { format: [dim, q], count, random, kinds } in rows {
         let mean = random.iter().sum::<i64>() as f64 / random.len() as f64;
-        let most = random.iter().max().expect("some were drawn");
+        let max = random.iter().max().expect("some were drawn");
         let kinds = kinds.map(|bits| bits.to_string()).join(" | ");
-        writeln!(text, "| {dim} | {q} | {count} | {mean:.1} | {most} | {kinds} |").expect("memory");
+        writeln!(text, "| {dim} | {q} | {count} | {mean:.1} | {max} | {kinds} |").expect("memory");
     }
     text
 }

@@ -5,7 +5,7 @@ use fedlink::compress::{SparseUpdate, Values};
 use fedlink::rng::{Purpose, stream};
 use serde_json::{Value, json};
 
-/// `count` places below `dim` at random, ascending.
+/// `count` indices below `dim` at random, ascending.
 fn random(dim: u32, count: usize) -> Vec<u32> {
     let mut all: Vec<u32> = (0..dim).collect();
     stream(7, Purpose::Test, u64::from(dim), count as u64).shuffle_prefix(&mut all, count);
@@ -16,9 +16,9 @@ fn random(dim: u32, count: usize) -> Vec<u32> {
 
 /// A value for each of `count` entries, of many sizes and both signs.
 fn values(count: usize) -> Vec<f32> {
-    let mut chance = stream(7, Purpose::Test, 0, count as u64);
+    let mut rng = stream(7, Purpose::Test, 0, count as u64);
     let value = |_| loop {
-        let value = f32::from_bits(chance.below(1 << 32) as u32);
+        let value = f32::from_bits(rng.below(1 << 32) as u32);
         if value.is_finite() {
             return value;
         }
@@ -30,10 +30,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-fn case(name: &str, dim: u32, q: usize, places: Vec<u32>, values: Values) -> Value {
-    let layout = if matches!(values, Values::Shared(_)) { Layout::Shared } else { Layout::Each };
+fn case(name: &str, layout: Layout, dim: u32, q: usize, indices: Vec<u32>, values: Values) -> Value {
     let format = Format::new(layout, dim as usize, q).expect("a format");
-    let update = SparseUpdate { indices: places, values };
+    let update = SparseUpdate { indices, values };
     let mut payload = Vec::new();
     let bits = Coder::default().encode(&format, &update, &mut payload).expect("an update of that format");
     let values = match &update.values {
@@ -48,14 +47,23 @@ fn case(name: &str, dim: u32, q: usize, places: Vec<u32>, values: Values) -> Val
 }
 
 fn layout_name(layout: Layout) -> &'static str {
-    if layout == Layout::Shared { "shared" } else { "each" }
+    match layout {
+        Layout::Shared => "shared",
+        Layout::Each => "each",
+        Layout::Signs => "signs",
+    }
 }
 
 fn valid() -> Vec<Value> {
-    let shared = |name, dim, q, places, value| case(name, dim, q, places, Values::Shared(value));
-    let each = |name, dim, q, places: Vec<u32>| {
-        let values = values(places.len());
-        case(name, dim, q, places, Values::Each(values))
+    let shared =
+        |name, dim, q, indices, value| case(name, Layout::Shared, dim, q, indices, Values::Shared(value));
+    let each = |name, dim, q, indices: Vec<u32>| {
+        let values = values(indices.len());
+        case(name, Layout::Each, dim, q, indices, Values::Each(values))
+    };
+    let signs = |name, dim, q, indices: Vec<u32>, magnitude: f32| {
+        let values = values(indices.len()).iter().map(|value| magnitude.copysign(*value)).collect();
+        case(name, Layout::Signs, dim, q, indices, Values::Each(values))
     };
     let even = |dim: u32, count: u32| (0..count).map(|i| i * (dim / count)).collect::<Vec<u32>>();
     vec![
@@ -90,6 +98,19 @@ fn valid() -> Vec<Value> {
         each("softmax regression, with a value each", 7850, 60, random(7850, 60)),
         each("most of a dimension", 2000, 1900, random(2000, 1800)),
         each("the paper's network, with a value each", 203_530, 100, random(203_530, 100)),
+        signs("nothing, with signs", 10, 0, vec![], 1.0),
+        signs("one of one, with its sign", 1, 1, vec![0], 1.5),
+        signs("both of two, with signs", 2, 2, vec![0, 1], 1.5),
+        signs("all missing, with signs", 50, 4, vec![], 1.0),
+        signs("two missing, with signs", 50, 4, vec![17, 40], 0.25),
+        signs("the smallest magnitude", 100, 2, vec![98, 99], f32::from_bits(1)),
+        signs("the largest magnitude", 100, 2, vec![0, 1], f32::MAX),
+        signs("two groups of signs and one more", 1024, 66, random(1024, 66), 3.0),
+        signs("two whole groups of signs", 1025, 65, random(1025, 65), 3.0),
+        signs("as dense as signs can be", 3000, 2000, random(3000, 2000), 1e-3),
+        signs("as dense as signs can be, with many missing", 3000, 2000, random(3000, 1700), 1e-3),
+        signs("softmax regression, with signs", 7850, 200, random(7850, 200), 0.01),
+        signs("the paper's network, with signs", 203_530, 500, random(203_530, 500), 2.5e-3),
     ]
 }
 
@@ -108,6 +129,9 @@ fn invalid() -> Vec<Value> {
     };
     // The only entry of one: the version and that none is missing, on the value.
     let of_one = |value: f32| stack(value, &[(SELDOM, SLOTS), VERSION_1]);
+    // With signs, an entry of one is as likely as not to be missing.
+    let sign_of_one = |value: f32| stack(value, &[(SLOTS / 2, SLOTS), VERSION_1]);
+    let no_sign = |value: f32| stack(value, &[(0, SLOTS / 2), VERSION_1]);
     vec![
         case("empty", &[]),
         case("a zero byte in front", &changed(&|payload| payload.insert(0, 0))),
@@ -127,6 +151,12 @@ fn invalid() -> Vec<Value> {
         other("not a number", "each", 1, 1, &of_one(f32::NAN)),
         other("a value without an entry", "each", 1, 1, &stack(1.0, &[(0, SELDOM), VERSION_1])),
         other("seven of five missing", "shared", 20, 5, &seven_of_five()),
+        other("an infinite magnitude", "signs", 1, 1, &sign_of_one(f32::NEG_INFINITY)),
+        other("a magnitude that is not a number", "signs", 1, 1, &sign_of_one(f32::NAN)),
+        other("a magnitude of zero", "signs", 1, 1, &sign_of_one(0.0)),
+        other("a magnitude of minus zero", "signs", 1, 1, &sign_of_one(-0.0)),
+        other("a magnitude without an entry", "signs", 1, 1, &no_sign(1.0)),
+        other("something where no signs can be sent", "signs", 10, 0, &[1]),
     ]
 }
 

@@ -7,55 +7,34 @@
 //! CRC-32 of all before it                           4 bytes, little-endian
 //! ```
 //!
-//! The check sum is looked at before anything is believed, so a damaged file costs no memory. The state holds the
-//! model, the records so far and what policy, devices and defences remember; everything else follows from the configuration,
-//! because every random number is keyed by (seed, purpose, round, device).
+//! The checksum is verified before anything is believed, so a damaged file costs no memory. The state holds the model,
+//! the records so far and the state of server and devices; everything else follows from the configuration, because every
+//! random number is keyed by (seed, purpose, round, device).
 
 use crate::config::Config;
-use crate::defence::GuardMemory;
 use crate::fleet::Memory;
 use crate::record::Ledger;
+pub use crate::state::CheckpointError;
+use crate::state::State;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 
 /// The last byte is the version of the layout.
-const MAGIC: [u8; 8] = *b"fedlink\x02";
+const MAGIC: [u8; 8] = *b"fedlink\x03";
 const DIGEST: usize = 32;
 const CHECK: u64 = 4;
 
-/// Why a run could not be saved, or taken up again.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckpointError {
-    /// It is not what was written.
-    #[error("the checkpoint is damaged: {0}")]
-    Damaged(String),
-    /// It was written by another version of this library.
-    #[error("the checkpoint has layout {0}, but this version reads {version}", version = MAGIC[7])]
-    Version(u8),
-    /// It belongs to a run with other settings.
-    #[error("the checkpoint belongs to a run with another configuration")]
-    OtherConfig,
-    /// The policy does not take up its part.
-    #[error("the scheduling policy cannot take up the checkpoint: {0}")]
-    Policy(String),
-    /// The disk said no.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-}
-
 /// What is saved, by reference.
 #[derive(Serialize)]
-pub(crate) struct State<'a> {
+pub(crate) struct Saved<'a> {
     pub next_round: u64,
     pub theta: &'a [f32],
     pub ledger: &'a Ledger,
-    pub policy: Vec<u8>,
     pub memories: &'a [Mutex<Memory>],
-    pub guard: &'a GuardMemory,
-    pub adversary: Vec<u8>,
+    pub server: State,
+    pub adversary: State,
 }
 
 /// The same, read back.
@@ -64,24 +43,23 @@ pub(crate) struct Restored {
     pub next_round: u64,
     pub theta: Vec<f32>,
     pub ledger: Ledger,
-    pub policy: Vec<u8>,
     pub memories: Vec<Mutex<Memory>>,
-    pub guard: GuardMemory,
-    pub adversary: Vec<u8>,
+    pub server: State,
+    pub adversary: State,
 }
 
 /// The digest of a configuration with all its defaults: what a run's numbers depend on, but for the data.
 pub fn config_digest(config: &Config) -> [u8; DIGEST] {
-    let text = toml::to_string(&config.resolved()).expect("a configuration is a table");
+    let text = config.resolved().to_table().to_string();
     Sha256::digest(text.as_bytes()).into()
 }
 
-pub(crate) fn write(config: &Config, state: &State, to: impl Write) -> Result<(), CheckpointError> {
+pub(crate) fn write(config: &Config, state: &Saved, to: impl Write) -> Result<(), CheckpointError> {
     let mut to = Checked::new(BufWriter::with_capacity(1 << 16, to));
     to.write_all(&MAGIC)?;
     to.write_all(&config_digest(config))?;
     if let Err(error) = postcard::to_io(state, &mut to) {
-        // It does not pass on what the disk said.
+        // postcard drops the I/O error; `Checked` keeps it.
         return Err(to.failure.unwrap_or_else(|| io::Error::other(error.to_string())).into());
     }
     let sum = to.sum.finalize();
@@ -102,7 +80,7 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
     let mut wanted = [0; CHECK as usize];
     from.read_exact(&mut wanted)?;
     if sum.sum.finalize() != u32::from_le_bytes(wanted) {
-        return Err(damaged("its check sum is wrong"));
+        return Err(damaged("its checksum is wrong"));
     }
     from.rewind()?;
     let (mut magic, mut digest) = ([0; MAGIC.len()], [0; DIGEST]);
@@ -112,7 +90,7 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
         return Err(damaged("it does not begin as one"));
     }
     if magic[7] != MAGIC[7] {
-        return Err(CheckpointError::Version(magic[7]));
+        return Err(CheckpointError::Version { found: magic[7], reads: MAGIC[7] });
     }
     if digest != config_digest(config) {
         return Err(CheckpointError::OtherConfig);
@@ -123,7 +101,7 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
     state.map(|(state, _)| state).map_err(|error| damaged(&error.to_string()))
 }
 
-/// Sums up what passes through, and remembers why it could not.
+/// Sums up what passes through, and keeps the error of what did not.
 struct Checked<W> {
     inner: W,
     sum: crc32fast::Hasher,

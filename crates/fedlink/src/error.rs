@@ -1,10 +1,10 @@
 //! What can go wrong.
 
-use crate::checkpoint::CheckpointError;
 use crate::compress::wire::WireError;
-use crate::config::ConfigError;
 use crate::data::DataError;
-use crate::theory::TheoryError;
+use crate::learn::task::TaskError;
+use crate::registry::ConfigError;
+use crate::state::CheckpointError;
 
 /// Any failure of the library.
 #[derive(Debug, thiserror::Error)]
@@ -13,13 +13,10 @@ pub enum Error {
     /// The configuration asks for something impossible.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The data set could not be had.
+    /// The data set could not be loaded.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The convergence bound was asked something that it does not cover.
-    #[error(transparent)]
-    Theory(#[from] TheoryError),
-    /// A run could not be taken up again.
+    /// A run could not be saved or resumed.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// A device's update was no longer a finite number.
@@ -42,12 +39,68 @@ pub enum Error {
         /// Why.
         problem: WireError,
     },
+    /// A custom fading law failed.
+    #[error("the fading law failed in round {round}: {problem}")]
+    Fading {
+        /// The round, counted from 1.
+        round: u64,
+        /// Why.
+        problem: String,
+    },
+    /// A fading law or a measurement gave a link that cannot be.
+    #[error(
+        "device {device} has no valid link in round {round}: {problem}, but must be finite and at least 0"
+    )]
+    Link {
+        /// The round, counted from 1.
+        round: u64,
+        /// The device.
+        device: u32,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A policy broke the rules of [`crate::schedule::Policy`].
-    #[error("the scheduling policy broke its contract in round {round}: {problem}")]
+    #[error("policy {name} broke its contract in round {round}: {problem}")]
     Policy {
+        /// The policy.
+        name: String,
         /// The round, counted from 1.
         round: u64,
         /// What it did.
         problem: String,
+    },
+    /// A custom compressor broke the rules of [`crate::compress::Compressor`].
+    #[error("compressor {name} broke its contract in round {round}, device {device}: {problem}")]
+    Compressor {
+        /// The compressor.
+        name: String,
+        /// The round, counted from 1.
+        round: u64,
+        /// The device.
+        device: u32,
+        /// What it did.
+        problem: String,
+    },
+    /// A task could not train or evaluate.
+    #[error("the task failed in round {round}, device {device}: {problem}")]
+    Task {
+        /// The round, counted from 1.
+        round: u64,
+        /// The device.
+        device: u32,
+        /// Why.
+        problem: TaskError,
+    },
+    /// A model could not be evaluated.
+    #[error("the task cannot evaluate the model: {0}")]
+    Evaluation(TaskError),
+    /// The calls of a server session came in the wrong order, or do not match.
+    #[error("{0}")]
+    Session(&'static str),
+    /// A run that failed before cannot go on.
+    #[error("this run failed in round {round} and cannot go on; restore a checkpoint, or start it again")]
+    Failed {
+        /// The round, counted from 1.
+        round: u64,
     },
 }

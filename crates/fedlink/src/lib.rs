@@ -1,21 +1,20 @@
 //! Federated learning over wireless links.
 //!
-//! M devices train locally; a fading TDMA uplink with n symbols a round carries only what Shannon capacity
-//! allows; a policy picks K devices by their channel and by how much their update matters; a quantiser squeezes
-//! each update into its share. This library is that system, after *Convergence of Update Aware Device
-//! Scheduling for Federated Learning at the Wireless Edge* (Amiri, Gündüz, Kulkarni, Poor).
+//! M devices train locally; a fading uplink with n symbols a round carries only what capacity allows; a policy picks up to
+//! K devices by their channel and by how much their update matters; a compressor squeezes each update into its share.
+//! This library is that system, after *Convergence of Update Aware Device Scheduling for Federated Learning at the
+//! Wireless Edge* (Amiri, Gündüz, Kulkarni, Poor).
 //!
-//! Data flows one way: [`data`] → [`learn`] → [`schedule`] → [`radio`] → [`compress`] → [`round`] →
-//! [`simulation`] → records. Start reading at [`round`].
+//! Data flows one way: [`data`] → [`learn`] → [`schedule`] → [`radio`] → [`compress`] → [`server`] → [`record`]. Start
+//! reading at [`round`](mod@round).
 //!
 //! ```
-//! use fedlink::config::Config;
-//! use fedlink::simulation::Simulation;
+//! use fedlink::prelude::*;
 //! # fn main() -> Result<(), fedlink::Error> {
 //! let mut config = Config::default();
-//! config.learn.model = fedlink::learn::model::ModelKind::Softmax;
+//! config.learn.model = "softmax".into();
 //! config.run.rounds = 3;
-//! let mut simulation = Simulation::new(&config, fedlink::data::load(&config.data, &[])?)?;
+//! let mut simulation = Simulation::new(&config, fedlink::data::load("digits", &[])?)?;
 //! let outcome = simulation.run(&mut ())?;
 //! println!("{:.1} % after {} rounds", 100.0 * outcome.final_accuracy.unwrap(), outcome.rounds);
 //! # Ok(())
@@ -24,33 +23,50 @@
 
 pub mod adversary;
 pub mod checkpoint;
-pub mod claims;
 pub mod compress;
 pub mod config;
 pub mod data;
-pub mod defence;
 mod error;
-pub mod experiment;
-mod fleet;
+pub mod fleet;
+pub mod hex;
+pub mod kernels;
 pub mod learn;
-mod learner;
 pub mod parts;
 mod pool;
 pub mod radio;
 pub mod record;
+pub mod registry;
 pub mod rng;
 pub mod round;
 pub mod schedule;
+pub mod server;
+pub mod session;
+pub mod setup;
 pub mod simulation;
-pub mod statistics;
-mod system;
-pub mod theory;
+pub mod state;
 pub mod units;
-mod uplink;
+pub mod world;
 
 pub use error::Error;
 
-/// The code of the page is tested with the rest of the documentation.
+/// The types that most programs need.
+pub mod prelude {
+    pub use crate::Error;
+    pub use crate::compress::{Codec, Compressor, Encoded, Evidence, Scratch, SparseUpdate, Spent, Values};
+    pub use crate::config::Config;
+    pub use crate::learn::task::{Evaluation, Job, Task, TaskError};
+    pub use crate::parts::Parts;
+    pub use crate::radio::fading::Fading;
+    pub use crate::record::{Outcome, RoundRecord};
+    pub use crate::rng::Stream;
+    pub use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View};
+    pub use crate::session::Session;
+    pub use crate::simulation::Simulation;
+    pub use crate::state::{Persist, State, StateError};
+    pub use crate::units::{Bits, DeviceId};
+}
+
+/// The programs of `docs/adding-parts.md`, which are tested with the rest of the documentation.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/own-policy.md")]
-struct OwnPolicyPage;
+#[doc = include_str!("../../../docs/adding-parts.md")]
+pub struct AddingParts;

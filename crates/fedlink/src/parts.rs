@@ -1,210 +1,194 @@
-//! Every pluggable part with its one-line meaning: the source of `fedlink list` and of the reference page.
+//! Custom parts: what is not this library's, passed the same way to a simulation, a sweep and a server of real nodes.
 
-use crate::data::catalogue::CATALOGUE;
-use serde::Serialize;
+use crate::compress::Compressor;
+use crate::config::Config;
+use crate::data::Dataset;
+use crate::data::partition::{Indices, Partition};
+use crate::radio::fading::Fading;
+use crate::registry::{ConfigError, Kind, Scope, find};
+use crate::schedule::Policy;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use toml::Table;
 
-/// One entry of a list.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Part {
-    /// How it is written in a configuration.
-    pub name: &'static str,
-    /// What it is.
-    pub meaning: &'static str,
+/// Makes a fresh part for a run, from its own table.
+pub type Factory<T> =
+    Arc<dyn Fn(&Table, &Scope, &<T as Kind>::Material) -> Result<Box<T>, ConfigError> + Send + Sync>;
+
+/// Custom parts by the names under which a configuration chooses them.
+///
+/// A part is made anew for every run. Its name goes into labels, configuration and records like that of any other part,
+/// and `[custom]` of the configuration says where it comes from.
+///
+/// ```
+/// use fedlink::parts::Parts;
+/// use fedlink::schedule::policy::Random;
+/// let mut config = fedlink::config::Config::default();
+/// config.schedule.policy = "mine".into();
+/// let parts = Parts::default().policy("mine", "an example", |_, _| Ok(Box::new(Random {})));
+/// config.run.rounds = 2;
+/// # config.learn.model = "softmax".into();
+/// let dataset = fedlink::data::load("digits", &[]).unwrap();
+/// let simulation = fedlink::simulation::Simulation::with_parts(&config, dataset, &parts).unwrap();
+/// assert_eq!(simulation.config().custom["mine"], "an example");
+/// ```
+#[derive(Clone, Default)]
+pub struct Parts {
+    policies: Customs<dyn Policy>,
+    compressors: Customs<dyn Compressor>,
+    fadings: Customs<dyn Fading>,
+    partitions: Customs<dyn Partition>,
 }
 
-/// The parts that one key chooses from.
-#[derive(Clone, Debug)]
-pub struct Kind {
-    /// The plural by which `fedlink list` knows them.
-    pub name: &'static str,
-    /// The key that chooses; empty for presets, which are chosen by name.
-    pub key: &'static str,
-    /// What there is.
-    pub parts: Vec<Part>,
+struct Customs<T: ?Sized + Kind>(BTreeMap<String, Custom<T>>);
+
+struct Custom<T: ?Sized + Kind> {
+    origin: String,
+    make: Factory<T>,
 }
 
-fn part(name: &'static str, meaning: &'static str) -> Part {
-    Part { name, meaning }
-}
-
-/// All kinds of parts.
-pub fn kinds() -> Vec<Kind> {
-    vec![
-        Kind {
-            name: "policies",
-            key: "schedule.policy",
-            parts: vec![
-                part("bc", "best channel: the K largest gains, equal bits"),
-                part("bn2", "best norm: the K largest ‖Δ‖, bits in proportion to it"),
-                part("bc-bn2", "best channel, then best norm: the K largest ‖Δ‖ among the Kc largest gains"),
-                part("bn2-c", "best quantised norm: the K largest ‖Δ̂‖ as if each device had the whole band"),
-            ],
-        },
-        Kind {
-            name: "models",
-            key: "learn.model",
-            parts: vec![
-                part("softmax", "softmax regression (784→10: d = 7 850)"),
-                part(
-                    "mlp",
-                    "multi-layer perceptron with learn.hidden layers, ReLU (784→256→10: d = 203 530)",
-                ),
-                part(
-                    "cnn",
-                    "two 5×5 convolutions (32, 64) with 2×2 max-pooling, then 512 units, for pictures \
-                     (28×28×1: d = 582 026; 32×32×3: d = 878 538)",
-                ),
-            ],
-        },
-        Kind {
-            name: "optimizers",
-            key: "learn.optimizer",
-            parts: vec![
-                part("sgd", "stochastic gradient descent, with learn.momentum"),
-                part("adam", "Adam (learn.beta1, learn.beta2, learn.epsilon)"),
-                part("adagrad", "AdaGrad (learn.epsilon, learn.initial_accumulator)"),
-            ],
-        },
-        Kind {
-            name: "datasets",
-            key: "data.dataset",
-            parts: CATALOGUE.iter().map(|entry| part(entry.name, entry.meaning)).collect(),
-        },
-        Kind {
-            name: "partitions",
-            key: "data.partition",
-            parts: vec![
-                part("iid", "samples drawn uniformly from the training set"),
-                part(
-                    "classes",
-                    "data.classes_per_device classes on each device, equally many samples of each",
-                ),
-                part(
-                    "dirichlet",
-                    "a mix of classes on each device ~ Dirichlet(data.alpha), in amounts by data.sizes",
-                ),
-                part(
-                    "shards",
-                    "data.shards_per_device pieces of the training set sorted by class on each device",
-                ),
-                part("quantity", "as iid, in log-normal amounts of spread data.size_spread"),
-            ],
-        },
-        Kind {
-            name: "channels",
-            key: "radio.channel",
-            parts: vec![part(
-                "rayleigh",
-                "Rayleigh block fading: gain ~ Exp(1), independent over devices and rounds",
-            )],
-        },
-        Kind {
-            name: "schemes",
-            key: "compress.scheme",
-            parts: vec![
-                part("d-sgd", "sparse binary compression: one value and the places of q entries"),
-                part(
-                    "random-sparse",
-                    "random sparsification: the places of q random entries and a value for each",
-                ),
-                part("top-k", "the places of the q largest entries and a value for each"),
-            ],
-        },
-        attacks(),
-        aggregations(),
-        presets(),
-    ]
-}
-
-/// What hostile devices do.
-fn attacks() -> Kind {
-    Kind {
-        name: "attacks",
-        key: "adversary.kind",
-        parts: vec![
-            part("inflated-norm", "reports too large a norm, to be scheduled; uploads adversary.upload"),
-            part("garbage", "sends random bytes"),
-            part("stolen", "sends the payload of another device"),
-            part("replay", "sends its first payload again and again"),
-            part("not-a-number", "sends NaN and ∞ as values"),
-            part("huge", "sends its values times adversary.amount"),
-            part("sign-flip", "sends its update with the sign turned"),
-        ],
+impl<T: ?Sized + Kind> Default for Customs<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
     }
 }
 
-/// How the server makes one of K updates.
-fn aggregations() -> Kind {
-    Kind {
-        name: "aggregations",
-        key: "defence.aggregate",
-        parts: vec![
-            part("mean", "the mean over the K devices, weighted as learn.aggregate says"),
-            part(
-                "median",
-                "the middle value of each entry; zero where fewer than half of the devices send it",
-            ),
-            part("trimmed-mean", "the mean of each entry without the ⌊defence.trim·K⌋ largest and smallest"),
-        ],
+impl<T: ?Sized + Kind> Clone for Customs<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
     }
 }
 
-/// The experiments that come with the program.
-fn presets() -> Kind {
-    Kind {
-        name: "presets",
-        key: "",
-        parts: vec![
-            part("demo", "the four policies at K = 1 on IID digits, in about a minute"),
-            part("fig1", "Figure 1: the four policies at K = 1 and 10 on IID MNIST; --quick on digits"),
-            part("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
-            part("fig3", "Figure 3: the convergence bound for several K, and what is claimed of it"),
-            part("fig4", "Figure 4: the convergence bound for several τ, and what is claimed of it"),
-            part(
-                "adversary",
-                "0 to 30 % of devices lie to be scheduled and do harm, with and without an audit",
-            ),
-            part("power-cap", "two classes on a device, with and without a cap on how often each may send"),
-            part("theorem", "the convergence theorem set beside runs of the system it speaks of"),
-        ],
+impl<T: ?Sized + Kind> Clone for Custom<T> {
+    fn clone(&self) -> Self {
+        Self { origin: self.origin.clone(), make: Arc::clone(&self.make) }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::Experiment;
-    use crate::theory::experiment::{BoundExperiment, TheoremExperiment};
+impl<T: ?Sized + Kind> Customs<T> {
+    fn insert(&mut self, name: impl Into<String>, origin: impl Into<String>, make: Factory<T>) {
+        self.0.insert(name.into(), Custom { origin: origin.into(), make });
+    }
 
-    #[test]
-    fn every_listed_part_is_accepted_by_its_key_and_every_preset_loads() {
-        for kind in kinds() {
-            for part in &kind.parts {
-                if kind.key.is_empty() {
-                    let simulation = Experiment::preset(part.name).is_some();
-                    let bound = BoundExperiment::preset(part.name).is_some();
-                    let theorem = TheoremExperiment::preset(part.name).is_some();
-                    let found = [simulation, bound, theorem].into_iter().filter(|found| *found).count();
-                    assert_eq!(found, 1, "preset {}", part.name);
-                } else {
-                    let mut experiment = Experiment::default();
-                    experiment.set(kind.key, part.name).unwrap();
-                    assert_eq!(experiment.curves().unwrap().len(), 1);
-                }
+    /// The part called `name`: the custom one, or the library's.
+    fn build(&self, config: &Config, name: &str, material: &T::Material) -> Result<Box<T>, ConfigError> {
+        match self.0.get(name) {
+            Some(_) if find::<T>(name).is_ok() => {
+                let problem =
+                    format!("is \"{name}\", a custom part with the name of a built-in one; give it another");
+                Err(ConfigError::new(T::KEY, problem))
             }
+            Some(custom) => (custom.make)(config.own_table(T::TABLE, name), &config.scope(), material),
+            None => config.build::<T>(name, material),
         }
     }
+}
 
-    #[test]
-    fn every_value_a_key_accepts_is_listed() {
-        // An unknown value makes the parser name all it knows.
-        for kind in kinds().iter().filter(|kind| !["", "data.dataset"].contains(&kind.key)) {
-            let mut experiment = Experiment::default();
-            let message = experiment.set(kind.key, "no-such-part").unwrap_err().to_string();
-            let known: Vec<&str> =
-                message.split('`').skip(1).step_by(2).filter(|name| *name != "no-such-part").collect();
-            let listed: Vec<&str> = kind.parts.iter().map(|part| part.name).collect();
-            assert_eq!(known, listed, "{}: {message}", kind.key);
+impl Parts {
+    /// Adds a policy; `origin` says where it comes from.
+    #[must_use]
+    pub fn policy(
+        mut self,
+        name: impl Into<String>,
+        origin: impl Into<String>,
+        make: impl Fn(&Table, &Scope) -> Result<Box<dyn Policy>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        self.policies.insert(name, origin, Arc::new(move |own, scope, (): &()| make(own, scope)));
+        self
+    }
+
+    /// Adds a compressor.
+    #[must_use]
+    pub fn compressor(
+        mut self,
+        name: impl Into<String>,
+        origin: impl Into<String>,
+        make: impl Fn(&Table, &Scope) -> Result<Box<dyn Compressor>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        self.compressors.insert(name, origin, Arc::new(move |own, scope, (): &()| make(own, scope)));
+        self
+    }
+
+    /// Adds a fading law.
+    #[must_use]
+    pub fn fading(
+        mut self,
+        name: impl Into<String>,
+        origin: impl Into<String>,
+        make: impl Fn(&Table, &Scope) -> Result<Box<dyn Fading>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        self.fadings.insert(name, origin, Arc::new(move |own, scope, (): &()| make(own, scope)));
+        self
+    }
+
+    /// Adds a partition of the training set, listed sample by sample for every device.
+    #[must_use]
+    pub fn partition(
+        mut self,
+        name: impl Into<String>,
+        origin: impl Into<String>,
+        lists: Vec<Vec<u32>>,
+    ) -> Self {
+        let lists = Arc::new(lists);
+        let make = move |_: &Table, scope: &Scope, dataset: &Dataset| {
+            let indices = Indices::new(lists.as_ref().clone(), scope.devices, dataset)?;
+            Ok(Box::new(indices) as Box<dyn Partition>)
+        };
+        self.partitions.insert(name, origin, Arc::new(make));
+        self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.origins().next().is_none()
+    }
+
+    /// Names and origins of all parts.
+    pub fn origins(&self) -> impl Iterator<Item = (&str, &str)> {
+        fn of<T: ?Sized + Kind>(customs: &Customs<T>) -> impl Iterator<Item = (&str, &str)> {
+            customs.0.iter().map(|(name, custom)| (name.as_str(), custom.origin.as_str()))
         }
+        of(&self.policies).chain(of(&self.compressors)).chain(of(&self.fadings)).chain(of(&self.partitions))
+    }
+
+    /// The names of all parts, each with the key that chooses it.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        fn of<T: ?Sized + Kind>(customs: &Customs<T>) -> impl Iterator<Item = (&'static str, &str)> {
+            customs.0.keys().map(|name| (T::KEY, name.as_str()))
+        }
+        of(&self.policies).chain(of(&self.compressors)).chain(of(&self.fadings)).chain(of(&self.partitions))
+    }
+
+    /// Notes in `config` where the custom parts come from that it chooses.
+    pub fn declare(&self, config: &mut Config) {
+        let chosen =
+            [&config.schedule.policy, &config.compress.scheme, &config.radio.fading, &config.data.partition];
+        let used: Vec<(String, String)> = self
+            .origins()
+            .filter(|(name, _)| chosen.iter().any(|chosen| chosen == name))
+            .map(|(name, origin)| (name.to_owned(), origin.to_owned()))
+            .collect();
+        config.custom.extend(used);
+    }
+
+    pub(crate) fn build_policy(&self, config: &Config) -> Result<Box<dyn Policy>, ConfigError> {
+        self.policies.build(config, &config.schedule.policy, &())
+    }
+
+    pub(crate) fn build_compressor(&self, config: &Config) -> Result<Box<dyn Compressor>, ConfigError> {
+        self.compressors.build(config, &config.compress.scheme, &())
+    }
+
+    pub(crate) fn build_fading(&self, config: &Config) -> Result<Box<dyn Fading>, ConfigError> {
+        self.fadings.build(config, &config.radio.fading, &())
+    }
+
+    /// The split of `dataset` that `config` chooses.
+    pub fn build_partition(
+        &self,
+        config: &Config,
+        dataset: &Dataset,
+    ) -> Result<Box<dyn Partition>, ConfigError> {
+        self.partitions.build(config, &config.data.partition, dataset)
     }
 }

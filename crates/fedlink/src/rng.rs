@@ -25,12 +25,14 @@ pub enum Purpose {
     Channel = 4,
     /// Which entries random sparsification keeps.
     Sparsify = 5,
-    /// The pictures of the embedded data set (round = split, device = picture).
+    /// The images of the embedded data set (round = split, device = image).
     Digits = 6,
     /// Which devices a uniformly random schedule picks (one stream a round).
     Uniform = 7,
-    /// Which devices are hostile (device = 2⁶⁴ − 1), and what a hostile device leaves to chance in a round.
+    /// Which devices are adversarial (device = 2⁶⁴ − 1), and the random choices of one in a round.
     Adversary = 8,
+    /// Random choices of a policy in a round, or in all rounds (round = 2⁶⁴ − 1; device = the policy's label).
+    Schedule = 21,
     /// Tests and examples.
     Test = 99,
 }
@@ -128,10 +130,15 @@ impl Stream {
 
     /// Makes `items[..count]` a uniformly random ordered choice out of all `items`, without replacement.
     pub fn shuffle_prefix<T>(&mut self, items: &mut [T], count: usize) {
-        for i in 0..count.min(items.len()) {
-            let j = i + self.below((items.len() - i) as u64) as usize;
-            items.swap(i, j);
-        }
+        shuffle_prefix_by(items, count, |bound| self.below(bound));
+    }
+}
+
+/// Fisher–Yates on the integers that `below` gives: step i swaps item i with item i + `below(len − i)`.
+pub(crate) fn shuffle_prefix_by<T>(items: &mut [T], count: usize, mut below: impl FnMut(u64) -> u64) {
+    for i in 0..count.min(items.len()) {
+        let j = i + below((items.len() - i) as u64) as usize;
+        items.swap(i, j);
     }
 }
 

@@ -3,19 +3,25 @@
 use serde::{Deserialize, Serialize};
 
 /// Which device: an index in 0..M.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DeviceId(pub u32);
 
 impl DeviceId {
-    /// The device's place in a table over all devices.
+    /// The device's index in a table over all devices.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The device at place `index`.
-    pub fn new(index: usize) -> Self {
-        Self(u32::try_from(index).expect("configurations allow at most u32::MAX devices"))
+    /// The device at `index`, which is below 2³² because a configuration allows no more devices.
+    pub(crate) fn new(index: usize) -> Self {
+        debug_assert!(u32::try_from(index).is_ok(), "at most u32::MAX devices");
+        Self(index as u32)
+    }
+
+    /// All M devices.
+    pub fn all(devices: usize) -> impl ExactSizeIterator<Item = Self> + Clone {
+        (0..devices).map(Self::new)
     }
 }
 
@@ -25,17 +31,22 @@ impl std::fmt::Display for DeviceId {
     }
 }
 
-/// An amount of information in bits; a real number, because the paper's counts are logarithms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Bits(pub f64);
+macro_rules! amounts {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub f64);
+    )*};
+}
 
-/// A number of channel uses (symbols, time slots). Real or whole, as `radio.slots` says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Symbols(pub f64);
-
-/// A transmit power, in the unit of the noise variance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Power(pub f64);
+amounts! {
+    /// An amount of information in bits; a real number, because the paper's counts are logarithms.
+    Bits;
+    /// A number of channel uses (symbols, time slots). Real or whole, as `radio.slots` says.
+    Symbols;
+    /// A transmit power, in the unit of the noise variance.
+    Power;
+    /// A duration. Without a bandwidth the unit is the duration of one symbol.
+    Airtime;
+}

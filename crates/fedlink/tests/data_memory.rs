@@ -60,15 +60,15 @@ fn no_file_makes_a_reader_allocate_much_more_than_its_size() {
     let (held, result) = peak(|| idx::parse_images(&bomb));
     assert!(result.is_err() && held < INFLATER, "{held} bytes for an IDX header without content");
 
-    // A true bomb, 100 MB of zeros in 100 kB, that claims one small picture: inflated one byte beyond it.
+    // A true bomb, 100 MB of zeros in 100 kB, that claims one small image: inflated one byte beyond it.
     let bomb = gzip(&idx_images([1, 28, 28], 100_000_000));
     let (held, result) = peak(|| idx::parse_images(&bomb));
-    assert!(result.is_err() && held < INFLATER, "{held} bytes for a picture with a long tail");
+    assert!(result.is_err() && held < INFLATER, "{held} bytes for an image with a long tail");
 
     // The most that a gzip file may cost: what it truly holds.
     let packed = gzip(&idx_images([1000, 100, 100], 10_000_000));
     let (held, result) = peak(|| idx::parse_images(&packed));
-    assert!(result.is_ok() && held < 10_000_000 + INFLATER, "{held} bytes for 10 MB of pictures");
+    assert!(result.is_ok() && held < 10_000_000 + INFLATER, "{held} bytes for 10 MB of images");
 
     // A plain file that claims 2⁶⁰ bytes.
     let plain = idx_images([1 << 20; 3], 100);

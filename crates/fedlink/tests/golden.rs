@@ -23,7 +23,7 @@
 use fedlink::config::Config;
 use fedlink::data::digits::digits;
 use fedlink::data::{Dataset, Features, Samples};
-use fedlink::learn::kernels::instruction_set;
+use fedlink::kernels::{InstructionSet, instruction_set};
 use fedlink::record::Outcome;
 use fedlink::simulation::Simulation;
 use std::collections::BTreeSet;
@@ -109,6 +109,9 @@ fn digests(run: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_run_ends_with_the_bits_it_always_had() {
+    if let Ok(asked) = std::env::var("FEDLINK_INSTRUCTIONS") {
+        InstructionSet::choose(&asked).expect("portable, avx2 or avx512");
+    }
     let data = Data::new();
     let set = instruction_set();
     let pinned = GOLDEN_SETS.contains(&set);

@@ -49,9 +49,9 @@ fn standard_scaling_has_the_mean_and_deviation_in_common_use() {
     let mut row = [0.0; 784];
     scaler.write(&dataset.test, 0, &mut row);
     for (&scaled, &byte) in row.iter().zip(bytes(&dataset.test.features)) {
-        let usual = (f32::from(byte) / 255.0 - 0.1307) / 0.3081;
-        // The usual constants are rounded to four digits, which moves a white pixel by up to 6e-4.
-        assert!((scaled - usual).abs() < 6e-4, "{scaled} against {usual}");
+        let common = (f32::from(byte) / 255.0 - 0.1307) / 0.3081;
+        // The common constants are rounded to four digits, which moves a white pixel by up to 6e-4.
+        assert!((scaled - common).abs() < 6e-4, "{scaled} against {common}");
     }
 }
 

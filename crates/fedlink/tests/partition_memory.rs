@@ -6,7 +6,6 @@ mod counting;
 
 use counting::peak;
 use fedlink::config::Config;
-use fedlink::data::partition::{PartitionKind, Sharing, Sizes, partition};
 use fedlink::data::{Dataset, Features, Samples};
 use fedlink::units::DeviceId;
 
@@ -28,18 +27,17 @@ fn a_million_devices_cost_no_more_memory_than_the_training_set() {
     };
     let mut config = Config::default();
     config.data.devices = 1_000_000;
-    for (kind, sizes) in [
-        (PartitionKind::Iid, Sizes::Equal),
-        (PartitionKind::Quantity, Sizes::Equal),
-        (PartitionKind::Classes, Sizes::Equal),
-        (PartitionKind::Dirichlet, Sizes::Equal),
-        (PartitionKind::Dirichlet, Sizes::Free),
+    for (kind, key, value) in [
+        ("iid", "data.iid.sharing", "overlapping"),
+        ("quantity", "data.quantity.sharing", "overlapping"),
+        ("classes", "data.dirichlet.sizes", "equal"),
+        ("dirichlet", "data.dirichlet.sizes", "equal"),
+        ("dirichlet", "data.dirichlet.sizes", "free"),
     ] {
-        config.data.partition = kind;
-        config.data.sizes = sizes;
-        config.data.sharing = Some(Sharing::Overlapping);
+        config.data.partition = kind.into();
+        config.set(key, value).expect("a key");
         let (bytes, held) = peak(|| {
-            let split = partition(&config, &dataset).expect("the configuration is possible");
+            let split = config.partition(&dataset).expect("the configuration is possible");
             let mut samples = Vec::new();
             for device in [0, 1, 499_999, 999_999] {
                 split.samples_of(DeviceId(device), &mut samples);
@@ -52,10 +50,12 @@ fn a_million_devices_cost_no_more_memory_than_the_training_set() {
         assert!(bytes < 16 * train, "{kind:?} took {bytes} bytes");
     }
     // Disjoint splits are refused before anything of the size of the devices is made.
-    for kind in [PartitionKind::Iid, PartitionKind::Quantity, PartitionKind::Shards] {
-        config.data.partition = kind;
-        config.data.sharing = None;
-        let (bytes, refused) = peak(|| partition(&config, &dataset).is_err());
+    for kind in ["iid", "quantity", "shards"] {
+        config.data.partition = kind.into();
+        for key in ["data.iid.sharing", "data.quantity.sharing"] {
+            config.set(key, "disjoint").expect("a key");
+        }
+        let (bytes, refused) = peak(|| config.partition(&dataset).is_err());
         assert!(refused && bytes < 1000, "{kind:?} took {bytes} bytes");
     }
 }

@@ -1,8 +1,9 @@
-//! The wire format from outside: its test vectors, its length against exact integers, and whatever bytes may come.
+//! The wire format from outside: its test vectors, its length against exact integers, and whatever bytes may
+//! come.
 
 use fedlink::compress::bits::log2_choose;
 use fedlink::compress::wire::{Coder, Format, Layout, WireError, bit_length};
-use fedlink::compress::{SparseUpdate, Values};
+use fedlink::compress::{SparseScheme, SparseUpdate, Stc, Values};
 use fedlink::rng::{Purpose, stream};
 use num_bigint::BigUint;
 use proptest::prelude::*;
@@ -19,8 +20,8 @@ fn decode(format: &Format, payload: &[u8]) -> Result<SparseUpdate, WireError> {
     Coder::default().decode(format, payload, &mut update).map(|()| update)
 }
 
-fn shared(places: Vec<u32>, value: f32) -> SparseUpdate {
-    SparseUpdate { indices: places, values: Values::Shared(value) }
+fn shared(indices: Vec<u32>, value: f32) -> SparseUpdate {
+    SparseUpdate { indices, values: Values::Shared(value) }
 }
 
 /// Equality that tells −0 from 0.
@@ -30,6 +31,17 @@ fn same(a: &SparseUpdate, b: &SparseUpdate) -> bool {
         Values::Each(values) => (false, values.iter().map(|value| value.to_bits()).collect()),
     };
     a.indices == b.indices && bits(a) == bits(b)
+}
+
+const LAYOUTS: [Layout; 3] = [Layout::Shared, Layout::Each, Layout::Signs];
+
+/// Bits of the values of `count` entries, with the one in front of the first.
+fn value_bits(layout: Layout, count: u64) -> u64 {
+    match layout {
+        Layout::Shared => 33,
+        Layout::Each => 32 * count + 1,
+        Layout::Signs => 32 + count,
+    }
 }
 
 /// What prints the table of the page.
@@ -55,10 +67,10 @@ fn the_test_vectors_are_those_that_are_made() {
 fn the_page_shows_the_overheads_that_are_measured_and_none_is_more_than_a_few_bits() {
     let rows = overhead::rows();
     for row in &rows {
-        let most = row.random.iter().chain(&row.kinds).max().unwrap();
+        let max = row.random.iter().chain(&row.kinds).max().unwrap();
         // Five bits, and three in a million for rounding.
         let limit = 5.0 + 3e-6 * row.count as f64;
-        assert!(*most as f64 <= limit, "{most} bits too many of {} for {:?}", row.count, row.format);
+        assert!(*max as f64 <= limit, "{max} bits too many of {} for {:?}", row.count, row.format);
     }
     let page = include_str!("../../../docs/wire-format.md");
     let (_, rest) = page.split_once("<!-- overhead: written by `cargo xtask docs` -->\n").unwrap();
@@ -67,7 +79,12 @@ fn the_page_shows_the_overheads_that_are_measured_and_none_is_more_than_a_few_bi
 }
 
 fn format_of(case: &Value) -> (Format, Vec<u8>) {
-    let layout = if case["layout"] == "shared" { Layout::Shared } else { Layout::Each };
+    let layout = match case["layout"].as_str().unwrap() {
+        "shared" => Layout::Shared,
+        "each" => Layout::Each,
+        "signs" => Layout::Signs,
+        other => panic!("{other}"),
+    };
     let number = |key: &str| case[key].as_u64().unwrap() as usize;
     let digits = case["payload"].as_str().unwrap().as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
@@ -80,14 +97,14 @@ fn the_test_vectors_are_what_is_written_and_read() {
     assert_eq!(vectors["version"], fedlink::compress::wire::VERSION);
     for case in vectors["valid"].as_array().unwrap() {
         let (format, payload) = format_of(case);
-        let places = case["places"].as_array().unwrap().iter().map(|place| place.as_u64().unwrap() as u32);
+        let indices = case["places"].as_array().unwrap().iter().map(|index| index.as_u64().unwrap() as u32);
         let values = case["values"].as_array().unwrap().iter();
         let values =
             values.map(|bits| f32::from_bits(u32::from_str_radix(bits.as_str().unwrap(), 16).unwrap()));
         let mut values: Vec<f32> = values.collect();
         let values =
             if case["layout"] == "shared" { Values::Shared(values.remove(0)) } else { Values::Each(values) };
-        let update = SparseUpdate { indices: places.collect(), values };
+        let update = SparseUpdate { indices: indices.collect(), values };
         let (ours, bits) = encode(&format, &update);
         assert_eq!(ours, payload, "{}", case["name"]);
         assert_eq!(bits, case["bits"].as_u64().unwrap(), "{}", case["name"]);
@@ -113,6 +130,10 @@ fn the_invalid_test_vectors_are_refused_each_for_its_own_reason() {
         ("minus infinity", WireError::NotFinite { entry: 0, value: f32::NEG_INFINITY }),
         ("a value without an entry", long),
         ("seven of five missing", WireError::Missing { missing: 7, q: 5 }),
+        ("an infinite magnitude", WireError::NotFinite { entry: 0, value: f32::NEG_INFINITY }),
+        ("a magnitude of zero", WireError::ZeroMagnitude { entries: 1 }),
+        ("a magnitude of minus zero", WireError::ZeroMagnitude { entries: 1 }),
+        ("a magnitude without an entry", WireError::Length { short: false }),
     ];
     let vectors = vectors();
     let cases = vectors["invalid"].as_array().unwrap();
@@ -133,26 +154,33 @@ fn the_invalid_test_vectors_are_refused_each_for_its_own_reason() {
 #[test]
 fn every_support_of_every_small_format_comes_back_from_its_own_payload() {
     for dim in 1..=12usize {
-        for (layout, most) in [(Layout::Shared, dim / 2), (Layout::Each, dim)] {
-            for q in 1..=most {
+        for layout in LAYOUTS {
+            for q in 1..=layout.max_entries(dim) {
                 let format = Format::new(layout, dim, q).unwrap();
-                let values = if layout == Layout::Shared { 33 } else { 32 * q as u64 + 1 };
-                let least = ceil_log2_choose(dim as u32, q as u32) + values;
+                let min = ceil_log2_choose(dim as u32, q as u32) + value_bits(layout, q as u64);
                 let mut seen = std::collections::BTreeSet::new();
                 for support in (0u32..1 << dim).filter(|support| support.count_ones() as usize <= q) {
-                    let places: Vec<u32> = (0..dim as u32).filter(|i| support >> i & 1 == 1).collect();
+                    let indices: Vec<u32> = (0..dim as u32).filter(|i| support >> i & 1 == 1).collect();
                     let values = match layout {
                         Layout::Shared => Values::Shared(-3.5),
-                        Layout::Each => Values::Each(places.iter().map(|&i| i as f32 - 2.0).collect()),
+                        Layout::Each => Values::Each(indices.iter().map(|&i| i as f32 - 2.0).collect()),
+                        Layout::Signs => {
+                            let sign = |&i: &u32| if support * (i + 3) / 5 % 2 == 0 { 0.3 } else { -0.3 };
+                            Values::Each(indices.iter().map(sign).collect())
+                        }
                     };
-                    let update = SparseUpdate { indices: places, values };
+                    let update = SparseUpdate { indices, values };
                     let (payload, bits) = encode(&format, &update);
                     assert!(bits <= format.longest(), "{format:?}, {support:b}: {bits}");
                     // Where saying that entries are missing costs more than they save.
-                    let dear = if layout == Layout::Shared { 3 * q > dim } else { q == 1 };
+                    let dear = match layout {
+                        Layout::Shared => 3 * q > dim,
+                        Layout::Each => q == 1,
+                        Layout::Signs => 2 * q > dim || q == 1,
+                    };
                     assert!(
-                        bits <= least + 2 || dear && update.indices.len() < q,
-                        "{format:?}, {support:b}: {bits} for {least}"
+                        bits <= min + 2 || dear && update.indices.len() < q,
+                        "{format:?}, {support:b}: {bits} for {min}"
                     );
                     assert!(same(&decode(&format, &payload).unwrap(), &update), "{format:?}, {support:b}");
                     assert!(seen.insert(payload), "{format:?}, {support:b}: seen before");
@@ -196,15 +224,15 @@ fn the_length_is_the_paper_s_count_and_a_few_bits_whatever_the_support() {
                 continue;
             }
             let format = Format::new(Layout::Shared, dim as usize, q as usize).unwrap();
-            let least = ceil_log2_choose(dim, q) + 33;
-            assert!(format.longest() <= least + 5, "d {dim}, q {q}: {}", format.longest());
+            let min = ceil_log2_choose(dim, q) + 33;
+            assert!(format.longest() <= min + 5, "d {dim}, q {q}: {}", format.longest());
             // All entries, one less, half of them, one, none. The largest value makes the longest payload.
             for count in [q, q - 1, q / 2, 1, 0] {
-                for (kind, places) in supports(dim, count).into_iter().enumerate() {
-                    let (_, bits) = encode(&format, &shared(places, f32::MIN));
+                for (kind, indices) in supports(dim, count).into_iter().enumerate() {
+                    let (_, bits) = encode(&format, &shared(indices, f32::MIN));
                     assert!(
                         bits <= format.longest(),
-                        "d {dim}, {count} of q {q}, support {kind}: {bits} bits, {least} by the count"
+                        "d {dim}, {count} of q {q}, support {kind}: {bits} bits, {min} by the count"
                     );
                 }
             }
@@ -215,17 +243,17 @@ fn the_length_is_the_paper_s_count_and_a_few_bits_whatever_the_support() {
 #[test]
 fn the_limit_of_the_length_rises_with_q_and_stays_near_the_count() {
     for dim in [1usize, 2, 3, 10, 1024, 1025, 7850, 203_530, 10_000_000, (1 << 24) + 1, u32::MAX as usize] {
-        for (layout, most) in [(Layout::Shared, dim / 2), (Layout::Each, dim)] {
+        for layout in LAYOUTS {
             let (mut q, mut before) = (0, 0);
-            while q <= most {
+            while q <= layout.max_entries(dim) {
                 let longest = Format::new(layout, dim, q).unwrap().longest();
                 assert!(longest >= before, "{layout:?}, d {dim}, q {q}: {longest} after {before}");
-                let values = if layout == Layout::Shared { 33.0 } else { 32.0 * q as f64 + 1.0 };
-                let count = log2_choose(dim as u64, q as u64) + values;
+                let count = log2_choose(dim as u64, q as u64) + value_bits(layout, q as u64) as f64;
                 // Where fewer entries can take more bits than all.
                 let dear = match layout {
                     Layout::Shared => 3 * q > dim,
                     Layout::Each => dim > 1 << 24 || q == 1 && dim < 256,
+                    Layout::Signs => 2 * q > dim,
                 };
                 assert!(
                     dear || q == 0 || (longest as f64) < count + 6.0 + 4e-6 * count + dim as f64 / 2e9,
@@ -242,14 +270,44 @@ fn the_limit_of_the_length_rises_with_q_and_stays_near_the_count() {
 fn a_value_for_each_entry_takes_less_than_the_33_bits_that_are_counted() {
     for (dim, q) in [(100u32, 7u32), (7850, 60), (203_530, 900)] {
         let format = Format::new(Layout::Each, dim as usize, q as usize).unwrap();
-        let least = ceil_log2_choose(dim, q) + 32 * u64::from(q) + 1;
-        for places in supports(dim, q) {
-            let values = Values::Each(places.iter().map(|&i| 0.5 - i as f32).collect());
-            let (_, bits) = encode(&format, &SparseUpdate { indices: places, values });
-            assert!(bits <= format.longest(), "d {dim}, q {q}: {bits} bits for {least}");
-            assert!(
-                format.longest() <= least + 5 && least + 5 <= ceil_log2_choose(dim, q) + 33 * u64::from(q)
-            );
+        let min = ceil_log2_choose(dim, q) + 32 * u64::from(q) + 1;
+        for indices in supports(dim, q) {
+            let values = Values::Each(indices.iter().map(|&i| 0.5 - i as f32).collect());
+            let (_, bits) = encode(&format, &SparseUpdate { indices, values });
+            assert!(bits <= format.longest(), "d {dim}, q {q}: {bits} bits for {min}");
+            assert!(format.longest() <= min + 5 && min + 5 <= ceil_log2_choose(dim, q) + 33 * u64::from(q));
+        }
+    }
+}
+
+#[test]
+fn signs_take_the_bits_that_are_counted_and_a_few_whatever_the_support() {
+    for dim in [10u32, 100, 1000, 1025, 3000, 7850, 30_000, 203_530] {
+        for q in [1, 2, 3, 5, 10, 32, 33, 34, 100, 300, 1000, 3000, dim / 50, dim / 10, dim / 3, dim / 2] {
+            if q == 0 || q > dim / 2 || q > 3000 {
+                continue;
+            }
+            let format = Format::new(Layout::Signs, dim as usize, q as usize).unwrap();
+            // ⌈r(q)⌉.
+            let min = ceil_log2_choose(dim, q) + u64::from(q) + 32;
+            assert!(format.longest() <= min + 5, "d {dim}, q {q}: {} for {min}", format.longest());
+            assert_eq!((Stc {}.bits(dim as usize, q as usize).0 - 1e-9).ceil() as u64, min);
+            for count in [q, q - 1, q / 2, 1, 0] {
+                for (kind, indices) in supports(dim, count).into_iter().enumerate() {
+                    // All negative: the largest numbers that signs can be.
+                    for modulus in [1, 2, 7] {
+                        let sign = |i: u32| if i.is_multiple_of(modulus) { f32::MIN } else { f32::MAX };
+                        let values = Values::Each((0..count).map(sign).collect());
+                        let update = SparseUpdate { indices: indices.clone(), values };
+                        let (payload, bits) = encode(&format, &update);
+                        assert!(
+                            bits <= format.longest(),
+                            "d {dim}, {count} of q {q}, support {kind}: {bits} bits, {min} by the count"
+                        );
+                        assert!(same(&decode(&format, &payload).unwrap(), &update));
+                    }
+                }
+            }
         }
     }
 }
@@ -260,8 +318,8 @@ fn what_does_not_follow_the_format_is_refused_with_a_reason() {
         let format = Format::new(layout, dim, q).unwrap();
         Coder::default().encode(&format, update, &mut Vec::new()).unwrap_err().to_string()
     };
-    let each = |places: &[u32], values: &[f32]| SparseUpdate {
-        indices: places.to_vec(),
+    let each = |indices: &[u32], values: &[f32]| SparseUpdate {
+        indices: indices.to_vec(),
         values: Values::Each(values.to_vec()),
     };
     assert!(refused(Layout::Shared, 10, 2, &shared(vec![1, 2, 3], 1.0)).contains("3 entries"));
@@ -274,10 +332,29 @@ fn what_does_not_follow_the_format_is_refused_with_a_reason() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         assert!(refused(Layout::Shared, 10, 2, &shared(vec![3], bad)).contains("entry 0"));
         assert!(refused(Layout::Each, 10, 2, &each(&[3, 4], &[1.0, bad])).contains("entry 1"));
+        assert!(refused(Layout::Signs, 10, 2, &each(&[3, 4], &[bad, -bad])).contains("entry 0"));
     }
-    for (layout, dim, q) in [(Layout::Shared, 10, 6), (Layout::Each, 10, 11), (Layout::Each, usize::MAX, 1)] {
+    assert!(refused(Layout::Signs, 10, 2, &shared(vec![3], 1.0)).contains("Signs"));
+    assert!(refused(Layout::Signs, 10, 2, &each(&[3, 4], &[1.0])).contains("1 values for 2 entries"));
+    assert!(refused(Layout::Signs, 10, 2, &each(&[3, 4], &[-1.0, 1.5])).contains("entry 1 is 1.5"));
+    assert!(refused(Layout::Signs, 10, 2, &each(&[3, 4], &[1.0, 0.0])).contains("entry 1 is 0"));
+    assert!(
+        refused(Layout::Signs, 10, 2, &each(&[3, 4], &[0.0, -0.0]))
+            .contains("magnitude of its 2 entries is 0")
+    );
+    for (layout, dim, q) in [
+        (Layout::Shared, 10, 6),
+        (Layout::Each, 10, 11),
+        (Layout::Each, usize::MAX, 1),
+        (Layout::Signs, 10, 8),
+        (Layout::Signs, usize::MAX, 1),
+    ] {
         assert!(Format::new(layout, dim, q).unwrap_err().to_string().contains("d/2"), "{layout:?} {dim} {q}");
     }
+}
+
+fn layouts() -> impl Strategy<Value = Layout> {
+    prop::sample::select(LAYOUTS.to_vec())
 }
 
 /// A format and an update that follows it.
@@ -295,21 +372,26 @@ fn updates() -> impl Strategy<Value = (Format, SparseUpdate)> {
         ]),
     ];
     let values = prop::collection::vec(values, 1..20);
-    (dims, 0.0..=1.0f64, 0.0..=1.0f64, any::<[bool; 3]>(), any::<u64>(), values).prop_map(
-        |(dim, share, full, [each, sparse, all], seed, values)| {
-            let layout = if each { Layout::Each } else { Layout::Shared };
-            let most = if each { dim } else { dim / 2 };
-            let q = ((if sparse { share.powi(6) } else { share }) * most as f64) as usize;
+    (dims, 0.0..=1.0f64, 0.0..=1.0f64, (layouts(), any::<[bool; 2]>()), any::<u64>(), values).prop_map(
+        |(dim, share, full, (layout, [sparse, all]), seed, values)| {
+            let max = layout.max_entries(dim);
+            let q = ((if sparse { share.powi(6) } else { share }) * max as f64) as usize;
             let count = if all { q } else { (full * q as f64) as usize };
-            let mut places: Vec<u32> = (0..dim as u32).collect();
-            stream(seed, Purpose::Test, 0, 0).shuffle_prefix(&mut places, count);
-            places.truncate(count);
-            places.sort_unstable();
+            let mut indices: Vec<u32> = (0..dim as u32).collect();
+            stream(seed, Purpose::Test, 0, 0).shuffle_prefix(&mut indices, count);
+            indices.truncate(count);
+            indices.sort_unstable();
             let values = match layout {
                 Layout::Shared => Values::Shared(if q == 0 { 0.0 } else { values[0] }),
                 Layout::Each => Values::Each(values.iter().copied().cycle().take(count).collect()),
+                Layout::Signs => {
+                    let magnitude = values[0].abs().max(f32::from_bits(1));
+                    let sign =
+                        |i: usize| if seed.rotate_left(i as u32) % 3 == 0 { -magnitude } else { magnitude };
+                    Values::Each((0..count).map(sign).collect())
+                }
             };
-            (Format::new(layout, dim, q).unwrap(), SparseUpdate { indices: places, values })
+            (Format::new(layout, dim, q).unwrap(), SparseUpdate { indices, values })
         },
     )
 }
@@ -317,7 +399,7 @@ fn updates() -> impl Strategy<Value = (Format, SparseUpdate)> {
 fn follows(format: &Format, update: &SparseUpdate, dim: u32, q: usize) {
     assert!(update.indices.len() <= q, "{format:?}");
     assert!(update.indices.array_windows().all(|[a, b]| a < b));
-    assert!(update.indices.iter().all(|&place| place < dim));
+    assert!(update.indices.iter().all(|&index| index < dim));
     match &update.values {
         Values::Shared(value) => assert!(value.is_finite()),
         Values::Each(values) => {
@@ -353,7 +435,8 @@ proptest! {
 
     #[test]
     fn a_damaged_payload_is_another_update_or_an_error(
-        (format, update) in updates(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        (format, update) in updates(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let (good, _) = encode(&format, &update);
@@ -372,11 +455,10 @@ proptest! {
 
     #[test]
     fn any_bytes_are_an_update_of_the_format_or_an_error(
-        dim in 1..5000usize, share in 0.0..=1.0f64, each in any::<bool>(),
+        dim in 1..5000usize, share in 0.0..=1.0f64, layout in layouts(),
         payload in prop::collection::vec(any::<u8>(), 0..200), trim in any::<bool>(),
     ) {
-        let layout = if each { Layout::Each } else { Layout::Shared };
-        let q = (share.powi(3) * if each { dim } else { dim / 2 } as f64) as usize;
+        let q = (share.powi(3) * layout.max_entries(dim) as f64) as usize;
         let format = Format::new(layout, dim, q).unwrap();
         // Most random bytes are too long: of a length that can be right, more get further.
         let right = (format.longest() / 8) as usize;

@@ -32,7 +32,7 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
     }
     // Of the whole workspace: one package alone would be built anew, with fewer features of what it depends on.
     run(Command::new(cargo_path())
-        .args(["test", "--quiet", "--workspace", "--bin", "fedlink", "--", "--exact"])
+        .args(["test", "--quiet", "--workspace", "--lib", "--", "--exact"])
         .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")
         .env("FEDLINK_EXAMPLE_PAGES", &pages))?;
     write_real_page(root, &folder, &pages)?;

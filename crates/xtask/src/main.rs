@@ -3,6 +3,8 @@
 mod background;
 mod bench;
 mod browser;
+mod columns;
+mod cycles;
 mod python;
 mod readme;
 mod reference;
@@ -18,19 +20,21 @@ const USAGE: &str = "\
 Usage: cargo xtask <TASK>
 
 Tasks:
-  test    every check and test: format, lints, Rust tests, documentation, the wire format, the README's commands,
-          the Python package, the report
+  test    every check and test: format, module cycles, lints, Rust tests, documentation, the wire format, the
+          README's commands, the Python package, the report
+  lint    the quick part of it: format, lints, modules that depend on each other
   browser the report's tests in a real browser, which `test` runs too
   python  the tests of the Python package, which `test` runs too
   wheel   the Python package as a wheel, into dist/
-  docs    write the generated pages anew (docs/reference.md, the table of docs/wire-format.md and its test vectors,
-          the README's table of peers)
+  docs    write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
+          docs/wire-format.md and its test vectors, the README's table of peers)
   bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries";
 
 fn main() -> anyhow::Result<()> {
     let task = std::env::args().nth(1);
     match task.as_deref() {
         Some("test") => test(),
+        Some("lint") => lint(),
         Some("browser") => browser::test(&root()),
         Some("python") => {
             let nodes = python::start_nodes(&root())?;
@@ -41,6 +45,7 @@ fn main() -> anyhow::Result<()> {
         Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("docs") => {
             reference::write(&root())?;
+            columns::write(&root())?;
             wire::write(&root())?;
             bench::write_readme(&root())
         }
@@ -55,8 +60,7 @@ fn main() -> anyhow::Result<()> {
 
 /// Everything that must hold before a change lands.
 fn test() -> anyhow::Result<()> {
-    cargo("format", &["fmt", "--all", "--check"])?;
-    cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
+    lint()?;
     cargo("release build", &["build", "--release", "--quiet"])?;
     let data = data_folder()?;
     let nodes = python::start_nodes(&root())?;
@@ -67,6 +71,7 @@ fn test() -> anyhow::Result<()> {
         .envs([("FEDLINK_DATA", data.as_os_str()), ("PROPTEST_RNG_SEED", "1".as_ref())]))?;
     step("documentation");
     reference::check(&root())?;
+    columns::check(&root())?;
     bench::check_readme(&root())?;
     let strict = ("RUSTDOCFLAGS", "-D warnings");
     run(Command::new(cargo_path())
@@ -78,6 +83,22 @@ fn test() -> anyhow::Result<()> {
     python::test(&root())?;
     browser::test(&root())?;
     nodes.finish()
+}
+
+/// What can be checked without building everything.
+fn lint() -> anyhow::Result<()> {
+    step("format");
+    // Modules that a macro declares (`register!`) are not found by `cargo fmt`: every file is named.
+    let listed = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()).output()?;
+    let files = String::from_utf8(listed.stdout)?;
+    let check = ["--check", "--edition", "2024"];
+    let status = Command::new("rustfmt").args(check).args(files.lines()).current_dir(root()).status()?;
+    if !status.success() {
+        bail!("the files above are not formatted: run `cargo fmt --all`, and rustfmt on those of a part");
+    }
+    step("modules");
+    cycles::check(&root())?;
+    cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
 }
 
 /// The folder with real MNIST for the tests: `FEDLINK_DATA`, or one under `target/` that `fedlink data get` fills.

@@ -1,7 +1,7 @@
 //! Runs every command that the README shows.
 
 use anyhow::{Context, bail};
-use fedlink::learn::kernels::instruction_set;
+use fedlink::kernels::instruction_set;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,7 +1,8 @@
 """Update-aware scheduling between real nodes, on Flower.
 
-A round has two phases. In the first the candidates train, keep their update and report one number. In the second the
-scheduled few send their update, compressed to the bits their link carries. Nobody else uploads anything.
+A round has two phases. In the first the candidates train, keep their update and report what the policy asks
+for. In the second the scheduled few send their update, compressed to the bits their link carries. Nobody else
+uploads anything.
 
 On the server, in place of ``FedAvg``::
 
@@ -19,11 +20,12 @@ except ImportError as error:  # pragma: no cover
 
 from .client import UpdateAwareClientApp, update_reply
 from .record import NodeRecord, Outcome, RoundRecord
-from .strategy import UpdateAwareStrategy
-from .uplink import MeasuredUplink, SimulatedUplink
+from .strategy import NobodyTakesPart, UpdateAwareStrategy
+from .uplink import DeclaredUplink, SimulatedUplink
 
 __all__ = [
-    "MeasuredUplink",
+    "DeclaredUplink",
+    "NobodyTakesPart",
     "NodeRecord",
     "Outcome",
     "RoundRecord",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
+from time import monotonic
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +14,7 @@ from flwr.app import (
     Array,
     ArrayRecord,
     ConfigRecord,
+    ConfigRecordValues,
     Context,
     Message,
     MetricRecord,
@@ -22,17 +26,20 @@ from flwr.clientapp import ClientApp
 import fedlink
 
 from . import protocol
-from .protocol import KEY, ProtocolError
+from .protocol import KEY, METRICS, ProtocolError
 
 Train = Callable[[Message, Context], Message]
 Mod = Callable[[Message, Context, Train], Message]
 Rate = Callable[[Context], float]
 
-#: Where a node's configuration says how fast it can send, in bit/s.
+#: Where a node's configuration gives its rate, in bit/s.
 RATE_KEY = "uplink-bps"
 
-#: In the node's state: Δ, and the round that it belongs to.
-KEPT, KEPT_ROUND = "fedlink-update", "fedlink-round"
+#: In the node's state: Δ with its residual, the round that it belongs to, and what the node still owes.
+KEPT, KEPT_ROUND, RESIDUAL = "fedlink-update", "fedlink-round", "fedlink-residual"
+
+#: Metrics of training that the server takes notice of, as in ``FedAvg``'s apps.
+LOSS_KEY, EXAMPLES_KEY = "train_loss", "num-examples"
 
 
 def configured_rate(context: Context) -> float:
@@ -41,39 +48,63 @@ def configured_rate(context: Context) -> float:
     if not isinstance(rate, (int, float)) or isinstance(rate, bool):
         raise ProtocolError(
             f"the server asks for this node's uplink rate: set {RATE_KEY} in its --node-config, or give "
-            "UpdateAwareClientApp(rate=…) a function that measures it"
+            "UpdateAwareClientApp(rate=…) a function that returns it"
         )
     return float(rate)
 
 
-def update_reply(message: Message, update: npt.ArrayLike) -> Message:
-    """A reply of training that gives Δ itself, as a flat vector, in place of the trained model."""
+def update_reply(
+    message: Message, update: npt.ArrayLike, loss: float | None = None, examples: int | None = None
+) -> Message:
+    """A reply of training that gives Δ itself, as a flat vector, in place of the trained model; with its
+    training loss and the number of its training samples, if they are wanted."""
     record = ArrayRecord({"0": Array(np.ascontiguousarray(update, dtype=np.float32))})
-    return Message(RecordDict({protocol.UPDATE: record}), reply_to=message)
+    content = RecordDict({protocol.UPDATE: record})
+    metrics: dict[str, MetricRecordValues] = {}
+    if loss is not None:
+        metrics[LOSS_KEY] = float(loss)
+    if examples is not None:
+        metrics[EXAMPLES_KEY] = int(examples)
+    if metrics:
+        content[METRICS] = MetricRecord(metrics)
+    return Message(content, reply_to=message)
 
 
 class UpdateAwareClientApp(ClientApp):
     """A ``ClientApp`` that takes part in update-aware scheduling.
 
-    The function under ``@app.train()`` stays as it is for ``FedAvg``: it gets the model and returns the trained one.
-    The app takes the difference, keeps it on the node, reports one number, and sends the compressed update if and
-    when the server asks for it.
+    The function under ``@app.train()`` stays as it is for ``FedAvg``: it gets the model and returns the
+    trained one, with its metrics. The app takes the difference, keeps it on the node, reports what the policy
+    asks for, and sends the compressed update if and when the server asks for it. Functions under
+    ``@app.evaluate()`` and ``@app.query()`` are called as ever.
 
-    Mods of ``@app.train(mods=…)`` see the trained model before the difference is taken, so clipping and noise belong
-    there; mods of the app see the messages that really go over the air.
+    Mods of ``@app.train(mods=…)`` see the trained model before the difference is taken, so clipping and noise
+    belong there; mods of the app see the messages that really go over the air.
 
-    ``rate`` gives the node's uplink rate in bit/s when the server asks for it (``MeasuredUplink``); without it the
-    rate is read from ``uplink-bps`` in the node's configuration.
+    ``rate`` gives the node's uplink rate in bit/s when the server asks for it (``DeclaredUplink``); without
+    it the rate is read from ``uplink-bps`` in the node's configuration. ``compressor`` is the custom
+    compression scheme (class or factory) if the server's strategy has one. ``loss_key`` is the name of the
+    training loss among the metrics of training.
     """
 
-    def __init__(self, *, rate: Rate | None = None, mods: list[Mod] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        rate: Rate | None = None,
+        compressor: Any = None,
+        loss_key: str = LOSS_KEY,
+        mods: list[Mod] | None = None,
+    ) -> None:
         super().__init__(mods=mods)
         self._rate = rate or configured_rate
+        self._compressor, self._loss_key = compressor, loss_key
+        self._evaluates = False
         super().query(protocol.HELLO)(self._hello)
-        super().train(protocol.UPLOAD)(_upload)
+        super().train(protocol.UPLOAD)(self._upload)
+        super().train()(_stock_server)
 
     def train(self, action: str = "default", *, mods: list[Mod] | None = None) -> Callable[[Train], Train]:
-        """Registers the training function; with an ``action`` of your own, as ``ClientApp`` does."""
+        """Registers the training function; with another ``action``, as ``ClientApp`` does."""
         if action != "default":
             return super().train(action, mods=mods)
         register = super().train(protocol.COMPUTE)
@@ -87,68 +118,157 @@ class UpdateAwareClientApp(ClientApp):
 
         return decorator
 
+    def evaluate(self, action: str = "default", *, mods: list[Mod] | None = None) -> Callable[[Train], Train]:
+        """Registers an evaluation function, as ``ClientApp`` does."""
+        self._evaluates = self._evaluates or action == "default"
+        return super().evaluate(action, mods=mods)
+
     def _hello(self, message: Message, context: Context) -> Message:
-        """Which device this is, and how fast it can send."""
-        request = protocol.one_record(message)
-        device = context.node_config.get("partition-id", -1)
-        answer: dict[str, MetricRecordValues] = {"device": int(device)}
-        if request.get("measured"):
-            answer["rate"] = self._measured(context)
+        """Which device this is, what it can do, and its rate."""
+        request = protocol.checked_request(message)
+        answer: dict[str, MetricRecordValues] = {
+            "version": protocol.VERSION,
+            "device": int(context.node_config.get("partition-id", -1)),
+            "evaluates": int(self._evaluates),
+        }
+        if request.get("declared"):
+            answer["rate"] = self._declared(context)
         return Message(RecordDict({KEY: MetricRecord(answer)}), reply_to=message)
 
-    def _measured(self, context: Context) -> float:
+    def _declared(self, context: Context) -> float:
         rate = float(self._rate(context))
         if not (math.isfinite(rate) and rate > 0):
             raise ProtocolError(f"the uplink rate must be above 0 and finite, not {rate} bit/s")
         return rate
 
     def _compute(self, train: Train, message: Message, context: Context) -> Message:
-        """Phase 1: train, keep Δ, report one number."""
-        request = protocol.one_record(message)
+        """Phase 1: train, keep Δ, report what is asked."""
+        request = protocol.checked_request(message)
+        number = protocol.whole(request, "round", 1, 2**62)
+        device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES)
+        config, encoder = self._encoder(request)
         (model,) = message.content.array_records.values()
         before = {name: array.copy() for name, array in protocol.floating(model).items()}
+        begun = monotonic()
         trained = train(message, context)
+        seconds = monotonic() - begun
         if trained.has_error():
             return trained
         update = protocol.update_of(before, trained.content)
+        feedback = config["compress"]["feedback"]
+        if feedback != "off":
+            update = _with_residual(update, context)
+            if feedback == "always":
+                # As if it were not scheduled; if it is, what it sends is taken off.
+                context.state[RESIDUAL] = ArrayRecord({"0": Array(update)})
         context.state[KEPT] = ArrayRecord({"0": Array(update)})
-        context.state[KEPT_ROUND] = ConfigRecord({"round": protocol.whole(request, "round", 1, 2**62)})
+        context.state[KEPT_ROUND] = ConfigRecord({"round": number})
 
-        answer: dict[str, MetricRecordValues] = {}
-        bits = request.get("bits")
-        if "seconds" in request:
-            answer["rate"] = rate = self._measured(context)
-            bits = rate * protocol.real(request, "seconds")
-        answer["report"] = _report(request.get("report"), update, bits)
-        return Message(RecordDict({KEY: MetricRecord(answer)}), reply_to=message)
+        metrics = _metrics(trained.content)
+        loss = _number(metrics, self._loss_key)
+        examples = _number(metrics, EXAMPLES_KEY)
+        asks = str(request.get("asks", "")).split()
+        if "loss" in asks and loss is None:
+            raise ProtocolError(
+                f"the policy asks for the training loss: return {self._loss_key!r} among the metrics of "
+                "training, or give its name as UpdateAwareClientApp(loss_key=…)"
+            )
+        answers = encoder.report(
+            asks,
+            update,
+            0.0 if loss is None else loss,
+            protocol.real(request, "alone_bits"),
+            number - 1,
+            device,
+        )
+        answer: dict[str, MetricRecordValues] = {"seconds": seconds}
+        # Flower cannot count the bytes of an empty list.
+        if asks:
+            answer["answers"] = [float(value) for value in answers]
+        if loss is not None:
+            answer["loss"] = loss
+        if examples is not None:
+            answer["examples"] = int(examples)
+        if "declared" in request:
+            answer["rate"] = self._declared(context)
+        content = RecordDict({KEY: MetricRecord(answer)})
+        if metrics:
+            content[METRICS] = metrics
+        return Message(content, reply_to=message)
+
+    def _upload(self, message: Message, context: Context) -> Message:
+        """Phase 2: send Δ, compressed."""
+        request = protocol.checked_request(message)
+        config, encoder = self._encoder(request)
+        kept_round = context.state.config_records.get(KEPT_ROUND, ConfigRecord()).get("round")
+        kept = context.state.array_records.get(KEPT)
+        number = protocol.whole(request, "round", 1, 2**62)
+        if kept is None or kept_round != number:
+            lost = ConfigRecord({"lost": f"of round {kept_round!r}" if kept_round else "none"})
+            return Message(RecordDict({KEY: lost}), reply_to=message)
+        (update,) = protocol.floating(kept).values()
+        device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES)
+        encoded = encoder.encode(update, protocol.real(request, "budget"), number - 1, device)
+        if config["compress"]["feedback"] != "off":
+            context.state[RESIDUAL] = ArrayRecord({"0": Array(update - encoded.dense(update.size))})
+        # Sent is sent: what a node holds goes over its internal link with every message.
+        del context.state[KEPT], context.state[KEPT_ROUND]
+        answer: dict[str, ConfigRecordValues] = {"silent": True}
+        if encoded.payload is not None:
+            level, bits, entries = int(encoded.level), float(encoded.bits), int(encoded.entries)
+            answer = {"payload": encoded.payload, "level": level, "bits": bits, "entries": entries}
+        return Message(RecordDict({KEY: ConfigRecord(answer)}), reply_to=message)
+
+    def _encoder(self, request: dict[str, object]) -> tuple[dict[str, Any], fedlink.Encoder]:
+        """How the server wants updates compressed."""
+        config: dict[str, Any] = json.loads(str(request.get("encoder")))
+        scheme = config["compress"]["scheme"]
+        if scheme not in config.pop("custom"):
+            return config, fedlink.Encoder(config)
+        if self._compressor is None:
+            raise ProtocolError(
+                f"the server's compressor {scheme!r} is not fedlink's: give it to the nodes too, "
+                "UpdateAwareClientApp(compressor=…)"
+            )
+        compressor = self._compressor
+        # An object serves one encoder; a function that gives it, any number.
+        part = (lambda: compressor) if isinstance(compressor, fedlink.Compressor) else compressor
+        return config, fedlink.Encoder(config, parts={scheme: part})
 
 
-def _report(kind: object, update: protocol.Update, bits_alone: object) -> float:
-    """The one number that the policy asks for."""
-    if kind == protocol.NOTHING:
-        return 0.0
-    if kind == protocol.NORM:
-        return float(fedlink.norm(update))
-    if kind == protocol.QUANTISED_NORM and isinstance(bits_alone, float):
-        q = fedlink.largest_q(update.size, bits_alone)
-        indices, value = fedlink.dsgd(update, q)
-        return float(np.float32(abs(float(value)) * math.sqrt(len(indices))))
-    raise ProtocolError(f"there is no report {kind!r}; is the server's fedlink of the same version?")
+def _with_residual(update: protocol.Update, context: Context) -> protocol.Update:
+    """Δ and what the node still owes."""
+    residual = context.state.array_records.get(RESIDUAL)
+    if residual is None:
+        return update
+    (owed,) = protocol.floating(residual).values()
+    if owed.size != update.size:
+        raise ProtocolError(
+            f"the residual has {owed.size} entries, but the model {update.size}: it is another run's"
+        )
+    update = update + owed
+    protocol.check_finite(update)
+    return update
 
 
-def _upload(message: Message, context: Context) -> Message:
-    """Phase 2: send Δ, compressed."""
-    request = protocol.one_record(message)
-    kept_round = context.state.config_records.get(KEPT_ROUND, ConfigRecord()).get("round")
-    kept = context.state.array_records.get(KEPT)
-    if kept is None or kept_round != request.get("round"):
-        answer = ConfigRecord({"lost": f"of round {kept_round!r}" if kept_round else "none"})
-        return Message(RecordDict({KEY: answer}), reply_to=message)
-    (update,) = protocol.floating(kept).values()
-    payload = fedlink.encode(update, protocol.whole(request, "q", 1, max(1, update.size // 2)))
-    # Sent is sent: what a node holds goes over its internal link with every message.
-    del context.state[KEPT], context.state[KEPT_ROUND]
-    return Message(RecordDict({KEY: ConfigRecord({"payload": payload})}), reply_to=message)
+def _metrics(content: RecordDict) -> MetricRecord | None:
+    """The metrics of training; of several records none could be told from another, as in ``FedAvg``."""
+    records = list(content.metric_records.values())
+    if len(records) > 1:
+        raise ProtocolError(f"training must reply with one MetricRecord at most, not {len(records)}")
+    return records[0] if records else None
+
+
+def _number(metrics: MetricRecord | None, name: str) -> float | None:
+    value = None if metrics is None else metrics.get(name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _stock_server(message: Message, context: Context) -> Message:
+    raise ProtocolError(
+        "this node is an UpdateAwareClientApp, but the server is still stock Flower: use "
+        "fedlink.flower.UpdateAwareStrategy there in place of FedAvg"
+    )
 
 
 def _modded(mod: Mod, train: Train) -> Train:

@@ -1,64 +1,144 @@
 """The messages of a round, as both sides write and read them.
 
-========================  =====================================================  ===================================
-message                   from the server                                        from the node
-========================  =====================================================  ===================================
-``query.fedlink_hello``   (``measured``)                                         ``device``, and its ``rate``
-``train.fedlink_compute`` the model, the app's own config, and ``fedlink``:      ``report``: one number, and its
-                          ``round``, ``report``, and ``bits`` or ``seconds``     ``rate`` if it is to be measured
-``train.fedlink_upload``  ``round``, ``q``                                       ``payload``: the encoded update,
-                                                                                 or ``lost``
-========================  =====================================================  ===================================
+========================  ==========================================
+============================================== message                   from the server
+from the node ========================  ==========================================
+============================================== ``query.fedlink_hello``   ``declared``: whether it must give a
+rate   ``version``, ``device``, ``evaluates``, ``rate`` ``train.fedlink_compute`` the model, the app's own
+config, and        ``answers``: one number for each ask,
+                          ``round``, ``device``, ``asks``,            ``seconds`` of training, ``loss`` and
+                          ``alone_bits``, ``encoder``                 ``examples`` if it has them, ``rate``;
+                          and the
+                                                                      app's metrics of training
+``train.fedlink_upload``  ``round``, ``device``, ``budget``,          ``payload``, ``level``, ``bits``,
+``entries``;
+                          ``encoder``                                 or ``silent``, or ``lost``
+========================  ==========================================
+==============================================
+
+Every request has the ``version`` of these messages, and a node refuses one that is not its own.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, ConfigRecordValues, Message, MetricRecord, RecordDict
+
+#: The version of the messages; that of fedlink 0.1 had no number.
+VERSION = 2
 
 HELLO, COMPUTE, UPLOAD = "fedlink_hello", "fedlink_compute", "fedlink_upload"
 
-#: The record with our part of a message.
+#: The record with fedlink's part of a message.
 KEY = "fedlink"
+
+#: The record with the app's metrics of training, as in ``FedAvg``.
+METRICS = "metrics"
 
 #: The record in which a node's training may give its update itself.
 UPDATE = "update"
 
-#: What a candidate may be asked to report.
-REPORTS = NOTHING, NORM, QUANTISED_NORM = "nothing", "norm", "quantised-norm"
-
+#: A device number from a node is below this.
+MAX_DEVICES = 2**32
 
 #: The entries of an update.
 Update = npt.NDArray[np.float32]
 
-#: Ascending places in it, and what is to be added there.
-Step = tuple[npt.NDArray[np.int64], np.float32]
-
 
 class ProtocolError(ValueError):
-    """A message does not say what it should."""
+    """A message is not what it should be."""
+
+
+def request(**values: ConfigRecordValues) -> ConfigRecord:
+    """The server's part of a message."""
+    return ConfigRecord({"version": VERSION, **values})
+
+
+def record_of(message: Message) -> dict[str, object]:
+    """fedlink's part of a message, whatever kind of record it is; empty if there is none."""
+    content = message.content
+    record = content[KEY] if KEY in content else None
+    return dict(record) if isinstance(record, (ConfigRecord, MetricRecord)) else {}
+
+
+def size_of(message: Message) -> int:
+    """The bytes of a message's contents, as Flower counts them; 0 for a record with an empty entry, which it
+    cannot count and which no app of ours sends."""
+    total = 0
+    for record in message.content.values():
+        try:
+            total += record.count_bytes()
+        except (IndexError, ValueError):
+            continue
+    return total
+
+
+def checked_request(message: Message) -> dict[str, object]:
+    """The server's part of a message, if it is of this version."""
+    record = record_of(message)
+    check_version(record, "the server")
+    return record
+
+
+def check_version(record: Mapping[str, object], who: str) -> None:
+    """Refuses a message of another version."""
+    version = record.get("version", 1)
+    if version != VERSION:
+        raise ProtocolError(
+            f"{who} uses version {version!r} of fedlink's messages, this side version {VERSION}: "
+            "install the same fedlink on the server and on every node"
+        )
+
+
+def encoder_config(config: Mapping[str, Any]) -> str:
+    """What a node must know of the configuration to compress as the server reads it."""
+    custom = {
+        name: origin
+        for name, origin in config.get("custom", {}).items()
+        if name == config["compress"]["scheme"]
+    }
+    return json.dumps(
+        {"compress": config["compress"], "run": {"seed": config["run"]["seed"]}, "custom": custom}
+    )
 
 
 def floating(arrays: ArrayRecord) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of real numbers in a model, by name. They are its parameters; counters and the like are not."""
+    """The arrays of real numbers in a model, by name. They are its parameters; counters and the like are
+    not."""
     dense = {name: array.numpy() for name, array in arrays.items()}
     return {name: array for name, array in dense.items() if array.dtype.kind == "f"}
-
-
-def dimension(arrays: ArrayRecord) -> int:
-    """d, the parameters of a model."""
-    return sum(array.size for array in floating(arrays).values())
 
 
 def flat(arrays: Iterable[npt.NDArray[Any]]) -> Update:
     """All entries, one array after the other, in single precision."""
     parts = [np.asarray(array, dtype=np.float32).reshape(-1) for array in arrays]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
+
+
+def theta_of(arrays: ArrayRecord) -> Update:
+    """θ of a model: its parameters as one vector."""
+    return flat(floating(arrays).values())
+
+
+def model_of(theta: Update, like: ArrayRecord) -> ArrayRecord:
+    """The model with parameters θ. Arrays keep the type that they have in ``like``; those that are no
+    parameters stay."""
+    result: dict[str, Array] = {}
+    start = 0
+    for name, array in like.items():
+        dense = array.numpy()
+        if dense.dtype.kind == "f":
+            part = theta[start : start + dense.size]
+            start += dense.size
+            array = Array(part.astype(dense.dtype).reshape(dense.shape))
+        result[name] = array
+    return ArrayRecord(result)
 
 
 def update_of(before: dict[str, npt.NDArray[Any]], reply: RecordDict) -> Update:
@@ -77,37 +157,14 @@ def update_of(before: dict[str, npt.NDArray[Any]], reply: RecordDict) -> Update:
     expected = sum(array.size for array in before.values())
     if update.size != expected:
         raise ProtocolError(f"the update has {update.size} entries, but the model {expected}")
-    if not np.isfinite(update).all():
-        raise ProtocolError("the update is not finite: training diverged")
+    check_finite(update)
     return update
 
 
-def added(arrays: ArrayRecord, updates: Iterable[Step]) -> ArrayRecord:
-    """θ plus the updates, in their order. Arrays keep their type; those that are no parameters stay."""
-    updates = list(updates)
-    result: dict[str, Array] = {}
-    start = 0
-    for name, array in arrays.items():
-        dense = array.numpy()
-        if dense.dtype.kind == "f":
-            shape, dense = dense.shape, dense.reshape(-1).copy()
-            for places, step in updates:
-                low, high = np.searchsorted(places, (start, start + dense.size))
-                dense[places[low:high] - start] += step.astype(dense.dtype)
-            start += dense.size
-            result[name] = Array(dense.reshape(shape))
-        else:
-            result[name] = array
-    return ArrayRecord(result)
-
-
-def one_record(message: Message) -> dict[str, object]:
-    """Our part of a message, whatever kind of record it is."""
-    content = message.content
-    record = content[KEY] if KEY in content else None
-    if not isinstance(record, (ConfigRecord, MetricRecord)):
-        raise ProtocolError(f"there is no record {KEY!r} of numbers")
-    return dict(record)
+def check_finite(update: Update) -> None:
+    """Refuses an update with entries that are no numbers."""
+    if not np.isfinite(update).all():
+        raise ProtocolError("the update is not finite: training diverged")
 
 
 def whole(record: Mapping[str, object], name: str, low: int, high: int) -> int:
@@ -126,3 +183,19 @@ def real(record: Mapping[str, object], name: str, above: float | None = None) ->
     if value < 0 or (above is not None and not value > above):
         raise ProtocolError(f"{name} must not be {value!r}")
     return float(value)
+
+
+def finite(record: Mapping[str, object], name: str) -> float:
+    """The number called ``name``, finite and of any sign."""
+    value = record.get(name)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        raise ProtocolError(f"{name} must be a finite number, not {value!r}")
+    return float(value)
+
+
+def answers(record: Mapping[str, object], asks: list[str]) -> list[float]:
+    """What a candidate answers to everything that is asked: norms are at least 0."""
+    values = record.get("answers", [])
+    if not isinstance(values, list) or len(values) != len(asks):
+        raise ProtocolError(f"answers must be a list of {len(asks)} numbers, not {values!r}")
+    return [(finite if ask == "loss" else real)({ask: value}, ask) for ask, value in zip(asks, values)]

@@ -9,10 +9,10 @@ from flwr.app import MetricRecord, MetricRecordValues
 
 
 class Outcome(str, Enum):
-    """How a round ended for a node that was spoken to."""
+    """How a round ended for a node that was asked for anything."""
 
     SENT = "sent"
-    """Its update arrived and counts."""
+    """Its update arrived and was used."""
     SILENT = "silent"
     """Scheduled, but its budget holds nothing: it adds zero and still counts."""
     NOT_SCHEDULED = "not-scheduled"
@@ -41,18 +41,18 @@ class NodeRecord:
     node_id: int
     """Flower's number of the node."""
     device: int | None
-    """Its number among the devices; None if it never told."""
+    """Its number among the devices; None if it never gave one."""
     phase: str
-    """The last phase it was spoken to in: ``hello``, ``compute`` or ``upload``."""
+    """The last phase it was asked in: ``hello``, ``compute`` or ``upload``."""
     outcome: Outcome = Outcome.ABSENT
     reason: str = ""
     """What went wrong, if anything did."""
     gain: float | None = None
-    """What it was judged by as a candidate: the channel's power gain, or the measured rate in bit/s."""
+    """What it was judged by as a candidate: the channel's power gain, or its rate in bit/s."""
     capacity: float | None = None
     """Bits a symbol, or bits a second."""
     report: float | None = None
-    """The one number of the first phase."""
+    """The first number that it reported; 0 if nothing is asked."""
     weight: float | None = None
     """w, what its share of the bits is proportional to."""
     share: float | None = None
@@ -60,11 +60,47 @@ class NodeRecord:
     budget: float | None = None
     """R, the bits it may send."""
     q: int | None = None
-    """The parameter of the quantiser that fits into the budget."""
+    """The level of the compression, by its own account; 0 if silent."""
     bits: float | None = None
-    """r(q), what the update costs by the formula."""
+    """What the update costs by the scheme's count, by its own account."""
+    entries: int | None = None
+    """Entries of Δ̂ that it sent, by its own account."""
     payload_bytes: int | None = None
-    """What really arrived."""
+    """The encoded update as it arrived."""
+    substitute_for: int | None = None
+    """The scheduled device that failed before it sent, if this one was offered its share."""
+    train_loss: float | None = None
+    """Its training loss, if it gave one."""
+    examples: int | None = None
+    """Its training samples, if it gave them."""
+    train_seconds: float | None = None
+    """How long it trained, by its own clock."""
+    compute_seconds: float | None = None
+    """From the request to train until its report was here, waiting included."""
+    upload_seconds: float | None = None
+    """From the request to send until its update was here, waiting included."""
+    down_bytes: int = 0
+    """The contents of all messages to it, as Flower counts them; what is on the socket is more."""
+    up_bytes: int = 0
+    """The contents of all its replies."""
+
+
+#: The columns of ``rounds.csv`` beyond those of a transmission: fields of a :class:`NodeRecord`.
+NODE_COLUMNS = (
+    "node_id",
+    "phase",
+    "outcome",
+    "reason",
+    "substitute_for",
+    "train_loss",
+    "examples",
+    "train_seconds",
+    "compute_seconds",
+    "upload_seconds",
+    "payload_bytes",
+    "up_bytes",
+    "down_bytes",
+)
 
 
 @dataclass
@@ -73,7 +109,13 @@ class RoundRecord:
 
     round: int
     nodes: list[NodeRecord] = field(default_factory=list)
-    """Those that were spoken to, by device."""
+    """Those that were asked for anything, by device."""
+    trained: int = 0
+    """Devices that trained and reported."""
+    train_loss: float | None = None
+    """Their mean training loss, weighted as ``learn.aggregate`` says; None unless all of them gave one."""
+    seconds: float | None = None
+    """Wall-clock time of the round, evaluation left out."""
 
     def having(self, *outcomes: Outcome) -> list[NodeRecord]:
         """The nodes for which the round ended in one of these ways."""
@@ -93,6 +135,8 @@ class RoundRecord:
             "problems": len(self.having(*PROBLEMS)),
             "bits": float(sum(node.bits or 0.0 for node in sent)),
             "payload-bytes": sum(node.payload_bytes or 0 for node in sent),
+            "up-bytes": sum(node.up_bytes for node in self.nodes),
+            "down-bytes": sum(node.down_bytes for node in self.nodes),
         }
         for outcome in Outcome:
             devices = [node.device for node in self.having(outcome) if node.device is not None]

@@ -2,122 +2,202 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import random
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from logging import INFO, WARNING
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result
+from flwr.serverapp.strategy.strategy_utils import validate_message_reply_consistency
 from flwr.supercore import log
 
 import fedlink
+from fedlink._config import Config
 
 from . import protocol
-from .policy import Asked, Named
-from .protocol import KEY, ProtocolError
+from .folder import Folder
+from .grid import REMIND_EVERY, WatchedGrid
+from .protocol import KEY, METRICS, ProtocolError
 from .record import NodeRecord, Outcome, RoundRecord
-from .uplink import MOST_DEVICES, Uplink
+from .uplink import SimulatedUplink, Uplink
 
 #: Errors of a reply that mean: nobody is there.
 GONE = (ErrorCode.NODE_UNAVAILABLE, ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
 
 #: What ``FedAvg`` takes and a policy decides.
-NOT_OURS = ("fraction_train", "min_train_nodes", "train_metrics_aggr_fn")
+NOT_OURS = ("fraction_train", "min_train_nodes")
 
-
-#: Our part of a node's reply.
+#: fedlink's part of a node's reply.
 Answer = dict[str, object]
+
+#: A request to a node, and what becomes of it.
+Asked = tuple[NodeRecord, Message]
+
+
+class NobodyTakesPart(RuntimeError):
+    """There is no node that could take part in the run."""
 
 
 @dataclass
 class _Round:
     """A round between its two phases."""
 
-    arrays: ArrayRecord
-    dim: int
     record: RoundRecord
-    uploads: list[_Upload] = field(default_factory=list)
-
-
-@dataclass
-class _Upload:
-    """A node that is to send, and what its update is read and judged by."""
-
-    node: NodeRecord
-    message: Message
-    report: float
-    q: int
-    q_alone: int
-    """What it could send if it were alone."""
+    begun: float
+    #: The nodes that trained and reported, by device, in the policy's order.
+    reported: dict[int, NodeRecord] = field(default_factory=dict)
+    #: What they gave as metrics of their training.
+    metrics: list[MetricRecord] = field(default_factory=list)
+    uploads: list[Asked] = field(default_factory=list)
+    #: The scheduled devices, in the policy's order.
+    schedule: list[int] = field(default_factory=list)
+    grid: Grid | None = None
 
 
 class UpdateAwareStrategy(FedAvg):
     """Schedules nodes by channel and by update, and has the scheduled few send compressed updates.
 
-    ``policy`` is one of ``bc``, ``bn2``, ``bc-bn2`` and ``bn2-c``, or a ``fedlink.Policy`` of your own; ``k`` nodes are
-    scheduled in a round, with ``bc-bn2`` out of ``kc`` candidates (by default max(10, 2k)). ``uplink`` says where the
-    state of the links comes from: ``SimulatedUplink`` or ``MeasuredUplink``.
+    It is the server of ``fedlink.simulate`` with real nodes: the same session decides who trains, who sends
+    with how many bits, what is believed and how θ moves, so that the same configuration gives the same model
+    to the bit.
 
-    The first round begins when ``min_available_nodes`` are there (all devices of a simulated uplink, else ``k``);
-    later ones with whoever is. The first phase waits ``compute_timeout`` seconds for its answers, the second (and the
-    first, if it has no limit of its own) the ``timeout`` of :meth:`start`. Nodes that do not answer, fail or send
-    what cannot be true are left out: :attr:`records` and the metrics of the round say who and why.
+    ``policy`` is the name of a policy (``fedlink list policies``), or a custom one as ``simulate`` takes it;
+    ``k`` nodes are scheduled in a round. ``uplink`` says where the state of the links comes from:
+    ``SimulatedUplink`` or ``DeclaredUplink``. ``config`` has everything else: a dictionary, TOML text or the
+    path of a file with the keys of ``fedlink config``, of which those of policy, compression, aggregation,
+    server optimizer, defense, radio and seed are used (what nodes learn, from which data and how, is for
+    their app to say). ``policy``, ``k`` and ``uplink`` go before it and can be left out if it has them.
+    ``compressor``, ``fading`` and ``parts`` are custom parts as ``simulate`` takes them; a compressor is
+    needed by the nodes' app too.
 
-    Evaluation is that of ``FedAvg`` (``fraction_evaluate`` and the rest), off unless asked for.
+    Reports are audited, whatever ``config`` says, unless ``audit`` is False or the compressor is a custom
+    one. With ``substitute`` the share of a scheduled node that fails before it sends is offered to a node
+    that has trained.
+
+    ``records`` is a folder for the records of the run, written as they come; with ``resume`` a run that was
+    stopped goes on there, with the state of its policy.
+
+    The first round begins when ``min_available_nodes`` are there (all devices, if not given); later ones with
+    whoever is. The first phase waits ``compute_timeout`` seconds for its answers, evaluation by the nodes
+    ``evaluate_timeout``, and what has no limit of its own the ``timeout`` of :meth:`start`. Nodes that do not
+    answer, fail or send what cannot be true are left out: :attr:`records` and the metrics of the round say
+    who and why. If no node can take part, the run ends with :class:`NobodyTakesPart`.
+
+    Evaluation by the nodes (``fraction_evaluate``, ``min_evaluate_nodes``, ``evaluate_metrics_aggr_fn``) and
+    the metrics of training (``train_metrics_aggr_fn``, ``weighted_by_key``) are those of ``FedAvg``, over the
+    nodes that are there.
     """
 
     def __init__(
         self,
-        policy: str | fedlink.Policy = "bn2-c",
-        k: int = 1,
+        policy: Any = None,
+        k: int | None = None,
         *,
-        uplink: Uplink,
-        kc: int | None = None,
+        uplink: Uplink | None = None,
+        config: Config | None = None,
+        compressor: Any = None,
+        fading: Any = None,
+        parts: Mapping[str, Any] | None = None,
+        audit: bool | None = None,
+        substitute: bool = True,
+        records: str | os.PathLike[str] | None = None,
+        resume: bool = False,
         compute_timeout: float | None = None,
+        evaluate_timeout: float | None = None,
         min_available_nodes: int | None = None,
-        fraction_evaluate: float = 0.0,
         **fedavg: Any,
     ) -> None:
-        if not isinstance(k, int) or k < 1:
-            raise ValueError(f"k must be a whole number from 1, not {k!r}")
-        if uplink.devices is not None and k > uplink.devices:
-            raise ValueError(f"k = {k} of {uplink.devices} devices cannot be scheduled")
-        if kc is not None and policy != "bc-bn2":
-            raise ValueError("kc, how many candidates the channel lets through, goes with policy='bc-bn2' alone")
-        if kc is None and policy == "bc-bn2":
-            kc = max(10, 2 * k)
-        if kc is not None and kc < k:
-            raise ValueError(f"kc must be at least k = {k}, not {kc}")
-        if not isinstance(policy, (str, fedlink.Policy)):
-            given = type(policy).__name__
-            raise TypeError(f"policy: must be a name or an object of a subclass of fedlink.Policy, but is {given}")
-        self._policy = Asked(Named(policy, kc) if isinstance(policy, str) else policy)
         if wrong := [name for name in NOT_OURS if name in fedavg]:
             raise TypeError(f"leave out {', '.join(wrong)}: who trains is for the policy to say")
-        least = min_available_nodes if min_available_nodes is not None else uplink.devices or k
-        super().__init__(fraction_evaluate=fraction_evaluate, min_available_nodes=least, **fedavg)
-        self.policy, self.k, self.kc, self.uplink = policy, k, kc, uplink
-        self.compute_timeout = compute_timeout
-        #: What became of every node, round by round.
+        if "kc" in fedavg:
+            raise TypeError('kc is a key of its policy: config={"schedule.bc-bn2.kc": …}')
+        if uplink is None and config is None:
+            raise TypeError(
+                "say how many devices there are: uplink=SimulatedUplink(devices=…), or data.devices in config"
+            )
+        if resume and records is None:
+            raise TypeError("resume needs the folder of the run that was stopped: records=…")
+        self._settings = {} if uplink is None else uplink.settings()
+        if k is not None:
+            self._settings["schedule.k"] = k
+        self._config: Config = {} if config is None else config
+        self._parts = {"policy": policy, "compressor": compressor, "fading": fading, "parts": parts}
+        if audit is None:
+            resolved = self._resolved()
+            audit = resolved["compress"]["scheme"] not in resolved.get("custom", {})
+        self._settings["defense.audit"] = audit
+        #: The configuration, every default written out.
+        self.config = self._resolved()
+        if self.config["adversary"]["share"] > 0:
+            raise ValueError("adversary.share: nodes of a real run cannot be made adversarial; leave it out")
+        self.policy: str = self.config["schedule"]["policy"]
+        self.k: int = self.config["schedule"]["k"]
+        self.devices: int = self.config["data"]["devices"]
+        self.uplink: Uplink = uplink or SimulatedUplink(self.devices)
+        least = self.devices if min_available_nodes is None else min_available_nodes
+        super().__init__(min_available_nodes=least, **fedavg)
+        self.compute_timeout, self.evaluate_timeout = compute_timeout, evaluate_timeout
+        self.substitute = substitute
+        #: What became of every node, round by round; of a run that was resumed, the rounds since.
         self.records: list[RoundRecord] = []
+        #: The server's session: its tables, digest and model.
+        self.session: fedlink.Session | None = None
+        self._folder = None if records is None else Folder(records, resume)
+        self._arrays = ArrayRecord()
         self._timeout: float | None = None
         # In the order of acquaintance: of two nodes that are one device, the later is the restarted one.
         self._device_of: dict[int, int] = {}
         self._rates: dict[int, float] = {}
+        self._evaluates: set[int] = set()
+        #: What went wrong with each node last; a node that has taken part since is not in it.
+        self._problems: dict[int, str] = {}
         self._round: _Round | None = None
+        self._reports: dict[int, list[float]] = {}
+
+    @classmethod
+    def reference(cls, *arguments: Any, **options: Any) -> UpdateAwareStrategy:
+        """The same strategy with every node scheduled and no compression: updates arrive whole, as float32.
+
+        It takes what the strategy takes; ``policy``, ``k``, the radio and the compression are replaced. What
+        is still amiss with it is not for scheduling or compression to blame.
+        """
+        return _Reference(*arguments, **options)
+
+    def _session(self, theta: protocol.Update, rounds: int | None = None) -> fedlink.Session:
+        settings = self._settings if rounds is None else self._settings | {"run.rounds": rounds}
+        return fedlink.Session(self._config, theta, settings=settings, **self._parts)
+
+    def _resolved(self) -> dict[str, Any]:
+        """The configuration, checked, every default written out."""
+        given = self._parts
+        # An object serves one session, and this is not the one that runs.
+        objects = (fedlink.Policy, fedlink.Compressor, fedlink.Fading)
+        self._parts = {
+            name: copy(part) if isinstance(part, objects) else part for name, part in given.items()
+        }
+        try:
+            return self._session(np.zeros(2, dtype=np.float32)).config
+        finally:
+            self._parts = given
 
     def summary(self) -> None:
         """Logs how nodes are scheduled."""
-        kc = "" if self.kc is None else f", kc = {self.kc}"
-        policy = self.policy if isinstance(self.policy, str) else type(self.policy).__name__
-        log(INFO, "\t├──> Scheduling: %s, k = %d%s", policy, self.k, kc)
+        compress = self.config["compress"]
+        log(INFO, "\t├──> Scheduling: %s, k = %d of %d devices", self.policy, self.k, self.devices)
+        kept = "" if compress["feedback"] == "off" else f", error feedback: {compress['feedback']}"
+        log(INFO, "\t├──> Compression: %s%s", compress["scheme"], kept)
         log(INFO, "\t├──> Uplink: %s", self.uplink)
-        begin = "\t└──> Nodes to begin with: %d; evaluated on: %.2f of them"
+        if self._folder is not None:
+            log(INFO, "\t├──> Records: %s", self._folder.path)
+        begin = "\t└──> Nodes to begin with: %d; evaluated on: %.2f of those that can"
         log(INFO, begin, self.min_available_nodes, self.fraction_evaluate)
 
     def start(
@@ -130,196 +210,506 @@ class UpdateAwareStrategy(FedAvg):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Runs all rounds, as every Flower strategy does; ``timeout`` limits each phase."""
+        """Runs all rounds, as every Flower strategy does; ``timeout`` limits each phase.
+
+        Of what ``evaluate_fn`` returns, ``accuracy`` and ``loss`` enter the records and their digest. A run
+        that is resumed does what is left of its ``num_rounds``.
+        """
         self._timeout = timeout
-        return super().start(
-            grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn
+        session = self._begin(initial_arrays, num_rounds)
+        done = session.rounds_done
+        arrays = initial_arrays
+        if done:
+            arrays = protocol.model_of(session.theta, initial_arrays)
+            log(INFO, "resuming after round %d of %d", done, num_rounds)
+
+        def evaluate(number: int, model: ArrayRecord) -> MetricRecord | None:
+            metrics = None if evaluate_fn is None else evaluate_fn(done + number, model)
+            if number > 0:
+                self._evaluated(metrics)
+            return metrics
+
+        watched = WatchedGrid(grid, self._label, self._limit)
+        result = super().start(
+            watched, arrays, num_rounds - done, timeout, train_config, evaluate_config, evaluate
         )
+        if not len(result.arrays):
+            result.arrays = arrays
+        if done:
+            for name in (
+                "train_metrics_clientapp",
+                "evaluate_metrics_clientapp",
+                "evaluate_metrics_serverapp",
+            ):
+                setattr(
+                    result,
+                    name,
+                    {done + number: metrics for number, metrics in getattr(result, name).items()},
+                )
+        return result
+
+    def _begin(self, arrays: ArrayRecord, rounds: int | None = None) -> fedlink.Session:
+        """A new session from these arrays, or that of the run that was stopped."""
+        self.session = session = self._session(protocol.theta_of(arrays), rounds)
+        self._arrays, self.records, self._round = arrays, [], None
+        if self._folder is not None:
+            self._folder.begin(session)
+        return session
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Runs the first phase, schedules, and gives the messages of the second."""
-        this = self._round = _Round(arrays, protocol.dimension(arrays), RoundRecord(server_round))
+        """Runs the first phase, has the session schedule, and gives the messages of the second."""
+        session = self.session or self._begin(arrays)
+        if not np.array_equal(
+            protocol.theta_of(arrays), protocol.theta_of(protocol.model_of(session.theta, arrays))
+        ):
+            raise ValueError(
+                "the model is not the one that the last round left: the session keeps it from round to round"
+            )
+        this = self._round = _Round(RoundRecord(session.rounds_done + 1), monotonic(), grid=grid)
         self.records.append(this.record)
         node_of = self._meet(grid, this.record)
-        if node_of:
-            config["server-round"] = server_round
-            reported = self._compute(this, config, grid, node_of)
-            if reported:
-                self._schedule(this, reported, node_of)
+        config["server-round"] = this.record.round
+        self._compute(this, arrays, config, grid, node_of)
+        self._check_hope(node_of, this.record)
+        self._schedule(this)
         log(
             INFO,
             "configure_train: %d of %d nodes are to send: devices %s",
             len(this.uploads),
             len(node_of),
-            [upload.node.device for upload in this.uploads],
+            [node.device for node, _ in this.uploads],
         )
-        return [upload.message for upload in this.uploads]
+        return [message for _, message in this.uploads]
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """θ + (1/K)·Σ Δ̂ over the K whose update arrived, the silent included."""
-        this = self._round
-        if this is None or this.record.round != server_round:
+        """Delivers what arrived to the session: θ(t) becomes θ(t+1)."""
+        this, session = self._round, self.session
+        if this is None or session is None:
             return None, None
-        arrived: list[protocol.Step] = []
-        asked = [(upload.node, upload.message) for upload in this.uploads]
-        for upload, answer in zip(this.uploads, self._answers(asked, replies)):
-            if answer is not None and (update := self._read_update(this.dim, upload, answer)) is not None:
-                upload.node.outcome = Outcome.SENT
-                arrived.append(update)
-        count = len(arrived) + len(this.record.having(Outcome.SILENT))
-        share = np.float32(1.0) / np.float32(max(count, 1))
-        model = protocol.added(this.arrays, [(places, share * value) for places, value in arrived])
-        for node in this.record.nodes:
+        self._round = None
+        record = this.record
+        uploads = self._read_uploads(this, this.uploads, replies)
+        uploads += self._substitutes(this)
+        record.trained = len(this.reported)
+        record.train_loss = self._mean_loss(this)
+        arrivals = session.deliver(uploads, record.trained, record.train_loss or 0.0)
+        for device, arrival in zip(this.schedule, arrivals):
+            _judge(this.reported[device], arrival)
+        record.nodes.sort(key=lambda node: -1 if node.device is None else node.device)
+        record.seconds = monotonic() - this.begun
+        for node in record.nodes:
             if node.reason:
-                log(WARNING, "round %d, device %s: %s (%s)", server_round, node.device, node.outcome, node.reason)
-        return model, this.record.metrics()
+                log(
+                    WARNING,
+                    "round %d, device %s: %s (%s)",
+                    record.round,
+                    node.device,
+                    node.outcome,
+                    node.reason,
+                )
+        if self._folder is not None:
+            self._folder.add(session, record)
+        metrics = record.metrics()
+        if this.metrics:
+            if not any(self.weighted_by_key in one for one in this.metrics):
+                # Nobody says how much its metrics count: they count the same.
+                for one in this.metrics:
+                    one[self.weighted_by_key] = 1
+            replied = [RecordDict({METRICS: one}) for one in this.metrics]
+            validate_message_reply_consistency(replied, self.weighted_by_key, check_arrayrecord=False)
+            metrics.update(self.train_metrics_aggr_fn(replied, self.weighted_by_key))
+        return protocol.model_of(session.theta, self._arrays), metrics
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Asks the nodes that are there and have an evaluation function; waits for no others."""
+        there = set(grid.get_node_ids())
+        able = [node for node, device in self._nodes().items() if node in there and node in self._evaluates]
+        if self.fraction_evaluate == 0.0 or not able:
+            return []
+        count = min(len(able), max(int(len(able) * self.fraction_evaluate), self.min_evaluate_nodes))
+        config["server-round"] = server_round if self.session is None else self.session.rounds_done
+        log(INFO, "configure_evaluate: %d of %d nodes", count, len(able))
+        content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
+        chosen = sorted(random.sample(able, count))
+        return [Message(content, node_id, MessageType.EVALUATE) for node_id in chosen]
+
+    def _evaluated(self, metrics: MetricRecord | None) -> None:
+        """Notes the server's own evaluation, and closes the records of the round."""
+        session = self.session
+        if session is None or not self.records:
+            return
+        numbers = (
+            {}
+            if metrics is None
+            else {k: float(v) for k, v in metrics.items() if isinstance(v, (int, float))}
+        )
+        if "accuracy" in numbers:
+            session.evaluated(numbers.pop("accuracy"), numbers.pop("loss", float("nan")), numbers)
+        if self._folder is not None:
+            self._folder.evaluated(session, self.records[-1])
+
+    # Nodes.
+
+    def _nodes(self) -> dict[int, int]:
+        """The device of every node; of two nodes that are one device, the later."""
+        latest = {device: node for node, device in self._device_of.items()}
+        return {node: device for device, node in latest.items()}
+
+    def _label(self, node_id: int) -> str:
+        device = self._device_of.get(node_id)
+        return f"node {node_id}" if device is None else f"device {device}"
+
+    def _limit(self, message_type: str, timeout: float | None) -> float | None:
+        """The seconds to wait for a type of message if the caller wants ``timeout``."""
+        own = self.evaluate_timeout if message_type.startswith(MessageType.EVALUATE) else None
+        return timeout if own is None else own
 
     def _meet(self, grid: Grid, record: RoundRecord) -> dict[int, int]:
-        """Waits for nodes, asks new ones which device they are, and gives the node of every device that is there."""
+        """Waits for nodes, asks new ones which device they are, and gives the node of every device that is
+        there."""
         needed = self.min_available_nodes if len(self.records) == 1 else 1
+        begun = reminded = monotonic()
         while len(present := list(grid.get_node_ids())) < needed:
-            log(INFO, "Waiting for nodes to connect: %d connected (minimum required: %d).", len(present), needed)
+            now = monotonic()
+            if len(self.records) > 1 and self._timeout is not None and now - begun > self._timeout:
+                raise NobodyTakesPart(f"all nodes are gone, and none came back within {self._timeout:.0f} s")
+            if now - reminded >= REMIND_EVERY or reminded == begun:
+                reminded = now
+                log(
+                    INFO,
+                    "Waiting for nodes to connect: %d connected (minimum required: %d).",
+                    len(present),
+                    needed,
+                )
             sleep(1)
-        greeting = RecordDict({KEY: ConfigRecord({"measured": self.uplink.measured})})
+        content = RecordDict({KEY: protocol.request(declared=self.uplink.declared)})
         asked = [
-            (NodeRecord(node_id, None, "hello"), Message(greeting, node_id, f"query.{protocol.HELLO}"))
+            (NodeRecord(node_id, None, "hello"), Message(content, node_id, f"query.{protocol.HELLO}"))
             for node_id in sorted(set(present) - self._device_of.keys())
         ]
         for (node, _), answer in zip(asked, self._ask(grid, asked)):
             if answer is None or not self._introduce(node, answer):
                 record.nodes.append(node)
+                self._problems[node.node_id] = f"node {node.node_id}: {node.reason}"
         there = set(present)
-        return {device: node_id for node_id, device in self._device_of.items() if node_id in there}
+        self._problems = {node: problem for node, problem in self._problems.items() if node in there}
+        node_of = {device: node_id for node_id, device in self._nodes().items() if node_id in there}
+        if not node_of:
+            raise NobodyTakesPart("no node can take part:\n" + "\n".join(self._problems.values()))
+        return node_of
 
     def _introduce(self, node: NodeRecord, answer: Answer) -> bool:
         try:
-            device = protocol.whole(answer, "device", -1, (self.uplink.devices or MOST_DEVICES) - 1)
-            rate = protocol.real(answer, "rate", above=0.0) if self.uplink.measured else 0.0
+            protocol.check_version(answer, "the node")
+            device = protocol.whole(answer, "device", -1, self.devices - 1)
+            rate = protocol.real(answer, "rate", above=0.0) if self.uplink.declared else 0.0
         except ProtocolError as problem:
             node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
             return False
         if device < 0:
             taken = set(self._device_of.values())
             device = next(number for number in range(len(taken) + 1) if number not in taken)
+            if device >= self.devices:
+                node.outcome = Outcome.REJECTED
+                node.reason = f"it has no partition-id, and all {self.devices} devices are taken"
+                return False
         if device in self._device_of.values():
             log(WARNING, "node %d takes the place of device %d", node.node_id, device)
         self._device_of[node.node_id] = device
         self._rates[device] = rate
+        if answer.get("evaluates"):
+            self._evaluates.add(node.node_id)
+        self._problems.pop(node.node_id, None)
         return True
 
-    def _ask(self, grid: Grid, asked: list[tuple[NodeRecord, Message]]) -> list[Answer | None]:
-        """Sends messages of the first phase and waits for the answers."""
+    def _check_hope(self, node_of: dict[int, int], record: RoundRecord) -> None:
+        """Stops a run in which every node that is there has failed."""
+        for node in record.nodes:
+            if node.outcome in (Outcome.FAILED, Outcome.REJECTED):
+                self._problems[node.node_id] = f"{self._label(node.node_id)}: {node.reason}"
+            elif node.outcome is Outcome.NOT_SCHEDULED:
+                self._problems.pop(node.node_id, None)
+        if all(node_id in self._problems for node_id in node_of.values()):
+            raise NobodyTakesPart("every node failed:\n" + "\n".join(self._problems.values()))
+
+    def _ask(self, grid: Grid, asked: list[Asked]) -> list[Answer | None]:
+        """Sends messages and waits for the answers."""
         if not asked:
             return []
         timeout = self._timeout if self.compute_timeout is None else self.compute_timeout
-        replies = grid.send_and_receive([message for _, message in asked], timeout=timeout)
-        return self._answers(asked, replies)
-
-    def _compute(
-        self, this: _Round, config: ConfigRecord, grid: Grid, node_of: dict[int, int]
-    ) -> dict[int, NodeRecord]:
-        """Phase 1: candidates train and report. Gives those who did, by device, in the policy's order."""
-        t = this.record.round - 1
-        links = self.uplink.links(t, list(node_of), self.k, self._rates)
-        asked: dict[int, tuple[NodeRecord, Message]] = {}
-        for device in self._policy.candidates(t, links, min(self.k, links.devices)):
-            if device not in node_of:
-                continue
-            node = NodeRecord(node_of[device], device, "compute", gain=float(links.gains[device]))
-            request = ConfigRecord({"round": this.record.round, "report": self._policy.report})
-            request.update(self.uplink.request(links, device))
-            content = RecordDict({self.arrayrecord_key: this.arrays, self.configrecord_key: config, KEY: request})
-            asked[device] = node, Message(content, node.node_id, f"train.{protocol.COMPUTE}")
-        this.record.nodes.extend(asked[device][0] for device in sorted(asked))
-        reported = {}
-        for (device, (node, _)), answer in zip(asked.items(), self._ask(grid, list(asked.values()))):
-            if answer is None:
-                continue
-            try:
-                node.report = protocol.real(answer, "report")
-                if self.uplink.measured:
-                    self._rates[device] = protocol.real(answer, "rate", above=0.0)
-            except ProtocolError as problem:
-                node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
-            else:
-                node.outcome = Outcome.NOT_SCHEDULED
-                reported[device] = node
-        return reported
-
-    def _schedule(self, this: _Round, reported: dict[int, NodeRecord], node_of: dict[int, int]) -> None:
-        """The policy picks k of those who reported; their share of the airtime says how many bits each may send."""
-        t = this.record.round - 1
-        failed = {node.device for node in this.record.nodes} - reported.keys()
-        links = self.uplink.links(t, [device for device in node_of if device not in failed], self.k, self._rates)
-        reports = {device: node.report or 0.0 for device, node in reported.items()}
-        chosen, weights = self._policy.select(t, reports, links, min(self.k, len(reports)))
-        slots = fedlink.split_slots(weights, links.capacities[chosen], links.airtime, whole=links.whole)
-        for device, weight, slot in zip(chosen, weights.tolist(), slots.tolist()):
-            node, capacity = reported[device], float(links.capacities[device])
-            node.capacity, node.weight, node.share = capacity / links.unit, weight, slot * links.unit
-            node.budget = slot * capacity
-            node.q = q = fedlink.largest_q(this.dim, node.budget)
-            if q == 0:
-                node.outcome = Outcome.SILENT
-                continue
-            node.bits = fedlink.dsgd_bits(this.dim, q)
-            node.outcome, node.phase = Outcome.ABSENT, "upload"
-            request = RecordDict({KEY: ConfigRecord({"round": this.record.round, "q": q})})
-            message = Message(request, node.node_id, f"train.{protocol.UPLOAD}")
-            q_alone = fedlink.largest_q(this.dim, float(links.alone[device]))
-            this.uploads.append(_Upload(node, message, reports[device], q, q_alone))
-
-    def _read_update(self, dim: int, upload: _Upload, answer: Answer) -> protocol.Step | None:
-        """The places and the value of an update that arrived, or None with the reason noted."""
-        node = upload.node
-        if "lost" in answer:
-            node.outcome = Outcome.LOST_UPDATE
-            node.reason = f"it was restarted between the phases; the update it has is {answer['lost']}"
-            return None
-        payload = answer.get("payload")
-        node.outcome = Outcome.REJECTED
-        if not isinstance(payload, bytes):
-            node.reason = "there is no payload in its answer"
-            return None
-        node.payload_bytes = len(payload)
-        try:
-            places, value = fedlink.decode(payload, dim, upload.q)
-        except ValueError as error:
-            node.reason = f"its payload cannot be read: {error}"
-            return None
-        problem = fedlink.audit(
-            self._policy.report, upload.report, places, value, dim, upload.q, upload.q_alone
+        return self._answers(
+            asked, grid.send_and_receive([message for _, message in asked], timeout=timeout), grid
         )
-        if problem is not None:
-            node.reason = problem
-            return None
-        return places, np.float32(value)
 
     @staticmethod
-    def _answers(
-        asked: list[tuple[NodeRecord, Message]], replies: Iterable[Message]
-    ) -> list[Answer | None]:
+    def _answers(asked: list[Asked], replies: Iterable[Message], grid: Grid | None) -> list[Answer | None]:
         """What each node answered; for None the node's record says why."""
         heard = {reply.metadata.reply_to_message_id: reply for reply in replies}
+        seconds = getattr(grid, "seconds", {})
         answers: list[Answer | None] = []
         for node, message in asked:
-            reply = heard.get(message.metadata.message_id)
+            message_id = message.metadata.message_id
+            reply = heard.get(message_id)
+            node.down_bytes += protocol.size_of(message)
+            if node.phase != "hello":
+                setattr(node, f"{node.phase}_seconds", seconds.get(message_id))
             answer = None
             if reply is None:
                 node.outcome, node.reason = Outcome.ABSENT, "no answer in time"
             elif reply.has_error():
                 node.outcome = Outcome.ABSENT if reply.error.code in GONE else Outcome.FAILED
-                node.reason = reply.error.reason or f"error {reply.error.code}"
+                node.reason = _reason(reply.error.reason or f"error {reply.error.code}")
             elif reply.metadata.src_node_id != node.node_id:
-                node.outcome, node.reason = Outcome.REJECTED, f"node {reply.metadata.src_node_id} answered for it"
+                node.outcome, node.reason = (
+                    Outcome.REJECTED,
+                    f"node {reply.metadata.src_node_id} answered for it",
+                )
             else:
-                try:
-                    answer = protocol.one_record(reply)
-                except ProtocolError as problem:
-                    node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
+                node.up_bytes += protocol.size_of(reply)
+                answer = protocol.record_of(reply)
             answers.append(answer)
         return answers
+
+    # The first phase.
+
+    def _compute(
+        self, this: _Round, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, node_of: dict[int, int]
+    ) -> None:
+        """Candidates train and report."""
+        session = self._open()
+        if isinstance(self.uplink, SimulatedUplink):
+            gains, _ = session.links(session.rounds_done)
+            call = session.begin(present=sorted(node_of))
+        else:
+            gains, capacities = self.uplink.links(self._rates)
+            call = session.begin(present=sorted(node_of), gains=gains, capacities=capacities)
+        encoder = protocol.encoder_config(self.config)
+        asked: dict[int, Asked] = {}
+        for device, alone_bits in zip(call.candidates.tolist(), call.alone_bits.tolist()):
+            node = NodeRecord(node_of[device], device, "compute", gain=float(gains[device]))
+            request = protocol.request(
+                round=this.record.round, device=device, alone_bits=alone_bits, encoder=encoder
+            )
+            if call.asks:
+                request["asks"] = " ".join(call.asks)
+            if self.uplink.declared:
+                request["declared"] = True
+            content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config, KEY: request})
+            asked[device] = node, Message(content, node.node_id, f"train.{protocol.COMPUTE}")
+        this.record.nodes.extend(node for node, _ in asked.values())
+        messages = [message for _, message in asked.values()]
+        timeout = self._timeout if self.compute_timeout is None else self.compute_timeout
+        replies = list(grid.send_and_receive(messages, timeout=timeout)) if messages else []
+        metrics_of = {reply.metadata.src_node_id: reply.content for reply in replies if reply.has_content()}
+        for (device, (node, _)), answer in zip(
+            asked.items(), self._answers(list(asked.values()), replies, grid)
+        ):
+            if answer is None:
+                continue
+            try:
+                self._read_report(node, answer, call.asks)
+            except ProtocolError as problem:
+                node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
+                continue
+            node.outcome = Outcome.NOT_SCHEDULED
+            this.reported[device] = node
+            metrics = metrics_of[node.node_id].metric_records.get(METRICS)
+            if metrics is not None:
+                this.metrics.append(metrics)
+
+    def _read_report(self, node: NodeRecord, answer: Answer, asks: list[str]) -> None:
+        """What a candidate reports, checked."""
+        answers = protocol.answers(answer, asks)
+        rate = protocol.real(answer, "rate", above=0.0) if self.uplink.declared else None
+        loss = protocol.finite(answer, "loss") if "loss" in answer else None
+        examples = protocol.whole(answer, "examples", 1, 2**53) if "examples" in answer else None
+        if examples is None and self.config["learn"]["aggregate"] == "by-size":
+            raise ProtocolError(
+                f'learn.aggregate = "by-size" needs its samples: return {self.weighted_by_key!r} '
+                "among the metrics of training"
+            )
+        node.train_seconds = protocol.real(answer, "seconds") if "seconds" in answer else None
+        node.train_loss, node.examples = loss, examples
+        node.report = answers[0] if answers else 0.0
+        self._reports[node.node_id] = answers
+        if rate is not None and node.device is not None:
+            self._rates[node.device] = rate
+
+    def _schedule(self, this: _Round) -> None:
+        """The session schedules among those that reported, and grants each its bits."""
+        session = self._open()
+        devices = list(this.reported)
+        answers = np.array(
+            [self._reports.pop(node.node_id) for node in this.reported.values()], dtype=np.float32
+        )
+        answers = answers.reshape(len(devices), len(session.asks))
+        sizes = {device: node.examples for device, node in this.reported.items() if node.examples is not None}
+        links = {}
+        if not isinstance(self.uplink, SimulatedUplink):
+            links["gains"], links["capacities"] = self.uplink.links(self._rates)
+        for grant in session.report(devices, answers, samples=sizes, **links):
+            this.uploads.append(self._granted(this, this.reported[grant.device], grant))
+            this.schedule.append(grant.device)
+
+    def _granted(self, this: _Round, node: NodeRecord, grant: fedlink.Grant) -> Asked:
+        """The request to a scheduled node."""
+        unit = self.uplink.unit
+        node.capacity, node.weight, node.share = grant.capacity / unit, grant.weight, grant.symbols * unit
+        node.budget = grant.budget
+        node.outcome, node.phase = Outcome.ABSENT, "upload"
+        request = protocol.request(
+            round=this.record.round,
+            device=grant.device,
+            budget=float(grant.budget),
+            encoder=protocol.encoder_config(self.config),
+        )
+        return node, Message(RecordDict({KEY: request}), node.node_id, f"train.{protocol.UPLOAD}")
+
+    # The second phase.
+
+    def _read_uploads(
+        self, this: _Round, asked: list[Asked], replies: Iterable[Message]
+    ) -> list[fedlink.Upload]:
+        """What arrived; of a node that sent nothing its record says why."""
+        uploads = []
+        for (node, _), answer in zip(asked, self._answers(asked, replies, this.grid)):
+            if answer is not None and (upload := self._read_upload(node, answer)) is not None:
+                uploads.append(upload)
+        return uploads
+
+    def _read_upload(self, node: NodeRecord, answer: Answer) -> fedlink.Upload | None:
+        device = int(node.device or 0)
+        if "lost" in answer:
+            node.outcome = Outcome.LOST_UPDATE
+            node.reason = f"it was restarted between the phases; the update it has is {answer['lost']}"
+            return None
+        node.outcome = Outcome.REJECTED
+        if answer.get("silent") is True:
+            node.q, node.bits, node.entries = 0, 0.0, 0
+            return fedlink.Upload(device)
+        payload = answer.get("payload")
+        if not isinstance(payload, bytes):
+            # It arrived and cannot be read: the session counts it as bytes that no codec reads.
+            payload, answer = b"", {"level": 1, "bits": 0.0, "entries": 0}
+            node.reason = "there is no payload in its answer"
+        try:
+            node.q = protocol.whole(answer, "level", 1, 2**53)
+            node.bits = protocol.real(answer, "bits")
+            node.entries = protocol.whole(answer, "entries", 0, 2**53)
+        except ProtocolError as problem:
+            node.q, node.bits, node.entries, payload = 1, 0.0, 0, b""
+            node.reason = f"{problem}"
+        node.payload_bytes = len(payload)
+        return fedlink.Upload(device, payload=payload, level=node.q, bits=node.bits, entries=node.entries)
+
+    def _substitutes(self, this: _Round) -> list[fedlink.Upload]:
+        """Offers the shares of those that failed before they sent to nodes that have trained, once."""
+        failed = [node for node, _ in this.uploads if node.outcome in FAILED_TO_SEND]
+        if not (self.substitute and failed and this.grid is not None):
+            return []
+        session = self._open()
+        asked: list[Asked] = []
+        for node in failed:
+            grant = session.substitute(int(node.device or 0))
+            if grant is None:
+                continue
+            other = this.reported[grant.device]
+            other.substitute_for = node.device
+            this.schedule[this.schedule.index(int(node.device or 0))] = grant.device
+            # It is no longer scheduled: another one is in its place.
+            node.capacity = node.weight = node.share = node.budget = None
+            asked.append(self._granted(this, other, grant))
+        if not asked:
+            return []
+        log(
+            INFO,
+            "round %d: devices %s send in the place of others",
+            this.record.round,
+            [n.device for n, _ in asked],
+        )
+        replies = this.grid.send_and_receive([message for _, message in asked], timeout=self._timeout)
+        return self._read_uploads(this, asked, replies)
+
+    def _mean_loss(self, this: _Round) -> float | None:
+        """The mean training loss of those that reported, weighted as the server weighs updates."""
+        total, weight = 0.0, 0
+        by_size = self.config["learn"]["aggregate"] == "by-size"
+        for node in this.reported.values():
+            if node.train_loss is None:
+                return None
+            size = (node.examples or 1) if by_size else 1
+            total += node.train_loss * size if by_size else node.train_loss
+            weight += size
+        return total / weight if weight else None
+
+    def _open(self) -> fedlink.Session:
+        if self.session is None:
+            raise RuntimeError("no run has begun: call start")
+        return self.session
+
+
+#: Outcomes of a scheduled node that has sent nothing.
+FAILED_TO_SEND = (Outcome.ABSENT, Outcome.FAILED, Outcome.LOST_UPDATE)
+
+
+class _Reference(UpdateAwareStrategy):
+    """Every node is scheduled, and its update arrives whole."""
+
+    def __init__(
+        self,
+        policy: Any = None,
+        k: int | None = None,
+        *,
+        compressor: Any = None,
+        fading: Any = None,
+        **options: Any,
+    ) -> None:
+        super().__init__("bc", 1, **options)
+        # Equal links that carry every entry of every update: 33 bits for each, over links of one bit a
+        # symbol.
+        self._settings |= {
+            "schedule.k": self.devices,
+            "compress.scheme": "random-sparse",
+            "compress.feedback": "off",
+            "compress.budget": "formula",
+            "radio.fading": "static",
+            "radio.mean_gains": "",
+            "radio.power": 1.0,
+            "radio.noise": 1.0,
+        }
+        self.uplink = SimulatedUplink(self.devices)
+        self._parts["policy"] = "bc"
+        self.config = self._resolved()
+        self.policy, self.k = "reference", self.devices
+
+    def _session(self, theta: protocol.Update, rounds: int | None = None) -> fedlink.Session:
+        self._settings["radio.symbols"] = 40 * max(theta.size, 2) * self._settings.get("schedule.k", 1)
+        return super()._session(theta, rounds)
+
+
+def _judge(node: NodeRecord, arrival: str) -> None:
+    """Notes how the session handled a node's upload; of one that was lost the record says why already."""
+    if arrival == "used":
+        node.outcome = Outcome.SENT
+    elif arrival == "silent":
+        node.outcome = Outcome.SILENT
+    elif arrival == "flagged":
+        node.reason = f"its update contradicts its report of {node.report:g} (defense.audit)"
+    elif arrival == "undecodable":
+        node.reason = node.reason or "its payload cannot be read"
+
+
+def _reason(reason: str) -> str:
+    """What a node's error means."""
+    if f"registered with name '{protocol.HELLO}'" in reason:
+        return (
+            "its app is still stock Flower: use fedlink.flower.UpdateAwareClientApp there in place of "
+            f"ClientApp ({reason.strip()})"
+        )
+    return reason

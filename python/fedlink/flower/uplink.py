@@ -3,121 +3,99 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-import fedlink
-
-
 Reals = npt.NDArray[np.float64]
-
-#: A device number from a node is below this: arrays are as long as the largest.
-MOST_DEVICES = 2**20
-
-
-class Links(NamedTuple):
-    """The links of all devices in a round, by their numbers; a device that is not there has a dead link."""
-
-    gains: Reals
-    """What candidates are judged by."""
-    capacities: Reals
-    """Bits in a unit of airtime."""
-    alone: Reals
-    """The bits of each device if it had all the airtime to itself."""
-    airtime: int
-    """The units that the scheduled share."""
-    whole: bool
-    """Whether shares are whole units."""
-    unit: float
-    """What a unit is in the terms of the record: a symbol is 1 symbol, a microsecond is 1e-6 s."""
-
-    @property
-    def devices(self) -> int:
-        """M."""
-        return len(self.gains)
-
-    def shown(self) -> Links:
-        """A copy for a policy to do with as it likes."""
-        return self._replace(gains=self.gains.copy(), capacities=self.capacities.copy())
 
 
 @dataclass(frozen=True)
 class SimulatedUplink:
     """A fading channel that is drawn, not measured: the one of ``simulate``.
 
-    Every round the gains of all M devices are drawn from ``seed`` alone, so the same seed schedules the same devices
-    as ``simulate`` does. A scheduled device sends with power P = M·P̄/K, and its link carries
-    C = log2(1 + g·P/σ²) bits in each of its symbols.
+    Every round the gains of all M devices are drawn from the seed alone, so the same configuration schedules
+    the same devices as ``simulate`` does. What is left out here is as ``config`` of the strategy says, or has
+    its default there (``fedlink config`` prints every key).
+    """
+
+    devices: int
+    """M (``data.devices``). A node is device m if its ``partition-id`` is m."""
+    symbols: int | None = None
+    """n, shared by all who send in a round (``radio.symbols``)."""
+    power: float | None = None
+    """P̄ (``radio.power``); a scheduled device sends with M·P̄/K."""
+    noise: float | None = None
+    """σ² (``radio.noise``)."""
+    seed: int | None = None
+    """The seed of the channel and of everything else that is drawn (``run.seed``)."""
+    whole: bool | None = None
+    """Whether a device's share of the symbols is a whole number (``radio.slots``)."""
+    fading: str | None = None
+    """The fading law (``radio.fading``)."""
+
+    #: Nodes have nothing to declare.
+    declared = False
+    #: What a symbol is in the terms of the record.
+    unit = 1.0
+
+    def settings(self) -> dict[str, Any]:
+        """The keys of a configuration that it sets."""
+        slots = None if self.whole is None else "whole" if self.whole else "real"
+        keys = {
+            "data.devices": self.devices,
+            "radio.symbols": self.symbols,
+            "radio.power": self.power,
+            "radio.noise": self.noise,
+            "radio.slots": slots,
+            "radio.fading": self.fading,
+            "run.seed": self.seed,
+        }
+        return {key: value for key, value in keys.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class DeclaredUplink:
+    """Real links whose rate every node declares; all who send share ``deadline`` seconds.
+
+    A node's budget is its rate in bit/s times its share of the deadline; the shares make bits proportional to
+    the policy's weights, as the symbols of a simulated uplink do. Candidates are judged by the rate they gave
+    last, the scheduled by the one of this round. Gains are rates in bit/s, a symbol is a microsecond,
+    capacities are bits a microsecond.
+
+    Nothing is measured here: a rate is what the node's configuration or its own function says. Nor is the
+    deadline enforced: it divides bits among the nodes, while Flower carries their messages at its own pace,
+    limited by the ``timeout`` of ``start`` alone.
     """
 
     devices: int
     """M. A node is device m if its ``partition-id`` is m."""
-    symbols: int = 5000
-    """n, shared by all who send in a round."""
-    power: float = 1.0
-    """P̄."""
-    noise: float = 1.0
-    """σ²."""
-    seed: int = 0
-    whole: bool = False
-    """Whether a device's share of the symbols is a whole number."""
-
-    #: Nodes have nothing to measure.
-    measured = False
-
-    def __post_init__(self) -> None:
-        if self.devices < 1 or self.symbols < 1:
-            raise ValueError(f"devices and symbols must be at least 1, not {self.devices} and {self.symbols}")
-        for name in ("power", "noise"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be above 0 and finite, not {value}")
-
-    def links(self, t: int, there: list[int], k: int, rates: dict[int, float]) -> Links:
-        """The links of round t (from 0) if the devices ``there`` are."""
-        gains = np.zeros(self.devices)
-        gains[there] = fedlink.gains(self.devices, t, seed=self.seed)[there]
-        capacities = fedlink.capacity(gains, self.devices * self.power / k, self.noise)
-        return Links(gains, capacities, self.symbols * capacities, self.symbols, self.whole, 1.0)
-
-    def request(self, links: Links, device: int) -> dict[str, float]:
-        """What a candidate is told of its link."""
-        return {"bits": float(links.alone[device])}
-
-
-@dataclass(frozen=True)
-class MeasuredUplink:
-    """Real links: every node measures its own rate, and all who send share ``deadline`` seconds.
-
-    A node's budget is its rate in bit/s times its share of the deadline; the shares make bits proportional to the
-    policy's weights, as the symbols of a simulated uplink do. Candidates are judged by the rate they told last, the
-    scheduled by the one of this round.
-    """
-
     deadline: float
-    """Seconds of upload in a round, added up over all who send."""
+    """Seconds of upload in a round, added up over all who send; from a millisecond on."""
 
-    #: Nodes report their rate.
-    measured = True
-    #: Nobody knows how many there will be.
-    devices = None
+    #: Nodes give their rate.
+    declared = True
+    #: A symbol is a microsecond.
+    unit = 1e-6
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.deadline) and self.deadline >= 1e-3):
             raise ValueError(f"deadline must be at least a millisecond and finite, not {self.deadline} s")
 
-    def links(self, t: int, there: list[int], k: int, rates: dict[int, float]) -> Links:
-        """The links by ``rates`` in bit/s if the devices ``there`` are; airtime is in microseconds."""
-        gains = np.zeros(max(rates) + 1)
-        gains[there] = [rates[device] for device in there]
-        return Links(gains, gains * 1e-6, gains * self.deadline, round(self.deadline * 1e6), False, 1e-6)
+    def settings(self) -> dict[str, Any]:
+        """The keys of a configuration that it sets."""
+        return {"data.devices": self.devices, "radio.symbols": round(self.deadline / self.unit)}
 
-    def request(self, links: Links, device: int) -> dict[str, float]:
-        """What a candidate is told: how long it could send if it were alone."""
-        return {"seconds": float(self.deadline)}
+    def links(self, rates: Mapping[int, float]) -> tuple[Reals, Reals]:
+        """Gains and capacities of all devices by ``rates`` in bit/s; a device that has given none cannot
+        send."""
+        gains = np.zeros(self.devices)
+        for device, rate in rates.items():
+            gains[device] = rate
+        return gains, gains * self.unit
 
 
-Uplink = SimulatedUplink | MeasuredUplink
+Uplink = SimulatedUplink | DeclaredUplink

@@ -20,7 +20,7 @@ Train = Callable[[Message, Context], Message]
 
 @dataclass
 class FakeNode:
-    """A node: its app and what it remembers."""
+    """A node: its app and its state."""
 
     app: ClientApp
     context: Context
@@ -36,9 +36,9 @@ class FakeGrid(Grid):
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
         self.nodes: dict[int, FakeNode] = {}
         self.log: list[tuple[str, int, int]] = []
-        self.timeouts: list[float | None] = []
         self.between: Callable[[], None] = lambda: None
         self._count = 0
+        self._replies: dict[str, Message] = {}
 
     def add(self, node_id: int, app: ClientApp, **config: int | float) -> FakeNode:
         """A node of this number; ``partition_id`` and the like are its configuration."""
@@ -57,24 +57,33 @@ class FakeGrid(Grid):
     def get_node_ids(self) -> Iterable[int]:
         return list(self.nodes)
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
         messages = list(messages)
-        self.timeouts.append(timeout)
         if any(message.metadata.message_type.endswith(protocol.UPLOAD) for message in messages):
             self.between()
-        replies = []
         for message in messages:
             self._count += 1
             message.metadata.__dict__["_message_id"] = f"message-{self._count}"
             reply = self._deliver(message)
             if reply is not None:
-                replies.append(reply)
+                self._replies[message.metadata.message_id] = reply
+        return [message.metadata.message_id for message in messages]
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        there = [
+            self._replies.pop(message_id) for message_id in sorted(message_ids) if message_id in self._replies
+        ]
         # In no particular order.
-        return replies[::-1]
+        return there[::-1]
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        return self.pull_messages(self.push_messages(messages))
 
     def _deliver(self, message: Message) -> Message | None:
         node_id = message.metadata.dst_node_id
-        kind = message.metadata.message_type.split(".")[1]
+        kind = message.metadata.message_type.split(".")[-1]
         node = self.nodes.get(node_id)
         if node is None:
             return Message(Error(ErrorCode.NODE_UNAVAILABLE, "gone"), reply_to=message)
@@ -84,7 +93,7 @@ class FakeGrid(Grid):
             reply = Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, repr(error)), reply_to=message)
         reply = node.on_reply.get(kind, lambda reply: reply)(reply)
         if reply is not None and reply.has_content():
-            self.log.append((kind, node_id, sum(record.count_bytes() for record in reply.content.values())))
+            self.log.append((kind, node_id, protocol.size_of(reply)))
         return reply
 
     def set_run(self, run: object) -> None:
@@ -95,12 +104,6 @@ class FakeGrid(Grid):
         raise NotImplementedError
 
     def create_message(self, *_: object, **__: object) -> Message:
-        raise NotImplementedError
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        raise NotImplementedError
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         raise NotImplementedError
 
 

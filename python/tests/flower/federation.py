@@ -23,18 +23,24 @@ from cryptography.x509.oid import NameOID
 BIN = Path(sys.executable).parent
 ADDRESS = "127.0.0.1"
 
-#: How long anything may take before a test gives up. Alone on a machine all of it takes minutes less; a machine that
-#: is busy with other work is no failure.
+#: How long anything may take before a test gives up. Alone on a machine all of it takes minutes less; a
+#: machine that is busy with other work is no failure.
 PATIENCE = 1800.0
 
 
 def certificates(folder: Path) -> tuple[Path, Path, Path]:
-    """A new authority and a certificate of it for 127.0.0.1: (authority, certificate, key), valid for a day."""
+    """A new authority and a certificate of it for 127.0.0.1: (authority, certificate, key), valid for a
+    day."""
     now = datetime.datetime.now(datetime.timezone.utc)
 
     def certificate(name: str, key, issuer: str, issuer_key, extension, critical: bool) -> x509.Certificate:
         names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, who)]) for who in (name, issuer)]
-        builder = x509.CertificateBuilder().subject_name(names[0]).issuer_name(names[1]).public_key(key.public_key())
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(names[0])
+            .issuer_name(names[1])
+            .public_key(key.public_key())
+        )
         builder = builder.serial_number(x509.random_serial_number())
         builder = builder.not_valid_before(now - datetime.timedelta(hours=1))
         builder = builder.not_valid_after(now + datetime.timedelta(days=1)).add_extension(extension, critical)
@@ -47,14 +53,23 @@ def certificates(folder: Path) -> tuple[Path, Path, Path]:
 
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority = certificate(
-        "test authority", authority_key, "test authority", authority_key, x509.BasicConstraints(True, None), True
+        "test authority",
+        authority_key,
+        "test authority",
+        authority_key,
+        x509.BasicConstraints(True, None),
+        True,
     )
-    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(ADDRESS)), x509.DNSName("localhost")])
+    here = x509.SubjectAlternativeName(
+        [x509.IPAddress(ipaddress.ip_address(ADDRESS)), x509.DNSName("localhost")]
+    )
     server = certificate("superlink", key, "test authority", authority_key, here, False)
     paths = tuple(folder / name for name in ("authority.pem", "server.pem", "server.key"))
     pem = serialization.Encoding.PEM
     private = (serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
-    for path, content in zip(paths, (authority.public_bytes(pem), server.public_bytes(pem), key.private_bytes(pem, *private))):
+    for path, content in zip(
+        paths, (authority.public_bytes(pem), server.public_bytes(pem), key.private_bytes(pem, *private))
+    ):
         path.write_bytes(content)
         path.chmod(0o600)
     return paths
@@ -81,7 +96,11 @@ class Process:
         self.name, self.log_path = name, folder / f"{name}.log"
         with self.log_path.open("w") as out:
             self.popen = subprocess.Popen(
-                [str(part) for part in command], env=environment, stdout=out, stderr=out, start_new_session=True
+                [str(part) for part in command],
+                env=environment,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
 
     @property
@@ -109,8 +128,8 @@ class Process:
 
 
 def offline() -> dict[str, str]:
-    """The environment of Flower's programs. Whoever tried to reach anything but this machine would run into a port
-    where nobody listens."""
+    """The environment of Flower's programs. Whoever tried to reach anything but this machine would run into a
+    port where nobody listens."""
     nowhere = f"http://{ADDRESS}:{free_port()}"
     proxies = ("http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "no_proxy")
     return {name: value for name, value in os.environ.items() if name not in proxies} | {
@@ -134,7 +153,13 @@ class Federation:
         self.authority, certificate, key = certificates(folder)
         self.port = free_port()
         self.environment = offline() | environment
-        command = [BIN / "flower-superlink", "--ssl-ca-certfile", self.authority, "--ssl-certfile", certificate]
+        command = [
+            BIN / "flower-superlink",
+            "--ssl-ca-certfile",
+            self.authority,
+            "--ssl-certfile",
+            certificate,
+        ]
         command += ["--ssl-keyfile", key, "--disable-runtime-dependency-installation"]
         command += ["--host", ADDRESS, "--port", self.port, *options]
         self.processes: list[Process] = []

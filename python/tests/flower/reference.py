@@ -30,7 +30,9 @@ def dsgd(update: np.ndarray, q: int) -> np.ndarray:
     return dense
 
 
-def bn2_c(updates: dict[int, np.ndarray], capacities: np.ndarray, symbols: int, k: int) -> tuple[list[int], np.ndarray]:
+def bn2_c(
+    updates: dict[int, np.ndarray], capacities: np.ndarray, symbols: int, k: int
+) -> tuple[list[int], np.ndarray]:
     """The scheduled devices and what is added to the model."""
     dim = len(next(iter(updates.values())))
     norms = {

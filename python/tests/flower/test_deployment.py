@@ -27,6 +27,17 @@ import task  # noqa: E402
 
 NODES = 4
 ROUNDS = 3
+
+#: An evaluation by the nodes, for an app that has none.
+EVALUATION = """
+
+@app.evaluate()
+def evaluate(message, context):
+    from flwr.app import MetricRecord, RecordDict
+
+    metrics = MetricRecord({"num-examples": 1, "own": float(context.node_config["partition-id"])})
+    return Message(RecordDict({"metrics": metrics}), reply_to=message)
+"""
 STATED_ACCURACY = 0.7
 
 
@@ -42,37 +53,53 @@ def federation(tmp_path_factory, hold):
     federation.end()
 
 
-def simulated(rounds: int) -> fedlink.Result:
+def simulated(rounds: int, **change) -> fedlink.Result:
     """The run of the example in one process."""
     settings = tomli.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
-    return fedlink.simulate(task.config(settings | {"rounds": rounds}), progress=False)
+    return fedlink.simulate(task.config(settings | {"rounds": rounds} | change), progress=False)
 
 
-def check_that_it_is_what_simulate_computes(out: Path, result: dict, rounds: int) -> None:
-    reference = simulated(rounds)
+def check_that_it_is_what_simulate_computes(out: Path, result: dict, rounds: int, **change) -> None:
+    reference = simulated(rounds, **change)
     scheduled = [
-        [node["device"] for node in record["nodes"] if node["outcome"] == "sent"] for record in result["rounds"]
+        (record["round"], node["device"])
+        for record in result["rounds"]
+        for node in record["nodes"]
+        if node["outcome"] == "sent"
     ]
-    assert np.concatenate(scheduled).tolist() == reference.transmissions["device"].tolist()
+    sent = reference.transmissions
+    assert scheduled == sorted(zip(sent["round"].tolist(), sent["device"].tolist()))
     assert fedlink.digest(np.load(out / "theta.npy")) == reference.theta_digest
+    assert result["digest"] == reference.digest
     assert result["accuracy"][str(rounds)] == reference.summary["final_accuracy"]
 
 
-def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate_to_the_bit(federation, tmp_path):
+def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate_to_the_bit(
+    federation, tmp_path
+):
     out = tmp_path / "out"
-    result = federation.result(federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out)
+    result = federation.result(
+        federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out
+    )
     check_that_it_is_what_simulate_computes(out, result, ROUNDS)
     assert result["accuracy"][str(ROUNDS)] >= STATED_ACCURACY
 
-    # Who uploaded what, by the nodes' own logs: a hello and a report are a few bytes, payloads are those of the record.
+    # Who uploaded what, by the nodes' own logs: a hello and a report are a few numbers, payloads are those of
+    # the record.
     payloads = [[] for _ in range(NODES)]
     for record in result["rounds"]:
         for node in record["nodes"]:
             if node["payload_bytes"] is not None:
                 payloads[node["device"]].append(node["payload_bytes"])
+
+    def size_of(*names: str) -> int:
+        return sum(len(name) + 8 for name in names)
+
+    hello = size_of("version", "device", "evaluates")
+    report = size_of("answers", "seconds", "loss", "examples") + size_of("train_loss", "num-examples")
+    around = len("payload") + size_of("level", "bits", "entries")
     for number, node in enumerate(federation.nodes):
         outgoing = [int(size) for size in re.findall(r"Outgoing message size: (\d+) bytes", node.log)]
-        hello, report, around = len("device") + 8, len("report") + 8, len("payload")
         expected = [hello] + [report] * ROUNDS + [around + size for size in payloads[number]]
         assert sorted(outgoing) == sorted(expected), number
 
@@ -98,6 +125,8 @@ def test_only_the_right_certificate_is_accepted(federation):
 def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_goes_on(federation, hold, tmp_path):
     app, out = tmp_path / "app", tmp_path / "out"
     shutil.copytree(EXAMPLE, app)
+    with (app / "client_app.py").open("a") as client:
+        client.write(EVALUATION)
     shutil.copy(HERE / "held_server_app.py", app)
     project = app / "pyproject.toml"
     project.write_text(project.read_text().replace('"server_app:app"', '"held_server_app:app"'))
@@ -117,22 +146,42 @@ def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_goes_o
 
     outcomes = {node["device"]: (node["phase"], node["outcome"]) for node in first["nodes"]}
     assert outcomes[victim] == ("upload", "absent") and outcomes[survivor] == ("upload", "sent")
+    # A node that had trained sent in its place, and the log said for whom the server waited.
+    (substitute,) = [node for node in first["nodes"] if node["substitute_for"] is not None]
+    assert substitute["substitute_for"] == victim and substitute["outcome"] == "sent"
+    assert f"waiting for device {victim} (" in process.log
+    # Evaluation takes who is there, too.
+    assert f"configure_evaluate: {NODES - 1} of {NODES - 1} nodes" in process.log
     sent = [node["device"] for node in second["nodes"] if node["outcome"] == "sent"]
     assert len(sent) == 2 and victim not in sent
     assert np.isfinite(np.load(out / "theta.npy")).all()
 
 
-def test_flowers_simulation_runtime_computes_the_same(tmp_path):
-    out = tmp_path / "out"
-    federation = Federation(tmp_path, 0, "--simulation")
-    try:
-        nodes = f"num-supernodes={NODES} client-resources-num-cpus=1"
-        process = federation.run(
-            EXAMPLE, "simulation", "--federation-config", nodes, rounds=1, timeout=600, out=str(out)
-        )
-        check_that_it_is_what_simulate_computes(out, federation.result(process, out), 1)
-    finally:
-        federation.end()
+@pytest.fixture(scope="module")
+def simulation(tmp_path_factory):
+    federation = Federation(tmp_path_factory.mktemp("simulation"), 0, "--simulation")
+    yield federation
+    federation.end()
+
+
+@pytest.mark.parametrize(
+    "policy, scheme, budget",
+    [("bn2-c", "d-sgd", "formula"), ("round-robin", "stc", "formula"), ("random", "d-sgd", "wire")],
+)
+def test_flowers_simulation_runtime_computes_the_same(simulation, tmp_path, policy, scheme, budget):
+    out, change = tmp_path / "out", {"policy": policy, "scheme": scheme, "budget": budget}
+    nodes = f"num-supernodes={NODES} client-resources-num-cpus=1"
+    process = simulation.run(
+        EXAMPLE,
+        f"simulation-{policy}",
+        "--federation-config",
+        nodes,
+        rounds=3,
+        timeout=600,
+        out=str(out),
+        **change,
+    )
+    check_that_it_is_what_simulate_computes(out, simulation.result(process, out), 3, **change)
 
 
 def test_the_quick_start_runs_as_it_stands_in_the_page(tmp_path):

@@ -1,21 +1,39 @@
-"""Nodes that vanish, fail, lie, send garbage or forget: the round goes on with who is left, and the record says so."""
+"""Nodes that vanish, fail, lie, send garbage or forget: the round goes on with who is left, and the record
+says so."""
 
 from __future__ import annotations
+
+import time
 
 import numpy as np
 import pytest
 from fake_grid import FakeGrid, content, model
-from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp.strategy import FedAvg
 
-from fedlink.flower import MeasuredUplink, Outcome, SimulatedUplink, UpdateAwareClientApp, UpdateAwareStrategy
-from fedlink.flower import protocol, update_reply
+import fedlink
+from fedlink.flower import (
+    DeclaredUplink,
+    NobodyTakesPart,
+    Outcome,
+    SimulatedUplink,
+    UpdateAwareClientApp,
+    UpdateAwareStrategy,
+    grid as watched,
+    protocol,
+    update_reply,
+)
 from fedlink.flower.protocol import COMPUTE, HELLO, KEY, UPLOAD
 
 DEVICES, DIM = 5, 40
 
+#: Seconds until a reply counts as missing; nodes in this process answer at once.
+TIMEOUT = 0.2
+
 
 def update(device: int) -> np.ndarray:
-    """A few large entries in places of its own; the higher the device, the larger."""
+    """A few large entries at indices of its own; the higher the device, the larger."""
     values = np.zeros(DIM, dtype=np.float32)
     values[device * 8 : device * 8 + 4] = 1.0 + device
     return values
@@ -25,7 +43,9 @@ def grid_of(devices: int = DEVICES, **config) -> FakeGrid:
     grid = FakeGrid()
     for device in range(devices):
         app = UpdateAwareClientApp()
-        app.train()(lambda message, context: update_reply(message, update(context.node_config["partition-id"])))
+        app.train()(
+            lambda message, context: update_reply(message, update(context.node_config["partition-id"]))
+        )
         grid.add(device + 100, app, partition_id=device, **config)
     return grid
 
@@ -35,9 +55,8 @@ def run(grid: FakeGrid, rounds: int = 1, k: int = 2, policy: str = "bn2", **opti
     options.setdefault("min_available_nodes", 1)
     strategy = UpdateAwareStrategy(policy, k, **options)
     start = model(np.zeros(DIM, dtype=np.float32))
-    result = strategy.start(grid, start, num_rounds=rounds, timeout=30)
-    arrays = result.arrays if len(result.arrays) else start
-    return strategy, arrays["layer0"].numpy(), result
+    result = strategy.start(grid, start, num_rounds=rounds, timeout=TIMEOUT)
+    return strategy, result.arrays["layer0"].numpy(), result
 
 
 def mean_of(*devices: int) -> np.ndarray:
@@ -58,13 +77,53 @@ def test_the_largest_updates_arrive_when_all_goes_well():
 def test_a_node_that_vanishes_between_the_phases_is_left_out():
     grid = grid_of()
     grid.between = lambda: grid.nodes.pop(104, None)
-    strategy, theta, result = run(grid, rounds=2)
+    strategy, theta, result = run(grid, rounds=2, substitute=False)
     assert outcomes(strategy)[4] is Outcome.ABSENT and outcomes(strategy)[3] is Outcome.SENT
     assert result.train_metrics_clientapp[1]["absent-devices"] == [4]
     assert result.train_metrics_clientapp[1]["problems"] == 1
-    # In the next round it is not there any more, and the next best takes its place.
+    # In the next round it is not there any more, and the next best is scheduled.
     assert 4 not in outcomes(strategy, 2)
     assert (theta == update(3) + mean_of(2, 3)).all()
+
+
+def test_the_share_of_a_node_that_fails_before_it_sends_goes_to_one_that_has_trained():
+    grid = grid_of()
+    grid.between = lambda: grid.nodes.pop(104, None)
+    strategy, theta, _ = run(grid)
+    (record,) = strategy.records
+    failed, other = record.nodes[4], record.nodes[2]
+    assert failed.outcome is Outcome.ABSENT and failed.budget is None and failed.phase == "upload"
+    assert other.outcome is Outcome.SENT and other.substitute_for == 4 and other.phase == "upload"
+    # The same symbols over its own link.
+    gains = strategy.session.links(0)[0]
+    shares = [node.share for node in record.scheduled]
+    assert [node.device for node in record.scheduled] == [2, 3] and sum(shares) == pytest.approx(
+        10**6, rel=1e-9
+    )
+    assert other.budget == pytest.approx(other.share * np.log2(1 + gains[2] * DEVICES / 2), rel=1e-9)
+    assert (theta == mean_of(2, 3)).all()
+    assert sorted(strategy.session.transmissions()["device"].tolist()) == [2, 3]
+
+
+def test_there_is_no_substitute_where_only_the_scheduled_train_or_the_others_fail_too():
+    def without(*nodes):
+        def gone() -> None:
+            for node in nodes:
+                grid.nodes.pop(node, None)
+
+        return gone
+
+    grid = grid_of()
+    grid.between = without(100, 101, 102, 103, 104)
+    strategy, theta, _ = run(grid, policy="bc")
+    (record,) = strategy.records
+    assert not theta.any() and len(record.scheduled) == 2
+    assert {node.outcome for node in record.scheduled} == {Outcome.ABSENT}
+    grid = grid_of()
+    grid.between = without(102, 104)
+    strategy, theta, _ = run(grid)
+    assert outcomes(strategy)[2] is Outcome.ABSENT and outcomes(strategy)[4] is Outcome.ABSENT
+    assert (theta == update(3)).all()
 
 
 @pytest.mark.parametrize("kind, phase", [(HELLO, "hello"), (COMPUTE, "compute"), (UPLOAD, "upload")])
@@ -74,7 +133,42 @@ def test_a_node_that_does_not_answer_in_time_is_left_out(kind, phase):
     strategy, theta, _ = run(grid)
     node = next(node for node in strategy.records[0].nodes if node.node_id == 104)
     assert (node.outcome, node.phase, node.reason) == (Outcome.ABSENT, phase, "no answer in time")
-    assert (theta == (update(3) if kind == UPLOAD else mean_of(2, 3))).all()
+    # In the last phase the next best sends in its place.
+    assert (theta == mean_of(2, 3)).all()
+
+
+def test_the_log_says_for_whom_the_server_waits(monkeypatch):
+    lines = []
+    monkeypatch.setattr(watched, "REMIND_EVERY", 0.1)
+    monkeypatch.setattr(watched, "log", lambda level, text, *values: lines.append(text % values))
+    grid = grid_of()
+    grid.nodes[103].on_reply[COMPUTE] = lambda reply: None
+    run(grid, compute_timeout=0.5)
+    assert "waiting for device 3 (0 s)" in lines
+
+
+def test_every_phase_has_its_own_time_limit():
+    grid = grid_of()
+    app = UpdateAwareClientApp()
+    app.train()(lambda message, context: update_reply(message, update(4)))
+    app.evaluate()(
+        lambda message, context: Message(
+            RecordDict({"metrics": MetricRecord({"num-examples": 1})}), reply_to=message
+        )
+    )
+    grid.nodes[104].app = app
+    grid.nodes[104].on_reply = {COMPUTE: lambda reply: None, "evaluate": lambda reply: None}
+    strategy = UpdateAwareStrategy(
+        "bn2",
+        2,
+        uplink=SimulatedUplink(devices=DEVICES, symbols=10**6),
+        compute_timeout=0.1,
+        evaluate_timeout=0.1,
+    )
+    begun = time.monotonic()
+    strategy.start(grid, model(np.zeros(DIM, dtype=np.float32)), num_rounds=1, timeout=600)
+    assert time.monotonic() - begun < 60
+    assert outcomes(strategy)[4] is Outcome.ABSENT
 
 
 def test_an_app_that_raises_an_error_is_told_by_its_words():
@@ -110,7 +204,7 @@ def test_a_node_that_was_restarted_has_lost_its_update_and_says_so():
     strategy, theta, result = run(grid)
     assert outcomes(strategy)[4] is Outcome.LOST_UPDATE
     assert result.train_metrics_clientapp[1]["lost-update-devices"] == [4]
-    assert (theta == update(3)).all()
+    assert (theta == mean_of(2, 3)).all()
 
 
 def test_an_update_of_another_round_is_not_sent():
@@ -123,10 +217,10 @@ def test_an_update_of_another_round_is_not_sent():
     strategy, theta, _ = run(grid)
     assert outcomes(strategy)[4] is Outcome.LOST_UPDATE
     assert "of round 77" in next(node for node in strategy.records[0].nodes if node.device == 4).reason
-    assert (theta == update(3)).all()
+    assert (theta == mean_of(2, 3)).all()
 
 
-def test_a_restarted_node_with_another_number_takes_the_place_of_its_device():
+def test_a_restarted_node_with_another_number_becomes_its_device():
     grid = grid_of()
 
     def restart() -> None:
@@ -137,7 +231,7 @@ def test_a_restarted_node_with_another_number_takes_the_place_of_its_device():
             old.on_reply = {kind: lambda reply: None for kind in (HELLO, COMPUTE, UPLOAD)}
 
     grid.between = restart
-    strategy, theta, _ = run(grid, rounds=2)
+    strategy, theta, _ = run(grid, rounds=2, substitute=False)
     assert outcomes(strategy)[4] is Outcome.ABSENT
     second = strategy.records[1]
     assert [(node.node_id, node.device) for node in second.having(Outcome.SENT)] == [(103, 3), (999, 4)]
@@ -166,12 +260,15 @@ def replaced(record: RecordDict):
         RecordDict(),
         RecordDict({KEY: ArrayRecord([np.zeros(3)])}),
         content({}),
-        content({"report": float("nan")}),
-        content({"report": float("inf")}),
-        content({"report": -1.0}),
-        content({"report": [1.0, 2.0]}),
-        RecordDict({KEY: ConfigRecord({"report": "large"})}),
-        RecordDict({KEY: ConfigRecord({"report": True})}),
+        content({"answers": [float("nan")]}),
+        content({"answers": [float("inf")]}),
+        content({"answers": [-1.0]}),
+        content({"answers": [1.0, 2.0]}),
+        content({"answers": 1.0}),
+        content({"answers": [1.0], "loss": float("nan")}),
+        content({"answers": [1.0], "examples": 0}),
+        RecordDict({KEY: ConfigRecord({"answers": "large"})}),
+        RecordDict({KEY: ConfigRecord({"answers": [True]})}),
     ],
 )
 def test_a_report_that_is_no_number_is_rejected(answer):
@@ -183,41 +280,81 @@ def test_a_report_that_is_no_number_is_rejected(answer):
     assert (theta == mean_of(2, 3)).all()
 
 
+def payload(content: bytes, **claims) -> RecordDict:
+    return RecordDict(
+        {KEY: ConfigRecord({"payload": content, "level": 20, "bits": 60.0, "entries": 4} | claims)}
+    )
+
+
 @pytest.mark.parametrize(
     "answer",
     [
         RecordDict(),
         content({"payload": 3.0}),
         RecordDict({KEY: ConfigRecord({"payload": "text"})}),
-        RecordDict({KEY: ConfigRecord({"payload": b"\0"})}),
-        RecordDict({KEY: ConfigRecord({"payload": b"\xff" * 100_000})}),
-        RecordDict({KEY: ConfigRecord({"payload": bytes(range(40))})}),
+        RecordDict({KEY: ConfigRecord({"payload": b"good for nothing"})}),
+        payload(b""),
+        payload(b"\0"),
+        payload(b"\xff" * 100_000),
+        payload(bytes(range(40))),
+        payload(b"\1\2", bits=float("nan")),
+        payload(b"\1\2", bits=1e30),
+        payload(b"\1\2", level=-1),
+        payload(b"\1\2", entries="many"),
     ],
 )
 def test_a_payload_that_cannot_be_read_is_rejected(answer):
     grid = grid_of()
     grid.nodes[104].on_reply[UPLOAD] = replaced(answer)
     strategy, theta, _ = run(grid)
-    assert outcomes(strategy)[4] is Outcome.REJECTED
-    assert (theta == update(3)).all()
+    rejected = strategy.records[0].nodes[4]
+    assert rejected.outcome is Outcome.REJECTED and rejected.reason
+    # It counts and adds nothing, as in `simulate`.
+    assert (theta == update(3) / 2).all()
+    assert (
+        dict(zip(*(strategy.session.transmissions()[name] for name in ("device", "arrival"))))[4]
+        == "undecodable"
+    )
 
 
 @pytest.mark.parametrize("policy", ["bn2", "bn2-c"])
 def test_whoever_reports_far_more_than_it_has_is_found_out(policy):
     grid = grid_of()
-    grid.nodes[100].on_reply[COMPUTE] = garbage({"report": 1e4})
+    grid.nodes[100].on_reply[COMPUTE] = garbage({"answers": [1e4]})
     strategy, theta, _ = run(grid, policy=policy)
     liar = strategy.records[0].nodes[0]
-    assert liar.outcome is Outcome.REJECTED and "reported 10000" in liar.reason
-    assert (theta == update(4)).all()
+    assert liar.outcome is Outcome.REJECTED and "report of 10000" in liar.reason
+    assert (theta == update(4) / 2).all()
 
 
 def test_whoever_sends_more_than_it_reported_is_found_out():
     grid = grid_of()
-    grid.nodes[104].on_reply[COMPUTE] = garbage({"report": 9.0})  # it is 10
+    grid.nodes[104].on_reply[COMPUTE] = garbage({"answers": [9.0]})  # it is 10
     strategy, theta, _ = run(grid)
     assert outcomes(strategy)[4] is Outcome.REJECTED
-    assert (theta == update(3)).all()
+    assert (theta == update(3) / 2).all()
+
+
+def test_whoever_is_found_out_again_and_again_is_excluded():
+    grid = grid_of()
+    grid.nodes[100].on_reply[COMPUTE] = garbage({"answers": [1e4]})
+    strategy, theta, _ = run(grid, rounds=4, config={"defense.strikes": 2})
+    assert [outcomes(strategy, t).get(0) for t in (1, 2, 3, 4)] == [
+        Outcome.REJECTED,
+        Outcome.REJECTED,
+        None,
+        None,
+    ]
+    assert strategy.session.excluded == [0]
+    assert (theta == update(4) + 2 * mean_of(3, 4)).all()
+
+
+def test_without_the_audit_a_report_is_believed():
+    grid = grid_of()
+    grid.nodes[100].on_reply[COMPUTE] = garbage({"answers": [1e4]})
+    strategy, theta, _ = run(grid, audit=False)
+    assert outcomes(strategy)[0] is Outcome.SENT
+    assert (theta == mean_of(0, 4)).all()
 
 
 def test_nobody_can_answer_for_another():
@@ -242,14 +379,12 @@ def test_a_device_number_that_does_not_exist_is_rejected():
     assert (theta == mean_of(2, 3)).all()
 
 
-def test_a_node_that_cannot_tell_its_rate_is_told_what_to_set():
-    strategy, theta, _ = run(grid_of(), uplink=MeasuredUplink(deadline=1.0))
-    assert {node.outcome for node in strategy.records[0].nodes} == {Outcome.FAILED}
-    assert "uplink-bps" in strategy.records[0].nodes[0].reason
-    assert not theta.any()
+def test_a_node_that_has_no_rate_is_told_what_to_set_and_the_run_stops():
+    with pytest.raises(NobodyTakesPart, match="uplink-bps"):
+        run(grid_of(), uplink=DeclaredUplink(devices=DEVICES, deadline=1.0))
 
 
-@pytest.mark.parametrize("kind", [HELLO, COMPUTE, UPLOAD])
+@pytest.mark.parametrize("kind", [COMPUTE, UPLOAD])
 def test_if_nobody_is_left_the_model_stays_and_the_run_goes_on(kind):
     grid = grid_of()
     for node in grid.nodes.values():
@@ -257,14 +392,105 @@ def test_if_nobody_is_left_the_model_stays_and_the_run_goes_on(kind):
     strategy, theta, result = run(grid, rounds=2)
     assert not theta.any()
     assert len(strategy.records) == 2 and result.train_metrics_clientapp[2]["sent"] == 0
+    assert strategy.session.rounds_done == 2
 
 
-def test_a_stock_app_without_the_helper_is_named():
-    from flwr.clientapp import ClientApp
+def test_if_no_node_can_be_met_the_run_stops():
+    grid = grid_of()
+    for node in grid.nodes.values():
+        node.on_reply[HELLO] = lambda reply: None
+    with pytest.raises(NobodyTakesPart, match="node 100: no answer in time"):
+        run(grid)
 
+
+def test_if_every_node_fails_the_run_stops_with_their_words():
+    grid = grid_of()
+    app = UpdateAwareClientApp()
+
+    @app.train()
+    def train(message, context):
+        raise RuntimeError("the disk is full")
+
+    for node in grid.nodes.values():
+        node.app = app
+    with pytest.raises(NobodyTakesPart, match="device 3: .*the disk is full"):
+        run(grid, rounds=5)
+
+
+def test_if_all_nodes_go_away_the_run_stops():
+    grid = grid_of()
+    grid.between = grid.nodes.clear
+    with pytest.raises(NobodyTakesPart, match="all nodes are gone"):
+        run(grid, rounds=5)
+
+
+def test_a_stock_app_is_named_as_the_other_half_of_the_migration():
     grid = grid_of()
     grid.nodes[104].app = ClientApp()
     strategy, theta, _ = run(grid)
-    assert strategy.records[0].nodes[0].outcome is Outcome.FAILED
-    assert protocol.HELLO in strategy.records[0].nodes[0].reason
+    node = strategy.records[0].nodes[0]
+    assert node.outcome is Outcome.FAILED
+    assert "still stock Flower: use fedlink.flower.UpdateAwareClientApp" in node.reason
     assert (theta == mean_of(2, 3)).all()
+    for node in grid.nodes.values():
+        node.app = ClientApp()
+    with pytest.raises(NobodyTakesPart, match="still stock Flower: use fedlink.flower.UpdateAwareClientApp"):
+        run(grid)
+
+
+def test_a_stock_server_is_named_as_the_other_half_of_the_migration():
+    grid = grid_of()
+    reasons = []
+    for node in grid.nodes.values():
+        node.on_reply["train"] = lambda reply: reasons.append(reply.error.reason) or reply
+    FedAvg(fraction_evaluate=0.0).start(
+        grid, model(np.zeros(DIM, dtype=np.float32)), num_rounds=1, timeout=TIMEOUT
+    )
+    assert len(reasons) == DEVICES
+    assert all("still stock Flower: use fedlink.flower.UpdateAwareStrategy" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("old", ["the node's", "the server's"])
+def test_messages_of_another_version_are_one_clear_error(old, monkeypatch):
+    grid = grid_of()
+    if old == "the node's":
+        for node in grid.nodes.values():
+            node.on_reply[HELLO] = garbage({"device": 0})
+    else:
+        made = protocol.request
+        monkeypatch.setattr(
+            protocol, "request", lambda **values: ConfigRecord({**made(**values), "version": 7})
+        )
+    version = 1 if old == "the node's" else 7
+    with pytest.raises(
+        NobodyTakesPart, match=f"uses version {version} of fedlink's messages.* version 2: install the same"
+    ):
+        run(grid)
+
+
+@pytest.mark.parametrize("kind", [COMPUTE, UPLOAD])
+def test_every_request_has_the_version(kind):
+    node = grid_of().nodes[100]
+    request = Message(RecordDict({KEY: ConfigRecord({"round": 1, "version": 1})}), 100, f"train.{kind}")
+    with pytest.raises(protocol.ProtocolError, match="uses version 1"):
+        node.app(request, node.context)
+
+
+def test_a_node_that_dies_does_not_stop_evaluation_by_the_others():
+    def evaluate(message, context):
+        device = context.node_config["partition-id"]
+        metrics = MetricRecord({"num-examples": 1 + device, "accuracy": float(device)})
+        return Message(RecordDict({"metrics": metrics}), reply_to=message)
+
+    grid = grid_of()
+    for node in grid.nodes.values():
+        node.app.evaluate()(evaluate)
+    # It dies in the second round: before that it is one of all that are waited for.
+    rounds = []
+    grid.between = lambda: rounds.append(1) or (len(rounds) == 2 and grid.nodes.pop(104))
+    strategy, _, result = run(grid, rounds=3, min_available_nodes=DEVICES, substitute=False)
+    assert [len(record.having(Outcome.SENT)) for record in strategy.records] == [2, 1, 2]
+    accuracies = [metrics["accuracy"] for metrics in result.evaluate_metrics_clientapp.values()]
+    # Weighted by examples, as in FedAvg.
+    everybody, left = (sum(m * (m + 1) for m in range(n)) / sum(range(1, n + 1)) for n in (5, 4))
+    assert accuracies == pytest.approx([everybody, left, left])

@@ -1,12 +1,13 @@
-"""The same seed gives the same run on nodes as in `simulate`: who is scheduled, what is sent, the model to the bit."""
+"""The same configuration gives the same run on nodes as in `simulate`: who is scheduled, what is sent, every
+record and the model to the bit."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from custom_parts import CUSTOM, EveryThird
 from fake_grid import FakeGrid
-from flwr.app import Array, ArrayRecord
-from own_policies import OWN
+from flwr.app import Array, ArrayRecord, MetricRecord
 
 import fedlink
 from fedlink.flower import Outcome, SimulatedUplink, UpdateAwareClientApp, UpdateAwareStrategy, update_reply
@@ -14,62 +15,119 @@ from fedlink.flower import Outcome, SimulatedUplink, UpdateAwareClientApp, Updat
 ROUNDS, DEVICES, SYMBOLS, SEED = 6, 6, 600, 11
 
 
-def check_that_nodes_compute_what_simulate_computes(k, whole=False, kc=None, **policies):
-    """``policies``: the one of the configuration by name, or two equal objects, ``simulated`` and ``on_nodes``."""
-    config = {
+def check_that_nodes_compute_what_simulate_computes(k, whole=False, policy=None, compressor=None, **keys):
+    """``policy`` and ``compressor``: names, or custom parts; ``keys``: further ones of the configuration."""
+    named = {"schedule.policy": policy} if isinstance(policy, str) else {}
+    parts = {"policy": None if named else policy, "compressor": compressor}
+    learnt = {
         "data.dataset": "digits",
-        "data.devices": DEVICES,
         "data.samples_per_device": 60,
         "learn.model": "softmax",
         "learn.state": "reset",
-        "radio.symbols": SYMBOLS,
-        "radio.power": 0.7,
-        "radio.noise": 1.3,
-        "radio.slots": "whole" if whole else "real",
-        "schedule.policy": policies.get("name", "bc"),
-        "schedule.k": k,
-        "run.rounds": ROUNDS,
-        "run.seed": SEED,
-    } | ({} if kc is None else {"schedule.kc": kc})
-    reference = fedlink.simulate(config, progress=False, policy=policies.get("simulated"))
-    system = fedlink.System(config)
+        "run.evaluate_every": 1,
+    } | {name.replace("__", "."): value for name, value in keys.items()}
+    config = (
+        learnt
+        | named
+        | {
+            "data.devices": DEVICES,
+            "radio.symbols": SYMBOLS,
+            "radio.power": 0.7,
+            "radio.noise": 1.3,
+            "radio.slots": "whole" if whole else "real",
+            "schedule.k": k,
+            "run.rounds": ROUNDS,
+            "run.seed": SEED,
+        }
+    )
+    reference = fedlink.simulate(config, progress=False, **parts)
+    system = fedlink.System(config | {"schedule.policy": "bc", "compress.feedback": "off"})
 
     def train(message, context):
         t = message.content["config"]["server-round"] - 1
-        update = system.train(message.content["arrays"]["theta"].numpy(), t, context.node_config["partition-id"])
-        return update_reply(message, update)
+        device = context.node_config["partition-id"]
+        update, loss = system.train(message.content["arrays"]["theta"].numpy(), t, device)
+        return update_reply(message, update, loss, examples=60)
+
+    def evaluate(number, arrays):
+        accuracy, loss = system.evaluate(arrays["theta"].numpy())
+        return MetricRecord({"accuracy": accuracy, "loss": loss})
 
     grid = FakeGrid()
     for device in range(DEVICES):
-        app = UpdateAwareClientApp()
+        app = UpdateAwareClientApp(compressor=compressor)
         app.train()(train)
         grid.add(77 * (DEVICES - device), app, partition_id=device)
     uplink = SimulatedUplink(devices=DEVICES, symbols=SYMBOLS, power=0.7, noise=1.3, seed=SEED, whole=whole)
-    policy = policies.get("name") or policies["on_nodes"]
-    strategy = UpdateAwareStrategy(policy, k, uplink=uplink, kc=kc)
+    strategy = UpdateAwareStrategy(policy, k, uplink=uplink, config=learnt, compressor=compressor)
     start = ArrayRecord({"theta": Array(system.theta0())})
-    result = strategy.start(grid, start, num_rounds=ROUNDS, timeout=30)
+    result = strategy.start(grid, start, num_rounds=ROUNDS, timeout=30, evaluate_fn=evaluate)
 
     sent = reference.transmissions
-    names = ("round", "device", "q", "budget", "report", "weight", "symbols")
+    names = ("round", "device", "q", "budget", "report", "weight", "symbols", "bits", "entries")
     # The record lists nodes by device, whatever the order in which a policy names them.
     expected = sorted(zip(*(sent[name].tolist() for name in names)))
     nodes = [(record.round, node) for record in strategy.records for node in record.scheduled]
     assert all(node.outcome in (Outcome.SENT, Outcome.SILENT) for _, node in nodes)
-    assert [(t, n.device, n.q, n.budget, n.report, n.weight, n.share) for t, n in nodes] == expected
+    found = [(t, n.device, n.q, n.budget, n.report, n.weight, n.share, n.bits, n.entries) for t, n in nodes]
+    assert found == expected
     theta = result.arrays["theta"].numpy()
     assert theta.tobytes() == np.asarray(reference.theta).tobytes()
     assert fedlink.digest(theta) == reference.theta_digest != fedlink.digest(system.theta0())
+    assert strategy.session.digest == reference.digest
 
 
 @pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("policy, k", [("bc", 1), ("bc", 3), ("bn2", 2), ("bc-bn2", 2), ("bn2-c", 1), ("bn2-c", 3)])
+@pytest.mark.parametrize(
+    "policy, k", [("bc", 1), ("bc", 3), ("bn2", 2), ("bc-bn2", 2), ("bn2-c", 1), ("bn2-c", 3)]
+)
 def test_nodes_compute_what_simulate_computes(policy, k, whole):
-    kc = 4 if policy == "bc-bn2" else None
-    check_that_nodes_compute_what_simulate_computes(k, whole, kc, name=policy)
+    keys = {"schedule__bc-bn2__kc": 4} if policy == "bc-bn2" else {}
+    check_that_nodes_compute_what_simulate_computes(k, whole, policy, **keys)
 
 
 @pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize("own", OWN, ids=lambda own: own.__name__)
-def test_nodes_compute_what_simulate_computes_by_a_policy_of_your_own(own, k):
-    check_that_nodes_compute_what_simulate_computes(k, simulated=own(), on_nodes=own())
+@pytest.mark.parametrize("policy", ["round-robin", "random"])
+def test_policies_with_state_or_randomness_do_too(policy, k):
+    check_that_nodes_compute_what_simulate_computes(k, policy=policy)
+
+
+@pytest.mark.parametrize("budget", ["formula", "wire"])
+@pytest.mark.parametrize("scheme", ["d-sgd", "random-sparse", "top-k", "stc"])
+def test_every_scheme_does_too(scheme, budget):
+    check_that_nodes_compute_what_simulate_computes(
+        2, policy="bn2-c", compress__scheme=scheme, compress__budget=budget
+    )
+
+
+@pytest.mark.parametrize(
+    "policy, feedback", [("round-robin", "scheduled"), ("bn2", "scheduled"), ("bn2", "always")]
+)
+def test_error_feedback_on_the_nodes_does_too(policy, feedback):
+    check_that_nodes_compute_what_simulate_computes(
+        2, policy=policy, compress__feedback=feedback, compress__scheme="stc"
+    )
+
+
+@pytest.mark.parametrize("aggregate", ["by-size", "median", "trimmed-mean"])
+@pytest.mark.parametrize("optimizer", ["add", "momentum"])
+def test_aggregation_rules_and_server_optimizers_do_too(aggregate, optimizer):
+    check_that_nodes_compute_what_simulate_computes(
+        3,
+        policy="random",
+        learn__aggregate=aggregate,
+        learn__server_optimizer=optimizer,
+        learn__server_rate=0.5,
+        defense__clip="median",
+        defense__participation_cap=True,
+    )
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("custom", CUSTOM, ids=lambda custom: custom.__name__)
+def test_custom_policies_do_too(custom, k):
+    check_that_nodes_compute_what_simulate_computes(k, policy=custom)
+
+
+def test_a_custom_compressor_does_too():
+    check_that_nodes_compute_what_simulate_computes(2, policy="bn2", compressor=EveryThird)

@@ -42,9 +42,11 @@ def check(result: dict, rounds: int, least: float) -> None:
     assert result["accuracy"][str(rounds)] >= least > 3 * result["accuracy"]["0"], result["accuracy"]
     outcomes = [[node["outcome"] for node in record["nodes"]] for record in result["rounds"]]
     assert [sorted(words) for words in outcomes] == [["not-scheduled"] * 2 + ["sent"] * 2] * rounds
-    senders = {node["device"] for record in result["rounds"] for node in record["nodes"] if node["outcome"] == "sent"}
+    senders = {
+        node["device"] for record in result["rounds"] for node in record["nodes"] if node["outcome"] == "sent"
+    }
     assert senders <= set(range(NODES))
-    # The counter of batch normalisation is no parameter: nobody sends it.
+    # The counter of batch normalization is no parameter: nobody sends it.
     assert result["counter"] == 0
 
 

@@ -1,7 +1,7 @@
 //! The command line of `fedlink bound` and `fedlink plan`.
 
 use clap::Args;
-use fedlink::theory::rho::Choice;
+use fedlink_theory::rho::Choice;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 

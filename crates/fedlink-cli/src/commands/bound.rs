@@ -1,17 +1,18 @@
 //! `fedlink bound`: the convergence bound for any parameters.
 
+use super::check_free;
 use crate::args::bound::BoundOptions;
-use crate::bound_report::{self, CurveJson};
 use crate::failure::Exit;
-use crate::figure::Figure;
-use crate::output::{OutputFolder, check_free};
 use anyhow::{Context, anyhow, bail};
-use fedlink::theory::bound::BoundParameters;
-use fedlink::theory::experiment::EXPECTATION_SAMPLES;
-use fedlink::theory::rate::Rate;
-use fedlink::theory::rho::LinkParameters;
-use fedlink::theory::study::{Mode, Study, StudyCurve};
-use fedlink::theory::{MAX_ROUNDS, TheoryError};
+use fedlink_report::bound_report::{self, CurveJson};
+use fedlink_report::figure::Figure;
+use fedlink_study::experiment::EXPECTATION_SAMPLES;
+use fedlink_study::output::OutputFolder;
+use fedlink_theory::bound::BoundParameters;
+use fedlink_theory::rate::Rate;
+use fedlink_theory::rho::LinkParameters;
+use fedlink_theory::study::{Mode, Study, StudyCurve};
+use fedlink_theory::{MAX_ROUNDS, TheoryError};
 use serde::Serialize;
 use std::io::Read;
 use std::path::Path;
@@ -36,7 +37,7 @@ pub fn run(options: &BoundOptions) -> anyhow::Result<Exit> {
     options.out.as_deref().map_or(Ok(()), |out| check_free(out, options.force))?;
     let curves = study.run().map_err(|error| flagged(&error))?;
     let json = json(&study, &curves)?;
-    let place = match &options.out {
+    let written = match &options.out {
         Some(out) => {
             let folder = OutputFolder::create(out, options.force)?;
             let title = format!("Loss bound for Γ = {}, G = {}", options.gamma, options.g);
@@ -63,8 +64,8 @@ pub fn run(options: &BoundOptions) -> anyhow::Result<Exit> {
     println!(
         "floor: what the bound tends to if η falls to 0 slowly; within 10 %: the first round that near to it"
     );
-    if let Some(place) = place {
-        println!("\n{}\n  bound.svg  bound.png  bound.csv  bound.json", place.display());
+    if let Some(written) = written {
+        println!("\n{}\n  bound.svg  bound.png  bound.csv  bound.json", written.display());
     }
     Ok(Exit::Done)
 }
@@ -77,7 +78,6 @@ fn study(options: &BoundOptions) -> anyhow::Result<Study> {
         power: options.power,
         noise: options.noise,
         choice: options.channels,
-        ..LinkParameters::default()
     };
     let problem = BoundParameters {
         devices: options.devices,

@@ -1,17 +1,14 @@
 //! `fedlink config`: a complete, commented configuration.
 
-use super::{experiment, theory_run};
+use super::{any_experiment, experiment};
 use crate::args::ConfigOptions;
 use crate::failure::Exit;
 
 pub fn run(options: &ConfigOptions) -> anyhow::Result<Exit> {
-    if let Some(name) = &options.experiment
-        && let Some(file) = theory_run::file(name, &options.settings)?
-    {
-        print!("{file}");
-        return Ok(Exit::Done);
-    }
-    let experiment = experiment(options.experiment.as_deref(), &options.settings)?;
-    print!("{}", experiment.to_toml()?);
+    let text = match &options.experiment {
+        Some(name) => any_experiment(name, &options.settings)?.to_toml()?,
+        None => experiment(None, &options.settings)?.to_toml()?,
+    };
+    print!("{text}");
     Ok(Exit::Done)
 }

@@ -10,58 +10,59 @@ pub mod run;
 pub mod theory_run;
 pub mod verify;
 
-use anyhow::{Context, bail};
-use fedlink::config::nearest;
-use fedlink::experiment::Experiment;
-use fedlink::parts::kinds;
+use anyhow::{Context, anyhow, bail};
+use fedlink_study::experiment::{AnyExperiment, Experiment};
+use fedlink_study::output::{self, OutputFolder};
 use std::path::Path;
 
-/// The experiment called `name`, a preset or a file, with the settings of the command line.
+/// The experiment called `name`, a preset or a file that runs the system, with the settings of the command line.
 fn experiment(name: Option<&str>, settings: &[String]) -> anyhow::Result<Experiment> {
     let mut experiment = match name {
         None => Experiment::default(),
-        Some(name) => match Experiment::preset(name) {
-            Some(preset) => preset,
-            None => read(name)?,
-        },
+        Some(name) => Experiment::open(name)?,
     };
-    apply(&mut experiment, settings)?;
+    apply(settings, |key, value| experiment.set(key, value))?;
     Ok(experiment)
 }
 
-/// Makes the settings of the command line.
-fn apply(experiment: &mut Experiment, settings: &[String]) -> anyhow::Result<()> {
-    for (setting, key, value) in self::settings(settings)? {
-        experiment.set(key, value).with_context(|| format!("--set {setting}"))?;
+/// The experiment of any kind called `name`, with the settings of the command line.
+fn any_experiment(name: &str, settings: &[String]) -> anyhow::Result<AnyExperiment> {
+    let mut experiment = AnyExperiment::open(name)?;
+    apply(settings, |key, value| experiment.set(key, value))?;
+    Ok(experiment)
+}
+
+/// Makes the settings of the command line, every `--set KEY=VALUE`.
+fn apply(
+    settings: &[String],
+    mut set: impl FnMut(&str, &str) -> Result<(), fedlink::config::ConfigError>,
+) -> anyhow::Result<()> {
+    for setting in settings {
+        let Some((key, value)) = setting.split_once('=') else {
+            bail!("--set {setting}: write --set KEY=VALUE, for example --set schedule.k=5");
+        };
+        set(key.trim(), value.trim()).with_context(|| format!("--set {setting}"))?;
     }
     Ok(())
 }
 
-/// Every `--set KEY=VALUE` with its key and its value.
-fn settings(all: &[String]) -> anyhow::Result<Vec<(&str, &str, &str)>> {
-    let mut split = Vec::with_capacity(all.len());
-    for setting in all {
-        let Some((key, value)) = setting.split_once('=') else {
-            bail!("--set {setting}: write --set KEY=VALUE, for example --set schedule.k=5");
-        };
-        split.push((setting.as_str(), key.trim(), value.trim()));
-    }
-    Ok(split)
+/// The folder of `--out`, new or replaced by `--force`.
+fn create(target: &Path, force: bool) -> anyhow::Result<OutputFolder> {
+    OutputFolder::create(target, force).map_err(|error| out(error, ", or add --resume to resume it or"))
 }
 
-fn read(name: &str) -> anyhow::Result<Experiment> {
-    let path = Path::new(name);
-    let looks_like_a_file = path.components().count() > 1 || path.extension().is_some();
-    if !looks_like_a_file && !path.is_file() {
-        let presets = kinds().into_iter().find(|kind| kind.name == "presets");
-        let names: Vec<&str> =
-            presets.iter().flat_map(|kind| &kind.parts).map(|preset| preset.name).collect();
-        let hint = nearest(name, names.iter().copied()).map(|near| format!("; did you mean {near}?"));
-        bail!("{name} is neither a preset ({}) nor a file{}", names.join(", "), hint.unwrap_or_default());
+/// An error if the folder of `--out` is there and must stay.
+fn check_free(target: &Path, force: bool) -> anyhow::Result<()> {
+    output::check_free(target, force).map_err(|error| out(error, " or add"))
+}
+
+/// What is wrong with the folder of `--out`; `or` leads to `--force`.
+fn out(error: fedlink_study::Error, or: &str) -> anyhow::Error {
+    match error {
+        error @ fedlink_study::Error::Exists(_) => {
+            anyhow!("--out {error}; choose another folder{or} --force to replace it")
+        }
+        error @ fedlink_study::Error::NotAFolder { .. } => anyhow!("--out {error}"),
+        other => other.into(),
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    let mut experiment = Experiment::parse(name, &text)?;
-    experiment.name =
-        path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
-    Ok(experiment)
 }

@@ -1,21 +1,20 @@
 //! `fedlink plan`: the best K and τ for a deployment, by the convergence bound.
 
 use super::bound::{flagged, rate};
-use super::data::folders;
-use super::experiment;
+use super::{check_free, experiment};
 use crate::args::bound::PlanOptions;
-use crate::bound_report::{self, number};
 use crate::failure::Exit;
-use crate::figure::{Curve, Figure, HeatMap, LineChart};
-use crate::output::{OutputFolder, check_free};
 use anyhow::Context;
-use fedlink::Error;
-use fedlink::theory::TheoryError;
-use fedlink::theory::bound::{BoundParameters, Parts};
-use fedlink::theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
-use fedlink::theory::plan::{Averaging, BestAt, Goal, Plan, PlanRequest, Planner, Sensitivity};
-use fedlink::theory::rho::LinkParameters;
-use fedlink::theory::study::{Mode, Study};
+use fedlink_report::bound_report::{self, number};
+use fedlink_report::figure::{Curve, Figure, HeatMap, LineChart};
+use fedlink_study::data_folders;
+use fedlink_study::output::OutputFolder;
+use fedlink_theory::TheoryError;
+use fedlink_theory::bound::{BoundParameters, Parts};
+use fedlink_theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
+use fedlink_theory::plan::{Averaging, BestAt, Goal, Plan, PlanRequest, Planner, Sensitivity};
+use fedlink_theory::rho::LinkParameters;
+use fedlink_theory::study::{Mode, Study};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -39,12 +38,12 @@ struct PlanJson<'a> {
     rounds: usize,
     goal: Goal,
     measured: Option<&'a Measured>,
-    best: fedlink::theory::plan::Cell,
+    best: fedlink_theory::plan::Cell,
     shares: Parts,
     floor: f64,
     horizons: &'a [Horizons],
     sensitivity: &'a Sensitivity,
-    cells: &'a [fedlink::theory::plan::Cell],
+    cells: &'a [fedlink_theory::plan::Cell],
 }
 
 pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
@@ -83,7 +82,7 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
         cells: &plan.cells,
     };
     let json = serde_json::to_string_pretty(&json)? + "\n";
-    let place = match &options.out {
+    let written = match &options.out {
         Some(out) => {
             let folder = OutputFolder::create(out, options.force)?;
             write_figures(&folder, request, &plan)?;
@@ -105,8 +104,8 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
         println!("The learning rate is the best of {} that were tried; --eta sets another.", rates.len());
     }
     print!("\n{}", bound_report::table(&[best]));
-    if let Some(place) = place {
-        println!("\n{}", place.display());
+    if let Some(written) = written {
+        println!("\n{}", written.display());
         println!("  surface.svg  surface.png  horizons.svg  horizons.png  plan.csv  plan.json");
     }
     Ok(Exit::Done)
@@ -114,12 +113,12 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
 
 /// The question, from the flags and, where asked for, from a measurement.
 fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measured>)> {
-    let usual = LinkParameters::default();
+    let defaults = LinkParameters::default();
     let mut link = LinkParameters {
-        devices: options.devices.unwrap_or(usual.devices),
-        dim: options.dim.unwrap_or(usual.dim),
+        devices: options.devices.unwrap_or(defaults.devices),
+        dim: options.dim.unwrap_or(defaults.dim),
         choice: options.channels,
-        ..usual
+        ..defaults
     };
     let mut problem = BoundParameters {
         devices: link.devices,
@@ -136,15 +135,15 @@ fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measure
         // Curves that differ in more than the policy differ in what is measured: the first one counts.
         let curves = experiment(Some(name), &options.settings).context("--measure")?.curves()?;
         let config = &curves[0].config;
-        let dataset = fedlink::data::load(&config.data, &folders(options.data_dir.as_deref()))
+        let dataset = fedlink::data::load(&config.data.dataset, &data_folders(options.data_dir.as_deref()))
             .context("--measure: data.dataset")?;
         let lambda = options.lambda.unwrap_or(MeasureOptions::default().lambda);
         let measuring =
             SoftmaxProblem::new(config, &dataset, MeasureOptions { lambda, ..Default::default() });
         let constants = measuring
             .map_err(|error| match error {
-                Error::Theory(error) => flagged(&error),
-                other => anyhow::Error::from(other).context("--measure"),
+                TheoryError::Config(error) => anyhow::Error::from(error).context("--measure"),
+                other => flagged(&other),
             })?
             .measured()
             .clone();
@@ -332,5 +331,6 @@ fn write_figures(folder: &OutputFolder, request: &PlanRequest, plan: &Plan) -> a
         curves: vec![curve("K", |best| best.k), curve("τ", |best| best.tau)],
     };
     folder.write("horizons.svg", horizons.svg())?;
-    folder.write("horizons.png", horizons.png()?)
+    folder.write("horizons.png", horizons.png()?)?;
+    Ok(())
 }

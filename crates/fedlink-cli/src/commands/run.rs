@@ -1,14 +1,19 @@
 //! `fedlink run`: run an experiment, show its progress, write its results.
 
-use super::data::folders;
-use super::{experiment, theory_run};
+use super::{create, out, theory_run};
 use crate::args::RunOptions;
+use crate::custom::PartLoader;
 use crate::failure::Exit;
-use crate::output::OutputFolder;
-use crate::sweep::{Extras, Plan, Runner, assemble, check_same, dry_run, freeze, unfinished};
-use crate::{interrupt, results};
+use crate::interrupt;
+use crate::progress::{Progress, duration};
 use anyhow::{anyhow, bail};
-use fedlink::experiment::Experiment;
+use fedlink::parts::Parts;
+use fedlink_report::{WriteOptions, write_all};
+use fedlink_study::data_folders;
+use fedlink_study::experiment::{AnyExperiment, Experiment};
+use fedlink_study::output::OutputFolder;
+use fedlink_study::sweep::{Forecast, Plan, RunForecast, Runner, check_same, forecast, freeze, unfinished};
+use fedlink_study::table::table;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -18,57 +23,80 @@ const CHECKPOINT_EVERY: u64 = 100;
 /// Where results go without `--out`.
 const RESULTS: &str = "results";
 
-pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
-    if let Some(exit) = theory_run::run(options)? {
+pub fn run(options: &RunOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
+    let parts = loader.load(&options.parts)?;
+    let name = options.experiment.as_deref().unwrap_or("demo");
+    let mut experiment = AnyExperiment::open_with(name, &parts)?;
+    // `--quick` comes before the settings, which may change what it has set.
+    if let (AnyExperiment::Simulation(experiment), true) = (&mut experiment, options.quick) {
+        if !experiment.has_quick() {
+            bail!("--quick: {name} has no [quick] section; use --set run.rounds=… instead");
+        }
+        experiment.quicken()?;
+    }
+    super::apply(&options.settings, |key, value| experiment.set(key, value))?;
+    if let Some(exit) = theory_run::run(name, &mut experiment, options)? {
         return Ok(exit);
     }
+    let AnyExperiment::Simulation(mut experiment) = experiment else { return Ok(Exit::Done) };
+    experiment.add_unnamed(&parts)?;
+    simulate(experiment, options, &parts)
+}
+
+/// Runs an experiment with the system.
+fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> anyhow::Result<Exit> {
     let started = Instant::now();
     interrupt::listen()?;
-    let experiment = read(options)?;
+    if let Some(seeds) = options.seeds {
+        experiment.set("run.seeds", &seeds.to_string())?;
+    }
     let target = target(options, &experiment);
-    let begun = options.goes_on() && target.exists() && check_same(&target, &experiment)?;
-    let plan = Plan::new(experiment, &folders(options.data_dir.as_deref()))?;
+    let begun = options.resumes() && target.exists() && check_same(&target, &experiment)?;
+    let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts)?;
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let places = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
+    let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
     if options.dry_run {
-        print!("{}", dry_run(&plan, &places, &pool)?);
+        print!("{}", forecast_text(&forecast(&plan, &indices, &pool)?));
         return Ok(Exit::Done);
     }
 
-    let folder = if options.goes_on() {
-        OutputFolder::open(&target)?
+    let folder = if options.resumes() {
+        OutputFolder::open(&target).map_err(|error| out(error, " or add"))?
     } else {
-        OutputFolder::create(&target, options.force)?
+        create(&target, options.force)?
     };
     if !begun {
         freeze(folder.path(), &plan.experiment)?;
     }
+    let progress = Progress::new(&plan, &indices, options.quiet);
     let runner = Runner {
         plan: &plan,
         folder: folder.path(),
         pool: &pool,
         checkpoint_every: options.checkpoint_every.unwrap_or(CHECKPOINT_EVERY),
         log_rounds: options.log_rounds,
-        quiet: options.quiet,
+        observer: &progress,
+        stop: &interrupt::asked,
     };
-    let go_on = || {
+    let resume = || {
         let quick = if options.quick { " --quick" } else { "" };
         let mut settings =
             options.settings.iter().map(|setting| format!(" --set {setting}")).collect::<Vec<_>>();
         settings.extend(options.seeds.map(|seeds| format!(" --seeds {seeds}")));
+        settings.extend(options.parts.iter().map(|file| format!(" --parts {}", file.display())));
         let name = options.experiment.as_deref().unwrap_or("demo");
         format!("fedlink run {name}{quick}{} --out {} --resume", settings.concat(), target.display())
     };
     let runs = runner
-        .run(&places)
-        .map_err(|error| anyhow!("{error:#}; what is done is kept, and `{}` goes on", go_on()))?;
+        .run(&indices)
+        .map_err(|error| anyhow!("{error}; completed work is saved; resume with `{}`", resume()))?;
     if let Some(share) = options.cell {
         let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
         if !options.quiet {
             println!(
                 "share {share}: {ended} of {} runs done; `fedlink merge {}` puts all shares together",
-                places.len(),
+                indices.len(),
                 target.display()
             );
         }
@@ -78,40 +106,53 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Exit> {
         eprintln!("stopped before the first round; nothing was written");
         return Ok(Exit::Interrupted);
     }
-    let extras =
-        Extras { log_rounds: options.log_rounds, latex: options.latex, threads, wall: started.elapsed() };
-    let assembled = assemble(&plan, &runs, &folder, &extras)?;
-    let exit = results::exit(&assembled.curves);
+    let write = WriteOptions {
+        log_rounds: options.log_rounds,
+        latex: options.latex,
+        threads,
+        wall: started.elapsed(),
+    };
+    let assembled = write_all(&plan, &runs, &folder, &write)?;
+    let exit = Exit::after(&assembled.curves, interrupt::asked());
     // What an unfinished run replaces is not thrown away.
-    let place = if exit == Exit::Interrupted { target.clone() } else { folder.finish()? };
+    let written = if exit == Exit::Interrupted { target.clone() } else { folder.finish()? };
     if exit == Exit::Interrupted {
-        eprintln!("stopped; `{}` goes on", go_on());
+        eprintln!("stopped; resume with `{}`", resume());
     }
     if options.json {
         print!("{}", assembled.summary);
     } else if !options.quiet {
         print!("\n{}", assembled.text());
-        println!("\n{} in {:.1} s", place.display(), started.elapsed().as_secs_f64());
+        println!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64());
         println!("  report.html, plots/, results.csv, summary.json, split.json, config.toml");
     }
     Ok(exit)
 }
 
-/// The experiment with what the command line changes in it.
-fn read(options: &RunOptions) -> anyhow::Result<Experiment> {
-    let name = options.experiment.as_deref().unwrap_or("demo");
-    let mut experiment = experiment(Some(name), &[])?;
-    if options.quick {
-        if !experiment.has_quick() {
-            bail!("--quick: {name} has no [quick] section; use --set run.rounds=… instead");
-        }
-        experiment.quicken()?;
-    }
-    super::apply(&mut experiment, &options.settings)?;
-    if let Some(seeds) = options.seeds {
-        experiment.set("run.seeds", &seeds.to_string())?;
-    }
-    Ok(experiment)
+/// What `--dry-run` prints.
+fn forecast_text(forecast: &Forecast) -> String {
+    let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
+    let row = |run: &RunForecast| {
+        vec![
+            (run.index + 1).to_string(),
+            run.label.clone(),
+            run.rounds.to_string(),
+            run.trained.to_string(),
+            duration(run.seconds),
+            megabytes(run.bytes),
+        ]
+    };
+    let rows: Vec<Vec<String>> = forecast.runs.iter().map(row).collect();
+    format!(
+        "{}{} runs, {} at a time on {} threads: about {}, about {} at most (training data {})\n",
+        table(&["run", "curve", "rounds", "devices training", "time", "memory"], &rows),
+        rows.len(),
+        forecast.at_once,
+        forecast.threads,
+        duration(forecast.seconds),
+        megabytes(forecast.peak_bytes),
+        megabytes(forecast.data_bytes)
+    )
 }
 
 /// The folder of the results.

@@ -1,37 +1,20 @@
-//! `fedlink verify`: judge the claims of an experiment by the runs in a folder.
+//! `fedlink verify`: judge the claims of an experiment by what is in its folder.
 
+use super::any_experiment;
 use crate::args::VerifyOptions;
 use crate::failure::Exit;
-use crate::sweep::{finished_cells, frozen};
-use crate::verdicts::Verdicts;
-use anyhow::bail;
+use fedlink_study::sweep::{Verified, verify};
 
 pub fn run(options: &VerifyOptions) -> anyhow::Result<Exit> {
-    let path = &options.folder;
-    let Some(mut experiment) = frozen(path)? else {
-        bail!("{} has no config.toml; name the folder that `fedlink run` has written", path.display());
-    };
-    let (curves, cells) = (experiment.curves()?, experiment.cells()?);
-    if let Some(other) = &options.claims {
-        let other = super::experiment(Some(other), &[])?;
-        experiment.claim_as(&other)?;
-    }
-    let (runs, missing) = finished_cells(&cells, path)?;
-    let runs = runs.iter().map(|done| (cells[done.place].curve, &done.result));
-    let verdicts = Verdicts::new(&experiment, &curves, runs)?;
-    if verdicts.is_empty() {
-        bail!(
-            "{} claims nothing; add [claims] to its config.toml or name a file by --claims",
-            path.display()
-        );
-    }
+    let claims = options.claims.as_deref().map(|name| any_experiment(name, &[])).transpose()?;
+    let Verified { verdicts, missing, of } = verify(&options.folder, claims.as_ref())?;
     if options.json {
         print!("{}", verdicts.json()?);
     } else {
         print!("{}", verdicts.text());
     }
-    if !missing.is_empty() {
-        eprintln!("{} of {} runs are not finished", missing.len(), cells.len());
+    if missing > 0 {
+        eprintln!("{missing} of {of} runs are not finished");
     }
     Ok(Exit::Done)
 }

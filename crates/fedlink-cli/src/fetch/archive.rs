@@ -29,8 +29,8 @@ pub fn take_from_tar_gz(archive: &Path, members: &[Member]) -> anyhow::Result<()
 /// Takes members out of a tar file.
 pub fn take_from_tar(tar: impl Read, members: &[Member]) -> anyhow::Result<()> {
     // What is passed over is bounded too: these archives hold little else than what is wanted.
-    let most = members.iter().map(|member| member.limit).sum::<u64>() + (64 << 20);
-    let mut tar = tar::Archive::new(tar.take(most));
+    let max = members.iter().map(|member| member.limit).sum::<u64>() + (64 << 20);
+    let mut tar = tar::Archive::new(tar.take(max));
     let mut taken = vec![false; members.len()];
     for entry in tar.entries()? {
         let mut entry = entry.context("the archive is broken")?;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_climbs_out_is_written_to_its_own_place_even_if_asked_for() {
+    fn a_member_that_climbs_out_is_written_to_its_own_location_even_if_asked_for() {
         let folder = tempfile::tempdir().unwrap();
         let tar = tar_of(&[("../x", b"content")]);
         take_from_tar(&tar[..], &[member(folder.path(), "../x", 7)]).unwrap();

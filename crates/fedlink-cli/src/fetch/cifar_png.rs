@@ -1,6 +1,6 @@
-//! Binary CIFAR-10 from PNG pictures that hold the same pixels.
+//! Binary CIFAR-10 from PNG images that hold the same pixels.
 //!
-//! A picture of 1024 × 10 000 pixels holds 10 000 samples, one in each row: the 32 × 32 pixels row by row,
+//! An image of 1024 × 10 000 pixels holds 10 000 samples, one in each row: the 32 × 32 pixels row by row,
 //! red, green and blue of each side by side. PNG loses nothing, so the record of a sample, its label and then
 //! its three planes, can be written again byte for byte; the digest of the whole file proves it.
 
@@ -11,17 +11,17 @@ use std::path::Path;
 
 const PIXELS: usize = 32 * 32;
 
-/// Writes the records of the pictures of `sheet` with these labels.
+/// Writes the records of the images of `sheet` with these labels.
 pub fn write_records(sheet: &Path, labels: &[u8], to: &Path) -> anyhow::Result<()> {
     let name = sheet.display();
     let file = File::open(sheet).with_context(|| format!("cannot read {name}"))?;
     let mut reader = png::Decoder::new(BufReader::new(file))
         .read_info()
-        .with_context(|| format!("{name} is not a PNG picture"))?;
+        .with_context(|| format!("{name} is not a PNG image"))?;
     let info = reader.info();
     let form = (info.color_type, info.bit_depth, info.interlaced, info.width as usize, info.height as usize);
     if form != (png::ColorType::Rgb, png::BitDepth::Eight, false, PIXELS, labels.len()) {
-        bail!("{name} is not a sheet of {} pictures of 32 × 32 pixels, red, green and blue", labels.len());
+        bail!("{name} is not a sheet of {} images of 32 × 32 pixels, red, green and blue", labels.len());
     }
     let cannot = || format!("cannot write {}", to.display());
     let mut records = BufWriter::new(File::create(to).with_context(cannot)?);
@@ -52,10 +52,10 @@ mod tests {
         encoder.set_depth(png::BitDepth::Eight);
         encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
         write_records(&sheet, &[3, 9], &to).unwrap();
-        // The library's samples are height × width × channels, as a PNG picture is.
+        // The library's samples are height × width × channels, as a PNG image is.
         let samples = cifar::read_cifar(&to).unwrap();
         assert_eq!((samples.features, samples.labels), (Features::Bytes(pixels), vec![3, 9]));
         let refused = write_records(&sheet, &[3], &to).unwrap_err().to_string();
-        assert!(refused.contains("not a sheet of 1 pictures"), "{refused}");
+        assert!(refused.contains("not a sheet of 1 images"), "{refused}");
     }
 }

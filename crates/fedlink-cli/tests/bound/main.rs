@@ -5,9 +5,9 @@ mod presets;
 mod refused;
 
 use assert_cmd::Command;
-use fedlink::theory::bound::{Bound, BoundParameters};
-use fedlink::theory::rate::Rate;
-use fedlink::theory::rho::{Link, LinkParameters};
+use fedlink_theory::bound::{Bound, BoundParameters};
+use fedlink_theory::rate::Rate;
+use fedlink_theory::rho::{Link, LinkParameters};
 use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
@@ -130,8 +130,7 @@ fn every_number_is_the_library_s() {
         symbols: 20_000,
         power: 2.0,
         noise: 0.5,
-        choice: fedlink::theory::rho::Choice::Uniform,
-        ..Default::default()
+        choice: fedlink_theory::rho::Choice::Uniform,
     })
     .unwrap();
     let rate: Rate = "0.4*50/(t+50)".parse().unwrap();

@@ -1,8 +1,68 @@
 //! `fedlink run fig3`, `fig4` and `theorem`.
 
-use crate::{entries, json, text};
+use crate::{entries, json, refused, text};
 use serde_json::Value;
 use tempfile::TempDir;
+
+#[test]
+fn a_folder_of_the_bound_is_verified_by_its_own_claims_or_others_and_a_changed_table_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let small = "[bound]\ndevices = 10\ndim = 500\nsymbols = 800\nrounds = 20\ndraws = 3\nk = [1, 3]\n";
+    let claim = |better: u64| format!("[claims]\nx = \"k={better} bound < others bound\"\n");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("one.toml", &format!("{small}{}", claim(1)));
+    write("three.toml", &format!("{small}{}", claim(3)));
+    write("none.toml", small);
+    write("other.toml", &format!("{small}{}", claim(2)).replace("k = [1, 3]", "k = [1, 2]"));
+    for name in ["one", "none"] {
+        text(&folder, &["run", &format!("{name}.toml"), "--out", name]);
+    }
+    let said = text(&folder, &["verify", "one"]);
+    assert!(
+        said.starts_with("Claims: ") && said.contains("\nx: ") && said.contains("  k=1 − k=3: "),
+        "{said}"
+    );
+    assert!(said.contains(" draws: "), "{said}");
+    let said = text(&folder, &["verify", "one", "--claims", "three.toml"]);
+    assert!(said.contains("\nx: ") && said.contains("  k=3 − k=1: "), "{said}");
+    let written = std::fs::read(folder.path().join("one/claims.json")).unwrap();
+    assert_eq!(json(&folder, &["verify", "one"]), serde_json::from_slice::<Value>(&written).unwrap());
+    assert!(!folder.path().join("none/claims.json").exists());
+    write(
+        "former.toml",
+        &format!("{small}[[claim]]\npanel = \"bound\"\nsays = \"x\"\nbetter = {{ k = 1 }}\n"),
+    );
+    let message = refused(&folder, &["run", "former.toml"]);
+    assert!(message.contains("\"bound: x\" = \"bound@k=1 bound < bound others bound\""), "{message}");
+    for (words, problem) in [
+        (&["verify", "none"][..], "none claims nothing; add [claims]"),
+        (&["verify", "one", "--claims", "other.toml"], "claims.\"x\": no curve has k = 2"),
+        (&["verify", "one", "--claims", "fig1"], "fig1 is an experiment of another kind than one"),
+        (&["merge", "one"], "one/config.toml is about the bound"),
+        (&["run", "--resume", "--out", "one"], "one/config.toml is about the bound"),
+    ] {
+        let message = refused(&folder, words);
+        assert!(message.contains(problem), "{words:?}: {message}");
+    }
+    let table = folder.path().join("one/results.csv");
+    let lines = std::fs::read_to_string(&table).unwrap();
+    let mut changed: Vec<String> = lines.lines().map(str::to_owned).collect();
+    changed[5] = changed[5].replace("bound,K=1,1,3,4,", "bound,K=1,1,3,4,9");
+    assert_ne!(changed.join("\n"), lines.trim_end());
+    // The last two are not text: in the header, and in a line.
+    for table in [
+        changed.join("\n").into_bytes(),
+        lines.as_bytes()[..lines.len() / 2].to_vec(),
+        format!("{lines}{lines}").into_bytes(),
+        b"a\n".to_vec(),
+        [&b"\xff\xfe"[..], lines.as_bytes()].concat(),
+        [&lines.as_bytes()[..lines.len() / 2], &b"\xff\xfe\n"[..]].concat(),
+    ] {
+        std::fs::write(folder.path().join("one/results.csv"), table).unwrap();
+        let message = refused(&folder, &["verify", "one"]);
+        assert!(message.contains("results.csv: ") && message.contains("it was changed"), "{message}");
+    }
+}
 
 #[test]
 fn the_paper_s_figures_run_from_anywhere_and_leave_complete_folders() {
@@ -12,7 +72,7 @@ fn the_paper_s_figures_run_from_anywhere_and_leave_complete_folders() {
         let summary = json(&folder, &words);
         let here = folder.path().join(name);
         let files = [
-            "claims.csv",
+            "claims.json",
             "config.toml",
             "even.png",
             "even.svg",
@@ -34,17 +94,20 @@ fn the_paper_s_figures_run_from_anywhere_and_leave_complete_folders() {
         let again =
             json(&folder, &["run", &format!("{name}/config.toml"), "--out", &format!("{name}-again")]);
         assert_eq!(again, summary);
+        // And is all that is needed to judge its claims again.
+        let verified = json(&folder, &["verify", name]);
+        assert_eq!(verified["claims"], summary["claims"]);
     }
     let verdict = |name: &str, says: &str| -> String {
         let file = std::fs::read(folder.path().join(name).join("summary.json")).unwrap();
         let summary: Value = serde_json::from_slice(&file).unwrap();
         let claims = summary["claims"].as_array().unwrap();
-        let claim = claims.iter().find(|claim| claim["says"] == says).unwrap_or_else(|| panic!("{says}"));
+        let claim = claims.iter().find(|claim| claim["name"] == says).unwrap_or_else(|| panic!("{says}"));
         claim["verdict"].as_str().unwrap().to_owned()
     };
-    assert_eq!(verdict("fig3", "K = 5 ends below K = 3"), "holds");
-    assert_eq!(verdict("fig3", "K = 1 gives the best performance at the end"), "does-not-hold");
-    assert_eq!(verdict("fig4", "τ = 15 and τ = 20 end above τ = 5"), "holds");
+    assert_eq!(verdict("fig3", "uneven: K = 5 ends below K = 3"), "holds");
+    assert_eq!(verdict("fig3", "even: K = 1 gives the best performance at the end"), "does not hold");
+    assert_eq!(verdict("fig4", "uneven: τ = 15 and τ = 20 end above τ = 5"), "holds");
     assert!(text(&folder, &["config", "fig3"]).starts_with("# The paper's figure 3"));
 }
 

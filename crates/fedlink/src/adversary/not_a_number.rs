@@ -1,17 +1,36 @@
 //! Values that are no numbers.
 
-use super::{Attack, change_values};
-use crate::compress::SparseUpdate;
+use super::Attack;
+use crate::compress::Encoded;
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::state::Persist;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this attack.
+pub const ENTRY: Entry<dyn Attack> = Entry::of::<NotANumber>();
 
 /// Sends NaN as every positive value and −∞ as every other.
 ///
 /// One of them in θ would spread to every later update. The wire format has room for them, so a sender that does not
 /// check can write them; the server refuses such a payload on arrival as it refuses one that it cannot decode.
-#[derive(Clone, Copy, Debug)]
-pub struct NotANumber;
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotANumber {}
+
+impl PartConfig for NotANumber {
+    type Part = dyn Attack;
+    const NAME: &'static str = "not-a-number";
+    const MEANING: &'static str = "sends NaN and ∞ as values";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Attack>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for NotANumber {}
 
 impl Attack for NotANumber {
-    fn tamper(&self, update: &mut SparseUpdate) {
-        change_values(update, |value| if value > 0.0 { f32::NAN } else { f32::NEG_INFINITY });
+    fn tamper(&self, update: &mut Encoded) {
+        update.change_values(|value| if value > 0.0 { f32::NAN } else { f32::NEG_INFINITY });
     }
 }

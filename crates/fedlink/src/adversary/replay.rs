@@ -1,33 +1,54 @@
 //! Replay: an old payload again.
 
 use super::{Air, Attack};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::state::{Persist, State, StateError};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+
+/// The entry of this attack.
+pub const ENTRY: Entry<dyn Attack> = Entry::of::<Replay>();
 
 /// Sends its first payload again whenever it is scheduled.
 ///
 /// Both ends of the wire take q from the round's budget. A payload made for another q is read as something else, and
 /// almost always as nothing valid.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// The first payload of every hostile device that has sent one.
-    first: Mutex<BTreeMap<u32, Vec<u8>>>,
+    /// The first payload of every adversarial device that has sent one.
+    #[serde(skip)]
+    first: BTreeMap<u32, Vec<u8>>,
+}
+
+impl PartConfig for Replay {
+    type Part = dyn Attack;
+    const NAME: &'static str = "replay";
+    const MEANING: &'static str = "sends its first payload again and again";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Attack>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for Replay {
+    fn save(&self) -> State {
+        State::of(&self.first)
+    }
+
+    fn load(&mut self, state: State) -> Result<(), StateError> {
+        self.first = state.read()?;
+        Ok(())
+    }
 }
 
 impl Attack for Replay {
-    fn payload(&self, air: &Air, place: usize) -> Option<Vec<u8>> {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = first.entry(air.devices[place].0).or_insert_with(|| air.payloads[place].clone());
+    fn payload(&mut self, air: &Air, index: usize) -> Option<Vec<u8>> {
+        let kept = self.first.entry(air.devices[index].0).or_insert_with(|| air.payloads[index].clone());
         Some(kept.clone())
     }
 
-    fn state(&self) -> Vec<u8> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        postcard::to_stdvec(&*first).expect("numbers and bytes can be written")
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        self.first = Mutex::new(postcard::from_bytes(state).map_err(|error| error.to_string())?);
-        Ok(())
+    fn acts_on_bytes(&self) -> bool {
+        true
     }
 }

@@ -1,14 +1,33 @@
 //! Sign-flip: the update backwards.
 
-use super::{Attack, change_values};
-use crate::compress::SparseUpdate;
+use super::Attack;
+use crate::compress::Encoded;
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::state::Persist;
+use serde::{Deserialize, Serialize};
 
-/// Sends −Δ̂: the step that undoes an honest one. Its norm is honest, so that no look at norms can tell.
-#[derive(Clone, Copy, Debug)]
-pub struct SignFlip;
+/// The entry of this attack.
+pub const ENTRY: Entry<dyn Attack> = Entry::of::<SignFlip>();
+
+/// Sends −Δ̂: the step that undoes an honest one. Its norm is honest, so that norms alone cannot tell.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignFlip {}
+
+impl PartConfig for SignFlip {
+    type Part = dyn Attack;
+    const NAME: &'static str = "sign-flip";
+    const MEANING: &'static str = "sends its update with the sign turned";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Attack>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for SignFlip {}
 
 impl Attack for SignFlip {
-    fn tamper(&self, update: &mut SparseUpdate) {
-        change_values(update, |value| -value);
+    fn tamper(&self, update: &mut Encoded) {
+        update.change_values(|value| -value);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::units::Bits;
 
-/// log2 C(n, q), the bits that name one out of all ways to choose q places among n.
+/// log2 C(n, q), the bits that name one out of all ways to choose q indices among n.
 ///
 /// With the entropy written out, `ln C = q·ln(n/q) − (n−q)·ln(1−q/n) + ½·ln(n / (2π·q·(n−q))) + δ(n) − δ(q) −
 /// δ(n−q)`, δ being the error of Stirling's formula. Nothing large cancels, so the relative error stays near
@@ -37,17 +37,17 @@ fn stirling_error(n: f64) -> f64 {
         / n
 }
 
-/// The largest q in 0..=`most` with `bits(q)` ≤ `budget`, for `bits` rising on that range; 0 if not even one
+/// The largest q in 0..=`max` with `bits(q)` ≤ `budget`, for `bits` rising on that range; 0 if not even one
 /// entry fits.
 ///
 /// Invariant: `bits(q)` ≤ budget < `bits(q+1)` wherever q lies strictly inside the range.
-pub fn largest_q(most: u64, budget: Bits, bits: impl Fn(u64) -> Bits) -> u64 {
-    largest_q_between(0, most, budget, bits)
+pub fn largest_q(max: u64, budget: Bits, bits: impl Fn(u64) -> Bits) -> u64 {
+    largest_q_between(0, max, budget, bits)
 }
 
-/// As [`largest_q`], for a `least` that is known to fit or is 0.
-pub fn largest_q_between(least: u64, most: u64, budget: Bits, bits: impl Fn(u64) -> Bits) -> u64 {
-    let (mut fits, mut too_many) = (least, most + 1);
+/// As [`largest_q`], for a `min` that is known to fit or is 0.
+pub fn largest_q_between(min: u64, max: u64, budget: Bits, bits: impl Fn(u64) -> Bits) -> u64 {
+    let (mut fits, mut too_many) = (min, max + 1);
     while too_many - fits > 1 {
         let middle = fits + (too_many - fits) / 2;
         if bits(middle) <= budget {
@@ -62,7 +62,7 @@ pub fn largest_q_between(least: u64, most: u64, budget: Bits, bits: impl Fn(u64)
 /// Bits for each value (32) and its sign (1), where every entry has one.
 const VALUE_BITS: f64 = 33.0;
 
-/// r(q) = log2 C(d,q) + 33·q, the bits of q places and a value for each.
+/// r(q) = log2 C(d,q) + 33·q, the bits of q indices and a value for each.
 ///
 /// It rises on 0..=d for d < 2³³, since `r(q+1) − r(q) = 33 + log2((d−q)/(q+1)) ≥ 33 − log2 d`.
 pub(super) fn with_values(dim: usize, q: usize) -> Bits {

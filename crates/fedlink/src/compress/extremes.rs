@@ -1,18 +1,18 @@
 //! The entries at both ends of an update, found in one pass.
 
-use crate::learn::kernels::{Arithmetic, Kernel, run};
+use crate::kernels::{Arithmetic, Kernel, run};
 
-/// Entries of one sign, by ascending place.
+/// Entries of one sign, by ascending index.
 #[derive(Debug, Default)]
 pub(super) struct End {
-    pub places: Vec<u32>,
+    pub indices: Vec<u32>,
     /// The absolute value of each.
     pub magnitudes: Vec<f32>,
 }
 
 impl End {
     fn resize(&mut self, len: usize) {
-        self.places.resize(len, 0);
+        self.indices.resize(len, 0);
         self.magnitudes.resize(len, 0.0);
     }
 }
@@ -28,7 +28,7 @@ pub(super) struct Extremes {
     found: Vec<(u32, f32)>,
 }
 
-/// Every how manieth entry is looked at for a first guess; prime, so that it meets all columns of a layer.
+/// Sampling stride of the threshold estimate; prime, so that it meets all columns of a layer.
 const STRIDE: usize = 61;
 
 /// Below this size nothing is gained by guessing.
@@ -47,7 +47,7 @@ impl Extremes {
             bottom = guess(update.iter().step_by(STRIDE).map(|x| -x), q, keys);
         }
         self.collect(update, top, bottom);
-        let enough = |threshold: f32, end: &End| threshold == 0.0 || end.places.len() >= q;
+        let enough = |threshold: f32, end: &End| threshold == 0.0 || end.indices.len() >= q;
         let (enough_above, enough_below) = (enough(top, &self.top), enough(bottom, &self.bottom));
         if !(enough_above && enough_below) {
             let lowered = |threshold, enough: bool| if enough { threshold } else { 0.0 };
@@ -65,9 +65,9 @@ impl Extremes {
         let (mut positives, mut negatives) = (0, 0);
         above.resize(found.len());
         below.resize(found.len());
-        for &(place, x) in &*found {
-            (above.places[positives], above.magnitudes[positives]) = (place, x);
-            (below.places[negatives], below.magnitudes[negatives]) = (place, -x);
+        for &(index, x) in &*found {
+            (above.indices[positives], above.magnitudes[positives]) = (index, x);
+            (below.indices[negatives], below.magnitudes[negatives]) = (index, -x);
             positives += usize::from(x > 0.0);
             negatives += usize::from(x < 0.0);
         }
@@ -80,7 +80,7 @@ impl Extremes {
 /// 0 if there may be no more than `q` of them.
 fn guess(sample: impl Iterator<Item = f32>, q: usize, keys: &mut Vec<u32>) -> f32 {
     // Bit patterns of positive floats are ordered like the floats. Each sign is a coin toss, so all are written
-    // and the place moves on after a positive one: that needs no branch.
+    // and the index moves on after a positive one: that needs no branch.
     let mut positives = 0;
     for x in sample {
         if positives == keys.len() {
@@ -119,8 +119,8 @@ impl Kernel for Collect<'_> {
             }
             let mut mask = bits_of(&flags);
             while mask != 0 {
-                let place = mask.trailing_zeros() as usize;
-                found.push(((i * 64 + place) as u32, chunk[place]));
+                let index = mask.trailing_zeros() as usize;
+                found.push(((i * 64 + index) as u32, chunk[index]));
                 mask &= mask - 1;
             }
         }
@@ -189,10 +189,10 @@ mod tests {
             extremes.gather(&[1.0, -2.0], 1, &mut Vec::new());
             extremes.gather(&update, q, &mut Vec::new());
             for (sign, end) in [(1.0, &extremes.top), (-1.0, &extremes.bottom)] {
-                prop_assert!(end.places.is_sorted_by(|a, b| a < b));
-                prop_assert_eq!(end.places.len(), end.magnitudes.len());
-                for (&place, &magnitude) in end.places.iter().zip(&end.magnitudes) {
-                    prop_assert!(sign * update[place as usize] == magnitude && magnitude > 0.0);
+                prop_assert!(end.indices.is_sorted_by(|a, b| a < b));
+                prop_assert_eq!(end.indices.len(), end.magnitudes.len());
+                for (&index, &magnitude) in end.indices.iter().zip(&end.magnitudes) {
+                    prop_assert!(sign * update[index as usize] == magnitude && magnitude > 0.0);
                 }
                 let mut all: Vec<f32> = update.iter().map(|x| sign * x).filter(|&x| x > 0.0).collect();
                 all.sort_by(|a, b| b.total_cmp(a));
@@ -216,7 +216,7 @@ mod tests {
         // standard deviation of √71·61 = 514.
         assert_eq!(STRIDE, 61);
         for end in [extremes.top, extremes.bottom] {
-            let count = end.places.len();
+            let count = end.indices.len();
             assert!(count >= 2500 && (count as f64 - 4331.0).abs() < 4.0 * 514.0, "{count}");
         }
     }

@@ -1,39 +1,42 @@
 //! Squeezing an update into the bits that a device's link carries.
 
+pub mod audit;
 pub mod bits;
+mod encoded;
 mod extremes;
-mod random_sparse;
-mod sparse_binary;
-mod top_k;
+pub mod plain;
+mod sparse;
 pub mod wire;
 
+crate::register! {
+    /// All compression schemes.
+    SCHEMES: dyn Compressor;
+    sparse_binary,
+    random_sparse,
+    top_k,
+    stc,
+}
+
+pub use audit::Evidence;
+pub use encoded::{Encoded, SparseUpdate, Values, add_all};
 pub use random_sparse::RandomSparse;
+pub use sparse::SparseScheme;
 pub use sparse_binary::SparseBinary;
+pub use stc::Stc;
 pub use top_k::TopK;
 
+use crate::registry::{Entry, Kind};
 use crate::rng::Stream;
 use crate::units::Bits;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-
-/// The name of a compression scheme in a configuration (`compress.scheme`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SchemeKind {
-    /// Sparse binary compression with the paper's bit count.
-    #[default]
-    DSgd,
-    /// Random sparsification, the scheme of the convergence analysis.
-    RandomSparse,
-    /// The q largest entries as they are.
-    TopK,
-}
+use std::ops::RangeInclusive;
+use wire::{Coder, WireError};
 
 /// What a device does with the part of its update that was not sent (`compress.feedback`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Feedback {
-    /// Forgets it, as in the paper.
+    /// Discards it, as in the paper.
     #[default]
     Off,
     /// A scheduled device keeps what compression dropped and adds it to its next update.
@@ -45,113 +48,78 @@ pub enum Feedback {
 /// What must fit into a device's budget (`compress.budget`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Budget {
+pub enum BudgetRule {
     /// r(q), the scheme's count of bits, as in the paper.
     #[default]
     Formula,
-    /// The payload. The device sends the largest q, not above the formula's, whose payload in the format of the
-    /// formula's q is no longer than the budget; it finds it by encoding, going down one by one.
+    /// The payload. The device sends the highest level, not above the formula's, whose payload in the format of the
+    /// formula's level is no longer than the budget; it finds it by encoding, going down level by level.
     Wire,
 }
 
-/// Δ̂: an update of which few entries are not zero.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SparseUpdate {
-    /// The places of the entries, strictly ascending.
-    pub indices: Vec<u32>,
-    /// What stands in those places.
-    pub values: Values,
+/// What a device spent of its budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// The bits by the scheme's count; 0 if silent.
+    pub bits: Bits,
+    /// The scheme's parameter (q: entries, levels, rank …); 0 means that the budget held nothing.
+    pub level: usize,
 }
 
-/// The entries of a [`SparseUpdate`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    /// One value for all of them.
-    Shared(f32),
-    /// One value for each, in the order of the places.
-    Each(Vec<f32>),
-}
-
-impl Default for Values {
-    fn default() -> Self {
-        Self::Shared(0.0)
-    }
-}
-
-impl SparseUpdate {
-    /// ‖Δ̂‖₂, without writing the dense vector out.
-    pub fn norm(&self) -> f32 {
-        match &self.values {
-            Values::Shared(value) => (f64::from(value.abs()) * (self.indices.len() as f64).sqrt()) as f32,
-            Values::Each(values) => crate::learn::kernels::norm(values) as f32,
-        }
-    }
-
-    /// Takes the memory of its values out, empty.
-    fn take_values(&mut self) -> Vec<f32> {
-        match std::mem::take(&mut self.values) {
-            Values::Each(mut values) => {
-                values.clear();
-                values
-            }
-            Values::Shared(_) => Vec::new(),
-        }
-    }
-
-    /// `target += scale·Δ̂`.
-    pub fn add_to(&self, target: &mut [f32], scale: f32) {
-        self.add_part(target, 0, scale);
-    }
-
-    /// The same for the part of a longer target that begins at entry `start`.
-    fn add_part(&self, target: &mut [f32], start: usize, scale: f32) {
-        let before = |end: usize| self.indices.partition_point(|&i| (i as usize) < end);
-        let part = before(start)..before(start + target.len());
-        let places = self.indices[part.clone()].iter().map(|&i| i as usize - start);
-        match &self.values {
-            Values::Shared(value) => {
-                let step = scale * value;
-                places.for_each(|i| target[i] += step);
-            }
-            // Ascending places, as many as there are: every place once, and no need to look them up.
-            Values::Each(values) if part.len() == target.len() => {
-                target.iter_mut().zip(&values[part]).for_each(|(entry, value)| *entry += scale * value);
-            }
-            Values::Each(values) => {
-                places.zip(&values[part]).for_each(|(i, value)| target[i] += scale * value);
-            }
-        }
-    }
-}
-
-/// Entries of θ that a thread sums up at a time.
-const BLOCK: usize = 1 << 14;
-
-/// `target += Σ share·Δ̂`. Every entry is summed in the order of the updates, whatever the number of threads.
-pub fn add_all(target: &mut [f32], updates: &[(&SparseUpdate, f32)]) {
-    target.par_chunks_mut(BLOCK).enumerate().for_each(|(block, part)| {
-        updates.iter().for_each(|(update, share)| update.add_part(part, block * BLOCK, *share));
-    });
-}
-
-/// A compression scheme.
+/// A compression scheme: meets a bit budget, and owns its codec and the audit of its reports.
+///
+/// Invariants: `spent.bits` ≤ `budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing fits; a budget just
+/// below `spent.bits` gives a lower level; the result depends on the arguments alone.
 pub trait Compressor: Send + Sync {
-    /// r(q): the bits that an update of dimension `dim` costs at parameter `q`.
-    fn bits(&self, dim: usize, q: usize) -> Bits;
-
-    /// The largest q whose cost is within `budget`; 0 means that nothing can be sent.
-    fn largest_q(&self, dim: usize, budget: Bits) -> usize;
-
-    /// Writes Δ̂(q) of `update` to `out`, reusing its memory and that of `scratch`. Whatever the scheme leaves to
-    /// chance comes from `chance`, the device's stream of this round.
-    fn compress(
+    /// Writes Δ̂ of `update` to `out`, within `budget`, reusing the memory of `out` and `scratch`. All randomness comes
+    /// from `rng`, the device's stream for this round.
+    fn encode(
         &self,
         update: &[f32],
-        q: usize,
-        chance: &mut Stream,
+        budget: Bits,
+        rng: &mut Stream,
         scratch: &mut Scratch,
-        out: &mut SparseUpdate,
-    );
+        out: &mut Encoded,
+    ) -> Spent;
+
+    /// How Δ̂ becomes bytes; none: there are no bytes to be had (`radio.wire` and `compress.budget = "wire"` are refused).
+    fn codec(&self) -> Option<&dyn Codec>;
+
+    /// The reports that an honest device can have made, given what arrived, up to the rounding of the report itself.
+    fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64>;
+
+    /// Why a call failed, for parts written in another language, which may; the round then ends with this as its error.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The bytes of a scheme. Both ends know d and the budget that was granted (`known`), and derive the format from them.
+pub trait Codec: Send + Sync {
+    /// Writes `update` to `payload` and returns its length in bits; whole bytes, with leading zero bits that do not
+    /// count.
+    fn write(
+        &self,
+        coder: &mut Coder,
+        known: (usize, Bits),
+        update: &Encoded,
+        payload: &mut Vec<u8>,
+    ) -> Result<u64, WireError>;
+
+    /// Reads `payload` into `update`. Any bytes give an update that follows the format, or an error.
+    fn read(
+        &self,
+        coder: &mut Coder,
+        known: (usize, Bits),
+        payload: &[u8],
+        update: &mut Encoded,
+    ) -> Result<(), WireError>;
+
+    /// Whether a server reads such values. An update that it does not is dropped, with bytes or without.
+    fn accepts(&self, update: &Encoded) -> bool;
+
+    /// A number of bits that no payload exceeds.
+    fn longest(&self, dim: usize, budget: Bits) -> u64;
 }
 
 /// Memory that compression reuses from one update to the next.
@@ -161,51 +129,16 @@ pub struct Scratch {
     extremes: extremes::Extremes,
 }
 
-/// The compression scheme called `kind`.
-pub fn compressor(kind: SchemeKind) -> Box<dyn Compressor> {
-    match kind {
-        SchemeKind::DSgd => Box::new(SparseBinary),
-        SchemeKind::RandomSparse => Box::new(RandomSparse),
-        SchemeKind::TopK => Box::new(TopK),
+impl Kind for dyn Compressor {
+    type Material = ();
+    const PLURAL: &'static str = "schemes";
+    const KEY: &'static str = "compress.scheme";
+    const TABLE: &'static str = "compress";
+
+    fn entries() -> &'static [Entry<Self>] {
+        SCHEMES
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn update(dim: usize) -> impl Strategy<Value = SparseUpdate> {
-        let indices = prop::collection::btree_set(0..dim as u32, 0..200);
-        (indices, any::<bool>(), -2.0..2.0f32).prop_map(|(indices, shared, value)| {
-            let indices: Vec<u32> = indices.into_iter().collect();
-            let each = || indices.iter().map(|&i| value * (i as f32).sin()).collect();
-            let values = if shared { Values::Shared(value) } else { Values::Each(each()) };
-            SparseUpdate { indices, values }
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn all_together_are_one_after_the_other_to_the_bit(
-            updates in prop::collection::vec((update(3 * BLOCK + 5), -1.0..1.0f32), 0..6),
-        ) {
-            let start: Vec<f32> = (0..3 * BLOCK + 5).map(|i| (i as f32).cos()).collect();
-            let mut one_by_one = start.clone();
-            for (update, share) in &updates {
-                // Word for word: θ_i += share·Δ̂_i.
-                for (place, &i) in update.indices.iter().enumerate() {
-                    let value = match &update.values {
-                        Values::Shared(value) => *value,
-                        Values::Each(values) => values[place],
-                    };
-                    one_by_one[i as usize] += share * value;
-                }
-            }
-            let mut together = start;
-            let updates: Vec<(&SparseUpdate, f32)> = updates.iter().map(|(update, share)| (update, *share)).collect();
-            add_all(&mut together, &updates);
-            prop_assert!(together.iter().zip(&one_by_one).all(|(a, b)| a.to_bits() == b.to_bits()));
-        }
-    }
-}
+mod tests;

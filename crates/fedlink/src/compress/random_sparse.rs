@@ -1,34 +1,61 @@
 //! Random sparsification: the scheme of the convergence analysis.
+//!
+//! # Audit
+//! A random part bounds the whole from below only: ‖Δ̂‖ ≤ ‖Δ‖. A device draws the same indices for its report and for the
+//! air, those of q being among those of q*, so ‖Δ̂(q)‖ ≤ ‖Δ̂(q*)‖ as well. Nothing bounds an inflated report.
 
-use super::{Compressor, Scratch, SparseUpdate, Values, bits};
+use super::audit::{ROUNDING, Sent};
+use super::wire::Layout;
+use super::{Compressor, Scratch, SparseScheme, SparseUpdate, Values, bits};
+use crate::kernels::norm;
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
 use crate::units::Bits;
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// The entry of this scheme.
+pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandomSparse>();
 
 /// Keeps q entries chosen uniformly at random and sends the value of each.
 ///
-/// - Bits: `r(q) = log2 C(d,q) + 33·q`: the places, and 32 bits and a sign for each value.
+/// - Bits: `r(q) = log2 C(d,q) + 33·q`: the indices, and 32 bits and a sign for each value.
 /// - Value: a kept entry arrives as it is. The analysis has 32 bits of magnitude beside the sign and names no scale
 ///   for them; an `f32` is 32 bits with its sign, so it fits, and a uniform grid of 2³² steps up to the largest
 ///   kept magnitude has steps below the resolution of an `f32` for all entries within a factor 2⁸ of it. What is
-///   computed here is therefore the scheme without quantisation error, which is how the analysis treats it.
-/// - ρ = q/d. Over the random places E\[Δ̂\] = ρ·Δ and E‖Δ̂‖² = ρ·‖Δ‖²: the update shrinks by ρ, it is not
+///   computed here is therefore the scheme without quantization error, which is how the analysis treats it.
+/// - ρ = q/d. Over the random indices E\[Δ̂\] = ρ·Δ and E‖Δ̂‖² = ρ·‖Δ‖²: the update shrinks by ρ, it is not
 ///   scaled back up.
 ///
-/// Source: section V of the paper (Lemma 1). Invariants: exactly min(q, d) places, ascending, each kept entry
+/// Source: section V of the paper (Lemma 1). Invariants: exactly min(q, d) indices, ascending, each kept entry
 /// unchanged; r(q) ≤ R < r(q+1) for the q chosen at budget R.
 ///
 /// ```
-/// use fedlink::compress::{Compressor, RandomSparse, Scratch, SparseUpdate};
+/// use fedlink::compress::{RandomSparse, Scratch, SparseScheme, SparseUpdate};
 /// use fedlink::rng::{Purpose, stream};
 /// let mut sent = SparseUpdate::default();
-/// let mut chance = stream(0, Purpose::Sparsify, 0, 0);
-/// RandomSparse.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut chance, &mut Scratch::default(), &mut sent);
+/// let mut rng = stream(0, Purpose::Sparsify, 0, 0);
+/// RandomSparse {}.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut rng, &mut Scratch::default(), &mut sent);
 /// assert_eq!(sent.indices.len(), 2);
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct RandomSparse;
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RandomSparse {}
 
-impl Compressor for RandomSparse {
+impl PartConfig for RandomSparse {
+    type Part = dyn Compressor;
+    const NAME: &'static str = "random-sparse";
+    const MEANING: &'static str =
+        "random sparsification: the indices of q random entries and a value for each";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl SparseScheme for RandomSparse {
+    const LAYOUT: Layout = Layout::Each;
+
     fn bits(&self, dim: usize, q: usize) -> Bits {
         bits::with_values(dim, q)
     }
@@ -41,7 +68,7 @@ impl Compressor for RandomSparse {
         &self,
         update: &[f32],
         q: usize,
-        chance: &mut Stream,
+        rng: &mut Stream,
         scratch: &mut Scratch,
         out: &mut SparseUpdate,
     ) {
@@ -49,19 +76,40 @@ impl Compressor for RandomSparse {
         let mut values = out.take_values();
         out.indices.clear();
         if q == update.len() {
-            // Every draw of all places is the same: a budget that holds everything costs no draw and no sort.
+            // Every draw of all indices is the same: a budget that holds everything costs no draw and no sort.
             out.indices.extend(0..update.len() as u32);
             values.extend_from_slice(update);
         } else {
             scratch.keys.clear();
             scratch.keys.extend(0..update.len() as u32);
-            chance.shuffle_prefix(&mut scratch.keys, q);
+            rng.shuffle_prefix(&mut scratch.keys, q);
             out.indices.extend_from_slice(&scratch.keys[..q]);
             out.indices.sort_unstable();
             values.extend(out.indices.iter().map(|&i| update[i as usize]));
         }
         out.values = Values::Each(values);
     }
+
+    fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64> {
+        norm_of_more(sent, sent.dim)
+    }
+
+    fn honest_compressed_norm(&self, sent: &Sent) -> RangeInclusive<f64> {
+        norm_of_more(sent, sent.alone)
+    }
+}
+
+/// The norm of the first `max` random entries, of which those sent are a part.
+fn norm_of_more(sent: &Sent, max: usize) -> RangeInclusive<f64> {
+    let Values::Each(values) = &sent.update.values else { return 0.0..=f64::INFINITY };
+    let norm = norm(values);
+    let (low, high) = (norm * (1.0 - ROUNDING), norm * (1.0 + ROUNDING));
+    if max < sent.q {
+        // Rounding of the shares of symbols has made the part larger than the whole.
+        return if sent.exact { 0.0..=high } else { 0.0..=f64::INFINITY };
+    }
+    let all_were_sent = max <= values.len();
+    low..=if all_were_sent { high } else { f64::INFINITY }
 }
 
 #[cfg(test)]
@@ -72,8 +120,8 @@ mod tests {
 
     fn compress(update: &[f32], q: usize, round: u64) -> SparseUpdate {
         let mut out = SparseUpdate::default();
-        let mut chance = stream(3, Purpose::Test, round, 0);
-        RandomSparse.compress(update, q, &mut chance, &mut Scratch::default(), &mut out);
+        let mut rng = stream(3, Purpose::Test, round, 0);
+        RandomSparse {}.compress(update, q, &mut rng, &mut Scratch::default(), &mut out);
         out
     }
 
@@ -89,7 +137,7 @@ mod tests {
         for q in [5, 6, usize::MAX] {
             let sent = compress(&update, q, 0);
             assert_eq!(sent.indices, [0, 1, 2, 3, 4]);
-            let Values::Each(values) = sent.values else { panic!("one value for each place") };
+            let Values::Each(values) = sent.values else { panic!("one value for each index") };
             assert!(values.iter().zip(&update).all(|(sent, own)| sent.to_bits() == own.to_bits()));
         }
     }
@@ -137,32 +185,32 @@ mod tests {
     fn the_cost_rises_with_every_entry_up_to_the_largest_dimension() {
         // The step r(q+1) − r(q) is least at q = d−1, where it is 33 − log2 d.
         for dim in [1usize, 2, 7, 203_530, (1 << 31) - 1] {
-            let last = (RandomSparse.bits(dim, dim).0 - RandomSparse.bits(dim, dim - 1).0)
+            let last = (RandomSparse {}.bits(dim, dim).0 - RandomSparse {}.bits(dim, dim - 1).0)
                 - (33.0 - (dim as f64).log2());
             assert!(last.abs() < 1e-4, "d = {dim}: {last}");
         }
-        let costs: Vec<f64> = (0..=5000).map(|q| RandomSparse.bits(5000, q).0).collect();
+        let costs: Vec<f64> = (0..=5000).map(|q| RandomSparse {}.bits(5000, q).0).collect();
         assert!(costs.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
     #[test]
     fn q_is_right_at_the_ends_of_the_range() {
         let dim = 1024; // r(1) = 10 + 33 bits, r(d) = 33·d bits
-        assert_eq!(RandomSparse.largest_q(dim, Bits(42.999)), 0);
-        assert_eq!(RandomSparse.largest_q(dim, Bits(43.001)), 1);
-        assert_eq!(RandomSparse.largest_q(dim, Bits(33.0 * 1024.0)), 1024);
-        assert_eq!(RandomSparse.largest_q(dim, Bits(f64::INFINITY)), 1024);
-        assert_eq!(RandomSparse.largest_q(dim, Bits(f64::NAN)), 0);
-        assert_eq!(RandomSparse.largest_q(dim, Bits(-1.0)), 0);
-        assert_eq!(RandomSparse.largest_q(0, Bits(100.0)), 0);
+        assert_eq!(RandomSparse {}.largest_q(dim, Bits(42.999)), 0);
+        assert_eq!(RandomSparse {}.largest_q(dim, Bits(43.001)), 1);
+        assert_eq!(RandomSparse {}.largest_q(dim, Bits(33.0 * 1024.0)), 1024);
+        assert_eq!(RandomSparse {}.largest_q(dim, Bits(f64::INFINITY)), 1024);
+        assert_eq!(RandomSparse {}.largest_q(dim, Bits(f64::NAN)), 0);
+        assert_eq!(RandomSparse {}.largest_q(dim, Bits(-1.0)), 0);
+        assert_eq!(RandomSparse {}.largest_q(0, Bits(100.0)), 0);
     }
 
     proptest! {
         #[test]
         fn q_is_the_largest_that_fits(dim in 1usize..3000, share in 0.0..1.2f64) {
             let budget = share * 33.0 * dim as f64;
-            let q = RandomSparse.largest_q(dim, Bits(budget));
-            let cost = |q| RandomSparse.bits(dim, q).0;
+            let q = RandomSparse {}.largest_q(dim, Bits(budget));
+            let cost = |q| RandomSparse {}.bits(dim, q).0;
             let scan = (1..=dim).take_while(|&q| cost(q) <= budget).last().unwrap_or(0);
             prop_assert_eq!(q, scan);
         }
@@ -189,9 +237,9 @@ mod tests {
         ) {
             let (mut scratch, mut reused) = (Scratch::default(), SparseUpdate::default());
             let mut before = stream(3, Purpose::Test, 77, 0);
-            RandomSparse.compress(&[9.0; 60], 40, &mut before, &mut scratch, &mut reused);
-            let mut chance = stream(3, Purpose::Test, 5, 0);
-            RandomSparse.compress(&update, q, &mut chance, &mut scratch, &mut reused);
+            RandomSparse {}.compress(&[9.0; 60], 40, &mut before, &mut scratch, &mut reused);
+            let mut rng = stream(3, Purpose::Test, 5, 0);
+            RandomSparse {}.compress(&update, q, &mut rng, &mut scratch, &mut reused);
             prop_assert_eq!(reused, compress(&update, q, 5));
         }
     }

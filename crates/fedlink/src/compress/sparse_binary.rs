@@ -1,14 +1,45 @@
-//! D-SGD: sparse binary compression, the paper's quantiser.
+//! D-SGD: sparse binary compression, the paper's quantizer.
+//!
+//! # Audit
+//! Let Δ̂ have c entries of value ±v. Take v > 0; the other sign is the mirror image. For q ≥ 1 write a(q) for the mean
+//! of the up to q largest positive entries of Δ, b(q) for that of the magnitudes of the up to q smallest negative
+//! ones: v = a(q) ≥ b(q). A device may also have sent a smaller q than the budget's (`compress.budget = "wire"`).
+//!
+//! **‖Δ‖ reported (BN2, BC-BN2).** By Cauchy–Schwarz c·v² ≤ Σ x² over the kept entries, so **v·√c ≤ ‖Δ‖**.
+//! There is a bound from above too. The kept positives add up to c·v. If m is the least of them, no positive entry that
+//! was left out exceeds m; the squares of both are then largest if one kept entry takes what the others leave above m:
+//! (cv − (c−1)m)² + (c−1)m² + u·m², u being left out. That is convex in m, so it is largest at m = 0, where it is c²v²,
+//! or at m = v, where it is (c + u)v². On the negative side the same holds with e ≤ q kept entries that add up to at
+//! most e·v. As c + u + e + w ≤ d and u > 0 only if c is all that q allows,
+//!
+//! > ‖Δ‖² ≤ v²·max(c² + E², c² + d − c, d − E + E²),  E = min(q, d − c),
+//!
+//! and there are updates that attain it. It is about √(2q) times ‖Δ̂‖: one huge entry among zeros is averaged away by
+//! D-SGD, and the server cannot exclude that this was so. **An inflation that stays below that factor cannot be
+//! proved**, from v, c and q by any method.
+//!
+//! **‖Δ̂(q*)‖ reported (BN2-C).** If q = q* (K = 1, the paper's count of bits) the device sends what it reported
+//! on: **equality**. Otherwise q ≤ q*. Means over more of the largest entries fall, so v(q*) ≤ v(q), with at most q*
+//! entries: ‖Δ̂(q*)‖ ≤ v·√q*. And a(q*) ≥ c·v/q*, so that ‖Δ̂(q*)‖ ≥ c·v/q*. Above the truth there is room for a
+//! factor of √(q*/q) at most, about √K.
 
+use super::audit::{Sent, unrounded};
 use super::extremes::End;
-use super::{Compressor, Scratch, SparseUpdate, Values, bits};
+use super::wire::Layout;
+use super::{Compressor, Scratch, SparseScheme, SparseUpdate, Values, bits};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
 use crate::units::Bits;
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// The entry of this scheme.
+pub const ENTRY: Entry<dyn Compressor> = Entry::of::<SparseBinary>();
 
 /// D-SGD(q): of the q largest and the q smallest entries, keep the side with the larger mean magnitude and
-/// send that mean and the places.
+/// send that mean and the indices.
 ///
-/// - Bits: `r(q) = log2 C(d,q) + 33`, 32 for the value, one for its sign, the rest for the places.
+/// - Bits: `r(q) = log2 C(d,q) + 33`, 32 for the value, one for its sign, the rest for the indices.
 /// - Value: a = mean of the positive ones among the q largest, b = mean of the negative ones among the q
 ///   smallest. If a ≥ |b| every kept positive entry becomes a and all else 0, otherwise every kept negative
 ///   entry becomes b. Ties on the boundary go to the lower index.
@@ -17,20 +48,33 @@ use crate::units::Bits;
 /// entries, all of one sign; ‖Δ̂‖₂ ≤ ‖Δ‖₂; r(q) ≤ R < r(q+1) for the q chosen at budget R.
 ///
 /// ```
-/// use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseUpdate, Values};
+/// use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate, Values};
 /// use fedlink::rng::{Purpose, stream};
 /// let mut sent = SparseUpdate::default();
-/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // D-SGD leaves nothing to chance
-/// SparseBinary.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut unused, &mut Scratch::default(), &mut sent);
+/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // D-SGD draws no random numbers
+/// SparseBinary {}.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut unused, &mut Scratch::default(), &mut sent);
 /// assert_eq!(sent, SparseUpdate { indices: vec![1, 4], values: Values::Shared(-3.0) });
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct SparseBinary;
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SparseBinary {}
+
+impl PartConfig for SparseBinary {
+    type Part = dyn Compressor;
+    const NAME: &'static str = "d-sgd";
+    const MEANING: &'static str = "sparse binary compression: one value and the indices of q entries";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
 
 /// Bits for the value (32) and its sign (1).
 const VALUE_BITS: f64 = 33.0;
 
-impl Compressor for SparseBinary {
+impl SparseScheme for SparseBinary {
+    const LAYOUT: Layout = Layout::Shared;
+
     fn bits(&self, dim: usize, q: usize) -> Bits {
         Bits(bits::log2_choose(dim as u64, q as u64) + VALUE_BITS)
     }
@@ -54,7 +98,50 @@ impl Compressor for SparseBinary {
         let (kept, mean) = if top.mean >= bottom.mean { (&top, top.mean) } else { (&bottom, -bottom.mean) };
         out.values = Values::Shared(mean as f32);
         out.indices.clear();
-        out.indices.extend(kept.places());
+        out.indices.extend(kept.indices());
+    }
+
+    fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64> {
+        let Some([low, high]) = shared_value(sent) else { return 0.0..=f64::INFINITY };
+        let (dim, entries) = (sent.dim as f64, sent.update.indices.len());
+        let count = entries as f64;
+        if entries == 0 {
+            // Neither side has an entry.
+            return 0.0..=0.0;
+        }
+        let others = (sent.q as f64).min(dim - count);
+        let both = (count * count + others * others).max(count * count + dim - count);
+        let least_is_all = if sent.exact && entries < sent.q {
+            // Every positive entry was kept.
+            0.0
+        } else {
+            dim - others + others * others
+        };
+        low * count.sqrt()..=high * both.max(least_is_all).sqrt()
+    }
+
+    fn honest_compressed_norm(&self, sent: &Sent) -> RangeInclusive<f64> {
+        let Some([low, high]) = shared_value(sent) else { return 0.0..=f64::INFINITY };
+        let (count, q, alone) = (sent.update.indices.len() as f64, sent.q as f64, sent.alone as f64);
+        if count == 0.0 || alone == 0.0 {
+            return 0.0..=0.0;
+        }
+        if sent.q <= sent.alone {
+            low * count / alone..=high * alone.sqrt()
+        } else {
+            // Rounding of the shares of symbols has made the part larger than the whole. Means over fewer of the
+            // largest entries rise, to at most q/q* of what they were. With "wire" the sent q may be on either side.
+            let least = if sent.exact { low } else { low * count / q };
+            least..=high * q / alone.sqrt()
+        }
+    }
+}
+
+/// |v| as it can have been before it was rounded.
+fn shared_value(sent: &Sent) -> Option<[f64; 2]> {
+    match sent.update.values {
+        Values::Shared(value) => Some(unrounded(value)),
+        Values::Each(_) => None,
     }
 }
 
@@ -86,7 +173,7 @@ impl<'a> Side<'a> {
         side
     }
 
-    /// Whether each entry is kept, by ascending place.
+    /// Whether each entry is kept, by ascending index.
     fn keeps(&self) -> impl Iterator<Item = bool> {
         let mut ties = self.ties;
         self.end.magnitudes.iter().map(move |&magnitude| {
@@ -102,9 +189,9 @@ impl<'a> Side<'a> {
         magnitudes.zip(self.keeps()).map(|(magnitude, kept)| if kept { magnitude } else { 0.0 })
     }
 
-    /// The places of the kept entries, ascending.
-    fn places(&self) -> impl Iterator<Item = u32> {
-        self.end.places.iter().zip(self.keeps()).filter(|(_, kept)| *kept).map(|(&place, _)| place)
+    /// The indices of the kept entries, ascending.
+    fn indices(&self) -> impl Iterator<Item = u32> {
+        self.end.indices.iter().zip(self.keeps()).filter(|(_, kept)| *kept).map(|(&index, _)| index)
     }
 }
 
@@ -117,7 +204,7 @@ mod tests {
     fn compress(update: &[f32], q: usize) -> SparseUpdate {
         let mut out = SparseUpdate::default();
         let mut unused = stream(0, Purpose::Test, 0, 0);
-        SparseBinary.compress(update, q, &mut unused, &mut Scratch::default(), &mut out);
+        SparseBinary {}.compress(update, q, &mut unused, &mut Scratch::default(), &mut out);
         out
     }
 
@@ -178,8 +265,8 @@ mod tests {
 
         #[test]
         fn q_is_the_largest_that_fits(dim in 1usize..5000, budget in 0.0..3000.0f64) {
-            let q = SparseBinary.largest_q(dim, Bits(budget));
-            let cost = |q| SparseBinary.bits(dim, q).0;
+            let q = SparseBinary {}.largest_q(dim, Bits(budget));
+            let cost = |q| SparseBinary {}.bits(dim, q).0;
             prop_assert!(q <= dim / 2);
             prop_assert!(q == 0 || cost(q) <= budget);
             prop_assert!(q == dim / 2 || budget < cost(q + 1));
@@ -195,7 +282,7 @@ mod tests {
                 let fits = |q: &u128| budget >= 33 && choose(*q) <= 1u128 << (budget - 33);
                 let scan = (1..=dim / 2).filter(fits).max().unwrap_or(0);
                 // At exact powers of two the logarithm may round up by one unit in the last place.
-                let ours = SparseBinary.largest_q(dim as usize, Bits(f64::from(budget) + 1e-9)) as u128;
+                let ours = SparseBinary {}.largest_q(dim as usize, Bits(f64::from(budget) + 1e-9)) as u128;
                 assert_eq!(ours, scan, "d = {dim}, R = {budget}");
             }
         }
@@ -203,17 +290,17 @@ mod tests {
 
     #[test]
     fn the_paper_s_link_holds_what_the_formula_says() {
-        // 16 435 bits name 2 035 places among 203 530, and 33 more carry the value.
-        let cost = SparseBinary.bits(203_530, 2_035).0;
+        // 16 435 bits name 2 035 indices among 203 530, and 33 more carry the value.
+        let cost = SparseBinary {}.bits(203_530, 2_035).0;
         assert_eq!(cost as u64, 16_435 + 33);
-        assert_eq!(SparseBinary.largest_q(203_530, Bits(cost)), 2_035);
-        assert_eq!(SparseBinary.largest_q(203_530, Bits(cost - 1e-6)), 2_034);
+        assert_eq!(SparseBinary {}.largest_q(203_530, Bits(cost)), 2_035);
+        assert_eq!(SparseBinary {}.largest_q(203_530, Bits(cost - 1e-6)), 2_034);
     }
 
     #[test]
     fn a_budget_below_one_entry_sends_nothing() {
-        assert_eq!(SparseBinary.largest_q(1024, Bits(42.999)), 0);
-        assert_eq!(SparseBinary.largest_q(1024, Bits(43.001)), 1);
+        assert_eq!(SparseBinary {}.largest_q(1024, Bits(42.999)), 0);
+        assert_eq!(SparseBinary {}.largest_q(1024, Bits(43.001)), 1);
         assert_eq!(compress(&[1.0, -2.0], 0), SparseUpdate::default());
     }
 }

@@ -1,12 +1,25 @@
 //! Top-k sparsification: the largest entries as they are.
+//!
+//! # Audit
+//! What is left out is not larger than the least kept magnitude m: ‖Δ̂‖² ≤ ‖Δ‖² ≤ ‖Δ̂‖² + (d − c)·m², and the same with q*
+//! for d if ‖Δ̂(q*)‖ is reported. Zeros are never sent, so fewer entries than q are all there are.
 
-use super::{Compressor, Scratch, SparseUpdate, Values, bits};
+use super::audit::{ROUNDING, Sent};
+use super::wire::Layout;
+use super::{Compressor, Scratch, SparseScheme, SparseUpdate, Values, bits};
+use crate::kernels::norm;
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
 use crate::units::Bits;
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// The entry of this scheme.
+pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopK>();
 
 /// Keeps the q entries of largest magnitude and sends the value of each.
 ///
-/// - Bits: `r(q) = log2 C(d,q) + 33·q`, the count of [`RandomSparse`](super::RandomSparse): the places, and 32 bits
+/// - Bits: `r(q) = log2 C(d,q) + 33·q`, the count of [`RandomSparse`](super::RandomSparse): the indices, and 32 bits
 ///   and a sign for each value. An `f32` has its sign among its 32 bits; the count is kept so that schemes compare.
 /// - Value: a kept entry arrives as it is. Ties on the boundary go to the lower index. Zeros are never sent: an
 ///   update with fewer than q other entries sends fewer.
@@ -16,17 +29,30 @@ use crate::units::Bits;
 /// ‖Δ − Δ̂‖ is the least that q entries allow; r(q) ≤ R < r(q+1) for the q chosen at budget R.
 ///
 /// ```
-/// use fedlink::compress::{Compressor, Scratch, SparseUpdate, TopK, Values};
+/// use fedlink::compress::{Scratch, SparseScheme, SparseUpdate, TopK, Values};
 /// use fedlink::rng::{Purpose, stream};
 /// let mut sent = SparseUpdate::default();
-/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // nothing is left to chance
-/// TopK.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut unused, &mut Scratch::default(), &mut sent);
+/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // it draws no random numbers
+/// TopK {}.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut unused, &mut Scratch::default(), &mut sent);
 /// assert_eq!(sent, SparseUpdate { indices: vec![1, 4], values: Values::Each(vec![-4.0, -2.0]) });
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct TopK;
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopK {}
 
-impl Compressor for TopK {
+impl PartConfig for TopK {
+    type Part = dyn Compressor;
+    const NAME: &'static str = "top-k";
+    const MEANING: &'static str = "the indices of the q largest entries and a value for each";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl SparseScheme for TopK {
+    const LAYOUT: Layout = Layout::Each;
+
     fn bits(&self, dim: usize, q: usize) -> Bits {
         bits::with_values(dim, q)
     }
@@ -43,27 +69,60 @@ impl Compressor for TopK {
         scratch: &mut Scratch,
         out: &mut SparseUpdate,
     ) {
-        let mut values = out.take_values();
-        out.indices.clear();
-        // Bit patterns of positive floats are ordered like the floats.
-        let keys = &mut scratch.keys;
-        keys.clear();
-        keys.extend(update.iter().map(|x| x.abs().to_bits()).filter(|&key| key > 0));
-        let kept = q.min(keys.len());
-        if kept > 0 {
-            let (above, &mut boundary, _) = keys.select_nth_unstable_by(kept - 1, |a, b| b.cmp(a));
-            let mut ties = kept - above.iter().filter(|&&key| key > boundary).count();
-            for (i, &x) in (0u32..).zip(update) {
-                let key = x.abs().to_bits();
-                if key > boundary || (key == boundary && ties > 0) {
-                    ties -= usize::from(key == boundary);
-                    out.indices.push(i);
-                    values.push(x);
-                }
+        keep_largest(update, q, scratch, out);
+    }
+
+    fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64> {
+        norm_of_the_largest(sent, sent.dim)
+    }
+
+    fn honest_compressed_norm(&self, sent: &Sent) -> RangeInclusive<f64> {
+        norm_of_the_largest(sent, sent.alone)
+    }
+}
+
+/// Writes the `q` entries of `update` of largest magnitude to `out`, as they are; ties on the boundary go to the lower
+/// index, zeros are never among them.
+pub(super) fn keep_largest(update: &[f32], q: usize, scratch: &mut Scratch, out: &mut SparseUpdate) {
+    let mut values = out.take_values();
+    out.indices.clear();
+    // Bit patterns of positive floats are ordered like the floats.
+    let keys = &mut scratch.keys;
+    keys.clear();
+    keys.extend(update.iter().map(|x| x.abs().to_bits()).filter(|&key| key > 0));
+    let kept = q.min(keys.len());
+    if kept > 0 {
+        let (above, &mut boundary, _) = keys.select_nth_unstable_by(kept - 1, |a, b| b.cmp(a));
+        let mut ties = kept - above.iter().filter(|&&key| key > boundary).count();
+        for (i, &x) in (0u32..).zip(update) {
+            let key = x.abs().to_bits();
+            if key > boundary || (key == boundary && ties > 0) {
+                ties -= usize::from(key == boundary);
+                out.indices.push(i);
+                values.push(x);
             }
         }
-        out.values = Values::Each(values);
     }
+    out.values = Values::Each(values);
+}
+
+/// The norm of the `max` largest entries, of which those sent are a part.
+fn norm_of_the_largest(sent: &Sent, max: usize) -> RangeInclusive<f64> {
+    let Values::Each(values) = &sent.update.values else { return 0.0..=f64::INFINITY };
+    let (norm, count) = (norm(values), values.len());
+    let (low, high) = (norm * (1.0 - ROUNDING), norm * (1.0 + ROUNDING));
+    if max < sent.q {
+        // Rounding of the shares of symbols has made the part larger than the whole.
+        return if sent.exact { 0.0..=high } else { 0.0..=f64::INFINITY };
+    }
+    if sent.exact && count < sent.q {
+        // All of a short update.
+        return low..=high;
+    }
+    let least = values.iter().map(|value| f64::from(value.abs())).fold(f64::INFINITY, f64::min);
+    let missing = max.saturating_sub(count) as f64;
+    let left_out = if count == 0 { 0.0 } else { missing * least * least };
+    low..=(high * high + left_out).sqrt() * (1.0 + ROUNDING)
 }
 
 #[cfg(test)]
@@ -76,7 +135,7 @@ mod tests {
         // Memory left from an earlier update must change nothing.
         let (mut scratch, mut out) = (Scratch::default(), SparseUpdate::default());
         for update in [&[9.0; 60], update] {
-            TopK.compress(update, q, &mut stream(0, Purpose::Test, 0, 0), &mut scratch, &mut out);
+            TopK {}.compress(update, q, &mut stream(0, Purpose::Test, 0, 0), &mut scratch, &mut out);
         }
         out
     }

@@ -1,71 +1,53 @@
 //! What every key means; the source of `fedlink config`, of the reference page and of "did you mean".
 
 use super::Config;
+use crate::adversary::Attack;
+use crate::compress::Compressor;
+use crate::data::partition::Partition;
+use crate::learn::model::Model;
+use crate::learn::optimizer::Optimizer;
+use crate::radio::fading::Fading;
+use crate::registry::{ConfigError, Key, Listing, Scope, key, nearest};
+use crate::schedule::Policy;
+use crate::server::aggregate::Aggregator;
+use crate::server::optimizer::ServerOptimizer;
 use std::fmt::Write;
+use toml::{Table, Value};
 
-/// One key of the configuration.
-#[derive(Clone, Copy, Debug)]
-pub struct Key {
-    /// `section.name`.
-    pub name: &'static str,
-    /// What it sets.
-    pub meaning: &'static str,
-    /// Which values it takes.
-    pub allowed: &'static str,
+/// Every kind of part that a key chooses among, in the order of the file.
+pub fn kinds() -> Vec<Listing> {
+    vec![
+        Listing::of::<dyn Partition>(),
+        Listing::of::<dyn Model>(),
+        Listing::of::<dyn Optimizer>(),
+        Listing::of::<dyn Aggregator>(),
+        Listing::of::<dyn ServerOptimizer>(),
+        Listing::of::<dyn Fading>(),
+        Listing::of::<dyn Policy>(),
+        Listing::of::<dyn Compressor>(),
+        Listing::of::<dyn Attack>(),
+    ]
 }
 
-const fn key(name: &'static str, meaning: &'static str, allowed: &'static str) -> Key {
-    Key { name, meaning, allowed }
-}
+/// What a key takes that chooses among parts.
+const A_PART: &str = "";
 
-/// Every key, in the order of the file.
+/// Every key of the sections, in the order of the file; each part has its own besides.
 pub const KEYS: &[Key] = &[
-    key("data.dataset", "what is learnt", "a name from `fedlink list datasets`"),
+    key("data.dataset", "data set: a catalog name or a path", "a known name, or the path of custom data"),
     key(
         "data.scaling",
         "how stored numbers become inputs",
         "\"unit\" (bytes / 255) | \"standard\" (mean 0, deviation 1) | \"none\"",
     ),
-    key(
-        "data.partition",
-        "how the training set is split among the devices",
-        "\"iid\" | \"classes\" | \"dirichlet\" | \"shards\" | \"quantity\"",
-    ),
+    key("data.partition", "how the training set is split among the devices", A_PART),
     key("data.devices", "M, the number of devices", "≥ 1"),
     key(
         "data.samples_per_device",
-        "B, training samples on each device; their mean with quantity or sizes = \"free\"; not used by shards",
+        "B, training samples on each device; their mean with quantity and free sizes; not used by shards",
         "1 ..= training set",
     ),
-    key(
-        "data.classes_per_device",
-        "distinct classes on a device with partition = \"classes\"",
-        "1 ..= classes",
-    ),
-    key(
-        "data.alpha",
-        "α of partition = \"dirichlet\": large makes the mixes of classes alike, small makes each one class",
-        "1e-9 ..= 1e9",
-    ),
-    key(
-        "data.sizes",
-        "how many samples devices have with partition = \"dirichlet\"",
-        "\"equal\" (B each) | \"free\" (B on average, standard deviation B/√(α·classes))",
-    ),
-    key(
-        "data.shards_per_device",
-        "shards of the sorted training set on a device with partition = \"shards\"",
-        "≥ 1, M times it ≤ training set",
-    ),
-    key("data.size_spread", "σ of the log-normal sizes of partition = \"quantity\"", "0 (all have B) ..= 5"),
-    key(
-        "data.sharing",
-        "whether two devices may hold the same sample; a choice with iid and quantity only",
-        "\"disjoint\" (M·B ≤ training set; always with shards) | \"overlapping\" (always with classes and \
-         dirichlet); if left out: disjoint where there is a choice",
-    ),
-    key("learn.model", "the model", "\"softmax\" | \"mlp\" | \"cnn\" (pictures of at least 16 × 16)"),
-    key("learn.hidden", "widths of the hidden layers of model = \"mlp\"", "a list of widths ≥ 1"),
+    key("learn.model", "the model", A_PART),
     key(
         "learn.init",
         "how weights start; biases start at zero",
@@ -73,20 +55,19 @@ pub const KEYS: &[Key] = &[
     ),
     key("learn.local_steps", "τ, local steps in a round", "≥ 1"),
     key("learn.batch", "samples in a mini-batch", "≥ 1, or \"full\" for all samples of the device"),
-    key("learn.optimizer", "the local optimiser", "\"sgd\" | \"adam\" | \"adagrad\""),
-    key("learn.rate", "η, the learning rate", "> 0; if left out: sgd 0.1, adam 1e-3, adagrad 0.2"),
-    key("learn.state", "the optimiser's memory from round to round", "\"keep\" | \"reset\""),
-    key("learn.momentum", "momentum of sgd", "0 ≤ μ < 1"),
-    key("learn.beta1", "decay of Adam's first moment", "0 ≤ β₁ < 1"),
-    key("learn.beta2", "decay of Adam's second moment", "0 ≤ β₂ < 1"),
-    key("learn.epsilon", "ε in the denominator of Adam and AdaGrad", "≥ 1e-30"),
-    key("learn.initial_accumulator", "what AdaGrad's sum of squares starts from", "≥ 0"),
+    key("learn.optimizer", "the local optimizer", A_PART),
+    key("learn.rate", "η, the local learning rate", "> 0; if left out: sgd 0.1, adam 1e-3, adagrad 0.2"),
+    key("learn.state", "the local optimizer's state from round to round", "\"keep\" | \"reset\""),
+    key("learn.aggregate", "how the updates of a round become one step", A_PART),
+    key("learn.server_optimizer", "what the server does with that step", A_PART),
+    key("learn.server_rate", "c, the server's rate", "> 0"),
+    key("radio.fading", "the fading law", A_PART),
     key(
-        "learn.aggregate",
-        "what each scheduled device's update counts, and each trained device's loss",
-        "\"mean\" (the same) | \"by-size\" (in proportion to its samples)",
+        "radio.mean_gains",
+        "file of the mean power gain of each device, M numbers ≥ 0 separated by white space or commas; \
+         fading multiplies them",
+        "a path; \"\": 1 for all",
     ),
-    key("radio.channel", "the fading model", "\"rayleigh\""),
     key("radio.symbols", "n, channel symbols in a round, shared by the scheduled devices", "≥ 1"),
     key("radio.power", "P̄, average transmit power of a device; a scheduled one sends with M·P̄/K", "> 0"),
     key("radio.noise", "σ², noise variance", "> 0"),
@@ -96,14 +77,9 @@ pub const KEYS: &[Key] = &[
         "whether scheduled devices encode their updates to bytes and the server decodes them; the result is the same",
         "false | true",
     ),
-    key("schedule.policy", "who sends", "\"bc\" | \"bn2\" | \"bc-bn2\" | \"bn2-c\""),
-    key("schedule.k", "K, devices scheduled in a round", "1 ..= data.devices"),
-    key(
-        "schedule.kc",
-        "Kc, devices that pass bc-bn2's look at the channel",
-        "schedule.k ..= data.devices; if left out: max(10, 2K), at most M",
-    ),
-    key("compress.scheme", "how an update is compressed", "\"d-sgd\" | \"random-sparse\" | \"top-k\""),
+    key("schedule.policy", "who sends", A_PART),
+    key("schedule.k", "K, the largest number of devices scheduled in a round", "1 ..= data.devices"),
+    key("compress.scheme", "how an update is compressed", A_PART),
     key(
         "compress.feedback",
         "what a device keeps of an update that was not sent in full",
@@ -112,129 +88,186 @@ pub const KEYS: &[Key] = &[
     key(
         "compress.budget",
         "what must fit into a device's bits: the scheme's count, or the encoded payload, to the bit",
-        "\"formula\" | \"wire\" (the largest q not above the formula's whose payload fits)",
+        "\"formula\" | \"wire\" (the highest level not above the formula's whose payload fits)",
     ),
-    key("adversary.share", "share of the devices that are hostile, the same in every round", "0 ..= 1"),
+    key("adversary.share", "share of the devices that are adversarial, the same in every round", "0 ..= 1"),
     key(
         "adversary.kind",
-        "what a hostile device does",
-        "\"inflated-norm\" | \"garbage\" | \"stolen\" | \"replay\" | \"not-a-number\" | \"huge\" | \"sign-flip\"; \
-         garbage, stolen and replay act on bytes and need radio.wire = true",
+        "what an adversarial device does; garbage, stolen and replay act on bytes and need radio.wire = true",
+        A_PART,
     ),
     key(
-        "adversary.report",
-        "what kind = \"inflated-norm\" reports",
-        "\"times\" (adversary.amount times the truth) | \"constant\" (adversary.amount)",
-    ),
-    key(
-        "adversary.amount",
-        "factor or constant of an inflated report; factor of kind = \"huge\"",
-        "> 0, at most 3.4e38",
-    ),
-    key("adversary.upload", "what kind = \"inflated-norm\" uploads", "\"honest\" | \"sign-flip\""),
-    key(
-        "defence.audit",
+        "defense.audit",
         "whether uploads that contradict the device's report are dropped, and devices excluded that do it again",
         "false | true",
     ),
-    key("defence.strikes", "uploads that the audit drops until it excludes the device", "≥ 1"),
+    key("defense.strikes", "uploads that the audit drops until it excludes the device", "≥ 1"),
     key(
-        "defence.clip",
+        "defense.clip",
         "the norm to which updates are clipped",
         "\"off\" | a norm > 0 | \"median\" (of the latest 101 that arrived)",
     ),
     key(
-        "defence.aggregate",
-        "how the server makes one of K updates, entry by entry",
-        "\"mean\" (as learn.aggregate says) | \"median\" | \"trimmed-mean\"",
-    ),
-    key("defence.trim", "share that a trimmed mean leaves out at each end", "0 ≤ share < 0.5"),
-    key(
-        "defence.participation_cap",
+        "defense.participation_cap",
         "whether no device is scheduled in more than its share K/M of the rounds, so that none spends more than P̄",
         "false | true",
     ),
-    key("defence.cap_slack", "transmissions that a device may be ahead of that share before the end", "≥ 1"),
+    key("defense.cap_slack", "transmissions that a device may be ahead of that share before the end", "≥ 1"),
     key("run.rounds", "T, rounds to run", "≥ 1"),
-    key(
-        "run.evaluate_every",
-        "rounds between looks at the test set; the last round is always looked at",
-        "≥ 1",
-    ),
+    key("run.evaluate_every", "rounds between evaluations; the last round is always evaluated", "≥ 1"),
     key("run.seed", "the first seed", "≥ 0"),
     key("run.seeds", "how many seeds, counted up from run.seed", "≥ 1"),
 ];
 
-/// The known name that `name` was most likely meant to be, if any is near: almost the same, or almost the same
-/// last part under another section.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    fn last(key: &str) -> &str {
-        key.rsplit('.').next().unwrap_or(key)
-    }
-    let near =
-        |a: &str, b: &str| Some(strsim::damerau_levenshtein(a, b)).filter(|&far| far <= a.len().div_ceil(4));
-    known
-        .into_iter()
-        .filter_map(|candidate| {
-            let whole = near(name, candidate).filter(|_| last(name).len() > 1);
-            let part =
-                near(last(name), last(candidate)).map(|far| far + 1).filter(|_| last(candidate).len() > 1);
-            whole.into_iter().chain(part).min().map(|far| (far, candidate))
+/// Keys of version 0.1 and what they are called now.
+pub(super) const RENAMED: &[(&str, &str)] = &[
+    ("data.classes_per_device", "data.classes.per_device"),
+    ("data.alpha", "data.dirichlet.alpha"),
+    ("data.sizes", "data.dirichlet.sizes"),
+    ("data.shards_per_device", "data.shards.per_device"),
+    ("data.size_spread", "data.quantity.spread"),
+    ("data.sharing", "data.iid.sharing or data.quantity.sharing"),
+    ("learn.hidden", "learn.mlp.hidden"),
+    ("learn.momentum", "learn.sgd.momentum"),
+    ("learn.beta1", "learn.adam.beta1"),
+    ("learn.beta2", "learn.adam.beta2"),
+    ("learn.epsilon", "learn.adam.epsilon or learn.adagrad.epsilon"),
+    ("learn.initial_accumulator", "learn.adagrad.initial_accumulator"),
+    ("radio.channel", "radio.fading"),
+    ("schedule.kc", "schedule.bc-bn2.kc"),
+    ("adversary.report", "adversary.inflated-norm.report"),
+    ("adversary.amount", "adversary.inflated-norm.amount or adversary.huge.amount"),
+    ("adversary.upload", "adversary.inflated-norm.upload"),
+    ("defence.aggregate", "learn.aggregate"),
+    ("defence.trim", "learn.trimmed-mean.trim"),
+    ("defence.audit", "defense.audit"),
+    ("defence.strikes", "defense.strikes"),
+    ("defence.clip", "defense.clip"),
+    ("defence.participation_cap", "defense.participation_cap"),
+    ("defence.cap_slack", "defense.cap_slack"),
+    ("defence", "defense"),
+];
+
+/// The sections that make a [`Config`], in the order of the file. `custom` names parts that are not this library's.
+pub const SECTIONS: [&str; 9] =
+    ["data", "learn", "radio", "schedule", "compress", "adversary", "defense", "run", "custom"];
+
+/// Every key that there is, `section.name` and `section.part.name`.
+pub fn all_keys() -> Vec<String> {
+    let own = kinds().into_iter().flat_map(|kind| {
+        let table = kind.table;
+        kind.parts.into_iter().flat_map(move |part| {
+            part.keys.iter().map(move |key| format!("{table}.{}.{}", part.name, key.name))
         })
-        .min_by_key(|&(far, _)| far)
-        .map(|(_, candidate)| candidate)
+    });
+    KEYS.iter().map(|key| key.name.to_owned()).chain(own).collect()
 }
 
-/// The configuration as TOML with a comment on every key.
-pub fn commented_toml(config: &Config) -> String {
-    let table = toml::Table::try_from(config.resolved()).expect("a configuration is a table");
-    let mut text = String::new();
-    let mut section = "";
-    for key in KEYS {
-        let (in_section, name) = key.name.split_once('.').expect("keys are section.name");
-        if in_section != section {
-            section = in_section;
-            let _ = writeln!(text, "{}[{section}]", if text.is_empty() { "" } else { "\n" });
+/// What a key of the sections takes; for one that chooses among parts, their names.
+pub fn allowed(key: &Key) -> String {
+    if key.allowed != A_PART {
+        return key.allowed.to_owned();
+    }
+    let kind = kinds().into_iter().find(|kind| kind.key == key.name);
+    let names: Vec<String> =
+        kind.into_iter().flat_map(|kind| kind.parts).map(|part| format!("\"{}\"", part.name)).collect();
+    names.join(" | ")
+}
+
+/// The error of a key that nobody knows: what it is called now, or what it was most likely meant to be.
+pub fn unknown_key(key: &str) -> ConfigError {
+    if let Some((_, now)) = RENAMED.iter().find(|(old, _)| *old == key) {
+        return ConfigError::new(key, format!("is now called {now}"));
+    }
+    let known = all_keys();
+    let near = nearest(key, known.iter().map(String::as_str)).map(|near| format!("did you mean {near}?"));
+    let hint = near.unwrap_or_else(|| {
+        let section = key.split('.').next().unwrap_or(key);
+        let inside = known.iter().filter_map(|known| known.strip_prefix(section)?.strip_prefix('.'));
+        let names: Vec<&str> = inside.collect();
+        if names.is_empty() {
+            format!("write section.name, the sections being {}", SECTIONS.join(", "))
+        } else {
+            format!("the keys of {section} are {}", names.join(", "))
         }
-        let value = &table[in_section][name];
-        let _ = writeln!(text, "# {}: {}\n{name} = {value}", key.meaning, key.allowed);
+    });
+    ConfigError::new(key, format!("is not a key; {hint}"))
+}
+
+/// The error of a section that nobody knows; `more` are sections that the caller knows besides.
+pub fn unknown_section(section: &str, more: &[&str]) -> ConfigError {
+    let known = SECTIONS.iter().chain(more).copied();
+    let hint = match RENAMED.iter().find(|(old, _)| *old == section) {
+        Some((_, now)) => format!("it is now called [{now}]"),
+        None => match nearest(section, known.clone()) {
+            Some(near) => format!("did you mean [{near}]?"),
+            None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
+        },
+    };
+    ConfigError::new(section, format!("is not a section; {hint}"))
+}
+
+/// Checks that `name` is one of the parts that `key` chooses among, or a custom one of `config`; other keys take any.
+pub fn check_name(key: &str, name: &str, config: &Config) -> Result<(), ConfigError> {
+    match kinds().iter().find(|kind| kind.key == key) {
+        Some(kind) if !config.custom.contains_key(name) => kind.check_name(name),
+        _ => Ok(()),
+    }
+}
+
+/// The configuration as TOML with a comment on every key: of the parts, those that are chosen.
+pub fn commented_toml(config: &Config) -> String {
+    let table = config.to_table();
+    let kinds = kinds();
+    let mut text = String::new();
+    for section in SECTIONS {
+        let Some(Value::Table(values)) = table.get(section) else { continue };
+        if section == "custom" {
+            if !values.is_empty() {
+                let _ = writeln!(
+                    text,
+                    "\n# Parts that are not this library's, and where they come from.\n[custom]\n{values}"
+                );
+            }
+            continue;
+        }
+        let _ = writeln!(text, "{}[{section}]", if text.is_empty() { "" } else { "\n" });
+        for key in KEYS {
+            let Some((in_section, name)) = key.name.split_once('.') else { continue };
+            if in_section == section
+                && let Some(value) = values.get(name)
+            {
+                let _ = writeln!(text, "# {}: {}\n{name} = {value}", key.meaning, allowed(key));
+            }
+        }
+        for kind in kinds.iter().filter(|kind| kind.key.starts_with(&format!("{section}."))) {
+            for part in &kind.parts {
+                let own = config.own_table(kind.table, part.name);
+                write_own(&mut text, &format!("{}.{}", kind.table, part.name), part.keys, own);
+            }
+        }
+        for (path, own) in config.custom_tables(section) {
+            write_own(&mut text, path, &[], own);
+        }
     }
     text
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_list_of_keys_is_the_configuration_s_own() {
-        let table = toml::Table::try_from(Config::default().resolved()).unwrap();
-        let mut own: Vec<String> = Vec::new();
-        for (section, keys) in &table {
-            own.extend(keys.as_table().unwrap().keys().map(|name| format!("{section}.{name}")));
+/// A part's own table, if there is anything in it.
+fn write_own(text: &mut String, path: &str, keys: &[Key], own: &Table) {
+    if own.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n[{path}]");
+    for (name, value) in own {
+        if let Some(key) = keys.iter().find(|key| key.name == name) {
+            let _ = writeln!(text, "# {}: {}", key.meaning, key.allowed);
         }
-        let mut listed: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-        own.sort();
-        listed.sort_unstable();
-        assert_eq!(own, listed);
+        let _ = writeln!(text, "{name} = {value}");
     }
+}
 
-    #[test]
-    fn the_commented_text_reads_back_as_the_same_configuration() {
-        let mut config = Config::default();
-        config.schedule.k = 7;
-        config.learn.batch = crate::config::BatchSize::Full;
-        let read: Config = toml::from_str(&commented_toml(&config)).unwrap();
-        assert_eq!(read, config.resolved());
-    }
-
-    #[test]
-    fn a_misspelt_key_finds_its_neighbour() {
-        let names = || KEYS.iter().map(|key| key.name);
-        assert_eq!(nearest("schedule.polcy", names()), Some("schedule.policy"));
-        assert_eq!(nearest("run.policy", names()), Some("schedule.policy"));
-        assert_eq!(nearest("learn.lr", names()), None);
-        assert_eq!(nearest("schedule.kk", names()), Some("schedule.k"));
-        assert_eq!(nearest("radio.symbol", names()), Some("radio.symbols"));
-    }
+/// The defaults of a part's own keys, as they are where nothing else is set; none if there is no such part.
+pub fn own_defaults(kind: &Listing, name: &str) -> Option<Table> {
+    kind.defaults(name, &Scope::default())
 }

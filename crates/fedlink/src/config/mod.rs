@@ -1,30 +1,34 @@
-//! The whole experiment as one validated value.
+//! One run as one validated value.
 
-pub(crate) mod count;
 mod keys;
+mod position;
+mod sections;
 mod validate;
 
-pub use count::BatchSize;
-pub use keys::{KEYS, Key, commented_toml, nearest};
-pub(crate) use validate::validate_dim;
+pub use crate::registry::count::BatchSize;
+pub use crate::registry::{ConfigError, Key, nearest};
+pub use keys::{
+    KEYS, SECTIONS, all_keys, allowed, check_name, commented_toml, kinds, own_defaults, unknown_key,
+    unknown_section,
+};
+pub use position::{line_of, located, syntax_error};
+pub use sections::{
+    AdversaryConfig, CompressConfig, DataConfig, DefenseConfig, LearnConfig, RadioConfig, RunConfig,
+    ScheduleConfig,
+};
 
-use crate::adversary::{AttackKind, HostileReport, HostileUpload};
-use crate::compress::{Budget, Feedback, SchemeKind};
-use crate::data::Scaling;
-use crate::data::partition::{PartitionKind, Sharing, Sizes};
-use crate::defence::{Clip, Combine};
-use crate::learn::aggregate::Aggregate;
-use crate::learn::model::{Init, ModelKind};
-use crate::learn::optimizer::{OptimizerKind, StateMode};
-use crate::radio::channel::ChannelKind;
-use crate::radio::slots::SlotKind;
-use crate::schedule::policy::PolicyKind;
-use count::count;
-use serde::{Deserialize, Serialize};
+use crate::data::Dataset;
+use crate::data::partition::Partition;
+use crate::learn::optimizer::Optimizer;
+use crate::registry::{Kind, Scope, find, one_line};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use toml::{Table, Value};
 
-/// One run. Every field is a key `section.name` of the configuration file; [`KEYS`] says what each means.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// One run. Every field is a key `section.name` of the configuration file ([`KEYS`]); the parts that it names have
+/// tables of their own, `[section.part]`.
+#[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the sections are documented by their types")]
 pub struct Config {
     pub data: DataConfig,
@@ -33,280 +37,280 @@ pub struct Config {
     pub schedule: ScheduleConfig,
     pub compress: CompressConfig,
     pub adversary: AdversaryConfig,
-    pub defence: DefenceConfig,
+    pub defense: DefenseConfig,
     pub run: RunConfig,
-}
-
-/// `[data]`: what is learnt from, and who has which part of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "KEYS documents every key")]
-pub struct DataConfig {
-    pub dataset: String,
-    pub scaling: Scaling,
-    pub partition: PartitionKind,
-    #[serde(deserialize_with = "count")]
-    pub devices: u64,
-    #[serde(deserialize_with = "count")]
-    pub samples_per_device: u64,
-    #[serde(deserialize_with = "count")]
-    pub classes_per_device: u64,
-    pub alpha: f64,
-    pub sizes: Sizes,
-    #[serde(deserialize_with = "count")]
-    pub shards_per_device: u64,
-    pub size_spread: f64,
-    pub sharing: Option<Sharing>,
-}
-
-/// `[learn]`: model and local training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "KEYS documents every key")]
-pub struct LearnConfig {
-    pub model: ModelKind,
-    pub hidden: Vec<usize>,
-    pub init: Init,
-    #[serde(deserialize_with = "count")]
-    pub local_steps: u64,
-    pub batch: BatchSize,
-    pub optimizer: OptimizerKind,
-    pub rate: Option<f64>,
-    pub state: StateMode,
-    pub momentum: f64,
-    pub beta1: f64,
-    pub beta2: f64,
-    pub epsilon: f64,
-    pub initial_accumulator: f64,
-    pub aggregate: Aggregate,
-}
-
-/// `[radio]`: the uplink.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "KEYS documents every key")]
-pub struct RadioConfig {
-    pub channel: ChannelKind,
-    #[serde(deserialize_with = "count")]
-    pub symbols: u64,
-    pub power: f64,
-    pub noise: f64,
-    pub slots: SlotKind,
-    pub wire: bool,
-}
-
-/// `[schedule]`: who sends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "KEYS documents every key")]
-pub struct ScheduleConfig {
-    pub policy: PolicyKind,
-    #[serde(deserialize_with = "count")]
-    pub k: u64,
-    #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]
-    pub kc: Option<u64>,
-}
-
-/// `[compress]`: how an update is squeezed into its bits.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "KEYS documents every key")]
-pub struct CompressConfig {
-    pub scheme: SchemeKind,
-    pub feedback: Feedback,
-    pub budget: Budget,
-}
-
-/// `[adversary]`: devices that do not play by the rules.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "KEYS documents every key")]
-pub struct AdversaryConfig {
-    pub share: f64,
-    pub kind: AttackKind,
-    pub report: HostileReport,
-    pub amount: f64,
-    pub upload: HostileUpload,
-}
-
-/// `[defence]`: what the server does about them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "KEYS documents every key")]
-pub struct DefenceConfig {
-    pub audit: bool,
-    #[serde(deserialize_with = "count")]
-    pub strikes: u64,
-    pub clip: Clip,
-    pub aggregate: Combine,
-    pub trim: f64,
-    pub participation_cap: bool,
-    #[serde(deserialize_with = "count")]
-    pub cap_slack: u64,
-}
-
-/// `[run]`: how long, how often looked at, and by which dice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "KEYS documents every key")]
-pub struct RunConfig {
-    #[serde(deserialize_with = "count")]
-    pub rounds: u64,
-    #[serde(deserialize_with = "count")]
-    pub evaluate_every: u64,
-    #[serde(deserialize_with = "count")]
-    pub seed: u64,
-    #[serde(deserialize_with = "count")]
-    pub seeds: u64,
-}
-
-impl Default for DataConfig {
-    fn default() -> Self {
-        Self {
-            dataset: "digits".into(),
-            scaling: Scaling::Unit,
-            partition: PartitionKind::Iid,
-            devices: 40,
-            samples_per_device: 1000,
-            classes_per_device: 2,
-            alpha: 0.5,
-            sizes: Sizes::Equal,
-            shards_per_device: 2,
-            size_spread: 0.5,
-            sharing: None,
-        }
-    }
-}
-
-impl Default for LearnConfig {
-    fn default() -> Self {
-        Self {
-            model: ModelKind::Mlp,
-            hidden: vec![256],
-            init: Init::GlorotUniform,
-            local_steps: 3,
-            batch: BatchSize::Count(64),
-            optimizer: OptimizerKind::Adam,
-            rate: None,
-            state: StateMode::Keep,
-            momentum: 0.0,
-            beta1: 0.9,
-            beta2: 0.999,
-            epsilon: 1e-7,
-            initial_accumulator: 0.1,
-            aggregate: Aggregate::Mean,
-        }
-    }
-}
-
-impl Default for RadioConfig {
-    fn default() -> Self {
-        Self {
-            channel: ChannelKind::Rayleigh,
-            symbols: 5000,
-            power: 1.0,
-            noise: 1.0,
-            slots: SlotKind::Real,
-            wire: false,
-        }
-    }
-}
-
-impl Default for ScheduleConfig {
-    fn default() -> Self {
-        Self { policy: PolicyKind::Bn2C, k: 1, kc: None }
-    }
-}
-
-impl Default for AdversaryConfig {
-    fn default() -> Self {
-        Self {
-            share: 0.0,
-            kind: AttackKind::InflatedNorm,
-            report: HostileReport::Times,
-            amount: 1000.0,
-            upload: HostileUpload::Honest,
-        }
-    }
-}
-
-impl Default for DefenceConfig {
-    fn default() -> Self {
-        Self {
-            audit: false,
-            strikes: 3,
-            clip: Clip::Off,
-            aggregate: Combine::Mean,
-            trim: 0.1,
-            participation_cap: false,
-            cap_slack: 1,
-        }
-    }
-}
-
-impl Default for RunConfig {
-    fn default() -> Self {
-        Self { rounds: 500, evaluate_every: 10, seed: 0, seeds: 1 }
-    }
-}
-
-impl DataConfig {
-    /// `data.sharing`, or what the partition does anyway.
-    pub fn sharing(&self) -> Sharing {
-        self.sharing.unwrap_or(self.partition.sharings()[0])
-    }
+    /// Parts that are not this library's: name, and where it comes from.
+    pub custom: BTreeMap<String, String>,
+    /// The own tables of parts by `section.part`, as far as they are set.
+    own: BTreeMap<String, Table>,
 }
 
 impl Config {
-    /// η: `learn.rate`, or the default of the optimiser.
-    pub fn rate(&self) -> f64 {
-        self.learn.rate.unwrap_or(match self.learn.optimizer {
-            OptimizerKind::Sgd => 0.1,
-            OptimizerKind::Adam => 1e-3,
-            OptimizerKind::Adagrad => 0.2,
-        })
-    }
-
-    /// Kc: `schedule.kc`, or max(10, 2K) kept within M, which is the paper's choice at K = 1 and K = 10.
-    pub fn kc(&self) -> u64 {
-        let usual = self.schedule.k.saturating_mul(2).max(10);
-        self.schedule.kc.unwrap_or(usual.min(self.data.devices))
-    }
-
-    /// The configuration with every value that was left to a rule written out.
-    #[must_use]
-    pub fn resolved(&self) -> Self {
-        let mut config = self.clone();
-        config.data.sharing = Some(self.data.sharing());
-        config.learn.rate = Some(self.rate());
-        config.schedule.kc = Some(self.kc());
-        config
-    }
-
     /// Parses TOML text into a valid configuration. Keys that are not there have their defaults.
     ///
     /// ```
     /// let config = fedlink::config::Config::from_toml("[schedule]\nk = 5").unwrap();
     /// assert_eq!((config.schedule.k, config.data.devices), (5, 40));
     /// ```
-    pub fn from_toml(text: &str) -> Result<Self, crate::Error> {
-        crate::experiment::Experiment::parse("config", text)?.only_config()
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let table: Table = toml::from_str(text).map_err(|error| syntax_error("config", text, &error))?;
+        let parse = || {
+            let config = Self::from_table(table)?;
+            config.validate()?;
+            Ok(config)
+        };
+        parse().map_err(|error| located("config", text, error))
+    }
+
+    /// The configuration that `table` describes, each value of the right type; [`Config::validate`] checks the rest.
+    pub fn from_table(table: Table) -> Result<Self, ConfigError> {
+        if let Some((name, value)) = table.iter().find(|(name, _)| !SECTIONS.contains(&name.as_str())) {
+            // A value outside of all sections is a key whose section was left out.
+            return Err(if value.is_table() { unknown_section(name, &[]) } else { unknown_key(name) });
+        }
+        let mut sections: BTreeMap<String, Table> = BTreeMap::new();
+        for (name, value) in table {
+            match value {
+                Value::Table(section) => sections.insert(name, section),
+                _ => {
+                    return Err(ConfigError::new(
+                        &name,
+                        format!("is a section: write [{name}] and its keys below"),
+                    ));
+                }
+            };
+        }
+        let custom = sections.remove("custom").unwrap_or_default();
+        let mut config = Self { custom: section("custom", custom)?, ..Self::default() };
+        for (name, table) in &mut sections {
+            config.take_own_tables(name, table)?;
+            if let Some(key) = table.keys().find(|key| !is_known(&format!("{name}.{key}"))) {
+                return Err(unknown_key(&format!("{name}.{key}")));
+            }
+        }
+        let mut take = |name: &str| sections.remove(name).unwrap_or_default();
+        config.data = section("data", take("data"))?;
+        config.learn = section("learn", take("learn"))?;
+        config.radio = section("radio", take("radio"))?;
+        config.schedule = section("schedule", take("schedule"))?;
+        config.compress = section("compress", take("compress"))?;
+        config.adversary = section("adversary", take("adversary"))?;
+        config.defense = section("defense", take("defense"))?;
+        config.run = section("run", take("run"))?;
+        Ok(config)
+    }
+
+    /// Moves the tables of parts out of a section.
+    fn take_own_tables(&mut self, path: &str, table: &mut Table) -> Result<(), ConfigError> {
+        let kinds = kinds();
+        let names: Vec<String> =
+            table.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            let Some(Value::Table(mut own)) = table.remove(&name) else { continue };
+            let inner = format!("{path}.{name}");
+            if kinds.iter().any(|kind| kind.table == inner) {
+                // `[learn.server]` holds the tables of server optimizers.
+                self.take_own_tables(&inner, &mut own)?;
+                if let Some(key) = own.keys().next() {
+                    return Err(unknown_key(&format!("{inner}.{key}")));
+                }
+                continue;
+            }
+            let listed = |kind: &crate::registry::Listing| {
+                kind.table == path && kind.parts.iter().any(|part| part.name == name)
+            };
+            if !kinds.iter().any(listed) && !self.custom.contains_key(&name) {
+                return Err(unknown_part(&kinds, path, &name));
+            }
+            self.own.insert(inner, own);
+        }
+        Ok(())
+    }
+
+    /// The configuration as a table: every key of the sections, and of the parts what is set.
+    pub fn to_table(&self) -> Table {
+        let mut table = Table::new();
+        let mut put = |name: &str, section: Result<Table, toml::ser::Error>| {
+            table.insert(name.into(), Value::Table(section.expect("a section is a table")));
+        };
+        put("data", Table::try_from(&self.data));
+        put("learn", Table::try_from(&self.learn));
+        put("radio", Table::try_from(&self.radio));
+        put("schedule", Table::try_from(&self.schedule));
+        put("compress", Table::try_from(&self.compress));
+        put("adversary", Table::try_from(&self.adversary));
+        put("defense", Table::try_from(&self.defense));
+        put("run", Table::try_from(&self.run));
+        if !self.custom.is_empty() {
+            put("custom", Table::try_from(&self.custom));
+        }
+        for (path, own) in &self.own {
+            put_in(&mut table, path, Value::Table(own.clone()));
+        }
+        table
+    }
+
+    /// The own table of a part, `[table.name]`, as far as it is set.
+    pub fn own_table(&self, table: &str, name: &str) -> &Table {
+        static EMPTY: std::sync::LazyLock<Table> = std::sync::LazyLock::new(Table::new);
+        self.own.get(&format!("{table}.{name}")).unwrap_or(&EMPTY)
+    }
+
+    /// The own tables of custom parts under `section`.
+    pub(crate) fn custom_tables(&self, section: &str) -> impl Iterator<Item = (&str, &Table)> {
+        self.own.iter().filter_map(move |(path, own)| {
+            let (above, name) = path.rsplit_once('.')?;
+            let inside = above == section || above.starts_with(&format!("{section}."));
+            (inside && self.custom.contains_key(name)).then_some((path.as_str(), own))
+        })
+    }
+
+    /// Sets one key, `section.name` or `section.part.name`, to a TOML value.
+    ///
+    /// ```
+    /// let mut config = fedlink::config::Config::default();
+    /// config.set("schedule.policy", "bc-bn2").unwrap();
+    /// config.set("schedule.bc-bn2.kc", 20).unwrap();
+    /// assert_eq!(config.set("schedule.kc", 20).unwrap_err().to_string(), "schedule.kc: is now called schedule.bc-bn2.kc");
+    /// ```
+    pub fn set(&mut self, key: &str, value: impl Into<Value>) -> Result<(), ConfigError> {
+        if !key.split_once('.').is_some_and(|(section, _)| SECTIONS.contains(&section)) {
+            return Err(unknown_key(key));
+        }
+        let mut table = self.to_table();
+        put_in(&mut table, key, value.into());
+        *self = Self::from_table(table).map_err(|error| {
+            if error.key == key { error } else { ConfigError::new(key, error.to_string()) }
+        })?;
+        Ok(())
+    }
+
+    /// Drops from `[custom]` what no key chooses.
+    pub fn drop_unused_custom(&mut self) {
+        let chosen = [
+            &self.data.dataset,
+            &self.data.partition,
+            &self.learn.model,
+            &self.learn.optimizer,
+            &self.learn.aggregate,
+            &self.learn.server_optimizer,
+            &self.radio.fading,
+            &self.schedule.policy,
+            &self.compress.scheme,
+            &self.adversary.kind,
+        ];
+        self.custom.retain(|name, _| chosen.contains(&name));
+    }
+
+    /// What every part may know of the run.
+    pub fn scope(&self) -> Scope {
+        Scope {
+            devices: self.data.devices,
+            k: self.schedule.k,
+            rounds: self.run.rounds,
+            samples_per_device: self.data.samples_per_device,
+            seed: self.run.seed,
+        }
+    }
+
+    /// The part of kind `T` called `name`, built with its own table.
+    pub(crate) fn build<T: ?Sized + Kind>(
+        &self,
+        name: &str,
+        material: &T::Material,
+    ) -> Result<Box<T>, ConfigError> {
+        if let (Some(origin), Err(_)) = (self.custom.get(name), find::<T>(name)) {
+            let problem = format!("is \"{name}\", a custom part ({origin}) that was not given to this run");
+            return Err(ConfigError::new(T::KEY, problem));
+        }
+        find::<T>(name)?.build(self.own_table(T::TABLE, name), &self.scope(), material)
+    }
+
+    /// The split of `dataset` among the devices.
+    pub fn partition(&self, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
+        self.build::<dyn Partition>(&self.data.partition, dataset)
+    }
+
+    /// η: `learn.rate`, or the default of the optimizer.
+    pub fn rate(&self) -> Result<f64, ConfigError> {
+        match self.learn.rate {
+            Some(rate) => Ok(rate),
+            None => Ok(self.build::<dyn Optimizer>(&self.learn.optimizer, &())?.default_rate()),
+        }
+    }
+
+    /// The configuration with every value that was left to a rule written out, of parts those that are chosen. Where
+    /// it is not valid it is left as it is.
+    #[must_use]
+    pub fn resolved(&self) -> Self {
+        let mut config = self.clone();
+        config.learn.rate = self.rate().ok().or(self.learn.rate);
+        config.own = self.resolve_own().unwrap_or_else(|_| self.own.clone());
+        config
     }
 }
 
-/// A configuration that cannot be run: which key, what is wrong, what to write instead.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The key at fault, as `section.name`.
-    pub key: String,
-    /// What is wrong with it and which values are allowed.
-    pub problem: String,
+/// Whether `section.name` is a key.
+fn is_known(key: &str) -> bool {
+    KEYS.iter().any(|known| known.name == key)
 }
 
-impl ConfigError {
-    /// An error of `key`.
-    pub fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { key: key.into(), problem: problem.into() }
+/// Reads a section; the error names the first key whose value alone cannot be read.
+fn section<T: DeserializeOwned>(name: &str, table: Table) -> Result<T, ConfigError> {
+    table.clone().try_into().map_err(|whole: toml::de::Error| {
+        let alone = |(key, value): (String, Value)| {
+            let error = Table::from_iter([(key.clone(), value)]).try_into::<T>().err()?;
+            Some(ConfigError::new(format!("{name}.{key}"), one_line(error.message())))
+        };
+        table.into_iter().find_map(alone).unwrap_or_else(|| ConfigError::new(name, one_line(whole.message())))
+    })
+}
+
+/// The error of a table `[path.name]` of which no part is known.
+fn unknown_part(kinds: &[crate::registry::Listing], path: &str, name: &str) -> ConfigError {
+    let known: Vec<&str> = kinds
+        .iter()
+        .filter(|kind| kind.table == path)
+        .flat_map(|kind| &kind.parts)
+        .map(|part| part.name)
+        .collect();
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean [{path}.{near}]?"),
+        None if known.is_empty() => format!("[{path}] has no tables"),
+        None => format!("there are {}", known.join(", ")),
+    };
+    ConfigError::new(format!("{path}.{name}"), format!("is not a part; {hint}"))
+}
+
+/// Puts `value` at `a.b.c` of nested tables, in place of what stood there.
+pub fn put_in(table: &mut Table, key: &str, value: Value) {
+    match key.split_once('.') {
+        None => {
+            table.insert(key.to_owned(), value);
+        }
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            if !inner.is_table() {
+                *inner = Value::Table(Table::new());
+            }
+            if let Value::Table(inner) = inner {
+                put_in(inner, rest, value);
+            }
+        }
     }
 }
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_table().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Config {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_table(Table::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::{DataError, Flaw, Place};
+use super::error::{DataError, Flaw, Position};
 use super::idx::{self, IdxFiles};
 use super::{Dataset, Samples, cifar, csv, digits, npz};
 
@@ -13,7 +13,7 @@ pub struct Entry {
     pub name: &'static str,
     /// What it is, in one line.
     pub meaning: &'static str,
-    /// Height, width and channels of a picture.
+    /// Height, width and channels of an image.
     pub shape: [usize; 3],
     /// Number of classes.
     pub classes: usize,
@@ -30,7 +30,7 @@ pub struct Entry {
 pub enum Files {
     /// None: the data set is made on the spot.
     Embedded,
-    /// IDX, each plain or with `.gz`: training pictures and labels, test pictures and labels.
+    /// IDX, each plain or with `.gz`: training images and labels, test images and labels.
     Idx {
         /// The four files.
         files: [DataFile; 4],
@@ -191,7 +191,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "cifar10",
-        meaning: "photographs of animals and vehicles, 32 × 32 in colour",
+        meaning: "photographs of animals and vehicles, 32 × 32 in color",
         shape: cifar::SHAPE,
         classes: 10,
         train: 50_000,
@@ -206,6 +206,9 @@ pub const CATALOGUE: &[Entry] = &[
         ]),
     },
 ];
+
+/// What to do with data that only pass for a known data set.
+const LOAD_BY_PATH: &str = "give the folder's path to load it as custom data";
 
 /// The entry of this name.
 pub fn entry(name: &str) -> Option<&'static Entry> {
@@ -238,7 +241,7 @@ pub fn load(name_or_path: &str, search_folders: &[PathBuf]) -> Result<Dataset, D
         return npz::read_npz(path, name_or_path);
     }
     Err(Flaw::new(
-        Place::Whole,
+        Position::Whole,
         "a data set is not a file of this kind",
         "give an .npz file, or the folder that holds train.csv and test.csv, or IDX or CIFAR-10 files",
     )
@@ -256,7 +259,7 @@ fn load_folder(folder: &Path, name: &str) -> Result<Dataset, DataError> {
         cifar::read_cifar_folder(folder, name)
     } else {
         Err(Flaw::new(
-            Place::Whole,
+            Position::Whole,
             format!("this folder holds neither {images}(.gz), nor train.csv, nor {}", cifar::TRAIN_FILES[0]),
             "give the folder of a data set in IDX, CSV or binary CIFAR-10 form, or an .npz file",
         )
@@ -305,11 +308,11 @@ impl Entry {
                 || {
                     let last = usize::from(first) + self.classes - 1;
                     Flaw::new(
-                        Place::Byte((idx::LABELS_START + i) as u64),
+                        Position::Byte((idx::LABELS_START + i) as u64),
                         format!("label {label}, but {} has labels {first} to {last}", self.name),
-                        self.remedy(),
+                        LOAD_BY_PATH,
                     )
-                    .in_file(path)
+                    .unlike(self.name, path)
                 },
             )?;
         }
@@ -323,16 +326,11 @@ impl Entry {
             return Ok(dataset);
         }
         let describe = |(shape, train, test): ([usize; 3], usize, usize)| {
-            format!("{train} training and {test} test pictures of shape {shape:?}")
+            format!("{train} training and {test} test images of shape {shape:?}")
         };
         let expected = describe((self.shape, self.train, self.test));
         let what = format!("{} has {expected}, but this folder holds {}", self.name, describe(found));
-        Err(Flaw::new(Place::Whole, what, self.remedy()).in_file(folder))
-    }
-
-    fn remedy(&self) -> String {
-        let name = self.name;
-        format!("run `fedlink data get {name}`, or give the folder's path to load it as data of your own")
+        Err(Flaw::new(Position::Whole, what, LOAD_BY_PATH).unlike(self.name, folder))
     }
 }
 
@@ -343,7 +341,7 @@ mod tests {
     use super::super::test_files::idx as idx_file;
     use super::*;
 
-    /// Writes IDX files of pictures that all have one label.
+    /// Writes IDX files of images that all have one label.
     fn write_idx(folder: &Path, names: [&str; 4], counts: [u32; 2], shape: [u32; 2], label: u8) {
         fs::create_dir_all(folder).unwrap();
         let [height, width] = shape;
@@ -373,15 +371,17 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_data_set_names_the_folders_and_the_command() {
+    fn a_missing_data_set_is_named_with_the_folders_and_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().join("a"), folder.path().join("b")];
         for entry in CATALOGUE.iter().filter(|entry| !entry.files.list().is_empty()) {
-            let message = message(entry.name, &folders);
+            let error = load(entry.name, &folders).unwrap_err();
+            assert!(matches!(&error, DataError::Missing { name, .. } if name == entry.name));
+            let message = error.to_string();
             for expected in [
                 folders[0].join(entry.name).display().to_string(),
                 folders[1].join(entry.name).display().to_string(),
-                format!("fedlink data get {}", entry.name),
+                format!("data set \"{}\"", entry.name),
                 entry.files.list()[0].name.to_owned(),
             ] {
                 assert!(message.contains(&expected), "{message}\nshould say\n{expected}");
@@ -427,9 +427,11 @@ mod tests {
         write_idx(&own, idx::STANDARD_NAMES, [3, 2], [28, 28], 10);
         assert!(message("mnist", &folders).contains("ubyte: byte 8: label 10, but mnist has labels 0 to 9"));
         write_idx(&own, idx::STANDARD_NAMES, [3, 2], [28, 28], 9);
-        let refused = message("mnist", &folders);
+        let error = load("mnist", &folders).unwrap_err();
+        assert!(matches!(&error, DataError::Mismatch { name: "mnist", path, .. } if *path == own));
+        let refused = error.to_string();
         assert!(
-            refused.contains("this folder holds 3 training and 2 test pictures of shape [28, 28, 1]"),
+            refused.contains("this folder holds 3 training and 2 test images of shape [28, 28, 1]"),
             "{refused}"
         );
         // By its path it is anybody's data.

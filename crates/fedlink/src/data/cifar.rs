@@ -1,12 +1,12 @@
 //! The binary form of CIFAR-10.
 //!
-//! A file is a row of records of 3073 bytes: one label below 10, then the picture as three planes of
+//! A file is a row of records of 3073 bytes: one label below 10, then the image as three planes of
 //! 32 × 32 bytes, red, green, blue. Samples here are height × width × channels, as everywhere in this
-//! library, so the planes are woven together: the three colours of a pixel lie side by side.
+//! library, so the planes are woven together: the three colors of a pixel lie side by side.
 
 use std::path::Path;
 
-use super::error::{DataError, Flaw, Place};
+use super::error::{DataError, Flaw, Position};
 use super::source::{FETCH_AGAIN, read_file, reserve};
 use super::{Dataset, Features, Samples};
 
@@ -27,24 +27,24 @@ const RECORD: usize = 1 + 3 * PLANE;
 /// Parses the bytes of one file.
 pub fn parse(file: &[u8]) -> Result<Samples, Flaw> {
     if file.is_empty() {
-        return Err(Flaw::new(Place::Byte(0), "the file is empty", FETCH_AGAIN));
+        return Err(Flaw::new(Position::Byte(0), "the file is empty", FETCH_AGAIN));
     }
     let whole = file.len() - file.len() % RECORD;
     if whole != file.len() {
         return Err(Flaw::new(
-            Place::Byte(whole as u64),
+            Position::Byte(whole as u64),
             format!("the last record has {} bytes, but a CIFAR-10 record has {RECORD}", file.len() - whole),
             FETCH_AGAIN,
         ));
     }
     let count = file.len() / RECORD;
-    let mut pixels = reserve((3 * PLANE * count) as u64, Place::Whole)?;
-    let mut labels = reserve(count as u64, Place::Whole)?;
+    let mut pixels = reserve((3 * PLANE * count) as u64, Position::Whole)?;
+    let mut labels = reserve(count as u64, Position::Whole)?;
     for (i, record) in file.chunks_exact(RECORD).enumerate() {
         let (label, planes) = (record[0], &record[1..]);
         if label >= CLASSES {
             return Err(Flaw::new(
-                Place::Byte((i * RECORD) as u64),
+                Position::Byte((i * RECORD) as u64),
                 format!("label {label}, but CIFAR-10 has labels 0 to 9"),
                 "give the binary form of CIFAR-10 (not CIFAR-100, nor the Python form)",
             ));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_become_pixels_of_three_colours() {
+    fn planes_become_pixels_of_three_colors() {
         let samples = parse(&[record(3), record(9)].concat()).unwrap();
         assert_eq!(samples.labels, [3, 9]);
         let Features::Bytes(pixels) = samples.features else { panic!("CIFAR-10 is bytes") };

@@ -17,7 +17,7 @@
 
 use std::path::Path;
 
-use super::error::{DataError, Flaw, Place};
+use super::error::{DataError, Flaw, Position};
 use super::source::read_file;
 use super::{Dataset, Features, Samples};
 
@@ -31,7 +31,7 @@ pub fn read_csv_folder(folder: &Path, name: &str) -> Result<Dataset, DataError> 
     let (test_width, mut test) = read_csv(&test_path)?;
     if width != test_width {
         return Err(Flaw::new(
-            Place::Line(1, 1),
+            Position::Line(1, 1),
             format!("samples have {test_width} features, but those of {} have {width}", FILES[0]),
             "give both files the same columns",
         )
@@ -65,13 +65,14 @@ pub fn parse(file: &[u8]) -> Result<(usize, Samples), Flaw> {
         let mut column = 0;
         for field in fields(bytes) {
             column += 1;
-            let place = Place::Line(line, column);
-            let text = std::str::from_utf8(field)
-                .map_err(|_| Flaw::new(place.clone(), "this is not UTF-8 text", "give a plain text file"))?;
+            let position = Position::Line(line, column);
+            let text = std::str::from_utf8(field).map_err(|_| {
+                Flaw::new(position.clone(), "this is not UTF-8 text", "give a plain text file")
+            })?;
             if column == 1 {
-                samples.labels.push(label(text, place)?);
+                samples.labels.push(label(text, position)?);
             } else {
-                push(&mut samples.features, text, place)?;
+                push(&mut samples.features, text, position)?;
             }
         }
         let expected = *columns.get_or_insert(column);
@@ -81,7 +82,7 @@ pub fn parse(file: &[u8]) -> Result<(usize, Samples), Flaw> {
                 _ => format!("the line has {column} fields, but the first line has {expected}"),
             };
             return Err(Flaw::new(
-                Place::Line(line, column.min(expected) + 1),
+                Position::Line(line, column.min(expected) + 1),
                 what,
                 "give every line the same fields",
             ));
@@ -90,7 +91,7 @@ pub fn parse(file: &[u8]) -> Result<(usize, Samples), Flaw> {
     match columns {
         Some(columns) if !samples.is_empty() => Ok((columns - 1, samples)),
         _ => Err(Flaw::new(
-            Place::Line(1, 1),
+            Position::Line(1, 1),
             "there is no sample",
             "write one sample a line, the label first",
         )),
@@ -107,12 +108,12 @@ fn is_header(line: &[u8]) -> bool {
     !first.is_empty() && first.parse::<f64>().is_err()
 }
 
-fn label(text: &str, place: Place) -> Result<u8, Flaw> {
+fn label(text: &str, position: Position) -> Result<u8, Flaw> {
     let number =
         text.parse::<f64>().ok().filter(|number| number.fract() == 0.0 && (0.0..=255.0).contains(number));
     number.map(|number| number as u8).ok_or_else(|| {
         Flaw::new(
-            place,
+            position,
             format!("label {} is not a whole number from 0 to 255", quoted(text)),
             "number the classes from 0, at most 256 of them",
         )
@@ -120,7 +121,7 @@ fn label(text: &str, place: Place) -> Result<u8, Flaw> {
 }
 
 /// Appends a feature; the first that is not written as a byte turns all before it into floats.
-fn push(features: &mut Features, text: &str, place: Place) -> Result<(), Flaw> {
+fn push(features: &mut Features, text: &str, position: Position) -> Result<(), Flaw> {
     if let Features::Bytes(values) = features {
         if let Ok(byte) = text.parse::<u8>() {
             values.push(byte);
@@ -131,7 +132,7 @@ fn push(features: &mut Features, text: &str, place: Place) -> Result<(), Flaw> {
     }
     let value = text.parse::<f32>().ok().filter(|value| value.is_finite()).ok_or_else(|| {
         Flaw::new(
-            place,
+            position,
             format!("{} is not a finite number", quoted(text)),
             "write numbers such as 0.5 or -3e-2",
         )

@@ -23,10 +23,19 @@ pub enum DataError {
         /// What is wrong, and where.
         flaw: Flaw,
     },
+    /// What is found under the name of a known data set is not that data set.
+    #[error("{path}: {flaw}", path = path.display())]
+    Mismatch {
+        /// The known data set.
+        name: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// How it differs.
+        flaw: Box<Flaw>,
+    },
     /// A known data set is in none of the folders searched.
     #[error(
-        "data set \"{name}\": {missing} is in none of the folders looked in ({folders}); \
-         run `fedlink data get {name}`",
+        "data set \"{name}\": {missing} is in none of the folders looked in ({folders})",
         folders = list(looked_in)
     )]
     Missing {
@@ -55,19 +64,19 @@ pub enum DataError {
 
 /// What is wrong inside a file, where, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}{what}; {fix}")]
+#[error("{position}{what}; {fix}")]
 pub struct Flaw {
     /// Where it was found.
-    pub place: Place,
+    pub position: Position,
     /// What was found, and what was expected.
     pub what: String,
     /// What to do about it.
     pub fix: String,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// The file as a whole.
     Whole,
     /// A byte offset, counted from 0 in the uncompressed content.
@@ -78,26 +87,31 @@ pub enum Place {
     Line(usize, usize),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Whole => Ok(()),
-            Place::Byte(offset) => write!(f, "byte {offset}: "),
-            Place::Array(name, offset) => write!(f, "array {name}, byte {offset}: "),
-            Place::Line(line, column) => write!(f, "line {line}, column {column}: "),
+            Position::Whole => Ok(()),
+            Position::Byte(offset) => write!(f, "byte {offset}: "),
+            Position::Array(name, offset) => write!(f, "array {name}, byte {offset}: "),
+            Position::Line(line, column) => write!(f, "line {line}, column {column}: "),
         }
     }
 }
 
 impl Flaw {
-    /// A flaw at `place`.
-    pub(super) fn new(place: Place, what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Flaw { place, what: what.into(), fix: fix.into() }
+    /// A flaw at `position`.
+    pub(super) fn new(position: Position, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Flaw { position, what: what.into(), fix: fix.into() }
     }
 
     /// The flaw as the fault of the file at `path`.
     pub(super) fn in_file(self, path: &Path) -> DataError {
         DataError::Malformed { path: path.to_owned(), flaw: self }
+    }
+
+    /// The flaw as what tells `path` from the known data set `name`.
+    pub(super) fn unlike(self, name: &'static str, path: &Path) -> DataError {
+        DataError::Mismatch { name, path: path.to_owned(), flaw: Box::new(self) }
     }
 }
 

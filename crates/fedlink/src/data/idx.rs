@@ -1,27 +1,27 @@
 //! The IDX format of MNIST, Fashion-MNIST and EMNIST, plain or gzip.
 //!
 //! A file is a four-byte magic number (0, 0, element type, number of dimensions), then each dimension as a
-//! big-endian u32, then the elements, last dimension fastest. Pictures are unsigned bytes (type 8) in three
+//! big-endian u32, then the elements, last dimension fastest. Images are unsigned bytes (type 8) in three
 //! dimensions, labels unsigned bytes in one. The header says how long the file must be: a gzip file is
 //! inflated to that length and one byte further, never beyond.
 //!
-//! EMNIST keeps each picture with rows and columns swapped, and counts the labels of its letters from 1;
+//! EMNIST keeps each image with rows and columns swapped, and counts the labels of its letters from 1;
 //! this reader changes neither (the [catalogue](super::catalogue) lets the letters start at 0).
 
 use std::path::{Path, PathBuf};
 
-use super::error::{DataError, Flaw, Place};
+use super::error::{DataError, Flaw, Position};
 use super::source::{Content, FETCH_AGAIN, read_file};
 use super::{Dataset, Features, Samples};
 
-/// Pictures of one size.
+/// Images of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
     /// How many there are; at least one.
     pub count: usize,
-    /// Rows of a picture.
+    /// Rows of an image.
     pub height: usize,
-    /// Columns of a picture.
+    /// Columns of an image.
     pub width: usize,
     /// `count × height × width` bytes, row by row.
     pub pixels: Vec<u8>,
@@ -30,7 +30,7 @@ pub struct Images {
 /// Where the bytes of an IDX label file begin.
 pub(super) const LABELS_START: usize = 8;
 
-/// Reads a file of pictures.
+/// Reads a file of images.
 pub fn read_idx_images(path: &Path) -> Result<Images, DataError> {
     parse_images(&read_file(path)?).map_err(|flaw| flaw.in_file(path))
 }
@@ -40,9 +40,9 @@ pub fn read_idx_labels(path: &Path) -> Result<Vec<u8>, DataError> {
     parse_labels(&read_file(path)?).map_err(|flaw| flaw.in_file(path))
 }
 
-/// Parses pictures from the bytes of a file, plain or gzip.
+/// Parses images from the bytes of a file, plain or gzip.
 pub fn parse_images(file: &[u8]) -> Result<Images, Flaw> {
-    let ([count, height, width], pixels) = parse(file, "pictures")?;
+    let ([count, height, width], pixels) = parse(file, "images")?;
     Ok(Images { count, height, width, pixels })
 }
 
@@ -59,7 +59,7 @@ fn parse<const N: usize>(file: &[u8], what: &str) -> Result<([usize; N], Vec<u8>
     if magic != [0, 0, 8, N as u8] {
         let found = u32::from_be_bytes([magic[0], magic[1], magic[2], magic[3]]);
         return Err(Flaw::new(
-            Place::Byte(0),
+            Position::Byte(0),
             format!("the magic number is {found:#010x}, but IDX {what} start with 0x0000080{N}"),
             format!("give an IDX file of unsigned bytes in {N} dimension(s), plain or gzip"),
         ));
@@ -69,13 +69,13 @@ fn parse<const N: usize>(file: &[u8], what: &str) -> Result<([usize; N], Vec<u8>
     let mut length = 1u64;
     for (i, bytes) in header.chunks_exact(4).enumerate() {
         let dimension = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        let place = Place::Byte(4 + 4 * i as u64);
+        let position = Position::Byte(4 + 4 * i as u64);
         if dimension == 0 {
-            return Err(Flaw::new(place, "a dimension is zero, so the file holds nothing", FETCH_AGAIN));
+            return Err(Flaw::new(position, "a dimension is zero, so the file holds nothing", FETCH_AGAIN));
         }
-        length = length
-            .checked_mul(u64::from(dimension))
-            .ok_or_else(|| Flaw::new(place, "the dimensions multiply to more than 2⁶⁴ bytes", FETCH_AGAIN))?;
+        length = length.checked_mul(u64::from(dimension)).ok_or_else(|| {
+            Flaw::new(position, "the dimensions multiply to more than 2⁶⁴ bytes", FETCH_AGAIN)
+        })?;
         dimensions[i] = dimension as usize;
     }
     let bytes = content.take(length, what)?;
@@ -86,11 +86,11 @@ fn parse<const N: usize>(file: &[u8], what: &str) -> Result<([usize; N], Vec<u8>
 /// The four files of a data set in IDX form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdxFiles {
-    /// Training pictures.
+    /// Training images.
     pub train_images: PathBuf,
     /// Training labels.
     pub train_labels: PathBuf,
-    /// Test pictures.
+    /// Test images.
     pub test_images: PathBuf,
     /// Test labels.
     pub test_labels: PathBuf,
@@ -128,8 +128,10 @@ impl IdxFiles {
             let [height, width] = test_shape;
             let [train_height, train_width] = train_shape;
             return Err(Flaw::new(
-                Place::Byte(8),
-                format!("test pictures are {height} × {width}, but training pictures {train_height} × {train_width}"),
+                Position::Byte(8),
+                format!(
+                    "test images are {height} × {width}, but training images {train_height} × {train_width}"
+                ),
                 "give training and test files of one data set",
             )
             .in_file(&self.test_images));
@@ -143,7 +145,7 @@ impl IdxFiles {
 pub fn read_idx_folder(folder: &Path, name: &str) -> Result<Dataset, DataError> {
     let files = IdxFiles::find(folder, STANDARD_NAMES).map_err(|missing| {
         Flaw::new(
-            Place::Whole,
+            Position::Whole,
             format!("there is no file {missing} or {missing}.gz in this folder"),
             format!("the folder should hold {}, each plain or .gz", STANDARD_NAMES.join(", ")),
         )
@@ -157,9 +159,9 @@ fn read_pair(images_path: &Path, labels_path: &Path) -> Result<([usize; 2], Samp
     let labels = read_idx_labels(labels_path)?;
     if images.count != labels.len() {
         return Err(Flaw::new(
-            Place::Byte(4),
-            format!("{} labels for the {} pictures of {}", labels.len(), images.count, images_path.display()),
-            "give pictures and labels of one data set",
+            Position::Byte(4),
+            format!("{} labels for the {} images of {}", labels.len(), images.count, images_path.display()),
+            "give images and labels of one data set",
         )
         .in_file(labels_path));
     }
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_and_labels_are_read_plain_or_gzip() {
+    fn images_and_labels_are_read_plain_or_gzip() {
         let expected = Images { count: 2, height: 1, width: 3, pixels: vec![1, 2, 3, 4, 5, 6] };
         let images = idx(&[2, 1, 3], &[1, 2, 3, 4, 5, 6]);
         let labels = idx(&[2], &[7, 0]);
@@ -197,17 +199,17 @@ mod tests {
         let cases = [
             (vec![], "byte 0: the magic number should take 4 bytes, but the file ends after 0"),
             (valid[..9].to_vec(), "byte 4: the dimensions should take 12 bytes, but the file ends after 5"),
-            (valid[..20].to_vec(), "byte 16: pictures should take 6 bytes, but the file ends after 4"),
+            (valid[..20].to_vec(), "byte 16: images should take 6 bytes, but the file ends after 4"),
             (long.clone(), "byte 22: the content should end here"),
             (gzip(&long), "byte 22: the content should end here"),
-            (gzip(&valid[..20]), "byte 16: pictures should take 6 bytes, but the file ends after 4"),
+            (gzip(&valid[..20]), "byte 16: images should take 6 bytes, but the file ends after 4"),
             (
                 idx(&[6], &[0; 6]),
-                "byte 0: the magic number is 0x00000801, but IDX pictures start with 0x00000803",
+                "byte 0: the magic number is 0x00000801, but IDX images start with 0x00000803",
             ),
             (idx(&[0, 28, 28], &[]), "byte 4: a dimension is zero"),
             (idx(&[u32::MAX; 3], &[]), "byte 12: the dimensions multiply to more than 2⁶⁴ bytes"),
-            (idx(&[60_000, 28, 28], &[]), "byte 16: pictures should take 47040000 bytes"),
+            (idx(&[60_000, 28, 28], &[]), "byte 16: images should take 47040000 bytes"),
             (gzip(&idx(&[60_000, 28, 28], &[])), "a gzip file of this size can hold no more than"),
             ([gzip(&valid), vec![1]].concat(), "byte 22: the gzip data is broken"),
         ];
@@ -247,10 +249,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write_folder(folder.path(), &[0, 4, 1], [1, 1, 2]);
         let error = read_idx_folder(folder.path(), "tiny").unwrap_err().to_string();
-        assert!(error.contains("train-labels-idx1-ubyte.gz: byte 4: 3 labels for the 2 pictures"), "{error}");
+        assert!(error.contains("train-labels-idx1-ubyte.gz: byte 4: 3 labels for the 2 images"), "{error}");
         write_folder(folder.path(), &[0, 4], [1, 2, 2]);
         let error = read_idx_folder(folder.path(), "tiny").unwrap_err().to_string();
-        assert!(error.contains("test pictures are 2 × 2, but training pictures 1 × 2"), "{error}");
+        assert!(error.contains("test images are 2 × 2, but training images 1 × 2"), "{error}");
         fs::remove_file(folder.path().join(STANDARD_NAMES[2])).unwrap();
         let error = read_idx_folder(folder.path(), "tiny").unwrap_err().to_string();
         assert!(error.contains("there is no file t10k-images-idx3-ubyte or"), "{error}");
@@ -258,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_damaged_plain_file_gives_an_error_or_pictures_of_the_size_it_declares(
+        fn a_damaged_plain_file_gives_an_error_or_images_of_the_size_it_declares(
             file in damaged(idx(&[3, 2, 4], &[5; 24])),
         ) {
             if let Ok(images) = parse_images(&file) {

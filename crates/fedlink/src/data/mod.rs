@@ -17,17 +17,16 @@ pub mod source;
 #[cfg(test)]
 mod test_files;
 
-use crate::config::DataConfig;
 use sha2::{Digest as _, Sha256};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use error::{DataError, Flaw, Place};
+pub use error::{DataError, Flaw, Position};
 pub use scaling::{Scaler, Scaling};
 
 /// The numbers of all samples, one sample after the other.
 ///
-/// A picture is stored row by row, the channels of a pixel side by side (height × width × channels).
+/// An image is stored row by row, the channels of a pixel side by side (height × width × channels).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Features {
     /// Pixels as the file had them; they become floats when training needs them.
@@ -91,7 +90,7 @@ impl Samples {
     }
 
     /// The bytes of sample `i`; none if the data are floats. `size` is the number of features.
-    pub fn picture(&self, i: usize, size: usize) -> Option<&[u8]> {
+    pub fn image(&self, i: usize, size: usize) -> Option<&[u8]> {
         match &self.features {
             Features::Bytes(values) => values.get(i * size..(i + 1) * size),
             Features::Floats(_) => None,
@@ -111,7 +110,7 @@ pub struct Dataset {
     pub name: String,
     /// Numbers per sample: the product of `shape`.
     pub features: usize,
-    /// Height, width and channels of a sample as a picture. A plain vector of F numbers is 1 × F × 1.
+    /// Height, width and channels of a sample as an image. A plain vector of F numbers is 1 × F × 1.
     pub shape: [usize; 3],
     /// Number of classes, at most 256; labels are below it.
     pub classes: usize,
@@ -142,20 +141,11 @@ impl Dataset {
             }
             digest.update(&samples.labels);
         }
-        crate::record::hexadecimal(&digest.finalize())
+        crate::hex::hexadecimal(&digest.finalize())
     }
 }
 
-/// The data set that a configuration names, looked for in `folders`.
-pub fn load(config: &DataConfig, folders: &[PathBuf]) -> Result<Arc<Dataset>, DataError> {
-    catalogue::load(&config.dataset, folders).map(Arc::new)
-}
-
-/// Where data sets are looked for, in this order: `given`, the environment's `FEDLINK_DATA`, the platform's cache
-/// folder.
-pub fn folders(given: Option<&Path>) -> Vec<PathBuf> {
-    let from = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")));
-    let cache = cache.or_else(|| from("LOCALAPPDATA")).map(|cache| cache.join("fedlink"));
-    given.map(Path::to_path_buf).into_iter().chain(from("FEDLINK_DATA")).chain(cache).collect()
+/// The data set of this name or path (`data.dataset`), looked for in `folders`; the embedded one needs none.
+pub fn load(name: &str, folders: &[PathBuf]) -> Result<Arc<Dataset>, DataError> {
+    catalogue::load(name, folders).map(Arc::new)
 }

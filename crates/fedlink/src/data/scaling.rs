@@ -2,8 +2,8 @@
 //!
 //! Under [`Scaling::Standard`] a number x becomes (x − mean) / deviation, where mean and standard
 //! deviation (divided by the count, not the count − 1) are taken over all training samples and all pixels of
-//! the channel. A grey picture or a plain vector has one channel, so one mean and one deviation serve all
-//! pixels, as is common practice for MNIST (0.1307 and 0.3081 there, in units of 255); a colour picture has
+//! the channel. A gray image or a plain vector has one channel, so one mean and one deviation serve all
+//! pixels, as is common practice for MNIST (0.1307 and 0.3081 there, in units of 255); a color image has
 //! three. A channel that never varies is only shifted. Test samples are scaled by the training set's numbers.
 
 use serde::{Deserialize, Serialize};
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn standard_treats_each_channel_by_itself_and_only_shifts_a_constant_one() {
         // Channels: (0, 2), (10, 30), (9, 9).
-        let picture = Features::Bytes(vec![0, 10, 9, 2, 30, 9]);
-        assert_eq!(rows(&dataset(picture, [1, 2, 3]), Scaling::Standard), [-1.0, -1.0, 0.0, 1.0, 1.0, 0.0]);
+        let image = Features::Bytes(vec![0, 10, 9, 2, 30, 9]);
+        assert_eq!(rows(&dataset(image, [1, 2, 3]), Scaling::Standard), [-1.0, -1.0, 0.0, 1.0, 1.0, 0.0]);
     }
 
     #[test]

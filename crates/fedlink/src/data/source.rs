@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use super::error::{DataError, Flaw, Place};
+use super::error::{DataError, Flaw, Position};
 
 /// Deflate cannot expand a byte to more than this many: 258 bytes from 2 bits, a match of greatest length
 /// under one-bit codes for length and distance.
@@ -24,7 +24,7 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
     let mut file = open(path)?;
     let length = file.metadata().map_err(unreadable)?.len();
-    let mut bytes = reserve(length, Place::Whole).map_err(|flaw| flaw.in_file(path))?;
+    let mut bytes = reserve(length, Position::Whole).map_err(|flaw| flaw.in_file(path))?;
     file.read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
 }
@@ -39,12 +39,12 @@ fn open(path: &Path) -> Result<File, DataError> {
 }
 
 /// An empty vector with room for `length` values, or a flaw where memory does not suffice.
-pub(super) fn reserve<T>(length: u64, place: Place) -> Result<Vec<T>, Flaw> {
+pub(super) fn reserve<T>(length: u64, position: Position) -> Result<Vec<T>, Flaw> {
     let mut values = Vec::new();
     match usize::try_from(length).map(|length| values.try_reserve_exact(length)) {
         Ok(Ok(())) => Ok(values),
         _ => Err(Flaw::new(
-            place,
+            position,
             format!("{length} values do not fit into memory"),
             "use a machine with more memory, or a part of the data",
         )),
@@ -80,7 +80,7 @@ impl<'a> Content<'a> {
         let start = self.offset;
         let short = |found: String| {
             Flaw::new(
-                Place::Byte(start),
+                Position::Byte(start),
                 format!("{what} should take {length} bytes, but {found}"),
                 FETCH_AGAIN,
             )
@@ -92,7 +92,7 @@ impl<'a> Content<'a> {
                 Bytes::Gzip(_) => format!("a gzip file of this size can hold no more than {left}"),
             }));
         }
-        let mut bytes = reserve(length, Place::Byte(start))?;
+        let mut bytes = reserve(length, Position::Byte(start))?;
         let read = self.read_limited(length, &mut bytes);
         self.offset += bytes.len() as u64;
         read.map_err(|error| self.broken(&error))?;
@@ -110,7 +110,7 @@ impl<'a> Content<'a> {
             return Ok(());
         }
         Err(Flaw::new(
-            Place::Byte(self.offset),
+            Position::Byte(self.offset),
             "the content should end here by its own header, but goes on",
             FETCH_AGAIN,
         ))
@@ -124,7 +124,7 @@ impl<'a> Content<'a> {
     }
 
     fn broken(&self, error: &io::Error) -> Flaw {
-        Flaw::new(Place::Byte(self.offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
+        Flaw::new(Position::Byte(self.offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
     }
 }
 
@@ -137,7 +137,7 @@ pub fn sha256_uncompressed(path: &Path) -> Result<String, DataError> {
     if is_gzip {
         let mut decoder = MultiGzDecoder::new(file);
         return sha256(&mut decoder).map_err(|(offset, error)| {
-            Flaw::new(Place::Byte(offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
+            Flaw::new(Position::Byte(offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
                 .in_file(path)
         });
     }

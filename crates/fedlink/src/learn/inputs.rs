@@ -1,8 +1,8 @@
 //! Samples as a model sees them: scaled, and by their non-zeros where most numbers are zero.
 
-use super::kernels::SparseBatch;
 use super::model::{Batch, Rows};
 use crate::data::{Dataset, Samples, Scaler, Scaling};
+use crate::kernels::SparseBatch;
 use std::sync::{Arc, OnceLock};
 
 /// Up to this share of non-zeros a product by non-zeros is the faster one (see `docs/performance.md`).

@@ -1,10 +1,11 @@
 //! What a device does with the model it receives: τ mini-batch steps on its own data.
 
 use super::inputs::{BatchBuffer, Inputs, Split};
-use super::kernels::subtract;
 use super::model::{Model, Workspace};
-use super::optimizer::{Optimizer, OptimizerState};
-use crate::config::BatchSize;
+use super::optimizer::Optimizer;
+use super::task::DeviceState;
+use crate::kernels::subtract;
+use crate::registry::count::BatchSize;
 use crate::rng::{Purpose, stream};
 use crate::units::DeviceId;
 
@@ -32,7 +33,7 @@ pub struct TrainingScratch {
     pub samples: Vec<u32>,
     batch: BatchBuffer,
     /// Samples that `work` has room for.
-    most_rows: usize,
+    max_rows: usize,
     work: Workspace,
 }
 
@@ -42,7 +43,7 @@ impl LocalTraining {
         TrainingScratch {
             samples: Vec::new(),
             batch: BatchBuffer::default(),
-            most_rows: 0,
+            max_rows: 0,
             work: self.model.workspace(0),
         }
     }
@@ -64,13 +65,13 @@ impl LocalTraining {
         &self,
         theta: &[f32],
         (round, device): (u64, DeviceId),
-        state: &mut OptimizerState,
+        state: &mut DeviceState,
         scratch: &mut TrainingScratch,
         update: &mut [f32],
     ) -> f64 {
         let rows = self.batch_rows(scratch.samples.len());
-        if rows > scratch.most_rows {
-            scratch.most_rows = rows;
+        if rows > scratch.max_rows {
+            scratch.max_rows = rows;
             scratch.work = self.model.workspace(rows);
         }
         let mut stream = stream(self.seed, Purpose::Batch, round, u64::from(device.0));

@@ -1,9 +1,10 @@
-//! Models, optimisers and local training.
+//! Models, optimizers, local training, and the task that they make.
 
-pub mod aggregate;
 pub mod inputs;
-pub mod kernels;
 pub mod local_training;
 pub mod model;
+mod model_task;
 pub mod optimizer;
 pub mod task;
+
+pub use model_task::ModelTask;

@@ -1,19 +1,18 @@
-//! A learning task of one's own, for what is not trained by this library.
+//! What the devices learn: the door through which both the built-in models and other people's training come.
 
 use crate::data::Dataset;
-use crate::record::Evaluation;
 use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What devices learn, and how one of them trains. Radio, scheduling, compression, error feedback and aggregation go
-/// on around it as they do around the library's own models.
+/// on around it.
 ///
-/// A result may depend on nothing but θ, the round and the device: a device whose update was not kept is trained a
-/// second time in the same round.
+/// A result may depend on nothing but the [`Job`]: a device whose update was not kept is trained a second time in the
+/// same round, unless devices keep state.
 ///
 /// ```
-/// use fedlink::learn::task::Task;
-/// use fedlink::record::Evaluation;
+/// use fedlink::learn::task::{Evaluation, Job, Task, TaskError};
 /// use fedlink::units::DeviceId;
 ///
 /// /// Every device pulls θ half of the way towards its own number.
@@ -23,52 +22,143 @@ use std::sync::Arc;
 ///     fn theta0(&self) -> Vec<f32> {
 ///         vec![0.0; 4]
 ///     }
-///     fn size_of(&self, _: DeviceId) -> usize {
+///     fn samples(&self, _: DeviceId) -> usize {
 ///         1
 ///     }
-///     fn train(&self, theta: &[f32], _: u64, device: DeviceId, update: &mut [f32]) -> f64 {
-///         update.iter_mut().zip(theta).for_each(|(u, t)| *u = 0.5 * (device.0 as f32 - t));
-///         f64::from(update[0].abs())
+///     fn train(&self, job: Job) -> Result<f64, TaskError> {
+///         job.update.iter_mut().zip(job.theta).for_each(|(u, t)| *u = 0.5 * (job.device.0 as f32 - t));
+///         Ok(f64::from(job.update[0].abs()))
 ///     }
-///     fn evaluate(&self, theta: &[f32]) -> Evaluation {
-///         Evaluation { accuracy: 0.0, loss: f64::from(theta[0].abs()) }
+///     fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError> {
+///         Ok(Evaluation::new(0.0, f64::from(theta[0].abs())).with("distance", f64::from(theta[1])))
 ///     }
 /// }
 ///
 /// # fn main() -> Result<(), fedlink::Error> {
 /// let mut config = fedlink::config::Config::default();
 /// config.run.rounds = 5;
-/// let mut simulation = fedlink::simulation::Simulation::with_parts(&config, Pull, Default::default())?;
+/// let mut simulation = fedlink::simulation::Simulation::new(&config, Pull)?;
 /// assert!(simulation.run(&mut ())?.final_loss.unwrap() > 0.0);
 /// # Ok(())
 /// # }
 /// ```
 pub trait Task: Send + Sync {
+    /// What the task is called in labels and records.
+    fn name(&self) -> String {
+        let full = std::any::type_name::<Self>();
+        full.rsplit("::").next().unwrap_or(full).to_owned()
+    }
+
     /// θ(0). Its length is d.
     fn theta0(&self) -> Vec<f32>;
 
     /// How many samples a device has, at least one; what it counts under `learn.aggregate = "by-size"`.
-    fn size_of(&self, device: DeviceId) -> usize;
+    fn samples(&self, device: DeviceId) -> usize;
 
-    /// Local training from `theta` in round `round`, counted from 0: writes Δ to `update` and returns the training
-    /// loss. A loss or an update that is not finite ends the run.
-    fn train(&self, theta: &[f32], round: u64, device: DeviceId, update: &mut [f32]) -> f64;
+    /// Local training of one device: writes Δ to `job.update` and returns the training loss. A loss or an update that
+    /// is not finite ends the run.
+    fn train(&self, job: Job) -> Result<f64, TaskError>;
 
     /// How good `theta` is.
-    fn evaluate(&self, theta: &[f32]) -> Evaluation;
+    fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError>;
 
-    /// Whether devices are to train one after the other on the thread that runs the round, not side by side.
-    fn in_turn(&self) -> bool {
-        false
+    /// How devices train: side by side on all threads, or in cohorts.
+    fn cohorts(&self) -> Cohorts {
+        Cohorts::SideBySide
+    }
+
+    /// Local training of a cohort, one result for each job; by default one device after the other.
+    fn train_cohort(&self, jobs: Vec<Job>) -> Vec<Result<f64, TaskError>> {
+        jobs.into_iter().map(|job| self.train(job)).collect()
+    }
+
+    /// Vectors of the size of θ that a device keeps between rounds, or none if devices keep no state. A device that
+    /// keeps state trains in every round, scheduled or not.
+    fn state_vectors(&self) -> Option<usize> {
+        None
     }
 }
 
+/// How the devices of a task train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cohorts {
+    /// By [`Task::train`], on all threads at once.
+    SideBySide,
+    /// By [`Task::train_cohort`], up to so many devices at a time, on the thread that runs the round.
+    Of(usize),
+}
+
+/// One device's local training.
+pub struct Job<'a> {
+    /// The round, counted from 0.
+    pub t: u64,
+    /// Who trains.
+    pub device: DeviceId,
+    /// θ(t).
+    pub theta: &'a [f32],
+    /// What the device keeps between rounds; none if the task keeps no state. Empty before its first training.
+    pub state: Option<&'a mut DeviceState>,
+    /// Where Δ = θ_m − θ(t) goes; its content before is undefined.
+    pub update: &'a mut [f32],
+}
+
+/// What a device keeps between rounds for its task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceState {
+    /// Optimizer steps taken so far.
+    pub steps: u64,
+    /// Vectors of the size of θ: momentum, moments, accumulators.
+    pub vectors: Vec<Vec<f32>>,
+    /// Anything else.
+    pub bytes: Vec<u8>,
+}
+
+impl DeviceState {
+    /// A state with one vector of `dim` entries for each of `starts`, filled with it.
+    pub fn filled(dim: usize, starts: &[f32]) -> Self {
+        let vectors = starts.iter().map(|&start| vec![start; dim]).collect();
+        Self { steps: 0, vectors, bytes: Vec::new() }
+    }
+}
+
+/// How well a model does: accuracy and loss, and whatever else a task measures, by name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// Share of right answers on the test set.
+    pub accuracy: f64,
+    /// Mean loss on the test set.
+    pub loss: f64,
+    /// Further metrics, in the task's order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<(String, f64)>,
+}
+
+impl Evaluation {
+    /// Accuracy and loss.
+    pub fn new(accuracy: f64, loss: f64) -> Self {
+        Self { accuracy, loss, metrics: Vec::new() }
+    }
+
+    /// The same with one more metric.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: f64) -> Self {
+        self.metrics.push((name.into(), value));
+        self
+    }
+}
+
+/// Why a task could not train or evaluate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TaskError(pub String);
+
 /// What is to be learnt.
+#[derive(Clone)]
 pub enum Work {
     /// The configured model, on this data set.
     Dataset(Arc<Dataset>),
-    /// A task of one's own; of `[data]` and `[learn]` only the number of devices and `learn.aggregate` matter.
-    Own(Box<dyn Task>),
+    /// A custom task; of `[data]` and `[learn]` only the number of devices and what the server does matter.
+    Custom(Arc<dyn Task>),
 }
 
 impl From<Arc<Dataset>> for Work {
@@ -77,8 +167,14 @@ impl From<Arc<Dataset>> for Work {
     }
 }
 
+impl From<Arc<dyn Task>> for Work {
+    fn from(task: Arc<dyn Task>) -> Self {
+        Self::Custom(task)
+    }
+}
+
 impl<T: Task + 'static> From<T> for Work {
     fn from(task: T) -> Self {
-        Self::Own(Box::new(task))
+        Self::Custom(Arc::new(task))
     }
 }

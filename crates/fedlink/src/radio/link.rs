@@ -27,7 +27,8 @@ pub fn capacity(gain: f64, power: Power, noise: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::radio::channel::{Channel, Rayleigh};
+    use crate::radio::fading::{Fading, Rayleigh};
+    use crate::units::DeviceId;
 
     /// E₁(x) by its series −γ − ln x − Σ (−x)^k/(k·k!), good to double precision for small x.
     fn exponential_integral(x: f64) -> f64 {
@@ -52,7 +53,7 @@ mod tests {
         // E[log2(1+gP)] = e^{1/P}·E₁(1/P)/ln 2.
         for power in [1.0, 4.0, 40.0] {
             let samples: Vec<f64> = (0..5000)
-                .flat_map(|t| Rayleigh { seed: 1 }.gains(t, 40))
+                .flat_map(|t| DeviceId::all(40).map(move |device| Rayleigh { seed: 1 }.gain(t, device)))
                 .map(|g| capacity(g, Power(power), 1.0))
                 .collect();
             let count = samples.len() as f64;

@@ -1,38 +1,70 @@
-//! Who sends in a round, and with what share of the bits.
+//! Who sends in a round, with what share of the bits, and how much each update counts.
 
 pub mod policy;
+mod reports;
+mod view;
 
-use crate::radio::Channels;
+pub use reports::{Ask, Reports};
+pub use view::{DeviceTable, View};
+
+use crate::record::RoundRecord;
+use crate::registry::{Entry, Kind};
+use crate::state::Persist;
 use crate::units::DeviceId;
 
-/// What a candidate tells the parameter server before selection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportKind {
-    /// Nothing: the channel alone decides.
-    Nothing,
-    /// ‖Δ‖₂, the norm of its update.
-    Norm,
-    /// ‖Δ̂(q*)‖₂, the norm of its update as compressed if it had all n symbols to itself.
-    QuantisedNorm,
-}
-
-/// A policy's decision.
-#[derive(Clone, Debug, PartialEq)]
+/// A policy's decision: up to K devices.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schedule {
     /// 𝓜(t), the devices that send.
-    pub devices: Vec<DeviceId>,
-    /// The weight `w_m` of each one's share of the bits.
-    pub weights: Vec<f64>,
+    pub picks: Vec<Pick>,
+}
+
+/// One scheduled device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pick {
+    /// Who sends.
+    pub device: DeviceId,
+    /// w_m: bits are shared in proportion to it. Finite and ≥ 0; weights that are all zero mean equal weights.
+    pub bit_weight: f64,
+    /// What its update counts in θ(t+1).
+    pub share: Share,
+}
+
+/// What an update counts in θ(t+1) = θ(t) + Σ share·Δ̂.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Share {
+    /// As `learn.aggregate` says: 1/K each, or by size.
+    #[default]
+    Rule,
+    /// This much, whatever the others count; 1/(M·p) makes a choice with probability p unbiased. Finite and ≥ 0.
+    Weight(f64),
+}
+
+impl Pick {
+    /// A device with a weight of its share of bits, counting as `learn.aggregate` says.
+    pub fn new(device: DeviceId, bit_weight: f64) -> Self {
+        Self { device, bit_weight, share: Share::Rule }
+    }
 }
 
 impl Schedule {
-    /// A schedule is exactly K distinct candidates with finite weights ≥ 0.
+    /// `devices` with equal shares of bits.
+    pub fn equal(devices: impl IntoIterator<Item = DeviceId>) -> Self {
+        Self { picks: devices.into_iter().map(|device| Pick::new(device, 1.0)).collect() }
+    }
+
+    /// The scheduled devices, in the policy's order.
+    pub fn devices(&self) -> impl ExactSizeIterator<Item = DeviceId> + Clone + '_ {
+        self.picks.iter().map(|pick| pick.device)
+    }
+
+    /// A schedule is up to K distinct candidates with finite weights and shares ≥ 0.
     pub(crate) fn check(&self, candidates: &[DeviceId], k: usize) -> Result<(), String> {
-        let Self { devices, weights } = self;
-        if devices.len() != k || weights.len() != k {
-            return Err(format!("{} devices and {} weights, but K = {k}", devices.len(), weights.len()));
+        if self.picks.len() > k {
+            return Err(format!("it schedules {} devices, but K = {k}", self.picks.len()));
         }
-        if let Some(device) = duplicate(devices) {
+        let devices: Vec<DeviceId> = self.devices().collect();
+        if let Some(device) = duplicate(&devices) {
             return Err(format!("device {device} is scheduled twice"));
         }
         let mut sorted = candidates.to_vec();
@@ -40,85 +72,97 @@ impl Schedule {
         if let Some(device) = devices.iter().find(|device| sorted.binary_search(device).is_err()) {
             return Err(format!("device {device} is scheduled but was no candidate"));
         }
-        if let Some(weight) = weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0)) {
-            return Err(format!("a weight is {weight}, but must be finite and at least 0"));
+        for pick in &self.picks {
+            let refuse = |what: &str, value: f64| {
+                Err(format!(
+                    "the {what} of device {} is {value}, but must be finite and at least 0",
+                    pick.device
+                ))
+            };
+            let allowed = |value: f64| value.is_finite() && value >= 0.0;
+            match pick.share {
+                _ if !allowed(pick.bit_weight) => return refuse("bit weight", pick.bit_weight),
+                Share::Weight(share) if !allowed(share) => return refuse("share", share),
+                _ => {}
+            }
         }
         Ok(())
     }
 }
 
-/// A scheduling policy. It speaks in two steps, because a radio does: first the channel is known, then the
-/// candidates report one number each.
+/// A scheduling policy. It is called twice in a round: before training, when only the channel is known, and after the
+/// candidates have reported.
 ///
-/// The same trait serves the simulator and a parameter server of real nodes. To write your own, see
-/// `docs/own-policy.md`.
-pub trait Policy: Send {
-    /// The devices that must train before selection, judged by channel alone. At least `k` of them.
-    fn candidates(&mut self, channels: &Channels, k: usize) -> Vec<DeviceId>;
+/// The same trait serves the simulator and a parameter server of real nodes. What a policy keeps between rounds it must
+/// give in [`Persist::save`], or a resumed run differs. To write one, see `docs/adding-parts.md`.
+pub trait Policy: Persist + Send {
+    /// The devices that must train before selection, by what is known before training. Devices that may not send
+    /// are dropped from them.
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId>;
 
-    /// What a candidate reports.
-    fn report(&self) -> ReportKind;
-
-    /// Picks `k` of the candidates and weighs them. `reports[i]` is what `candidates[i]` said (0 where
-    /// nothing is reported).
-    fn select(&mut self, candidates: &[DeviceId], reports: &[f32], channels: &Channels, k: usize)
-    -> Schedule;
-
-    /// What the policy remembers from round to round, for a checkpoint. A policy that remembers anything must give
-    /// it here and take it up in [`Policy::restore`], or a resumed run will differ.
-    fn state(&self) -> Vec<u8> {
-        Vec::new()
+    /// What every candidate reports; the same in all rounds. Nothing by default.
+    fn asks(&self) -> &[Ask] {
+        &[]
     }
 
-    /// Takes up what [`Policy::state`] gave; an error says why it cannot.
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        if state.is_empty() { Ok(()) } else { Err("this policy remembers nothing".into()) }
+    /// Picks up to `view.k` of those that reported.
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule;
+
+    /// Called after every round with what became of it.
+    fn observe(&mut self, _outcome: &RoundRecord) {}
+
+    /// Why a call failed, for parts written in another language, which may; the round then ends with this as its error.
+    fn failure(&self) -> Option<String> {
+        None
     }
 }
 
-/// All M devices.
-pub fn everyone(channels: &Channels) -> Vec<DeviceId> {
-    (0..channels.devices()).map(DeviceId::new).collect()
+impl Kind for dyn Policy {
+    type Material = ();
+    const PLURAL: &'static str = "policies";
+    const KEY: &'static str = "schedule.policy";
+    const TABLE: &'static str = "schedule";
+
+    fn entries() -> &'static [Entry<Self>] {
+        policy::POLICIES
+    }
 }
 
-/// The `count` devices with the largest `value` (of a place in `devices`), ties to the lower device; the
-/// result ascends by device.
+/// The `count` devices with the largest `value` (of an index into `devices`), ties to the lower device; the result
+/// ascends by device.
 pub fn largest(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64) -> Vec<DeviceId> {
-    largest_places(devices, count, value).into_iter().map(|place| devices[place]).collect()
+    largest_indices(devices, count, value).into_iter().map(|index| devices[index]).collect()
 }
 
-/// The `k` candidates with the largest reports, each weighed by what it reported.
-pub fn largest_reports(candidates: &[DeviceId], reports: &[f32], k: usize) -> Schedule {
-    let places = largest_places(candidates, k, |place| f64::from(reports[place]));
+/// The `k` candidates with the largest first report, each with it as its bit weight.
+pub fn largest_reports(reports: &Reports, k: usize) -> Schedule {
+    let value = |index: usize| f64::from(reports.first(index));
+    let indices = largest_indices(&reports.devices, k, value);
     Schedule {
-        devices: places.iter().map(|&place| candidates[place]).collect(),
-        weights: places.iter().map(|&place| f64::from(reports[place])).collect(),
+        picks: indices.into_iter().map(|index| Pick::new(reports.devices[index], value(index))).collect(),
     }
 }
 
-fn largest_places(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..devices.len()).collect();
-    if count < places.len() {
+fn largest_indices(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..devices.len()).collect();
+    if count < indices.len() {
         let better = |&a: &usize, &b: &usize| value(b).total_cmp(&value(a)).then(devices[a].cmp(&devices[b]));
-        places.select_nth_unstable_by(count, better);
-        places.truncate(count);
+        indices.select_nth_unstable_by(count, better);
+        indices.truncate(count);
     }
-    places.sort_unstable_by_key(|&place| devices[place]);
-    places
+    indices.sort_unstable_by_key(|&index| devices[index]);
+    indices
 }
 
-/// Candidates are at least K distinct devices.
-pub(crate) fn check_candidates(candidates: &[DeviceId], devices: usize, k: usize) -> Result<(), String> {
+/// Candidates are distinct devices that exist.
+pub(crate) fn check_candidates(candidates: &[DeviceId], devices: usize) -> Result<(), String> {
     if let Some(device) = candidates.iter().find(|device| device.index() >= devices) {
         return Err(format!("candidate {device} does not exist; devices are 0..{devices}"));
     }
-    if let Some(device) = duplicate(candidates) {
-        return Err(format!("candidate {device} is named twice"));
+    match duplicate(candidates) {
+        Some(device) => Err(format!("candidate {device} is named twice")),
+        None => Ok(()),
     }
-    if candidates.len() < k {
-        return Err(format!("{} candidates, but K = {k} are to be scheduled", candidates.len()));
-    }
-    Ok(())
 }
 
 fn duplicate(devices: &[DeviceId]) -> Option<DeviceId> {

@@ -6,7 +6,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The system's allocator, with a count of what is held, of the most that was, and of what was ever asked for.
+/// The system's allocator, with a count of what is held, of the most that was, and of what was ever asked
+/// for.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);

@@ -1,29 +1,20 @@
-//! Hostile devices, and a server that knows how to deal with them.
+//! Adversarial devices, and a server that knows how to deal with them.
 
 use crate::common::{blobs, small_config};
-use fedlink::adversary::{AttackKind, HostileReport, HostileUpload};
-use fedlink::compress::{Budget, Feedback, SchemeKind};
+use fedlink::compress::{BudgetRule, Feedback};
 use fedlink::config::Config;
-use fedlink::defence::{Cap, Clip, Combine};
 use fedlink::learn::optimizer::StateMode;
 use fedlink::record::{Arrival, Outcome, RoundRecord};
-use fedlink::schedule::policy::PolicyKind;
+use fedlink::server::{Cap, Clip};
 use fedlink::simulation::Simulation;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-const POLICIES: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C];
-const SCHEMES: [SchemeKind; 3] = [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK];
-const ATTACKS: [AttackKind; 7] = [
-    AttackKind::InflatedNorm,
-    AttackKind::Garbage,
-    AttackKind::Stolen,
-    AttackKind::Replay,
-    AttackKind::NotANumber,
-    AttackKind::Huge,
-    AttackKind::SignFlip,
-];
+const POLICIES: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
+const SCHEMES: [&str; 4] = ["d-sgd", "random-sparse", "top-k", "stc"];
+const ATTACKS: [&str; 7] =
+    ["inflated-norm", "garbage", "stolen", "replay", "not-a-number", "huge", "sign-flip"];
 
 fn run(config: &Config) -> (Outcome, Vec<RoundRecord>, Vec<f32>) {
     let mut records = Vec::new();
@@ -40,10 +31,10 @@ fn arrivals(records: &[RoundRecord], wanted: Arrival) -> usize {
     records.iter().flat_map(|record| &record.transmissions).filter(|sent| sent.arrival == wanted).count()
 }
 
-/// Three of twelve devices are hostile.
-fn attacked(kind: AttackKind) -> Config {
+/// Three of twelve devices are adversarial.
+fn attacked(kind: &str) -> Config {
     let mut config = small_config();
-    (config.adversary.share, config.adversary.kind, config.radio.wire) = (0.25, kind, true);
+    (config.adversary.share, config.adversary.kind, config.radio.wire) = (0.25, kind.into(), true);
     config.radio.symbols = 300;
     config
 }
@@ -53,17 +44,17 @@ fn an_audit_of_honest_devices_changes_nothing() {
     for policy in POLICIES {
         for scheme in SCHEMES {
             for (feedback, budget, k) in [
-                (Feedback::Off, Budget::Formula, 1),
-                (Feedback::Always, Budget::Formula, 3),
-                (Feedback::Off, Budget::Wire, 1),
-                (Feedback::Scheduled, Budget::Wire, 5),
+                (Feedback::Off, BudgetRule::Formula, 1),
+                (Feedback::Always, BudgetRule::Formula, 3),
+                (Feedback::Off, BudgetRule::Wire, 1),
+                (Feedback::Scheduled, BudgetRule::Wire, 5),
             ] {
                 let mut config = small_config();
-                (config.schedule.policy, config.compress.scheme) = (policy, scheme);
+                (config.schedule.policy, config.compress.scheme) = (policy.into(), scheme.into());
                 (config.compress.feedback, config.compress.budget) = (feedback, budget);
                 (config.schedule.k, config.radio.symbols) = (k, 300);
                 let plain = run(&config).0;
-                (config.defence.audit, config.defence.strikes) = (true, 1);
+                (config.defense.audit, config.defense.strikes) = (true, 1);
                 let audited = run(&config).0;
                 assert_eq!(audited, plain, "{policy:?} {scheme:?} {budget:?} K = {k}");
                 assert_eq!((audited.flagged_transmissions, audited.excluded.len()), (0, 0));
@@ -75,17 +66,13 @@ fn an_audit_of_honest_devices_changes_nothing() {
 #[test]
 fn an_inflated_norm_is_scheduled_always_where_norms_decide_and_never_helps_where_they_do_not() {
     for policy in POLICIES {
-        let mut config = attacked(AttackKind::InflatedNorm);
-        (config.schedule.policy, config.schedule.kc) = (policy, Some(12));
+        let mut config = attacked("inflated-norm");
+        config.schedule.policy = policy.into();
+        config.set("schedule.bc-bn2.kc", 12).unwrap();
         let outcome = run(&config).0;
         let always = outcome.scheduled.iter().filter(|&&times| times == 12).count();
-        assert_eq!(
-            always,
-            if policy == PolicyKind::Bc { 0 } else { 3 },
-            "{policy:?}: {:?}",
-            outcome.scheduled
-        );
-        if policy == PolicyKind::Bc {
+        assert_eq!(always, if policy == "bc" { 0 } else { 3 }, "{policy:?}: {:?}", outcome.scheduled);
+        if policy == "bc" {
             let mut honest = config.clone();
             honest.adversary.share = 0.0;
             assert_eq!(run(&honest).0.digest, outcome.digest, "it uploads what it should, and nobody asked");
@@ -97,16 +84,18 @@ fn an_inflated_norm_is_scheduled_always_where_norms_decide_and_never_helps_where
 fn the_audit_excludes_who_inflates_what_it_can_check() {
     // Alone on the band, BN2-C: any lie is a contradiction. BN2: what is beyond √2·q times the value.
     for (policy, amount, caught) in [
-        (PolicyKind::Bn2C, 2.0, true),
-        (PolicyKind::Bn2C, 1000.0, true),
-        (PolicyKind::Bn2, 2.0, false),
-        (PolicyKind::Bn2, 1000.0, true),
-        (PolicyKind::BcBn2, 1000.0, true),
+        ("bn2-c", 2.0, true),
+        ("bn2-c", 1000.0, true),
+        ("bn2", 2.0, false),
+        ("bn2", 1000.0, true),
+        ("bc-bn2", 1000.0, true),
     ] {
-        let mut config = attacked(AttackKind::InflatedNorm);
-        (config.schedule.policy, config.schedule.k, config.schedule.kc) = (policy, 1, Some(12));
-        (config.adversary.amount, config.adversary.upload) = (amount, HostileUpload::SignFlip);
-        (config.defence.audit, config.defence.strikes, config.run.rounds) = (true, 2, 20);
+        let mut config = attacked("inflated-norm");
+        (config.schedule.policy, config.schedule.k) = (policy.into(), 1);
+        config.set("schedule.bc-bn2.kc", 12).unwrap();
+        config.set("adversary.inflated-norm.amount", amount).unwrap();
+        config.set("adversary.inflated-norm.upload", "sign-flip").unwrap();
+        (config.defense.audit, config.defense.strikes, config.run.rounds) = (true, 2, 20);
         let (outcome, records, _) = run(&config);
         let flagged = arrivals(&records, Arrival::Flagged);
         assert_eq!(outcome.flagged_transmissions, flagged as u64);
@@ -124,10 +113,10 @@ fn the_audit_excludes_who_inflates_what_it_can_check() {
 
 #[test]
 fn a_round_goes_on_with_fewer_than_k_or_nobody_when_others_are_excluded() {
-    let mut config = attacked(AttackKind::NotANumber);
-    (config.adversary.share, config.schedule.policy, config.schedule.k) = (0.75, PolicyKind::Bn2, 6);
+    let mut config = attacked("not-a-number");
+    (config.adversary.share, config.schedule.policy, config.schedule.k) = (0.75, "bn2".into(), 6);
     config.learn.state = StateMode::Reset;
-    (config.defence.audit, config.defence.strikes, config.run.rounds) = (true, 1, 12);
+    (config.defense.audit, config.defense.strikes, config.run.rounds) = (true, 1, 12);
     let (outcome, records, _) = run(&config);
     assert_eq!(outcome.excluded.len(), 9);
     let last = records.last().unwrap();
@@ -136,7 +125,7 @@ fn a_round_goes_on_with_fewer_than_k_or_nobody_when_others_are_excluded() {
     config.adversary.share = 1.0;
     let (outcome, records, theta) = run(&config);
     let last = records.last().unwrap();
-    assert_eq!((outcome.excluded.len(), last.transmissions.len(), last.trained), (12, 0, 0));
+    assert_eq!((outcome.excluded.len(), last.transmissions.len(), last.training.devices), (12, 0, 0));
     let start = Simulation::new(&config, blobs(20, 600, 90)).unwrap().theta().to_vec();
     assert_eq!(theta, start, "nothing that could be read ever arrived");
     assert!(outcome.final_accuracy.is_some());
@@ -144,13 +133,14 @@ fn a_round_goes_on_with_fewer_than_k_or_nobody_when_others_are_excluded() {
 
 #[test]
 fn payloads_that_cannot_be_read_count_as_silence() {
-    for kind in [AttackKind::Garbage, AttackKind::Stolen, AttackKind::Replay, AttackKind::NotANumber] {
+    for kind in ["garbage", "stolen", "replay", "not-a-number"] {
         for scheme in SCHEMES {
             let mut config = attacked(kind);
-            // By norm, so that budgets differ: where all are equal, a stolen payload is as good as its owner's.
-            (config.compress.scheme, config.schedule.policy) = (scheme, PolicyKind::Bn2);
+            // By norm, so that budgets differ: where all are equal, a stolen payload is as good as its
+            // owner's.
+            (config.compress.scheme, config.schedule.policy) = (scheme.into(), "bn2".into());
             // Random values would be of any size: the clip keeps those that can be read from ending the run.
-            config.defence.clip = Clip::Norm(1.0);
+            config.defense.clip = Clip::Norm(1.0);
             let (outcome, records, theta) = run(&config);
             let lost = arrivals(&records, Arrival::Undecodable);
             assert!(lost > 0, "{kind:?} {scheme:?}");
@@ -163,8 +153,8 @@ fn payloads_that_cannot_be_read_count_as_silence() {
 
 #[test]
 fn a_stolen_payload_is_a_second_copy_where_all_have_equal_budgets() {
-    let mut config = attacked(AttackKind::Stolen);
-    config.schedule.policy = PolicyKind::Bc;
+    let mut config = attacked("stolen");
+    config.schedule.policy = "bc".into();
     let (outcome, records, _) = run(&config);
     assert_eq!(outcome.undecodable_transmissions, 0);
     let twice = |record: &RoundRecord| {
@@ -177,8 +167,23 @@ fn a_stolen_payload_is_a_second_copy_where_all_have_equal_budgets() {
 #[test]
 fn values_that_are_no_numbers_are_refused_without_bytes_too() {
     let digest = |wire| {
-        let mut config = attacked(AttackKind::NotANumber);
-        (config.radio.wire, config.schedule.policy) = (wire, PolicyKind::Bc);
+        let mut config = attacked("not-a-number");
+        (config.radio.wire, config.schedule.policy) = (wire, "bc".into());
+        let outcome = run(&config).0;
+        assert!(outcome.undecodable_transmissions > 0);
+        outcome.digest
+    };
+    assert_eq!(digest(false), digest(true));
+}
+
+#[test]
+fn signs_of_a_magnitude_that_vanishes_are_refused_with_bytes_and_without() {
+    let digest = |wire| {
+        let mut config = attacked("huge");
+        (config.radio.wire, config.schedule.policy) = (wire, "bc".into());
+        // The smallest positive number: the product with any magnitude below one half is zero.
+        config.set("adversary.huge.amount", f64::from(f32::from_bits(1))).unwrap();
+        config.compress.scheme = "stc".into();
         let outcome = run(&config).0;
         assert!(outcome.undecodable_transmissions > 0);
         outcome.digest
@@ -190,12 +195,15 @@ fn values_that_are_no_numbers_are_refused_without_bytes_too() {
 fn every_attack_gives_the_same_bits_for_any_number_of_threads_and_after_a_checkpoint() {
     let dataset = blobs(20, 600, 90);
     for kind in ATTACKS {
-        for (aggregate, clip) in [(Combine::Mean, Clip::Median), (Combine::TrimmedMean, Clip::Norm(0.5))] {
+        for (aggregate, clip) in [("mean", Clip::Median), ("trimmed-mean", Clip::Norm(0.5))] {
             let mut config = attacked(kind);
-            config.schedule.policy = PolicyKind::Bn2;
-            (config.adversary.report, config.adversary.amount) = (HostileReport::Constant, 3.0);
-            (config.defence.aggregate, config.defence.clip, config.defence.trim) = (aggregate, clip, 0.34);
-            (config.defence.audit, config.defence.participation_cap) = (true, true);
+            config.schedule.policy = "bn2".into();
+            config.set("adversary.inflated-norm.report", "constant").unwrap();
+            config.set("adversary.inflated-norm.amount", 3.0).unwrap();
+            config.set("adversary.huge.amount", 3.0).unwrap();
+            (config.learn.aggregate, config.defense.clip) = (aggregate.into(), clip);
+            config.set("learn.trimmed-mean.trim", 0.34).unwrap();
+            (config.defense.audit, config.defense.participation_cap) = (true, true);
             let on = |threads: usize, work: &(dyn Fn() -> Outcome + Sync)| {
                 rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
             };
@@ -221,8 +229,9 @@ fn the_cap_holds_in_every_round_and_power_is_within_its_average_at_the_end() {
     for (k, slack, rounds) in [(1, 1, 24), (3, 1, 20), (5, 2, 23), (7, 1, 24), (12, 1, 10)] {
         for policy in POLICIES {
             let mut config = small_config();
-            (config.schedule.policy, config.schedule.k, config.schedule.kc) = (policy, k, Some(12));
-            (config.defence.participation_cap, config.defence.cap_slack) = (true, slack);
+            (config.schedule.policy, config.schedule.k) = (policy.into(), k);
+            config.set("schedule.bc-bn2.kc", 12).unwrap();
+            (config.defense.participation_cap, config.defense.cap_slack) = (true, slack);
             config.run.rounds = rounds;
             let (outcome, records, _) = run(&config);
             let cap = Cap { devices: 12, k, rounds, slack };
@@ -230,9 +239,9 @@ fn the_cap_holds_in_every_round_and_power_is_within_its_average_at_the_end() {
             for record in &records {
                 assert!(record.transmissions.len() <= k as usize);
                 record.transmissions.iter().for_each(|sent| scheduled[sent.device.index()] += 1);
-                let most = *scheduled.iter().max().unwrap();
-                assert!(most <= cap.most(record.round), "{policy:?} K = {k}, round {}", record.round);
-                assert!(most <= k * record.round / 12 + slack);
+                let max = *scheduled.iter().max().unwrap();
+                assert!(max <= cap.max_scheduled(record.round), "{policy:?} K = {k}, round {}", record.round);
+                assert!(max <= k * record.round / 12 + slack);
                 let before_the_end = record.round + 12 / k <= rounds;
                 assert!(!(before_the_end && record.transmissions.is_empty()), "somebody may always send");
             }
@@ -243,9 +252,10 @@ fn the_cap_holds_in_every_round_and_power_is_within_its_average_at_the_end() {
 
 #[test]
 fn a_clipped_attacker_moves_the_model_by_no_more_than_the_norm() {
-    let mut config = attacked(AttackKind::Huge);
-    (config.adversary.share, config.adversary.amount, config.schedule.k) = (1.0, 1e6, 1);
-    (config.defence.clip, config.run.rounds) = (Clip::Norm(0.25), 1);
+    let mut config = attacked("huge");
+    (config.adversary.share, config.schedule.k) = (1.0, 1);
+    config.set("adversary.huge.amount", 1e6).unwrap();
+    (config.defense.clip, config.run.rounds) = (Clip::Norm(0.25), 1);
     let start = Simulation::new(&config, blobs(20, 600, 90)).unwrap().theta().to_vec();
     let (_, records, theta) = run(&config);
     assert!(records[0].transmissions[0].q > 0);
@@ -255,20 +265,20 @@ fn a_clipped_attacker_moves_the_model_by_no_more_than_the_norm() {
 
 #[test]
 fn a_median_over_whole_updates_shrugs_off_a_minority_that_a_mean_does_not() {
-    let accuracy = |aggregate, share| {
-        let mut config = attacked(AttackKind::Huge);
-        (config.adversary.share, config.adversary.amount) = (share, 1e4);
-        (config.compress.scheme, config.schedule.policy) = (SchemeKind::TopK, PolicyKind::Bc);
+    let accuracy = |aggregate: &str, share| {
+        let mut config = attacked("huge");
+        config.adversary.share = share;
+        config.set("adversary.huge.amount", 1e4).unwrap();
+        (config.compress.scheme, config.schedule.policy) = ("top-k".into(), "bc".into());
         // Enough symbols to send every entry.
         (config.radio.symbols, config.schedule.k, config.run.rounds) = (60_000, 12, 30);
-        config.schedule.kc = None;
-        config.defence.aggregate = aggregate;
+        config.learn.aggregate = aggregate.into();
         run(&config).0.final_accuracy.unwrap()
     };
-    let clean = accuracy(Combine::Mean, 0.0);
-    let attacked = accuracy(Combine::Mean, 0.25);
-    let median = accuracy(Combine::Median, 0.25);
-    let trimmed = accuracy(Combine::TrimmedMean, 0.25);
+    let clean = accuracy("mean", 0.0);
+    let attacked = accuracy("mean", 0.25);
+    let median = accuracy("median", 0.25);
+    let trimmed = accuracy("trimmed-mean", 0.25);
     assert!(clean > 0.9 && median > clean - 0.05, "{clean} clean, {median} by median");
     assert!(attacked < clean - 0.1, "{attacked} by mean under attack, {clean} clean");
     assert!(trimmed < clean - 0.1, "a tenth trimmed does not cover a quarter: {trimmed}");

@@ -1,11 +1,10 @@
-//! A run that is interrupted and taken up again is the run that was never interrupted.
+//! A run that is interrupted and resumed is the run that was never interrupted.
 
 use crate::common::{blobs, small_config};
 use fedlink::checkpoint::CheckpointError;
-use fedlink::compress::{Feedback, SchemeKind};
+use fedlink::compress::Feedback;
 use fedlink::config::Config;
-use fedlink::learn::optimizer::{OptimizerKind, StateMode};
-use fedlink::schedule::policy::PolicyKind;
+use fedlink::learn::optimizer::StateMode;
 use fedlink::simulation::Simulation;
 use proptest::prelude::*;
 use std::io::Cursor;
@@ -23,20 +22,18 @@ fn saved(config: &Config, rounds: u64) -> Vec<u8> {
 #[test]
 fn a_resumed_run_ends_with_the_same_bits() {
     let dataset = blobs(20, 600, 90);
-    for policy in [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C] {
-        for (optimizer, state) in [
-            (OptimizerKind::Adam, StateMode::Keep),
-            (OptimizerKind::Adagrad, StateMode::Keep),
-            (OptimizerKind::Adam, StateMode::Reset),
-        ] {
+    for policy in ["bc", "bn2", "bc-bn2", "bn2-c"] {
+        for (optimizer, state) in
+            [("adam", StateMode::Keep), ("adagrad", StateMode::Keep), ("adam", StateMode::Reset)]
+        {
             for feedback in [Feedback::Off, Feedback::Scheduled, Feedback::Always] {
                 let mut config = small_config();
-                config.schedule.policy = policy;
-                config.learn.optimizer = optimizer;
+                config.schedule.policy = policy.into();
+                config.learn.optimizer = optimizer.into();
                 config.learn.state = state;
                 config.compress.feedback = feedback;
-                if policy == PolicyKind::Bn2 {
-                    config.compress.scheme = SchemeKind::RandomSparse;
+                if policy == "bn2" {
+                    config.compress.scheme = "random-sparse".into();
                 }
                 let mut whole = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
                 let outcome = whole.run(&mut ()).unwrap();
@@ -70,7 +67,10 @@ fn another_configuration_or_another_layout_is_refused() {
     let end = newer.len() - 4;
     let sum = crc32fast::hash(&newer[..end]);
     newer[end..].copy_from_slice(&sum.to_le_bytes());
-    assert!(matches!(simulation.restore(Cursor::new(newer)), Err(CheckpointError::Version(3))));
+    assert!(matches!(
+        simulation.restore(Cursor::new(newer)),
+        Err(CheckpointError::Version { found: 4, reads: 3 })
+    ));
     // The same configuration over data of another width: the sizes do not fit.
     let mut narrow = Simulation::new(&small_config(), blobs(10, 600, 90)).unwrap();
     assert!(matches!(narrow.restore(Cursor::new(&bytes)), Err(CheckpointError::Damaged(_))));
@@ -97,7 +97,7 @@ impl std::io::Write for Full {
 #[test]
 fn a_full_disk_is_told_as_such_wherever_it_fills_up() {
     let mut config = small_config();
-    config.learn.hidden = vec![2000];
+    config.set("learn.mlp.hidden", vec![2000]).unwrap();
     let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
     simulation.step().unwrap();
     let mut whole = Vec::new();
@@ -114,10 +114,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_damaged_checkpoint_is_noticed_and_changes_nothing(place in 0.0..1.0f64, bit in 0u8..8, cut: bool) {
+    fn a_damaged_checkpoint_is_noticed_and_changes_nothing(at in 0.0..1.0f64, bit in 0u8..8, cut: bool) {
         let mut bytes = saved(&small_config(), 1);
-        let place = (place * bytes.len() as f64) as usize;
-        if cut { bytes.truncate(place) } else { bytes[place] ^= 1 << bit }
+        let at = (at * bytes.len() as f64) as usize;
+        if cut { bytes.truncate(at) } else { bytes[at] ^= 1 << bit }
         let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
         let theta = simulation.theta().to_vec();
         prop_assert!(simulation.restore(Cursor::new(bytes)).is_err());

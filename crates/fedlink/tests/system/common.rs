@@ -1,9 +1,14 @@
 //! A small data set and small systems for tests of the whole library.
 
+#![allow(dead_code, reason = "the test of allocations takes the data sets alone")]
+
 use fedlink::config::Config;
 use fedlink::data::{Dataset, Features, Samples};
-use fedlink::learn::model::ModelKind;
+use fedlink::learn::task::Work;
+use fedlink::parts::Parts;
+use fedlink::record::Outcome;
 use fedlink::rng::{Purpose, stream};
+use fedlink::simulation::Simulation;
 use std::sync::Arc;
 
 /// Three classes of noisy bytes around three random patterns of `features` numbers.
@@ -47,14 +52,39 @@ pub fn small_config() -> Config {
     let mut config = Config::default();
     config.data.devices = 12;
     config.data.samples_per_device = 30;
-    config.learn.model = ModelKind::Mlp;
-    config.learn.hidden = vec![8];
+    config.learn.model = "mlp".into();
+    config.set("learn.mlp.hidden", vec![8]).expect("a key");
     config.learn.batch = fedlink::config::BatchSize::Count(10);
     config.learn.rate = Some(0.01);
     config.radio.symbols = 60;
     config.schedule.k = 3;
-    config.schedule.kc = Some(6);
+    config.set("schedule.bc-bn2.kc", 6).expect("a key");
     config.run.rounds = 12;
     config.run.evaluate_every = 5;
     config
+}
+
+/// A whole run on so many threads.
+pub fn run(config: &Config, work: impl Into<Work> + Send, threads: usize) -> Outcome {
+    run_with(config, work, &Parts::default(), threads)
+}
+
+/// A whole run with custom parts on so many threads.
+pub fn run_with(config: &Config, work: impl Into<Work> + Send, parts: &Parts, threads: usize) -> Outcome {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    pool.install(|| {
+        Simulation::with_parts(config, work, parts).expect("a valid run").run(&mut ()).expect("no error")
+    })
+}
+
+/// A run that is interrupted after `rounds` rounds and resumed in a fresh simulation.
+pub fn resumed<W: Into<Work>>(config: &Config, work: impl Fn() -> W, parts: &Parts, rounds: u64) -> Outcome {
+    let mut first = Simulation::with_parts(config, work(), parts).expect("a valid run");
+    (0..rounds).for_each(|_| drop(first.step().expect("no error")));
+    let mut bytes = Vec::new();
+    first.checkpoint(&mut bytes).expect("memory takes all");
+    let mut second = Simulation::with_parts(config, work(), parts).expect("a valid run");
+    second.restore(std::io::Cursor::new(bytes)).expect("what was saved");
+    assert_eq!(second.rounds_done(), rounds);
+    second.run(&mut ()).expect("no error")
 }

@@ -4,16 +4,12 @@ use crate::common::{blobs, mostly_zero, small_config};
 use fedlink::compress::Feedback;
 use fedlink::config::{BatchSize, Config};
 use fedlink::data::Dataset;
-use fedlink::data::partition::{PartitionKind, Sizes};
-use fedlink::learn::aggregate::Aggregate;
-use fedlink::learn::model::ModelKind;
-use fedlink::learn::optimizer::{OptimizerKind, StateMode};
+use fedlink::learn::optimizer::StateMode;
 use fedlink::record::Outcome;
-use fedlink::schedule::policy::PolicyKind;
 use fedlink::simulation::Simulation;
 use std::sync::Arc;
 
-const POLICIES: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C];
+const POLICIES: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
 
 fn run(config: &Config, dataset: &Arc<Dataset>, threads: usize) -> Outcome {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -32,7 +28,7 @@ fn is_the_same_for_any_number_of_threads(dataset: &Arc<Dataset>) {
         for state in [StateMode::Keep, StateMode::Reset] {
             for feedback in [Feedback::Off, Feedback::Scheduled, Feedback::Always] {
                 let mut config = small_config();
-                config.schedule.policy = policy;
+                config.schedule.policy = policy.into();
                 config.learn.state = state;
                 config.compress.feedback = feedback;
                 let one = run(&config, dataset, 1);
@@ -48,13 +44,13 @@ fn is_the_same_for_any_number_of_threads(dataset: &Arc<Dataset>) {
 fn devices_of_any_size_train_in_full_batches_whatever_the_threads() {
     // A worker's memory grows with the devices it meets; which ones, depends on the threads.
     let dataset = blobs(20, 600, 90);
-    for partition in [PartitionKind::Quantity, PartitionKind::Dirichlet, PartitionKind::Shards] {
+    for partition in ["quantity", "dirichlet", "shards"] {
         let mut config = small_config();
-        config.data.partition = partition;
-        config.data.sizes = Sizes::Free;
-        config.data.size_spread = 1.5;
+        config.data.partition = partition.into();
+        config.set("data.dirichlet.sizes", "free").unwrap();
+        config.set("data.quantity.spread", 1.5).unwrap();
         config.learn.batch = BatchSize::Full;
-        config.learn.aggregate = Aggregate::BySize;
+        config.learn.aggregate = "by-size".into();
         let one = run(&config, &dataset, 1);
         assert_eq!(one, run(&config, &dataset, 3), "{partition:?}");
     }
@@ -66,20 +62,20 @@ fn the_digest_tells_any_two_different_runs_apart() {
     let mut configs = Vec::new();
     for policy in POLICIES {
         let mut config = small_config();
-        config.schedule.policy = policy;
+        config.schedule.policy = policy.into();
         configs.push(config);
     }
     let changes: [fn(&mut Config); 10] = [
         |c| c.run.seed = 1,
         |c| c.learn.rate = Some(0.011),
         |c| c.radio.noise = 1.001,
-        |c| c.learn.optimizer = OptimizerKind::Adagrad,
+        |c| c.learn.optimizer = "adagrad".into(),
         |c| c.learn.state = StateMode::Reset,
-        |c| c.data.partition = PartitionKind::Classes,
-        |c| c.data.partition = PartitionKind::Dirichlet,
-        |c| c.data.partition = PartitionKind::Shards,
-        |c| c.data.partition = PartitionKind::Quantity,
-        |c| (c.data.partition, c.learn.aggregate) = (PartitionKind::Quantity, Aggregate::BySize),
+        |c| c.data.partition = "classes".into(),
+        |c| c.data.partition = "dirichlet".into(),
+        |c| c.data.partition = "shards".into(),
+        |c| c.data.partition = "quantity".into(),
+        |c| (c.data.partition, c.learn.aggregate) = ("quantity".into(), "by-size".into()),
     ];
     for change in changes {
         let mut config = small_config();
@@ -95,16 +91,15 @@ fn the_digest_tells_any_two_different_runs_apart() {
 #[test]
 fn policies_at_one_seed_see_the_same_channels() {
     let dataset = blobs(20, 600, 90);
-    let gains = |policy| {
+    let gains = |policy: &str| {
         let mut config = small_config();
-        config.schedule.policy = policy;
+        config.schedule.policy = policy.into();
         config.schedule.k = 12;
-        config.schedule.kc = None;
         let mut simulation = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
         let record = simulation.step().unwrap();
         record.transmissions.iter().map(|sent| sent.gain).collect::<Vec<f64>>()
     };
-    assert_eq!(gains(PolicyKind::Bc), gains(PolicyKind::Bn2C));
+    assert_eq!(gains("bc"), gains("bn2-c"));
 }
 
 #[test]
@@ -112,11 +107,11 @@ fn the_digest_of_a_cnn_does_not_depend_on_the_number_of_threads() {
     for mut dataset in [blobs(256, 360, 60), mostly_zero(256, 360, 60)] {
         Arc::make_mut(&mut dataset).shape = [16, 16, 1];
         let mut config = small_config();
-        config.learn.model = ModelKind::Cnn;
+        config.learn.model = "cnn".into();
         config.run.rounds = 3;
         let one = run(&config, &dataset, 1);
         assert_eq!(one, run(&config, &dataset, 2));
-        config.learn.model = ModelKind::Mlp;
+        config.learn.model = "mlp".into();
         assert_ne!(one.digest, run(&config, &dataset, 1).digest);
     }
 }

@@ -1,61 +1,55 @@
 //! Who trains, what feedback keeps, how a run ends.
 
 use crate::common::{blobs, small_config};
-use fedlink::Error;
 use fedlink::compress::Feedback;
-use fedlink::learn::optimizer::{OptimizerKind, StateMode};
-use fedlink::radio::Channels;
-use fedlink::schedule::policy::PolicyKind;
-use fedlink::schedule::{Policy, ReportKind, Schedule, everyone};
-use fedlink::simulation::Simulation;
-use fedlink::units::DeviceId;
+use fedlink::learn::optimizer::StateMode;
+use fedlink::prelude::*;
+use fedlink::schedule::largest;
 use std::ops::ControlFlow;
 
 #[test]
-fn only_candidates_train_unless_devices_remember() {
-    use OptimizerKind::{Adam, Sgd};
+fn only_candidates_train_unless_devices_keep_state() {
     use StateMode::{Keep, Reset};
     let dataset = blobs(20, 600, 90);
-    let trained = |policy, state, optimizer| {
+    let trained = |policy: &str, state, optimizer: &str| {
         let mut config = small_config();
-        config.schedule.policy = policy;
+        config.schedule.policy = policy.into();
         config.learn.state = state;
-        config.learn.optimizer = optimizer;
-        Simulation::new(&config, dataset.clone()).unwrap().step().unwrap().trained
+        config.learn.optimizer = optimizer.into();
+        Simulation::new(&config, dataset.clone()).unwrap().step().unwrap().training.devices
     };
-    assert_eq!(trained(PolicyKind::Bc, Reset, Adam), 3);
-    assert_eq!(trained(PolicyKind::BcBn2, Reset, Adam), 6);
-    assert_eq!(trained(PolicyKind::Bn2, Reset, Adam), 12);
-    assert_eq!(trained(PolicyKind::Bc, Keep, Adam), 12);
-    // Plain descent remembers nothing, so there is nothing to keep.
-    assert_eq!(trained(PolicyKind::Bc, Keep, Sgd), 3);
+    assert_eq!(trained("bc", Reset, "adam"), 3);
+    assert_eq!(trained("bc-bn2", Reset, "adam"), 6);
+    assert_eq!(trained("bn2", Reset, "adam"), 12);
+    assert_eq!(trained("bc", Keep, "adam"), 12);
+    // Plain descent has no state, so there is nothing to keep.
+    assert_eq!(trained("bc", Keep, "sgd"), 3);
 }
 
 #[test]
 fn training_only_the_candidates_changes_nothing_else() {
-    // BC with a reset optimiser, against a policy that has everyone train and then picks as BC does.
+    // BC with a reset optimizer, against a policy that has everyone train and then picks as BC does.
     struct Wasteful;
+    impl Persist for Wasteful {}
     impl Policy for Wasteful {
-        fn candidates(&mut self, channels: &Channels, _: usize) -> Vec<DeviceId> {
-            everyone(channels)
+        fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+            view.everyone()
         }
-        fn report(&self) -> ReportKind {
-            ReportKind::Nothing
-        }
-        fn select(&mut self, candidates: &[DeviceId], _: &[f32], channels: &Channels, k: usize) -> Schedule {
-            let devices = fedlink::schedule::largest(candidates, k, |m| channels.gains[m]);
-            Schedule { devices, weights: vec![1.0; k] }
+        fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+            Schedule::equal(largest(&reports.devices, view.k, |m| view.links.gains[m]))
         }
     }
+    let parts = Parts::default().policy("wasteful", "this test", |_, _| Ok(Box::new(Wasteful)));
     for state in [StateMode::Keep, StateMode::Reset] {
         for feedback in [Feedback::Off, Feedback::Scheduled] {
             let mut config = small_config();
-            config.schedule.policy = PolicyKind::Bc;
+            config.schedule.policy = "bc".into();
             config.learn.state = state;
             config.compress.feedback = feedback;
             let dataset = blobs(20, 600, 90);
             let mut frugal = Simulation::new(&config, dataset.clone()).unwrap();
-            let mut wasteful = Simulation::with_policy(&config, dataset, Box::new(Wasteful)).unwrap();
+            config.schedule.policy = "wasteful".into();
+            let mut wasteful = Simulation::with_parts(&config, dataset, &parts).unwrap();
             frugal.run(&mut ()).unwrap();
             wasteful.run(&mut ()).unwrap();
             assert_eq!(frugal.theta(), wasteful.theta(), "{state:?} {feedback:?}");
@@ -71,9 +65,8 @@ fn with_feedback_nothing_is_lost_only_late() {
     let mut config = small_config();
     config.data.devices = 1;
     config.schedule.k = 1;
-    config.schedule.kc = None;
     config.radio.symbols = 20;
-    config.learn.optimizer = OptimizerKind::Sgd;
+    config.learn.optimizer = "sgd".into();
     config.run.rounds = 60;
     let accuracy = |feedback, config: &fedlink::config::Config| {
         let mut config = config.clone();
@@ -141,69 +134,85 @@ fn an_observer_can_end_a_run_and_keep_what_is_there() {
 #[test]
 fn divergence_is_an_error_that_names_the_round() {
     let mut config = small_config();
-    config.learn.optimizer = OptimizerKind::Sgd;
+    config.learn.optimizer = "sgd".into();
     config.learn.rate = Some(1e30);
     let error = Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap_err();
     assert!(matches!(error, Error::Diverged { round: 1..=5, .. }), "{error}");
 }
 
 #[test]
-fn a_policy_that_breaks_its_contract_is_an_error_not_a_panic() {
-    struct Rogue(Vec<u32>, Vec<u32>, Vec<f64>);
-    impl Policy for Rogue {
-        fn candidates(&mut self, _: &Channels, _: usize) -> Vec<DeviceId> {
-            self.0.iter().copied().map(DeviceId).collect()
+fn a_policy_may_pick_someone_whose_update_was_not_kept() {
+    // The smallest reports instead of the largest: none of them is in the set of the best.
+    struct Worst;
+    impl Persist for Worst {}
+    impl Policy for Worst {
+        fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+            view.everyone()
         }
-        fn report(&self) -> ReportKind {
-            ReportKind::Norm
+        fn asks(&self) -> &[Ask] {
+            &[Ask::Norm]
         }
-        fn select(&mut self, _: &[DeviceId], _: &[f32], _: &Channels, _: usize) -> Schedule {
-            Schedule { devices: self.1.iter().copied().map(DeviceId).collect(), weights: self.2.clone() }
+        fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+            Schedule::equal(largest(&reports.devices, view.k, |m| -f64::from(reports.first(m))))
         }
     }
-    let good = vec![0, 1, 2, 3];
-    let cases = [
-        (Rogue(vec![0, 1], vec![], vec![]), "2 candidates, but K = 3"),
-        (Rogue(vec![0, 1, 12], vec![], vec![]), "candidate 12 does not exist"),
-        (Rogue(vec![0, 1, 1], vec![], vec![]), "candidate 1 is named twice"),
-        (Rogue(good.clone(), vec![0, 1], vec![1.0; 2]), "2 devices and 2 weights"),
-        (Rogue(good.clone(), vec![0, 1, 1], vec![1.0; 3]), "device 1 is scheduled twice"),
-        (Rogue(good.clone(), vec![0, 1, 5], vec![1.0; 3]), "device 5 is scheduled but was no candidate"),
-        (Rogue(good.clone(), vec![0, 1, 2], vec![1.0, f64::NAN, 1.0]), "a weight is NaN"),
-        (Rogue(good, vec![0, 1, 2], vec![1.0, -1.0, 1.0]), "a weight is -1"),
-    ];
-    for (rogue, problem) in cases {
-        let mut simulation =
-            Simulation::with_policy(&small_config(), blobs(20, 600, 90), Box::new(rogue)).unwrap();
-        let message = simulation.step().unwrap_err().to_string();
-        assert!(message.contains(problem), "{message:?} does not say {problem:?}");
+    let parts = Parts::default().policy("worst", "this test", |_, _| Ok(Box::new(Worst)));
+    let run = |momentum: f64| {
+        let mut config = small_config();
+        config.schedule.policy = "worst".into();
+        config.learn.optimizer = "sgd".into();
+        config.set("learn.sgd.momentum", momentum).unwrap();
+        let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
+        simulation.run(&mut ()).unwrap();
+        simulation.theta().to_vec()
+    };
+    // A momentum too small to change a digit makes every device keep state, and so every update be kept.
+    assert_eq!(run(0.0), run(1e-30));
+}
+
+#[test]
+fn asking_what_a_round_takes_changes_nothing() {
+    for policy in ["bc", "bn2", "random", "round-robin"] {
+        let mut config = small_config();
+        config.schedule.policy = policy.into();
+        config.defense.participation_cap = true;
+        config.learn.state = StateMode::Reset;
+        let whole = Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap();
+        let mut asked = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        while asked.rounds_done() < config.run.rounds {
+            let needs = asked.needs().unwrap();
+            assert_eq!(needs.dim, asked.theta().len());
+            assert_eq!(needs, asked.needs().unwrap());
+            let record = asked.step().unwrap();
+            assert_eq!(needs.trained, record.training.devices, "{policy}");
+        }
+        assert_eq!(asked.outcome(), whole, "{policy}");
     }
 }
 
 #[test]
-fn a_policy_may_pick_someone_whose_update_was_not_kept() {
-    // The smallest reports instead of the largest: none of them is in the set of the best.
-    struct Worst;
-    impl Policy for Worst {
-        fn candidates(&mut self, channels: &Channels, _: usize) -> Vec<DeviceId> {
-            everyone(channels)
+fn weights_that_are_all_zero_are_told_of_once_and_mean_equal_shares() {
+    struct Weightless(f64);
+    impl Persist for Weightless {}
+    impl Policy for Weightless {
+        fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+            view.everyone().into_iter().take(view.k).collect()
         }
-        fn report(&self) -> ReportKind {
-            ReportKind::Norm
-        }
-        fn select(&mut self, candidates: &[DeviceId], reports: &[f32], _: &Channels, k: usize) -> Schedule {
-            let devices = fedlink::schedule::largest(candidates, k, |m| -f64::from(reports[m]));
-            Schedule { devices, weights: vec![1.0; k] }
+        fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
+            Schedule { picks: reports.devices.iter().map(|&device| Pick::new(device, self.0)).collect() }
         }
     }
-    let run = |momentum| {
+    let run = |weight: f64| {
+        let parts =
+            Parts::default().policy("mine", "this test", move |_, _| Ok(Box::new(Weightless(weight))));
         let mut config = small_config();
-        config.learn.optimizer = OptimizerKind::Sgd;
-        config.learn.momentum = momentum;
-        let mut simulation = Simulation::with_policy(&config, blobs(20, 600, 90), Box::new(Worst)).unwrap();
-        simulation.run(&mut ()).unwrap();
-        simulation.theta().to_vec()
+        config.schedule.policy = "mine".into();
+        let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
+        let outcome = simulation.run(&mut ()).unwrap();
+        (simulation.theta().to_vec(), outcome.warnings)
     };
-    // A momentum too small to change a digit makes every device remember, and so every update be kept.
-    assert_eq!(run(0.0), run(1e-30));
+    let (zeros, ones) = (run(0.0), run(1.0));
+    assert_eq!(zeros.0, ones.0);
+    let warning = "in 12 rounds every bit weight of policy mine was 0, and the bits were shared equally";
+    assert_eq!((zeros.1, ones.1), (vec![warning.to_owned()], vec![]));
 }

@@ -1,17 +1,16 @@
 //! A run on real bytes is the run without them, and no budget is ever exceeded.
 
 use crate::common::{blobs, small_config};
-use fedlink::compress::{Budget, Feedback, SchemeKind};
+use fedlink::compress::{BudgetRule, Feedback};
 use fedlink::config::Config;
 use fedlink::record::{Arrival, RoundRecord};
-use fedlink::schedule::policy::PolicyKind;
 use fedlink::simulation::Simulation;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-const POLICIES: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C];
-const SCHEMES: [SchemeKind; 3] = [SchemeKind::DSgd, SchemeKind::RandomSparse, SchemeKind::TopK];
+const POLICIES: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
+const SCHEMES: [&str; 4] = ["d-sgd", "random-sparse", "top-k", "stc"];
 
 /// Every policy with every scheme, at few and at many symbols.
 fn configs() -> impl Iterator<Item = Config> {
@@ -20,7 +19,7 @@ fn configs() -> impl Iterator<Item = Config> {
         [(20, Feedback::Off), (60, Feedback::Scheduled), (3000, Feedback::Always)].map(
             |(symbols, feedback)| {
                 let mut config = small_config();
-                (config.schedule.policy, config.compress.scheme) = (policy, scheme);
+                (config.schedule.policy, config.compress.scheme) = (policy.into(), scheme.into());
                 (config.radio.symbols, config.compress.feedback) = (symbols, feedback);
                 config
             },
@@ -69,9 +68,9 @@ fn the_digest_on_bytes_is_that_without_whatever_scheme_policy_and_threads() {
 #[test]
 fn a_run_on_bytes_can_be_interrupted() {
     let dataset = blobs(20, 600, 90);
-    for (policy, budget) in [(PolicyKind::Bn2C, Budget::Formula), (PolicyKind::Bn2, Budget::Wire)] {
+    for (policy, budget) in [("bn2-c", BudgetRule::Formula), ("bn2", BudgetRule::Wire)] {
         let mut config = small_config();
-        (config.schedule.policy, config.compress.budget, config.radio.wire) = (policy, budget, true);
+        (config.schedule.policy, config.compress.budget, config.radio.wire) = (policy.into(), budget, true);
         let mut whole = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
         let mut bytes = Vec::new();
         (0..5).for_each(|_| drop(whole.step().unwrap()));
@@ -88,7 +87,7 @@ fn a_run_on_bytes_can_be_interrupted() {
 fn with_the_wire_s_count_no_payload_is_a_bit_too_long() {
     for config in configs() {
         let mut config = config;
-        config.compress.budget = Budget::Wire;
+        config.compress.budget = BudgetRule::Wire;
         let mut sent_any = false;
         let without = run(&config, 2, |record| {
             for sent in &record.transmissions {
@@ -111,6 +110,6 @@ fn the_wire_s_count_costs_an_entry_or_two() {
         (config.radio.symbols, config.compress.budget) = (200, budget);
         Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap().mean_q
     };
-    let (formula, wire) = (mean_q(Budget::Formula), mean_q(Budget::Wire));
+    let (formula, wire) = (mean_q(BudgetRule::Formula), mean_q(BudgetRule::Wire));
     assert!(wire < formula && formula - wire < 3.0, "{formula} by the formula, {wire} on the wire");
 }

@@ -30,7 +30,8 @@ impl Bench {
         if !data.join("mnist").is_dir() {
             bail!("{} holds no folder mnist: set FEDLINK_DATA to one that does", data.display());
         }
-        let example = ["build", "--quiet", "--release", "--package", "fedlink", "--example", "bench_round"];
+        let example =
+            ["build", "--quiet", "--release", "--package", "fedlink-study", "--example", "bench_round"];
         crate::cargo("the program that times rounds", &example)?;
         let program = root.join("target/release/examples/bench_round");
         let machine = Machine::this(root, options);

@@ -1,4 +1,4 @@
-"""A small network with batch normalisation, and noisy pictures of ten patterns to tell apart."""
+"""A small network with batch normalization, and noisy images of ten patterns to tell apart."""
 
 import torch
 
@@ -12,20 +12,20 @@ class Net(torch.nn.Module):
         self.norm = torch.nn.BatchNorm1d(32)
         self.last = torch.nn.Linear(32, CLASSES)
 
-    def forward(self, pictures):
-        return self.last(torch.relu(self.norm(self.first(pictures))))
+    def forward(self, images):
+        return self.last(torch.relu(self.norm(self.first(images))))
 
 
-def pictures(seed, count):
-    """Pictures and labels; every node has its own seed."""
+def samples(seed, count):
+    """Images and labels; every node has its own seed."""
     patterns = torch.randn(CLASSES, PIXELS, generator=torch.Generator().manual_seed(1))
-    chance = torch.Generator().manual_seed(seed)
-    labels = torch.randint(CLASSES, (count,), generator=chance)
-    return patterns[labels] + torch.randn(count, PIXELS, generator=chance), labels
+    rng = torch.Generator().manual_seed(seed)
+    labels = torch.randint(CLASSES, (count,), generator=rng)
+    return patterns[labels] + torch.randn(count, PIXELS, generator=rng), labels
 
 
 def train(model, seed):
-    inputs, labels = pictures(seed, 300)
+    inputs, labels = samples(seed, 300)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     model.train()
     for _ in range(3):
@@ -37,6 +37,6 @@ def train(model, seed):
 
 @torch.no_grad()
 def accuracy(model):
-    inputs, labels = pictures(999, 1000)
+    inputs, labels = samples(999, 1000)
     model.eval()
     return (model(inputs).argmax(1) == labels).float().mean().item()

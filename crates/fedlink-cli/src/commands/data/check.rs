@@ -1,15 +1,16 @@
 //! `fedlink data check`: whether the files are what they should be.
 
-use super::{folders, known};
+use super::known;
 use crate::args::CheckOptions;
 use crate::failure::Exit;
 use crate::inspect::{self, Condition};
 use anyhow::bail;
 use fedlink::data::catalogue::{CATALOGUE, Entry, Files};
+use fedlink_study::data_folders;
 use std::path::PathBuf;
 
 pub fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
-    let folders = folders(options.data_dir.as_deref());
+    let folders = data_folders(options.data_dir.as_deref());
     let Some(name) = &options.name else {
         let mut bad = Vec::new();
         let mut any = false;

@@ -1,6 +1,6 @@
 //! `fedlink data get`: fetch a data set and accept it only if it is what it should be.
 
-use super::{folders, known};
+use super::known;
 use crate::args::{GetOptions, SourceChoice};
 use crate::failure::Exit;
 use crate::fetch::{Request, Source};
@@ -8,6 +8,7 @@ use crate::inspect::{self, Condition};
 use crate::interrupt;
 use anyhow::{Context, bail};
 use fedlink::data::catalogue::{Entry, Files};
+use fedlink_study::data_folders;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -25,22 +26,22 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
     }
     let folders = match &options.data_dir {
         Some(folder) => vec![folder.clone()],
-        None => folders(None),
+        None => data_folders(None),
     };
-    let present = inspect::place(entry, &folders);
-    if let Some(place) = &present {
-        say(format!("checking {}", place.display()));
-        if missing(entry, place).is_empty() {
+    let present = inspect::location(entry, &folders);
+    if let Some(location) = &present {
+        say(format!("checking {}", location.display()));
+        if missing(entry, location).is_empty() {
             say(format!("{name} is there and verified"));
             return Ok(Exit::Done);
         }
     }
     let folder = writable(entry, &folders)?;
-    if let Some(place) = &present {
+    if let Some(location) = &present {
         let rank = |path: &Path| folders.iter().position(|folder| folder.join(name) == path);
-        if rank(place) < rank(&folder) {
-            let place = place.display();
-            bail!("{place} holds damaged files, cannot be written and is looked in first; remove it");
+        if rank(location) < rank(&folder) {
+            let location = location.display();
+            bail!("{location} holds damaged files, cannot be written and is looked in first; remove it");
         }
     }
     let _lock = lock(&folder)?;

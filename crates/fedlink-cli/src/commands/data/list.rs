@@ -1,10 +1,10 @@
 //! `fedlink data list`: what data sets there are, and where.
 
-use super::folders;
 use crate::args::DataListOptions;
 use crate::failure::Exit;
 use crate::inspect;
 use fedlink::data::catalogue::{CATALOGUE, Entry, Files};
+use fedlink_study::data_folders;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ struct Row {
 }
 
 pub fn run(options: &DataListOptions) -> anyhow::Result<Exit> {
-    let folders = folders(options.data_dir.as_deref());
+    let folders = data_folders(options.data_dir.as_deref());
     let row = |entry: &'static Entry| Row {
         name: entry.name,
         meaning: entry.meaning,
@@ -35,7 +35,7 @@ pub fn run(options: &DataListOptions) -> anyhow::Result<Exit> {
         train: entry.train,
         test: entry.test,
         embedded: matches!(entry.files, Files::Embedded),
-        found: inspect::place(entry, &folders),
+        found: inspect::location(entry, &folders),
         files: entry.files.list().iter().map(|file| file.name).collect(),
     };
     let rows: Vec<Row> = CATALOGUE.iter().map(row).collect();

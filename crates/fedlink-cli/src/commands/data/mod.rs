@@ -10,7 +10,6 @@ use crate::failure::Exit;
 use anyhow::bail;
 use fedlink::config::nearest;
 use fedlink::data::catalogue::{CATALOGUE, Entry, entry};
-pub use fedlink::data::folders;
 
 pub fn run(command: &DataCommand) -> anyhow::Result<Exit> {
     match command {

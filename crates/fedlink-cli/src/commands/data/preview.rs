@@ -1,35 +1,33 @@
 //! `fedlink data preview`: a contact sheet of a data set.
 
-use super::folders;
 use crate::args::PreviewOptions;
 use crate::failure::Exit;
-use crate::figure::contact_sheet;
-use crate::output::write_file;
 use anyhow::bail;
-use fedlink::config::DataConfig;
 use fedlink::data::Features;
+use fedlink_report::figure::contact_sheet;
+use fedlink_study::data_folders;
+use fedlink_study::output::write_file;
 
-/// Pictures of each class on a contact sheet.
+/// Images of each class on a contact sheet.
 const COLUMNS: usize = 20;
 /// Side of a pixel on the sheet.
 const SCALE: usize = 2;
 
 pub fn run(options: &PreviewOptions) -> anyhow::Result<Exit> {
-    let config = DataConfig { dataset: options.name.clone(), ..DataConfig::default() };
-    let dataset = fedlink::data::load(&config, &folders(options.data_dir.as_deref()))?;
+    let dataset = fedlink::data::load(&options.name, &data_folders(options.data_dir.as_deref()))?;
     let train = &dataset.train;
     if matches!(train.features, Features::Floats(_)) {
-        bail!("{} holds numbers, not pictures of bytes: there is nothing to preview", options.name);
+        bail!("{} holds numbers, not images of bytes: there is nothing to preview", options.name);
     }
-    // A class of few pictures is filled up, so that every class has a row of its own.
+    // A class of few images is filled up, so that every class has a row of its own.
     let blank = vec![0; dataset.features];
-    let mut pictures: Vec<&[u8]> = Vec::new();
+    let mut images: Vec<&[u8]> = Vec::new();
     for class in 0..dataset.classes {
         let of_class = (0..train.len()).filter(|&i| usize::from(train.labels[i]) == class);
-        let row = of_class.filter_map(|i| train.picture(i, dataset.features));
-        pictures.extend(row.chain(std::iter::repeat(&blank[..])).take(COLUMNS));
+        let row = of_class.filter_map(|i| train.image(i, dataset.features));
+        images.extend(row.chain(std::iter::repeat(&blank[..])).take(COLUMNS));
     }
-    write_file(&options.out, contact_sheet(pictures.into_iter(), dataset.shape, COLUMNS, SCALE)?)?;
-    println!("{}: {} classes, up to {COLUMNS} pictures of each", options.out.display(), dataset.classes);
+    write_file(&options.out, contact_sheet(images.into_iter(), dataset.shape, COLUMNS, SCALE)?)?;
+    println!("{}: {} classes, up to {COLUMNS} images of each", options.out.display(), dataset.classes);
     Ok(Exit::Done)
 }

@@ -6,11 +6,15 @@
 //! "none is missing", which has slots to spare.
 //!
 //! With one value for all entries, w is θ = q/(d−q+1) = C(d,q−1)/C(d,q), and that of the question θ or ½ if that
-//! is less. The places of q − m entries cost at least m·log2(1/θ) bits less than those of q, which pays for saying so:
+//! is less. The indices of q − m entries cost at least m·log2(1/θ) bits less than those of q, which pays for saying so:
 //! up to q = d/3 an update with entries missing is no longer than one with all q of them, and one with all pays
 //! log2(1/(1−θ)), at most one bit. Near q = d/2, where θ reaches 1, w stays below 1 − 1/√d and a missing entry
 //! costs log2 √d bits. That is no waste: there are about √d times as many updates with up to d/2 entries as with d/2.
 //! Where each entry has a value of 32 bits, that pays for anything: w and the question's probability are 1/256.
+//!
+//! Where each entry has a sign, a missing entry saves that bit too, and θ = q/(2·(d−q+1)) is half of the
+//! above. It is ½ near q = d/2 and reaches 1 at the largest q, ⌈2d/3⌉; between the two the same holds as
+//! between d/3 and d/2 above.
 
 use super::Layout;
 use super::rans::{Reader, SLOTS, Slots, Writer};
@@ -32,8 +36,10 @@ impl CountLaw {
     pub(super) fn new(layout: Layout, dim: u32, q: u32) -> Self {
         let (some, ratio) = match layout {
             Layout::Each => (SELDOM, SELDOM),
-            Layout::Shared => {
-                let theta = (u64::from(q) << 32) / u64::from(dim - q + 1) + 1;
+            Layout::Shared | Layout::Signs => {
+                // A missing entry saves its sign.
+                let sign_bits = u32::from(layout == Layout::Signs);
+                let theta = (u64::from(q) << 32) / (u64::from(dim - q + 1) << sign_bits) + 1;
                 let most = SLOTS - SLOTS / (u64::from(dim.isqrt()) + 1);
                 (theta.min(SLOTS / 2), theta.min(most))
             }
@@ -41,18 +47,21 @@ impl CountLaw {
         Self { q, some: some as u32, ratio }
     }
 
-    /// The most bits that saying the count can cost beyond what the entries that are missing save, in places and
-    /// in values. With q ≤ d/3 or a value for each that is what it costs to say that none is missing, as long as a
-    /// missing value's 32 bits pay for 8 of the law and for log2 d of places.
+    /// The most bits that saying the count can cost beyond what the entries that are missing save, in indices and
+    /// in values. With q ≤ d/3, with signs and 2 ≤ q ≤ d/2, or with a value for each that is what it costs to
+    /// say that none is missing, as long as a missing value's 32 bits pay for 8 of the law and for log2 d of
+    /// indices.
     pub(super) fn surplus(&self, layout: Layout, dim: u32) -> f64 {
         let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
+        let near_the_largest = 2.0 + 0.5 * libm::log2(f64::from(dim));
         match layout {
-            // The first value's bits are sent even without its entry: if that is the only one, its place must pay.
+            // The first value's bits are sent even without its entry: if that is the only one, its index must pay.
             Layout::Each if self.q == 1 => none.max(8.0 - libm::log2(f64::from(dim))),
-            Layout::Shared if 3 * u64::from(self.q) > u64::from(dim) => {
-                2.0 + 0.5 * libm::log2(f64::from(dim))
-            }
-            _ => none,
+            Layout::Shared if 3 * u64::from(self.q) > u64::from(dim) => near_the_largest,
+            Layout::Signs if 2 * u64::from(self.q) > u64::from(dim) => near_the_largest,
+            // The first sign is sent even without its entry: if that is the only one, the index must pay.
+            Layout::Signs if self.q == 1 => none.max(1.0),
+            Layout::Shared | Layout::Each | Layout::Signs => none,
         }
     }
 
@@ -84,7 +93,7 @@ impl CountLaw {
             return (0, reader);
         }
         let digits = self.digits().enumerate();
-        let missing = digits.fold(1, |sum, (place, one)| sum + (u64::from(reader.take_answer(one)) << place));
+        let missing = digits.fold(1, |sum, (index, one)| sum + (u64::from(reader.take_answer(one)) << index));
         (missing, reader)
     }
 }
@@ -108,19 +117,23 @@ mod tests {
         // q = 9 among 100: θ = 9/92. The digits can also say that more than 9 are missing, up to 16.
         let law = CountLaw::new(Layout::Shared, 100, 9);
         let theta = 9.0 / 92.0f64;
-        let chance = |missing| (-cost(&law, missing)).exp2();
+        let rng = |missing| (-cost(&law, missing)).exp2();
         for missing in 0..=8 {
             let truth = (1.0 - theta) * theta.powi(missing as i32);
             // θ⁴ is 393 000 slots: rounding them to a whole number changes less than 1 in 10⁵.
-            assert!((chance(missing) / truth - 1.0).abs() < 1e-5, "{missing}: {}", chance(missing));
+            assert!((rng(missing) / truth - 1.0).abs() < 1e-5, "{missing}: {}", rng(missing));
         }
-        assert!(((0..=16).map(chance).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!(((0..=16).map(rng).sum::<f64>() - 1.0).abs() < 1e-9);
     }
 
-    /// The most that a count costs beyond the surplus, with the bits that missing entries save in places and values.
+    /// The most that a count costs beyond the surplus, with the bits that missing entries save in indices and values.
     fn excess(layout: Layout, dim: u32, q: u32, counts: impl Iterator<Item = u32>) -> f64 {
         let law = CountLaw::new(layout, dim, q);
-        let values = if layout == Layout::Each { 32.0 } else { 0.0 };
+        let values = match layout {
+            Layout::Shared => 0.0,
+            Layout::Each => 32.0,
+            Layout::Signs => 1.0,
+        };
         let rest = |missing: u32| {
             let saved = values * f64::from(missing.min(q - 1));
             log2_choose(u64::from(dim), u64::from(q - missing)) - saved + cost(&law, missing)
@@ -133,9 +146,10 @@ mod tests {
     fn saying_that_entries_are_missing_is_paid_for_by_their_absence() {
         for dim in 1..=120u32 {
             for q in 1..=dim {
-                let layouts =
-                    if 2 * q <= dim { &[Layout::Shared, Layout::Each][..] } else { &[Layout::Each] };
-                for &layout in layouts {
+                let layouts = [Layout::Shared, Layout::Each, Layout::Signs];
+                for layout in
+                    layouts.into_iter().filter(|layout| q <= layout.max_entries(dim as usize) as u32)
+                {
                     let excess = excess(layout, dim, q, 0..=q);
                     assert!(excess < 1e-6, "{layout:?}, d {dim}, q {q}: {excess} bits too many");
                 }
@@ -147,13 +161,20 @@ mod tests {
                 let q = q.min(dim / 2);
                 // All the first few, where the law bends, and some of the others.
                 let counts = || (0..=q.min(500)).chain((0..=q).step_by(1 + q as usize / 500)).chain([q]);
-                for layout in [Layout::Shared, Layout::Each] {
+                for layout in [Layout::Shared, Layout::Each, Layout::Signs] {
                     let excess = excess(layout, dim, q, counts());
                     assert!(excess < 1e-6, "{layout:?}, d {dim}, q {q}: {excess} bits too many");
                 }
-                let excess =
-                    excess(Layout::Each, dim, dim - q, counts().filter(|&missing| missing <= dim - q));
-                assert!(excess < 1e-6, "d {dim}, q {}: {excess} bits too many", dim - q);
+                for layout in [Layout::Each, Layout::Signs] {
+                    let large = (dim - q).min(layout.max_entries(dim as usize) as u32);
+                    let excess = excess(
+                        layout,
+                        dim,
+                        large,
+                        counts().filter(|&missing| missing <= large).chain([large]),
+                    );
+                    assert!(excess < 1e-6, "{layout:?}, d {dim}, q {large}: {excess} bits too many");
+                }
             }
         }
     }
@@ -168,6 +189,9 @@ mod tests {
                 let ours = cost(&CountLaw::new(Layout::Shared, dim, q), 0);
                 assert!((ours - truth).abs() < 1e-8, "d {dim}, q {q}: {ours}, {truth}");
                 assert!(cost(&CountLaw::new(Layout::Each, dim, q), 0) < 0.006);
+                let truth = -(1.0 - (theta / 2.0).min(0.5)).log2();
+                let ours = cost(&CountLaw::new(Layout::Signs, dim, q), 0);
+                assert!((ours - truth).abs() < 1e-8, "signs, d {dim}, q {q}: {ours}, {truth}");
             }
         }
     }
@@ -175,12 +199,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_count_comes_off_as_it_was_put(
-            dim in 1..u32::MAX, share in 0.0..=1.0f64, part in 0.0..=1.0f64, each in any::<bool>(),
+            dim in 1..u32::MAX, share in 0.0..=1.0f64, part in 0.0..=1.0f64,
+            layout in prop::sample::select(vec![Layout::Shared, Layout::Each, Layout::Signs]),
         ) {
             let q = ((share * f64::from(dim)) as u32).max(1);
             let missing = (part * f64::from(q)) as u32;
             let (mut memory, mut message) = (Vec::new(), Vec::new());
-            let law = CountLaw::new(if each { Layout::Each } else { Layout::Shared }, dim, q);
+            let law = CountLaw::new(layout, dim, q);
             law.write(missing, Writer::new(77, &mut memory)).finish(&mut message);
             let (read, reader) = law.read(Reader::new(&message).unwrap());
             prop_assert_eq!(read, u64::from(missing));

@@ -9,7 +9,7 @@ pub enum WireError {
     /// The two ends agreed on something that no update can be.
     #[error(
         "no wire format has up to {q} entries among {dim} ({layout:?}): write q ≤ d/2 for one shared value, \
-         q ≤ d for one value each, d < 2^32"
+         q ≤ d for one value each, q ≤ 2d/3 rounded up for signs, d < 2^32"
     )]
     Format {
         /// How values are sent.
@@ -32,6 +32,12 @@ pub enum WireError {
         entry: usize,
         /// The value.
         value: f32,
+    },
+    /// Entries of magnitude zero where all entries have one, to be sent or received.
+    #[error("the magnitude of its {entries} entries is 0; leave entries out that are zero")]
+    ZeroMagnitude {
+        /// How many there are.
+        entries: usize,
     },
     /// A payload that is longer than any update's.
     #[error("the payload has {bits} bits; the longest update of this format has at most {longest}")]

@@ -1,7 +1,7 @@
 //! How likely a gap is: two laws, one that a table holds and one that follows what is left.
 //!
-//! A gap is the number of empty places before the next entry. A law of reach h gives slots to the gaps 0 to h − 1
-//! and to h, which says that the next h places are empty. With F(g) the probability that the next g places are
+//! A gap is the number of empty indices before the next entry. A law of reach h gives slots to the gaps 0 to h − 1
+//! and to h, which says that the next h indices are empty. With F(g) the probability that the next g indices are
 //! empty, gap g owns the slots from `S(g) = g + ⌊(2³² − w − 1)·(1 − F(g))⌋` up to S(g + 1), and h owns all from S(h)
 //! on. The summand g gives each gap at least one slot, and w ≥ h leaves at least one for h.
 //!
@@ -31,7 +31,7 @@ fn start(gap: u32, empty: u64, width: u32) -> u64 {
     u64::from(gap) + scaled(ONE - empty, SLOTS - u64::from(width) - 1)
 }
 
-/// Every place holds an entry with the same probability q/d: F(g) = (1 − q/d)^g.
+/// Every index holds an entry with the same probability q/d: F(g) = (1 − q/d)^g.
 ///
 /// Any q entries cost the same under it, wherever they are: (q/d)^q·(1 − q/d)^(d−q) is the probability of each.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ pub(super) const PARTS: usize = 1 << 10;
 const PART_BITS: u32 = 32 - PARTS.ilog2();
 
 impl PlainLaw {
-    /// Becomes the law of `count` entries among `dim` places with w = `width`.
+    /// Becomes the law of `count` entries among `dim` indices with w = `width`.
     pub(super) fn set(&mut self, dim: u32, count: u32, width: u32) {
         let empty = (u128::from(dim - count) * u128::from(ONE) / u128::from(dim)) as u64;
         let mut power = ONE;
@@ -141,13 +141,13 @@ pub(super) struct Inverses(Vec<u64>);
 
 impl Inverses {
     /// Holds them up to `most` from now on.
-    pub(super) fn extend_to(&mut self, most: u32) {
+    pub(super) fn extend_to(&mut self, max: u32) {
         let held = self.0.len() as u64;
-        self.0.extend((held + 1..=u64::from(most)).map(|i| ONE / i));
+        self.0.extend((held + 1..=u64::from(max)).map(|i| ONE / i));
     }
 }
 
-/// All ways to place the entries that are left are equally likely: with r of them among the n places to come,
+/// All ways to arrange the entries that are left are equally likely: with r of them among the n indices to come,
 /// F(g) = C(n−g, r) / C(n, r), the product of 1 − r/(n−i) over i < g.
 ///
 /// r/n is computed as r·⌊2⁶³/n⌋ units of 2⁻⁶³, and each product is rounded down to such units.
@@ -161,15 +161,15 @@ pub(super) struct ExactLaw<'a> {
 }
 
 impl<'a> ExactLaw<'a> {
-    /// The law of reach `reach` and w = `width` for `left` entries among `places`,
-    /// 1 ≤ `left` ≤ `places` − `reach`.
+    /// The law of reach `reach` and w = `width` for `left` entries among `indices`,
+    /// 1 ≤ `left` ≤ `indices` − `reach`.
     #[inline]
-    pub(super) fn new(inverses: &'a Inverses, places: u32, left: u32, reach: u32, width: u32) -> Self {
-        let inverses = &inverses.0[(places - reach) as usize..places as usize];
+    pub(super) fn new(inverses: &'a Inverses, indices: u32, left: u32, reach: u32, width: u32) -> Self {
+        let inverses = &inverses.0[(indices - reach) as usize..indices as usize];
         Self { inverses, left: u64::from(left), reach, width }
     }
 
-    /// F one place on, `inverse` being that of the places before it.
+    /// F one index on, `inverse` being that of the indices before it.
     #[inline]
     fn next(&self, empty: u64, inverse: u64) -> u64 {
         scaled(empty, ONE - self.left * inverse)
@@ -244,25 +244,25 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_law_counts_the_ways_to_place_what_is_left() {
+    fn the_exact_law_counts_the_ways_to_index_what_is_left() {
         let mut inverses = Inverses::default();
         inverses.extend_to(1024);
-        for (places, most) in (2..=60).map(|places| (places, 20)).chain([(200, 64), (1024, 256)]) {
-            let some = |left: &u32| places <= 60 || [1, 2, 7, places / 3, places - 2].contains(left);
-            for left in (1..places).filter(some) {
-                let reach = (places - left).min(most);
-                let law = ExactLaw::new(&inverses, places, left, reach, most);
-                let whole = choose(places, left);
+        for (indices, max) in (2..=60).map(|indices| (indices, 20)).chain([(200, 64), (1024, 256)]) {
+            let some = |left: &u32| indices <= 60 || [1, 2, 7, indices / 3, indices - 2].contains(left);
+            for left in (1..indices).filter(some) {
+                let reach = (indices - left).min(max);
+                let law = ExactLaw::new(&inverses, indices, left, reach, max);
+                let whole = choose(indices, left);
                 for gap in 0..=reach {
                     // The next entry is at this gap and the others behind it, or all are behind.
                     let share = if gap < reach {
-                        choose(places - gap - 1, left - 1)
+                        choose(indices - gap - 1, left - 1)
                     } else {
-                        choose(places - gap, left)
+                        choose(indices - gap, left)
                     };
-                    // A product and the quotient in it are rounded once for every place passed.
+                    // A product and the quotient in it are rounded once for every index passed.
                     let error = u64::from((gap + 1) * (left + 1));
-                    is_its_share(law.slots(gap).width, most + 1, &share, &whole, error);
+                    is_its_share(law.slots(gap).width, max + 1, &share, &whole, error);
                 }
             }
         }
@@ -310,15 +310,15 @@ mod tests {
 
         #[test]
         fn every_slot_has_an_owner_in_the_exact_law(
-            places in 2..5000u32, share in 0.0..1.0f64, most in 1..=1024u32, sparse in any::<bool>(),
+            indices in 2..5000u32, share in 0.0..1.0f64, max in 1..=1024u32, sparse in any::<bool>(),
         ) {
             let share = if sparse { share.powi(8) } else { share };
-            let left = (1 + (share * f64::from(places)) as u32).min(places - 1);
-            let reach = most.min(places - left);
+            let left = (1 + (share * f64::from(indices)) as u32).min(indices - 1);
+            let reach = max.min(indices - left);
             let mut inverses = Inverses::default();
-            inverses.extend_to(places / 2);
-            inverses.extend_to(places);
-            let law = ExactLaw::new(&inverses, places, left, reach, most);
+            inverses.extend_to(indices / 2);
+            inverses.extend_to(indices);
+            let law = ExactLaw::new(&inverses, indices, left, reach, max);
             tiles(reach, |gap| law.slots(gap), |slot| law.owner(slot));
         }
     }

@@ -6,7 +6,8 @@
 //! `docs/wire-format.md`, with the reasons and with test vectors.
 //!
 //! From the top of the number down: the version (a 256th of a bit), how many of the q entries are missing (next to
-//! nothing if none), the places, the values but the first, and at the bottom a one and the 32 bits of the first.
+//! nothing if none), the indices, the values but the first (or their signs alone), and at the bottom a one and
+//! the 32 bits of the first.
 //!
 //! Decoding trusts nothing but the format. Any bytes give an update that follows it or an error, in time of the
 //! order of q + d/64 and in memory of the order of that; and no two payloads give the same update.
@@ -21,7 +22,7 @@
 //! let bits = coder.encode(&format, &sent, &mut payload)?;
 //! coder.decode(&format, &payload, &mut received)?;
 //! assert_eq!(received, sent);
-//! assert!(bits <= 37 + 33 + 5); // log2 C(7850, 3) = 36.2 for the places, 33 for the value, at most five more
+//! assert!(bits <= 37 + 33 + 5); // log2 C(7850, 3) = 36.2 for the indices, 33 for the value, at most five more
 //! # Ok(())
 //! # }
 //! ```
@@ -29,14 +30,15 @@
 mod count;
 mod error;
 mod gaps;
-mod places;
+mod indices;
 mod rans;
+mod signs;
 
 pub use error::WireError;
 
-use super::{SchemeKind, SparseUpdate, Values, bits};
+use super::{SparseUpdate, Values, bits, stc};
 use count::CountLaw;
-use places::Tables;
+use indices::Tables;
 use rans::{Reader, SLOTS, Slots, Writer};
 
 /// The version of the format. A payload begins with it.
@@ -55,14 +57,17 @@ pub enum Layout {
     Shared,
     /// One for each.
     Each,
+    /// One magnitude above zero for all entries, of which there are at most ⌈2d/3⌉, and a sign for each.
+    Signs,
 }
 
 impl Layout {
-    /// The layout of the updates that a compression scheme makes.
-    pub fn of(scheme: SchemeKind) -> Self {
-        match scheme {
-            SchemeKind::DSgd => Self::Shared,
-            SchemeKind::RandomSparse | SchemeKind::TopK => Self::Each,
+    /// The largest q that a format of dimension `dim` can have.
+    pub fn max_entries(self, dim: usize) -> usize {
+        match self {
+            Self::Shared => dim / 2,
+            Self::Each => dim,
+            Self::Signs => stc::max_q(dim),
         }
     }
 }
@@ -78,9 +83,9 @@ pub struct Format {
 impl Format {
     /// At most `q` entries of an update of dimension `dim`.
     pub fn new(layout: Layout, dim: usize, q: usize) -> Result<Self, WireError> {
-        let most = if layout == Layout::Shared { dim / 2 } else { dim };
+        let max = layout.max_entries(dim);
         match (u32::try_from(dim), u32::try_from(q)) {
-            (Ok(dim), Ok(q)) if q as usize <= most => Ok(Self { layout, dim, q }),
+            (Ok(dim), Ok(q)) if q as usize <= max => Ok(Self { layout, dim, q }),
             _ => Err(WireError::Format { layout, dim, q }),
         }
     }
@@ -88,21 +93,31 @@ impl Format {
     /// A number of bits that no payload exceeds, whatever the update. It rises with q.
     ///
     /// It is the sum of what each part can cost at most: the version, saying how many entries are missing, the
-    /// places and the values but the first, and 33.6 bits for that one and the rounding.
+    /// indices and the values but the first, and 33.6 bits for that one and the rounding.
     pub fn longest(&self) -> u64 {
         let Self { layout, dim, q } = *self;
         if q == 0 {
             return 0;
         }
-        // With less than 24 bits to a place, a missing entry saves more by its value than others can cost by lying
-        // in more ways. Otherwise the number of entries counts that can lie in the most ways.
-        let is_paid = layout == Layout::Each && dim <= 1 << 24;
+        // With less than 24 bits to an index, a missing entry saves more by its value than others can cost by lying
+        // in more ways. Indices and signs together cost the most for q entries, up to the largest q.
+        // Otherwise the number of entries counts that can lie in the most ways.
+        let is_paid = match layout {
+            Layout::Shared => false,
+            Layout::Each => dim <= 1 << 24,
+            Layout::Signs => true,
+        };
         let count = if is_paid { q } else { q.min(dim / 2) };
-        let places = bits::log2_choose(u64::from(dim), u64::from(count)) + places::surplus(dim, q);
-        let values = if layout == Layout::Each { 32.0 * f64::from(q - 1) } else { 0.0 };
+        let support = bits::log2_choose(u64::from(dim), u64::from(count)) + indices::surplus(dim, q);
+        let each = match layout {
+            Layout::Shared => 0.0,
+            Layout::Each => 32.0,
+            Layout::Signs => 1.0,
+        };
+        let values = each * f64::from(q - 1);
         let missing = CountLaw::new(layout, dim, q).surplus(layout, dim);
         let version = 32.0 - libm::log2(f64::from(THIS_VERSION));
-        rans::longest(version + missing + places + values)
+        rans::longest(version + missing + support + values)
     }
 }
 
@@ -136,10 +151,14 @@ impl Coder {
             Values::Each(values) => values.split_first().map_or((0, &[][..]), |(a, b)| (a.to_bits(), b)),
         };
         let mut writer = Writer::new(BOTTOM | u64::from(first), &mut self.memory);
-        for value in others.iter().rev() {
-            writer.put(Slots { start: value.to_bits(), width: 1 });
+        if format.layout == Layout::Signs {
+            writer = signs::write(others, writer);
+        } else {
+            for value in others.iter().rev() {
+                writer.put(Slots { start: value.to_bits(), width: 1 });
+            }
         }
-        let writer = places::write(format.dim, &update.indices, &mut self.tables, writer);
+        let writer = indices::write(format.dim, &update.indices, &mut self.tables, writer);
         let law = CountLaw::new(format.layout, format.dim, format.q);
         let mut writer = law.write(format.q - update.indices.len() as u32, writer);
         writer.put(Slots::answer(THIS_VERSION, true));
@@ -172,7 +191,7 @@ impl Coder {
         let mut values = update.take_values();
         if q == 0 {
             update.indices.clear();
-            update.values = if layout == Layout::Each { Values::Each(values) } else { Values::default() };
+            update.values = if layout == Layout::Shared { Values::default() } else { Values::Each(values) };
             return Ok(());
         }
         let mut reader = Reader::new(payload).ok_or(WireError::Length { short: true })?;
@@ -181,14 +200,20 @@ impl Coder {
         }
         let (missing, reader) = CountLaw::new(layout, dim, q).read(reader);
         let count = u64::from(q).checked_sub(missing).ok_or(WireError::Missing { missing, q })? as u32;
-        let mut reader = places::read(dim, count, &mut self.tables, reader, &mut update.indices);
-        if layout == Layout::Each && count > 0 {
+        let mut reader = indices::read(dim, count, &mut self.tables, reader, &mut update.indices);
+        if layout != Layout::Shared {
             values.resize(count as usize, 0.0);
-            for value in &mut values[1..] {
-                let start = reader.slot();
-                reader.take(Slots { start, width: 1 });
-                *value = f32::from_bits(start);
+        }
+        match (layout, values.split_first_mut()) {
+            (Layout::Shared, _) | (_, None) => {}
+            (Layout::Each, Some((_, others))) => {
+                for value in others {
+                    let start = reader.slot();
+                    reader.take(Slots { start, width: 1 });
+                    *value = f32::from_bits(start);
+                }
             }
+            (Layout::Signs, Some((_, others))) => reader = signs::read(reader, others),
         }
         let (first, below) = reader.rest();
         if below > 0 || first >= 2 * BOTTOM {
@@ -200,16 +225,21 @@ impl Coder {
         let first = f32::from_bits(first as u32);
         update.values = match layout {
             Layout::Shared => Values::Shared(first),
-            Layout::Each => {
-                match values.first_mut() {
-                    Some(place) => *place = first,
+            Layout::Each | Layout::Signs => {
+                match values.split_first_mut() {
+                    Some((value, others)) => {
+                        *value = first;
+                        if layout == Layout::Signs {
+                            others.iter_mut().for_each(|sign| *sign = first.copysign(*sign));
+                        }
+                    }
                     None if first.to_bits() != 0 => return Err(WireError::Length { short: false }),
                     None => {}
                 }
                 Values::Each(values)
             }
         };
-        all_finite(&update.values)
+        check_values(layout, &update.values)
     }
 }
 
@@ -226,7 +256,7 @@ fn check(format: &Format, update: &SparseUpdate) -> Result<(), WireError> {
         Values::Each(values) if values.len() != entries => {
             return refuse(format!("it has {} values for {entries} entries", values.len()));
         }
-        Values::Each(_) if format.layout == Layout::Each => {}
+        Values::Each(_) if format.layout != Layout::Shared => {}
         Values::Shared(_) if format.layout == Layout::Shared => {}
         _ => return refuse(format!("the format is {:?}, its values are not", format.layout)),
     }
@@ -243,16 +273,29 @@ fn check(format: &Format, update: &SparseUpdate) -> Result<(), WireError> {
     if let Some(last) = update.indices.last().filter(|&&last| last >= format.dim) {
         return refuse(format!("it has an entry {last} of {}", format.dim));
     }
-    all_finite(&update.values)
+    check_values(format.layout, &update.values)
 }
 
-fn all_finite(values: &Values) -> Result<(), WireError> {
+/// Whether the server reads such values: finite ones, and with signs of one magnitude above zero.
+pub(crate) fn check_values(layout: Layout, values: &Values) -> Result<(), WireError> {
     let values = match values {
         Values::Shared(value) => std::slice::from_ref(value),
         Values::Each(values) => values,
     };
-    match values.iter().position(|value| !value.is_finite()) {
-        Some(entry) => Err(WireError::NotFinite { entry, value: values[entry] }),
+    if let Some(entry) = values.iter().position(|value| !value.is_finite()) {
+        return Err(WireError::NotFinite { entry, value: values[entry] });
+    }
+    if layout != Layout::Signs {
+        return Ok(());
+    }
+    let Some(first) = values.first() else { return Ok(()) };
+    if *first == 0.0 {
+        return Err(WireError::ZeroMagnitude { entries: values.len() });
+    }
+    match values.iter().position(|value| value.abs() != first.abs()) {
+        Some(entry) => Err(WireError::Update {
+            problem: format!("entry {entry} is {}, entry 0 is {first}; send one magnitude", values[entry]),
+        }),
         None => Ok(()),
     }
 }

@@ -300,8 +300,8 @@ mod tests {
             // Any number below the limit, and those beside a multiple of the width.
             let any = (u64::from(high) * width) + low % width;
             let multiple = (u64::from(high) * width).saturating_sub(near);
-            let most = (width << 32) - 1 - near.min(width - 1);
-            for window in [any, multiple, most] {
+            let max = (width << 32) - 1 - near.min(width - 1);
+            for window in [any, multiple, max] {
                 prop_assert_eq!(prepared.divide(window), (window / width, window % width));
             }
         }

@@ -1,18 +1,18 @@
-//! The hand that draws: everything random about one picture, from the chosen form to dots in pixels.
+//! The hand that draws: everything random about one image, from the chosen form to dots in pixels.
 
 use super::SIDE;
 use super::render::{Canvas, Dot};
 use super::skeletons::{FORMS, Form, Stroke};
 use crate::rng::Stream;
 
-/// Ink keeps at least this far from the edge of the picture, in pixels.
+/// Ink keeps at least this far from the edge of the image, in pixels.
 pub(super) const MARGIN: f32 = 1.0;
 /// Straight pieces per span between two knots.
 const PIECES: usize = 6;
 /// Control points of the warp along each axis.
 const LATTICE: usize = 5;
 
-/// How much pictures of one digit differ.
+/// How much images of one digit differ.
 ///
 /// Plain numbers are standard deviations, pairs are the ends of uniform ranges; lengths are in units of the
 /// skeletons' square unless pixels are named. Chosen so that the data set is about as hard as MNIST and has
@@ -49,19 +49,19 @@ mod spread {
     pub const ROUNDING: f32 = 0.7;
 }
 
-/// Draws `digit` into `picture`.
-pub(super) fn draw(digit: usize, random: &mut Stream, picture: &mut [u8]) {
+/// Draws `digit` into `image`.
+pub(super) fn draw(digit: usize, random: &mut Stream, image: &mut [u8]) {
     let form = choose(FORMS[digit], random);
     let hand = Hand::new(random);
     let mut paths: Vec<Vec<Dot>> = form.strokes.iter().map(|stroke| hand.trace(stroke, random)).collect();
     let edge = within(spread::EDGE_PIXELS, random);
-    place(&mut paths, edge, random);
+    position(&mut paths, edge, random);
     let mut canvas = Canvas::new(edge);
     for path in &paths {
         path.windows(2).for_each(|ends| canvas.line(ends[0], ends[1]));
     }
     let grain = within(spread::GRAIN, random);
-    canvas.write(picture, |ink| ink * (1.0 - grain * random.uniform() as f32));
+    canvas.write(image, |ink| ink * (1.0 - grain * random.uniform() as f32));
 }
 
 /// A form drawn according to the forms' shares.
@@ -82,7 +82,7 @@ fn within((low, high): (f64, f64), random: &mut Stream) -> f32 {
 }
 
 /// A bell-shaped number of mean 0 and variance 1 that never leaves [−3, 3]: the scaled sum of three uniforms.
-/// Bounded, so that no picture is an illegible outlier, and made of sums and products alone.
+/// Bounded, so that no image is an illegible outlier, and made of sums and products alone.
 fn bell(random: &mut Stream) -> f32 {
     (2.0 * (random.uniform() + random.uniform() + random.uniform()) - 3.0) as f32
 }
@@ -138,7 +138,7 @@ impl Hand {
         for i in 0..last {
             let (p, q) = (knots[i], knots[i + 1]);
             let chord = (q.0 - p.0, q.1 - p.1);
-            // Tangent at knot k: half the way between its neighbours on a curve, along the chord at an end,
+            // Tangent at knot k: half the way between its neighbors on a curve, along the chord at an end,
             // and something between the two at a corner.
             let tangent = |k: usize| {
                 if k == 0 || k == last {
@@ -209,8 +209,8 @@ fn hermite(p: (f32, f32), m: (f32, f32), q: (f32, f32), n: (f32, f32), t: f32) -
 }
 
 /// Scales the paths so that the longer side of the ink's box has the drawn size, puts their centre of mass
-/// near the middle of the picture, and keeps the ink `MARGIN` away from the edge.
-fn place(paths: &mut [Vec<Dot>], edge: f32, random: &mut Stream) {
+/// near the middle of the image, and keeps the ink `MARGIN` away from the edge.
+fn position(paths: &mut [Vec<Dot>], edge: f32, random: &mut Stream) {
     let (mut low, mut high) = ((f32::MAX, f32::MAX), (f32::MIN, f32::MIN));
     let (mut mass, mut centre) = (0.0, (0.0, 0.0));
     let mut reach = 0.0_f32;
@@ -327,7 +327,7 @@ mod tests {
                 let hand = Hand::new(&mut random);
                 let mut paths: Vec<_> = form.strokes.iter().map(|s| hand.trace(s, &mut random)).collect();
                 let edge = within(spread::EDGE_PIXELS, &mut random);
-                place(&mut paths, edge, &mut random);
+                position(&mut paths, edge, &mut random);
                 let dots = || paths.iter().flatten();
                 let reach = dots().map(|dot| Canvas::reach(dot.radius, edge)).fold(0.0, f32::max);
                 let ends = |of: fn(&Dot) -> f32| {

@@ -1,6 +1,6 @@
 //! The embedded data set `digits`: drawn on the spot, no file and no network needed.
 //!
-//! A picture is made like this, from one random stream of its own:
+//! An image is made like this, from one random stream of its own:
 //! 1. The label is drawn uniformly from 0..10, then one of the digit's forms (a 4 may be open or closed,
 //!    a 7 barred or not, …), which is a list of pen strokes through a few knots.
 //! 2. Every knot moves a little. A cubic curve joins the knots of a stroke, with corners rounded more or less
@@ -8,16 +8,16 @@
 //! 3. A smooth random displacement field (a cubic B-spline over a 5 × 5 lattice) bends the curve; slant,
 //!    stretch and rotation follow.
 //! 4. The result is scaled so that its ink fits a box of about 20 pixels, and its centre of mass is put near
-//!    the middle of the picture, at least one pixel from the edge.
+//!    the middle of the image, at least one pixel from the edge.
 //! 5. A round pen whose pressure wanders along the stroke draws it in white on black with soft edges; pixels
 //!    then lose a little ink at random.
 //!
 //! Every machine draws the same bytes: the arithmetic is IEEE addition, multiplication, division and square
-//! root in a written order, sine, cosine and exponential come from `libm`, and no picture depends on another.
+//! root in a written order, sine, cosine and exponential come from `libm`, and no image depends on another.
 //!
 //! # How hard it is
 //! Measured with an independent implementation on exactly these bytes (the tests pin their digest):
-//! pixels in 0..=1, Glorot initialisation, Adam with learning rate 10⁻³, batch 64, all 60 000 pictures.
+//! pixels in 0..=1, Glorot initialisation, Adam with learning rate 10⁻³, batch 64, all 60 000 images.
 //!
 //! | model | epochs | test accuracy | training accuracy |
 //! |---|---|---|---|
@@ -39,14 +39,14 @@ use self::skeletons::FORMS;
 use super::{Dataset, Features, Samples};
 use crate::rng::{Purpose, stream};
 
-/// Pixels along a side of a picture.
+/// Pixels along a side of an image.
 const SIDE: usize = 28;
-/// Bytes of a picture.
+/// Bytes of an image.
 const FEATURES: usize = SIDE * SIDE;
-/// The seed of every picture; another one would make another data set.
+/// The seed of every image; another one would make another data set.
 const SEED: u64 = 0xD161_7500;
 
-/// 60 000 training and 10 000 test pictures of digits that look handwritten, 28 × 28 grey bytes each.
+/// 60 000 training and 10 000 test images of digits that look handwritten, 28 × 28 gray bytes each.
 ///
 /// ```
 /// let digits = fedlink::data::digits::digits();
@@ -64,15 +64,15 @@ pub fn digits() -> Dataset {
     }
 }
 
-/// The first `count` pictures of a split.
+/// The first `count` images of a split.
 fn split(number: u64, count: usize) -> Samples {
     let mut pixels = vec![0; count * FEATURES];
     let mut labels = vec![0; count];
-    pixels.par_chunks_mut(FEATURES).zip(&mut labels).enumerate().for_each(|(i, (picture, label))| {
+    pixels.par_chunks_mut(FEATURES).zip(&mut labels).enumerate().for_each(|(i, (image, label))| {
         let mut random = stream(SEED, Purpose::Digits, number, i as u64);
         let digit = random.below(FORMS.len() as u64) as usize;
         *label = digit as u8;
-        hand::draw(digit, &mut random, picture);
+        hand::draw(digit, &mut random, image);
     });
     Samples { features: Features::Bytes(pixels), labels }
 }
@@ -93,10 +93,10 @@ mod tests {
     }
 
     fn pixels(samples: &Samples) -> &[u8] {
-        samples.picture(0, samples.features.len()).expect("digits are bytes")
+        samples.image(0, samples.features.len()).expect("digits are bytes")
     }
 
-    fn pictures() -> impl Iterator<Item = &'static [u8]> {
+    fn images() -> impl Iterator<Item = &'static [u8]> {
         pixels(&all().train).chunks_exact(FEATURES).chain(pixels(&all().test).chunks_exact(FEATURES))
     }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_does_not_depend_on_how_many_are_drawn() {
+    fn a_image_does_not_depend_on_how_many_are_drawn() {
         let few = split(0, 25);
         assert_eq!(pixels(&few), &pixels(&all().train)[..25 * FEATURES]);
         assert_eq!(few.labels, all().train.labels[..25]);
@@ -154,20 +154,20 @@ mod tests {
     }
 
     #[test]
-    fn no_picture_is_blank_or_faint_or_touches_the_edge() {
-        for (i, picture) in pictures().enumerate() {
-            let inked = picture.iter().filter(|&&byte| byte > 0).count();
-            assert!(inked >= 30, "picture {i} has {inked} inked pixels");
-            assert!(picture.iter().any(|&byte| byte >= 128), "picture {i} is faint");
+    fn no_image_is_blank_or_faint_or_touches_the_edge() {
+        for (i, image) in images().enumerate() {
+            let inked = image.iter().filter(|&&byte| byte > 0).count();
+            assert!(inked >= 30, "image {i} has {inked} inked pixels");
+            assert!(image.iter().any(|&byte| byte >= 128), "image {i} is faint");
             for at in 0..SIDE {
                 let edge = [at, FEATURES - SIDE + at, at * SIDE, at * SIDE + SIDE - 1];
-                assert!(edge.iter().all(|&pixel| picture[pixel] == 0), "picture {i} touches the edge");
+                assert!(edge.iter().all(|&pixel| image[pixel] == 0), "image {i} touches the edge");
             }
         }
     }
 
     #[test]
-    fn no_two_of_the_seventy_thousand_pictures_are_equal() {
-        assert_eq!(pictures().collect::<HashSet<_>>().len(), 70_000);
+    fn no_two_of_the_seventy_thousand_images_are_equal() {
+        assert_eq!(images().collect::<HashSet<_>>().len(), 70_000);
     }
 }

@@ -1,4 +1,4 @@
-//! From pen paths to grey bytes.
+//! From pen paths to gray bytes.
 
 use super::SIDE;
 
@@ -13,7 +13,7 @@ pub(super) struct Dot {
     pub ink: f32,
 }
 
-/// The ink of one picture before it becomes bytes: a number in 0..=1 per pixel.
+/// The ink of one image before it becomes bytes: a number in 0..=1 per pixel.
 pub(super) struct Canvas {
     ink: [f32; SIDE * SIDE],
     /// Distance over which an edge fades from full to no ink.
@@ -58,9 +58,9 @@ impl Canvas {
         }
     }
 
-    /// The picture as bytes, each inked pixel passed through `grain` first.
-    pub fn write(&self, picture: &mut [u8], mut grain: impl FnMut(f32) -> f32) {
-        for (byte, &ink) in picture.iter_mut().zip(&self.ink) {
+    /// The image as bytes, each inked pixel passed through `grain` first.
+    pub fn write(&self, image: &mut [u8], mut grain: impl FnMut(f32) -> f32) {
+        for (byte, &ink) in image.iter_mut().zip(&self.ink) {
             *byte = if ink > 0.0 { (255.0 * grain(ink) + 0.5) as u8 } else { 0 };
         }
     }
@@ -117,13 +117,13 @@ mod tests {
     fn bytes_are_rounded_ink_and_grain_leaves_blank_paper_alone() {
         let mut canvas = Canvas::new(1.0);
         (canvas.ink[0], canvas.ink[1], canvas.ink[3]) = (1.0, 0.5, 0.001);
-        let mut picture = [7; SIDE * SIDE];
+        let mut image = [7; SIDE * SIDE];
         let mut grains = 0;
-        canvas.write(&mut picture, |ink| {
+        canvas.write(&mut image, |ink| {
             grains += 1;
             ink
         });
-        assert_eq!((&picture[..4], grains), (&[255, 128, 0, 0][..], 3));
-        assert!(picture[4..].iter().all(|&byte| byte == 0));
+        assert_eq!((&image[..4], grains), (&[255, 128, 0, 0][..], 3));
+        assert!(image[4..].iter().all(|&byte| byte == 0));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::io::Read;
 
-use super::super::error::{Flaw, Place};
+use super::super::error::{Flaw, Position};
 use super::super::source::FETCH_AGAIN;
 use super::dictionary::Dictionary;
 
@@ -168,8 +168,8 @@ impl Header {
     }
 }
 
-fn at(name: &str, offset: u64) -> Place {
-    Place::Array(name.to_owned(), offset)
+fn at(name: &str, offset: u64) -> Position {
+    Position::Array(name.to_owned(), offset)
 }
 
 fn read(name: &str, reader: &mut impl Read, offset: u64, into: &mut [u8]) -> Result<(), Flaw> {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_is_not_understood_is_refused_with_its_place() {
+    fn a_header_that_is_not_understood_is_refused_with_its_position() {
         let cases = [
             ("", "byte 10: expected '{'"),
             ("{'descr': '<f4', 'shape': (2,)}", "lacks one of descr, fortran_order, shape"),

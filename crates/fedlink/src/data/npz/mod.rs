@@ -22,7 +22,7 @@ use std::path::Path;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::error::{DataError, Flaw, Place};
+use super::error::{DataError, Flaw, Position};
 use super::source::{MAX_DEFLATE_RATIO, read_file, reserve};
 use super::{Dataset, Features, Samples};
 use array::{Array, Header, Kind};
@@ -98,7 +98,7 @@ impl Npz<'_> {
             Ok(entry) => entry,
             Err(ZipError::FileNotFound) => {
                 return Err(Flaw::new(
-                    Place::Whole,
+                    Position::Whole,
                     format!("there is no array {name}"),
                     "save x_train, y_train, x_test and y_test",
                 ));
@@ -127,10 +127,10 @@ impl Npz<'_> {
 
 fn read_features(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result<Features, Flaw> {
     let count = array.payload() / array.header.width as u64;
-    let place = Place::Array(name.to_owned(), array.header.start);
+    let position = Position::Array(name.to_owned(), array.header.start);
     match (array.header.kind, array.header.width) {
         (Kind::Unsigned, 1) => {
-            let mut values = reserve(count, place)?;
+            let mut values = reserve(count, position)?;
             array.read(|_, number| {
                 values.extend_from_slice(number);
                 Ok(())
@@ -138,7 +138,7 @@ fn read_features(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result
             Ok(Features::Bytes(values))
         }
         (Kind::Float, _) => {
-            let mut values = reserve(count, place)?;
+            let mut values = reserve(count, position)?;
             array.read(|header, number| {
                 values.push(header.float(number).ok_or_else(|| {
                     (
@@ -163,7 +163,7 @@ fn read_labels(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result<V
         return Err(whole_array(name, "labels are floats", format!("save {name}.astype('uint8')")));
     }
     let count = array.payload() / array.header.width as u64;
-    let mut labels = reserve(count, Place::Array(name.to_owned(), array.header.start))?;
+    let mut labels = reserve(count, Position::Array(name.to_owned(), array.header.start))?;
     array.read(|header: &Header, number| {
         let value = header.integer(number);
         labels.push(u8::try_from(value).map_err(|_| {
@@ -178,12 +178,12 @@ fn read_labels(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result<V
 }
 
 fn whole_array(name: &str, what: impl Into<String>, fix: impl Into<String>) -> Flaw {
-    Flaw::new(Place::Array(name.to_owned(), 0), what, fix)
+    Flaw::new(Position::Array(name.to_owned(), 0), what, fix)
 }
 
 fn unreadable(error: &ZipError) -> Flaw {
     Flaw::new(
-        Place::Whole,
+        Position::Whole,
         format!("this is not a readable .npz archive ({error})"),
         "save the arrays with numpy.savez or numpy.savez_compressed",
     )
@@ -199,7 +199,7 @@ mod tests {
     use super::super::test_files::damaged;
     use super::*;
 
-    /// Written by `NumPy` 2: `savez_compressed`, `x` = uint8 `arange(24).reshape(2, 3, 4)` and its last picture
+    /// Written by `NumPy` 2: `savez_compressed`, `x` = uint8 `arange(24).reshape(2, 3, 4)` and its last image
     /// reversed, `y` = int64 `[3, 0]` and `[1]`.
     const BYTES: &[u8] = include_bytes!("../../../tests/data/bytes.npz");
     /// Written by `NumPy` 2: `savez`, `x` = big-endian float64 `arange(12).reshape(3, 1, 2, 2) / 8 - 1` and its
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_flipped_bit_in_stored_numbers_fails_the_checksum() {
         let mut file = FLOATS.to_vec();
-        // The first number, −1 as a big-endian float64; its last bit makes a finite neighbour.
+        // The first number, −1 as a big-endian float64; its last bit makes a finite neighbor.
         let number = file.windows(8).position(|bytes| bytes == (-1f64).to_be_bytes()).unwrap();
         file[number + 7] ^= 1;
         let flaw = parse(&file, "own").unwrap_err().to_string();

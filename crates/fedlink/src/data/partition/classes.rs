@@ -1,14 +1,48 @@
 //! Classes: a few classes on each device, the paper's non-IID split.
 
 use super::{Draw, Partition, by_class, draw_distinct, stream};
-use crate::config::{Config, ConfigError};
 use crate::data::Dataset;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
 use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
 
-/// `classes_per_device` distinct classes at random for each device, and B/`classes_per_device` samples of
+/// The entry of this partition.
+pub const ENTRY: Entry<dyn Partition> = Entry::of::<ClassesConfig>();
+
+/// `[data.classes]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClassesConfig {
+    /// Distinct classes on a device.
+    #[serde(deserialize_with = "count::count")]
+    pub per_device: u64,
+}
+
+impl Default for ClassesConfig {
+    fn default() -> Self {
+        Self { per_device: 2 }
+    }
+}
+
+impl PartConfig for ClassesConfig {
+    type Part = dyn Partition;
+    const NAME: &'static str = "classes";
+    const MEANING: &'static str = "data.classes.per_device classes on each device, equally many samples of each; devices may share samples";
+    const KEYS: &'static [Key] = &[key("per_device", "distinct classes on a device", "1 ..= classes")];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        within("per_device", self.per_device, 1..=256, "")
+    }
+
+    fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
+        Ok(Box::new(Classes::new(self.per_device, scope, dataset)?))
+    }
+}
+
+/// `per_device` distinct classes at random for each device, and B/`per_device` samples of
 /// each, without replacement within a device. Where B is no multiple, the first classes give one more.
 ///
-/// Devices draw on their own (`sharing = "overlapping"`). Every class must have the samples that one device
+/// Devices draw on their own, and may share samples. Every class must have the samples that one device
 /// asks of it, since every class may be asked.
 pub struct Classes {
     seed: u64,
@@ -19,34 +53,33 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// The split of `dataset` that `config` asks for.
-    pub fn new(config: &Config, dataset: &Dataset) -> Result<Self, ConfigError> {
-        config.data.validate()?;
-        let (per_device, chosen) = (config.data.samples_per_device, config.data.classes_per_device);
+    /// The split of `dataset` in a run of `scope`, with `chosen` classes on a device.
+    pub fn new(chosen: u64, scope: &Scope, dataset: &Dataset) -> Result<Self, ConfigError> {
+        let per_device = scope.samples_per_device;
         let (name, classes) = (&dataset.name, dataset.classes as u64);
         if chosen > classes {
             let problem = format!("is {chosen}, but must be in 1..={classes}, the classes of {name}");
-            return Err(ConfigError::new("data.classes_per_device", problem));
+            return Err(ConfigError::new("per_device", problem));
         }
         let by_class = by_class(dataset);
         let (rarest, fewest) =
             by_class.iter().map(Vec::len).enumerate().min_by_key(|&(_, count)| count).unwrap_or_default();
-        let most = chosen * fewest as u64;
-        if !(chosen..=most).contains(&per_device) {
-            let problem = if most == 0 {
+        let max = chosen * fewest as u64;
+        if !(chosen..=max).contains(&per_device) {
+            let problem = if max == 0 {
                 format!(
                     "cannot be met: {name} has no training samples of class {rarest}; partition = \"dirichlet\" does without"
                 )
             } else {
                 format!(
-                    "is {per_device}, but must be in {chosen}..={most}: at least one sample of each of {chosen} \
+                    "is {per_device}, but must be in {chosen}..={max}: at least one sample of each of {chosen} \
                      classes, and no more than the {fewest} that {name} has of class {rarest}"
                 )
             };
             return Err(ConfigError::new("data.samples_per_device", problem));
         }
         let (per_device, classes_per_device) = (per_device as usize, chosen as usize);
-        Ok(Self { seed: config.run.seed, per_device, classes_per_device, by_class })
+        Ok(Self { seed: scope.seed, per_device, classes_per_device, by_class })
     }
 }
 

@@ -1,13 +1,55 @@
 //! Dirichlet: a random mix of classes on each device.
 
 use super::{Draw, Partition, by_class, check_one_device, draw_distinct, stream};
-use crate::config::{Config, ConfigError};
 use crate::data::Dataset;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::rng::Stream;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
-/// How many samples each device has with partition = "dirichlet" (`data.sizes`).
+/// The entry of this partition.
+pub const ENTRY: Entry<dyn Partition> = Entry::of::<DirichletConfig>();
+
+/// `[data.dirichlet]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DirichletConfig {
+    /// α.
+    pub alpha: f64,
+    /// How many samples devices have.
+    pub sizes: Sizes,
+}
+
+impl Default for DirichletConfig {
+    fn default() -> Self {
+        Self { alpha: 0.5, sizes: Sizes::Equal }
+    }
+}
+
+impl PartConfig for DirichletConfig {
+    type Part = dyn Partition;
+    const NAME: &'static str = "dirichlet";
+    const MEANING: &'static str = "a mix of classes on each device ~ Dirichlet(data.dirichlet.alpha), in amounts by \
+                                   data.dirichlet.sizes; devices may share samples";
+    const KEYS: &'static [Key] = &[
+        key("alpha", "α: large makes the mixes of classes alike, small makes each one class", "1e-9 ..= 1e9"),
+        key(
+            "sizes",
+            "how many samples devices have",
+            "\"equal\" (B each) | \"free\" (B on average, standard deviation B/√(α·classes))",
+        ),
+    ];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        number("alpha", self.alpha, |x| (1e-9..=1e9).contains(&x), "a number in 1e-9..=1e9")
+    }
+
+    fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
+        Ok(Box::new(Dirichlet::new(&self, scope, dataset)?))
+    }
+}
+
+/// How many samples each device has (`data.dirichlet.sizes`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
@@ -22,7 +64,7 @@ pub enum Sizes {
 /// classes that have training samples, that is p_c = G_c/ΣG with G_c ~ Gamma(α). The label of each of its
 /// samples is then drawn from p (as in Hsu, Qi and Brown, "Measuring the effects of non-identical data
 /// distribution for federated visual classification", 2019), and the samples of each label uniformly without
-/// replacement within the device. Devices draw on their own (`sharing = "overlapping"`).
+/// replacement within the device. Devices draw on their own, and may share samples.
 ///
 /// α → ∞: every device has all classes equally often, which on a balanced training set is IID; α → 0: every
 /// device has one class.
@@ -45,17 +87,16 @@ pub struct Dirichlet {
 }
 
 impl Dirichlet {
-    /// The split of `dataset` that `config` asks for.
-    pub fn new(config: &Config, dataset: &Dataset) -> Result<Self, ConfigError> {
-        config.data.validate()?;
-        check_one_device(config, dataset)?;
+    /// The split of `dataset` in a run of `scope`.
+    pub fn new(config: &DirichletConfig, scope: &Scope, dataset: &Dataset) -> Result<Self, ConfigError> {
+        check_one_device(scope, dataset)?;
         let mut by_class = by_class(dataset);
         by_class.retain(|samples| !samples.is_empty());
         Ok(Self {
-            seed: config.run.seed,
-            alpha: config.data.alpha,
-            sizes: config.data.sizes,
-            per_device: config.data.samples_per_device as usize,
+            seed: scope.seed,
+            alpha: config.alpha,
+            sizes: config.sizes,
+            per_device: scope.samples_per_device as usize,
             train: dataset.train.len(),
             by_class,
         })
@@ -67,8 +108,8 @@ impl Dirichlet {
         let labels = match self.sizes {
             Sizes::Equal => self.per_device,
             Sizes::Free => {
-                let usual = self.alpha * ln_g.len() as f64;
-                let times: f64 = ln_g.iter().map(|&ln_g| libm::exp(ln_g) / usual).sum();
+                let mean = self.alpha * ln_g.len() as f64;
+                let times: f64 = ln_g.iter().map(|&ln_g| libm::exp(ln_g) / mean).sum();
                 ((self.per_device as f64 * times).round() as usize).clamp(1, self.train)
             }
         };

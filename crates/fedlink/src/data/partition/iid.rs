@@ -3,12 +3,39 @@
 use super::{
     Draw, Partition, Sharing, check_disjoint, check_one_device, draw_distinct, random_order, stream,
 };
-use crate::config::{Config, ConfigError};
 use crate::data::Dataset;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this partition.
+pub const ENTRY: Entry<dyn Partition> = Entry::of::<IidConfig>();
+
+/// `[data.iid]`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IidConfig {
+    /// Whether two devices may hold the same sample.
+    pub sharing: Sharing,
+}
+
+impl PartConfig for IidConfig {
+    type Part = dyn Partition;
+    const NAME: &'static str = "iid";
+    const MEANING: &'static str = "samples drawn uniformly from the training set";
+    const KEYS: &'static [Key] = &[key(
+        "sharing",
+        "whether two devices may hold the same sample",
+        "\"disjoint\" (M·B ≤ training set) | \"overlapping\"",
+    )];
+
+    fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
+        Ok(Box::new(Iid::new(self.sharing, scope, dataset)?))
+    }
+}
 
 /// B samples for each device, drawn uniformly without replacement: from what is left by the others
-/// (`sharing = "disjoint"`: device m has places m·B..(m+1)·B of one random order of the training set), or from
+/// (`sharing = "disjoint"`: device m has the entries m·B..(m+1)·B of one random order of the training set), or from
 /// the whole training set (`"overlapping"`).
 pub struct Iid {
     seed: u64,
@@ -19,21 +46,20 @@ pub struct Iid {
 }
 
 impl Iid {
-    /// The split of `dataset` that `config` asks for.
-    pub fn new(config: &Config, dataset: &Dataset) -> Result<Self, ConfigError> {
-        config.data.validate()?;
-        let (seed, train) = (config.run.seed, dataset.train.len());
-        let order = match config.data.sharing() {
+    /// The split of `dataset` in a run of `scope`.
+    pub fn new(sharing: Sharing, scope: &Scope, dataset: &Dataset) -> Result<Self, ConfigError> {
+        let (seed, train) = (scope.seed, dataset.train.len());
+        let order = match sharing {
             Sharing::Overlapping => {
-                check_one_device(config, dataset)?;
+                check_one_device(scope, dataset)?;
                 None
             }
             Sharing::Disjoint => {
-                check_disjoint(config, dataset)?;
+                check_disjoint(scope, dataset, "data.iid")?;
                 Some(random_order(seed, train))
             }
         };
-        Ok(Self { seed, per_device: config.data.samples_per_device as usize, train, order })
+        Ok(Self { seed, per_device: scope.samples_per_device as usize, train, order })
     }
 }
 

@@ -3,57 +3,36 @@
 //! A device's samples are a function of (seed, device): nothing of size M×B is ever built. What is built is at
 //! most of the size of the training set, so a million devices cost no more memory than one.
 
-mod classes;
-mod dirichlet;
-mod iid;
-mod quantity;
+mod indices;
 mod report;
-mod shards;
 #[cfg(test)]
 mod tests;
+
+crate::register! {
+    /// All partitions.
+    PARTITIONS: dyn Partition;
+    iid,
+    classes,
+    dirichlet,
+    shards,
+    quantity,
+}
 
 pub use classes::Classes;
 pub use dirichlet::{Dirichlet, Sizes};
 pub use iid::Iid;
+pub use indices::Indices;
 pub use quantity::Quantity;
 pub use report::{SplitReport, describe};
 pub use shards::Shards;
 
 use super::Dataset;
-use crate::config::{Config, ConfigError};
+use crate::registry::{ConfigError, Entry, Kind, Scope};
 use crate::rng::Stream;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
-/// The name of a partition in a configuration (`data.partition`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PartitionKind {
-    /// Samples drawn uniformly from the training set.
-    #[default]
-    Iid,
-    /// A few distinct classes on each device, equally many samples of each.
-    Classes,
-    /// A mix of classes on each device drawn from a Dirichlet distribution.
-    Dirichlet,
-    /// A few pieces of the training set sorted by class on each device.
-    Shards,
-    /// Samples drawn uniformly, but not equally many on each device.
-    Quantity,
-}
-
-impl PartitionKind {
-    /// What `data.sharing` may be with this partition; the first is meant where it is left out.
-    pub fn sharings(self) -> &'static [Sharing] {
-        match self {
-            Self::Iid | Self::Quantity => &[Sharing::Disjoint, Sharing::Overlapping],
-            Self::Shards => &[Sharing::Disjoint],
-            Self::Classes | Self::Dirichlet => &[Sharing::Overlapping],
-        }
-    }
-}
-
-/// Whether devices may hold the same samples (`data.sharing`).
+/// Whether devices may hold the same samples (`data.iid.sharing`, `data.quantity.sharing`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
@@ -75,18 +54,18 @@ pub trait Partition: Send + Sync {
     fn size_of(&self, device: DeviceId) -> usize;
 }
 
-/// The split that the configuration asks for.
-pub fn partition(config: &Config, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
-    Ok(match config.data.partition {
-        PartitionKind::Iid => Box::new(Iid::new(config, dataset)?),
-        PartitionKind::Classes => Box::new(Classes::new(config, dataset)?),
-        PartitionKind::Dirichlet => Box::new(Dirichlet::new(config, dataset)?),
-        PartitionKind::Shards => Box::new(Shards::new(config, dataset)?),
-        PartitionKind::Quantity => Box::new(Quantity::new(config, dataset)?),
-    })
+impl Kind for dyn Partition {
+    type Material = Dataset;
+    const PLURAL: &'static str = "partitions";
+    const KEY: &'static str = "data.partition";
+    const TABLE: &'static str = "data";
+
+    fn entries() -> &'static [Entry<Self>] {
+        PARTITIONS
+    }
 }
 
-/// What a stream of `Purpose::Partition` is for: the number that stands in the place of the round. Part of the
+/// What a stream of `Purpose::Partition` is for: the number that stands for the round. Part of the
 /// key, never to be renumbered.
 #[derive(Clone, Copy)]
 #[repr(u64)]
@@ -124,8 +103,8 @@ fn by_class(dataset: &Dataset) -> Vec<Vec<u32>> {
 }
 
 /// Checks that the training set has B samples for one device.
-fn check_one_device(config: &Config, dataset: &Dataset) -> Result<(), ConfigError> {
-    let (per_device, train) = (config.data.samples_per_device, dataset.train.len());
+fn check_one_device(scope: &Scope, dataset: &Dataset) -> Result<(), ConfigError> {
+    let (per_device, train) = (scope.samples_per_device, dataset.train.len());
     if per_device <= train as u64 {
         return Ok(());
     }
@@ -135,16 +114,16 @@ fn check_one_device(config: &Config, dataset: &Dataset) -> Result<(), ConfigErro
 }
 
 /// Checks that the training set has B samples for each of M devices.
-fn check_disjoint(config: &Config, dataset: &Dataset) -> Result<(), ConfigError> {
-    check_one_device(config, dataset)?;
-    let (devices, per_device) = (config.data.devices, config.data.samples_per_device);
+fn check_disjoint(scope: &Scope, dataset: &Dataset, table: &str) -> Result<(), ConfigError> {
+    check_one_device(scope, dataset)?;
+    let (devices, per_device) = (scope.devices, scope.samples_per_device);
     let (name, train) = (&dataset.name, dataset.train.len() as u64);
     if devices.saturating_mul(per_device) <= train {
         return Ok(());
     }
     let problem = format!(
         "is {devices}, but must be in 1..={}: {name} has {train} training samples for devices that share none \
-         and have {per_device} each; or write data.sharing = \"overlapping\"",
+         and have {per_device} each; or write {table}.sharing = \"overlapping\"",
         train / per_device
     );
     Err(ConfigError::new("data.devices", problem))

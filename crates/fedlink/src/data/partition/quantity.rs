@@ -3,12 +3,54 @@
 use super::{
     Draw, Partition, Sharing, check_disjoint, check_one_device, draw_distinct, random_order, stream,
 };
-use crate::config::{Config, ConfigError};
 use crate::data::Dataset;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this partition.
+pub const ENTRY: Entry<dyn Partition> = Entry::of::<QuantityConfig>();
+
+/// `[data.quantity]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QuantityConfig {
+    /// σ of the log-normal sizes.
+    pub spread: f64,
+    /// Whether two devices may hold the same sample.
+    pub sharing: Sharing,
+}
+
+impl Default for QuantityConfig {
+    fn default() -> Self {
+        Self { spread: 0.5, sharing: Sharing::Disjoint }
+    }
+}
+
+impl PartConfig for QuantityConfig {
+    type Part = dyn Partition;
+    const NAME: &'static str = "quantity";
+    const MEANING: &'static str = "as iid, in log-normal amounts of spread data.quantity.spread";
+    const KEYS: &'static [Key] = &[
+        key("spread", "σ of the log-normal sizes", "0 (all have B) ..= 5"),
+        key(
+            "sharing",
+            "whether two devices may hold the same sample",
+            "\"disjoint\" (M·B ≤ training set) | \"overlapping\"",
+        ),
+    ];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        number("spread", self.spread, |x| (0.0..=5.0).contains(&x), "a number in 0..=5")
+    }
+
+    fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
+        Ok(Box::new(Quantity::new(&self, scope, dataset)?))
+    }
+}
 
 /// IID samples in log-normal amounts: X_m = exp(σZ_m − σ²/2), Z_m standard normal, has mean 1, and σ is
-/// `size_spread`.
+/// `spread`.
 ///
 /// - `sharing = "overlapping"`: device m has 1 + (B−1)·X_m samples, rounded, which is B on average, and never
 ///   more than the training set (which lowers the average where a device would have had more). They are
@@ -26,27 +68,26 @@ pub struct Quantity {
     disjoint: Option<Disjoint>,
 }
 
-/// Disjoint devices are fewer than training samples, so what is remembered of them is no more than of those.
+/// Disjoint devices are fewer than training samples, so what is kept of them is no more than of those.
 struct Disjoint {
     /// One random order of the training set.
     order: Vec<u32>,
-    /// Device m has places `cuts[m]..cuts[m + 1]` of it.
+    /// Device m has the entries `cuts[m]..cuts[m + 1]` of it.
     cuts: Vec<u32>,
 }
 
 impl Quantity {
-    /// The split of `dataset` that `config` asks for.
-    pub fn new(config: &Config, dataset: &Dataset) -> Result<Self, ConfigError> {
-        config.data.validate()?;
-        let (seed, spread, train) = (config.run.seed, config.data.size_spread, dataset.train.len());
-        let (devices, per_device) = (config.data.devices as u32, config.data.samples_per_device as usize);
-        let disjoint = match config.data.sharing() {
+    /// The split of `dataset` in a run of `scope`.
+    pub fn new(config: &QuantityConfig, scope: &Scope, dataset: &Dataset) -> Result<Self, ConfigError> {
+        let (seed, spread, train) = (scope.seed, config.spread, dataset.train.len());
+        let (devices, per_device) = (scope.devices as u32, scope.samples_per_device as usize);
+        let disjoint = match config.sharing {
             Sharing::Overlapping => {
-                check_one_device(config, dataset)?;
+                check_one_device(scope, dataset)?;
                 None
             }
             Sharing::Disjoint => {
-                check_disjoint(config, dataset)?;
+                check_disjoint(scope, dataset, "data.quantity")?;
                 let cuts = cuts(seed, spread, devices, per_device);
                 Some(Disjoint { order: random_order(seed, train), cuts })
             }
@@ -55,7 +96,7 @@ impl Quantity {
     }
 }
 
-/// X_m, how many times the usual amount device m has.
+/// X_m, how many times the mean amount device m has.
 fn amount(seed: u64, spread: f64, device: DeviceId) -> f64 {
     let z = stream(seed, Draw::Size, device).normal();
     libm::exp(spread * z - 0.5 * spread * spread)

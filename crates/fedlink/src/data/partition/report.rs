@@ -5,8 +5,8 @@ use crate::data::Dataset;
 use crate::units::DeviceId;
 use serde::Serialize;
 
-/// The most devices a report looks at.
-const MOST_DESCRIBED: usize = 1000;
+/// The maximum number of devices that a report describes.
+const MAX_DESCRIBED: usize = 1000;
 
 /// A split in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,12 +31,12 @@ pub struct SplitReport {
 /// `partition` must have been made for these.
 ///
 /// ```
-/// use fedlink::data::partition::{PartitionKind, describe, partition};
+/// use fedlink::data::partition::describe;
 /// # fn main() -> Result<(), fedlink::Error> {
 /// let mut config = fedlink::config::Config::default();
-/// config.data.partition = PartitionKind::Classes;
-/// let dataset = fedlink::data::load(&config.data, &[])?;
-/// let report = describe(&*partition(&config, &dataset)?, &dataset, 40);
+/// config.data.partition = "classes".into();
+/// let dataset = fedlink::data::load(&config.data.dataset, &[])?;
+/// let report = describe(&*config.partition(&dataset)?, &dataset, 40);
 /// assert_eq!(report.sizes, [1000; 40]);
 /// println!("{:.2} away from IID", report.heterogeneity);
 /// # Ok(())
@@ -46,7 +46,7 @@ pub fn describe(partition: &dyn Partition, dataset: &Dataset, devices: usize) ->
     let labels = &dataset.train.labels;
     let mut train_counts = vec![0; dataset.classes];
     labels.iter().for_each(|&label| train_counts[usize::from(label)] += 1);
-    let described = devices.min(MOST_DESCRIBED);
+    let described = devices.min(MAX_DESCRIBED);
     let mut samples = Vec::new();
     let class_counts: Vec<Vec<usize>> = (0..described)
         .map(|device| {

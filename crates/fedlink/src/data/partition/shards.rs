@@ -1,15 +1,54 @@
 //! Shards: a few pieces of the training set sorted by class on each device.
 
 use super::{Draw, Partition, by_class, stream};
-use crate::config::{Config, ConfigError};
 use crate::data::Dataset;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
 use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this partition.
+pub const ENTRY: Entry<dyn Partition> = Entry::of::<ShardsConfig>();
+
+/// `[data.shards]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ShardsConfig {
+    /// s, shards on a device.
+    #[serde(deserialize_with = "count::count")]
+    pub per_device: u64,
+}
+
+impl Default for ShardsConfig {
+    fn default() -> Self {
+        Self { per_device: 2 }
+    }
+}
+
+impl PartConfig for ShardsConfig {
+    type Part = dyn Partition;
+    const NAME: &'static str = "shards";
+    const MEANING: &'static str =
+        "data.shards.per_device pieces of the training set sorted by class on each device";
+    const KEYS: &'static [Key] = &[key(
+        "per_device",
+        "shards of the sorted training set on a device (data.samples_per_device is not used)",
+        "≥ 1, M times it ≤ training set",
+    )];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        within("per_device", self.per_device, 1..=u64::from(u32::MAX), "")
+    }
+
+    fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
+        Ok(Box::new(Shards::new(self.per_device, scope, dataset)?))
+    }
+}
 
 /// The training set, sorted by class, is cut into S = M·s shards, and each device has s of them at random, none
 /// of them twice (McMahan et al., "Communication-efficient learning of deep networks from decentralized data",
-/// 2017, with s = 2; here s is `shards_per_device`).
+/// 2017, with s = 2; here s is `per_device`).
 ///
-/// Of N training samples, shard j is places ⌊jN/S⌋..⌊(j+1)N/S⌋ of the sorted set, so shards differ in size by
+/// Of N training samples, shard j is the entries ⌊jN/S⌋..⌊(j+1)N/S⌋ of the sorted set, so shards differ in size by
 /// at most one and together are the whole training set: each sample is on exactly one device, each device has
 /// N/M samples give or take s, and `samples_per_device` has no part in it. A shard that is no larger than the
 /// smallest class holds at most two classes, a device then at most 2s.
@@ -17,15 +56,14 @@ pub struct Shards {
     per_device: usize,
     /// The training samples, sorted by class.
     sorted: Vec<u32>,
-    /// Device m has the shards at places m·s..(m+1)·s of this order.
+    /// Device m has the shards at indices m·s..(m+1)·s of this order.
     order: Vec<u32>,
 }
 
 impl Shards {
-    /// The split of `dataset` that `config` asks for.
-    pub fn new(config: &Config, dataset: &Dataset) -> Result<Self, ConfigError> {
-        config.data.validate()?;
-        let (devices, per_device) = (config.data.devices, config.data.shards_per_device);
+    /// The split of `dataset` in a run of `scope`.
+    pub fn new(per_device: u64, scope: &Scope, dataset: &Dataset) -> Result<Self, ConfigError> {
+        let devices = scope.devices;
         let (name, train) = (&dataset.name, dataset.train.len() as u64);
         if devices > train {
             let problem = format!(
@@ -41,18 +79,18 @@ impl Shards {
                  {name}, and a shard has at least one",
                 train / devices
             );
-            return Err(ConfigError::new("data.shards_per_device", problem));
+            return Err(ConfigError::new("per_device", problem));
         }
         let mut order: Vec<u32> = (0..shards as u32).collect();
-        stream(config.run.seed, Draw::Shards, DeviceId(0)).shuffle(&mut order);
+        stream(scope.seed, Draw::Shards, DeviceId(0)).shuffle(&mut order);
         Ok(Self { per_device: per_device as usize, sorted: by_class(dataset).concat(), order })
     }
 
     /// The shards of a device, as pieces of the sorted training set.
     fn shards_of(&self, device: DeviceId) -> impl Iterator<Item = &[u32]> {
         let cut = |shard: u32| {
-            let place = u64::from(shard) * self.sorted.len() as u64 / self.order.len() as u64;
-            place as usize
+            let index = u64::from(shard) * self.sorted.len() as u64 / self.order.len() as u64;
+            index as usize
         };
         let start = device.index() * self.per_device;
         self.order[start..start + self.per_device].iter().map(move |&j| &self.sorted[cut(j)..cut(j + 1)])

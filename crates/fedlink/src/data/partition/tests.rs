@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::data::{Features, Samples};
+use crate::registry::find;
 use crate::rng::{Purpose, stream};
-use PartitionKind::{Classes, Dirichlet, Iid, Quantity, Shards};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
+use toml::{Table, Value};
 
 /// Training samples with so many of each class, in mixed order.
 fn dataset(counts: &[usize]) -> Dataset {
@@ -16,12 +17,68 @@ fn dataset(counts: &[usize]) -> Dataset {
     Dataset { name: "mixed".into(), features: 1, shape: [1, 1, 1], classes: counts.len(), train, test }
 }
 
-fn config(kind: PartitionKind, devices: usize, per_device: usize) -> Config {
-    let mut config = Config::default();
-    config.data.partition = kind;
-    config.data.devices = devices as u64;
-    config.data.samples_per_device = per_device as u64;
-    config
+/// How a training set is split: by which part, with what in its own table, in what run.
+#[derive(Clone, Debug)]
+struct Split {
+    kind: &'static str,
+    own: Table,
+    scope: Scope,
+}
+
+fn split(kind: &'static str, devices: usize, per_device: usize) -> Split {
+    let scope =
+        Scope { devices: devices as u64, samples_per_device: per_device as u64, seed: 0, ..Scope::default() };
+    Split { kind, own: Table::new(), scope }
+}
+
+impl Split {
+    /// The same with a key of the part's own table.
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.own.insert(key.into(), value.into());
+        self
+    }
+
+    fn seeded(mut self, seed: u64) -> Self {
+        self.scope.seed = seed;
+        self
+    }
+
+    fn devices(&self) -> usize {
+        self.scope.devices as usize
+    }
+
+    fn per_device(&self) -> usize {
+        self.scope.samples_per_device as usize
+    }
+
+    /// A key of the own table, or its default.
+    fn value(&self, key: &str) -> Value {
+        let own = find::<dyn Partition>(self.kind).unwrap().resolve(&self.own, &self.scope).unwrap();
+        own[key].clone()
+    }
+
+    fn is_disjoint(&self) -> bool {
+        match self.kind {
+            "iid" | "quantity" => self.value("sharing").as_str() == Some("disjoint"),
+            kind => kind == "shards",
+        }
+    }
+
+    fn try_of(&self, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
+        find::<dyn Partition>(self.kind)?.build(&self.own, &self.scope, dataset)
+    }
+
+    fn of(&self, dataset: &Dataset) -> Box<dyn Partition> {
+        self.try_of(dataset).unwrap()
+    }
+
+    fn error(&self, dataset: &Dataset) -> String {
+        self.try_of(dataset).map(|_| ()).unwrap_err().to_string()
+    }
+
+    fn report(&self, dataset: &Dataset) -> SplitReport {
+        describe(&*self.of(dataset), dataset, self.devices())
+    }
 }
 
 fn samples_of(partition: &dyn Partition, device: usize) -> Vec<u32> {
@@ -29,10 +86,6 @@ fn samples_of(partition: &dyn Partition, device: usize) -> Vec<u32> {
     let mut samples = vec![u32::MAX; 3];
     partition.samples_of(DeviceId::new(device), &mut samples);
     samples
-}
-
-fn error(config: &Config, dataset: &Dataset) -> String {
-    partition(config, dataset).map(|_| ()).unwrap_err().to_string()
 }
 
 /// Mean of `values` and five times its standard error.
@@ -49,36 +102,45 @@ fn assert_mean(values: &[f64], truth: f64) {
     assert!((mean - truth).abs() <= slack, "{mean} is not within {slack} of {truth}");
 }
 
-const ALL: &[PartitionKind] = &[Iid, Classes, Dirichlet, Shards, Quantity];
+const ALL: &[&str] = &["iid", "classes", "dirichlet", "shards", "quantity"];
 
-/// A training set and a configuration that it can be split by, in one of the ways `kinds`.
-fn possible(kinds: &[PartitionKind]) -> impl Strategy<Value = (Vec<usize>, Config)> {
-    let kinds = prop::sample::select(kinds.to_vec());
+#[test]
+fn the_tests_know_every_partition() {
+    assert_eq!(PARTITIONS.iter().map(|entry| entry.name).collect::<Vec<_>>(), ALL);
+}
+
+/// A training set and a way to split it that is possible, by one of `kinds`.
+fn possible(kinds: &'static [&'static str]) -> impl Strategy<Value = (Vec<usize>, Split)> {
+    let kinds = prop::sample::select(kinds);
     let numbers = (any::<[u16; 4]>(), any::<[bool; 2]>(), 0u64..1 << 40, -9.0..9.0, 0.0..3.0);
     (prop::collection::vec(1usize..40, 1..8), kinds, numbers).prop_map(
         |(counts, kind, ([a, b, c, d], [overlapping, free], seed, log_alpha, spread))| {
-            let pick = |raw: u16, most: usize| 1 + usize::from(raw) % most;
+            let pick = |raw: u16, max: usize| 1 + usize::from(raw) % max;
             let (train, fewest) = (counts.iter().sum::<usize>(), *counts.iter().min().unwrap());
             let devices = pick(a, train.min(20));
-            let disjoint = kind.sharings()[0] == Sharing::Disjoint && !overlapping;
-            let mut config = config(kind, devices, pick(b, if disjoint { train / devices } else { train }));
-            config.run.seed = seed;
-            config.data.alpha = 10f64.powf(log_alpha);
-            config.data.size_spread = spread;
-            config.data.shards_per_device = pick(c, train / devices) as u64;
-            if free {
-                config.data.sizes = Sizes::Free;
+            let choice = ["iid", "quantity"].contains(&kind);
+            let disjoint = kind == "shards" || (choice && !overlapping);
+            let mut split = split(kind, devices, pick(b, if disjoint { train / devices } else { train }));
+            split.scope.seed = seed;
+            if choice && overlapping {
+                split = split.with("sharing", "overlapping");
             }
-            if kind.sharings().len() == 2 && overlapping {
-                config.data.sharing = Some(Sharing::Overlapping);
+            match kind {
+                "dirichlet" => {
+                    let sizes = if free { "free" } else { "equal" };
+                    split = split.with("alpha", 10f64.powf(log_alpha)).with("sizes", sizes);
+                }
+                "quantity" => split = split.with("spread", spread),
+                "shards" => split = split.with("per_device", pick(c, train / devices) as i64),
+                "classes" => {
+                    let chosen = pick(c, counts.len());
+                    split = split.with("per_device", chosen as i64);
+                    split.scope.samples_per_device =
+                        (chosen + usize::from(d) % (chosen * (fewest - 1) + 1)) as u64;
+                }
+                _ => {}
             }
-            if kind == Classes {
-                let chosen = pick(c, counts.len());
-                config.data.classes_per_device = chosen as u64;
-                config.data.samples_per_device =
-                    (chosen + usize::from(d) % (chosen * (fewest - 1) + 1)) as u64;
-            }
-            (counts, config)
+            (counts, split)
         },
     )
 }
@@ -87,51 +149,55 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn every_device_has_samples_that_exist_none_twice_and_as_many_as_it_says((counts, config) in possible(ALL)) {
+    fn every_device_has_samples_that_exist_none_twice_and_as_many_as_it_says(
+        (counts, split) in possible(ALL),
+    ) {
         let data = dataset(&counts);
-        let split = partition(&config, &data).unwrap();
-        let (devices, b) = (config.data.devices as usize, config.data.samples_per_device as usize);
+        let partition = split.of(&data);
+        let (devices, b) = (split.devices(), split.per_device());
         let mut total = 0;
         for device in 0..devices {
-            let samples = samples_of(&*split, device);
+            let samples = samples_of(&*partition, device);
             let distinct: BTreeSet<u32> = samples.iter().copied().collect();
             prop_assert!(!samples.is_empty());
             prop_assert_eq!(distinct.len(), samples.len());
             prop_assert!((*distinct.last().unwrap() as usize) < data.train.len());
-            prop_assert_eq!(split.size_of(DeviceId::new(device)), samples.len());
-            let equal = match config.data.partition {
-                Iid | Classes => true,
-                Dirichlet => config.data.sizes == Sizes::Equal,
-                Shards | Quantity => false,
+            prop_assert_eq!(partition.size_of(DeviceId::new(device)), samples.len());
+            let equal = match split.kind {
+                "iid" | "classes" => true,
+                "dirichlet" => split.value("sizes").as_str() == Some("equal"),
+                _ => false,
             };
             prop_assert!(!equal || samples.len() == b);
             total += samples.len();
         }
-        match (config.data.partition, config.data.sharing()) {
-            (Shards, _) => prop_assert_eq!(total, data.train.len()),
-            (Quantity, Sharing::Disjoint) => prop_assert_eq!(total, devices * b),
+        match (split.kind, split.is_disjoint()) {
+            ("shards", _) => prop_assert_eq!(total, data.train.len()),
+            ("quantity", true) => prop_assert_eq!(total, devices * b),
             _ => {}
         }
     }
 
     #[test]
-    fn disjoint_devices_share_nothing((counts, config) in possible(&[Iid, Shards, Quantity])) {
-        prop_assume!(config.data.sharing() == Sharing::Disjoint);
+    fn disjoint_devices_share_nothing((counts, split) in possible(&["iid", "shards", "quantity"])) {
+        prop_assume!(split.is_disjoint());
         let data = dataset(&counts);
-        let split = partition(&config, &data).unwrap();
+        let partition = split.of(&data);
         let mut taken = BTreeSet::new();
-        for device in 0..config.data.devices as usize {
-            prop_assert!(samples_of(&*split, device).into_iter().all(|sample| taken.insert(sample)));
+        for device in 0..split.devices() {
+            prop_assert!(samples_of(&*partition, device).into_iter().all(|sample| taken.insert(sample)));
         }
     }
 
     #[test]
-    fn a_device_s_samples_do_not_depend_on_who_else_was_asked_or_in_what_order((counts, config) in possible(ALL)) {
+    fn a_device_s_samples_do_not_depend_on_who_else_was_asked_or_in_what_order(
+        (counts, split) in possible(ALL),
+    ) {
         let data = dataset(&counts);
-        let devices = config.data.devices as usize;
-        let one = partition(&config, &data).unwrap();
+        let devices = split.devices();
+        let one = split.of(&data);
         let forward: Vec<_> = (0..devices).map(|device| samples_of(&*one, device)).collect();
-        let other = partition(&config, &data).unwrap();
+        let other = split.of(&data);
         let last_only = samples_of(&*other, devices - 1);
         prop_assert_eq!(&last_only, &forward[devices - 1]);
         for device in (0..devices).rev() {
@@ -140,31 +206,30 @@ proptest! {
     }
 
     #[test]
-    fn a_device_has_the_classes_it_was_promised_equally_often((counts, config) in possible(&[Classes])) {
+    fn a_device_has_the_classes_it_was_promised_equally_often((counts, split) in possible(&["classes"])) {
         let data = dataset(&counts);
-        let report = describe(&*partition(&config, &data).unwrap(), &data, config.data.devices as usize);
-        for counts in report.class_counts {
+        for counts in split.report(&data).class_counts {
             let there: Vec<usize> = counts.into_iter().filter(|&count| count > 0).collect();
-            prop_assert_eq!(there.len() as u64, config.data.classes_per_device);
+            prop_assert_eq!(Some(there.len() as i64), split.value("per_device").as_integer());
             prop_assert!(there.iter().max().unwrap() - there.iter().min().unwrap() <= 1);
         }
     }
 
     #[test]
-    fn a_device_has_whole_shards_of_the_sorted_training_set((counts, config) in possible(&[Shards])) {
+    fn a_device_has_whole_shards_of_the_sorted_training_set((counts, split) in possible(&["shards"])) {
         let train: usize = counts.iter().sum();
-        let (devices, s) = (config.data.devices as usize, config.data.shards_per_device as usize);
+        let (devices, s) = (split.devices(), split.value("per_device").as_integer().unwrap() as usize);
         let data = dataset(&counts);
-        let split = partition(&config, &data).unwrap();
+        let partition = split.of(&data);
         let mut sorted: Vec<usize> = (0..train).collect();
         sorted.sort_by_key(|&sample| data.train.labels[sample]);
-        let mut place = vec![0; train];
-        sorted.iter().enumerate().for_each(|(at, &sample)| place[sample] = at);
+        let mut position = vec![0; train];
+        sorted.iter().enumerate().for_each(|(at, &sample)| position[sample] = at);
         let shards = devices * s;
         let shard_at = |at: usize| (0..shards).rfind(|j| j * train / shards <= at).unwrap();
         for device in 0..devices {
-            let samples = samples_of(&*split, device);
-            let mine: BTreeSet<usize> = samples.iter().map(|&i| shard_at(place[i as usize])).collect();
+            let samples = samples_of(&*partition, device);
+            let mine: BTreeSet<usize> = samples.iter().map(|&i| shard_at(position[i as usize])).collect();
             prop_assert_eq!(mine.len(), s);
             let held: usize = mine.iter().map(|j| (j + 1) * train / shards - j * train / shards).sum();
             prop_assert_eq!(held, samples.len());
@@ -176,14 +241,14 @@ proptest! {
     }
 
     #[test]
-    fn equal_amounts_are_iid_sample_for_sample((counts, mut config) in possible(&[Iid, Quantity])) {
+    fn equal_amounts_are_iid_sample_for_sample((counts, split) in possible(&["iid", "quantity"])) {
         let data = dataset(&counts);
-        config.data.size_spread = 0.0;
-        config.data.partition = Iid;
-        let iid = partition(&config, &data).unwrap();
-        config.data.partition = Quantity;
-        let quantity = partition(&config, &data).unwrap();
-        for device in 0..config.data.devices as usize {
+        let sharing = split.value("sharing");
+        let of = |kind| {
+            Split { kind, own: Table::new(), scope: split.scope }.with("sharing", sharing.clone())
+        };
+        let (iid, quantity) = (of("iid").of(&data), of("quantity").with("spread", 0.0).of(&data));
+        for device in 0..split.devices() {
             prop_assert_eq!(samples_of(&*iid, device), samples_of(&*quantity, device));
         }
     }
@@ -193,21 +258,18 @@ proptest! {
 fn a_seed_is_one_split_and_another_seed_another() {
     let data = dataset(&[100, 100, 100]);
     for &kind in ALL {
-        let mut config = config(kind, 5, 20);
-        let first = samples_of(&*partition(&config, &data).unwrap(), 3);
-        config.run.seed = 1;
-        assert_ne!(first, samples_of(&*partition(&config, &data).unwrap(), 3), "{kind:?}");
+        let first = samples_of(&*split(kind, 5, 20).of(&data), 3);
+        assert_eq!(first, samples_of(&*split(kind, 5, 20).of(&data), 3), "{kind}");
+        assert_ne!(first, samples_of(&*split(kind, 5, 20).seeded(1).of(&data), 3), "{kind}");
     }
 }
 
 #[test]
 fn log_normal_sizes_have_mean_b_and_their_variance() {
     let (b, sigma) = (100, 0.5f64);
-    let mut config = config(Quantity, 20_000, b);
-    config.data.sharing = Some(Sharing::Overlapping);
-    config.data.size_spread = sigma;
-    let split = partition(&config, &dataset(&[5000, 5000])).unwrap();
-    let sizes: Vec<f64> = (0..20_000).map(|m| split.size_of(DeviceId(m)) as f64).collect();
+    let split = split("quantity", 20_000, b).with("sharing", "overlapping").with("spread", sigma);
+    let partition = split.of(&dataset(&[5000, 5000]));
+    let sizes: Vec<f64> = (0..20_000).map(|m| partition.size_of(DeviceId(m)) as f64).collect();
     assert_mean(&sizes, b as f64);
     // Var[1 + (B−1)·X] = (B−1)²·(e^σ² − 1), and 1/12 for rounding.
     let squares: Vec<f64> = sizes.iter().map(|n| (n - b as f64).powi(2)).collect();
@@ -221,16 +283,14 @@ fn log_normal_sizes_have_mean_b_and_their_variance() {
 #[test]
 fn disjoint_log_normal_sizes_share_the_samples_in_proportion() {
     let (devices, b) = (50usize, 40usize);
-    let mut config = config(Quantity, devices, b);
-    config.data.size_spread = 1.2;
-    let split = partition(&config, &dataset(&[1000, 1000])).unwrap();
+    let partition = split("quantity", devices, b).with("spread", 1.2).of(&dataset(&[1000, 1000]));
     let amounts: Vec<f64> = (0..devices as u64)
         .map(|m| (1.2 * crate::rng::stream(0, Purpose::Partition, 2, m).normal()).exp())
         .collect();
     let total: f64 = amounts.iter().sum();
     for (m, amount) in amounts.iter().enumerate() {
         let share = 1.0 + ((b - 1) * devices) as f64 * amount / total;
-        let size = split.size_of(DeviceId::new(m)) as f64;
+        let size = partition.size_of(DeviceId::new(m)) as f64;
         assert!((size - share).abs() <= 1.0 + 1e-9, "device {m}: {size} for a share of {share}");
     }
 }
@@ -240,13 +300,13 @@ fn dirichlet_class_counts_have_the_moments_of_the_dirichlet_multinomial() {
     let (classes, b) = (4.0, 20.0);
     let data = dataset(&[400; 4]);
     for alpha in [0.05, 0.5, 1.0, 20.0] {
-        let mut config = config(Dirichlet, 20_000, b as usize);
-        config.data.alpha = alpha;
-        let split = partition(&config, &data).unwrap();
+        let partition = split("dirichlet", 20_000, b as usize).with("alpha", alpha).of(&data);
         let counts: Vec<[f64; 4]> = (0..20_000)
             .map(|device| {
                 let mut counts = [0.0; 4];
-                samples_of(&*split, device).iter().for_each(|&i| counts[data.train.label(i as usize)] += 1.0);
+                samples_of(&*partition, device)
+                    .iter()
+                    .for_each(|&i| counts[data.train.label(i as usize)] += 1.0);
                 counts
             })
             .collect();
@@ -264,10 +324,9 @@ fn dirichlet_class_counts_have_the_moments_of_the_dirichlet_multinomial() {
 #[test]
 fn free_dirichlet_sizes_have_mean_b_and_deviation_b_over_root_alpha_c() {
     let (b, alpha) = (50.0, 2.0);
-    let mut config = config(Dirichlet, 20_000, 50);
-    (config.data.alpha, config.data.sizes) = (alpha, Sizes::Free);
-    let split = partition(&config, &dataset(&[600; 4])).unwrap();
-    let sizes: Vec<f64> = (0..20_000).map(|m| split.size_of(DeviceId(m)) as f64).collect();
+    let split = split("dirichlet", 20_000, 50).with("alpha", alpha).with("sizes", "free");
+    let partition = split.of(&dataset(&[600; 4]));
+    let sizes: Vec<f64> = (0..20_000).map(|m| partition.size_of(DeviceId(m)) as f64).collect();
     assert_mean(&sizes, b);
     let squares: Vec<f64> = sizes.iter().map(|n| (n - b).powi(2)).collect();
     assert_mean(&squares, b * b / (4.0 * alpha) + 1.0 / 12.0);
@@ -276,19 +335,16 @@ fn free_dirichlet_sizes_have_mean_b_and_deviation_b_over_root_alpha_c() {
 #[test]
 fn a_dirichlet_device_that_has_all_of_a_class_goes_on_with_others_or_stays_smaller() {
     let data = dataset(&[5, 7, 1000, 0]);
-    let mut config = config(Dirichlet, 200, 100);
-    config.data.alpha = 1e-3;
-    let report = |config: &Config| describe(&*partition(config, &data).unwrap(), &data, 200);
-    let equal = report(&config);
+    let report = |alpha: f64, sizes: &str| {
+        split("dirichlet", 200, 100).with("alpha", alpha).with("sizes", sizes).report(&data)
+    };
+    let equal = report(1e-3, "equal");
     assert!(equal.class_counts.iter().any(|n| n[0] == 5) && equal.class_counts.iter().any(|n| n[1] == 7));
     assert_eq!(equal.sizes, [100; 200]);
     // Even a mix so sharp that nothing else is left of it as a float.
-    config.data.alpha = 1e-9;
-    assert_eq!(report(&config).sizes, [100; 200]);
-    config.data.alpha = 0.2;
-    config.data.sizes = Sizes::Free;
-    let free = report(&config);
-    assert!(free.class_counts.iter().any(|n| n[0] == 5 && n[1] < 7), "taken up, and not made up for");
+    assert_eq!(report(1e-9, "equal").sizes, [100; 200]);
+    let free = report(0.2, "free");
+    assert!(free.class_counts.iter().any(|n| n[0] == 5 && n[1] < 7), "all taken, and not made up for");
     assert!(free.class_counts.iter().all(|n| n[0] <= 5 && n[1] <= 7 && n[3] == 0));
 }
 
@@ -306,9 +362,7 @@ fn ln_choose(n: usize, k: usize) -> f64 {
 fn the_heterogeneity_of_iid_devices_is_that_of_the_hypergeometric_distribution() {
     let (counts, b, train) = ([300, 200, 500], 50, 1000);
     let data = dataset(&counts);
-    let mut config = config(Iid, 1000, b);
-    config.data.sharing = Some(Sharing::Overlapping);
-    let report = describe(&*partition(&config, &data).unwrap(), &data, 1000);
+    let report = split("iid", 1000, b).with("sharing", "overlapping").report(&data);
     let p = counts.map(|count| count as f64 / f64::from(train));
     let expected: f64 = counts
         .iter()
@@ -328,18 +382,14 @@ fn the_heterogeneity_of_iid_devices_is_that_of_the_hypergeometric_distribution()
 #[test]
 fn two_balanced_classes_of_ten_are_four_fifths_away_from_iid() {
     let data = dataset(&[100; 10]);
-    let report = describe(&*partition(&config(Classes, 40, 60), &data).unwrap(), &data, 40);
+    let report = split("classes", 40, 60).report(&data);
     assert!((report.heterogeneity - 0.8).abs() < 1e-12, "{}", report.heterogeneity);
 }
 
 #[test]
 fn a_dirichlet_split_tends_to_iid_for_large_alpha_and_to_one_class_for_small() {
     let (b, data) = (60, dataset(&[1000; 10]));
-    let report = |alpha| {
-        let mut config = config(Dirichlet, 1000, b);
-        config.data.alpha = alpha;
-        describe(&*partition(&config, &data).unwrap(), &data, 1000)
-    };
+    let report = |alpha: f64| split("dirichlet", 1000, b).with("alpha", alpha).report(&data);
     // ½·Σ_c E|n_c/B − 1/10| with n_c ~ Binomial(B, 1/10).
     let expected: f64 = (0..=b)
         .map(|n| {
@@ -361,7 +411,7 @@ fn a_dirichlet_split_tends_to_iid_for_large_alpha_and_to_one_class_for_small() {
 #[test]
 fn a_report_on_very_many_devices_looks_at_the_first_thousand_and_says_so() {
     let data = dataset(&[50, 50]);
-    let report = describe(&*partition(&config(Classes, 5000, 10), &data).unwrap(), &data, 5000);
+    let report = split("classes", 5000, 10).report(&data);
     assert_eq!((report.devices, report.described), (5000, 1000));
     assert_eq!((report.sizes.len(), report.class_counts.len()), (1000, 1000));
     let json = serde_json::to_value(&report).unwrap();
@@ -372,44 +422,91 @@ fn a_report_on_very_many_devices_looks_at_the_first_thousand_and_says_so() {
 #[test]
 fn a_split_that_cannot_be_names_the_key_and_the_allowed_range() {
     let data = dataset(&[40, 30, 50]);
-    let with = |kind, devices, per_device, change: fn(&mut Config)| {
-        let mut config = config(kind, devices, per_device);
-        change(&mut config);
-        error(&config, &data)
-    };
+    let error = |split: Split| split.error(&data);
     let problems = [
-        (with(Iid, 1, 121, |_| ()), "data.samples_per_device: is 121, but must be in 1..=120"),
-        (with(Iid, 5, 25, |_| ()), "data.devices: is 5, but must be in 1..=4"),
-        (with(Quantity, 5, 25, |_| ()), "data.devices: is 5, but must be in 1..=4"),
-        (with(Quantity, 1, 121, |_| ()), "data.samples_per_device: is 121, but must be in 1..=120"),
+        (error(split("iid", 1, 121)), "data.samples_per_device: is 121, but must be in 1..=120"),
+        (error(split("iid", 5, 25)), "data.devices: is 5, but must be in 1..=4"),
+        (error(split("quantity", 5, 25)), "data.devices: is 5, but must be in 1..=4"),
+        (error(split("quantity", 1, 121)), "data.samples_per_device: is 121, but must be in 1..=120"),
         (
-            with(Classes, 5, 20, |c| c.data.classes_per_device = 4),
-            "data.classes_per_device: is 4, but must be in 1..=3",
+            error(split("classes", 5, 20).with("per_device", 4)),
+            "data.classes.per_device: is 4, but must be in 1..=3",
         ),
-        (with(Classes, 5, 61, |_| ()), "data.samples_per_device: is 61, but must be in 2..=60"),
-        (with(Classes, 5, 1, |_| ()), "data.samples_per_device: is 1, but must be in 2..=60"),
-        (with(Dirichlet, 5, 121, |_| ()), "data.samples_per_device: is 121, but must be in 1..=120"),
-        (with(Dirichlet, 5, 20, |c| c.data.alpha = f64::NAN), "data.alpha: is NaN, but must be a number in"),
+        (error(split("classes", 5, 61)), "data.samples_per_device: is 61, but must be in 2..=60"),
+        (error(split("classes", 5, 1)), "data.samples_per_device: is 1, but must be in 2..=60"),
+        (error(split("dirichlet", 5, 121)), "data.samples_per_device: is 121, but must be in 1..=120"),
         (
-            with(Dirichlet, 5, 20, |c| c.data.alpha = 0.0),
-            "data.alpha: is 0, but must be a number in 1e-9..=1e9",
+            error(split("dirichlet", 5, 20).with("alpha", f64::NAN)),
+            "data.dirichlet.alpha: is NaN, but must be a number in",
         ),
-        (with(Shards, 121, 1, |_| ()), "data.devices: is 121, but must be in 1..=120"),
-        (with(Shards, 61, 1, |_| ()), "data.shards_per_device: is 2, but must be in 1..=1"),
         (
-            with(Shards, 5, 1, |c| c.data.shards_per_device = u64::from(u32::MAX)),
-            "data.shards_per_device: is 4294967295, but must be in 1..=24",
+            error(split("dirichlet", 5, 20).with("alpha", 0.0)),
+            "data.dirichlet.alpha: is 0, but must be a number in 1e-9..=1e9",
+        ),
+        (error(split("shards", 121, 1)), "data.devices: is 121, but must be in 1..=120"),
+        (error(split("shards", 61, 1)), "data.shards.per_device: is 2, but must be in 1..=1"),
+        (
+            error(split("shards", 5, 1).with("per_device", i64::from(u32::MAX))),
+            "data.shards.per_device: is 4294967295, but must be in 1..=24",
         ),
     ];
     for (message, start) in problems {
         assert!(message.starts_with(start), "{message:?} does not start with {start:?}");
     }
-    let message = error(&config(Classes, 5, 20), &dataset(&[40, 0]));
+    let message = split("classes", 5, 20).error(&dataset(&[40, 0]));
     assert_eq!(
         message,
         "data.samples_per_device: cannot be met: mixed has no training samples of class 1; \
          partition = \"dirichlet\" does without"
     );
+    // Where devices share nothing, the message says how to let them.
+    for kind in ["iid", "quantity"] {
+        let message = error(split(kind, 5, 25));
+        let way_out = format!("or write data.{kind}.sharing = \"overlapping\"");
+        assert!(message.ends_with(&way_out), "{message}");
+        assert!(split(kind, 5, 25).with("sharing", "overlapping").try_of(&data).is_ok());
+    }
+}
+
+#[test]
+fn sharing_is_a_choice_of_two_partitions_only() {
+    for (kind, disjoint, choice) in [
+        ("iid", true, true),
+        ("quantity", true, true),
+        ("shards", true, false),
+        ("classes", false, false),
+        ("dirichlet", false, false),
+    ] {
+        let data = dataset(&[30, 30]);
+        assert_eq!(split(kind, 3, 10).is_disjoint(), disjoint, "{kind}");
+        for sharing in ["disjoint", "overlapping"] {
+            let split = split(kind, 3, 10).with("sharing", sharing);
+            assert_eq!(split.try_of(&data).is_ok(), choice, "{kind} {sharing}");
+            if !choice {
+                let message = split.error(&data);
+                assert!(message.starts_with(&format!("data.{kind}.sharing: is not a key")), "{message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn listed_indices_are_checked_and_kept() {
+    let data = dataset(&[3, 3]);
+    let indices = Indices::new(vec![vec![5, 0], vec![1, 5, 2]], 2, &data).unwrap();
+    assert_eq!(samples_of(&indices, 0), [5, 0]);
+    assert_eq!(samples_of(&indices, 1), [1, 5, 2]);
+    assert_eq!((indices.size_of(DeviceId(0)), indices.size_of(DeviceId(1))), (2, 3));
+    let error = |lists: Vec<Vec<u32>>| Indices::new(lists, 2, &data).unwrap_err().to_string();
+    let problems = [
+        (error(vec![vec![0]]), "data.partition: has lists for 1 devices, but data.devices is 2"),
+        (error(vec![vec![0], vec![]]), "data.partition: device 1 has no sample; each needs at least one"),
+        (error(vec![vec![0], vec![6]]), "data.partition: device 1 has sample 6, but mixed has 0..6"),
+        (error(vec![vec![4, 0, 4], vec![1]]), "data.partition: device 0 has sample 4 twice"),
+    ];
+    for (message, expected) in problems {
+        assert_eq!(message, expected);
+    }
 }
 
 #[test]

@@ -1,10 +1,34 @@
-//! Convolutional network for pictures.
+//! Convolutional network for images.
 
-use super::convolution::{Convolution, Output, Scratch, place};
-use super::{Batch, Init, Mlp, Model, Rows, Score, Workspace};
-use crate::learn::kernels::Window;
+use super::convolution::{Convolution, Output, Scratch, index};
+use super::{Batch, Init, Mlp, Model, Rows, Score, Workspace, no_images, validate_dim};
+use crate::data::Dataset;
+use crate::kernels::Window;
 use crate::learn::optimizer::{Descent, Tail};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this model.
+pub const ENTRY: Entry<dyn Model> = Entry::of::<CnnConfig>();
+
+/// `[learn.cnn]` has no keys.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CnnConfig {}
+
+impl PartConfig for CnnConfig {
+    type Part = dyn Model;
+    const NAME: &'static str = "cnn";
+    const MEANING: &'static str = "two 5×5 convolutions (32, 64) with 2×2 max-pooling, then 512 units, for images \
+                                   (28×28×1: d = 582 026; 32×32×3: d = 878 538)";
+
+    fn build(self, _: &Scope, dataset: &Dataset) -> Result<Box<dyn Model>, ConfigError> {
+        let model = Cnn::new(dataset.shape, dataset.classes).ok_or_else(|| no_images(dataset))?;
+        validate_dim("learn.model", model.dim())?;
+        Ok(Box::new(model))
+    }
+}
 
 /// Side of the window of every convolution.
 const SIDE: usize = 5;
@@ -18,14 +42,14 @@ const HIDDEN: usize = 512;
 /// Two 5×5 convolutions with 32 and 64 output channels, each followed by `ReLU` and 2×2 maximum pooling, then
 /// dense layers to 512 units (`ReLU`) and to the classes, with softmax cross-entropy at the end.
 ///
-/// The layers are those of the picture network with which federated averaging was introduced (McMahan et al.,
-/// AISTATS 2017), but the window stays inside the picture ("valid" padding): 28×28 becomes 24×24, pooled to
+/// The layers are those of the image network with which federated averaging was introduced (McMahan et al.,
+/// AISTATS 2017), but the window stays inside the image ("valid" padding): 28×28 becomes 24×24, pooled to
 /// 12×12, then 8×8, pooled to 4×4. Next to a padded border this takes less than half of the work and
 /// of the parameters. An odd row or column at the end is left out by pooling.
 ///
 /// θ holds for each convolution its weights (5 · 5 · input channels × output channels, row-major, in the order
 /// row, column, channel of the window) and biases, and then the dense layers as [`Mlp`] stores them. d is 582 026
-/// for pictures of 28×28×1 with 10 classes, and 878 538 for 32×32×3.
+/// for images of 28×28×1 with 10 classes, and 878 538 for 32×32×3.
 ///
 /// ```
 /// use fedlink::learn::model::{Cnn, Model};
@@ -41,7 +65,7 @@ pub struct Cnn {
 /// What the convolutions need beside the dense layers' workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
-    /// One for each convolution, for all pictures of a batch.
+    /// One for each convolution, for all images of a batch.
     outputs: Vec<Output>,
     /// The gradient by the last one's pooled maps.
     back: Vec<f32>,
@@ -49,16 +73,16 @@ pub(super) struct Memory {
 }
 
 impl Cnn {
-    /// Height and width that a picture must have at least: 16 → 12 → 6 → 2 → 1.
+    /// Height and width that an image must have at least: 16 → 12 → 6 → 2 → 1.
     pub const SMALLEST: usize = 16;
 
-    /// The network for pictures of shape height × width × channels; none if they are too small for it.
-    pub fn new(picture: [usize; 3], classes: usize) -> Option<Self> {
-        Self::build(picture, SIDE, &CHANNELS, HIDDEN, classes)
+    /// The network for images of shape height × width × channels; none if they are too small for it.
+    pub fn new(image: [usize; 3], classes: usize) -> Option<Self> {
+        Self::build(image, SIDE, &CHANNELS, HIDDEN, classes)
     }
 
     fn build(
-        picture: [usize; 3],
+        image: [usize; 3],
         side: usize,
         channels: &[usize],
         hidden: usize,
@@ -66,7 +90,7 @@ impl Cnn {
     ) -> Option<Self> {
         let mut convolutions: Vec<Convolution> = Vec::new();
         for &outputs in channels {
-            let (input, start) = convolutions.last().map_or((picture, 0), |c| (c.pooled(), c.biases().end));
+            let (input, start) = convolutions.last().map_or((image, 0), |c| (c.pooled(), c.biases().end));
             convolutions.push(Convolution { window: Window::new(input, side)?, outputs, start });
         }
         let features = convolutions.last()?.pooled_len();
@@ -87,11 +111,11 @@ impl Cnn {
         let Memory { outputs, scratch, .. } = memory;
         for (l, convolution) in self.convolutions.iter().enumerate() {
             let (before, after) = outputs.split_at_mut(l);
-            let input = before.last().map_or(pictures(batch), |output| &output.pooled);
+            let input = before.last().map_or(images(batch), |output| &output.pooled);
             for row in 0..batch.labels.len() {
-                let picture = &input[place(row, convolution.window.picture_len())];
+                let image = &input[index(row, convolution.window.image_len())];
                 let output = after[0].row_mut(row, convolution.pooled_len());
-                convolution.forward(theta, picture, scratch, output);
+                convolution.forward(theta, image, scratch, output);
             }
         }
     }
@@ -111,13 +135,13 @@ impl Cnn {
             let (before, after) = outputs.split_at_mut(l);
             gradient[convolution.parameters()].fill(0.0);
             for row in 0..batch.labels.len() {
-                let picture = place(row, convolution.window.picture_len());
-                let input = before.last().map_or(pictures(batch), |output| &output.pooled);
+                let image = index(row, convolution.window.image_len());
+                let input = before.last().map_or(images(batch), |output| &output.pooled);
                 let output = after[0].row(row, convolution.pooled_len());
-                convolution.add_gradient(&input[picture.clone()], output, scratch, gradient);
-                // The picture has been used: the gradient by it takes its place.
+                convolution.add_gradient(&input[image.clone()], output, scratch, gradient);
+                // The image has been used: the gradient by it takes its memory.
                 if let Some(input) = before.last_mut() {
-                    convolution.pull_back(theta, scratch, &mut input.pooled[picture]);
+                    convolution.pull_back(theta, scratch, &mut input.pooled[image]);
                 }
             }
             let block = convolution.parameters();
@@ -132,10 +156,10 @@ impl Cnn {
     }
 }
 
-/// The pictures of a batch, number by number.
-fn pictures(batch: Batch<'_>) -> &[f32] {
+/// The images of a batch, number by number.
+fn images(batch: Batch<'_>) -> &[f32] {
     match batch.inputs {
-        Rows::Dense(pictures) => pictures,
+        Rows::Dense(images) => images,
         Rows::Sparse(_) => panic!("a CNN takes dense rows only"),
     }
 }
@@ -193,7 +217,7 @@ impl Model for Cnn {
         let feature_gradient = Some(&mut back[..features.len()]);
         let mut tail = Tail { whole: descent, start: self.head_start() };
         let loss = self.head.descend_through(head_theta, seen, work, &mut tail, feature_gradient);
-        // The features have been used: the gradient by them takes their place.
+        // The features have been used: the gradient by them takes their memory.
         let output = memory.outputs.last_mut().expect("a CNN has a convolution");
         memory.back = std::mem::replace(&mut output.pooled, back);
         self.backward(theta, batch, &mut memory, &mut work.gradient, descent);
@@ -216,12 +240,13 @@ impl Model for Cnn {
 mod tests {
     use super::*;
     use crate::learn::model::tests::gradient;
-    use crate::learn::optimizer::{Adam, Optimizer, OptimizerState};
+    use crate::learn::optimizer::{Adam, Optimizer};
+    use crate::learn::task::DeviceState;
     use crate::rng::{Purpose, stream};
 
     /// A network small enough to be differentiated number by number.
     struct Tiny {
-        picture: [usize; 3],
+        image: [usize; 3],
         side: usize,
         channels: Vec<usize>,
         hidden: usize,
@@ -233,16 +258,16 @@ mod tests {
 
     impl Tiny {
         fn model(&self) -> Cnn {
-            Cnn::build(self.picture, self.side, &self.channels, self.hidden, self.classes).unwrap()
+            Cnn::build(self.image, self.side, &self.channels, self.hidden, self.classes).unwrap()
         }
 
         /// The network in double precision, written from its definition: the mean loss over the batch.
         fn plain_loss(&self, theta: &[f64], inputs: &[f64], labels: &[u8]) -> f64 {
-            let [height, width, channels] = self.picture;
+            let [height, width, channels] = self.image;
             let mut total = 0.0;
-            for (picture, &label) in inputs.chunks_exact(height * width * channels).zip(labels) {
+            for (image, &label) in inputs.chunks_exact(height * width * channels).zip(labels) {
                 let mut theta = theta.iter().copied();
-                let mut pixels = picture.iter().copied();
+                let mut pixels = image.iter().copied();
                 let mut maps: Maps = (0..height)
                     .map(|_| (0..width).map(|_| pixels.by_ref().take(channels).collect()).collect())
                     .collect();
@@ -302,10 +327,10 @@ mod tests {
     #[test]
     fn gradients_match_finite_differences_of_an_independent_network() {
         for (case, tiny) in [
-            Tiny { picture: [4, 4, 1], side: 3, channels: vec![2], hidden: 4, classes: 2 },
-            Tiny { picture: [7, 6, 2], side: 2, channels: vec![3], hidden: 5, classes: 3 },
-            Tiny { picture: [12, 11, 2], side: 3, channels: vec![3, 4], hidden: 5, classes: 4 },
-            Tiny { picture: [16, 17, 1], side: 5, channels: vec![2, 3], hidden: 3, classes: 3 },
+            Tiny { image: [4, 4, 1], side: 3, channels: vec![2], hidden: 4, classes: 2 },
+            Tiny { image: [7, 6, 2], side: 2, channels: vec![3], hidden: 5, classes: 3 },
+            Tiny { image: [12, 11, 2], side: 3, channels: vec![3, 4], hidden: 5, classes: 4 },
+            Tiny { image: [16, 17, 1], side: 5, channels: vec![2, 3], hidden: 3, classes: 3 },
         ]
         .iter()
         .enumerate()
@@ -313,7 +338,7 @@ mod tests {
             let model = tiny.model();
             let mut s = stream(5, Purpose::Test, 0, case as u64);
             let rows = 6;
-            let numbers = tiny.picture.iter().product::<usize>();
+            let numbers = tiny.image.iter().product::<usize>();
             let theta: Vec<f32> = (0..model.dim()).map(|_| s.normal() as f32 * 0.4).collect();
             let inputs: Vec<f32> = (0..rows * numbers).map(|_| s.normal() as f32).collect();
             let labels: Vec<u8> = (0..rows).map(|_| s.below(tiny.classes as u64) as u8).collect();
@@ -356,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_pictures_are_sixteen_pixels_high_and_wide() {
+    fn the_smallest_images_are_sixteen_pixels_high_and_wide() {
         let fits = |height, width| Cnn::new([height, width, 1], 10).is_some();
         assert!(fits(Cnn::SMALLEST, Cnn::SMALLEST));
         assert!(!fits(Cnn::SMALLEST - 1, 28) && !fits(28, Cnn::SMALLEST - 1) && !fits(1, 784));
@@ -382,20 +407,20 @@ mod tests {
         }
     }
 
-    /// Noisy pictures of 16×16 with a bar of seven bright pixels somewhere: lying (0), standing (1), falling (2) or
+    /// Noisy images of 16×16 with a bar of seven bright pixels somewhere: lying (0), standing (1), falling (2) or
     /// rising (3). Every pixel is as often bright in one class as in another, so that pixels alone tell nothing.
     fn bars(count: usize, split: u64) -> (Vec<f32>, Vec<u8>) {
         let mut s = stream(6, Purpose::Test, split, 0);
         let (mut inputs, mut labels) = (Vec::new(), Vec::new());
         for i in 0..count {
             let label = (i % 4) as u8;
-            let mut picture: Vec<f32> = (0..256).map(|_| 0.1 * s.normal() as f32).collect();
+            let mut image: Vec<f32> = (0..256).map(|_| 0.1 * s.normal() as f32).collect();
             let (y, x) = (3 + s.below(10) as isize, 3 + s.below(10) as isize);
             let (down, right) = [(0, 1), (1, 0), (1, 1), (-1, 1)][i % 4];
             for step in -3..=3 {
-                picture[((y + step * down) * 16 + x + step * right) as usize] += 1.0;
+                image[((y + step * down) * 16 + x + step * right) as usize] += 1.0;
             }
-            inputs.extend(picture);
+            inputs.extend(image);
             labels.push(label);
         }
         (inputs, labels)
@@ -410,7 +435,7 @@ mod tests {
         let unseen = Batch { inputs: Rows::Dense(&inputs), labels: &labels };
         let before = model.score(&theta, unseen, &mut work).correct;
         let adam = Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-7 };
-        let mut state = OptimizerState::filled(model.dim(), adam.starts());
+        let mut state = DeviceState::filled(model.dim(), adam.starts());
         for step in 0..30 {
             let (inputs, labels) = bars(32, 2 + step);
             let batch = Batch { inputs: Rows::Dense(&inputs), labels: &labels };

@@ -1,15 +1,15 @@
-//! One layer of a convolutional network, one picture at a time.
+//! One layer of a convolutional network, one image at a time.
 //!
-//! A picture's patches then stay in the cache; matrix products over 2 to 16 pictures at once were no faster, over 64
+//! An image's patches then stay in the cache; matrix products over 2 to 16 images at once were no faster, over 64
 //! slower.
 
-use crate::learn::kernels::{Matrix, Window, matmul, pool, pooled_shape, unpool};
+use crate::kernels::{Matrix, Window, matmul, pool, pooled_shape, unpool};
 use std::ops::Range;
 
 /// A convolution with bias, `ReLU` and pooling.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Convolution {
-    /// Over the pictures it sees.
+    /// Over the images it sees.
     pub(super) window: Window,
     /// Output channels.
     pub(super) outputs: usize,
@@ -17,14 +17,14 @@ pub(super) struct Convolution {
     pub(super) start: usize,
 }
 
-/// Memory for the patches and maps of one picture, used by all convolutions in turn.
+/// Memory for the patches and maps of one image, used by all convolutions in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Scratch {
     pub(super) patches: Vec<f32>,
     pub(super) maps: Vec<f32>,
 }
 
-/// What a convolution gave for the pictures of a batch.
+/// What a convolution gave for the images of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     /// Its pooled maps; on the way back the loss's gradient by them.
@@ -33,18 +33,18 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// What it gave for picture `row`: `len` numbers and who won them.
+    /// What it gave for image `row`: `len` numbers and who won them.
     pub(super) fn row(&self, row: usize, len: usize) -> (&[f32], &[u8]) {
-        (&self.pooled[place(row, len)], &self.winners[place(row, len)])
+        (&self.pooled[index(row, len)], &self.winners[index(row, len)])
     }
 
     pub(super) fn row_mut(&mut self, row: usize, len: usize) -> (&mut [f32], &mut [u8]) {
-        (&mut self.pooled[place(row, len)], &mut self.winners[place(row, len)])
+        (&mut self.pooled[index(row, len)], &mut self.winners[index(row, len)])
     }
 }
 
 /// Where row `row` lies if each has `len` numbers.
-pub(super) fn place(row: usize, len: usize) -> Range<usize> {
+pub(super) fn index(row: usize, len: usize) -> Range<usize> {
     row * len..(row + 1) * len
 }
 
@@ -64,7 +64,7 @@ impl Convolution {
 
     /// Height, width and channels before pooling.
     pub(super) fn maps(self) -> [usize; 3] {
-        let [rows, columns] = self.window.places();
+        let [rows, columns] = self.window.indices();
         [rows, columns, self.outputs]
     }
 
@@ -81,41 +81,41 @@ impl Convolution {
         self.pooled().iter().product()
     }
 
-    /// The pooled maps of a picture, and who won them.
+    /// The pooled maps of an image, and who won them.
     pub(super) fn forward(
         self,
         theta: &[f32],
-        picture: &[f32],
+        image: &[f32],
         scratch: &mut Scratch,
         (pooled, winners): (&mut [f32], &mut [u8]),
     ) {
         let (patches, maps) = self.split(scratch);
-        self.window.gather(picture, patches);
+        self.window.gather(image, patches);
         matmul(self.patch_matrix(patches), self.weight_matrix(theta), maps, false);
         pool(maps, self.maps(), &theta[self.biases()], pooled, winners);
     }
 
-    /// Adds a picture's part to the gradient by weights and biases, given the one by its pooled maps; leaves the
+    /// Adds an image's part to the gradient by weights and biases, given the one by its pooled maps; leaves the
     /// gradient by the maps in `scratch`.
     pub(super) fn add_gradient(
         self,
-        picture: &[f32],
+        image: &[f32],
         (pooled, winners): (&[f32], &[u8]),
         scratch: &mut Scratch,
         gradient: &mut [f32],
     ) {
         let (patches, maps) = self.split(scratch);
         unpool(pooled, winners, self.maps(), &mut gradient[self.biases()], maps);
-        self.window.gather(picture, patches);
+        self.window.gather(image, patches);
         let weights = &mut gradient[self.weights()];
         matmul(self.patch_matrix(patches).t(), self.map_matrix(maps), weights, true);
     }
 
-    /// Replaces a picture by the gradient by it, from what `add_gradient` left in `scratch`.
-    pub(super) fn pull_back(self, theta: &[f32], scratch: &mut Scratch, picture: &mut [f32]) {
+    /// Replaces an image by the gradient by it, from what `add_gradient` left in `scratch`.
+    pub(super) fn pull_back(self, theta: &[f32], scratch: &mut Scratch, image: &mut [f32]) {
         let (patches, maps) = self.split(scratch);
         matmul(self.map_matrix(maps), self.weight_matrix(theta).t(), patches, false);
-        self.window.scatter(patches, picture);
+        self.window.scatter(patches, image);
     }
 
     /// The parts of `scratch` that this layer uses: patches and maps.

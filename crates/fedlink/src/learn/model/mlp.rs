@@ -1,16 +1,62 @@
 //! Multi-layer perceptron; with no hidden layer, softmax regression.
 
-use super::{Batch, Init, Model, Rows, Score, Workspace, softmax};
-use crate::learn::kernels::{
+use super::{Batch, Init, Model, Rows, Score, Workspace, cross_entropy, validate_dim};
+use crate::data::Dataset;
+use crate::kernels::{
     Matrix, Panels, SparseBatch, matmul, pack_output_gradient, sparse_forward, sparse_gradient,
 };
-use crate::learn::optimizer::{Descent, coast};
+use crate::learn::optimizer::{Descent, apply_zero_gradient};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
 use crate::rng::Stream;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this model.
+pub const ENTRY: Entry<dyn Model> = Entry::of::<MlpConfig>();
+
+/// `[learn.mlp]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MlpConfig {
+    /// Widths of the hidden layers.
+    pub hidden: Vec<usize>,
+}
+
+impl Default for MlpConfig {
+    fn default() -> Self {
+        Self { hidden: vec![256] }
+    }
+}
+
+impl PartConfig for MlpConfig {
+    type Part = dyn Model;
+    const NAME: &'static str = "mlp";
+    const MEANING: &'static str =
+        "multi-layer perceptron with learn.mlp.hidden layers, ReLU (784→256→10: d = 203 530)";
+    const KEYS: &'static [Key] = &[key("hidden", "widths of the hidden layers", "a list of widths ≥ 1")];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        if self.hidden.is_empty() {
+            let problem =
+                "is empty, but an MLP needs a hidden layer; for none write learn.model = \"softmax\"";
+            return Err(ConfigError::new("hidden", problem));
+        }
+        within("hidden", self.hidden.len() as u64, 1..=64, " layers")?;
+        self.hidden
+            .iter()
+            .try_for_each(|&width| within("hidden", width as u64, 1..=1_000_000, " in every layer"))
+    }
+
+    fn build(self, _: &Scope, dataset: &Dataset) -> Result<Box<dyn Model>, ConfigError> {
+        let model = Mlp::new(dataset.features, &self.hidden, dataset.classes);
+        validate_dim("hidden", model.dim())?;
+        Ok(Box::new(model))
+    }
+}
 
 /// Dense layers with `ReLU` between them and softmax cross-entropy at the end.
 ///
 /// Layer l maps a to a·W_l + b_l. θ holds, layer after layer, `W_l` (inputs × outputs, row-major) and then
-/// `b_l`; a first layer stored by input row is what the sparse pictures want. 784→256→10 has d = 203 530
+/// `b_l`; a first layer stored by input row is what sparse images want. 784→256→10 has d = 203 530
 /// parameters, 784→10 (softmax regression) 7 850.
 ///
 /// ```
@@ -96,20 +142,20 @@ impl Layer {
         descent: &mut dyn Descent,
     ) {
         let (weights, biases) = theta.split_at_mut(self.inputs * self.outputs);
-        let most = (GRADIENT_BLOCK / self.outputs).max(1);
-        gradient.resize(gradient.len().max(most * self.outputs), 0.0);
+        let max = (GRADIENT_BLOCK / self.outputs).max(1);
+        gradient.resize(gradient.len().max(max * self.outputs), 0.0);
         pack_output_gradient(input, output_gradient, panels);
         let mut first = 0;
         while first < self.inputs {
             let idle = input.is_column_empty(first);
             let alike = |i: &usize| input.is_column_empty(*i) == idle;
             let count =
-                (first..self.inputs).take(if idle { usize::MAX } else { most }).take_while(alike).count();
+                (first..self.inputs).take(if idle { usize::MAX } else { max }).take_while(alike).count();
             let inputs = first..first + count;
             let block = inputs.start * self.outputs..inputs.end * self.outputs;
             let start = self.start + block.start;
             if idle {
-                coast(descent, start, &mut weights[block]);
+                apply_zero_gradient(descent, start, &mut weights[block]);
             } else {
                 let gradient = &mut gradient[..block.len()];
                 sparse_gradient(input, inputs, gradient, panels);
@@ -175,7 +221,7 @@ impl Mlp {
         self.forward(theta, batch, work);
         let last = self.layers.len() - 1;
         let logits = &mut work.outputs[last][..rows * self.layers[last].outputs];
-        let loss = softmax::loss_and_gradient(logits, batch.labels);
+        let loss = cross_entropy::loss_and_gradient(logits, batch.labels);
         for (l, layer) in self.layers.iter().enumerate().rev() {
             // `outputs[l]` holds ∂loss/∂(output of layer l), `outputs[l-1]` the layer's input.
             let (before, after) = work.outputs.split_at_mut(l);
@@ -246,7 +292,10 @@ impl Model for Mlp {
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score {
         self.forward(theta, batch, work);
         let last = self.layers.len() - 1;
-        softmax::score(&work.outputs[last][..batch.labels.len() * self.layers[last].outputs], batch.labels)
+        cross_entropy::score(
+            &work.outputs[last][..batch.labels.len() * self.layers[last].outputs],
+            batch.labels,
+        )
     }
 }
 

@@ -1,32 +1,25 @@
 //! Models over one flat vector of parameters θ.
 
-mod cnn;
 mod convolution;
-mod mlp;
-mod softmax;
+mod cross_entropy;
+
+crate::register! {
+    /// All models.
+    MODELS: dyn Model;
+    softmax,
+    mlp,
+    cnn,
+}
 
 pub use cnn::Cnn;
 pub use mlp::Mlp;
 
-use crate::config::{Config, ConfigError, validate_dim};
 use crate::data::Dataset;
-use crate::learn::kernels::{Panels, SparseBatch};
+use crate::kernels::{Panels, SparseBatch};
 use crate::learn::optimizer::Descent;
+use crate::registry::{ConfigError, Entry, Kind};
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
-
-/// The name of a model in a configuration (`learn.model`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModelKind {
-    /// Softmax regression: one linear layer.
-    Softmax,
-    /// Multi-layer perceptron with the layers of `learn.hidden`.
-    #[default]
-    Mlp,
-    /// Convolutional network of a fixed size, for pictures.
-    Cnn,
-}
 
 /// How weights start (`learn.init`); biases start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,29 +120,37 @@ pub trait Model: Send + Sync {
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score;
 }
 
-/// The model that `config` asks for, with the inputs and classes of `dataset`.
-pub fn model(config: &Config, dataset: &Dataset) -> Result<Box<dyn Model>, ConfigError> {
-    let mlp = |hidden: &[usize]| Box::new(Mlp::new(dataset.features, hidden, dataset.classes));
-    let (model, key): (Box<dyn Model>, _) = match config.learn.model {
-        ModelKind::Softmax => (mlp(&[]), "data.dataset"),
-        ModelKind::Mlp => (mlp(&config.learn.hidden), "learn.hidden"),
-        ModelKind::Cnn => match Cnn::new(dataset.shape, dataset.classes) {
-            Some(cnn) => (Box::new(cnn), "learn.model"),
-            None => return Err(no_pictures(dataset)),
-        },
-    };
-    validate_dim(key, model.dim())?;
-    Ok(model)
+impl Kind for dyn Model {
+    type Material = Dataset;
+    const PLURAL: &'static str = "models";
+    const KEY: &'static str = "learn.model";
+    const TABLE: &'static str = "learn";
+
+    fn entries() -> &'static [Entry<Self>] {
+        MODELS
+    }
 }
 
-/// The samples of `dataset` are not what a CNN can look at.
-fn no_pictures(dataset: &Dataset) -> ConfigError {
+/// Entries of an update are numbered by 32 bits, and one update must fit in memory.
+const MAX_DIM: u64 = 1 << 31;
+
+/// Checks that an update of `dim` entries can be handled; `key` is what made the model so large.
+pub(crate) fn validate_dim(key: &str, dim: usize) -> Result<(), ConfigError> {
+    if (dim as u64) < MAX_DIM {
+        return Ok(());
+    }
+    let problem = format!("makes a model of {dim} parameters, but at most {} can be handled", MAX_DIM - 1);
+    Err(ConfigError::new(key, problem))
+}
+
+/// The samples of `dataset` are not what a CNN takes.
+fn no_images(dataset: &Dataset) -> ConfigError {
     let samples = match dataset.shape {
         [1, features, 1] => format!("plain vectors of {features} numbers"),
         [height, width, _] => format!("{height} × {width}"),
     };
     let problem = format!(
-        "is \"cnn\", which needs pictures of at least {0} × {0} pixels, but the samples of {1} are {samples}; \
+        "is \"cnn\", which needs images of at least {0} × {0} pixels, but the samples of {1} are {samples}; \
          write \"mlp\" or \"softmax\"",
         Cnn::SMALLEST,
         dataset.name
@@ -192,31 +193,38 @@ mod tests {
         Dataset { name: "mine".into(), features, shape, classes: 10, train: samples.clone(), test: samples }
     }
 
-    fn dim(kind: ModelKind, shape: [usize; 3]) -> Result<usize, ConfigError> {
-        let mut config = Config::default();
-        config.learn.model = kind;
-        model(&config, &dataset(shape)).map(|model| model.dim())
+    fn dim(name: &str, shape: [usize; 3]) -> Result<usize, ConfigError> {
+        let entry = crate::registry::find::<dyn Model>(name)?;
+        let model = entry.build(&toml::Table::new(), &crate::registry::Scope::default(), &dataset(shape))?;
+        Ok(model.dim())
+    }
+
+    #[test]
+    fn a_model_too_large_names_the_key_that_made_it_so() {
+        assert_eq!(validate_dim("learn.model", MAX_DIM as usize - 1), Ok(()));
+        let message = validate_dim("learn.model", MAX_DIM as usize).unwrap_err().to_string();
+        assert!(message.starts_with("learn.model: makes a model of 2147483648 parameters"), "{message}");
     }
 
     #[test]
     fn each_kind_makes_its_model_for_the_data_at_hand() {
-        assert_eq!(dim(ModelKind::Softmax, [28, 28, 1]), Ok(7_850));
-        assert_eq!(dim(ModelKind::Mlp, [28, 28, 1]), Ok(203_530));
-        assert_eq!(dim(ModelKind::Cnn, [28, 28, 1]), Ok(582_026));
-        assert_eq!(dim(ModelKind::Cnn, [32, 32, 3]), Ok(878_538));
+        assert_eq!(dim("softmax", [28, 28, 1]), Ok(7_850));
+        assert_eq!(dim("mlp", [28, 28, 1]), Ok(203_530));
+        assert_eq!(dim("cnn", [28, 28, 1]), Ok(582_026));
+        assert_eq!(dim("cnn", [32, 32, 3]), Ok(878_538));
     }
 
     #[test]
-    fn a_cnn_for_vectors_or_tiny_pictures_is_refused_with_what_to_write_instead() {
-        let rule = "learn.model: is \"cnn\", which needs pictures of at least 16 × 16 pixels, but the samples of mine are";
+    fn a_cnn_for_vectors_or_tiny_images_is_refused_with_what_to_write_instead() {
+        let rule = "learn.model: is \"cnn\", which needs images of at least 16 × 16 pixels, but the samples of mine are";
         for (shape, samples) in [
             ([1, 784, 1], "plain vectors of 784 numbers"),
             ([15, 40, 3], "15 × 40"),
             ([40, 15, 3], "40 × 15"),
         ] {
-            let message = dim(ModelKind::Cnn, shape).unwrap_err().to_string();
+            let message = dim("cnn", shape).unwrap_err().to_string();
             assert_eq!(message, format!("{rule} {samples}; write \"mlp\" or \"softmax\""));
         }
-        assert!(dim(ModelKind::Cnn, [Cnn::SMALLEST, Cnn::SMALLEST, 1]).is_ok());
+        assert!(dim("cnn", [Cnn::SMALLEST, Cnn::SMALLEST, 1]).is_ok());
     }
 }

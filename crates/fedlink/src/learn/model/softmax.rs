@@ -1,74 +1,26 @@
-//! Softmax cross-entropy, the loss of every classifier here.
+//! Softmax regression.
 
-use super::Score;
+use super::{Mlp, Model, validate_dim};
+use crate::data::Dataset;
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use serde::{Deserialize, Serialize};
 
-/// −ln p(label) of one row of logits, with p = softmax(logits).
-fn cross_entropy(logits: &[f32], label: u8) -> f64 {
-    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f32 = logits.iter().map(|&z| libm::expf(z - largest)).sum();
-    f64::from(libm::logf(sum)) - f64::from(logits[usize::from(label)] - largest)
-}
+/// The entry of this model.
+pub const ENTRY: Entry<dyn Model> = Entry::of::<SoftmaxConfig>();
 
-/// Replaces the logits of each row by the gradient of the mean loss, (p − onehot(label))/rows, and returns
-/// that mean loss.
-pub(super) fn loss_and_gradient(logits: &mut [f32], labels: &[u8]) -> f64 {
-    let rows = labels.len();
-    let classes = logits.len() / rows;
-    let mut loss = 0.0;
-    for (row, &label) in logits.chunks_exact_mut(classes).zip(labels) {
-        let label = usize::from(label);
-        let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let below = f64::from(row[label] - largest);
-        let mut sum = 0.0;
-        for z in row.iter_mut() {
-            *z = libm::expf(*z - largest);
-            sum += *z;
-        }
-        loss += f64::from(libm::logf(sum)) - below;
-        let scale = 1.0 / (sum * rows as f32);
-        row.iter_mut().for_each(|p| *p *= scale);
-        row[label] -= 1.0 / rows as f32;
-    }
-    loss / rows as f64
-}
+/// `[learn.softmax]` has no keys: the model is one linear layer, an [`Mlp`] without hidden layers.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SoftmaxConfig {}
 
-/// Total loss, and how many rows have their largest logit (the first of equals) at the label.
-pub(super) fn score(logits: &[f32], labels: &[u8]) -> Score {
-    let classes = logits.len() / labels.len();
-    let mut score = Score::default();
-    for (row, &label) in logits.chunks_exact(classes).zip(labels) {
-        score.loss += cross_entropy(row, label);
-        let best = (1..classes).fold(0, |best, c| if row[c] > row[best] { c } else { best });
-        score.correct += usize::from(best == usize::from(label));
-    }
-    score
-}
+impl PartConfig for SoftmaxConfig {
+    type Part = dyn Model;
+    const NAME: &'static str = "softmax";
+    const MEANING: &'static str = "softmax regression (784→10: d = 7 850)";
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_logits_cost_the_logarithm_of_the_number_of_classes() {
-        assert!((cross_entropy(&[3.0; 10], 4) - 10f64.ln()).abs() < 1e-6);
-    }
-
-    #[test]
-    fn huge_logits_neither_overflow_nor_lose_the_loss() {
-        assert!((cross_entropy(&[1e4, 0.0], 1) - 1e4).abs() < 1e-2);
-        assert_eq!(cross_entropy(&[1e4, 0.0], 0), 0.0);
-    }
-
-    #[test]
-    fn the_loss_beside_the_gradient_is_the_mean_of_the_rows_losses() {
-        let logits = [0.3, -1.0, 2.0, 5.0, 4.0, -50.0];
-        let alone = f64::midpoint(cross_entropy(&logits[..3], 1), cross_entropy(&logits[3..], 2));
-        assert_eq!(loss_and_gradient(&mut logits.clone(), &[1, 2]), alone);
-    }
-
-    #[test]
-    fn a_tie_for_the_largest_logit_goes_to_the_first_class() {
-        assert_eq!(score(&[1.0, 1.0], &[0]).correct, 1);
-        assert_eq!(score(&[1.0, 1.0], &[1]).correct, 0);
+    fn build(self, _: &Scope, dataset: &Dataset) -> Result<Box<dyn Model>, ConfigError> {
+        let model = Mlp::new(dataset.features, &[], dataset.classes);
+        validate_dim("data.dataset", model.dim())?;
+        Ok(Box::new(model))
     }
 }

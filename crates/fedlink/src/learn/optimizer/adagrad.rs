@@ -1,8 +1,51 @@
 //! `AdaGrad`.
 
-use super::{Descent, Optimizer, OptimizerState};
-use crate::learn::kernels::{Arithmetic, Kernel, run};
+use super::{Descent, Optimizer, check_epsilon};
+use crate::kernels::{Arithmetic, Kernel, run};
+use crate::learn::task::DeviceState;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
+
+/// The entry of this optimizer.
+pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<AdaGradConfig>();
+
+/// `[learn.adagrad]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdaGradConfig {
+    /// ε.
+    pub epsilon: f64,
+    /// What G starts from.
+    pub initial_accumulator: f64,
+}
+
+impl Default for AdaGradConfig {
+    fn default() -> Self {
+        Self { epsilon: 1e-7, initial_accumulator: 0.1 }
+    }
+}
+
+impl PartConfig for AdaGradConfig {
+    type Part = dyn Optimizer;
+    const NAME: &'static str = "adagrad";
+    const MEANING: &'static str = "AdaGrad";
+    const KEYS: &'static [Key] = &[
+        key("epsilon", "ε in the denominator", "≥ 1e-30"),
+        key("initial_accumulator", "what the sum of squares starts from", "≥ 0"),
+    ];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        check_epsilon(self.epsilon)?;
+        let start = self.initial_accumulator;
+        number("initial_accumulator", start, |x| x >= 0.0, "a finite number of at least 0")
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Optimizer>, ConfigError> {
+        let initial_accumulator = [self.initial_accumulator as f32];
+        Ok(Box::new(AdaGrad { epsilon: self.epsilon as f32, initial_accumulator }))
+    }
+}
 
 /// G ← G + g², θ ← θ − η·g/(√G + ε), G starting from `initial_accumulator`.
 ///
@@ -17,13 +60,17 @@ pub struct AdaGrad {
 }
 
 impl Optimizer for AdaGrad {
+    fn default_rate(&self) -> f64 {
+        0.2
+    }
+
     fn starts(&self) -> &[f32] {
         &self.initial_accumulator
     }
 
-    fn step(&self, rate: f32, state: &mut OptimizerState, work: &mut dyn FnMut(&mut dyn Descent)) {
+    fn step(&self, rate: f32, state: &mut DeviceState, work: &mut dyn FnMut(&mut dyn Descent)) {
         state.steps += 1;
-        work(&mut Step { epsilon: self.epsilon, rate, sums: &mut state.slots[0] });
+        work(&mut Step { epsilon: self.epsilon, rate, sums: &mut state.vectors[0] });
     }
 }
 
@@ -72,7 +119,7 @@ mod tests {
     #[test]
     fn steps_match_the_formula_in_double_precision() {
         let adagrad = AdaGrad { epsilon: 1e-7, initial_accumulator: [0.1] };
-        let mut state = OptimizerState::filled(1, adagrad.starts());
+        let mut state = DeviceState::filled(1, adagrad.starts());
         let mut theta = [1.0f32];
         let (mut w, mut sum) = (1.0f64, 0.1f64);
         for g in [0.5, -2.0, 0.0, 1e-3, 3.0] {
@@ -86,7 +133,7 @@ mod tests {
     #[test]
     fn an_entry_without_gradient_does_not_move_even_with_an_empty_accumulator() {
         let adagrad = AdaGrad { epsilon: 1e-7, initial_accumulator: [0.0] };
-        let mut state = OptimizerState::filled(1, adagrad.starts());
+        let mut state = DeviceState::filled(1, adagrad.starts());
         let mut theta = [1.0f32];
         adagrad.step(0.2, &mut state, &mut |descent| descent.apply(0, &mut theta, &[0.0]));
         assert_eq!(theta, [1.0]);

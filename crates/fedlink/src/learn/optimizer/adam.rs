@@ -1,9 +1,55 @@
 //! Adam.
 
 use super::descent::all_zero;
-use super::{Descent, Optimizer, OptimizerState};
-use crate::learn::kernels::{Arithmetic, Kernel, run};
+use super::{Descent, Optimizer, check_decay, check_epsilon};
+use crate::kernels::{Arithmetic, Kernel, run};
+use crate::learn::task::DeviceState;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
+
+/// The entry of this optimizer.
+pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<AdamConfig>();
+
+/// `[learn.adam]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamConfig {
+    /// β₁.
+    pub beta1: f64,
+    /// β₂.
+    pub beta2: f64,
+    /// ε.
+    pub epsilon: f64,
+}
+
+impl Default for AdamConfig {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-7 }
+    }
+}
+
+impl PartConfig for AdamConfig {
+    type Part = dyn Optimizer;
+    const NAME: &'static str = "adam";
+    const MEANING: &'static str = "Adam";
+    const KEYS: &'static [Key] = &[
+        key("beta1", "β₁, decay of the first moment", "0 ≤ β₁ < 1"),
+        key("beta2", "β₂, decay of the second moment", "0 ≤ β₂ < 1"),
+        key("epsilon", "ε in the denominator", "≥ 1e-30"),
+    ];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        check_decay("beta1", self.beta1)?;
+        check_decay("beta2", self.beta2)?;
+        check_epsilon(self.epsilon)
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Optimizer>, ConfigError> {
+        let [beta1, beta2, epsilon] = [self.beta1, self.beta2, self.epsilon].map(|x| x as f32);
+        Ok(Box::new(Adam { beta1, beta2, epsilon }))
+    }
+}
 
 /// m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g², θ ← θ − η·m̂/(√v̂ + ε) with m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ).
 ///
@@ -20,14 +66,18 @@ pub struct Adam {
 }
 
 impl Optimizer for Adam {
+    fn default_rate(&self) -> f64 {
+        1e-3
+    }
+
     fn starts(&self) -> &[f32] {
         &[0.0, 0.0]
     }
 
-    fn step(&self, rate: f32, state: &mut OptimizerState, work: &mut dyn FnMut(&mut dyn Descent)) {
+    fn step(&self, rate: f32, state: &mut DeviceState, work: &mut dyn FnMut(&mut dyn Descent)) {
         state.steps += 1;
         let decayed = |beta: f32| 1.0 - libm::pow(f64::from(beta), state.steps as f64);
-        let [first_moment, second_moment] = &mut state.slots[..] else {
+        let [first_moment, second_moment] = &mut state.vectors[..] else {
             unreachable!("Adam's state holds two moments");
         };
         work(&mut Step {
@@ -53,20 +103,20 @@ struct Step<'a> {
 
 impl Descent for Step<'_> {
     fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]) {
-        let places = start..start + theta.len();
+        let range = start..start + theta.len();
         run(Block {
             adam: self.adam,
             rate: self.rate,
             correction: self.correction,
             theta,
             gradient,
-            first_moment: &mut self.first_moment[places.clone()],
-            second_moment: &mut self.second_moment[places],
+            first_moment: &mut self.first_moment[range.clone()],
+            second_moment: &mut self.second_moment[range],
         });
     }
 
-    fn is_at_rest(&self, places: Range<usize>) -> bool {
-        all_zero(&self.first_moment[places.clone()]) && all_zero(&self.second_moment[places])
+    fn is_at_rest(&self, range: Range<usize>) -> bool {
+        all_zero(&self.first_moment[range.clone()]) && all_zero(&self.second_moment[range])
     }
 }
 
@@ -104,7 +154,7 @@ mod tests {
     fn steps_match_the_algorithm_in_double_precision() {
         let adam = Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
         let gradients = [0.3, -1.5, 2e-4, 0.0, -0.7, 4.0];
-        let mut state = OptimizerState::filled(1, adam.starts());
+        let mut state = DeviceState::filled(1, adam.starts());
         let mut theta = [0.25f32];
         let (mut w, mut m, mut v) = (0.25f64, 0.0, 0.0);
         for (t, g) in (1..).zip(gradients) {
@@ -119,9 +169,9 @@ mod tests {
     #[test]
     fn a_reset_state_steps_like_a_new_one() {
         let adam = Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        let mut state = OptimizerState::filled(2, adam.starts());
+        let mut state = DeviceState::filled(2, adam.starts());
         adam.step(0.1, &mut state, &mut |descent| descent.apply(0, &mut [0.0; 2], &[1.0, -3.0]));
         adam.reset(&mut state);
-        assert_eq!(state, OptimizerState::filled(2, adam.starts()));
+        assert_eq!(state, DeviceState::filled(2, adam.starts()));
     }
 }

@@ -1,4 +1,4 @@
-//! One optimiser step, taken block by block.
+//! One optimizer step, taken block by block.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use std::ops::Range;
 ///
 /// The result is the same as for the whole gradient at once: every entry is treated for itself.
 pub trait Descent {
-    /// Moves `theta`, which is θ from place `start` on, by its gradient.
+    /// Moves `theta`, which is θ from entry `start` on, by its gradient.
     fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]);
 
-    /// Whether a gradient of zero would leave θ and the optimiser's memory as they are at these places.
-    fn is_at_rest(&self, places: Range<usize>) -> bool;
+    /// Whether a gradient of zero would leave θ and the optimizer's state as they are in this range.
+    fn is_at_rest(&self, range: Range<usize>) -> bool;
 }
 
-/// The part of a step from place `start` of θ on, for a model that is the end of a larger one.
+/// The part of a step from entry `start` of θ on, for a model that is the end of a larger one.
 pub(crate) struct Tail<'a> {
     /// The step of the whole.
     pub(crate) whole: &'a mut dyn Descent,
@@ -27,16 +27,16 @@ impl Descent for Tail<'_> {
         self.whole.apply(self.start + start, theta, gradient);
     }
 
-    fn is_at_rest(&self, places: Range<usize>) -> bool {
-        self.whole.is_at_rest(self.start + places.start..self.start + places.end)
+    fn is_at_rest(&self, range: Range<usize>) -> bool {
+        self.whole.is_at_rest(self.start + range.start..self.start + range.end)
     }
 }
 
-/// Places that [`coast`] looks at together.
+/// Entries that [`apply_zero_gradient`] looks at together.
 const STRETCH: usize = 256;
 
-/// As [`Descent::apply`] with a gradient of zero, without the work where nothing would change.
-pub fn coast(descent: &mut dyn Descent, start: usize, theta: &mut [f32]) {
+/// Applies a gradient of zero, skipping blocks where nothing would change.
+pub fn apply_zero_gradient(descent: &mut dyn Descent, start: usize, theta: &mut [f32]) {
     for (i, stretch) in theta.chunks_mut(STRETCH).enumerate() {
         let start = start + i * STRETCH;
         if !descent.is_at_rest(start..start + stretch.len()) {
@@ -53,7 +53,8 @@ pub(super) fn all_zero(values: &[f32]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::learn::optimizer::{AdaGrad, Adam, Descent, Optimizer, OptimizerState, Sgd, Tail, coast};
+    use crate::learn::optimizer::{AdaGrad, Adam, Descent, Optimizer, Sgd, Tail, apply_zero_gradient};
+    use crate::learn::task::DeviceState;
     use proptest::prelude::*;
 
     fn optimizers() -> Vec<Box<dyn Optimizer>> {
@@ -69,22 +70,23 @@ mod tests {
     #[test]
     fn the_tail_of_a_step_moves_and_asks_about_the_end_of_the_whole() {
         let momentum = Sgd { momentum: 0.5 };
-        let mut state = OptimizerState { steps: 1, slots: vec![vec![0.0, 0.0, 1.0, 0.0, 0.0]] };
+        let mut state =
+            DeviceState { steps: 1, bytes: Vec::new(), vectors: vec![vec![0.0, 0.0, 1.0, 0.0, 0.0]] };
         let mut theta = [0.0; 2];
         momentum.step(1.0, &mut state, &mut |whole| {
             let mut tail = Tail { whole, start: 2 };
-            assert_eq!([0..1, 1..3, 0..3].map(|places| tail.is_at_rest(places)), [false, true, false]);
+            assert_eq!([0..1, 1..3, 0..3].map(|range| tail.is_at_rest(range)), [false, true, false]);
             tail.apply(1, &mut theta, &[3.0, 5.0]);
         });
         assert_eq!(theta, [-3.0, -5.0]);
-        assert_eq!(state.slots[0], [0.0, 0.0, 1.0, 3.0, 5.0]);
+        assert_eq!(state.vectors[0], [0.0, 0.0, 1.0, 3.0, 5.0]);
     }
 
     const DIM: usize = 700;
 
     proptest! {
         #[test]
-        fn blocks_and_coasting_give_the_bits_of_the_whole_gradient(
+        fn blocks_and_zero_gradients_give_the_bits_of_the_whole_gradient(
             ends in prop::collection::vec(0..DIM, 6),
             idle: [bool; 7],
             values in prop::collection::vec(-1.0..1.0f32, 4 * DIM),
@@ -94,7 +96,7 @@ mod tests {
             for optimizer in optimizers() {
                 let mut whole = values[..DIM].to_vec();
                 let mut parts = whole.clone();
-                let mut whole_state = OptimizerState::filled(DIM, optimizer.starts());
+                let mut whole_state = DeviceState::filled(DIM, optimizer.starts());
                 let mut parts_state = whole_state.clone();
                 for step in 1..4 {
                     let mut gradient = values[step * DIM..(step + 1) * DIM].to_vec();
@@ -110,11 +112,11 @@ mod tests {
                     });
                     optimizer.step(0.05, &mut parts_state, &mut |descent| {
                         for (block, pair) in ends.windows(2).enumerate().rev() {
-                            let places = pair[0]..pair[1];
+                            let range = pair[0]..pair[1];
                             if is_idle(block) {
-                                coast(descent, pair[0], &mut parts[places]);
+                                apply_zero_gradient(descent, pair[0], &mut parts[range]);
                             } else {
-                                descent.apply(pair[0], &mut parts[places.clone()], &gradient[places]);
+                                descent.apply(pair[0], &mut parts[range.clone()], &gradient[range]);
                             }
                         }
                     });

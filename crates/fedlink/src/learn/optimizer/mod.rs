@@ -1,33 +1,26 @@
-//! Local optimisers, one file each.
+//! Local optimizers, one file each.
 
-mod adagrad;
-mod adam;
 mod descent;
-mod sgd;
+
+crate::register! {
+    /// All local optimizers.
+    OPTIMIZERS: dyn Optimizer;
+    sgd,
+    adam,
+    adagrad,
+}
 
 pub use adagrad::AdaGrad;
 pub use adam::Adam;
 pub(crate) use descent::Tail;
-pub use descent::{Descent, coast};
+pub use descent::{Descent, apply_zero_gradient};
 pub use sgd::Sgd;
 
-use crate::config::Config;
+use super::task::DeviceState;
+use crate::registry::{ConfigError, Entry, Kind, number};
 use serde::{Deserialize, Serialize};
 
-/// The name of an optimiser in a configuration (`learn.optimizer`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OptimizerKind {
-    /// Stochastic gradient descent, with momentum if `learn.momentum` is not zero.
-    Sgd,
-    /// Adam.
-    #[default]
-    Adam,
-    /// `AdaGrad`.
-    Adagrad,
-}
-
-/// Whether a device's optimiser remembers its moments from round to round (`learn.state`).
+/// Whether a device's optimizer keeps its moments from round to round (`learn.state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateMode {
@@ -38,50 +31,43 @@ pub enum StateMode {
     Reset,
 }
 
-/// What an optimiser remembers between steps.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OptimizerState {
-    /// Steps taken so far.
-    pub steps: u64,
-    /// Vectors of the size of θ: momentum, moments, accumulators.
-    pub slots: Vec<Vec<f32>>,
-}
-
-impl OptimizerState {
-    /// A state with one vector of `dim` entries for each of `starts`, filled with it.
-    pub fn filled(dim: usize, starts: &[f32]) -> Self {
-        Self { steps: 0, slots: starts.iter().map(|&start| vec![start; dim]).collect() }
-    }
-}
-
 /// One update rule.
 pub trait Optimizer: Send + Sync {
-    /// What each of the state's vectors starts from; empty if the rule remembers nothing.
+    /// η where `learn.rate` is left out.
+    fn default_rate(&self) -> f64;
+
+    /// What each of the state's vectors starts from; empty if the rule keeps no state.
     fn starts(&self) -> &[f32];
 
     /// One step of size `rate`: counts it in `state` and has `work` offer the gradient to it.
-    fn step(&self, rate: f32, state: &mut OptimizerState, work: &mut dyn FnMut(&mut dyn Descent));
+    fn step(&self, rate: f32, state: &mut DeviceState, work: &mut dyn FnMut(&mut dyn Descent));
 
-    /// Makes `state` that of an optimiser that has not stepped yet, reusing its memory.
-    fn reset(&self, state: &mut OptimizerState) {
+    /// Makes `state` that of an optimizer that has not stepped yet, reusing its memory.
+    fn reset(&self, state: &mut DeviceState) {
         state.steps = 0;
-        for (slot, &start) in state.slots.iter_mut().zip(self.starts()) {
+        for (slot, &start) in state.vectors.iter_mut().zip(self.starts()) {
             slot.fill(start);
         }
     }
 }
 
-/// The optimiser that `config` asks for.
-pub fn optimizer(config: &Config) -> Box<dyn Optimizer> {
-    let learn = &config.learn;
-    let epsilon = learn.epsilon as f32;
-    match learn.optimizer {
-        OptimizerKind::Sgd => Box::new(Sgd { momentum: learn.momentum as f32 }),
-        OptimizerKind::Adam => {
-            Box::new(Adam { beta1: learn.beta1 as f32, beta2: learn.beta2 as f32, epsilon })
-        }
-        OptimizerKind::Adagrad => {
-            Box::new(AdaGrad { epsilon, initial_accumulator: [learn.initial_accumulator as f32] })
-        }
+impl Kind for dyn Optimizer {
+    type Material = ();
+    const PLURAL: &'static str = "optimizers";
+    const KEY: &'static str = "learn.optimizer";
+    const TABLE: &'static str = "learn";
+
+    fn entries() -> &'static [Entry<Self>] {
+        OPTIMIZERS
     }
+}
+
+/// Checks a decay or a momentum.
+fn check_decay(key: &str, value: f64) -> Result<(), ConfigError> {
+    number(key, value, |x| (0.0..1.0).contains(&x), "in 0..1 (1 excluded)")
+}
+
+/// Checks what keeps a denominator from zero.
+fn check_epsilon(value: f64) -> Result<(), ConfigError> {
+    number("epsilon", value, |x| x >= 1e-30, "a finite number of at least 1e-30")
 }

@@ -1,11 +1,40 @@
 //! Stochastic gradient descent.
 
 use super::descent::all_zero;
-use super::{Descent, Optimizer, OptimizerState};
-use crate::learn::kernels::{Arithmetic, Kernel, run};
+use super::{Descent, Optimizer, check_decay};
+use crate::kernels::{Arithmetic, Kernel, run};
+use crate::learn::task::DeviceState;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// v ← μ·v + g, θ ← θ − η·v; without momentum (μ = 0) θ ← θ − η·g and nothing is remembered.
+/// The entry of this optimizer.
+pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<SgdConfig>();
+
+/// `[learn.sgd]`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SgdConfig {
+    /// μ.
+    pub momentum: f64,
+}
+
+impl PartConfig for SgdConfig {
+    type Part = dyn Optimizer;
+    const NAME: &'static str = "sgd";
+    const MEANING: &'static str = "stochastic gradient descent, with momentum";
+    const KEYS: &'static [Key] = &[key("momentum", "μ, momentum", "0 ≤ μ < 1")];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        check_decay("momentum", self.momentum)
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Optimizer>, ConfigError> {
+        Ok(Box::new(Sgd { momentum: self.momentum as f32 }))
+    }
+}
+
+/// v ← μ·v + g, θ ← θ − η·v; without momentum (μ = 0) θ ← θ − η·g and there is no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Sgd {
     /// μ, in 0..1.
@@ -13,13 +42,17 @@ pub struct Sgd {
 }
 
 impl Optimizer for Sgd {
+    fn default_rate(&self) -> f64 {
+        0.1
+    }
+
     fn starts(&self) -> &[f32] {
         if self.momentum == 0.0 { &[] } else { &[0.0] }
     }
 
-    fn step(&self, rate: f32, state: &mut OptimizerState, work: &mut dyn FnMut(&mut dyn Descent)) {
+    fn step(&self, rate: f32, state: &mut DeviceState, work: &mut dyn FnMut(&mut dyn Descent)) {
         state.steps += 1;
-        match state.slots.first_mut() {
+        match state.vectors.first_mut() {
             None => work(&mut Plain { rate }),
             Some(velocity) => work(&mut Heavy { momentum: self.momentum, rate, velocity }),
         }
@@ -54,8 +87,8 @@ impl Descent for Heavy<'_> {
         run(HeavyBlock { momentum: self.momentum, rate: self.rate, theta, gradient, velocity });
     }
 
-    fn is_at_rest(&self, places: Range<usize>) -> bool {
-        all_zero(&self.velocity[places])
+    fn is_at_rest(&self, range: Range<usize>) -> bool {
+        all_zero(&self.velocity[range])
     }
 }
 
@@ -103,7 +136,7 @@ mod tests {
     #[test]
     fn momentum_accumulates_past_gradients_geometrically() {
         let sgd = Sgd { momentum: 0.5 };
-        let mut state = OptimizerState::filled(1, sgd.starts());
+        let mut state = DeviceState::filled(1, sgd.starts());
         let mut theta = [0.0];
         for _ in 0..3 {
             sgd.step(0.1, &mut state, &mut |descent| descent.apply(0, &mut theta, &[1.0]));
@@ -115,10 +148,10 @@ mod tests {
     #[test]
     fn plain_descent_remembers_nothing() {
         let sgd = Sgd { momentum: 0.0 };
-        let mut state = OptimizerState::filled(2, sgd.starts());
+        let mut state = DeviceState::filled(2, sgd.starts());
         let mut theta = [1.0, 2.0];
         sgd.step(0.05, &mut state, &mut |descent| descent.apply(0, &mut theta, &[10.0, -10.0]));
         assert_eq!(theta, [0.5, 2.5]);
-        assert!(state.slots.is_empty());
+        assert!(state.vectors.is_empty());
     }
 }

@@ -1,25 +1,39 @@
 //! BC: best channel.
 
-use crate::radio::Channels;
-use crate::schedule::{Policy, ReportKind, Schedule, everyone, largest};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::schedule::{Policy, Reports, Schedule, View, largest};
+use crate::state::Persist;
 use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestChannel>();
 
 /// BC: the K devices with the largest gain g, each with an equal share of bits (`w_m = 1`).
 ///
 /// Nobody reports anything and only the K winners need train. Source: section IV-A of the paper.
-#[derive(Clone, Copy, Debug)]
-pub struct BestChannel;
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BestChannel {}
+
+impl PartConfig for BestChannel {
+    type Part = dyn Policy;
+    const NAME: &'static str = "bc";
+    const MEANING: &'static str = "best channel: the K largest gains, equal bits";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for BestChannel {}
 
 impl Policy for BestChannel {
-    fn candidates(&mut self, channels: &Channels, k: usize) -> Vec<DeviceId> {
-        largest(&everyone(channels), k, |m| channels.gains[m])
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        largest(&view.everyone(), view.k, |m| view.links.gains[m])
     }
 
-    fn report(&self) -> ReportKind {
-        ReportKind::Nothing
-    }
-
-    fn select(&mut self, candidates: &[DeviceId], _: &[f32], _: &Channels, _: usize) -> Schedule {
-        Schedule { devices: candidates.to_vec(), weights: vec![1.0; candidates.len()] }
+    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
+        Schedule::equal(reports.devices.iter().copied())
     }
 }

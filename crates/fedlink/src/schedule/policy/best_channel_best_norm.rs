@@ -1,8 +1,44 @@
 //! BC-BN2: best channel, then best ℓ2-norm.
 
-use crate::radio::Channels;
-use crate::schedule::{Policy, ReportKind, Schedule, everyone, largest, largest_reports};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
+use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest, largest_reports};
+use crate::state::Persist;
 use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestChannelBestNormConfig>();
+
+/// `[schedule.bc-bn2]`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BestChannelBestNormConfig {
+    /// Kc; none: max(10, 2K), at most M, which is the paper's choice at K = 1 and K = 10.
+    #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]
+    pub kc: Option<u64>,
+}
+
+impl PartConfig for BestChannelBestNormConfig {
+    type Part = dyn Policy;
+    const NAME: &'static str = "bc-bn2";
+    const MEANING: &'static str = "best channel, then best norm: the K largest ‖Δ‖ among the Kc largest gains, bits in proportion to ‖Δ‖";
+    const KEYS: &'static [Key] = &[key(
+        "kc",
+        "Kc, devices that pass the selection by channel, train and report",
+        "schedule.k ..= data.devices; if left out: max(10, 2K), at most M",
+    )];
+
+    fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
+        let default = scope.k.saturating_mul(2).max(10).min(scope.devices);
+        let kc = *self.kc.get_or_insert(default);
+        within("kc", kc, scope.k..=scope.devices, " (from schedule.k to data.devices)")
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        let kc = self.kc.unwrap_or_default() as usize;
+        Ok(Box::new(BestChannelBestNorm { kc }))
+    }
+}
 
 /// BC-BN2: of the Kc devices with the largest gain g, the K with the largest ‖Δ‖₂, with bits in proportion
 /// to it (`w_m = ‖Δ_m‖₂`).
@@ -15,16 +51,18 @@ pub struct BestChannelBestNorm {
     pub kc: usize,
 }
 
+impl Persist for BestChannelBestNorm {}
+
 impl Policy for BestChannelBestNorm {
-    fn candidates(&mut self, channels: &Channels, _: usize) -> Vec<DeviceId> {
-        largest(&everyone(channels), self.kc, |m| channels.gains[m])
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        largest(&view.everyone(), self.kc, |m| view.links.gains[m])
     }
 
-    fn report(&self) -> ReportKind {
-        ReportKind::Norm
+    fn asks(&self) -> &[Ask] {
+        &[Ask::Norm]
     }
 
-    fn select(&mut self, candidates: &[DeviceId], reports: &[f32], _: &Channels, k: usize) -> Schedule {
-        largest_reports(candidates, reports, k)
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+        largest_reports(reports, view.k)
     }
 }

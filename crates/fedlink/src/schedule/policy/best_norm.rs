@@ -1,25 +1,43 @@
 //! BN2: best ℓ2-norm.
 
-use crate::radio::Channels;
-use crate::schedule::{Policy, ReportKind, Schedule, everyone, largest_reports};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest_reports};
+use crate::state::Persist;
 use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestNorm>();
 
 /// BN2: the K devices with the largest ‖Δ‖₂, with bits in proportion to it (`w_m = ‖Δ_m‖₂`).
 ///
 /// All M devices train and report one norm each. Source: section IV-B of the paper.
-#[derive(Clone, Copy, Debug)]
-pub struct BestNorm;
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BestNorm {}
+
+impl PartConfig for BestNorm {
+    type Part = dyn Policy;
+    const NAME: &'static str = "bn2";
+    const MEANING: &'static str = "best norm: the K largest ‖Δ‖, bits in proportion to it";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for BestNorm {}
 
 impl Policy for BestNorm {
-    fn candidates(&mut self, channels: &Channels, _: usize) -> Vec<DeviceId> {
-        everyone(channels)
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        view.everyone()
     }
 
-    fn report(&self) -> ReportKind {
-        ReportKind::Norm
+    fn asks(&self) -> &[Ask] {
+        &[Ask::Norm]
     }
 
-    fn select(&mut self, candidates: &[DeviceId], reports: &[f32], _: &Channels, k: usize) -> Schedule {
-        largest_reports(candidates, reports, k)
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+        largest_reports(reports, view.k)
     }
 }

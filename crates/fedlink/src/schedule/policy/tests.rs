@@ -1,23 +1,322 @@
-//! Every policy against brute force over all subsets, and what it must not depend on.
+//! What every policy must keep, whatever it is; and the paper's policies against brute force over all
+//! subsets.
 
 use super::*;
-use crate::radio::Channels;
-use crate::schedule::Schedule;
-use crate::units::DeviceId;
+use crate::compress::{SparseBinary, Spent};
+use crate::error::Error;
+use crate::radio::access::{Band, Tdma};
+use crate::radio::fading::Constant;
+use crate::radio::link::capacity;
+use crate::radio::{Known, Radio, RadioParts};
+use crate::record::{RoundRecord, Training};
+use crate::registry::{Entry, Scope, find};
+use crate::rng::{Purpose, stream};
+use crate::schedule::{DeviceTable, Reports, Schedule, Share, View};
+use crate::server::aggregate::Mean;
+use crate::server::optimizer::Add;
+use crate::server::{Body, Call, Defense, Server, ServerParts, Upload};
+use crate::state::{Persist, State};
+use crate::units::{DeviceId, Power};
 use proptest::prelude::*;
+use std::sync::Arc;
+use toml::Table;
 
-const KINDS: [PolicyKind; 4] = [PolicyKind::Bc, PolicyKind::Bn2, PolicyKind::BcBn2, PolicyKind::Bn2C];
-
-fn channels(gains: &[f64]) -> Channels {
-    Channels { gains: gains.to_vec(), capacities: gains.iter().map(|g| (1.0 + g).log2()).collect() }
+/// What a server knows, made up: M devices with given gains, some of which may not send.
+pub struct Bench {
+    k: usize,
+    seed: u64,
+    links: Known,
+    devices: DeviceTable,
 }
 
-fn schedule(kind: PolicyKind, gains: &[f64], norms: &[f32], k: usize, kc: usize) -> Schedule {
-    let channels = channels(gains);
-    let mut policy = policy(kind, kc);
-    let candidates = policy.candidates(&channels, k);
-    let reports: Vec<f32> = candidates.iter().map(|c| norms[c.index()]).collect();
-    policy.select(&candidates, &reports, &channels, k)
+fn known(gains: &[f64]) -> Known {
+    let capacities = gains.iter().map(|&gain| capacity(gain, Power(1.0), 1.0)).collect();
+    Known::new(gains.to_vec(), capacities, Power(1.0))
+}
+
+impl Bench {
+    /// M devices, up to K of which are scheduled; neighbors have different gains.
+    pub fn new(m: usize, k: usize) -> Self {
+        let gains: Vec<f64> = (0..m).map(|i| (1 + i * 7 % 13) as f64).collect();
+        Self::with_gains(&gains, k)
+    }
+
+    /// Devices with these gains.
+    pub fn with_gains(gains: &[f64], k: usize) -> Self {
+        Self { k, seed: 0, links: known(gains), devices: DeviceTable::new(gains.len()) }
+    }
+
+    /// The same in a run of another seed.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The same with devices that may not send.
+    #[must_use]
+    pub fn excluding(mut self, devices: &[usize]) -> Self {
+        for &device in devices {
+            self.devices.set_may_send(device, false);
+            self.links.silence(device);
+        }
+        self
+    }
+
+    /// What `look` makes of the view in round `t`.
+    pub fn at<R>(&self, t: u64, look: impl FnOnce(&View) -> R) -> R {
+        let samples = |device: DeviceId| 10 + device.index();
+        look(&View {
+            t,
+            k: self.k,
+            dim: 1000,
+            symbols: 5000,
+            average_power: Power(1.0),
+            noise: 1.0,
+            links: &self.links,
+            devices: &self.devices,
+            samples: &samples,
+            seed: self.seed,
+        })
+    }
+
+    /// What `policy` decides in round 0 if every candidate answers with its number of `answers`.
+    fn schedule(&self, policy: &mut dyn Policy, answers: &[f32]) -> Schedule {
+        self.at(0, |view| {
+            let candidates = policy.candidates(view);
+            let asks = policy.asks().len();
+            let values = candidates.iter().flat_map(|device| vec![answers[device.index()]; asks]).collect();
+            policy.select(view, &Reports::new(candidates, asks, values))
+        })
+    }
+}
+
+/// A real server with one policy, whose links and devices are as a test says.
+struct Session {
+    server: Server,
+    t: u64,
+}
+
+/// One round, by device.
+#[derive(Clone, Debug)]
+struct Round {
+    gains: Vec<f64>,
+    /// Who may send.
+    present: Vec<bool>,
+    /// Who reports if it is a candidate.
+    answering: Vec<bool>,
+    /// With what number.
+    answers: Vec<f32>,
+}
+
+impl Round {
+    fn plain(m: usize) -> Self {
+        Self {
+            gains: (0..m).map(|i| (1 + i * 5 % 9) as f64).collect(),
+            present: vec![true; m],
+            answering: vec![true; m],
+            answers: (0..m).map(|i| (1 + i * 4 % 7) as f32).collect(),
+        }
+    }
+
+    /// A random one in which a few devices are absent and a few fail, with ties.
+    fn random(m: usize, t: u64) -> Self {
+        let mut rng = stream(3, Purpose::Test, t, m as u64);
+        let mut draw = |below: u64| rng.below(below);
+        Self {
+            gains: (0..m).map(|_| draw(6) as f64 / 2.0).collect(),
+            present: (0..m).map(|_| draw(5) > 0).collect(),
+            answering: (0..m).map(|_| draw(8) > 0).collect(),
+            answers: (0..m).map(|_| draw(6) as f32).collect(),
+        }
+    }
+}
+
+impl Session {
+    fn new(entry: &Entry<dyn Policy>, m: usize, k: usize) -> Self {
+        let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
+        let radio = Radio::new(RadioParts {
+            devices: m,
+            k,
+            average_power: Power(1.0),
+            noise: 1.0,
+            band: Band { symbols: 5000 },
+            fading: Box::new(Constant),
+            mean_gains: None,
+            access: Box::new(Tdma::default()),
+        });
+        let server = Server::new(ServerParts {
+            radio,
+            policy: entry.build(&Table::new(), &scope, &()).unwrap(),
+            policy_name: entry.name.into(),
+            compressor: Arc::new(SparseBinary {}),
+            aggregator: Box::new(Mean {}),
+            optimizer: Box::new(Add {}),
+            server_rate: 1.0,
+            defense: Defense::default(),
+            exact: true,
+            samples: Arc::new(|device| 10 + device.index()),
+            seed: 5,
+            theta: vec![0.0; 10],
+        });
+        Self { server, t: 0 }
+    }
+
+    /// Plays a round; what the server makes of the policy's decision is an error if it breaks the contract.
+    fn play(&mut self, round: &Round) -> Result<(Call, RoundRecord), Error> {
+        let call = self.server.begin(self.t, known(&round.gains), |device| round.present[device.index()])?;
+        let answering = |device: &&DeviceId| round.answering[device.index()];
+        let devices: Vec<DeviceId> = call.candidates.iter().filter(answering).copied().collect();
+        let (asks, trained) = (call.asks.len(), devices.len());
+        let row = |device: &DeviceId| vec![round.answers[device.index()]; asks];
+        let values = devices.iter().flat_map(row).collect();
+        let scheduled = self.server.report(Reports::new(devices, asks, values))?;
+        let upload = |(i, device): (usize, DeviceId)| {
+            let silent =
+                Upload { device, spent: Spent::default(), entries: 0, wire_bits: None, body: Body::Silent };
+            if i % 3 == 2 { Upload::lost(device) } else { silent }
+        };
+        let uploads: Vec<Upload> = scheduled.iter().map(|one| one.device).enumerate().map(upload).collect();
+        let record = self.server.deliver(&uploads, Training { devices: trained, loss: 0.5 })?;
+        self.t += 1;
+        Ok((call, record))
+    }
+}
+
+/// Rounds that a policy must survive.
+fn hard_rounds(m: usize) -> Vec<(&'static str, Round)> {
+    let plain = Round::plain(m);
+    let half = |i: usize| i.is_multiple_of(2);
+    let with = |change: &dyn Fn(&mut Round)| {
+        let mut round = plain.clone();
+        change(&mut round);
+        round
+    };
+    vec![
+        ("plain", plain.clone()),
+        ("equal gains", with(&|r| r.gains.fill(1.0))),
+        ("equal reports", with(&|r| r.answers.fill(2.0))),
+        ("all equal", with(&|r| (r.gains.fill(1.0), r.answers.fill(2.0)).0)),
+        ("zero reports", with(&|r| r.answers.fill(0.0))),
+        ("a single report above zero", with(&|r| (r.answers.fill(0.0), r.answers[m - 1] = 1.0).0)),
+        ("huge reports", with(&|r| r.answers.fill(f32::MAX))),
+        ("tiny reports", with(&|r| r.answers.fill(f32::from_bits(1)))),
+        ("zero gains", with(&|r| r.gains.fill(0.0))),
+        ("half of the gains zero", with(&|r| (0..m).filter(|&i| half(i)).for_each(|i| r.gains[i] = 0.0))),
+        ("huge gains", with(&|r| r.gains.fill(1e300))),
+        ("half may not send", with(&|r| (0..m).for_each(|i| r.present[i] = half(i)))),
+        ("the best may not send", with(&|r| (0..m).for_each(|i| r.present[i] = r.gains[i] < 5.0))),
+        ("nobody may send", with(&|r| r.present.fill(false))),
+        ("half fail", with(&|r| (0..m).for_each(|i| r.answering[i] = half(i)))),
+        ("all fail", with(&|r| r.answering.fill(false))),
+        ("one is left", with(&|r| (0..m).for_each(|i| (r.present[i], r.answering[i]) = (i == 0, i == 0)))),
+    ]
+}
+
+#[test]
+fn every_policy_keeps_its_contract_in_rounds_of_every_kind() {
+    for entry in POLICIES {
+        for m in 1..=9 {
+            for k in 1..=m {
+                let mut session = Session::new(entry, m, k);
+                let asks = session.play(&Round::plain(m)).unwrap().0.asks;
+                let random = (0..20).map(|t| ("random", Round::random(m, t)));
+                for (name, round) in hard_rounds(m).into_iter().chain(random) {
+                    let case = format!("{}, M = {m}, K = {k}, {name}", entry.name);
+                    let (call, record) =
+                        session.play(&round).unwrap_or_else(|error| panic!("{case}: {error}"));
+                    assert_eq!(call.asks, asks, "{case}: what is asked is the same in all rounds");
+                    let sent: Vec<DeviceId> = record.transmissions.iter().map(|sent| sent.device).collect();
+                    assert!(sent.len() <= k, "{case}");
+                    let allowed = |m: &DeviceId| {
+                        round.present[m.index()] && round.answering[m.index()] && call.candidates.contains(m)
+                    };
+                    assert!(sent.iter().all(allowed), "{case}: {sent:?} of {:?}", call.candidates);
+                    let distinct: std::collections::BTreeSet<&DeviceId> = sent.iter().collect();
+                    assert_eq!(distinct.len(), sent.len(), "{case}");
+                    for sent in &record.transmissions {
+                        assert!(sent.weight.is_finite() && sent.weight >= 0.0, "{case}");
+                        assert!(sent.share.is_none_or(|share| share.is_finite() && share >= 0.0), "{case}");
+                        assert!(sent.budget.0.is_finite() && sent.budget.0 >= 0.0, "{case}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_policy_schedules_somebody_where_all_may_send_and_answer() {
+    for entry in POLICIES {
+        for (m, k) in [(1, 1), (5, 2), (9, 9), (12, 1)] {
+            let (_, record) = Session::new(entry, m, k).play(&Round::plain(m)).unwrap();
+            assert!(!record.transmissions.is_empty(), "{}, M = {m}, K = {k}", entry.name);
+        }
+    }
+}
+
+/// What a policy does in 30 random rounds, with what `between` does to the session before each.
+fn history(
+    entry: &Entry<dyn Policy>,
+    (m, k): (usize, usize),
+    between: impl Fn(&mut Session),
+) -> Vec<(Call, RoundRecord)> {
+    let mut session = Session::new(entry, m, k);
+    let play = |t| {
+        between(&mut session);
+        session.play(&Round::random(m, t)).unwrap()
+    };
+    (0..30).map(play).collect()
+}
+
+#[test]
+fn a_policy_is_deterministic_and_its_saved_state_is_all_that_it_goes_on_from() {
+    for entry in POLICIES {
+        for (m, k) in [(1, 1), (7, 2), (9, 5)] {
+            let whole = history(entry, (m, k), |_| ());
+            assert_eq!(history(entry, (m, k), |_| ()), whole, "{}: two fresh instances", entry.name);
+            // A fresh instance before every round, and a state that it cannot read, which must change
+            // nothing.
+            let resumed = history(entry, (m, k), |session| {
+                let state = session.server.save();
+                let mut fresh = Session::new(entry, m, k);
+                fresh.server.load(state).unwrap();
+                assert!(fresh.server.load(State(vec![0xff; 9])).is_err(), "{}", entry.name);
+                session.server = fresh.server;
+            });
+            assert_eq!(resumed, whole, "{}: saved and loaded before every round", entry.name);
+        }
+    }
+}
+
+#[test]
+fn a_policy_without_state_refuses_a_state() {
+    for entry in POLICIES {
+        let mut policy = entry.build(&Table::new(), &Scope::default(), &()).unwrap();
+        let state = policy.save();
+        policy.load(state.clone()).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+        assert_eq!(policy.save(), state, "{}", entry.name);
+        if state.is_empty() {
+            let error = policy.load(State(vec![1, 2, 3])).unwrap_err();
+            assert_eq!(error.to_string(), "it keeps no state, but the checkpoint has 3 bytes for it");
+        }
+    }
+}
+
+const PAPER: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
+
+/// A policy of the paper, with Kc where it has one.
+fn policy(name: &str, m: usize, k: usize, kc: usize) -> Box<dyn Policy> {
+    let mut own = Table::new();
+    if name == "bc-bn2" {
+        own.insert("kc".into(), (kc as i64).into());
+    }
+    let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
+    find::<dyn Policy>(name).unwrap().build(&own, &scope, &()).unwrap()
+}
+
+fn schedule(name: &str, gains: &[f64], norms: &[f32], k: usize, kc: usize) -> Schedule {
+    Bench::with_gains(gains, k).schedule(&mut *policy(name, gains.len(), k, kc), norms)
 }
 
 /// All subsets of `pool` with `size` members.
@@ -44,19 +343,24 @@ fn best_subset(pool: &[usize], size: usize, value: &dyn Fn(usize) -> f64) -> Vec
         .unwrap()
 }
 
-fn brute_force(kind: PolicyKind, gains: &[f64], norms: &[f32], k: usize, kc: usize) -> Vec<usize> {
+fn brute_force(name: &str, gains: &[f64], norms: &[f32], k: usize, kc: usize) -> Vec<usize> {
     let all: Vec<usize> = (0..gains.len()).collect();
     let gain = |m: usize| gains[m];
     let norm = |m: usize| f64::from(norms[m]);
-    match kind {
-        PolicyKind::Bc => best_subset(&all, k, &gain),
-        PolicyKind::Bn2 | PolicyKind::Bn2C => best_subset(&all, k, &norm),
-        PolicyKind::BcBn2 => best_subset(&best_subset(&all, kc, &gain), k, &norm),
+    match name {
+        "bc" => best_subset(&all, k, &gain),
+        "bn2" | "bn2-c" => best_subset(&all, k, &norm),
+        "bc-bn2" => best_subset(&best_subset(&all, kc, &gain), k, &norm),
+        other => panic!("{other} is not a policy of the paper"),
     }
 }
 
 fn ids(schedule: &Schedule) -> Vec<usize> {
-    schedule.devices.iter().map(|d| d.index()).collect()
+    schedule.devices().map(DeviceId::index).collect()
+}
+
+fn weights(schedule: &Schedule) -> Vec<f64> {
+    schedule.picks.iter().map(|pick| pick.bit_weight).collect()
 }
 
 /// Small systems with few distinct values, so that ties are common: (gains, norms, k, kc).
@@ -76,15 +380,13 @@ fn systems() -> impl Strategy<Value = (Vec<f64>, Vec<f32>, usize, usize)> {
 proptest! {
     #[test]
     fn every_policy_picks_the_best_of_all_subsets((gains, norms, k, kc) in systems()) {
-        for kind in KINDS {
-            let chosen = schedule(kind, &gains, &norms, k, kc);
-            prop_assert_eq!(ids(&chosen), brute_force(kind, &gains, &norms, k, kc), "{:?}", kind);
-            let expected = |d: &DeviceId| match kind {
-                PolicyKind::Bc => 1.0,
-                _ => f64::from(norms[d.index()]),
-            };
-            let weights: Vec<f64> = chosen.devices.iter().map(expected).collect();
-            prop_assert_eq!(chosen.weights, weights, "{:?}", kind);
+        for name in PAPER {
+            let chosen = schedule(name, &gains, &norms, k, kc);
+            prop_assert_eq!(ids(&chosen), brute_force(name, &gains, &norms, k, kc), "{}", name);
+            let expected = |d: DeviceId| if name == "bc" { 1.0 } else { f64::from(norms[d.index()]) };
+            let expected: Vec<f64> = chosen.devices().map(expected).collect();
+            prop_assert_eq!(weights(&chosen), expected, "{}", name);
+            prop_assert!(chosen.picks.iter().all(|pick| pick.share == Share::Rule), "{}", name);
         }
     }
 
@@ -103,12 +405,12 @@ proptest! {
         // Device `order[i]` of the original is called `i` in the renamed system.
         let renamed_gains: Vec<f64> = order.iter().map(|&i| gains[i]).collect();
         let renamed_norms: Vec<f32> = order.iter().map(|&i| norms[i]).collect();
-        for kind in KINDS {
-            let original = ids(&schedule(kind, &gains, &norms, k, kc));
-            let renamed = schedule(kind, &renamed_gains, &renamed_norms, k, kc);
+        for name in PAPER {
+            let original = ids(&schedule(name, &gains, &norms, k, kc));
+            let renamed = schedule(name, &renamed_gains, &renamed_norms, k, kc);
             let mut back: Vec<usize> = ids(&renamed).into_iter().map(|i| order[i]).collect();
             back.sort_unstable();
-            prop_assert_eq!(original, back, "{:?}", kind);
+            prop_assert_eq!(original, back, "{}", name);
         }
     }
 }
@@ -116,18 +418,27 @@ proptest! {
 #[test]
 fn bc_bn2_is_bn2_when_the_channel_excludes_nobody() {
     let (gains, norms) = ([0.3, 2.0, 0.1, 5.0], [1.0, 0.5, 4.0, 2.0]);
-    assert_eq!(
-        schedule(PolicyKind::BcBn2, &gains, &norms, 2, 4),
-        schedule(PolicyKind::Bn2, &gains, &norms, 2, 4)
-    );
+    assert_eq!(schedule("bc-bn2", &gains, &norms, 2, 4), schedule("bn2", &gains, &norms, 2, 4));
 }
 
 #[test]
 fn bc_bn2_at_kc_equal_k_selects_as_bc_but_weighs_by_norm() {
     let (gains, norms) = ([0.3, 2.0, 0.1, 5.0], [1.0, 0.5, 4.0, 2.0]);
-    let combined = schedule(PolicyKind::BcBn2, &gains, &norms, 2, 2);
-    let channel = schedule(PolicyKind::Bc, &gains, &norms, 2, 2);
-    assert_eq!(combined.devices, channel.devices);
-    assert_eq!(combined.weights, [0.5, 2.0]);
-    assert_eq!(channel.weights, [1.0, 1.0]);
+    let combined = schedule("bc-bn2", &gains, &norms, 2, 2);
+    let channel = schedule("bc", &gains, &norms, 2, 2);
+    assert_eq!(ids(&combined), ids(&channel));
+    assert_eq!(weights(&combined), [0.5, 2.0]);
+    assert_eq!(weights(&channel), [1.0, 1.0]);
+}
+
+#[test]
+fn the_default_kc_is_the_paper_s_and_always_allowed() {
+    let entry = find::<dyn Policy>("bc-bn2").unwrap();
+    for (devices, k, kc) in [(40, 1, 10), (40, 10, 20), (40, 20, 40), (40, 40, 40), (5, 1, 5)] {
+        let scope = Scope { devices, k, ..Scope::default() };
+        let own = entry.resolve(&Table::new(), &scope).unwrap();
+        assert_eq!(own["kc"].as_integer(), Some(kc), "M = {devices}, K = {k}");
+        // What was resolved resolves to itself.
+        assert_eq!(entry.resolve(&own, &scope), Ok(own));
+    }
 }

@@ -1,0 +1,68 @@
+//! The `fedlink` command: arguments, progress and words for people around [`fedlink_study`] and [`fedlink_report`].
+//!
+//! Exit codes: 0 done; 2 the request cannot be met as given (the message names what to change); 3 a curve
+//! diverged; 130 stopped by Ctrl-C with what was finished saved.
+//!
+//! [`run`] is the whole command as a function, for any process that wants it inside itself. It never ends the
+//! process, and it touches the handling of Ctrl-C only if the process has allowed it by [`quit_on_interrupt`];
+//! otherwise [`stop`] ends a run cleanly.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod custom;
+mod failure;
+mod fetch;
+mod inspect;
+mod interrupt;
+mod progress;
+mod remedy;
+
+pub use custom::{NoLoader, PartLoader};
+pub use interrupt::{quit_on_interrupt, stop};
+
+use args::{Arguments, Command};
+use clap::Parser;
+use failure::Exit;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the command with these arguments, of which the first is the name of the program. Output goes to standard
+/// output, progress and errors to standard error. `parts` loads the files of `--parts`.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, parts: &dyn PartLoader) -> ExitCode {
+    ExitCode::from(run_to_code(arguments, parts))
+}
+
+/// As [`run`], with the exit code as a number.
+pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn PartLoader) -> u8 {
+    if let Err(problem) = fedlink_study::choose_instructions() {
+        eprintln!("error: {problem}");
+        return Exit::BadRequest.code();
+    }
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        // Help and version come this way too.
+        Err(message) => {
+            let _ = message.print();
+            return u8::try_from(message.exit_code()).unwrap_or(2);
+        }
+    };
+    let result = match arguments.command.unwrap_or_default() {
+        Command::Run(options) => commands::run::run(&options, parts),
+        Command::Bound(options) => commands::bound::run(&options),
+        Command::Plan(options) => commands::plan::run(&options),
+        Command::Config(options) => commands::config::run(&options),
+        Command::Data(command) => commands::data::run(&command),
+        Command::Verify(options) => commands::verify::run(&options),
+        Command::Merge(options) => commands::merge::run(&options, parts),
+        Command::List(options) => commands::list::run(&options),
+    };
+    match result {
+        Ok(exit) => exit.code(),
+        Err(error) => {
+            eprintln!("error: {}", remedy::worded(&error));
+            Exit::BadRequest.code()
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Errors of the library with what to type on the command line instead.
+
+use fedlink::data::DataError;
+use fedlink_study::Error;
+
+/// The error in one line, with the remedy if the command knows one.
+pub fn worded(error: &anyhow::Error) -> String {
+    let message = format!("{error:#}");
+    match remedy(error) {
+        Some(remedy) => format!("{message}; {remedy}"),
+        None => message,
+    }
+}
+
+fn remedy(error: &anyhow::Error) -> Option<String> {
+    if let Some(name) = error.chain().find_map(data_error).and_then(missing_data_set) {
+        return Some(format!("run `fedlink data get {name}`"));
+    }
+    let remedy = match error.chain().find_map(study_error)? {
+        Error::NoExperiment(_) => "name the folder that `fedlink run` has written, as given by --out",
+        Error::OtherVersion(_) => "`fedlink run` with --resume makes it again",
+        Error::NoRoundLog(_) => "run with --log-rounds",
+        Error::MissingRuns { .. } => "run their shares again, or add --partial to go without them",
+        Error::ClaimsNothing(_) => "add [claims] to its config.toml or name a file by --claims",
+        _ => return None,
+    };
+    Some(remedy.to_owned())
+}
+
+fn study_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
+    error.downcast_ref::<Error>().or_else(|| match error.downcast_ref::<fedlink_report::Error>() {
+        Some(fedlink_report::Error::Study(error)) => Some(error),
+        _ => None,
+    })
+}
+
+fn data_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a DataError> {
+    let direct = error.downcast_ref::<DataError>();
+    direct.or_else(|| study_error(error).and_then(Error::data)).or_else(|| {
+        match error.downcast_ref::<fedlink::Error>() {
+            Some(fedlink::Error::Data(error)) => Some(error),
+            _ => None,
+        }
+    })
+}
+
+/// The data set that can be fetched to mend the error.
+fn missing_data_set(error: &DataError) -> Option<&str> {
+    match error {
+        DataError::Missing { name, .. } => Some(name),
+        DataError::Mismatch { name, .. } => Some(name),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+    use std::path::PathBuf;
+
+    fn missing() -> DataError {
+        DataError::Missing { name: "mnist".into(), missing: "x".into(), looked_in: vec![PathBuf::from("a")] }
+    }
+
+    #[test]
+    fn a_missing_data_set_is_met_with_the_command_that_fetches_it_wherever_the_error_came_from() {
+        let errors = [
+            anyhow::Error::from(missing()).context("--measure: data.dataset"),
+            fedlink::Error::from(missing()).into(),
+            Error::Dataset(missing()).into(),
+            Err::<(), _>(Error::from(missing())).context("--set x").unwrap_err(),
+            fedlink_report::Error::from(Error::from(missing())).into(),
+        ];
+        for error in errors {
+            let message = worded(&error);
+            assert!(message.ends_with("looked in (a); run `fedlink data get mnist`"), "{message}");
+        }
+    }
+
+    #[test]
+    fn other_errors_are_told_as_they_are_and_those_of_folders_with_the_flag_that_helps() {
+        assert_eq!(worded(&anyhow::anyhow!("one").context("two")), "two: one");
+        let cases = [
+            (Error::NoExperiment("x".into()), "x has no config.toml; name the folder"),
+            (
+                Error::OtherVersion("x".into()),
+                "x was written by another version; `fedlink run` with --resume",
+            ),
+            (Error::NoRoundLog("x".into()), "without a log of its rounds; run with --log-rounds"),
+            (Error::ClaimsNothing("x".into()), "x claims nothing; add [claims]"),
+            (
+                Error::MissingRuns { path: "x".into(), missing: vec!["bc".into(); 7], of: 9 },
+                "7 of 9 runs are missing in x: bc, bc, bc, bc, bc, …; run their shares again, or add --partial",
+            ),
+        ];
+        for (error, words) in cases {
+            let message = worded(&error.into());
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}

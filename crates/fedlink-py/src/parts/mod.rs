@@ -1,0 +1,193 @@
+//! Custom parts that are written in Python.
+
+mod compressor;
+mod fading;
+mod policy;
+mod task;
+
+pub use policy::{Record, Reports, View};
+pub use task::PythonTask;
+
+use crate::arguments::to_python;
+use compressor::PythonCompressor;
+use fading::{ArrayFading, PythonFading, Trace};
+use fedlink::compress::Compressor;
+use fedlink::config::{ConfigError, kinds};
+use fedlink::parts::Parts;
+use fedlink::radio::fading::Fading;
+use fedlink::registry::Scope;
+use fedlink::schedule::Policy;
+use policy::PythonPolicy;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toml::Table;
+
+/// What Python passes for one part: its kind ("policy", "compressor", "fading", "trace" or "partition"), its name, where
+/// it comes from, and the function that makes it from its own table, or its data.
+pub type Part<'py> = (String, String, String, Bound<'py, PyAny>);
+
+/// The first exception that any part of a run, or of several, raised. The library carries its text; whoever runs the
+/// rounds raises it again as it was.
+#[derive(Clone, Default)]
+pub struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    /// The exception, if there is one.
+    pub fn take(&self) -> Option<PyErr> {
+        self.lock().take()
+    }
+
+    /// The exception, or else `otherwise`.
+    pub fn or(&self, otherwise: PyErr) -> PyErr {
+        self.take().unwrap_or(otherwise)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The calls of one part of one run. After the first that fails none is made any more.
+pub struct Calls {
+    raised: Raised,
+    failure: Mutex<Option<String>>,
+}
+
+impl Calls {
+    pub fn new(raised: Raised) -> Self {
+        Self { raised, failure: Mutex::new(None) }
+    }
+
+    /// What `call` answers, or `otherwise` if it fails or one has failed before.
+    pub fn ask<R>(&self, otherwise: R, call: impl FnOnce(Python<'_>) -> PyResult<R>) -> R {
+        if self.failure().is_some() {
+            return otherwise;
+        }
+        Python::attach(|py| {
+            call(py).unwrap_or_else(|error| {
+                *self.lock() = Some(error.to_string());
+                self.raised.lock().get_or_insert(error);
+                otherwise
+            })
+        })
+    }
+
+    /// Why a call failed.
+    pub fn failure(&self) -> Option<String> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The parts that Python passes, each made anew for every run.
+pub fn collect(given: Vec<Part<'_>>, raised: &Raised) -> PyResult<Parts> {
+    let mut parts = Parts::default();
+    for (kind, name, origin, make) in given {
+        check_name(&kind, &name)?;
+        let maker = Maker { make: Arc::new(make.clone().unbind()), raised: raised.clone() };
+        parts = match kind.as_str() {
+            "policy" => parts.policy(&name, origin, move |own, scope| {
+                let policy = maker.make(own, |object, calls| PythonPolicy::new(object, calls, scope))?;
+                Ok(Box::new(policy) as Box<dyn Policy>)
+            }),
+            "compressor" => parts.compressor(&name, origin, move |own, _| {
+                let compressor = maker.make(own, PythonCompressor::new)?;
+                Ok(Box::new(compressor) as Box<dyn Compressor>)
+            }),
+            "fading" => parts.fading(&name, origin, move |own, _| {
+                let fading = maker.make(own, PythonFading::new)?;
+                Ok(Box::new(fading) as Box<dyn Fading>)
+            }),
+            "trace" => {
+                let trace = Arc::new(Trace::new(&make)?);
+                parts.fading(&name, origin, move |_, scope: &Scope| {
+                    Ok(Box::new(ArrayFading::new(&trace, scope)?) as Box<dyn Fading>)
+                })
+            }
+            "partition" => parts.partition(&name, origin, lists(&make)?),
+            _ => return Err(PyValueError::new_err(format!("parts: there is no kind {kind:?}"))),
+        };
+    }
+    Ok(parts)
+}
+
+/// The training samples of every device.
+fn lists(given: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u32>>> {
+    let list = |(m, list): (usize, PyResult<Bound<'_, PyAny>>)| {
+        crate::arrays::indices(&format!("partition: device {m}"), &list?)
+    };
+    given.try_iter()?.enumerate().map(list).collect()
+}
+
+/// A name must be fit to stand in a configuration, and none of the library's.
+fn check_name(kind: &str, name: &str) -> PyResult<()> {
+    let kind = if kind == "trace" { "fading" } else { kind };
+    let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || !name.chars().all(plain) {
+        let problem = "must consist of letters, digits, - and _";
+        return Err(PyValueError::new_err(format!("{kind}: the name {name:?} {problem}")));
+    }
+    if is_taken(name) {
+        return Err(PyValueError::new_err(format!(
+            "{kind}: {name:?} is the name of one of the library's own; give yours another: an attribute `name` of \
+             its class, or a key of parts={{…}}"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether some part of the library, of whatever kind, is called `name`: a configuration tells custom parts by their
+/// names alone.
+pub fn is_taken(name: &str) -> bool {
+    kinds().iter().any(|kind| kind.parts.iter().any(|part| part.name == name))
+}
+
+/// Makes the part of one run.
+struct Maker {
+    make: Arc<Py<PyAny>>,
+    raised: Raised,
+}
+
+impl Maker {
+    fn make<T>(
+        &self,
+        own: &Table,
+        wrap: impl FnOnce(Bound<'_, PyAny>, Calls) -> PyResult<T>,
+    ) -> Result<T, ConfigError> {
+        Python::attach(|py| {
+            let made = keywords(py, own)
+                .and_then(|own| self.make.bind(py).call1((own,)))
+                .and_then(|object| wrap(object, Calls::new(self.raised.clone())));
+            made.map_err(|error| {
+                let problem = ConfigError::new("parts", error.to_string());
+                self.raised.lock().get_or_insert(error);
+                problem
+            })
+        })
+    }
+}
+
+/// A part's own table as keywords.
+fn keywords<'py>(py: Python<'py>, own: &Table) -> PyResult<Bound<'py, PyDict>> {
+    let keywords = PyDict::new(py);
+    for (key, value) in own {
+        keywords.set_item(key, to_python(py, value)?)?;
+    }
+    Ok(keywords)
+}
+
+/// `Class.method` of an object, for messages.
+fn method(object: &Bound<'_, PyAny>, name: &str) -> String {
+    let class = object.get_type().qualname().map_or_else(|_| "?".into(), |class| class.to_string());
+    format!("{class}.{name}")
+}
+
+/// The type of a wrong answer, for messages.
+fn type_of(answer: &Bound<'_, PyAny>) -> String {
+    answer.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())
+}

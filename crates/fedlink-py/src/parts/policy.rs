@@ -1,0 +1,336 @@
+//! Policies that are written in Python, and what they look at.
+
+use super::{Calls, method, type_of};
+use crate::arrays::{indices, numbers, reals};
+use crate::random::generator;
+use crate::table::{Table, transmissions};
+use fedlink::record::RoundRecord;
+use fedlink::registry::Scope;
+use fedlink::rng::{Purpose, stream};
+use fedlink::schedule::{self, Ask, Pick, Policy, Schedule, Share};
+use fedlink::state::{Persist, State, StateError};
+use fedlink::units::DeviceId;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+/// What a policy sees of a round.
+#[pyclass(frozen, module = "fedlink._fedlink")]
+pub struct View {
+    /// The round, counted from 0.
+    #[pyo3(get)]
+    t: u64,
+    /// K, the largest number of devices that may be scheduled.
+    #[pyo3(get)]
+    k: usize,
+    /// M, the number of devices.
+    #[pyo3(get)]
+    devices: usize,
+    /// d, the entries of an update.
+    #[pyo3(get)]
+    dim: usize,
+    /// n, the symbols of a round.
+    #[pyo3(get)]
+    symbols: u64,
+    /// P̄, the average power that a device may spend, in the unit of the noise variance.
+    #[pyo3(get)]
+    average_power: f64,
+    /// P, what a scheduled device sends with.
+    #[pyo3(get)]
+    power: f64,
+    /// σ², the noise variance.
+    #[pyo3(get)]
+    noise: f64,
+    /// The power gain of every device's link; 0 if it may not send.
+    #[pyo3(get)]
+    gains: Py<PyArray1<f64>>,
+    /// Bits a symbol that every device's link carries; 0 if it may not send.
+    #[pyo3(get)]
+    capacities: Py<PyArray1<f64>>,
+    /// How often each device was scheduled so far.
+    #[pyo3(get)]
+    scheduled: Py<PyArray1<i64>>,
+    /// Rounds since each device was scheduled: 0 if that was the round before, t if it never was.
+    #[pyo3(get)]
+    ages: Py<PyArray1<i64>>,
+    /// The training loss that each device reported last; NaN if it has reported none.
+    #[pyo3(get)]
+    losses: Py<PyArray1<f64>>,
+    /// Whether each device may send: it is there, not excluded, and within its participation cap.
+    #[pyo3(get)]
+    may_send: Py<PyArray1<bool>>,
+    seed: u64,
+    samples: Vec<u64>,
+}
+
+impl View {
+    fn of<'py>(py: Python<'py>, view: &schedule::View, seed: u64) -> PyResult<Bound<'py, Self>> {
+        let devices = view.links.devices();
+        let all = || DeviceId::all(devices);
+        let table = view.devices;
+        let last_loss = |device| table.last_loss(device).map_or(f64::NAN, f64::from);
+        let view = Self {
+            t: view.t,
+            k: view.k,
+            devices,
+            dim: view.dim,
+            symbols: view.symbols,
+            average_power: view.average_power.0,
+            power: view.links.power.0,
+            noise: view.noise,
+            gains: PyArray1::from_slice(py, &view.links.gains).unbind(),
+            capacities: PyArray1::from_slice(py, &view.links.capacities).unbind(),
+            scheduled: numbers(py, table.all_scheduled().iter().copied()).unbind(),
+            ages: PyArray1::from_vec(py, all().map(|m| table.age(m, view.t) as i64).collect()).unbind(),
+            losses: PyArray1::from_vec(py, all().map(last_loss).collect()).unbind(),
+            may_send: PyArray1::from_vec(py, all().map(|m| table.may_send(m)).collect()).unbind(),
+            seed,
+            samples: all().map(|device| view.samples(device) as u64).collect(),
+        };
+        Bound::new(py, view)
+    }
+}
+
+#[pymethods]
+impl View {
+    /// All devices that may send, ascending.
+    #[getter]
+    fn eligible<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let may_send = self.may_send.bind(py).try_readonly()?;
+        let devices = may_send
+            .as_array()
+            .iter()
+            .enumerate()
+            .filter(|(_, may)| **may)
+            .map(|(m, _)| m as u32)
+            .collect::<Vec<_>>();
+        Ok(numbers(py, devices))
+    }
+
+    /// The number of training samples of a device.
+    fn samples(&self, device: usize) -> PyResult<u64> {
+        self.samples.get(device).copied().ok_or_else(|| {
+            PyIndexError::new_err(format!("device: must be below {}, but is {device}", self.samples.len()))
+        })
+    }
+
+    /// A numpy.random.Generator for this round, a function of (run.seed, t, label): another label is another stream.
+    #[pyo3(signature = (label = 0))]
+    fn rng<'py>(&self, py: Python<'py>, label: u64) -> PyResult<Bound<'py, PyAny>> {
+        generator(py, &mut stream(self.seed, Purpose::Schedule, self.t, label))
+    }
+
+    /// A numpy.random.Generator that is the same in all rounds of a run, a function of (run.seed, label).
+    #[pyo3(signature = (label = 0))]
+    fn fixed_rng<'py>(&self, py: Python<'py>, label: u64) -> PyResult<Bound<'py, PyAny>> {
+        generator(py, &mut stream(self.seed, Purpose::Schedule, u64::MAX, label))
+    }
+}
+
+/// What the candidates reported: `reports["norm"]` is a column, `values` the table of one row for each of `devices`.
+#[pyclass(frozen, module = "fedlink._fedlink")]
+pub struct Reports {
+    /// The candidates that reported.
+    #[pyo3(get)]
+    devices: Py<PyArray1<i64>>,
+    /// What was asked.
+    #[pyo3(get)]
+    asks: Vec<&'static str>,
+    /// The answers: a row for each device, a column for each ask.
+    #[pyo3(get)]
+    values: Py<PyArray2<f32>>,
+}
+
+impl Reports {
+    fn of<'py>(py: Python<'py>, reports: &schedule::Reports, asks: &[Ask]) -> PyResult<Bound<'py, Self>> {
+        let values: Vec<f32> = (0..reports.len()).flat_map(|row| reports.row(row).iter().copied()).collect();
+        let values = PyArray1::from_vec(py, values).reshape([reports.len(), asks.len()])?;
+        let devices = numbers(py, reports.devices.iter().map(|device| device.0));
+        let asks = asks.iter().map(|ask| ask.name()).collect();
+        Bound::new(py, Self { devices: devices.unbind(), asks, values: values.unbind() })
+    }
+}
+
+#[pymethods]
+impl Reports {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.devices.bind(py).as_any().len()
+    }
+
+    /// The answers to one ask, in the order of the devices.
+    fn __getitem__<'py>(&self, py: Python<'py>, ask: &str) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let column = self.asks.iter().position(|known| *known == ask).ok_or_else(|| {
+            PyKeyError::new_err(format!("{ask:?} was not asked; asks() returns {:?}", self.asks))
+        })?;
+        let values = self.values.bind(py).try_readonly()?;
+        Ok(PyArray1::from_vec(py, values.as_array().column(column).to_vec()))
+    }
+}
+
+/// A round as a policy's `observe` is told of it.
+#[pyclass(frozen, module = "fedlink._fedlink")]
+pub struct Record {
+    /// Rounds done, this one included.
+    #[pyo3(get)]
+    round: u64,
+    /// Devices that trained.
+    #[pyo3(get)]
+    trained: usize,
+    /// Their mean training loss.
+    #[pyo3(get)]
+    loss: f64,
+    /// Who sent what, and what became of it: one row for each scheduled device.
+    #[pyo3(get)]
+    transmissions: Py<Table>,
+}
+
+/// A policy written in Python.
+pub struct PythonPolicy {
+    object: Py<PyAny>,
+    calls: Calls,
+    asks: Vec<Ask>,
+    observes: bool,
+    seed: u64,
+}
+
+impl PythonPolicy {
+    pub fn new(object: Bound<'_, PyAny>, calls: Calls, scope: &Scope) -> PyResult<Self> {
+        let py = object.py();
+        let asks = asks(&object)?;
+        let base = py.import("fedlink")?.getattr("Policy")?.getattr("observe")?;
+        let observes = !object.get_type().getattr("observe")?.is(&base);
+        Ok(Self { asks, observes, object: object.unbind(), calls, seed: scope.seed })
+    }
+}
+
+/// What a policy asks of every candidate.
+fn asks(object: &Bound<'_, PyAny>) -> PyResult<Vec<Ask>> {
+    let name = method(object, "asks");
+    let answer = object.call_method0("asks")?;
+    let names: Vec<String> = match answer.extract::<String>() {
+        Ok(one) => vec![one],
+        Err(_) => answer.extract().map_err(|_| {
+            let given = type_of(&answer);
+            PyTypeError::new_err(format!("{name}: must return a list of text, but returned {given}"))
+        })?,
+    };
+    let ask = |ask: &String| {
+        Ask::named(ask).ok_or_else(|| {
+            let known: Vec<&str> = Ask::ALL.iter().map(|ask| ask.name()).collect();
+            PyValueError::new_err(format!("{name}: must return some of {known:?}, but returned {ask:?}"))
+        })
+    };
+    names.iter().map(ask).collect()
+}
+
+impl Policy for PythonPolicy {
+    fn candidates(&mut self, view: &schedule::View) -> Vec<DeviceId> {
+        self.calls.ask(Vec::new(), |py| {
+            let object = self.object.bind(py);
+            let answer = object.call_method1("candidates", (View::of(py, view, self.seed)?,))?;
+            Ok(indices(&method(object, "candidates"), &answer)?.into_iter().map(DeviceId).collect())
+        })
+    }
+
+    fn asks(&self) -> &[Ask] {
+        &self.asks
+    }
+
+    fn select(&mut self, view: &schedule::View, reports: &schedule::Reports) -> Schedule {
+        self.calls.ask(Schedule::default(), |py| {
+            let object = self.object.bind(py);
+            let view = View::of(py, view, self.seed)?;
+            let answer = object.call_method1("select", (view, Reports::of(py, reports, &self.asks)?))?;
+            read_schedule(&method(object, "select"), &answer)
+        })
+    }
+
+    fn observe(&mut self, record: &RoundRecord) {
+        if !self.observes {
+            return;
+        }
+        self.calls.ask((), |py| {
+            let record = Record {
+                round: record.round,
+                trained: record.training.devices,
+                loss: record.training.loss,
+                transmissions: Py::new(py, transmissions(&record.transmissions)?)?,
+            };
+            self.object.bind(py).call_method1("observe", (record,)).map(drop)
+        });
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.calls.failure()
+    }
+}
+
+/// A schedule: (devices, weights), (devices, weights, shares), or picks.
+fn read_schedule(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Schedule> {
+    let wrong = |what: String| {
+        Err(PyTypeError::new_err(format!(
+            "{name}: must return (devices, weights), (devices, weights, shares) or a list of fedlink.Pick, but \
+             returned {what}"
+        )))
+    };
+    let items: Vec<Bound<'_, PyAny>> = match answer.extract() {
+        Ok(items) if answer.is_instance_of::<PyTuple>() || answer.is_instance_of::<PyList>() => items,
+        _ => return wrong(type_of(answer)),
+    };
+    let pick_class = answer.py().import("fedlink")?.getattr("Pick")?;
+    if items.iter().all(|item| item.is_instance(&pick_class).unwrap_or(false)) {
+        let pick = |item: &Bound<'_, PyAny>| {
+            let device = crate::arguments::whole(name, &item.getattr("device")?, 0..=u64::from(u32::MAX))?;
+            let share = item.getattr("share")?.extract::<Option<f64>>()?;
+            let bit_weight = item.getattr("weight")?.extract()?;
+            let share = share.map_or(Share::Rule, Share::Weight);
+            Ok(Pick { device: DeviceId(device as u32), bit_weight, share })
+        };
+        return Ok(Schedule { picks: items.iter().map(pick).collect::<PyResult<_>>()? });
+    }
+    let (devices, weights, shares) = match &items[..] {
+        [devices, weights] => (devices, weights, None),
+        [devices, weights, shares] => (devices, weights, Some(shares)),
+        _ => return wrong(format!("{} of {} items", type_of(answer), items.len())),
+    };
+    let devices = indices(&format!("{name}: devices"), devices)?;
+    let weights = reals(&format!("{name}: weights"), weights)?;
+    let shares = shares.map(|shares| reals(&format!("{name}: shares"), shares)).transpose()?;
+    for (what, given) in
+        [("weights", weights.len()), ("shares", shares.as_ref().map_or(devices.len(), Vec::len))]
+    {
+        if given != devices.len() {
+            return wrong(format!("{given} {what} for {} devices", devices.len()));
+        }
+    }
+    let share = |i: usize| shares.as_ref().map_or(Share::Rule, |shares| Share::Weight(shares[i]));
+    let pick = |(i, (device, bit_weight))| Pick { device: DeviceId(device), bit_weight, share: share(i) };
+    Ok(Schedule { picks: devices.into_iter().zip(weights).enumerate().map(pick).collect() })
+}
+
+impl Persist for PythonPolicy {
+    fn save(&self) -> State {
+        self.calls.ask(State::default(), |py| {
+            let object = self.object.bind(py);
+            let answer = object.call_method0("save")?;
+            let bytes = answer.cast::<PyBytes>().map_err(|_| {
+                let (name, given) = (method(object, "save"), type_of(&answer));
+                PyTypeError::new_err(format!("{name}: must return bytes, but returned {given}"))
+            })?;
+            Ok(State(bytes.as_bytes().to_vec()))
+        })
+    }
+
+    fn load(&mut self, state: State) -> Result<(), StateError> {
+        let result = self.calls.ask(Ok(()), |py| {
+            let object = self.object.bind(py);
+            match object.call_method1("load", (PyBytes::new(py, &state.0),)) {
+                Ok(_) => Ok(Ok(())),
+                // A state that does not fit is no failure of the policy.
+                Err(error) => Ok(Err(StateError(error.to_string()))),
+            }
+        });
+        result.and_then(|()| self.calls.failure().map_or(Ok(()), |problem| Err(StateError(problem))))
+    }
+}

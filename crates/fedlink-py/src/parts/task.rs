@@ -1,0 +1,230 @@
+//! Tasks that are written in Python.
+
+use super::{Raised, is_taken, method, type_of};
+use crate::arguments::whole;
+use crate::arrays::float32s;
+use fedlink::learn::task::{Cohorts, DeviceState, Evaluation, Job, Task, TaskError};
+use fedlink::units::DeviceId;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+/// A task written in Python.
+pub struct PythonTask {
+    object: Py<PyAny>,
+    name: String,
+    raised: Raised,
+    /// Devices that `train_cohort` takes at a time; none if the task has no such method.
+    cohort: Option<usize>,
+    keeps_state: bool,
+}
+
+impl PythonTask {
+    /// The task `object`, called `name` in records.
+    pub fn new(object: &Bound<'_, PyAny>, name: String, raised: Raised) -> PyResult<Self> {
+        let base = object.py().import("fedlink")?.getattr("Task")?;
+        let by_cohorts = !object.get_type().getattr("train_cohort")?.is(&base.getattr("train_cohort")?);
+        let size = || whole(&method(object, "cohort"), &object.getattr("cohort")?, 1..=u64::from(u32::MAX));
+        let cohort = if by_cohorts { Some(size()? as usize) } else { None };
+        let name = if is_taken(&name) { format!("{name}-task") } else { name };
+        let keeps_state = object.getattr("keeps_state")?.is_truthy()?;
+        Ok(Self { object: object.clone().unbind(), name, raised, cohort, keeps_state })
+    }
+
+    /// What `call` answers; its exception is kept to be raised again.
+    fn ask<R>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R>) -> Result<R, TaskError> {
+        Python::attach(|py| {
+            call(self.object.bind(py)).map_err(|error| {
+                let problem = TaskError(error.to_string());
+                self.raised.lock().get_or_insert(error);
+                problem
+            })
+        })
+    }
+}
+
+impl Task for PythonTask {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn theta0(&self) -> Vec<f32> {
+        // An empty model is refused, and the exception comes out in its stead.
+        self.ask(|object| float32s(&method(object, "theta0"), &object.call_method0("theta0")?))
+            .unwrap_or_default()
+    }
+
+    fn samples(&self, device: DeviceId) -> usize {
+        let samples = self.ask(|object| {
+            let answer = object.call_method1("samples", (device.0,))?;
+            whole(&method(object, "samples"), &answer, 1..=u64::from(u32::MAX))
+        });
+        samples.map_or(0, |samples| samples as usize)
+    }
+
+    fn train(&self, job: Job) -> Result<f64, TaskError> {
+        self.ask(|object| train(object, job))
+    }
+
+    fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError> {
+        self.ask(|object| {
+            let answer = object.call_method1("evaluate", (PyArray1::from_slice(object.py(), theta),))?;
+            read_evaluation(&method(object, "evaluate"), &answer)
+        })
+    }
+
+    /// Python code may share what is not made to be shared, such as a global random generator: one after the other.
+    fn cohorts(&self) -> Cohorts {
+        Cohorts::Of(self.cohort.unwrap_or(1))
+    }
+
+    fn train_cohort(&self, jobs: Vec<Job>) -> Vec<Result<f64, TaskError>> {
+        if self.cohort.is_none() {
+            return jobs.into_iter().map(|job| self.train(job)).collect();
+        }
+        let count = jobs.len();
+        match self.ask(|object| train_cohort(object, jobs)) {
+            Ok(losses) => losses.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error); count],
+        }
+    }
+
+    fn state_vectors(&self) -> Option<usize> {
+        self.keeps_state.then_some(0)
+    }
+}
+
+/// What a device keeps, as Python has it.
+fn state_of<'py>(py: Python<'py>, state: &DeviceState) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, &state.bytes)
+}
+
+fn train(object: &Bound<'_, PyAny>, job: Job) -> PyResult<f64> {
+    let (py, name) = (object.py(), method(object, "train"));
+    let Job { t, device, theta, state, update } = job;
+    let theta = PyArray1::from_slice(py, theta);
+    let answer = match &state {
+        None => object.call_method1("train", (theta, t, device.0))?,
+        Some(state) => object.call_method1("train", (theta, t, device.0, state_of(py, state)))?,
+    };
+    let wanted = if state.is_some() { "(update, loss, state)" } else { "(update, loss)" };
+    let wrong = || {
+        let given = type_of(&answer);
+        PyTypeError::new_err(format!("{name}: must return {wanted}, but returned {given}"))
+    };
+    let items = answer.cast::<PyTuple>().map_err(|_| wrong())?;
+    if items.len() != if state.is_some() { 3 } else { 2 } {
+        return Err(PyTypeError::new_err(format!(
+            "{name}: must return {wanted}, but returned {} items",
+            items.len()
+        )));
+    }
+    let delta = float32s(&format!("{name}: update"), &items.get_item(0)?)?;
+    if delta.len() != update.len() {
+        let (given, dim) = (delta.len(), update.len());
+        return Err(PyValueError::new_err(format!(
+            "{name}: update has {given} entries, but theta0 has {dim}"
+        )));
+    }
+    update.copy_from_slice(&delta);
+    if let Some(state) = state {
+        state.bytes = bytes(&format!("{name}: state"), &items.get_item(2)?)?;
+    }
+    loss(&name, &items.get_item(1)?)
+}
+
+fn loss(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract().map_err(|_| {
+        PyTypeError::new_err(format!("{name}: the loss must be a number, but is of type {}", type_of(value)))
+    })
+}
+
+fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let bytes = value.cast::<PyBytes>().map_err(|_| {
+        PyTypeError::new_err(format!("{name}: must be bytes, but is of type {}", type_of(value)))
+    })?;
+    Ok(bytes.as_bytes().to_vec())
+}
+
+fn train_cohort(object: &Bound<'_, PyAny>, jobs: Vec<Job>) -> PyResult<Vec<f64>> {
+    let (py, name) = (object.py(), method(object, "train_cohort"));
+    let Some(first) = jobs.first() else { return Ok(Vec::new()) };
+    let (t, dim, keeps) = (first.t, first.theta.len(), first.state.is_some());
+    let theta = PyArray1::from_slice(py, first.theta);
+    let devices: Vec<u32> = jobs.iter().map(|job| job.device.0).collect();
+    let answer = if keeps {
+        let states = jobs.iter().filter_map(|job| job.state.as_ref().map(|state| state_of(py, state)));
+        let states = PyList::new(py, states.collect::<Vec<_>>())?;
+        object.call_method1("train_cohort", (theta, t, devices, states))?
+    } else {
+        object.call_method1("train_cohort", (theta, t, devices))?
+    };
+    let wanted = if keeps { "(updates, losses, states)" } else { "(updates, losses)" };
+    let wrong =
+        |given: String| PyTypeError::new_err(format!("{name}: must return {wanted}, but returned {given}"));
+    let items = answer.cast::<PyTuple>().map_err(|_| wrong(type_of(&answer)))?;
+    if items.len() != if keeps { 3 } else { 2 } {
+        return Err(wrong(format!("{} items", items.len())));
+    }
+    let updates = items.get_item(0)?;
+    let updates = updates
+        .cast::<PyArray2<f32>>()
+        .map_err(|_| {
+            wrong(format!(
+                "{} as updates, which must be a float32 array of one row a device",
+                type_of(&updates)
+            ))
+        })?
+        .try_readonly()?;
+    let updates = updates.as_array();
+    if updates.shape() != [jobs.len(), dim] {
+        let problem = format!("{name}: updates must be {} × {dim}, but is {:?}", jobs.len(), updates.shape());
+        return Err(PyValueError::new_err(problem));
+    }
+    let losses: Vec<Bound<'_, PyAny>> = items.get_item(1)?.try_iter()?.collect::<PyResult<_>>()?;
+    let states: Vec<Bound<'_, PyAny>> =
+        if keeps { items.get_item(2)?.try_iter()?.collect::<PyResult<_>>()? } else { Vec::new() };
+    if losses.len() != jobs.len() || (keeps && states.len() != jobs.len()) {
+        let problem =
+            format!("{} losses and {} states for {} devices", losses.len(), states.len(), jobs.len());
+        return Err(PyValueError::new_err(format!("{name}: returned {problem}")));
+    }
+    for (i, job) in jobs.into_iter().enumerate() {
+        job.update.iter_mut().zip(updates.row(i)).for_each(|(to, from)| *to = *from);
+        if let Some(state) = job.state {
+            state.bytes = bytes(&format!("{name}: state"), &states[i])?;
+        }
+    }
+    losses.iter().map(|value| loss(&name, value)).collect()
+}
+
+/// (accuracy, loss), or a dictionary with both and any other metrics.
+fn read_evaluation(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Evaluation> {
+    let wrong = |what: &str| {
+        PyTypeError::new_err(format!(
+            "{name}: must return (accuracy, loss) or a dictionary of numbers with \"accuracy\" and \"loss\", but {what}"
+        ))
+    };
+    if let Ok(metrics) = answer.cast::<PyDict>() {
+        let mut metrics: Vec<(String, f64)> = metrics
+            .iter()
+            .map(|(name, value)| Ok((name.extract()?, value.extract()?)))
+            .collect::<PyResult<_>>()
+            .map_err(|_| wrong("the dictionary has other keys than text or other values than numbers"))?;
+        let mut take = |wanted: &str| {
+            let index = metrics.iter().position(|(name, _)| name == wanted);
+            index
+                .map(|index| metrics.remove(index).1)
+                .ok_or_else(|| wrong(&format!("{wanted:?} is not in it")))
+        };
+        let (accuracy, loss) = (take("accuracy")?, take("loss")?);
+        let evaluation = Evaluation::new(accuracy, loss);
+        return Ok(metrics
+            .into_iter()
+            .fold(evaluation, |evaluation, (name, value)| evaluation.with(name, value)));
+    }
+    let (accuracy, loss) =
+        answer.extract::<(f64, f64)>().map_err(|_| wrong(&format!("returned {}", type_of(answer))))?;
+    Ok(Evaluation::new(accuracy, loss))
+}

@@ -1,0 +1,39 @@
+//! A run in progress as bytes: the library's checkpoint, every record, and a sum over both.
+
+use fedlink::checkpoint::CheckpointError;
+use fedlink::record::History;
+use fedlink::state::State;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+/// What was packed.
+pub struct Saved {
+    pub checkpoint: Vec<u8>,
+    pub history: History,
+}
+
+/// A checkpoint and the records so far as bytes.
+pub fn pack(checkpoint: Vec<u8>, history: &History) -> Vec<u8> {
+    let mut bytes = State::of(&(checkpoint, history.save())).0;
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    bytes
+}
+
+/// What [`pack`] was given.
+pub fn unpack(bytes: &[u8]) -> PyResult<Saved> {
+    let damaged = || PyValueError::new_err("the checkpoint is damaged, or is none");
+    let (content, sum) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
+    if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
+        return Err(damaged());
+    }
+    let (checkpoint, history): (Vec<u8>, State) = State(content.to_vec()).read().map_err(|_| damaged())?;
+    Ok(Saved { checkpoint, history: History::read(&history).map_err(|_| damaged())? })
+}
+
+/// The exception for a checkpoint that cannot be made or used.
+pub fn exception(error: &CheckpointError) -> PyErr {
+    match error {
+        CheckpointError::Io(error) => PyOSError::new_err(error.to_string()),
+        other => PyValueError::new_err(other.to_string()),
+    }
+}

@@ -1,0 +1,468 @@
+//! Experiments as the `fedlink` command runs them: sweeps, claims, folders.
+
+use crate::config::flat;
+use crate::errors::{exception, report_exception};
+use crate::parts::{Part, Raised, collect};
+use crate::simulation::json;
+use crate::table::{Table, rounds};
+use fedlink::parts::Parts;
+use fedlink_report::{WriteOptions, bound_output, theorem_output, write_all};
+use fedlink_study::data_folders;
+use fedlink_study::experiment::{AnyExperiment, Experiment};
+use fedlink_study::output::{OutputFolder, check_free};
+use fedlink_study::results::{CurveResult, RunResult};
+use fedlink_study::sweep::{
+    self, Assembled, Event, Observer, Plan, Runner, Share, Verified, check_same, freeze, unfinished,
+};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often Ctrl-C and the progress bar are looked after.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where results go if no folder is given.
+const RESULTS: &str = "results";
+
+/// How an experiment is run; the keywords of `fedlink.run`.
+#[expect(clippy::struct_excessive_bools, reason = "they are switches that are independent of one another")]
+struct Options {
+    out: Option<PathBuf>,
+    seeds: Option<u64>,
+    quick: bool,
+    resume: bool,
+    force: bool,
+    cell: Option<Share>,
+    threads: usize,
+    log_rounds: bool,
+    latex: bool,
+    checkpoint_every: u64,
+    data_dir: Option<PathBuf>,
+}
+
+/// What an experiment has left.
+#[pyclass(frozen, get_all, module = "fedlink._fedlink")]
+pub struct StudyOutcome {
+    /// Where its files are.
+    folder: PathBuf,
+    /// `summary.json`; empty for a share of an experiment.
+    summary: String,
+    /// The claims with their verdicts as JSON; empty if nothing is claimed.
+    claims: String,
+    /// What the command prints.
+    text: String,
+    /// The curves that have at least one run.
+    curves: Vec<Py<StudyCurve>>,
+    /// Whether it was stopped before its end.
+    stopped: bool,
+    /// What was wrong with files of an earlier process.
+    warnings: Vec<String>,
+}
+
+/// One curve of an experiment.
+#[pyclass(frozen, get_all, module = "fedlink._fedlink")]
+pub struct StudyCurve {
+    /// What tells it from the others.
+    label: String,
+    /// Its value of every swept key.
+    keys: Vec<(String, String)>,
+    /// Its configuration at the first seed as JSON.
+    config: String,
+    /// One for each seed.
+    runs: Vec<Py<StudyRun>>,
+}
+
+/// One seed of a curve.
+#[pyclass(frozen, get_all, module = "fedlink._fedlink")]
+pub struct StudyRun {
+    /// The seed.
+    seed: u64,
+    /// "finished", "interrupted" or "diverged".
+    status: &'static str,
+    /// The run in numbers as JSON.
+    outcome: String,
+    /// One row for each evaluated round.
+    rounds: Py<Table>,
+}
+
+/// What is known of a sweep while it goes on.
+#[derive(Default)]
+struct Watch {
+    total: AtomicU64,
+    done: AtomicU64,
+    stop: AtomicBool,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Observer for Watch {
+    fn observe(&self, event: Event<'_>) {
+        match event {
+            Event::Begun { rounds_done, .. } => {
+                self.done.fetch_add(rounds_done, Ordering::SeqCst);
+            }
+            Event::Round { .. } => {
+                self.done.fetch_add(1, Ordering::SeqCst);
+            }
+            Event::Warned { warning, .. } => {
+                let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+                warnings.push(warning.to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a sweep or a figure of the bound comes to.
+struct Ended {
+    folder: PathBuf,
+    summary: String,
+    claims: String,
+    text: String,
+    curves: Vec<CurveResult>,
+    stopped: bool,
+}
+
+/// Runs an experiment: `name` is a preset or stands for `text`. `progress` is called with the rounds that are done
+/// and those that there are.
+#[pyfunction]
+#[pyo3(signature = (
+    name, text, settings, parts, *, out, seeds, quick, resume, force, cell, threads, log_rounds, latex,
+    checkpoint_every, data_dir, progress
+))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+#[expect(clippy::fn_params_excessive_bools, reason = "they are switches that are independent of one another")]
+pub fn run(
+    py: Python<'_>,
+    name: &str,
+    text: Option<&str>,
+    settings: &Bound<'_, PyDict>,
+    parts: Vec<Part<'_>>,
+    out: Option<PathBuf>,
+    seeds: Option<u64>,
+    quick: bool,
+    resume: bool,
+    force: bool,
+    cell: Option<&str>,
+    threads: Option<usize>,
+    log_rounds: bool,
+    latex: bool,
+    checkpoint_every: u64,
+    data_dir: Option<PathBuf>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<StudyOutcome> {
+    let raised = Raised::default();
+    let parts = collect(parts, &raised)?;
+    let settings = flat(settings)?;
+    let cell = cell.map(str::parse::<Share>).transpose();
+    let cell = cell.map_err(|error| PyValueError::new_err(format!("cell: {error}")))?;
+    if resume && force {
+        return Err(PyValueError::new_err("resume, force: give one of them"));
+    }
+    if cell.is_some() && (out.is_none() || force) {
+        return Err(PyValueError::new_err(
+            "cell: give out=, the folder that all shares write to, and no force=",
+        ));
+    }
+    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let options = Options {
+        out,
+        seeds,
+        quick,
+        resume: resume || cell.is_some(),
+        force,
+        cell,
+        threads: threads.clamp(1, 1024),
+        log_rounds,
+        latex,
+        checkpoint_every,
+        data_dir,
+    };
+    let watch = Watch::default();
+    let work = || {
+        let experiment = prepared(name, text, &settings, &options, &parts)?;
+        match experiment {
+            AnyExperiment::Simulation(experiment) => simulate(experiment, &options, &parts, &watch),
+            other => theory(other, &options),
+        }
+    };
+    let ended = watched(py, work, &watch, progress)?.map_err(|error| raised.or(error))?;
+    if let Some(error) = raised.take() {
+        return Err(error);
+    }
+    outcome(py, ended, &watch)
+}
+
+/// The experiment as it is to be run.
+fn prepared(
+    name: &str,
+    text: Option<&str>,
+    settings: &[(String, String)],
+    options: &Options,
+    parts: &Parts,
+) -> PyResult<AnyExperiment> {
+    let mut experiment = match text {
+        Some(text) => {
+            let mut experiment = AnyExperiment::parse_with(name, text, parts).map_err(exception)?;
+            let stem = Path::new(name)
+                .file_stem()
+                .map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
+            experiment.rename(stem);
+            experiment
+        }
+        None => AnyExperiment::open_with(name, parts).map_err(exception)?,
+    };
+    if options.quick {
+        match &mut experiment {
+            AnyExperiment::Simulation(experiment) if experiment.has_quick() => {
+                experiment.quicken().map_err(exception)?;
+            }
+            _ => return Err(PyValueError::new_err(format!("quick: {name} has no [quick] section"))),
+        }
+    }
+    for (key, value) in settings {
+        experiment.set(key, value).map_err(exception)?;
+    }
+    if let AnyExperiment::Simulation(experiment) = &mut experiment {
+        experiment.add_unnamed(parts).map_err(exception)?;
+    }
+    if let Some(seeds) = options.seeds {
+        experiment.set_seeds(seeds).map_err(exception)?;
+    }
+    Ok(experiment)
+}
+
+/// Runs an experiment with the system.
+fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Watch) -> PyResult<Ended> {
+    let started = Instant::now();
+    let base = Path::new(RESULTS);
+    let go_on = || options.resume.then(|| unfinished(base, &experiment.name)).flatten();
+    let target =
+        options.out.clone().or_else(go_on).unwrap_or_else(|| OutputFolder::free_name(base, &experiment.name));
+    let begun = options.resume && target.exists() && check_same(&target, &experiment).map_err(exception)?;
+    let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts).map_err(exception)?;
+    let pool = pool(options.threads)?;
+    let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
+    let folder = if options.resume {
+        OutputFolder::open(&target).map_err(exception)?
+    } else {
+        create(&target, options.force)?
+    };
+    if !begun {
+        freeze(folder.path(), &plan.experiment).map_err(exception)?;
+    }
+    let rounds = indices.iter().map(|&index| plan.cells[index].config.run.rounds).sum();
+    watch.total.store(rounds, Ordering::SeqCst);
+    let runner = Runner {
+        plan: &plan,
+        folder: folder.path(),
+        pool: &pool,
+        checkpoint_every: options.checkpoint_every,
+        log_rounds: options.log_rounds,
+        observer: watch,
+        stop: &|| watch.stop.load(Ordering::SeqCst),
+    };
+    let runs = runner.run(&indices).map_err(exception)?;
+    let stopped = watch.stop.load(Ordering::SeqCst);
+    if options.cell.is_some() || runs.is_empty() {
+        let (summary, claims, text) = Default::default();
+        return Ok(Ended { folder: target, summary, claims, text, curves: Vec::new(), stopped });
+    }
+    let wall = started.elapsed();
+    let write =
+        WriteOptions { log_rounds: options.log_rounds, latex: options.latex, threads: options.threads, wall };
+    let assembled = write_all(&plan, &runs, &folder, &write).map_err(report_exception)?;
+    // What an unfinished run replaces is not thrown away.
+    let place = if stopped { target } else { folder.finish().map_err(exception)? };
+    ended(assembled, place, stopped)
+}
+
+/// The numbers of all runs for Python.
+fn ended(assembled: Assembled, folder: PathBuf, stopped: bool) -> PyResult<Ended> {
+    let text = assembled.text();
+    let none = assembled.verdicts.is_empty();
+    let claims = if none { String::new() } else { assembled.verdicts.json().map_err(exception)? };
+    Ok(Ended { folder, summary: assembled.summary, claims, text, curves: assembled.curves, stopped })
+}
+
+/// Runs an experiment with the bound or the theorem.
+fn theory(experiment: AnyExperiment, options: &Options) -> PyResult<Ended> {
+    let pointless = [
+        ("resume", options.resume),
+        ("cell", options.cell.is_some()),
+        ("log_rounds", options.log_rounds),
+        ("latex", options.latex),
+    ];
+    if let Some((keyword, _)) = pointless.into_iter().find(|(_, given)| *given) {
+        let problem = "is for simulations; this experiment is computed in one go, so leave it out";
+        return Err(PyValueError::new_err(format!("{keyword}: {problem}")));
+    }
+    let free = || OutputFolder::free_name(Path::new(RESULTS), experiment.name());
+    let target = options.out.clone().unwrap_or_else(free);
+    check_free(&target, options.force).map_err(exists)?;
+    let pool = pool(options.threads)?;
+    let (output, claims) = match &experiment {
+        AnyExperiment::Bound(experiment) => {
+            let (panels, verdicts) = pool.install(|| experiment.run()).map_err(exception)?;
+            let output = bound_output(experiment, &panels, &verdicts).map_err(report_exception)?;
+            let none = verdicts.is_empty();
+            (output, if none { String::new() } else { verdicts.json().map_err(exception)? })
+        }
+        AnyExperiment::Theorem(experiment) => {
+            let folders = data_folders(options.data_dir.as_deref());
+            let results = pool.install(|| experiment.run(&folders)).map_err(exception)?;
+            (theorem_output(experiment, &results).map_err(report_exception)?, String::new())
+        }
+        AnyExperiment::Simulation(_) => {
+            return Err(PyRuntimeError::new_err("this experiment is a simulation"));
+        }
+    };
+    // All is computed: what goes wrong before this leaves nothing behind.
+    let folder = create(&target, options.force)?;
+    output.write(&folder).map_err(report_exception)?;
+    let folder = folder.finish().map_err(exception)?;
+    Ok(Ended {
+        folder,
+        summary: output.summary,
+        claims,
+        text: output.text,
+        curves: Vec::new(),
+        stopped: false,
+    })
+}
+
+/// The experiment of a folder with all its finished runs, written anew.
+#[pyfunction]
+#[pyo3(signature = (folder, parts, *, partial, log_rounds, latex, data_dir))]
+pub fn merge(
+    py: Python<'_>,
+    folder: PathBuf,
+    parts: Vec<Part<'_>>,
+    partial: bool,
+    log_rounds: bool,
+    latex: bool,
+    data_dir: Option<PathBuf>,
+) -> PyResult<StudyOutcome> {
+    let raised = Raised::default();
+    let parts = collect(parts, &raised)?;
+    let watch = Watch::default();
+    let work = || {
+        let started = Instant::now();
+        let data = data_folders(data_dir.as_deref());
+        let (plan, runs) = sweep::merge(&folder, &data, partial, &parts).map_err(exception)?;
+        let open = OutputFolder::open(&folder).map_err(exception)?;
+        let write = WriteOptions { log_rounds, latex, threads: 1, wall: started.elapsed() };
+        let assembled = write_all(&plan, &runs, &open, &write).map_err(report_exception)?;
+        ended(assembled, folder.clone(), false)
+    };
+    let ended = py.detach(work).map_err(|error| raised.or(error))?;
+    outcome(py, ended, &watch)
+}
+
+/// The claims of the experiment in `folder`, or those of another, judged by what is there: as JSON and as text, with
+/// the number of runs that are missing.
+#[pyfunction]
+#[pyo3(signature = (folder, claims = None, text = None))]
+pub fn verify(
+    py: Python<'_>,
+    folder: PathBuf,
+    claims: Option<&str>,
+    text: Option<&str>,
+) -> PyResult<(String, String, usize)> {
+    py.detach(|| {
+        let claims = match (claims, text) {
+            (None, _) => None,
+            (Some(name), Some(text)) => Some(AnyExperiment::parse(name, text).map_err(exception)?),
+            (Some(name), None) => Some(AnyExperiment::open(name).map_err(exception)?),
+        };
+        let Verified { verdicts, missing, .. } =
+            sweep::verify(&folder, claims.as_ref()).map_err(exception)?;
+        Ok((verdicts.json().map_err(exception)?, verdicts.text(), missing))
+    })
+}
+
+/// Does `work` on another thread; this one looks after Ctrl-C and progress.
+fn watched<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> R + Send,
+    watch: &Watch,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<R> {
+    let (send, receive) = channel();
+    let receive = Mutex::new(receive);
+    std::thread::scope(|scope| {
+        scope.spawn(move || send.send(work()));
+        let mut failure = None;
+        loop {
+            let received =
+                py.detach(|| receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PAUSE));
+            let tell = || -> PyResult<()> {
+                let (done, total) = (watch.done.load(Ordering::SeqCst), watch.total.load(Ordering::SeqCst));
+                progress.map_or(Ok(()), |progress| progress.call1((done, total)).map(drop))
+            };
+            match received {
+                Ok(result) => {
+                    tell()?;
+                    return failure.map_or(Ok(result), Err);
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("the sweep ended without a result"));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    // The first Ctrl-C saves and stops; what the caller makes of it is told by `stopped`.
+                    if py.check_signals().is_err() {
+                        watch.stop.store(true, Ordering::SeqCst);
+                    }
+                    if failure.is_none()
+                        && let Err(error) = tell()
+                    {
+                        watch.stop.store(true, Ordering::SeqCst);
+                        failure = Some(error);
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn outcome(py: Python<'_>, ended: Ended, watch: &Watch) -> PyResult<StudyOutcome> {
+    let run = |run: &RunResult| {
+        let rounds = Py::new(py, rounds(&run.rows)?)?;
+        Py::new(
+            py,
+            StudyRun { seed: run.seed, status: run.status.name(), outcome: json(&run.outcome)?, rounds },
+        )
+    };
+    let curve = |curve: &CurveResult| {
+        let runs = curve.runs.iter().map(run).collect::<PyResult<_>>()?;
+        let config = json(&curve.config.resolved())?;
+        Py::new(py, StudyCurve { label: curve.label.clone(), keys: curve.keys.clone(), config, runs })
+    };
+    let curves = ended.curves.iter().map(curve).collect::<PyResult<_>>()?;
+    let warnings = watch.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let Ended { folder, summary, claims, text, stopped, .. } = ended;
+    Ok(StudyOutcome { folder, summary, claims, text, curves, stopped, warnings })
+}
+
+fn create(target: &Path, force: bool) -> PyResult<OutputFolder> {
+    OutputFolder::create(target, force).map_err(exists)
+}
+
+/// The exception for a folder that is there already.
+fn exists(error: fedlink_study::Error) -> PyErr {
+    match error {
+        error @ fedlink_study::Error::Exists(_) => pyo3::exceptions::PyFileExistsError::new_err(format!(
+            "out: {error}; give another folder, resume=True to go on with it, or force=True to replace it"
+        )),
+        other => exception(other),
+    }
+}
+
+fn pool(threads: usize) -> PyResult<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}

@@ -1,0 +1,129 @@
+//! What curves of the bound are shown as: table, CSV, JSON, figure.
+
+use crate::error::Error;
+use crate::figure::{Curve, LineChart};
+pub use fedlink_study::table::number;
+use fedlink_study::table::table as plain_table;
+use fedlink_theory::Estimate;
+use fedlink_theory::bound::{BoundParameters, Parts};
+use fedlink_theory::study::StudyCurve;
+use serde::Serialize;
+
+/// A curve in JSON.
+#[derive(Serialize)]
+pub struct CurveJson<'a> {
+    label: &'a str,
+    #[serde(flatten)]
+    parameters: &'a BoundParameters,
+    /// The last bound; its half width is null for a single draw.
+    r#final: Estimate,
+    floor: f64,
+    near_floor: Option<usize>,
+    shares: &'a Parts,
+    /// The bound after 0, 1, … rounds.
+    losses: Vec<f64>,
+    /// Half widths of the 95 % intervals; left out for a single draw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    half_widths: Option<Vec<f64>>,
+    /// ρ of every round, the mean over the draws.
+    rhos: &'a [f64],
+}
+
+impl<'a> CurveJson<'a> {
+    /// The curve as it is written.
+    pub fn new(curve: &'a StudyCurve) -> Self {
+        let widths = || curve.losses.iter().map(|loss| loss.half_width).collect();
+        Self {
+            label: &curve.label,
+            parameters: &curve.parameters,
+            r#final: curve.last(),
+            floor: curve.floor,
+            near_floor: curve.near_floor,
+            shares: &curve.shares,
+            losses: curve.losses.iter().map(|loss| loss.mean).collect(),
+            half_widths: has_interval(curve).then(widths),
+            rhos: &curve.rhos,
+        }
+    }
+}
+
+fn has_interval(curve: &StudyCurve) -> bool {
+    curve.last().half_width.is_finite()
+}
+
+/// `12.3`, or `12.3 ± 0.4` where there is an interval.
+pub fn estimate(value: Estimate) -> String {
+    let (mean, width) = (number(value.mean), value.half_width);
+    if width.is_finite() { format!("{mean} ± {}", number(width)) } else { mean }
+}
+
+/// The curves, a row each.
+pub fn table(curves: &[StudyCurve]) -> String {
+    let header = [
+        "curve",
+        "mean ρ",
+        "final bound",
+        "floor",
+        "within 10 %",
+        "start",
+        "scheduling",
+        "drift",
+        "noise",
+        "heterogeneity",
+    ];
+    let row = |curve: &StudyCurve| {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let mut row = vec![
+            curve.label.clone(),
+            number(curve.mean_rho()),
+            estimate(curve.last()),
+            number(curve.floor),
+            curve.near_floor.map_or_else(|| "–".into(), |round| format!("round {round}")),
+            percent(curve.shares.initial),
+        ];
+        row.extend(curve.shares.terms.array().map(percent));
+        row
+    };
+    plain_table(&header, &curves.iter().map(row).collect::<Vec<_>>())
+}
+
+/// A line for each panel, curve and round.
+pub fn csv(panels: &[(&str, &[StudyCurve])]) -> Result<Vec<u8>, Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(["panel", "curve", "k", "tau", "round", "loss_bound", "half_width"])?;
+    for (panel, curves) in panels {
+        for curve in *curves {
+            let (k, tau) = (curve.parameters.k.to_string(), curve.parameters.tau.to_string());
+            for (round, loss) in curve.losses.iter().enumerate() {
+                let width =
+                    if loss.half_width.is_finite() { loss.half_width.to_string() } else { String::new() };
+                let (round, mean) = (round.to_string(), loss.mean.to_string());
+                writer.write_record([panel, curve.label.as_str(), &k, &tau, &round, &mean, &width])?;
+            }
+        }
+    }
+    Ok(writer.into_inner()?)
+}
+
+/// The curves by round on a logarithmic axis, as in the paper.
+pub fn chart(title: &str, subtitle: &str, curves: &[StudyCurve]) -> LineChart {
+    let curve = |curve: &StudyCurve| {
+        let losses = || curve.losses.iter();
+        let band =
+            || losses().map(|loss| (loss.mean - loss.half_width, loss.mean + loss.half_width)).collect();
+        Curve {
+            label: curve.label.clone(),
+            points: losses().enumerate().map(|(round, loss)| (round as f64, loss.mean)).collect(),
+            band: has_interval(curve).then(band),
+        }
+    };
+    LineChart {
+        title: title.into(),
+        subtitle: subtitle.into(),
+        x_label: "round".into(),
+        y_label: "bound on E[F] − F*".into(),
+        log_y: true,
+        percent_y: false,
+        curves: curves.iter().map(curve).collect(),
+    }
+}

@@ -1,0 +1,184 @@
+//! What surrounds the data: titles, axes, ticks and the room they need.
+
+use super::axis::{Axis, Notation, Tick, power_label};
+use super::canvas::{Anchor, Canvas, GRID, INK, MUTED, Pixel, Style};
+use super::text;
+
+/// Width of every figure, in pixels.
+pub const WIDTH: f64 = 800.0;
+/// Free space along the edges.
+pub const EDGE: f64 = 14.0;
+/// Font size of tick and legend labels.
+pub const SMALL: u32 = 13;
+/// Height of a line of small text.
+pub const SMALL_LINE: f64 = 18.0;
+const LABEL: u32 = 14;
+const LABEL_LINE: f64 = 18.0;
+const TITLE: u32 = 17;
+const TITLE_LINE: f64 = 22.0;
+const TICK: f64 = 5.0;
+
+/// The texts around a figure; empty ones take no room.
+#[derive(Clone, Copy)]
+pub struct Texts<'a> {
+    pub title: &'a str,
+    pub subtitle: &'a str,
+    pub x_label: &'a str,
+    pub y_label: &'a str,
+}
+
+/// How much room the parts of one figure want, in pixels.
+pub struct Room {
+    /// The plot area's height.
+    pub plot: f64,
+    /// Above the plot area, below the titles.
+    pub above: f64,
+    /// Between the plot area and the label of the x axis: its tick labels.
+    pub below: f64,
+    /// Under the label of the x axis.
+    pub foot: f64,
+    /// To the left of the plot area: the tick labels of the y axis.
+    pub left: f64,
+    /// To the right of the plot area.
+    pub right: f64,
+}
+
+/// The plot area on its page.
+pub struct Frame {
+    pub left: f64,
+    pub right: f64,
+    pub top: f64,
+    pub bottom: f64,
+    /// Where the room kept above the plot area begins.
+    pub above: f64,
+    /// Where the room kept at the foot begins.
+    pub foot: f64,
+}
+
+impl Frame {
+    /// Lays a figure out and writes its titles and axis labels.
+    pub fn open(texts: Texts<'_>, room: &Room) -> (Canvas, Self) {
+        let y_lines = text::wrap(texts.y_label, LABEL, false, room.plot, 2);
+        let left = EDGE + y_lines.len() as f64 * LABEL_LINE + room.left + TICK + 5.0;
+        let right = WIDTH - room.right.max(EDGE);
+        let across = WIDTH - left - EDGE;
+        let title = text::wrap(texts.title, TITLE, true, across, 2);
+        let subtitle = text::wrap(texts.subtitle, SMALL, false, across, 2);
+        let x_lines = text::wrap(texts.x_label, LABEL, false, right - left, 2);
+
+        let after_title = EDGE + title.len() as f64 * TITLE_LINE;
+        let above = after_title + subtitle.len() as f64 * SMALL_LINE;
+        let top = above + room.above + if above > EDGE { 8.0 } else { 4.0 };
+        let bottom = top + room.plot;
+        let labels = bottom + room.below;
+        let foot = labels + x_lines.len() as f64 * LABEL_LINE + 6.0;
+
+        let mut canvas = Canvas::new(WIDTH, (foot + room.foot + 6.0).ceil());
+        for (i, line) in title.iter().enumerate() {
+            let y = EDGE + i as f64 * TITLE_LINE + f64::from(TITLE) * 0.9;
+            canvas.bold((left, y), line, Style::new(TITLE, Anchor::Start));
+        }
+        for (i, line) in subtitle.iter().enumerate() {
+            let y = after_title + i as f64 * SMALL_LINE + f64::from(SMALL);
+            canvas.text((left, y), line, Style { color: MUTED, ..Style::new(SMALL, Anchor::Start) });
+        }
+        for (i, line) in x_lines.iter().enumerate() {
+            let at = (f64::midpoint(left, right), labels + i as f64 * LABEL_LINE + f64::from(LABEL));
+            canvas.text(at, line, Style::new(LABEL, Anchor::Middle));
+        }
+        for (i, line) in y_lines.iter().enumerate() {
+            let at = (EDGE + i as f64 * LABEL_LINE + f64::from(LABEL) * 0.8, f64::midpoint(top, bottom));
+            canvas.text(at, line, Style { upwards: true, ..Style::new(LABEL, Anchor::Middle) });
+        }
+        (canvas, Self { left, right, top, bottom, above, foot })
+    }
+
+    /// The plot area's width.
+    pub fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    /// The horizontal position at a share of the width.
+    pub fn x(&self, share: f64) -> f64 {
+        self.left + share * self.width()
+    }
+
+    /// The vertical position at a share of the height, counted upwards.
+    pub fn y(&self, share: f64) -> f64 {
+        self.bottom - share * (self.bottom - self.top)
+    }
+
+    /// A point of the data, if both axes can show it.
+    pub fn point(&self, x: &Axis, y: &Axis, (px, py): (f64, f64)) -> Option<Pixel> {
+        Some((self.x(x.share(px)?), self.y(y.share(py)?)))
+    }
+
+    /// The left edge and the bottom edge.
+    pub fn draw_edges(&self, canvas: &mut Canvas) {
+        canvas.rule((self.left, self.top), (self.left, self.bottom), INK);
+        canvas.rule((self.left, self.bottom), (self.right, self.bottom), INK);
+    }
+
+    /// Horizontal grid lines with their labels to the left.
+    pub fn draw_y_ticks(&self, canvas: &mut Canvas, axis: &Axis, ticks: &[Tick]) {
+        for tick in ticks {
+            let Some(share) = axis.share(tick.at) else { continue };
+            let y = self.y(share);
+            canvas.rule((self.left, y), (self.right, y), GRID);
+            self.draw_y_tick(canvas, y, TICK);
+            let at = (self.left - TICK - 4.0, y + f64::from(SMALL) * 0.36);
+            canvas.text(at, &tick.label, Style::new(SMALL, Anchor::End));
+        }
+        for v in axis.minor_ticks() {
+            if let Some(share) = axis.share(v) {
+                self.draw_y_tick(canvas, self.y(share), TICK * 0.6);
+            }
+        }
+    }
+
+    /// Vertical grid lines with their labels below.
+    pub fn draw_x_ticks(&self, canvas: &mut Canvas, axis: &Axis, ticks: &[Tick]) {
+        for tick in ticks {
+            let Some(share) = axis.share(tick.at) else { continue };
+            let x = self.x(share);
+            canvas.rule((x, self.top), (x, self.bottom), GRID);
+            canvas.rule((x, self.bottom), (x, self.bottom + TICK), INK);
+            self.draw_x_label(canvas, x, &tick.label);
+        }
+    }
+
+    /// A level label under a horizontal position.
+    pub fn draw_x_label(&self, canvas: &mut Canvas, x: f64, label: &str) {
+        let at = (x, self.bottom + TICK + 3.0 + f64::from(SMALL));
+        canvas.text(at, label, Style::new(SMALL, Anchor::Middle));
+    }
+
+    /// Says in the middle of the plot area that there is nothing to show.
+    pub fn draw_no_data(&self, canvas: &mut Canvas) {
+        let at = (self.x(0.5), self.y(0.5));
+        canvas.text(at, "no data", Style { color: MUTED, ..Style::new(TITLE, Anchor::Middle) });
+    }
+
+    fn draw_y_tick(&self, canvas: &mut Canvas, y: f64, length: f64) {
+        canvas.rule((self.left - length, y), (self.left, y), INK);
+    }
+}
+
+/// Height that level tick labels under the plot area need.
+pub const TICK_LABELS_BELOW: f64 = TICK + 3.0 + SMALL_LINE;
+
+/// The label of an axis whose ticks are to be multiplied by a power of ten.
+pub fn with_power(label: &str, power: i32) -> String {
+    match (power, label.is_empty()) {
+        (0, _) => label.to_owned(),
+        (_, true) => format!("×{}", power_label(power)),
+        (_, false) => format!("{label} (×{})", power_label(power)),
+    }
+}
+
+/// The ticks of a y axis of the given height, its label, and the room its tick labels need.
+pub fn y_ticks(axis: &Axis, height: f64, label: &str, notation: Notation) -> (Vec<Tick>, String, f64) {
+    let (ticks, power) = axis.ticks((height / 50.0) as usize, notation);
+    let room = text::widest(ticks.iter().map(|t| &*t.label), SMALL);
+    (ticks, with_power(label, power), room)
+}

@@ -1,0 +1,181 @@
+//! How series are told apart, and the key that says which is which.
+//!
+//! Colours are those of Okabe and Ito, which people with any common color blindness can tell apart, without
+//! the yellow, which is lost on white. Dash patterns and markers repeat at other periods, so that thirty
+//! curves differ in one of the two even in greyscale, and two hundred and ten in one of the three.
+
+use super::canvas::{Anchor, Canvas, INK, Pixel, Rgb, Style, WHITE};
+use super::frame::{EDGE, SMALL, SMALL_LINE, WIDTH};
+use super::text;
+
+pub(crate) const COLOURS: [Rgb; 7] = [
+    (0x00, 0x72, 0xb2), // blue
+    (0xd5, 0x5e, 0x00), // vermilion
+    (0x00, 0x9e, 0x73), // bluish green
+    (0xcc, 0x79, 0xa7), // reddish purple
+    (0xe6, 0x9f, 0x00), // orange
+    (0x56, 0xb4, 0xe9), // sky blue
+    (0x00, 0x00, 0x00), // black
+];
+
+pub(crate) const DASHES: [&[f64]; 5] = [&[], &[9.0, 4.0], &[3.0, 3.0], &[11.0, 3.0, 3.0, 3.0], &[5.0, 2.0]];
+
+/// Corners of the markers after the disc, in units of their radius.
+pub(crate) const MARKERS: [&[Pixel]; 5] = [
+    &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+    &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
+    &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
+    &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
+    &[
+        (-0.4, -1.3),
+        (0.4, -1.3),
+        (0.4, -0.4),
+        (1.3, -0.4),
+        (1.3, 0.4),
+        (0.4, 0.4),
+        (0.4, 1.3),
+        (-0.4, 1.3),
+        (-0.4, 0.4),
+        (-1.3, 0.4),
+        (-1.3, -0.4),
+        (-0.4, -0.4),
+    ],
+];
+
+const MARKER_RADIUS: f64 = 4.0;
+const STROKE: f64 = 2.0;
+const SWATCH: f64 = 38.0;
+const GAP: f64 = 8.0;
+/// More entries than this are counted, not listed.
+const MOST_ENTRIES: usize = 60;
+
+/// The color, dash pattern and marker of one series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// The color of line, marker and band.
+    pub color: Rgb,
+    dash: &'static [f64],
+    marker: Option<usize>,
+}
+
+impl Look {
+    /// The look of the series at `index`.
+    pub fn of(index: usize) -> Self {
+        Self {
+            color: COLOURS[index % COLOURS.len()],
+            dash: DASHES[index % DASHES.len()],
+            marker: Some(index % (MARKERS.len() + 1)),
+        }
+    }
+
+    /// A dashed line without markers, for values to compare with.
+    pub fn reference() -> Self {
+        Self { color: INK, dash: DASHES[1], marker: None }
+    }
+
+    /// Draws a line.
+    pub fn draw_line(&self, canvas: &mut Canvas, points: &[Pixel]) {
+        canvas.polyline(points, self.color, STROKE, self.dash);
+    }
+
+    /// Draws a marker, with a white rim that lifts it off the lines beneath.
+    pub fn draw_marker(&self, canvas: &mut Canvas, at: Pixel) {
+        let Some(marker) = self.marker else { return };
+        if marker == 0 {
+            canvas.disc(at, MARKER_RADIUS, self.color, WHITE);
+            return;
+        }
+        let corner = |&(x, y): &Pixel| (at.0 + x * MARKER_RADIUS, at.1 + y * MARKER_RADIUS);
+        let mut corners: Vec<Pixel> = MARKERS[marker - 1].iter().map(corner).collect();
+        corners.push(corners[0]);
+        canvas.polygon(&corners, self.color, 1.0, Some((0.75, WHITE)));
+    }
+}
+
+/// The key of a figure.
+pub struct Legend {
+    entries: Vec<(Option<Look>, String)>,
+    column: f64,
+}
+
+impl Legend {
+    /// A key of the labelled looks; those with an empty label are left out.
+    pub fn new(entries: impl IntoIterator<Item = (Look, String)>) -> Self {
+        let mut entries: Vec<_> = entries
+            .into_iter()
+            .filter(|(_, label)| !label.trim().is_empty())
+            .map(|(look, label)| {
+                (Some(look), text::shorten(&label, SMALL, false, WIDTH - SWATCH - GAP - 60.0))
+            })
+            .collect();
+        if entries.len() > MOST_ENTRIES {
+            let more = entries.len() - MOST_ENTRIES;
+            entries.truncate(MOST_ENTRIES);
+            entries.push((None, format!("and {more} more")));
+        }
+        let widest = text::widest(entries.iter().map(|(_, l)| &**l), SMALL);
+        Self { entries, column: SWATCH + GAP + widest }
+    }
+
+    /// Whether it fits beside a plot area of the given height and leaves room for the data.
+    pub fn fits_beside(&self, height: f64) -> bool {
+        self.column <= 0.3 * WIDTH && self.entries.len() as f64 * SMALL_LINE <= height
+    }
+
+    /// Width it needs beside the plot area, with the space around it.
+    pub fn width_beside(&self) -> f64 {
+        if self.entries.is_empty() { EDGE } else { self.column + 16.0 + EDGE }
+    }
+
+    /// Height it needs in a row or rows across the page.
+    pub fn height_across(&self) -> f64 {
+        if self.entries.is_empty() {
+            0.0
+        } else {
+            self.entries.len().div_ceil(self.columns()) as f64 * SMALL_LINE + 8.0
+        }
+    }
+
+    /// Draws it as one column from its top left corner.
+    pub fn draw_beside(&self, canvas: &mut Canvas, at: Pixel) {
+        self.draw(canvas, at, 1);
+    }
+
+    /// Draws it in columns that fill the page, from its top left corner.
+    pub fn draw_across(&self, canvas: &mut Canvas, (x, y): Pixel) {
+        self.draw(canvas, (x, y + 4.0), self.columns());
+    }
+
+    fn columns(&self) -> usize {
+        ((WIDTH - 2.0 * EDGE - 40.0) / (self.column + 22.0)).max(1.0) as usize
+    }
+
+    fn draw(&self, canvas: &mut Canvas, (left, top): Pixel, columns: usize) {
+        for (i, (look, label)) in self.entries.iter().enumerate() {
+            let x = left + (i % columns) as f64 * (self.column + 22.0);
+            let y = top + ((i / columns) as f64 + 0.5) * SMALL_LINE;
+            if let Some(look) = look {
+                look.draw_line(canvas, &[(x, y), (x + SWATCH, y)]);
+                look.draw_marker(canvas, (x + SWATCH / 2.0, y));
+            }
+            let at = (x + SWATCH + GAP, y + f64::from(SMALL) * 0.36);
+            canvas.text(at, label, Style::new(SMALL, Anchor::Start));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirty_curves_differ_without_color_and_two_hundred_with_it() {
+        let grey = |i| (Look::of(i).dash, Look::of(i).marker);
+        for i in 0..30 {
+            assert!((0..i).all(|j| grey(i) != grey(j)), "{i}");
+        }
+        for i in 0..210 {
+            assert!((0..i).all(|j| Look::of(i) != Look::of(j)), "{i}");
+        }
+    }
+}

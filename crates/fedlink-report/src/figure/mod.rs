@@ -1,0 +1,112 @@
+//! Figures for papers and reports: curves, heat maps, bars and sheets of small images, as SVG and PNG.
+//!
+//! A figure is plain data; [`Figure::svg`] and [`Figure::png`] draw it. Whatever the data, nothing panics:
+//! values that are not finite are left out and a figure without values says so. The same figure always gives
+//! the same bytes. Series differ in color (safe for color-blind readers), dash pattern and marker, labels
+//! are laid out so that they do not overlap, and points closer together than a pixel are not written twice.
+//! An SVG needs nothing outside itself; its text is set in `DejaVu Sans` or the nearest face at hand.
+
+mod axis;
+mod bar_chart;
+mod canvas;
+mod contact_sheet;
+mod frame;
+mod heat_map;
+mod legend;
+mod line_chart;
+mod reduce;
+mod text;
+
+pub use bar_chart::BarChart;
+pub use contact_sheet::contact_sheet;
+pub use heat_map::HeatMap;
+#[cfg(test)]
+pub(crate) use legend::MARKERS;
+pub(crate) use legend::{COLOURS, DASHES};
+pub use line_chart::{Curve, LineChart, MOST_BANDS};
+
+/// Why a figure could not be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureError {
+    /// The PNG file could not be written.
+    #[error("the figure could not be written as PNG: {0}")]
+    Png(String),
+    /// A contact sheet of nothing.
+    #[error("there are no images to lay out: give at least one")]
+    NoPictures,
+    /// An image of neither one nor three channels.
+    #[error("images of {0} channels cannot be drawn: give 1 (grey) or 3 (red, green, blue)")]
+    Channels(usize),
+    /// A side, the number of columns or the scale is zero.
+    #[error(
+        "images of {height}×{width} pixels in {columns} columns at scale {scale} cover nothing: \
+         every one of these must be at least 1"
+    )]
+    EmptyGrid {
+        /// Height of an image.
+        height: usize,
+        /// Width of an image.
+        width: usize,
+        /// Images in a row.
+        columns: usize,
+        /// Side of an enlarged pixel.
+        scale: usize,
+    },
+    /// An image has not as many bytes as its shape asks for.
+    #[error("image {index} has {found} bytes, its shape asks for {expected}")]
+    PictureSize {
+        /// Its index, from zero.
+        index: usize,
+        /// Bytes that the shape asks for.
+        expected: usize,
+        /// Bytes that it has.
+        found: usize,
+    },
+    /// The page would be larger than anyone could look at.
+    #[error("the page would be too large (more than {limit} bytes): give fewer images or a smaller scale")]
+    TooLarge {
+        /// Bytes of the largest page.
+        limit: usize,
+    },
+}
+
+/// What can be drawn.
+pub trait Figure {
+    /// The figure as a self-contained SVG document.
+    fn svg(&self) -> String;
+    /// The figure as a PNG file, 1600 pixels wide.
+    fn png(&self) -> Result<Vec<u8>, FigureError>;
+}
+
+macro_rules! figures {
+    ($($kind:ty),*) => {$(
+        impl Figure for $kind {
+            fn svg(&self) -> String {
+                self.draw().into_svg()
+            }
+            fn png(&self) -> Result<Vec<u8>, FigureError> {
+                self.draw().into_png()
+            }
+        }
+    )*};
+}
+figures!(LineChart, HeatMap, BarChart);
+
+/// A PNG file of pixels of eight bits per channel.
+fn png_file(
+    width: usize,
+    height: usize,
+    color: png::ColorType,
+    pixels: &[u8],
+) -> Result<Vec<u8>, FigureError> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
+    encoder.set_color(color);
+    encoder.set_depth(png::BitDepth::Eight);
+    let failed = |e: png::EncodingError| FigureError::Png(e.to_string());
+    encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels)).map_err(failed)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! Every kind of figure, as a document: well formed, complete, deterministic, and never a panic.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Deterministic noise in `-1..1`.
+fn noise(i: u64) -> f64 {
+    let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+fn accuracy() -> LineChart {
+    let curve = |(k, (label, end)): (usize, (&str, f64))| {
+        let points: Vec<(f64, f64)> = (0..=20)
+            .map(|i| {
+                let t = f64::from(i) * 20.0;
+                (t, end - 0.25 * libm::exp(-t / 60.0) + 0.004 * noise(100 * k as u64 + i as u64))
+            })
+            .collect();
+        let band = points.iter().map(|&(t, y)| (y - 0.004 - 0.5 / (t + 20.0), y + 0.004 + 0.3 / (t + 20.0)));
+        Curve { label: label.into(), band: Some(band.collect()), points }
+    };
+    let policies = [("BC", 0.912), ("BN2", 0.917), ("BC-BN2 (Kc = 10)", 0.923), ("BN2-C", 0.931)];
+    LineChart {
+        title: "Test accuracy by scheduling policy, IID".into(),
+        subtitle: "M = 40 devices, K = 1, n = 5000 symbols, mean and range of 5 seeds".into(),
+        x_label: "Round t".into(),
+        y_label: "Test accuracy (%)".into(),
+        percent_y: true,
+        curves: policies.into_iter().enumerate().map(curve).collect(),
+        ..LineChart::default()
+    }
+}
+
+fn bound() -> LineChart {
+    let curve = |k: u32| Curve {
+        label: format!("K = {k}"),
+        points: (0..=1000)
+            .map(|t| {
+                (
+                    f64::from(t),
+                    1250.0 * libm::exp(-f64::from(t) / (100.0 + 60.0 * f64::from(k))) + f64::from(k),
+                )
+            })
+            .collect(),
+        band: None,
+    };
+    LineChart {
+        title: "Convergence bound, Γ = 1, G = 1".into(),
+        x_label: "Round t".into(),
+        y_label: "Bound on E[F(θ(t))] − F*".into(),
+        log_y: true,
+        curves: [1, 3, 5, 10, 15, 20].map(curve).into(),
+        ..LineChart::default()
+    }
+}
+
+fn labels() -> HeatMap {
+    let count =
+        |m: u64, c: u64| if (m * 7 + 3) % 10 == c || (m * 3 + m / 10) % 10 == c { 500.0 } else { 0.0 };
+    HeatMap {
+        title: "Samples of each class on each device, 2 classes per device".into(),
+        x_label: "Class".into(),
+        y_label: "Device".into(),
+        rows: (0..40).map(|m| (0..10).map(|c| count(m, c) + 8.0 * (m + c) as f64).collect()).collect(),
+        value_label: "Samples".into(),
+        ..HeatMap::default()
+    }
+}
+
+fn power() -> BarChart {
+    BarChart {
+        title: "Average transmit power of each device under BN2".into(),
+        x_label: "Device".into(),
+        y_label: "Average power (multiples of the limit)".into(),
+        bars: (0..40).map(|m| (m.to_string(), (1.0 + 0.9 * noise(m)).powi(2))).collect(),
+        reference: Some(("Limit on average power".into(), 1.0)),
+    }
+}
+
+/// Left, top, right and bottom of the space that a text takes.
+fn space(node: roxmltree::Node<'_, '_>) -> [f64; 4] {
+    let number = |a| node.attribute(a).unwrap().parse::<f64>().unwrap();
+    let (x, y, size) = (number("x"), number("y"), number("font-size"));
+    let bold = node.descendants().any(|d| d.attribute("font-weight") == Some("bold"));
+    let content: String =
+        node.descendants().filter(roxmltree::Node::is_text).filter_map(|d| d.text()).collect();
+    let width = text::width(&content, size as u32, bold);
+    let before = match node.attribute("text-anchor").unwrap() {
+        "start" => 0.0,
+        "middle" => width / 2.0,
+        "end" => width,
+        other => panic!("anchor {other}"),
+    };
+    let (up, down) = (0.76 * size, 0.24 * size);
+    match node.attribute("transform") {
+        None => [x - before, y - up, x - before + width, y + down],
+        Some(turn) => {
+            assert_eq!(turn, format!("rotate(-90,{x},{y})"));
+            [x - up, y + before - width, x + down, y + before]
+        }
+    }
+}
+
+/// The texts of a document, after checking that it is well formed, refers to nothing outside and has no text
+/// that leaves the page or lies upon another.
+fn texts(svg: &str) -> Vec<String> {
+    let document = roxmltree::Document::parse(svg).unwrap_or_else(|e| panic!("{e}\n{svg}"));
+    assert!(svg.starts_with("<svg ") && svg.matches("xmlns").count() == 1);
+    for node in document.descendants() {
+        assert!(!node.has_tag_name("image") && !node.has_tag_name("script") && !node.has_tag_name("style"));
+        for attribute in node.attributes() {
+            assert!(
+                !attribute.name().ends_with("href") && !attribute.value().contains("url("),
+                "{attribute:?}"
+            );
+            assert!(
+                !attribute.value().contains("NaN") && !attribute.value().contains("inf"),
+                "{attribute:?}"
+            );
+        }
+    }
+    let size = |a| document.root_element().attribute(a).unwrap().parse::<f64>().unwrap();
+    let nodes: Vec<_> = document.descendants().filter(|n| n.has_tag_name("text")).collect();
+    let content = |n: &roxmltree::Node<'_, '_>| -> String {
+        n.descendants().filter(roxmltree::Node::is_text).filter_map(|d| d.text().map(str::to_owned)).collect()
+    };
+    let spaces: Vec<[f64; 4]> = nodes.iter().map(|&n| space(n)).collect();
+    for (i, a) in spaces.iter().enumerate() {
+        let inside = a[0] >= 0.0 && a[1] >= 0.0 && a[2] <= size("width") && a[3] <= size("height");
+        assert!(inside, "{:?} leaves the page: {a:?}", content(&nodes[i]));
+        for (j, b) in spaces[..i].iter().enumerate() {
+            let apart = a[2] <= b[0] || b[2] <= a[0] || a[3] <= b[1] || b[3] <= a[1];
+            assert!(apart, "{:?} lies upon {:?}: {a:?}, {b:?}", content(&nodes[i]), content(&nodes[j]));
+        }
+    }
+    nodes.iter().map(content).collect()
+}
+
+fn every_kind() -> Vec<(&'static str, Box<dyn Figure>)> {
+    vec![
+        ("accuracy", Box::new(accuracy())),
+        ("bound", Box::new(bound())),
+        ("labels", Box::new(labels())),
+        ("power", Box::new(power())),
+        ("empty_lines", Box::new(LineChart::default())),
+        ("empty_map", Box::new(HeatMap::default())),
+        ("empty_bars", Box::new(BarChart::default())),
+    ]
+}
+
+#[test]
+fn the_same_figure_gives_the_same_bytes() {
+    for (name, figure) in every_kind() {
+        assert_eq!(figure.svg(), figure.svg(), "{name}");
+        assert_eq!(figure.png().unwrap(), figure.png().unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn every_figure_is_a_self_contained_document_with_its_labels() {
+    for (name, figure) in every_kind() {
+        let texts = texts(&figure.svg());
+        assert_eq!(texts.iter().any(|t| t == "no data"), name.starts_with("empty"), "{name}: {texts:?}");
+        let png = figure.png().unwrap();
+        let reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+        assert_eq!(reader.info().width, 1600, "{name}");
+    }
+    let texts = texts(&accuracy().svg());
+    for expected in ["Test accuracy by scheduling policy, IID", "Round t", "Test accuracy (%)", "BN2-C", "90"]
+    {
+        assert!(texts.iter().any(|t| t == expected), "{expected} is missing from {texts:?}");
+    }
+}
+
+#[test]
+fn markup_in_labels_is_text() {
+    let label = r#"a < b && "c" > $d$ \$e ]]> <script>x</script>"#;
+    let curve = Curve { label: label.into(), points: vec![(0.0, 1.0), (1.0, 2.0)], band: None };
+    let chart = LineChart { x_label: label.into(), y_label: label.into(), curves: vec![curve], ..accuracy() };
+    let chart = texts(&chart.svg());
+    assert_eq!(chart.iter().filter(|t| *t == label).count(), 3, "{chart:?}");
+    let map = HeatMap { value_label: label.into(), x_label: label.into(), ..labels() };
+    assert_eq!(texts(&map.svg()).iter().filter(|t| *t == label).count(), 2);
+    let bars = BarChart { reference: Some((label.into(), 1.0)), ..power() };
+    assert_eq!(texts(&bars.svg()).iter().filter(|t| *t == label).count(), 1);
+}
+
+/// How many drawn elements have a fill of this color.
+fn filled(svg: &str, color: &str) -> usize {
+    svg.matches(&format!("fill=\"{color}\"")).count()
+}
+
+#[test]
+fn points_that_cannot_be_shown_interrupt_the_line() {
+    let y = [1.0, 2.0, f64::NAN, 3.0, f64::INFINITY, 0.0, -1.0, 4.0, 5.0];
+    let points: Vec<(f64, f64)> = y.iter().enumerate().map(|(i, &y)| (i as f64, y)).collect();
+    let curves = vec![Curve { label: String::new(), points, band: None }];
+    let lines = |log_y| {
+        let svg = LineChart { log_y, curves: curves.clone(), ..LineChart::default() }.svg();
+        texts(&svg);
+        (svg.matches("stroke=\"#0072b2\"").count(), filled(&svg, "#0072b2"))
+    };
+    // (1, 2), the lone 3, (0, −1, 4, 5): two lines and seven markers; on a logarithmic axis (4, 5) is left.
+    assert_eq!(lines(false), (2, 7));
+    assert_eq!(lines(true), (2, 5));
+}
+
+#[test]
+fn many_curves_have_no_bands_and_no_room_for_them() {
+    let curve = Curve {
+        points: vec![(0.0, 0.5), (1.0, 0.6), (2.0, 0.5)],
+        band: Some(vec![(-90.0, 90.0); 3]),
+        ..Curve::default()
+    };
+    let drawn = |curves| {
+        let svg = LineChart { curves: vec![curve.clone(); curves], ..LineChart::default() }.svg();
+        (svg.matches("opacity=\"0.15\"").count(), texts(&svg).iter().any(|text| text == "50"))
+    };
+    assert_eq!(drawn(MOST_BANDS), (MOST_BANDS, true));
+    assert_eq!(drawn(MOST_BANDS + 1), (0, false));
+}
+
+#[test]
+fn shares_beyond_one_are_shown_where_they_are() {
+    let curve = Curve { points: vec![(0.0, 0.5), (1.0, 1.0), (2.0, 1.5)], ..Curve::default() };
+    let svg = LineChart { percent_y: true, curves: vec![curve], ..LineChart::default() }.svg();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let heights: Vec<f64> = document.descendants().filter_map(|n| n.attribute("cy")?.parse().ok()).collect();
+    assert!(heights[0] - heights[1] > 50.0 && heights.len() == 3, "{heights:?}");
+    assert!((heights[0] - 2.0 * heights[1] + heights[2]).abs() <= 0.5, "{heights:?}");
+}
+
+#[test]
+fn a_curve_of_one_point_is_a_marker() {
+    let chart = LineChart {
+        curves: vec![
+            Curve { label: "one".into(), points: vec![(3.0, 0.5)], band: Some(vec![(0.4, 0.6)]) },
+            Curve { label: "none".into(), ..Curve::default() },
+        ],
+        ..LineChart::default()
+    };
+    let svg = chart.svg();
+    // One in the plot and one in the legend.
+    assert_eq!(filled(&svg, "#0072b2"), 2, "{svg}");
+    assert!(texts(&svg).contains(&"none (no data)".to_owned()));
+}
+
+#[test]
+fn the_height_of_a_bar_is_its_value() {
+    let bars = [("a", 1.0), ("b", 3.0), ("c", f64::NAN), ("d", -2.0)];
+    let chart = BarChart { bars: bars.map(|(n, v)| (n.into(), v)).into(), ..BarChart::default() };
+    let svg = chart.svg();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let rects = document.descendants().filter(|n| n.attribute("fill") == Some("#56b4e9"));
+    let side = |n: roxmltree::Node<'_, '_>, a| n.attribute(a).unwrap().parse::<f64>().unwrap();
+    let drawn: Vec<(f64, f64)> = rects.map(|n| (side(n, "y"), side(n, "height"))).collect();
+    assert_eq!(drawn.len(), 3);
+    assert!((drawn[1].1 - 3.0 * drawn[0].1).abs() <= 1.0, "{drawn:?}");
+    assert!((drawn[2].1 - 2.0 * drawn[0].1).abs() <= 1.0, "{drawn:?}");
+    // The positive bars end, and the negative one begins, on the line of zero.
+    assert_eq!(drawn[0].0 + drawn[0].1, drawn[2].0);
+    assert_eq!(drawn[1].0 + drawn[1].1, drawn[2].0);
+}
+
+#[test]
+fn the_lowest_and_highest_cells_have_the_ends_of_the_color_scale() {
+    let map = HeatMap { rows: vec![vec![-1.0, 0.0], vec![f64::NAN, 1.0], vec![0.5]], ..HeatMap::default() };
+    let svg = map.svg();
+    let cells: Vec<_> = svg.split("<rect ").skip(2).take(6).collect();
+    // Viridis runs from #440154 to #fde725; the missing value and the one beyond the short row are gray.
+    for (cell, fill) in [(0, "#440154"), (2, "#d0d0d0"), (3, "#fde725"), (5, "#d0d0d0")] {
+        assert!(cells[cell].contains(fill), "{cell}: {cells:?}");
+    }
+}
+
+#[test]
+fn many_noisy_curves_stay_small() {
+    let curve = |c: u64| Curve {
+        label: format!("curve {c}"),
+        points: (0..1000).map(|i| (i as f64, c as f64 + noise(1000 * c + i))).collect(),
+        band: Some((0..1000).map(|i| (c as f64 - 1.0 + 0.3 * noise(i), c as f64 + 1.0)).collect()),
+    };
+    let chart = LineChart { curves: (0..20).map(curve).collect(), ..LineChart::default() };
+    let svg = chart.svg();
+    chart.png().unwrap();
+    assert!(svg.len() < 600_000, "{} bytes", svg.len());
+}
+
+#[test]
+fn enormous_input_gives_figures_of_ordinary_size() {
+    let long = "name ".repeat(100_000);
+    let curves =
+        (0..500).map(|c| Curve { label: long.clone(), points: vec![(0.0, f64::from(c))], band: None });
+    let lines = LineChart {
+        title: long.clone(),
+        y_label: long.clone(),
+        curves: curves.collect(),
+        ..LineChart::default()
+    };
+    let map = HeatMap {
+        rows: (0..1000).map(|i| (0..1000).map(|j| noise(i * 1000 + j)).collect()).collect(),
+        x_ticks: Some(vec![long.clone(); 1000]),
+        ..HeatMap::default()
+    };
+    let bars = BarChart {
+        bars: (0..100_000).map(|i| (format!("bar {i}"), noise(i))).collect(),
+        ..BarChart::default()
+    };
+    for figure in [&lines as &dyn Figure, &map, &bars] {
+        let svg = figure.svg();
+        texts(&svg);
+        assert!(svg.len() < 4_000_000, "{} bytes", svg.len());
+    }
+}
+
+fn any_values() -> impl Strategy<Value = Vec<f64>> {
+    let odd =
+        prop_oneof![proptest::num::f64::ANY, -2.0..2.0f64, Just(0.0), Just(f64::NAN), Just(f64::INFINITY)];
+    proptest::collection::vec(odd, 0..12)
+}
+
+/// Figures of every kind from arbitrary numbers and labels.
+fn any_figures() -> impl Strategy<Value = (LineChart, HeatMap, BarChart)> {
+    let numbers = (any_values(), any_values(), any_values());
+    (numbers, ".{0,40}", any::<bool>(), any::<bool>()).prop_map(
+        |((xs, ys, ends), label, log_y, percent_y)| {
+            let band = ends.iter().zip(&ys).map(|(&a, &b)| (a, b)).collect();
+            let points = xs.iter().zip(&ys).map(|(&x, &y)| (x, y)).collect();
+            let lines = LineChart {
+                title: label.clone(),
+                subtitle: label.clone(),
+                x_label: label.clone(),
+                y_label: label.clone(),
+                log_y,
+                percent_y,
+                curves: vec![Curve { label: label.clone(), points, band: Some(band) }],
+            };
+            let map = HeatMap {
+                value_label: label.clone(),
+                rows: vec![xs.clone(), ys.clone()],
+                x_ticks: log_y.then(|| vec![label.clone(); 9]),
+                y_ticks: percent_y.then(|| vec![label.clone(); 2]),
+                ..HeatMap::default()
+            };
+            let bars = BarChart {
+                y_label: label.clone(),
+                bars: ys.iter().map(|&y| (label.clone(), y)).collect(),
+                reference: xs.first().map(|&x| (label.clone(), x)),
+                ..BarChart::default()
+            };
+            (lines, map, bars)
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_numbers_and_labels_give_a_sound_document((lines, map, bars) in any_figures()) {
+        texts(&lines.svg());
+        texts(&map.svg());
+        texts(&bars.svg());
+    }
+}
+
+proptest! {
+    // An image takes a tenth of a second.
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn any_numbers_and_labels_can_be_painted((lines, map, bars) in any_figures()) {
+        prop_assert!(lines.png().is_ok() && map.png().is_ok() && bars.png().is_ok());
+    }
+}

@@ -1,0 +1,299 @@
+//! Results for a paper: a table (booktabs) and a picture (pgfplots), each to be read in with `\input`.
+//!
+//! Labels are escaped, so that they print as they are. A character beyond ASCII is passed on: whether it prints
+//! depends on the TeX engine and its fonts. The same results always give the same text.
+
+use crate::figure::{COLOURS, DASHES, MOST_BANDS};
+use fedlink_study::claims::{Metric, TARGET};
+use fedlink_study::results::{CurveResult, Status};
+use fedlink_study::statistics::Estimate;
+use std::borrow::Borrow;
+use std::fmt::Write;
+
+/// Points drawn of a curve at most.
+const MOST_POINTS: usize = 100;
+/// Points on a line of text.
+const POINTS_A_LINE: usize = 6;
+/// Where there is no number.
+const MISSING: &str = "--";
+
+/// A row for each curve: means over the seeds, the final accuracy with its 95 % interval.
+pub fn table(results: &[CurveResult]) -> String {
+    let mut text = format!(
+        "% \\usepackage{{booktabs}}\n\
+         % Means over seeds; final accuracy with its 95 % interval.\n\
+         \\begin{{tabular}}{{lrrrrr}}\n\\toprule\n\
+         Curve & Final (\\%) & Best (\\%) & Area (\\%) & Instability (points) & Rounds to {:.0}\\,\\% \\\\\n\
+         \\midrule\n",
+        100.0 * TARGET
+    );
+    for curve in results {
+        let percent = |metric| number(curve.estimate(metric), 100.0, 2);
+        let _ = writeln!(
+            text,
+            "{} & {} & {} & {} & {} & {} \\\\",
+            name(curve),
+            with_interval(curve.estimate(Metric::Final)),
+            percent(Metric::Best),
+            percent(Metric::Area),
+            percent(Metric::Instability),
+            number(curve.estimate(Metric::RoundsTo(TARGET)), 1.0, 0),
+        );
+    }
+    text + "\\bottomrule\n\\end{tabular}\n"
+}
+
+/// The label, and how the curve ended if that is not as it should.
+fn name(curve: &CurveResult) -> String {
+    let ended = curve.runs.iter().find(|run| run.status != Status::Finished);
+    let remark = ended.map_or_else(String::new, |run| format!(" ({})", run.status.name()));
+    escape(&curve.label) + &remark
+}
+
+fn number(estimate: Option<Estimate>, scale: f64, decimals: usize) -> String {
+    let known = estimate.filter(|estimate| estimate.mean.is_finite());
+    known.map_or_else(|| MISSING.into(), |estimate| format!("${:.decimals$}$", scale * estimate.mean))
+}
+
+fn with_interval(estimate: Option<Estimate>) -> String {
+    match estimate {
+        Some(Estimate { mean, half_width }) if mean.is_finite() && half_width.is_finite() => {
+            format!("${:.2} \\pm {:.2}$", 100.0 * mean, 100.0 * half_width)
+        }
+        other => number(other, 100.0, 2),
+    }
+}
+
+/// Accuracy by round: a line for each curve and, for more than one seed and not too many curves, its 95 % band.
+pub fn picture<C: Borrow<CurveResult>>(results: &[C]) -> String {
+    let results: Vec<&CurveResult> = results.iter().map(Borrow::borrow).collect();
+    let mut text = format!(
+        "% \\usepackage{{pgfplots}} \\pgfplotsset{{compat=1.18}}\n\
+         % Means over seeds, at most {MOST_POINTS} evaluations of a curve; 95 % bands of up to {MOST_BANDS} curves.\n\
+         \\begin{{tikzpicture}}\n"
+    );
+    for (i, (red, green, blue)) in COLOURS.iter().enumerate().take(results.len()) {
+        let _ = writeln!(text, "\\definecolor{{fedlink{i}}}{{RGB}}{{{red},{green},{blue}}}");
+    }
+    let _ = writeln!(
+        text,
+        "\\begin{{axis}}[xlabel={{Round}}, ylabel={{Test accuracy (\\%)}}, grid=major, grid style={{black!10}},\n\
+         legend style={{at={{(0.5,-0.22)}}, anchor=north, legend columns=2, draw=none, font=\\small, \
+         /tikz/every even column/.append style={{column sep=1em}}}}, \
+         legend cell align=left]"
+    );
+    // Bands first, so that no band lies on a line.
+    let banded = if results.len() <= MOST_BANDS { &results[..] } else { &[] };
+    for (i, curve) in banded.iter().enumerate() {
+        let _ = write!(text, "{}", band(i, &points(curve)));
+    }
+    for (i, curve) in results.iter().enumerate() {
+        let line: Vec<(u64, f64)> = points(curve).into_iter().map(|(round, at)| (round, at.mean)).collect();
+        // A line through one point cannot be seen.
+        let mark = if line.len() == 1 { ", mark=*" } else { "" };
+        let (colour, dash) = (i % COLOURS.len(), dash(i));
+        let _ = writeln!(text, "\\addplot[fedlink{colour}, thick{dash}{mark}] coordinates {{");
+        let _ = writeln!(text, "{}}};\n\\addlegendentry{{{}}}", coordinates(line), name(curve));
+    }
+    text + "\\end{axis}\n\\end{tikzpicture}\n"
+}
+
+/// Rounds with their estimates, evenly thinned, the first and the last kept.
+fn points(curve: &CurveResult) -> Vec<(u64, Estimate)> {
+    let estimates = curve.by_row(|row| row.test_accuracy);
+    let rounds = curve.runs.iter().take(1).flat_map(|run| &run.rows).map(|row| row.round);
+    let all: Vec<(u64, Estimate)> =
+        rounds.zip(estimates).filter(|(_, estimate)| estimate.mean.is_finite()).collect();
+    if all.len() <= MOST_POINTS {
+        return all;
+    }
+    let last = all.len() - 1;
+    (0..MOST_POINTS).map(|i| all[i * last / (MOST_POINTS - 1)]).collect()
+}
+
+/// The band as one closed shape; nothing for a single seed. An interval may reach beyond what an accuracy can be:
+/// it is cut there.
+fn band(index: usize, points: &[(u64, Estimate)]) -> String {
+    let known: Vec<&(u64, Estimate)> =
+        points.iter().filter(|(_, estimate)| estimate.half_width.is_finite()).collect();
+    if known.is_empty() {
+        return String::new();
+    }
+    let low = known.iter().map(|(round, accuracy)| (*round, accuracy.ends_within(0.0, 1.0).0));
+    let high = known.iter().rev().map(|(round, accuracy)| (*round, accuracy.ends_within(0.0, 1.0).1));
+    format!(
+        "\\addplot[draw=none, fill=fedlink{}, fill opacity=0.15, forget plot] coordinates {{\n{}}} -- cycle;\n",
+        index % COLOURS.len(),
+        coordinates(low.chain(high))
+    )
+}
+
+/// Points of rounds and shares, the shares in percent.
+fn coordinates(points: impl IntoIterator<Item = (u64, f64)>) -> String {
+    let points: Vec<String> = points.into_iter().map(|(x, y)| format!("({x},{:.3})", 100.0 * y)).collect();
+    points.chunks(POINTS_A_LINE).fold(String::new(), |text, line| text + &line.join(" ") + "\n")
+}
+
+/// The dash pattern of the curve at `index`, half as long in points as it is in pixels on the screen.
+fn dash(index: usize) -> String {
+    let pattern = DASHES[index % DASHES.len()].chunks_exact(2);
+    let parts: Vec<String> =
+        pattern.map(|pair| format!("on {}pt off {}pt", 0.5 * pair[0], 0.5 * pair[1])).collect();
+    if parts.is_empty() { String::new() } else { format!(", dash pattern={}", parts.join(" ")) }
+}
+
+/// Text that prints as it is.
+fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\\' => out += "\\textbackslash{}",
+            '~' => out += "\\textasciitilde{}",
+            '^' => out += "\\textasciicircum{}",
+            '<' => out += "\\textless{}",
+            '>' => out += "\\textgreater{}",
+            '|' => out += "\\textbar{}",
+            '"' => out += "''",
+            '{' | '}' | '$' | '&' | '#' | '%' | '_' => out.extend(['\\', c]),
+            // Two of these in a row would join into another sign.
+            '-' | '\'' | '`' | ',' if out.ends_with(c) => out.extend(['{', '}', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedlink_study::example::{curve, curve_of, results};
+    use proptest::prelude::*;
+
+    /// What is wrong with the braces, the environments or the special characters, if anything.
+    fn fault(text: &str) -> Option<String> {
+        let (mut depth, mut open, mut maths) = (0i32, Vec::new(), false);
+        for line in text.lines().filter(|line| !line.starts_with('%')) {
+            let bare = line.replace("\\\\", "");
+            for piece in bare.split("\\begin{").skip(1) {
+                open.push(piece.split('}').next()?.to_owned());
+            }
+            for piece in bare.split("\\end{").skip(1) {
+                let name = piece.split('}').next()?;
+                if open.pop().as_deref() != Some(name) {
+                    return Some(format!("{name} ends and was not begun"));
+                }
+            }
+            let (mut escaped, mut cells) = (false, 1);
+            for c in bare.chars() {
+                match c {
+                    _ if escaped => {}
+                    '{' => depth += 1,
+                    '}' => depth -= 1,
+                    '$' => maths = !maths,
+                    '&' => cells += 1,
+                    '%' | '#' | '_' | '^' | '~' => return Some(format!("bare {c} in {line}")),
+                    _ => {}
+                }
+                if depth < 0 {
+                    return Some(format!("a brace closes too much in {line}"));
+                }
+                escaped = c == '\\' && !escaped;
+            }
+            if cells > 1 && cells != 6 {
+                return Some(format!("{cells} cells in {line}"));
+            }
+        }
+        (depth != 0 || maths || !open.is_empty()).then(|| format!("left open: {depth}, {maths}, {open:?}"))
+    }
+
+    #[test]
+    fn the_table_gives_the_numbers_that_a_person_works_out() {
+        // Finals 90, 91, 92: 91 ± 4.3027/√3. Trapezoids: mean of (50 + final)/2. The last third is one value.
+        let seeds: [&[f64]; 3] = [&[0.5, 0.90], &[0.5, 0.91], &[0.5, 0.92]];
+        let table = table(&[curve_of("bn2_c k=1", &seeds)]);
+        assert!(
+            table.contains("bn2\\_c k=1 & $91.00 \\pm 2.48$ & $91.00$ & $70.50$ & -- & $20$ \\\\\n"),
+            "{table}"
+        );
+        assert_eq!(fault(&table), None);
+    }
+
+    #[test]
+    fn one_seed_has_no_interval_and_a_run_that_ended_early_no_numbers() {
+        let mut curve = curve_of("bc", &[&[0.5, 0.6]]);
+        assert!(table(&[curve.clone()]).contains("bc & $60.00$ & $60.00$ & $55.00$ & -- & -- \\\\"));
+        curve.runs[0].status = Status::Diverged("it is {large}".into());
+        assert!(table(&[curve]).contains("bc (diverged) & -- & -- & -- & -- & -- \\\\"));
+    }
+
+    #[test]
+    fn the_picture_has_a_line_for_each_curve_and_a_band_for_several_seeds() {
+        let results = results();
+        let picture = picture(&results);
+        assert_eq!(fault(&picture), None);
+        assert_eq!(picture.matches("\\addlegendentry").count(), 3);
+        assert_eq!(picture.matches("-- cycle;").count(), 2);
+        assert!(picture.contains("\\addlegendentry{50 \\% \\& \\{a\\_b\\}\\textbackslash{}c, ''x''}"));
+        // Fifty points, a hundred of 120, and twenty; a band has two ends for each point.
+        let points = picture.lines().filter(|line| line.starts_with('(')).flat_map(|line| line.split(' '));
+        assert_eq!(points.count(), (50 + 100 + 20) + 2 * (50 + 100));
+        assert!(picture.contains("(10,") && picture.contains("(1200,"));
+    }
+
+    #[test]
+    fn many_curves_have_no_bands() {
+        let bands = |curves| {
+            let results: Vec<CurveResult> = (0..curves).map(|i| curve(&format!("curve {i}"), 2, 3)).collect();
+            picture(&results).matches("-- cycle;").count()
+        };
+        assert_eq!((bands(MOST_BANDS), bands(MOST_BANDS + 1)), (MOST_BANDS, 0));
+    }
+
+    #[test]
+    fn long_curves_are_thinned_and_keep_their_ends() {
+        for evaluations in [1, 99, 100, 101, 250, 10_000] {
+            let thinned = points(&curve("bc", 2, evaluations));
+            assert_eq!(thinned.len(), MOST_POINTS.min(evaluations as usize));
+            assert_eq!((thinned[0].0, thinned[thinned.len() - 1].0), (10, 10 * evaluations));
+            assert!(thinned.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        }
+    }
+
+    #[test]
+    fn a_band_stays_within_what_an_accuracy_can_be() {
+        // 0.5 ± 12.7·0.4: nothing is said, from 0 to 100.
+        let picture = picture(&[curve_of("bc", &[&[0.1], &[0.9]])]);
+        assert!(picture.contains("(10,0.000) (10,100.000)"), "{picture}");
+        assert!(picture.contains("mark=*] coordinates {\n(10,50.000)\n};"), "{picture}");
+    }
+
+    #[test]
+    fn nothing_gives_an_empty_table_and_picture() {
+        for text in [table(&[]), picture::<CurveResult>(&[]), picture(&[curve("bc", 1, 0)])] {
+            assert_eq!(fault(&text), None);
+        }
+    }
+
+    #[test]
+    fn characters_that_join_are_kept_apart() {
+        assert_eq!(escape("a--b---c,,''"), "a-{}-b-{}-{}-c,{},'{}'");
+        assert_eq!(escape("x\ny\u{7}é"), "x y é");
+    }
+
+    proptest! {
+        #[test]
+        fn no_label_breaks_the_text(label in "\\PC{0,30}") {
+            let results = [curve(&label, 2, 3)];
+            prop_assert_eq!(fault(&table(&results)), None);
+            prop_assert_eq!(fault(&picture(&results)), None);
+        }
+
+        #[test]
+        fn no_label_of_special_characters_breaks_the_text(label in "[\\\\{}$&#%_^~<>|\"'`,-]{0,12}") {
+            let results = [curve(&label, 2, 3)];
+            prop_assert_eq!(fault(&table(&results)), None);
+            prop_assert_eq!(fault(&picture(&results)), None);
+        }
+    }
+}

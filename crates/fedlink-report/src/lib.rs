@@ -1,0 +1,29 @@
+//! What experiments look like: figures, one self-contained HTML page, LaTeX, Parquet.
+//!
+//! ```text
+//! fedlink_study::sweep::Runner::run ─► runs ─► write_all ─► results.csv, plots/, report.html, …, manifest.json
+//! BoundExperiment::run   ─► bound_output   ┐
+//! TheoremExperiment::run ─► theorem_output ┴─► TheoryOutput::write
+//! ```
+//!
+//! [`write_all`] is the one function that fills the folder of a sweep; the command and the Python package both call
+//! it. Everything that it writes can be had alone too: [`figure`], [`plots`], [`report`], [`latex`], [`parquet`].
+
+#![forbid(unsafe_code)]
+
+pub mod bound_report;
+mod error;
+pub mod figure;
+pub mod latex;
+mod panels;
+pub mod parquet;
+pub mod plots;
+pub mod report;
+mod split;
+pub mod theorem_report;
+mod theory;
+mod write;
+
+pub use error::Error;
+pub use theory::{TheoryOutput, bound_output, theorem_output};
+pub use write::{WriteOptions, write_all};

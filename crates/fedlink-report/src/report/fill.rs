@@ -1,0 +1,166 @@
+//! The report of a run.
+
+use super::{ClaimVerdict, Interval, PairedDifference, Report, ReportCurve, SplitTable};
+use fedlink::data::partition::SplitReport;
+use fedlink::record::Row;
+use fedlink_study::claims::{Comparison, TARGET, Verdict};
+use fedlink_study::results::{CurveResult, RunResult};
+use fedlink_study::statistics::{Estimate, estimate};
+use fedlink_study::verdicts::Verdicts;
+
+impl Report {
+    /// The report of an experiment: its name, its file, the results, and the split of the first curve's data.
+    pub fn new(
+        title: &str,
+        config_toml: String,
+        results: &[CurveResult],
+        split: Option<&SplitReport>,
+    ) -> Self {
+        let first = results.first().map(|curve| curve.config.clone()).unwrap_or_default();
+        let mut notes = Vec::new();
+        if results.iter().all(|curve| curve.runs.len() < 2) {
+            notes.push(
+                "One seed only: differences between curves may be chance. Run with --seeds 5 or more.".into(),
+            );
+        }
+        Self {
+            title: title.to_owned(),
+            generated_by: format!("fedlink {}", env!("CARGO_PKG_VERSION")),
+            reproduce: vec![
+                "# the configuration above as config.toml".into(),
+                "fedlink run config.toml".into(),
+            ],
+            config_toml,
+            devices: first.data.devices as usize,
+            average_power: first.radio.power,
+            target: TARGET,
+            curves: results.iter().map(report_curve).collect(),
+            differences: differences(results),
+            split: split.map(split_table),
+            claims: Vec::new(),
+            notes,
+        }
+    }
+
+    /// Adds the claims, and every published value as the claim that it is ours.
+    pub fn add_verdicts(&mut self, verdicts: &Verdicts) {
+        let claim = |verdict: &Verdict| ClaimVerdict {
+            claim: format!("{}: {}", verdict.name, verdict.claim),
+            verdict: verdict.verdict.to_string(),
+            difference: None,
+            detail: verdict.pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        };
+        let published = |line: &Comparison| {
+            let ours = match (line.ours, &line.note) {
+                (Some(Estimate { mean, half_width }), _) if half_width.is_finite() => {
+                    format!("ours: {:.2} % ± {:.2}, {} seeds", 100.0 * mean, 100.0 * half_width, line.seeds)
+                }
+                (Some(Estimate { mean, .. }), _) => format!("ours: {:.2} %, one seed", 100.0 * mean),
+                (None, note) => note.clone().unwrap_or_default(),
+            };
+            let verdict = match line.covered {
+                Some(true) => "holds",
+                Some(false) => "does not hold",
+                None => "undecided",
+            };
+            ClaimVerdict {
+                claim: format!("{} ends at the published {:.1} %", line.curve, 100.0 * line.published),
+                verdict: verdict.to_owned(),
+                difference: None,
+                detail: ours,
+            }
+        };
+        let published = verdicts.expected.iter().map(published);
+        self.claims.extend(verdicts.claims.iter().map(claim).chain(published));
+    }
+}
+
+fn report_curve(curve: &CurveResult) -> ReportCurve {
+    let (config, runs) = (&curve.config, &curve.runs);
+    let (devices, k) = (config.data.devices as usize, config.schedule.k);
+    let accuracy = curve.by_row(|row| row.test_accuracy);
+    let ends = |estimate: &Estimate| {
+        if estimate.half_width.is_finite() {
+            estimate.ends_within(0.0, 1.0)
+        } else {
+            (estimate.mean, estimate.mean)
+        }
+    };
+    let (low, high) = accuracy.iter().map(ends).unzip();
+    let means = |value: fn(&fedlink::record::Row) -> f64| -> Vec<f64> {
+        curve.by_row(value).iter().map(|estimate| estimate.mean).collect()
+    };
+    let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
+    let scheduled = curve.scheduled_shares();
+    let target = |value: fn(&Row) -> f64| over_seeds(curve, |run| run.at_target().map(value));
+    let missing = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
+    ReportCurve {
+        label: curve.label.clone(),
+        keys: curve.keys.clone(),
+        policy: config.schedule.policy.clone(),
+        k,
+        seeds: runs.len(),
+        status: curve.status().name().to_owned(),
+        fair_share: k as f64 / devices as f64,
+        symbols: rounds.iter().map(|&round| round as f64 * config.radio.symbols as f64).collect(),
+        rounds,
+        bits: means(|row| row.total_bits),
+        low,
+        high,
+        accuracy: accuracy.iter().map(|estimate| estimate.mean).collect(),
+        loss: means(|row| row.test_loss),
+        mean_q: means(|row| row.mean_q),
+        bits_per_round: means(|row| row.bits),
+        final_accuracy: over_seeds(curve, |run| run.outcome.final_accuracy).unwrap_or(missing),
+        best_accuracy: over_seeds(curve, |run| run.outcome.best_accuracy).unwrap_or(missing),
+        rounds_to_target: target(|row| row.round as f64),
+        bits_to_target: target(|row| row.total_bits),
+        area_under_curve: over_seeds(curve, RunResult::area).unwrap_or(missing),
+        instability: over_seeds(curve, RunResult::instability).unwrap_or(missing),
+        power: curve.average_powers(),
+        scheduled,
+        digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
+    }
+}
+
+/// Mean and interval over the seeds; none if a seed has no value.
+fn over_seeds(curve: &CurveResult, value: impl Fn(&RunResult) -> Option<f64>) -> Option<Interval> {
+    curve.over_seeds(value).map(interval)
+}
+
+fn interval(estimate: Estimate) -> Interval {
+    let half = if estimate.half_width.is_finite() { estimate.half_width } else { 0.0 };
+    Interval { mean: estimate.mean, low: estimate.mean - half, high: estimate.mean + half }
+}
+
+/// Final accuracy of every curve less that of every later one, on the seeds that both have.
+fn differences(results: &[CurveResult]) -> Vec<PairedDifference> {
+    let final_of = |curve: &CurveResult, seed: u64| {
+        curve.runs.iter().find(|run| run.seed == seed).and_then(|run| run.outcome.final_accuracy)
+    };
+    let mut differences = Vec::new();
+    for (i, a) in results.iter().enumerate() {
+        for b in &results[i + 1..] {
+            let pairs = a.runs.iter().filter_map(|run| Some(final_of(a, run.seed)? - final_of(b, run.seed)?));
+            let pairs: Vec<f64> = pairs.collect();
+            if !pairs.is_empty() {
+                let difference = interval(estimate(pairs));
+                differences.push(PairedDifference { a: a.label.clone(), b: b.label.clone(), difference });
+            }
+        }
+    }
+    differences
+}
+
+fn split_table(split: &SplitReport) -> SplitTable {
+    let whose = match (split.described, split.devices) {
+        (described, devices) if described < devices => format!("the first {described} of {devices} devices"),
+        (_, devices) => format!("all {devices} devices"),
+    };
+    SplitTable {
+        title: format!("Samples of each class on {whose}"),
+        classes: split.train_counts.len(),
+        counts: split.class_counts.iter().map(|counts| counts.iter().map(|&n| n as u64).collect()).collect(),
+        heterogeneity: split.heterogeneity,
+    }
+}

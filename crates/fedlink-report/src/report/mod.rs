@@ -1,0 +1,266 @@
+//! `report.html`: an experiment as one page that needs nothing outside itself.
+//!
+//! [`Report`] is plain data; [`Report::html`] writes the page. Every table is in the page as it is written, so that
+//! it can be read without JavaScript; the charts are drawn by a small script from the data embedded in the page. A
+//! policy inside the page forbids it any access to the network. Whatever strings and numbers the report holds, the
+//! page is well formed: text is escaped and numbers that are not finite are shown as missing. The same report
+//! always gives the same bytes.
+
+#[cfg(test)]
+mod example;
+mod fill;
+mod html;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod verdicts;
+
+use crate::figure::{Curve, Figure, LineChart, MOST_BANDS};
+use html::{embedded_json, escape, fill};
+use serde::{Serialize, Serializer};
+
+const TEMPLATE: &str = include_str!("template.html");
+const STYLE: &str = include_str!("style.css");
+/// The parts of the script, in the order in which they build on one another.
+const SCRIPT: &str = concat!(
+    include_str!("script/base.js"),
+    include_str!("script/frame.js"),
+    include_str!("script/lines.js"),
+    include_str!("script/curves.js"),
+    include_str!("script/devices.js"),
+    include_str!("script/page.js"),
+);
+
+/// All that the page tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// The experiment's name.
+    pub title: String,
+    /// The program and its version.
+    pub generated_by: String,
+    /// Shell commands that give the same numbers again.
+    pub reproduce: Vec<String>,
+    /// The whole configuration.
+    pub config_toml: String,
+    /// M.
+    pub devices: usize,
+    /// P̄, the average power that every device is allowed.
+    pub average_power: f64,
+    /// The accuracy that "rounds to" and "bits to" ask for, as a share.
+    pub target: f64,
+    /// The curves, in the order of the legend.
+    pub curves: Vec<ReportCurve>,
+    /// Differences in final accuracy between curves that share their seeds; each pair once.
+    pub differences: Vec<PairedDifference>,
+    /// Who holds which classes.
+    pub split: Option<SplitTable>,
+    /// What was claimed, and whether it holds here.
+    pub claims: Vec<ClaimVerdict>,
+    /// Remarks, one paragraph each.
+    pub notes: Vec<String>,
+}
+
+/// One curve: a mean over its seeds.
+///
+/// The series belong to the evaluated rounds and are as long as `rounds`; what is longer is not drawn. They are
+/// embedded with seven significant digits, finer than any screen; intervals are embedded as they are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ReportCurve {
+    /// What the legend calls it.
+    pub label: String,
+    /// Its value of every swept key.
+    pub keys: Vec<(String, String)>,
+    /// The policy's name.
+    pub policy: String,
+    /// K.
+    pub k: u64,
+    /// How many seeds were run.
+    pub seeds: usize,
+    /// How the runs ended: `finished`, `interrupted` or `diverged`.
+    pub status: String,
+    /// K/M: how often each device would be scheduled if all were alike.
+    pub fair_share: f64,
+    /// The evaluated rounds.
+    pub rounds: Vec<u64>,
+    /// Bits sent by all devices until then.
+    #[serde(serialize_with = "rounded")]
+    pub bits: Vec<f64>,
+    /// Channel symbols used until then.
+    #[serde(serialize_with = "rounded")]
+    pub symbols: Vec<f64>,
+    /// Mean test accuracy, as a share.
+    #[serde(serialize_with = "rounded")]
+    pub accuracy: Vec<f64>,
+    /// Lower end of its 95 % band; the accuracy itself for one seed.
+    #[serde(serialize_with = "rounded")]
+    pub low: Vec<f64>,
+    /// Upper end of the band.
+    #[serde(serialize_with = "rounded")]
+    pub high: Vec<f64>,
+    /// Mean test loss.
+    #[serde(serialize_with = "rounded")]
+    pub loss: Vec<f64>,
+    /// Mean q of the transmissions since the evaluation before.
+    #[serde(serialize_with = "rounded")]
+    pub mean_q: Vec<f64>,
+    /// Mean bits sent in a round since the evaluation before.
+    #[serde(serialize_with = "rounded")]
+    pub bits_per_round: Vec<f64>,
+    /// Accuracy at the last evaluation.
+    pub final_accuracy: Interval,
+    /// Accuracy at the best evaluation.
+    pub best_accuracy: Interval,
+    /// Rounds until the target was first met; none if a seed never met it.
+    pub rounds_to_target: Option<Interval>,
+    /// Bits sent until then.
+    pub bits_to_target: Option<Interval>,
+    /// Area under the accuracy curve by rounds, divided by the number of rounds.
+    pub area_under_curve: Interval,
+    /// How much the accuracy jumps from one evaluation to the next.
+    pub instability: Interval,
+    /// The share of rounds in which each device was scheduled, mean over the seeds.
+    #[serde(serialize_with = "rounded")]
+    pub scheduled: Vec<f64>,
+    /// The average power of each device, mean over the seeds.
+    #[serde(serialize_with = "rounded")]
+    pub power: Vec<f64>,
+    /// The digest of every run, in the order of the seeds.
+    pub digest: Vec<String>,
+}
+
+/// A mean with its 95 % confidence interval. `low == high` says that there is no interval, as for one seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Interval {
+    /// The mean over the seeds.
+    pub mean: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether there is an interval around the mean.
+    fn is_known(self) -> bool {
+        self.low.is_finite() && self.high.is_finite() && self.low < self.high
+    }
+
+    /// Whether the interval lies on one side of zero.
+    fn excludes_zero(self) -> bool {
+        self.is_known() && (self.low > 0.0 || self.high < 0.0)
+    }
+}
+
+/// Final accuracy of `a` less that of `b`, on the same seeds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PairedDifference {
+    /// A curve's label.
+    pub a: String,
+    /// Another's.
+    pub b: String,
+    /// As a share of right answers.
+    pub difference: Interval,
+}
+
+/// How many samples of each class the devices hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SplitTable {
+    /// Which split it is.
+    pub title: String,
+    /// The number of classes.
+    pub classes: usize,
+    /// Samples by device and class.
+    pub counts: Vec<Vec<u64>>,
+    /// One number for how unlike the devices are.
+    pub heterogeneity: f64,
+}
+
+/// A claim set against the results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ClaimVerdict {
+    /// The claim in words.
+    pub claim: String,
+    /// `holds`, `does not hold` or `undecided`.
+    pub verdict: String,
+    /// The difference in accuracy (a share) that decides it.
+    pub difference: Option<Interval>,
+    /// How it was decided.
+    pub detail: String,
+}
+
+impl Report {
+    /// The page.
+    pub fn html(&self) -> String {
+        fill(TEMPLATE, |slot| {
+            Some(match slot {
+                "title" => escape(&self.title),
+                "generated_by" => escape(&self.generated_by),
+                "style" => STYLE.to_owned(),
+                "script" => format!("const MOST_BANDS = {MOST_BANDS};\n{SCRIPT}"),
+                "data" => embedded_json(self),
+                "facts" => tables::facts(self),
+                "navigation" => self.navigation(),
+                "highlights" => verdicts::highlights(self),
+                "claims" => verdicts::claims(self),
+                "still" => self.still_chart(),
+                "results" => tables::results(self),
+                "digests" => tables::digests(self),
+                "differences" => verdicts::differences(self),
+                "scheduling" => tables::scheduling(self),
+                "split" => tables::split(self),
+                "config" => escape(&self.config_toml),
+                "reproduce" => escape(&self.reproduce.join("\n")),
+                "notes" => tables::notes(self),
+                _ => return None,
+            })
+        })
+    }
+
+    /// Links to the sections that the page has.
+    fn navigation(&self) -> String {
+        let sections = [
+            ("curves", "Curves", true),
+            ("claims", "Claims", !self.claims.is_empty()),
+            ("results", "Results", true),
+            ("differences", "Differences", !self.differences.is_empty()),
+            ("devices", "Devices", true),
+            ("link", "Link", true),
+            ("split", "Data", self.split.is_some()),
+            ("notes", "Notes", !self.notes.is_empty()),
+            ("configuration", "Configuration", true),
+            ("reproduce", "Reproduce", true),
+        ];
+        sections.iter().filter(|section| section.2).fold(String::new(), |links, (id, name, _)| {
+            links + &format!("<li><a href=\"#{id}\">{name}</a></li>")
+        })
+    }
+
+    /// Accuracy by round as a picture, for readers without JavaScript.
+    fn still_chart(&self) -> String {
+        let curve = |curve: &ReportCurve| {
+            let rounds = curve.rounds.iter().map(|&round| round as f64);
+            Curve {
+                label: curve.label.clone(),
+                points: rounds.zip(curve.accuracy.iter().copied()).collect(),
+                band: (curve.seeds > 1)
+                    .then(|| curve.low.iter().copied().zip(curve.high.iter().copied()).collect()),
+            }
+        };
+        let svg = LineChart {
+            x_label: "round".into(),
+            y_label: "test accuracy".into(),
+            percent_y: true,
+            curves: self.curves.iter().map(curve).collect(),
+            ..LineChart::default()
+        }
+        .svg();
+        // Inside a page there is no XML declaration.
+        svg.find("<svg").map_or(String::new(), |start| svg[start..].to_owned())
+    }
+}
+
+/// Writes a series with seven significant digits.
+#[allow(clippy::ptr_arg)]
+fn rounded<S: Serializer>(series: &Vec<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(series.iter().map(|&value| html::seven_digits(value)))
+}

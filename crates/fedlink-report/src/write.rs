@@ -1,0 +1,58 @@
+//! A complete folder of results.
+
+use crate::error::Error;
+use crate::plots::file_name;
+use crate::report::Report;
+use crate::{latex, panels, parquet, plots, split};
+use fedlink_study::output::OutputFolder;
+use fedlink_study::sweep::{Assembled, Done, Plan, write_manifest};
+use std::time::Duration;
+
+/// What is written beside the default files, and what the manifest says of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptions {
+    /// Whether to write `rounds.csv` and `rounds.parquet`; the runs must have been logged.
+    pub log_rounds: bool,
+    /// Whether to write `results.tex` and `accuracy.tex`.
+    pub latex: bool,
+    /// Threads that trained.
+    pub threads: usize,
+    /// Wall-clock time of the runs.
+    pub wall: Duration,
+}
+
+/// Writes everything that `runs` of a plan have to show: `results.csv`, `results.parquet`, `summary.json`,
+/// `split.json`, `claims.json`, `plots/`, `report.html`, and last of all `manifest.json`, which says whether the
+/// folder is complete.
+pub fn write_all(
+    plan: &Plan,
+    runs: &[Done],
+    folder: &OutputFolder,
+    options: &WriteOptions,
+) -> Result<Assembled, Error> {
+    let assembled = Assembled::new(plan, runs)?;
+    let (curves, experiment) = (&assembled.curves, &plan.experiment);
+    assembled.write(folder)?;
+    folder.write("results.parquet", parquet::write(&parquet::result_columns(curves))?)?;
+    if options.log_rounds {
+        let log = plan.round_log(runs, folder.path())?;
+        folder.write("rounds.parquet", parquet::write(&parquet::round_log_columns(&log)?)?)?;
+        folder.write("rounds.csv", log)?;
+    }
+    if options.latex {
+        folder.write("results.tex", latex::table(curves))?;
+        folder.write("accuracy.tex", latex::picture(curves))?;
+        for panel in panels::panels(curves) {
+            let name = format!("accuracy-{}.tex", file_name(&panel.name));
+            folder.write(&name, latex::picture(&panel.curves))?;
+        }
+    }
+    plots::write(&experiment.name, curves, folder)?;
+    split::write(&assembled.splits, folder)?;
+    let toml = experiment.to_toml().map_err(fedlink_study::Error::from)?;
+    let mut report = Report::new(&experiment.name, toml, curves, assembled.splits.first());
+    report.add_verdicts(&assembled.verdicts);
+    folder.write("report.html", report.html())?;
+    write_manifest(folder, plan, runs, options.threads, options.wall)?;
+    Ok(assembled)
+}

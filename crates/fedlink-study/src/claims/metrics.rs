@@ -1,0 +1,253 @@
+//! The numbers of one run, or of one draw of a curve of the bound.
+
+use super::metric::Metric;
+use crate::statistics::{instability, mean_height};
+use fedlink::record::Row;
+
+/// What one run, or one draw of a curve of the bound, has for a [`Metric`] to be read off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metrics(Source);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    /// The evaluated rounds, and how the run ended if it ended early.
+    Run { rows: Vec<Row>, unfinished: Option<String> },
+    /// Readings of the metrics that were asked for.
+    Bound(Vec<(Metric, Reading)>),
+}
+
+/// What a run says about a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Reading {
+    /// The number.
+    Known(f64),
+    /// The target was not reached so far: the number is this or larger, maybe infinite.
+    AtLeast(f64),
+    /// Nothing, and why.
+    Missing(String),
+}
+
+impl Reading {
+    /// The number, or why there is none.
+    pub fn number(self) -> Result<f64, String> {
+        match self {
+            Self::Known(value) => Ok(value),
+            Self::AtLeast(_) => Err("it did not reach the target".into()),
+            Self::Missing(reason) => Err(reason),
+        }
+    }
+
+    /// The same times a factor above 0.
+    pub fn times(&self, factor: f64) -> Self {
+        match self {
+            Self::Known(value) => Self::Known(factor * value),
+            Self::AtLeast(value) => Self::AtLeast(factor * value),
+            Self::Missing(reason) => Self::Missing(reason.clone()),
+        }
+    }
+}
+
+impl Metrics {
+    /// Of a run that did all its rounds.
+    pub fn new(rows: &[Row]) -> Self {
+        Self(Source::Run { rows: rows.to_vec(), unfinished: None })
+    }
+
+    /// Of a run that ended early; `how` says how, as `diverged`. Of its metrics only those about a target
+    /// that it did reach are known: where its curve would have ended, nobody can say.
+    pub fn unfinished(rows: &[Row], how: impl Into<String>) -> Self {
+        Self(Source::Run { rows: rows.to_vec(), unfinished: Some(how.into()) })
+    }
+
+    /// Of a curve of the bound with these values after 0, 1, …, T rounds. Of the metrics only those `asked`
+    /// for are kept: draws may be many and curves long.
+    ///
+    /// ```
+    /// use fedlink_study::claims::{Metric, Metrics};
+    /// let asked = [Metric::Bound, Metric::RoundsToBound(5.0), Metric::RoundsToBound(1.0)];
+    /// let metrics = Metrics::of_bound(&[9.0, 5.0, 2.0], &asked);
+    /// assert_eq!(asked.map(|metric| metrics.value(metric)), [Some(2.0), Some(1.0), Some(3.0)]);
+    /// ```
+    pub fn of_bound(losses: &[f64], asked: &[Metric]) -> Self {
+        let at = |rounds: usize| losses.get(rounds).map_or_else(too_short, |&loss| finite(loss));
+        let reading = |metric: Metric| match metric {
+            Metric::Bound => at(losses.len().wrapping_sub(1)),
+            Metric::BoundAt(rounds) => usize::try_from(rounds).map_or_else(|_| too_short(), at),
+            Metric::RoundsToBound(level) => {
+                let first = losses.iter().position(|&loss| loss <= level);
+                Reading::Known(first.unwrap_or(losses.len()) as f64)
+            }
+            _ => Reading::Missing(format!("the bound has no {metric}")),
+        };
+        Self(Source::Bound(asked.iter().map(|&metric| (metric, reading(metric))).collect()))
+    }
+
+    /// The number, if the run has one.
+    ///
+    /// ```
+    /// use fedlink_study::claims::{Metric, Metrics};
+    /// assert_eq!(Metrics::new(&[]).value(Metric::Final), None);
+    /// ```
+    pub fn value(&self, metric: Metric) -> Option<f64> {
+        self.read(metric).number().ok()
+    }
+
+    pub(super) fn read(&self, metric: Metric) -> Reading {
+        let (rows, unfinished) = match &self.0 {
+            Source::Run { rows, unfinished } => (rows, unfinished),
+            Source::Bound(readings) => {
+                let asked = readings.iter().find(|(asked, _)| *asked == metric);
+                let missing = || Reading::Missing(format!("{metric} was not asked for"));
+                return asked.map_or_else(missing, |(_, reading)| reading.clone());
+            }
+        };
+        let Some(last) = rows.last() else { return Reading::Missing("it has no evaluation".into()) };
+        let reached = |target: f64| rows.iter().find(|row| row.test_accuracy >= target);
+        let accuracies = || rows.iter().map(|row| row.test_accuracy);
+        match metric {
+            Metric::RoundsTo(target) => match reached(target) {
+                Some(row) => Reading::Known(row.round as f64),
+                None => Reading::AtLeast((last.round + 1) as f64),
+            },
+            Metric::BitsTo(target) => match reached(target) {
+                Some(row) => finite(row.total_bits),
+                None => Reading::AtLeast(last.total_bits),
+            },
+            _ if unfinished.is_some() => {
+                let how = unfinished.as_deref().unwrap_or_default();
+                Reading::Missing(format!("it ended early ({how})"))
+            }
+            Metric::Final => finite(last.test_accuracy),
+            Metric::Best => finite(accuracies().fold(f64::NEG_INFINITY, f64::max)),
+            Metric::Loss => finite(last.test_loss),
+            Metric::Area => {
+                let points: Vec<(f64, f64)> =
+                    rows.iter().map(|row| (row.round as f64, row.test_accuracy)).collect();
+                mean_height(&points).map_or_else(too_short, finite)
+            }
+            Metric::Instability => {
+                let accuracies: Vec<f64> = accuracies().collect();
+                instability(&accuracies).map_or_else(too_short, finite)
+            }
+            Metric::Bound | Metric::BoundAt(_) | Metric::RoundsToBound(_) => {
+                Reading::Missing(format!("a run has no {metric}"))
+            }
+        }
+    }
+}
+
+fn finite(value: f64) -> Reading {
+    if value.is_finite() { Reading::Known(value) } else { Reading::Missing("it is not finite".into()) }
+}
+
+fn too_short() -> Reading {
+    Reading::Missing("it has too few rounds or evaluations".into())
+}
+
+/// A run evaluated every ten rounds, a thousand bits a round.
+#[cfg(test)]
+pub(super) fn rows(accuracies: &[f64]) -> Vec<Row> {
+    let row = |(i, &test_accuracy): (usize, &f64)| {
+        let round = 10 * (i as u64 + 1);
+        let (test_loss, total_bits) = (2.0 - test_accuracy, 1000.0 * round as f64);
+        let (bits, mean_q) = (1000.0, 3.0);
+        Row { round, test_accuracy, test_loss, bits, total_bits, mean_q, ..Row::default() }
+    };
+    accuracies.iter().enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(metrics: &Metrics, name: &str) -> Reading {
+        metrics.read(Metric::parse(name).unwrap())
+    }
+
+    #[test]
+    fn every_metric_is_what_a_person_reads_off_the_curve() {
+        let run = Metrics::new(&rows(&[0.2, 0.6, 0.8, 0.9, 0.7, 0.8]));
+        let expected = [
+            ("final", 0.8),
+            ("best", 0.9),
+            ("loss", 2.0 - 0.8),
+            // Trapezoids of width 10: (0.4 + 0.7 + 0.85 + 0.8 + 0.75)/5.
+            ("area", 0.7),
+            // The last third is 0.7, 0.8.
+            ("instability", 0.1),
+            ("rounds-to-target", 30.0),
+            ("rounds-to-0.9", 40.0),
+            ("bits-to-target", 30_000.0),
+            ("bits-to-0.5", 20_000.0),
+        ];
+        for (name, value) in expected {
+            let Reading::Known(ours) = read(&run, name) else { panic!("{name} is known") };
+            assert!((ours - value).abs() < 1e-12, "{name}: {ours} against {value}");
+        }
+    }
+
+    #[test]
+    fn a_target_that_was_not_reached_lies_after_the_last_evaluation() {
+        let run = Metrics::new(&rows(&[0.2, 0.6]));
+        assert_eq!(read(&run, "rounds-to-target"), Reading::AtLeast(21.0));
+        assert_eq!(read(&run, "bits-to-target"), Reading::AtLeast(20_000.0));
+        assert_eq!(run.value(Metric::RoundsTo(0.8)), None);
+    }
+
+    #[test]
+    fn a_run_that_ended_early_has_no_end() {
+        let run = Metrics::unfinished(&rows(&[0.2, 0.9]), "diverged");
+        for name in ["final", "best", "loss", "area", "instability"] {
+            assert_eq!(read(&run, name), Reading::Missing("it ended early (diverged)".into()), "{name}");
+        }
+        assert_eq!(read(&run, "rounds-to-target"), Reading::Known(20.0));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_missing_with_its_reason() {
+        let reason = |metrics: Metrics, name| match read(&metrics, name) {
+            Reading::Missing(reason) => reason,
+            other => panic!("{other:?}"),
+        };
+        assert!(reason(Metrics::new(&[]), "rounds-to-target").contains("no evaluation"));
+        assert!(reason(Metrics::new(&rows(&[0.5, 0.5])), "instability").contains("too few"));
+        let mut exploded = rows(&[0.1]);
+        exploded[0].test_loss = f64::INFINITY;
+        assert!(reason(Metrics::new(&exploded), "loss").contains("not finite"));
+    }
+
+    #[test]
+    fn the_bound_is_read_at_its_end_after_some_rounds_or_at_a_level() {
+        let asked: Vec<Metric> = [
+            "bound",
+            "bound-at-0",
+            "bound-at-2",
+            "bound-at-4",
+            "rounds-to-bound-7",
+            "rounds-to-bound-1",
+            "final",
+        ]
+        .map(|name| Metric::parse(name).unwrap())
+        .into();
+        let draw = Metrics::of_bound(&[9.0, 8.0, 7.0, 3.0], &asked);
+        assert_eq!(read(&draw, "bound"), Reading::Known(3.0));
+        assert_eq!(read(&draw, "bound-at-0"), Reading::Known(9.0));
+        assert_eq!(read(&draw, "bound-at-2"), Reading::Known(7.0));
+        assert!(
+            matches!(read(&draw, "bound-at-4"), Reading::Missing(reason) if reason.contains("too few rounds"))
+        );
+        // At most 7 after two rounds; never at most 1, which is one more than the three rounds.
+        assert_eq!(read(&draw, "rounds-to-bound-7"), Reading::Known(2.0));
+        assert_eq!(read(&draw, "rounds-to-bound-1"), Reading::Known(4.0));
+        assert!(matches!(read(&draw, "final"), Reading::Missing(reason) if reason.contains("has no final")));
+        assert!(matches!(read(&draw, "best"), Reading::Missing(reason) if reason.contains("not asked")));
+        let run = Metrics::new(&rows(&[0.5]));
+        assert!(
+            matches!(read(&run, "bound"), Reading::Missing(reason) if reason.contains("a run has no bound"))
+        );
+        let overflow = Metrics::of_bound(&[1.0, f64::INFINITY], &[Metric::Bound]);
+        assert!(
+            matches!(read(&overflow, "bound"), Reading::Missing(reason) if reason.contains("not finite"))
+        );
+    }
+}

@@ -1,0 +1,374 @@
+//! What a paper asserts of its curves, in a small language, and whether the numbers bear it out. One language
+//! serves runs of the system and curves of the convergence bound.
+//!
+//! ```toml
+//! [claims]                                # of runs
+//! "update-aware wins" = "bn2-c@k=1 final > bc@k=1 final"
+//! "fewer is better" = "k=10 final < k=1 final for every policy"
+//! "good enough" = "bc@k=1 final > 0.9"
+//! "best of all" = "bn2-c final > others final for every k"
+//! ```
+//!
+//! ```toml
+//! [claims]                                # of the bound
+//! "K = 1 ends lowest" = "even@k=1 bound < even others bound"
+//! "K = 3 ends far below K = 1" = "1.1 * uneven@k=3 bound < uneven@k=1 bound"
+//! "beyond 5 it rises" = "tau=5 bound < tau=10|15|20 bound for every panel"
+//! "fast" = "even@k=1 rounds-to-bound-125 < even@k=3 rounds-to-bound-125"
+//! ```
+//!
+//! ```text
+//! claim    = side (">" | "<") (side | number) ["for every" name {"," name}]
+//! side     = [factor "*"] [selector] ["others"] metric
+//! selector = term {"@" term}
+//! term     = word | name "=" value {"|" value}
+//! metric   = "final" | "best" | "loss" | "area" | "instability"
+//!          | ("rounds-to-" | "bits-to-") ("target" | share)
+//!          | "bound" | "bound-at-" rounds | "rounds-to-bound-" level
+//! ```
+//!
+//! A name is a swept key or its last part: of runs a key of the configuration, of the bound `panel`, `k` or
+//! `tau`. A word alone is a policy, of the bound a panel. A side must leave one curve: if those it fits
+//! differ in a key, `for every` must name that key, and the claim is then made for each value that both sides
+//! have. Two forms leave several curves on purpose, and the claim is then made of each of them: several
+//! values of a key (`tau=10|15|20`), and on the right `others`, which is every curve that the selector before
+//! it fits, but for the one on the left.
+//!
+//! A factor above 0 multiplies its side: `1.1 * a < b` says that a is below b by more than a tenth of a.
+//!
+//! # How a claim is decided
+//! At one seed all curves see the same split, initial model, batches and channels, and in one draw all curves
+//! of the bound see the same channels. So the difference of the two sides is taken seed by seed, or draw by
+//! draw. Its mean has Student's 95 % interval. The comparison *holds* if the interval lies on the claimed
+//! side of zero, *does not hold* if it lies on the other side, and is *undecided* otherwise. A number on the
+//! right is the same at every seed. Of several comparisons all must hold; one that does not hold is enough to
+//! contradict the claim. Each interval stands for itself: of forty comparisons of equals, one is expected to
+//! contradict by chance.
+//!
+//! # One seed and one draw
+//! With fewer than two shared seeds a comparison of runs is undecided: a run is an experiment, and nothing
+//! tells its outcome from chance. A curve of the bound is computed: given the channels, or their expectation,
+//! there is no other chance in it. A single draw, or the curve for E\[ρ\], is therefore judged by the sign of
+//! the difference; what it says, it says of these channels.
+//!
+//! # A target that was never reached
+//! A run that ended at round T without the target says that rounds-to-target is at least T + 1, and that
+//! bits-to-target is at least the bits sent so far. A mean cannot be formed from bounds, but a sign can be
+//! certain: where the other side got there earlier. If any seed has only a bound, the seeds are therefore
+//! counted. Under equal odds the number of seeds in favor has the distribution of coin tosses; the comparison
+//! holds if so many or more in favor have a probability of at most 2.5 %, and does not hold if that is true
+//! of those against (the two-sided sign test at 5 %; six seeds of six, nine of ten). Seeds that cannot be
+//! told, because neither side got there, count for the other side in both tests. This says which side is
+//! higher in most seeds, not by how much on average. Any other number that a run lacks (it diverged, was
+//! interrupted or has too few evaluations) leaves the claim undecided.
+//!
+//! A curve of the bound has no round after its last: a level that it never reaches counts as reached in one
+//! round more than there are, T + 1, on both sides alike, and the interval decides.
+
+mod curves;
+mod expected;
+mod metric;
+mod metrics;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod verdict;
+mod verdicts;
+
+pub use curves::CurveKeys;
+pub use expected::{Comparison, Expected};
+pub use metric::{Metric, TARGET, Unit};
+pub use metrics::Metrics;
+pub use verdict::{Answer, Pair, Pairing, Verdict};
+pub use verdicts::Verdicts;
+
+use crate::statistics::{Estimate, estimate};
+use curves::{Curves, Grouped, Selector};
+use fedlink::config::ConfigError;
+use metrics::Reading;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::Table;
+use verdict::{Order, decide};
+
+/// What the curves of an experiment are. It decides which keys and metrics a claim may name, and how one
+/// sample is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Runs of the system, paired by seed.
+    Runs,
+    /// Curves of the convergence bound, paired by draw of the channel.
+    Bound {
+        /// The rounds T of every curve: it has values after 0, 1, …, T rounds.
+        rounds: u64,
+    },
+}
+
+/// One assertion about curves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// What it is called.
+    pub name: String,
+    /// As it is written.
+    pub text: String,
+    left: Side,
+    order: Order,
+    right: Right,
+    /// The names after `for every`.
+    every: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Side {
+    /// Above 0.
+    factor: f64,
+    selector: Selector,
+    /// Whether `others` is written: all that the selector fits, but for the other side.
+    others: bool,
+    metric: Metric,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Right {
+    Side(Side),
+    Number(f64),
+}
+
+/// A curve that was run or computed: its keys, and for each seed or draw what was measured.
+///
+/// Every curve of the experiment belongs into the list from which a claim is judged; one that was not run has
+/// no `runs`. A claim about it is then undecided, where a curve left out could make `for every` seem
+/// fulfilled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// What tells it from the others.
+    pub keys: CurveKeys,
+    /// Seed and measurements of each run, or of each draw of the channel.
+    pub runs: Vec<(u64, Metrics)>,
+}
+
+/// The comparisons that a claim makes, and the curves without a partner.
+struct Comparisons {
+    pairs: Vec<(usize, Opponent)>,
+    left_out: Vec<usize>,
+}
+
+/// What a curve is compared with.
+#[derive(Clone, Copy)]
+enum Opponent {
+    Curve(usize),
+    Number(f64),
+}
+
+impl Subject {
+    /// What pairs the two sides.
+    pub fn pairing(self) -> Pairing {
+        match self {
+            Self::Runs => Pairing::Seed,
+            Self::Bound { .. } => Pairing::Draw,
+        }
+    }
+
+    /// Whether curves of this kind have the metric.
+    fn check(self, metric: Metric) -> Result<(), String> {
+        match (self, metric) {
+            (Self::Bound { rounds }, Metric::BoundAt(at)) if at > rounds => {
+                Err(format!("{metric} is beyond the {rounds} rounds"))
+            }
+            (Self::Runs, _) if metric.is_of_bound() => Err(format!(
+                "{metric} is a number of the bound; runs have final, best, loss, rounds-to-0.9 …"
+            )),
+            (Self::Bound { .. }, _) if !metric.is_of_bound() => Err(format!(
+                "{metric} is a number of runs; the bound has bound, bound-at-200 and rounds-to-bound-125"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Claim {
+    /// Reads a claim; `name` stands for it in messages.
+    ///
+    /// ```
+    /// use fedlink_study::claims::Claim;
+    /// assert!(Claim::parse("fewer is better", "k=10 final < k=1 final for every policy").is_ok());
+    /// assert!(Claim::parse("much lower", "1.1 * k=5 bound < k=3 bound").is_ok());
+    /// assert!(Claim::parse("no metric", "bc@k=1 > 0.9").is_err());
+    /// ```
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+        parse::claim(name, text).map_err(|problem| error(name, problem))
+    }
+
+    /// Reads `[claims]`: texts by name.
+    pub(crate) fn parse_all(table: Table) -> Result<Vec<Self>, ConfigError> {
+        let read = |(name, value): (String, toml::Value)| match value.as_str() {
+            Some(text) => Self::parse(&name, text),
+            None => Err(error(&name, "must be text, such as \"bn2-c@k=1 final > bc@k=1 final\"".into())),
+        };
+        table.into_iter().map(read).collect()
+    }
+
+    /// Whether the claim says something about these curves.
+    pub fn check(&self, subject: Subject, curves: &[CurveKeys]) -> Result<(), ConfigError> {
+        let comparisons = self.comparisons(subject, &Curves::new(subject, curves));
+        comparisons.map(|_| ()).map_err(|problem| error(&self.name, problem))
+    }
+
+    /// What the measurements say; an error where [`check`](Self::check) would give one.
+    pub fn verdict(&self, subject: Subject, measured: &[Measured]) -> Result<Verdict, ConfigError> {
+        let curves = Curves::new(subject, measured.iter().map(|curve| &curve.keys));
+        let comparisons = self.comparisons(subject, &curves).map_err(|problem| error(&self.name, problem))?;
+        let pair = |&(left, opponent): &(usize, Opponent)| {
+            let shared = self.shared(&measured[left], opponent, measured);
+            self.pair(subject.pairing(), &curves, (left, opponent), &shared)
+        };
+        let pairs: Vec<Pair> = comparisons.pairs.iter().map(pair).collect();
+        Ok(Verdict {
+            name: self.name.clone(),
+            claim: self.text.clone(),
+            verdict: Answer::all(pairs.iter().map(|pair| pair.verdict)),
+            unit: self.left.metric.unit(),
+            paired_by: subject.pairing(),
+            pairs,
+            left_out: comparisons.left_out.iter().map(|&curve| curves.name(curve)).collect(),
+        })
+    }
+
+    /// The metrics that it reads off curves.
+    pub fn metrics(&self) -> impl Iterator<Item = Metric> {
+        std::iter::once(self.left.metric).chain(self.right.side().map(|side| side.metric))
+    }
+
+    /// The comparison of `left` with its opponent, given the readings of both, by seed.
+    fn pair(
+        &self,
+        pairing: Pairing,
+        curves: &Curves,
+        (left, opponent): (usize, Opponent),
+        shared: &[(u64, Reading, Reading)],
+    ) -> Pair {
+        let named = |factor: f64, curve: usize| match factor {
+            1.0 => curves.name(curve),
+            factor => format!("{factor} * {}", curves.name(curve)),
+        };
+        let right_factor = self.right.side().map_or(1.0, |side| side.factor);
+        let scaled: Vec<(u64, Reading, Reading)> = shared
+            .iter()
+            .map(|(seed, left, right)| (*seed, left.times(self.left.factor), right.times(right_factor)))
+            .collect();
+        let (verdict, difference, note) = decide(self.order, pairing, &scaled);
+        let (right, right_value) = match opponent {
+            Opponent::Curve(curve) => {
+                (named(right_factor, curve), mean(shared.iter().map(|(_, _, right)| right)))
+            }
+            Opponent::Number(number) => (number.to_string(), None),
+        };
+        Pair {
+            left: named(self.left.factor, left),
+            right,
+            verdict,
+            seeds: shared.len(),
+            left_value: mean(shared.iter().map(|(_, left, _)| left)),
+            right_value,
+            difference,
+            note,
+            unit: self.left.metric.unit(),
+            pairing,
+        }
+    }
+
+    /// The readings of both sides at the seeds that both have, by seed.
+    fn shared(&self, left: &Measured, right: Opponent, all: &[Measured]) -> Vec<(u64, Reading, Reading)> {
+        let by_seed = |curve: &Measured, metric: Metric| -> BTreeMap<u64, Reading> {
+            curve.runs.iter().map(|(seed, metrics)| (*seed, metrics.read(metric))).collect()
+        };
+        let own = by_seed(left, self.left.metric).into_iter();
+        match (right, self.right.side()) {
+            (Opponent::Curve(right), Some(side)) => {
+                let mut others = by_seed(&all[right], side.metric);
+                own.filter_map(|(seed, reading)| Some((seed, reading, others.remove(&seed)?))).collect()
+            }
+            (Opponent::Number(number), _) => {
+                own.map(|(seed, reading)| (seed, reading, Reading::Known(number))).collect()
+            }
+            (Opponent::Curve(_), None) => Vec::new(),
+        }
+    }
+
+    fn comparisons(&self, subject: Subject, curves: &Curves) -> Result<Comparisons, String> {
+        self.metrics().try_for_each(|metric| subject.check(metric))?;
+        let left = curves.select(&self.left.selector)?;
+        let right = self.right.side().map(|side| curves.select(&side.selector)).transpose()?;
+        let mut every = Vec::new();
+        for name in &self.every {
+            // A key that is the same for all curves has one value: there is nothing to range over.
+            let Some(key) = curves.key(name)? else { continue };
+            let given = |side: &curves::Selection| side.fixed.contains(&key);
+            if given(&left) || right.as_ref().is_some_and(given) {
+                return Err(format!("`for every {name}`: the claim gives {key} a value already"));
+            }
+            every.push(key);
+        }
+        let lefts = curves.group(&left, &every, false)?;
+        let (side, right) = match (&self.right, right) {
+            (Right::Side(side), Some(right)) => (side, right),
+            (Right::Number(number), _) => {
+                let pairs = lefts.into_iter().flat_map(|(_, curves)| curves);
+                let pairs = pairs.map(|curve| (curve, Opponent::Number(*number))).collect();
+                return Ok(Comparisons { pairs, left_out: Vec::new() });
+            }
+            (Right::Side(_), None) => return Err("selects nothing on the right".into()),
+        };
+        let rights = curves.group(&right, &every, side.others)?;
+        let comparisons = matched(&lefts, &rights, side.others);
+        let same_metric = side.metric == self.left.metric;
+        for &(left, opponent) in &comparisons.pairs {
+            if matches!(opponent, Opponent::Curve(right) if right == left) && same_metric {
+                return Err(format!("compares {} with itself", curves.name(left)));
+            }
+        }
+        match comparisons.pairs.is_empty() {
+            true if side.others => Err("`others` leaves no curve to compare with".into()),
+            true => Err(format!("for no {} are there curves on both sides", self.every.join(", "))),
+            false => Ok(comparisons),
+        }
+    }
+}
+
+impl Right {
+    fn side(&self) -> Option<&Side> {
+        match self {
+            Self::Side(side) => Some(side),
+            Self::Number(_) => None,
+        }
+    }
+}
+
+/// Left and right curves with the same values, in the order of the left ones, and those without a partner.
+/// With `others`, no curve is compared with itself.
+fn matched(lefts: &Grouped, rights: &Grouped, others: bool) -> Comparisons {
+    let partners: BTreeMap<_, &Vec<usize>> = rights.iter().map(|(values, curves)| (values, curves)).collect();
+    let mut pairs = Vec::new();
+    let mut paired = BTreeSet::new();
+    for (values, group) in lefts {
+        for &left in group {
+            let partners = partners.get(values).into_iter().flat_map(|curves| curves.iter());
+            for &right in partners.filter(|&&right| !(others && right == left)) {
+                pairs.push((left, Opponent::Curve(right)));
+                paired.extend([left, right]);
+            }
+        }
+    }
+    let all = lefts.iter().chain(rights).flat_map(|(_, curves)| curves.iter().copied());
+    let left_out: BTreeSet<usize> = all.filter(|curve| !paired.contains(curve)).collect();
+    Comparisons { pairs, left_out: left_out.into_iter().collect() }
+}
+
+/// Mean and interval of readings; none if one has no number, or if there are none.
+fn mean<'a>(readings: impl Iterator<Item = &'a Reading>) -> Option<Estimate> {
+    let values: Option<Vec<f64>> = readings.map(|reading| reading.clone().number().ok()).collect();
+    values.filter(|values| !values.is_empty()).map(estimate)
+}
+
+fn error(name: &str, problem: String) -> ConfigError {
+    ConfigError::new(format!("claims.\"{name}\""), problem)
+}

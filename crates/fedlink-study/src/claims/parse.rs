@@ -1,0 +1,96 @@
+//! From the text of a claim to its parts.
+
+use super::curves::Selector;
+use super::metric::{Metric, Unit};
+use super::verdict::Order;
+use super::{Claim, Right, Side};
+
+/// Longest claim that is read, in bytes.
+const MAX_LENGTH: usize = 1000;
+/// The word for all curves but the one on the left.
+const OTHERS: &str = "others";
+
+/// Reads a claim.
+pub(super) fn claim(name: &str, text: &str) -> Result<Claim, String> {
+    if text.len() > MAX_LENGTH {
+        return Err(format!("a claim may have {MAX_LENGTH} characters; this one has {}", text.len()));
+    }
+    let form = "write a claim as \"bn2-c@k=1 final > bc@k=1 final\" or \"k=10 final < 0.9 for every policy\"";
+    let signs: Vec<usize> = text.match_indices(['<', '>']).map(|(index, _)| index).collect();
+    let [sign] = signs[..] else {
+        return Err(format!("{text:?} must have one > or <; {form}"));
+    };
+    let (left, rest) = (&text[..sign], &text[sign + 1..]);
+    if rest.starts_with('=') {
+        return Err(format!("{text:?}: write > or <; an interval cannot tell them from ≥ and ≤"));
+    }
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let end = words.iter().position(|word| *word == "for").unwrap_or(words.len());
+    let every = match &words[end..] {
+        [] => Vec::new(),
+        ["for", "every", names @ ..] => names_of(&names.join(" "))?,
+        _ => return Err(format!("{text:?}: after `for` comes `every`, then names of keys; {form}")),
+    };
+    let left = side(left)?;
+    if left.others {
+        return Err(format!("{text:?}: `{OTHERS}` may stand on the right only, for all but the left curve"));
+    }
+    let right = match words[..end] {
+        [] => return Err(format!("{text:?} says nothing after the {}; {form}", &text[sign..=sign])),
+        [word] if word.parse::<f64>().is_ok() => Right::Number(number(word, left.metric)?),
+        _ => Right::Side(side(&words[..end].join(" "))?),
+    };
+    if let Right::Side(right) = &right
+        && right.metric.unit() != left.metric.unit()
+    {
+        return Err(format!("{} and {} cannot be compared: their units differ", left.metric, right.metric));
+    }
+    let order = if text[sign..].starts_with('>') { Order::Above } else { Order::Below };
+    Ok(Claim { name: name.to_owned(), text: text.to_owned(), left, order, right, every })
+}
+
+/// `1.1 * bc@k=1 others final`: the last word is the metric, the words before it are the selector.
+fn side(text: &str) -> Result<Side, String> {
+    let (factor, rest) = factor(text)?;
+    let mut words: Vec<&str> = rest.split_whitespace().collect();
+    let Some(metric) = words.pop() else {
+        return Err("a side is a selector and a metric, such as bc@k=1 final".into());
+    };
+    let others = words.pop_if(|word| *word == OTHERS).is_some();
+    Ok(Side { factor, metric: Metric::parse(metric)?, others, selector: Selector::parse(&words.join(" "))? })
+}
+
+/// The number before a `*`, and the rest. A `*` after anything else may be part of a value.
+fn factor(text: &str) -> Result<(f64, &str), String> {
+    let Some((number, rest)) = text.split_once('*') else { return Ok((1.0, text)) };
+    match number.trim().parse::<f64>() {
+        Ok(factor) if factor.is_finite() && factor > 0.0 => Ok((factor, rest)),
+        Ok(_) => Err(format!(
+            "the factor {} must be a finite number above 0, as in 1.1 * k=5 bound",
+            number.trim()
+        )),
+        Err(_) => Ok((1.0, text)),
+    }
+}
+
+fn number(word: &str, metric: Metric) -> Result<f64, String> {
+    match word.parse::<f64>() {
+        Ok(number) if metric.unit() == Unit::Share && number.abs() > 1.0 => {
+            Err(format!("{metric} is a share from 0 to 1, {word} is not; for 90 % write 0.9"))
+        }
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err(format!("{word:?} is not a finite number")),
+    }
+}
+
+fn names_of(list: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
+    let twice = (1..names.len()).find(|&i| names[..i].contains(&names[i]));
+    match twice {
+        _ if names.iter().any(String::is_empty) => {
+            Err("`for every` needs names of keys with commas between them, such as policy, k".into())
+        }
+        Some(i) => Err(format!("`for every` names {} twice", names[i])),
+        None => Ok(names),
+    }
+}

@@ -1,0 +1,389 @@
+//! Deciding a claim by the seeds, or the draws of the channel, that both sides share.
+
+use super::metric::Unit;
+use super::metrics::Reading;
+use crate::statistics::{Estimate, estimate};
+use serde::Serialize;
+use std::fmt;
+
+/// One side of this level is 5 % in two.
+const TAIL: f64 = 0.025;
+
+/// Which of two numbers is claimed to be larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// `>`
+    Above,
+    /// `<`
+    Below,
+}
+
+/// What pairs the two sides of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pairing {
+    /// Runs of the same seed. One pair decides nothing.
+    Seed,
+    /// Curves of the bound for the same draw of the channel. One pair is judged by its sign.
+    Draw,
+}
+
+/// What the measurements say of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Answer {
+    /// They support it.
+    #[serde(rename = "holds")]
+    Holds,
+    /// They contradict it.
+    #[serde(rename = "does not hold")]
+    DoesNotHold,
+    /// They do neither.
+    #[serde(rename = "undecided")]
+    Undecided,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold => "does not hold",
+            Self::Undecided => "undecided",
+        })
+    }
+}
+
+/// A claim set against the measurements.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The claim's name.
+    pub name: String,
+    /// The claim as it is written.
+    pub claim: String,
+    /// Holds if every pair does, does not hold if any pair does not, and is undecided otherwise.
+    pub verdict: Answer,
+    /// What the differences are measured in.
+    pub unit: Unit,
+    /// What the differences are taken between.
+    pub paired_by: Pairing,
+    /// The comparisons that it makes, in the order of the curves.
+    pub pairs: Vec<Pair>,
+    /// Curves that `for every` ranges over and that have no partner on the other side.
+    pub left_out: Vec<String>,
+}
+
+/// Two curves, or a curve and a number, set against each other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    /// The curve on the left as a selector, with its factor.
+    pub left: String,
+    /// The curve with its factor, or the number, on the right.
+    pub right: String,
+    /// What the measurements say of this comparison.
+    pub verdict: Answer,
+    /// Seeds of runs, or of draws of the channel, that both sides have.
+    pub seeds: usize,
+    /// What the curve on the left has at these seeds, without the factor: mean and 95 % interval. None if a
+    /// seed has no number.
+    pub left_value: Option<Estimate>,
+    /// The same of the curve on the right; none if there is a number instead.
+    pub right_value: Option<Estimate>,
+    /// Left less right at the same seed, each times its factor: mean and 95 % interval (in JSON the half
+    /// width of a single seed is null). None if a seed has no number.
+    pub difference: Option<Estimate>,
+    /// Why it is undecided, or how it was decided, where the interval alone does not say.
+    pub note: Option<String>,
+    /// What the difference is measured in.
+    #[serde(skip)]
+    pub(super) unit: Unit,
+    /// What the seeds are of.
+    #[serde(skip)]
+    pub(super) pairing: Pairing,
+}
+
+/// `bn2-c@k=1 − bc@k=1: +1.20 percentage points [+0.70, +1.70], 92.30 % against 91.10 %, 10 seeds: holds`
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut facts = Vec::new();
+        if let Some(Estimate { mean, half_width }) = self.difference {
+            let difference = format!("{} {}", self.unit.signed(mean), self.unit.of_difference());
+            let ends = [mean - half_width, mean + half_width].map(|end| self.unit.signed(end)).join(", ");
+            facts.push(if half_width.is_finite() { format!("{difference} [{ends}]") } else { difference });
+        }
+        if let (Some(left), Some(right)) = (self.left_value, self.right_value) {
+            facts.push(format!("{} against {}", self.unit.value(left.mean), self.unit.value(right.mean)));
+        }
+        match (self.pairing, self.seeds) {
+            (Pairing::Seed, 1) => facts.push("1 seed".into()),
+            (Pairing::Seed, seeds) => facts.push(format!("{seeds} seeds")),
+            // The note says it, of one draw as of the curve for the expected ρ.
+            (Pairing::Draw, 1) => {}
+            (Pairing::Draw, draws) => facts.push(format!("{draws} draws")),
+        }
+        write!(f, "{} − {}: {}: {}", self.left, self.right, facts.join(", "), self.verdict)?;
+        self.note.iter().try_for_each(|note| write!(f, " ({note})"))
+    }
+}
+
+impl Answer {
+    /// All of several claims together.
+    pub(super) fn all(answers: impl IntoIterator<Item = Self>) -> Self {
+        answers.into_iter().fold(Self::Holds, |all, answer| match (all, answer) {
+            (Self::DoesNotHold, _) | (_, Self::DoesNotHold) => Self::DoesNotHold,
+            (Self::Undecided, _) | (_, Self::Undecided) => Self::Undecided,
+            (Self::Holds, Self::Holds) => Self::Holds,
+        })
+    }
+}
+
+/// The answer, the difference and the note of a [`Pair`].
+pub(super) type Decision = (Answer, Option<Estimate>, Option<String>);
+
+/// Decides "left is above (below) right" by the seeds that both have, each with its two readings.
+pub(super) fn decide(order: Order, pairing: Pairing, shared: &[(u64, Reading, Reading)]) -> Decision {
+    let missing = shared.iter().find_map(|(seed, left, right)| match (left, right) {
+        (Reading::Missing(reason), _) => Some(format!("left side, seed {seed}: {reason}")),
+        (_, Reading::Missing(reason)) => Some(format!("right side, seed {seed}: {reason}")),
+        _ => None,
+    });
+    if missing.is_some() {
+        return (Answer::Undecided, None, missing);
+    }
+    let known: Option<Vec<f64>> = shared.iter().map(|(_, left, right)| difference(left, right)).collect();
+    let difference = known.filter(|known| !known.is_empty()).map(estimate);
+    if let (Pairing::Draw, [_], Some(difference)) = (pairing, shared, difference) {
+        let answer = by_interval(order, Estimate { half_width: 0.0, ..difference });
+        return (answer, Some(difference), Some("a single curve on each side: judged by the sign".into()));
+    }
+    if shared.len() < 2 {
+        let how_many = if shared.is_empty() { "no seed is" } else { "only one seed is" };
+        let note = format!("{how_many} shared; chance cannot be told from a difference with fewer than two");
+        return (Answer::Undecided, difference, Some(note));
+    }
+    match difference {
+        Some(difference) => (by_interval(order, difference), Some(difference), None),
+        None => by_signs(order, shared),
+    }
+}
+
+fn difference(left: &Reading, right: &Reading) -> Option<f64> {
+    match (left, right) {
+        (Reading::Known(left), Reading::Known(right)) => Some(left - right),
+        _ => None,
+    }
+}
+
+fn by_interval(order: Order, Estimate { mean, half_width }: Estimate) -> Answer {
+    let (above, below) = (mean - half_width > 0.0, mean + half_width < 0.0);
+    match order {
+        Order::Above if above => Answer::Holds,
+        Order::Below if below => Answer::Holds,
+        _ if above || below => Answer::DoesNotHold,
+        _ => Answer::Undecided,
+    }
+}
+
+/// The sign test on seeds some of which have only a lower bound: see the module's page.
+fn by_signs(order: Order, shared: &[(u64, Reading, Reading)]) -> Decision {
+    let count = |wanted: fn(&Reading, &Reading) -> bool| {
+        shared.iter().filter(|(_, left, right)| wanted(left, right)).count()
+    };
+    let (above, below) = (count(surely_above), count(|left, right| surely_above(right, left)));
+    let (with, against) = if order == Order::Above { (above, below) } else { (below, above) };
+    // A seed that cannot be told is counted for the other side, whichever side that is.
+    let answer = if tail(shared.len(), with) <= TAIL {
+        Answer::Holds
+    } else if tail(shared.len(), against) <= TAIL {
+        Answer::DoesNotHold
+    } else {
+        Answer::Undecided
+    };
+    let open = shared.len() - above - below;
+    let note = format!(
+        "a target was not reached, so seeds are counted: left is higher in {above}, lower in {below}, \
+         cannot be told in {open}; two-sided sign test at 5 %"
+    );
+    (answer, None, Some(note))
+}
+
+fn surely_above(left: &Reading, right: &Reading) -> bool {
+    match (left, right) {
+        (Reading::Known(left) | Reading::AtLeast(left), Reading::Known(right)) => left > right,
+        _ => false,
+    }
+}
+
+/// P(X ≥ `least`) for X the number of heads of `tosses` fair coins. By logarithms, so that a thousand tosses
+/// do not underflow.
+fn tail(tosses: usize, least: usize) -> f64 {
+    let mut log_term = -(tosses as f64) * std::f64::consts::LN_2;
+    let mut sum = 0.0;
+    for heads in (least..=tosses).rev() {
+        sum += libm::exp(log_term);
+        log_term += libm::log(heads as f64 / (tosses - heads + 1) as f64);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Reading::{AtLeast, Known, Missing};
+    use proptest::prelude::*;
+
+    fn seeds(readings: Vec<(Reading, Reading)>) -> Vec<(u64, Reading, Reading)> {
+        readings.into_iter().enumerate().map(|(seed, (left, right))| (seed as u64, left, right)).collect()
+    }
+
+    fn answer(order: Order, readings: &[(Reading, Reading)]) -> Answer {
+        decide(order, Pairing::Seed, &seeds(readings.to_vec())).0
+    }
+
+    /// Left less right, right being 1.
+    fn known(differences: &[f64]) -> Vec<(Reading, Reading)> {
+        differences.iter().map(|d| (Known(1.0 + d), Known(1.0))).collect()
+    }
+
+    #[test]
+    fn the_paired_interval_decides() {
+        // Mean 2, sample variance 1, so 2 ± 4.3027/√3 = 2 ± 2.4841: undecided.
+        let (verdict, difference, note) =
+            decide(Order::Above, Pairing::Seed, &seeds(known(&[1.0, 2.0, 3.0])));
+        assert_eq!((verdict, note), (Answer::Undecided, None));
+        let difference = difference.unwrap();
+        assert!((difference.mean - 2.0).abs() < 1e-12 && (difference.half_width - 2.484_137_7).abs() < 1e-6);
+        // Mean 3, the same variance: the interval begins at 0.516.
+        let three = known(&[2.0, 3.0, 4.0]);
+        assert_eq!(answer(Order::Above, &three), Answer::Holds);
+        assert_eq!(answer(Order::Below, &three), Answer::DoesNotHold);
+    }
+
+    #[test]
+    fn an_interval_that_touches_zero_decides_nothing() {
+        for order in [Order::Above, Order::Below] {
+            assert_eq!(answer(order, &known(&[0.0, 0.0, 0.0])), Answer::Undecided);
+        }
+        assert_eq!(answer(Order::Above, &known(&[0.5, 0.5])), Answer::Holds);
+    }
+
+    #[test]
+    fn fewer_than_two_shared_seeds_decide_nothing_and_say_so() {
+        let (verdict, difference, note) = decide(Order::Above, Pairing::Seed, &seeds(known(&[0.25])));
+        assert_eq!((verdict, difference.unwrap().mean), (Answer::Undecided, 0.25));
+        assert!(note.unwrap().contains("only one seed"));
+        let (verdict, difference, note) = decide(Order::Above, Pairing::Seed, &[]);
+        assert_eq!((verdict, difference), (Answer::Undecided, None));
+        assert!(note.unwrap().contains("no seed"));
+    }
+
+    #[test]
+    fn one_draw_of_the_bound_is_judged_by_its_sign_and_more_by_their_interval() {
+        let of = |order, differences: &[f64]| decide(order, Pairing::Draw, &seeds(known(differences)));
+        let (verdict, difference, note) = of(Order::Below, &[-0.25]);
+        assert_eq!((verdict, difference.unwrap().mean), (Answer::Holds, -0.25));
+        assert!(difference.unwrap().half_width.is_infinite() && note.unwrap().contains("by the sign"));
+        assert_eq!(of(Order::Above, &[-0.25]).0, Answer::DoesNotHold);
+        assert_eq!(of(Order::Above, &[0.0]).0, Answer::Undecided);
+        assert_eq!(of(Order::Above, &[1.0, 2.0, 3.0]).0, Answer::Undecided);
+        assert_eq!(
+            of(Order::Above, &[2.0, 3.0, 4.0]),
+            (Answer::Holds, of(Order::Below, &[2.0, 3.0, 4.0]).1, None)
+        );
+        let missing = [(0, Missing("it is not finite".into()), Known(1.0))];
+        assert_eq!(decide(Order::Above, Pairing::Draw, &missing).0, Answer::Undecided);
+    }
+
+    #[test]
+    fn a_missing_number_leaves_the_claim_open_and_says_which() {
+        let mut readings = known(&[1.0, 1.0, 1.0]);
+        readings[1].1 = Missing("it diverged".into());
+        let (verdict, difference, note) = decide(Order::Above, Pairing::Seed, &seeds(readings));
+        assert_eq!((verdict, difference), (Answer::Undecided, None));
+        assert_eq!(note.unwrap(), "right side, seed 1: it diverged");
+    }
+
+    #[test]
+    fn seeds_that_never_reach_the_target_are_decided_by_counting() {
+        let never_left = (AtLeast(501.0), Known(300.0));
+        // Six of six: 1/64 ≤ 0.025. Five of five: 1/32 is more.
+        assert_eq!(answer(Order::Above, &vec![never_left.clone(); 6]), Answer::Holds);
+        assert_eq!(answer(Order::Below, &vec![never_left.clone(); 6]), Answer::DoesNotHold);
+        assert_eq!(answer(Order::Above, &vec![never_left.clone(); 5]), Answer::Undecided);
+        // Nine of ten: 11/1024; eight of ten: 56/1024.
+        let neither = (AtLeast(501.0), AtLeast(501.0));
+        let mut ten = vec![never_left.clone(); 9];
+        ten.push(neither.clone());
+        assert_eq!(answer(Order::Above, &ten), Answer::Holds);
+        ten[0] = (Known(200.0), Known(300.0));
+        let (verdict, _, note) = decide(Order::Above, Pairing::Seed, &seeds(ten));
+        assert_eq!(verdict, Answer::Undecided);
+        assert!(note.unwrap().contains("higher in 8, lower in 1, cannot be told in 1"));
+        assert_eq!(answer(Order::Above, &vec![neither; 30]), Answer::Undecided);
+    }
+
+    #[test]
+    fn a_bound_below_the_other_number_tells_nothing() {
+        // A short run that ended at round 100, against one that got there at round 300.
+        assert_eq!(answer(Order::Above, &vec![(AtLeast(101.0), Known(300.0)); 30]), Answer::Undecided);
+        assert_eq!(answer(Order::Below, &vec![(AtLeast(101.0), Known(300.0)); 30]), Answer::Undecided);
+    }
+
+    #[test]
+    fn the_tail_matches_exact_integers() {
+        for tosses in 0..=60usize {
+            let mut row = vec![1u128];
+            for _ in 0..tosses {
+                let inner: Vec<u128> = row.windows(2).map(|pair| pair[0] + pair[1]).collect();
+                row = [vec![1], inner, vec![1]].concat();
+            }
+            for least in 0..=tosses + 1 {
+                let exact = row.iter().skip(least).sum::<u128>() as f64 / (1u128 << tosses) as f64;
+                let ours = tail(tosses, least);
+                assert!((ours - exact).abs() <= 1e-12 * exact, "{tosses}, {least}: {ours} against {exact}");
+            }
+        }
+        // By symmetry P(X ≥ 1001) = 1/2 for 2001 tosses, whose single terms underflow.
+        assert!((tail(2001, 1001) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_contradiction_outweighs_all_and_one_doubt_all_support() {
+        use Answer::{DoesNotHold, Holds, Undecided};
+        assert_eq!(Answer::all([Holds, Holds]), Holds);
+        assert_eq!(Answer::all([Holds, Undecided, Holds]), Undecided);
+        assert_eq!(Answer::all([Undecided, DoesNotHold, Holds]), DoesNotHold);
+        assert_eq!(Answer::all([DoesNotHold, Undecided]), DoesNotHold);
+    }
+
+    fn reading() -> impl Strategy<Value = Reading> {
+        let known = || (0u32..40).prop_map(|n| Known(f64::from(n) / 7.0));
+        prop_oneof![4 => known(), 1 => known().prop_map(|r| if let Known(n) = r { AtLeast(n) } else { r }),
+            1 => Just(Missing("it diverged".into()))]
+    }
+
+    proptest! {
+        #[test]
+        fn swapping_the_sides_and_the_sign_changes_nothing(
+            readings in proptest::collection::vec((reading(), reading()), 0..14),
+        ) {
+            let swapped = readings.iter().cloned().map(|(left, right)| (right, left)).collect();
+            let (verdict, difference, _) = decide(Order::Above, Pairing::Seed, &seeds(readings));
+            let (other, negated, _) = decide(Order::Below, Pairing::Seed, &seeds(swapped));
+            prop_assert_eq!(verdict, other);
+            let ends = |sign: f64| move |d: Estimate| (sign * d.mean, d.half_width);
+            prop_assert_eq!(difference.map(ends(-1.0)), negated.map(ends(1.0)));
+        }
+
+        #[test]
+        fn a_claim_and_its_opposite_never_both_hold(
+            readings in proptest::collection::vec((reading(), reading()), 0..14),
+        ) {
+            let (above, below) = (answer(Order::Above, &readings), answer(Order::Below, &readings));
+            let opposite = match above {
+                Answer::Holds => Answer::DoesNotHold,
+                Answer::DoesNotHold => Answer::Holds,
+                Answer::Undecided => Answer::Undecided,
+            };
+            prop_assert_eq!(below, opposite);
+        }
+    }
+}

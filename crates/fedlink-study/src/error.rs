@@ -1,0 +1,175 @@
+//! What can go wrong in a study. Errors state the fact; front ends add what to type instead.
+
+use fedlink::config::ConfigError;
+use fedlink::data::DataError;
+use fedlink_theory::TheoryError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Any failure of a study.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An experiment or a configuration asks for something impossible.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A data set could not be loaded.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The data set of an experiment could not be loaded.
+    #[error("data.dataset: {0}")]
+    Dataset(DataError),
+    /// The convergence bound was asked something that it does not cover.
+    #[error(transparent)]
+    Theory(#[from] TheoryError),
+    /// The system failed.
+    #[error(transparent)]
+    System(fedlink::Error),
+    /// The operating system refused a file or a folder.
+    #[error("cannot {action} {path}: {problem}", path = path.display())]
+    File {
+        /// What was tried: "read", "write", …
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the operating system answered.
+        problem: io::Error,
+    },
+    /// A name is neither that of a preset nor that of a file.
+    #[error(
+        "{name} is neither a preset ({presets}) nor a file{}",
+        nearest.map_or_else(String::new, |near| format!("; did you mean {near}?"))
+    )]
+    UnknownExperiment {
+        /// The name.
+        name: String,
+        /// The names of all presets.
+        presets: String,
+        /// The preset that was probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// An experiment is about the bound where one that runs the system is wanted.
+    #[error("{path} is about the bound; name an experiment that runs the system", path = .0.display())]
+    NotASimulation(PathBuf),
+    /// Of two experiments one runs the system and the other is about the bound.
+    #[error("{name} is an experiment of another kind than {path}; name claims of its kind", path = path.display())]
+    OtherKind {
+        /// The experiment that claims.
+        name: String,
+        /// The folder to be judged.
+        path: PathBuf,
+    },
+    /// A table of the bound is not what its configuration gives.
+    #[error("{path}: {what}; it was changed, or written by another version", path = path.display())]
+    NotReproduced {
+        /// The table.
+        path: PathBuf,
+        /// The first difference.
+        what: String,
+    },
+    /// The folder for results is there already.
+    #[error("{path} exists already", path = .0.display())]
+    Exists(PathBuf),
+    /// The folder for results is a file, or a path without a last name.
+    #[error("{path} is {what}, not a folder", path = path.display())]
+    NotAFolder {
+        /// The path.
+        path: PathBuf,
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// No experiment was run in the folder.
+    #[error("{path} has no config.toml", path = .0.display())]
+    NoExperiment(PathBuf),
+    /// The folder belongs to somebody else.
+    #[error("{path} holds other files and no config.toml; choose another folder", path = .0.display())]
+    OtherFiles(PathBuf),
+    /// The folder belongs to another experiment.
+    #[error(
+        "{path} was begun with another configuration; it differs in {differences}; choose another folder or the same \
+         settings",
+        path = path.display()
+    )]
+    OtherExperiment {
+        /// The folder.
+        path: PathBuf,
+        /// The keys that differ, with both values.
+        differences: String,
+    },
+    /// The numbers of a run are not what was written.
+    #[error("{path} is damaged", path = .0.display())]
+    Damaged(PathBuf),
+    /// The numbers of a run were written by another version.
+    #[error("{path} was written by another version", path = .0.display())]
+    OtherVersion(PathBuf),
+    /// The numbers of a run are those of another configuration.
+    #[error("{path} belongs to a run with another configuration", path = .0.display())]
+    OtherConfig(PathBuf),
+    /// A run has left no log of its rounds.
+    #[error("cannot read {path}: the run was made without a log of its rounds", path = .0.display())]
+    NoRoundLog(PathBuf),
+    /// Runs of an experiment are not in its folder.
+    #[error("{} of {of} runs are missing in {path}: {}", missing.len(), named(missing), path = path.display())]
+    MissingRuns {
+        /// The folder.
+        path: PathBuf,
+        /// The labels of the missing runs.
+        missing: Vec<String>,
+        /// How many runs the experiment has.
+        of: usize,
+    },
+    /// There is nothing to verify.
+    #[error("{path} claims nothing", path = .0.display())]
+    ClaimsNothing(PathBuf),
+    /// A share of a sweep is not written as `I/N`.
+    #[error("write I/N with I from 1 to N, for example 3/10 for the third of ten shares")]
+    Share,
+    /// Results could not be written to a table or read from one.
+    #[error("{0}")]
+    Table(String),
+}
+
+impl Error {
+    /// The refusal of the operating system to do `action` with `path`.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |problem| Self::File { action, path, problem }
+    }
+
+    /// What is wrong with a data set, if that is the matter.
+    pub fn data(&self) -> Option<&DataError> {
+        match self {
+            Self::Data(error) | Self::Dataset(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<fedlink::Error> for Error {
+    fn from(error: fedlink::Error) -> Self {
+        match error {
+            fedlink::Error::Config(error) => Self::Config(error),
+            fedlink::Error::Data(error) => Self::Data(error),
+            other => Self::System(other),
+        }
+    }
+}
+
+impl From<csv::Error> for Error {
+    fn from(error: csv::Error) -> Self {
+        Self::Table(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Table(error.to_string())
+    }
+}
+
+/// The first few of a list of labels.
+fn named(labels: &[String]) -> String {
+    const NAMED: usize = 5;
+    let more = if labels.len() > NAMED { ", …" } else { "" };
+    format!("{}{more}", labels[..labels.len().min(NAMED)].join(", "))
+}

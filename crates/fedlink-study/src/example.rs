@@ -1,0 +1,70 @@
+//! Results made up for the tests of this crate and of those that show results: formulas, not measurements.
+
+use crate::results::{CurveResult, RunResult, Status};
+use fedlink::config::Config;
+use fedlink::record::{Outcome, Row};
+use fedlink::units::{DeviceId, Power};
+
+/// Two curves of three seeds and one of a single seed, with labels that trouble careless writers.
+pub fn results() -> Vec<CurveResult> {
+    vec![curve("bc k=1", 3, 50), curve("50 % & {a_b}\\c, \"x\"", 3, 120), curve("bn2-c", 1, 20)]
+}
+
+/// A curve that rises with its evaluations, a little higher for each seed.
+pub fn curve(label: &str, seeds: u64, evaluations: u64) -> CurveResult {
+    let accuracy = |seed: u64, i: u64| {
+        let (t, height) = (i as f64 + 1.0, 0.8 + 0.01 * (label.len() as u64 % 9 + seed) as f64);
+        height * t / (t + 2.0) + 0.01 * (t * 0.9 + seed as f64).sin()
+    };
+    let runs = |seed| (0..evaluations).map(|i| accuracy(seed, i)).collect::<Vec<f64>>();
+    let runs: Vec<Vec<f64>> = (0..seeds).map(runs).collect();
+    curve_of(label, &runs.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// A curve with these accuracies, evaluated every ten rounds, for each seed.
+pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
+    let mut config = Config::default();
+    config.schedule.k = label.len() as u64;
+    let runs = accuracies.iter().enumerate().map(|(seed, run)| run_of(seed as u64, run)).collect();
+    CurveResult { label: label.into(), keys: Vec::new(), config, heterogeneity: 0.25, runs }
+}
+
+fn run_of(seed: u64, accuracies: &[f64]) -> RunResult {
+    let row = |(i, &test_accuracy): (usize, &f64)| {
+        let t = (i + 1) as f64;
+        Row {
+            round: 10 * (i as u64 + 1),
+            test_accuracy,
+            test_loss: 2.3 / t,
+            train_loss: 2.1 / t + 1e-17,
+            bits: 1e5 / 3.0,
+            total_bits: 1e6 / 3.0 * t,
+            mean_q: 4321.5,
+            silent_devices: seed,
+            wire_bits: Some(1e5 / 3.0 + 7.0),
+            undecodable: 2 * seed,
+            flagged: 3 * seed,
+            ..Row::default()
+        }
+    };
+    let rows: Vec<Row> = accuracies.iter().enumerate().map(row).collect();
+    let mut outcome = Outcome::default();
+    outcome.rounds = 10 * rows.len() as u64;
+    outcome.final_accuracy = accuracies.last().copied();
+    outcome.best_accuracy = accuracies.iter().copied().reduce(f64::max);
+    outcome.final_loss = rows.last().map(|row| row.test_loss);
+    outcome.rounds_to_80 = rows.iter().find(|row| row.test_accuracy >= 0.8).map(|row| row.round);
+    outcome.bits_per_round = 1e5 / 3.0;
+    outcome.mean_q = 4321.5;
+    outcome.silent_transmissions = seed;
+    outcome.worst_average_power = Power(1.5);
+    outcome.worst_device = DeviceId(3);
+    outcome.average_power = vec![0.5; 40];
+    outcome.scheduled = vec![1; 40];
+    outcome.wire_bits_per_round = Some(1e5 / 3.0 + 7.0);
+    outcome.undecodable_transmissions = 2 * seed;
+    outcome.flagged_transmissions = 3 * seed;
+    outcome.excluded = vec![DeviceId(3)];
+    outcome.digest = "0".repeat(64);
+    RunResult { seed, rows, outcome, status: Status::Finished, seconds: 0.0 }
+}

@@ -1,0 +1,159 @@
+//! An experiment of any kind, by the name of a preset or of a file.
+
+use super::{BoundExperiment, Experiment, TheoremExperiment};
+use crate::error::Error;
+use crate::presets::{PRESETS, preset};
+use fedlink::config::{ConfigError, nearest};
+use fedlink::parts::Parts;
+use std::path::Path;
+
+/// An experiment of any kind.
+#[derive(Clone, Debug)]
+pub enum AnyExperiment {
+    /// Runs of the system.
+    Simulation(Experiment),
+    /// A figure of the bound: a file with a section `[bound]`.
+    Bound(BoundExperiment),
+    /// A check of the theorem: a file with a section `[theorem]`.
+    Theorem(Box<TheoremExperiment>),
+}
+
+impl AnyExperiment {
+    /// The preset called `name`, or else the file.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        Self::open_with(name, &Parts::default())
+    }
+
+    /// As [`AnyExperiment::open`], with custom parts that it may name.
+    pub fn open_with(name: &str, parts: &Parts) -> Result<Self, Error> {
+        let (stem, text) = read(name)?;
+        let mut experiment = Self::parse_with(name, &text, parts)?;
+        experiment.rename(stem);
+        Ok(experiment)
+    }
+
+    /// Gives it another name, which its results and messages bear.
+    pub fn rename(&mut self, name: String) {
+        match self {
+            Self::Simulation(experiment) => experiment.name = name,
+            Self::Bound(experiment) => experiment.name = name,
+            Self::Theorem(experiment) => experiment.name = name,
+        }
+    }
+
+    /// Parses a file; `name` stands for it in messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+        Self::parse_with(name, text, &Parts::default())
+    }
+
+    /// As [`AnyExperiment::parse`], with custom parts that it may name.
+    pub fn parse_with(name: &str, text: &str, parts: &Parts) -> Result<Self, ConfigError> {
+        if BoundExperiment::is_one(text) {
+            BoundExperiment::parse(name, text).map(Self::Bound)
+        } else if TheoremExperiment::is_one(text) {
+            TheoremExperiment::parse(name, text).map(Box::new).map(Self::Theorem)
+        } else {
+            Experiment::parse_with(name, text, parts).map(Self::Simulation)
+        }
+    }
+
+    /// Where it came from, for the output folder and messages.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Simulation(experiment) => &experiment.name,
+            Self::Bound(experiment) => &experiment.name,
+            Self::Theorem(experiment) => &experiment.name,
+        }
+    }
+
+    /// Sets one key.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        match self {
+            Self::Simulation(experiment) => experiment.set(key, value),
+            Self::Bound(experiment) => experiment.set(key, value),
+            Self::Theorem(experiment) => experiment.set(key, value),
+        }
+    }
+
+    /// Sets over how many seeds, or draws of the channel, means are formed.
+    pub fn set_seeds(&mut self, seeds: u64) -> Result<(), ConfigError> {
+        let seeds = seeds.to_string();
+        match self {
+            Self::Simulation(experiment) => experiment.set("run.seeds", &seeds),
+            Self::Bound(experiment) => experiment.set("bound.draws", &seeds),
+            Self::Theorem(experiment) => experiment.set_seeds(&seeds),
+        }
+    }
+
+    /// The experiment as a file.
+    pub fn to_toml(&self) -> Result<String, ConfigError> {
+        match self {
+            Self::Simulation(experiment) => experiment.to_toml(),
+            Self::Bound(experiment) => Ok(experiment.to_toml().to_owned()),
+            Self::Theorem(experiment) => Ok(experiment.to_toml().to_owned()),
+        }
+    }
+}
+
+impl Experiment {
+    /// The preset called `name`, or else the file; it must be about runs of the system.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        match AnyExperiment::open(name)? {
+            AnyExperiment::Simulation(experiment) => Ok(experiment),
+            AnyExperiment::Bound(_) | AnyExperiment::Theorem(_) => Err(Error::NotASimulation(name.into())),
+        }
+    }
+}
+
+/// The text of the preset or file called `name`, and what its results are called.
+fn read(name: &str) -> Result<(String, String), Error> {
+    if let Some(preset) = preset(name) {
+        return Ok((name.to_owned(), preset.text.to_owned()));
+    }
+    let path = Path::new(name);
+    let looks_like_a_file = path.components().count() > 1 || path.extension().is_some();
+    if !looks_like_a_file && !path.is_file() {
+        let names = || PRESETS.iter().map(|preset| preset.name);
+        let presets = names().collect::<Vec<_>>().join(", ");
+        return Err(Error::UnknownExperiment { name: name.into(), presets, nearest: nearest(name, names()) });
+    }
+    let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
+    Ok((stem, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_opens_as_what_it_is_and_keeps_its_name() {
+        for preset in PRESETS {
+            let any = AnyExperiment::open(preset.name).unwrap();
+            assert_eq!(any.name(), preset.name);
+            let simulation = matches!(any, AnyExperiment::Simulation(_));
+            assert_eq!(simulation, Experiment::preset(preset.name).is_some());
+            assert_eq!(simulation, Experiment::open(preset.name).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_name_that_nobody_knows_is_met_with_the_nearest_preset() {
+        let message = AnyExperiment::open("dmo").unwrap_err().to_string();
+        assert!(message.contains("neither a preset (demo, fig1") && message.ends_with("did you mean demo?"));
+        let message = AnyExperiment::open("missing.toml").unwrap_err().to_string();
+        assert!(message.starts_with("cannot read missing.toml: "), "{message}");
+    }
+
+    #[test]
+    fn a_file_s_results_are_called_as_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(&path, "[bound]\nrounds = 5\n").unwrap();
+        let mut any = AnyExperiment::open(path.to_str().unwrap()).unwrap();
+        assert!(matches!(any, AnyExperiment::Bound(_)) && any.name() == "mine");
+        any.set_seeds(7).unwrap();
+        assert!(any.to_toml().unwrap().contains("draws = 7"));
+        assert!(any.set("run.rounds", "3").is_err());
+    }
+}

@@ -1,0 +1,433 @@
+//! Figures of the bound as files: what to draw, and what is claimed of it.
+//!
+//! ```toml
+//! [bound]                      # what all panels share; defaults are the values of the paper's figure 3
+//! k = [1, 3, 5]
+//! tau = 3
+//! eta = "inverse-time"         # or a number, or an expression in t, mu and tau
+//! draws = 20
+//!
+//! [[panel]]                    # what differs: gamma, g, mu, l, k, tau, eta; without any, [bound] is one
+//! name = "uneven"
+//! gamma = 10
+//! g = 10
+//!
+//! [claims]                     # see `crate::claims`; a curve has the keys panel, k and tau
+//! "K = 5 ends below K = 3" = "uneven@k=5 bound < uneven@k=3 bound"
+//! ```
+
+mod former;
+
+use crate::claims::{Claim, CurveKeys, Measured, Metric, Metrics, Subject, Verdicts};
+use crate::error::Error;
+use crate::presets::preset;
+use fedlink::config::{ConfigError, nearest};
+use fedlink::registry::count::count;
+use fedlink_theory::TheoryError;
+use fedlink_theory::bound::{BoundParameters, Curve};
+use fedlink_theory::rate::Rate;
+use fedlink_theory::rho::{Choice, LinkParameters, RhoStore};
+use fedlink_theory::study::{Mode, Study, StudyCurve};
+use serde::de::{DeserializeOwned, SeqAccess, Visitor, value};
+use serde::{Deserialize, Deserializer};
+use toml::{Table, Value};
+
+/// Rounds from which E\[ρ\] is estimated where `expectation` is asked for.
+pub const EXPECTATION_SAMPLES: usize = 10_000;
+
+/// `[bound]`: the question that all panels share.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct BoundSection {
+    #[serde(deserialize_with = "count")]
+    devices: u64,
+    #[serde(deserialize_with = "count")]
+    dim: u64,
+    #[serde(deserialize_with = "count")]
+    symbols: u64,
+    power: f64,
+    noise: f64,
+    channels: Choice,
+    mu: f64,
+    l: f64,
+    g: f64,
+    gamma: f64,
+    d0: f64,
+    k: Counts,
+    tau: Counts,
+    eta: RateText,
+    #[serde(deserialize_with = "count")]
+    rounds: u64,
+    #[serde(deserialize_with = "count")]
+    draws: u64,
+    expectation: bool,
+    #[serde(deserialize_with = "count")]
+    seed: u64,
+}
+
+/// The paper's figure 3 with uneven data.
+impl Default for BoundSection {
+    fn default() -> Self {
+        let link = LinkParameters::default();
+        Self {
+            devices: link.devices,
+            dim: link.dim,
+            symbols: link.symbols,
+            power: link.power,
+            noise: link.noise,
+            channels: link.choice,
+            mu: 1.0,
+            l: 5.0,
+            g: 10.0,
+            gamma: 10.0,
+            d0: 500.0,
+            k: Counts(vec![1, 3, 5, 10, 15, 20]),
+            tau: Counts(vec![3]),
+            eta: RateText("inverse-time".into()),
+            rounds: 1000,
+            draws: 1,
+            expectation: false,
+            seed: 0,
+        }
+    }
+}
+
+/// `[[panel]]`: what differs from `[bound]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PanelSection {
+    name: String,
+    title: Option<String>,
+    mu: Option<f64>,
+    l: Option<f64>,
+    g: Option<f64>,
+    gamma: Option<f64>,
+    k: Option<Counts>,
+    tau: Option<Counts>,
+    eta: Option<RateText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    bound: BoundSection,
+    #[serde(default)]
+    panel: Vec<PanelSection>,
+    #[serde(default)]
+    claims: Table,
+}
+
+/// One whole number or a list of them, each also as `1e5`.
+#[derive(Clone, Debug, PartialEq)]
+struct Counts(Vec<u64>);
+
+impl<'de> Deserialize<'de> for Counts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CountsVisitor;
+        impl<'de> Visitor<'de> for CountsVisitor {
+            type Value = Counts;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a whole number or a list of them")
+            }
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Counts, E> {
+                count(value::I64Deserializer::new(value)).map(|value| Counts(vec![value]))
+            }
+            fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Counts, E> {
+                count(value::F64Deserializer::new(value)).map(|value| Counts(vec![value]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Counts, A::Error> {
+                #[derive(Deserialize)]
+                struct One(#[serde(deserialize_with = "count")] u64);
+                let mut values = Vec::new();
+                while let Some(One(value)) = seq.next_element()? {
+                    values.push(value);
+                }
+                Ok(Counts(values))
+            }
+        }
+        deserializer.deserialize_any(CountsVisitor)
+    }
+}
+
+/// A rate as text; a bare number is one too.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RateText(pub String);
+
+impl<'de> Deserialize<'de> for RateText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RateVisitor;
+        impl Visitor<'_> for RateVisitor {
+            type Value = RateText;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a learning rate: a number, \"inverse-time\" or an expression in t, mu and tau")
+            }
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<RateText, E> {
+                Ok(RateText(value.to_string()))
+            }
+            fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<RateText, E> {
+                Ok(RateText(value.to_string()))
+            }
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<RateText, E> {
+                value.parse::<Rate>().map_err(E::custom)?;
+                Ok(RateText(value.into()))
+            }
+        }
+        deserializer.deserialize_any(RateVisitor)
+    }
+}
+
+/// One panel of a figure.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// How claims and file names call it.
+    pub name: String,
+    /// The heading.
+    pub title: String,
+    /// Its curves.
+    pub study: Study,
+}
+
+/// An experiment with the bound: a file with a section `[bound]`.
+#[derive(Clone, Debug)]
+pub struct BoundExperiment {
+    /// Where it came from, for the output folder and messages.
+    pub name: String,
+    panels: Vec<Panel>,
+    /// What is claimed of the panels; every claim was checked against them.
+    claims: Vec<Claim>,
+    /// The file with all settings.
+    text: String,
+}
+
+/// A panel with its curves.
+#[derive(Clone, Debug)]
+pub struct PanelResult {
+    /// The panel.
+    pub panel: Panel,
+    /// Its curves, in the order of [`Study::grid`].
+    pub curves: Vec<StudyCurve>,
+}
+
+impl BoundExperiment {
+    /// The preset called `name`.
+    pub fn preset(name: &str) -> Option<Self> {
+        let text = preset(name)?.text;
+        Self::is_one(text).then(|| Self::parse(name, text).expect("presets are valid"))
+    }
+
+    /// Whether `text` is a file for this: it has a section `[bound]`.
+    pub fn is_one(text: &str) -> bool {
+        has_section(text, "bound")
+    }
+
+    /// Parses a file; `name` stands for it in messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+        if let Some(problem) = former::refusal(text) {
+            return Err(ConfigError::new(name, problem));
+        }
+        Self::from_file(name, text.to_owned(), read(name, text)?)
+    }
+
+    /// Sets one key of `[bound]`, as `--set bound.rounds=200` does. The value is read as TOML; what is not
+    /// TOML is text.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        let Some(key_name) = key.strip_prefix("bound.") else {
+            let problem = "is not a key of this experiment; write one of [bound], such as bound.rounds";
+            return Err(ConfigError::new(key, problem));
+        };
+        let text = set_in(&self.text, "bound", key_name, value);
+        *self = Self::from_file(&self.name, text.clone(), read_set(key, &text)?)?;
+        Ok(())
+    }
+
+    /// What is claimed of the panels.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// Claims of its own panels what `other` does; an error if that names panels or curves that are not
+    /// there.
+    pub fn claim_as(&mut self, other: &Self) -> Result<(), ConfigError> {
+        self.claims.clone_from(&other.claims);
+        self.check_claims().map_err(|error| ConfigError::new(&other.name, error.to_string()))
+    }
+
+    fn check_claims(&self) -> Result<(), ConfigError> {
+        let keys: Vec<CurveKeys> = self.panels.iter().flat_map(Panel::curve_keys).collect();
+        self.claims.iter().try_for_each(|claim| claim.check(self.subject(), &keys))
+    }
+
+    /// What claims are about. All panels have the same number of rounds.
+    fn subject(&self) -> Subject {
+        Subject::Bound { rounds: self.panels.first().map_or(0, |panel| panel.study.rounds as u64) }
+    }
+
+    /// The panels.
+    pub fn panels(&self) -> &[Panel] {
+        &self.panels
+    }
+
+    /// The experiment as a file.
+    pub fn to_toml(&self) -> &str {
+        &self.text
+    }
+
+    fn from_file(name: &str, text: String, file: File) -> Result<Self, ConfigError> {
+        let mut sections = file.panel;
+        if sections.is_empty() {
+            sections.push(PanelSection { name: "bound".into(), ..PanelSection::default() });
+        }
+        let mut panels: Vec<Panel> = Vec::new();
+        for section in sections {
+            let fits_a_file_name = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+            let unusable = section.name.is_empty() || !section.name.chars().all(fits_a_file_name);
+            if unusable || panels.iter().any(|panel| panel.name == section.name) {
+                let problem = format!(
+                    "panel.name: is {:?}, but must be a name of its own from letters, digits, - and _",
+                    section.name
+                );
+                return Err(ConfigError::new(name, problem));
+            }
+            panels.push(
+                panel(&file.bound, section).map_err(|error| ConfigError::new(name, error.to_string()))?,
+            );
+        }
+        let located = |error: ConfigError| ConfigError::new(name, error.to_string());
+        let claims = Claim::parse_all(file.claims).map_err(located)?;
+        let experiment = Self { name: name.into(), panels, claims, text };
+        experiment.check_claims().map_err(located)?;
+        Ok(experiment)
+    }
+
+    /// Computes every panel and judges every claim.
+    pub fn run(&self) -> Result<(Vec<PanelResult>, Verdicts), Error> {
+        let (mut panels, mut measured) = (Vec::new(), Vec::new());
+        let mut asked: Vec<Metric> = Vec::new();
+        for metric in self.claims.iter().flat_map(Claim::metrics) {
+            if !asked.contains(&metric) {
+                asked.push(metric);
+            }
+        }
+        // Panels differ in the problem and not in the link: what one has drawn, the next need not draw again.
+        let mut store = RhoStore::default();
+        for panel in &self.panels {
+            let study = &panel.study;
+            let empty = |keys: CurveKeys| Measured { keys, runs: Vec::new() };
+            let mut drawn: Vec<Measured> = panel.curve_keys().map(empty).collect();
+            let mut seed = study.seed;
+            let watch = |draw: &[Curve]| {
+                for (measured, curve) in drawn.iter_mut().zip(draw) {
+                    measured.runs.push((seed, Metrics::of_bound(&curve.losses(), &asked)));
+                }
+                seed = seed.wrapping_add(1);
+            };
+            let curves = study.run_on(&mut store, watch)?;
+            if let Mode::Expectation { .. } = study.mode {
+                for (measured, curve) in drawn.iter_mut().zip(&curves) {
+                    let losses: Vec<f64> = curve.losses.iter().map(|loss| loss.mean).collect();
+                    measured.runs.push((study.seed, Metrics::of_bound(&losses, &asked)));
+                }
+            }
+            measured.extend(drawn);
+            panels.push(PanelResult { panel: panel.clone(), curves });
+        }
+        Ok((panels, Verdicts::of_bound(&self.claims, self.subject(), &measured)?))
+    }
+}
+
+impl Panel {
+    /// The keys of its curves, in the order of [`Study::grid`].
+    fn curve_keys(&self) -> impl Iterator<Item = CurveKeys> {
+        self.study.grid().into_iter().map(|(k, tau)| {
+            let keys = [("panel", self.name.clone()), ("k", k.to_string()), ("tau", tau.to_string())];
+            keys.map(|(key, value)| (key.to_owned(), value)).into()
+        })
+    }
+}
+
+fn panel(bound: &BoundSection, section: PanelSection) -> Result<Panel, TheoryError> {
+    let link = LinkParameters {
+        devices: bound.devices,
+        dim: bound.dim,
+        symbols: bound.symbols,
+        power: bound.power,
+        noise: bound.noise,
+        choice: bound.channels,
+    };
+    let (gamma, g) = (section.gamma.unwrap_or(bound.gamma), section.g.unwrap_or(bound.g));
+    let study = Study {
+        problem: BoundParameters {
+            devices: bound.devices,
+            k: 1,
+            tau: 1,
+            mu: section.mu.unwrap_or(bound.mu),
+            l: section.l.unwrap_or(bound.l),
+            g,
+            gamma,
+            distance0: bound.d0,
+        },
+        link,
+        rate: section.eta.as_ref().unwrap_or(&bound.eta).0.parse()?,
+        ks: section.k.unwrap_or_else(|| bound.k.clone()).0,
+        taus: section.tau.unwrap_or_else(|| bound.tau.clone()).0,
+        rounds: bound.rounds as usize,
+        mode: if bound.expectation {
+            Mode::Expectation { samples: EXPECTATION_SAMPLES }
+        } else {
+            Mode::Draws(bound.draws)
+        },
+        seed: bound.seed,
+    };
+    study.check()?;
+    let title = section.title.unwrap_or_else(|| format!("Loss bound for Γ = {gamma}, G = {g}"));
+    Ok(Panel { name: section.name, title, study })
+}
+
+/// Whether `text` has the section `name`; for a file that is no TOML, whether a line opens it.
+pub(super) fn has_section(text: &str, name: &str) -> bool {
+    let opens = |line: &str| line.split('#').next().unwrap_or_default().trim() == format!("[{name}]");
+    toml::from_str::<Table>(text)
+        .map_or_else(|_| text.lines().any(opens), |table| table.get(name).is_some_and(Value::is_table))
+}
+
+/// Reads a file; an error names the line and, for a misspelt name, the one that was meant.
+pub(super) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ConfigError> {
+    let problem = |error: toml::de::Error| {
+        let hint = meant(error.message()).map(|near| format!("\ndid you mean {near}?"));
+        format!("{}{}", error.to_string().trim_end(), hint.unwrap_or_default())
+    };
+    toml::from_str(text).map_err(|error| ConfigError::new(name, problem(error)))
+}
+
+/// Reads a file of which only `key` may be wrong.
+pub(super) fn read_set<T: DeserializeOwned>(key: &str, text: &str) -> Result<T, ConfigError> {
+    let problem = |error: toml::de::Error| {
+        let hint = meant(error.message()).map(|near| format!("; did you mean {near}?"));
+        format!("{}{}", error.message().trim().replace('\n', " "), hint.unwrap_or_default())
+    };
+    toml::from_str(text).map_err(|error| ConfigError::new(key, problem(error)))
+}
+
+/// The name that was meant, from a message such as "unknown field `x`, expected one of `y`, `z`".
+fn meant(message: &str) -> Option<&str> {
+    let names =
+        message.strip_prefix("unknown field ").or_else(|| message.strip_prefix("unknown variant "))?;
+    let mut quoted = names.split('`').skip(1).step_by(2);
+    let unknown = quoted.next()?;
+    nearest(unknown, quoted)
+}
+
+/// `text` with `key = value` in `section`; comments are lost.
+pub(super) fn set_in(text: &str, section: &str, key: &str, value: &str) -> String {
+    let mut table: Table = toml::from_str(text).expect("it was parsed before");
+    let parsed = toml::from_str::<Table>(&format!("value = {value}"));
+    let parsed = parsed.ok().and_then(|mut table| table.remove("value"));
+    let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+    if let Some(Value::Table(section)) = table.get_mut(section) {
+        section.insert(key.to_owned(), value);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,498 @@
+//! An experiment: one configuration, or several that differ in the keys of `[sweep]`.
+//!
+//! ```toml
+//! [sweep]                                  # every combination is a curve
+//! "schedule.policy" = ["bc", "bc-bn2"]
+//! "schedule.k" = [1, 10]
+//!
+//! [[exclude]]                              # but not this one
+//! "schedule.policy" = "bc"
+//! "schedule.k" = 10
+//!
+//! [[override]]                             # and this one with a value of its own
+//! when = { "schedule.policy" = "bc-bn2", "schedule.k" = 10 }
+//! set = { "schedule.kc" = 20 }
+//!
+//! [expected]                               # final accuracies that somebody published
+//! "bc@k=1" = 0.912
+//!
+//! [claims]                                 # what somebody asserts, see [`crate::claims`]
+//! "few are enough" = "bc-bn2@k=1 final > bc-bn2@k=10 final"
+//!
+//! [quick]                                  # what `--quick` changes
+//! "run.rounds" = 20
+//! ```
+
+mod any;
+mod bound;
+mod rule;
+mod theorem;
+
+pub use any::AnyExperiment;
+pub use bound::{BoundExperiment, EXPECTATION_SAMPLES, Panel, PanelResult};
+pub use theorem::{TheoremExperiment, TheoremResult};
+
+use crate::claims::{Claim, CurveKeys, Expected, Subject};
+use crate::presets::preset;
+use fedlink::config::{
+    Config, ConfigError, SECTIONS, all_keys, check_name, located, put_in, syntax_error, unknown_key,
+    unknown_section,
+};
+use fedlink::parts::Parts;
+use rule::{Override, When, flat, toml_keys};
+use serde::Deserialize;
+use std::fmt::Write;
+use toml::{Table, Value};
+
+/// A configuration file: the sections of [`Config`] and, optionally, `[sweep]` with lists of values for keys,
+/// `[[exclude]]`, `[[override]]`, `[expected]`, `[claims]` and `[quick]`.
+#[derive(Clone, Debug, Default)]
+pub struct Experiment {
+    /// Where it came from, for the output folder and messages.
+    pub name: String,
+    /// What the file and `set` have said; anything else has its default.
+    table: Table,
+    /// The keys that differ between curves, with their values.
+    sweep: Vec<(String, Vec<Value>)>,
+    /// Combinations that are no curves.
+    excluded: Vec<When>,
+    /// Values of single curves, later ones over earlier ones.
+    overrides: Vec<Override>,
+    /// What `--quick` changes.
+    quick: Vec<(String, Value)>,
+    /// What is claimed of the curves.
+    claims: Vec<Claim>,
+    /// What was published of them, as written and as read.
+    expected: Vec<(String, Expected)>,
+}
+
+/// One curve of an experiment.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// What tells it from the others.
+    pub label: String,
+    /// Its value of every swept key, as `section.name` and as written.
+    pub keys: CurveKeys,
+    /// Its complete configuration.
+    pub config: Config,
+}
+
+/// One run of an experiment: a curve at one seed.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The curve's place among the curves.
+    pub curve: usize,
+    /// The curve's configuration with the run's own seed.
+    pub config: Config,
+}
+
+/// Swept keys with one value each.
+type Said<'a> = Vec<(&'a str, &'a Value)>;
+
+/// What stands in a file beside the sections of a configuration.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Rules {
+    sweep: Table,
+    exclude: Vec<Table>,
+    #[serde(rename = "override")]
+    overrides: Vec<OverrideTable>,
+    quick: Table,
+    expected: Table,
+    claims: Table,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OverrideTable {
+    when: Table,
+    set: Table,
+}
+
+impl Experiment {
+    /// The preset called `name`.
+    pub fn preset(name: &str) -> Option<Self> {
+        let text = preset(name)?.text;
+        let other = BoundExperiment::is_one(text) || TheoremExperiment::is_one(text);
+        (!other).then(|| Self::parse(name, text).expect("presets are valid"))
+    }
+
+    /// Parses a configuration file; `name` stands for it in messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+        Self::parse_with(name, text, &Parts::default())
+    }
+
+    /// As [`Experiment::parse`], with custom parts that the file may name.
+    pub fn parse_with(name: &str, text: &str, parts: &Parts) -> Result<Self, ConfigError> {
+        let mut table: Table = toml::from_str(text).map_err(|error| syntax_error(name, text, &error))?;
+        let mut rules = Table::new();
+        for section in MORE_SECTIONS {
+            rules.extend(table.remove(section).map(|rule| (section.to_owned(), rule)));
+        }
+        for (part, origin) in parts.origins() {
+            put_in(&mut table, &format!("custom.{part}"), origin.into());
+        }
+        let mut experiment = Self { name: name.into(), table, ..Self::default() };
+        let read = || {
+            experiment.check_sections()?;
+            experiment.take_rules(rules_of(rules)?)?;
+            experiment.check_rules()
+        };
+        read().map_err(|error| located(name, text, error))?;
+        Ok(experiment)
+    }
+
+    /// Every section is known, every key is known and has a value of its type.
+    fn check_sections(&self) -> Result<(), ConfigError> {
+        if let Some(section) = self.table.keys().find(|section| !SECTIONS.contains(&section.as_str())) {
+            return Err(unknown_section(section, &MORE_SECTIONS));
+        }
+        Config::from_table(self.table.clone()).map(|_| ())
+    }
+
+    fn take_rules(&mut self, rules: Rules) -> Result<(), ConfigError> {
+        for (key, values) in flat(rules.sweep) {
+            self.add_sweep(key, values)?;
+        }
+        for table in rules.exclude {
+            self.excluded.push(When::new(self, "exclude", table)?);
+        }
+        for OverrideTable { when, set } in rules.overrides {
+            self.overrides.push(Override::new(self, when, set)?);
+        }
+        for (key, value) in flat(rules.quick) {
+            self.check_value(&key, Some(&value))?;
+            self.quick.push((key, value));
+        }
+        self.claims = Claim::parse_all(rules.claims)?;
+        for (curve, value) in rules.expected {
+            let share =
+                value.as_float().or(value.as_integer().map(|whole| whole as f64)).ok_or_else(|| {
+                    ConfigError::new(format!("expected.\"{curve}\""), "must be a share, such as 0.912")
+                })?;
+            let expected = Expected::parse(&curve, share)?;
+            self.expected.push((curve, expected));
+        }
+        Ok(())
+    }
+
+    fn add_sweep(&mut self, key: String, values: Value) -> Result<(), ConfigError> {
+        self.known_key(&key)?;
+        match values {
+            Value::Array(values) if !values.is_empty() => {
+                values.iter().try_for_each(|value| self.check_value(&key, Some(value)))?;
+                self.sweep.push((key, values));
+                Ok(())
+            }
+            _ => Err(ConfigError::new(format!("sweep.\"{key}\""), "must be a list with at least one value")),
+        }
+    }
+
+    /// Every curve is valid, and every rule is about some curve: one that is not was meant otherwise.
+    fn check_rules(&self) -> Result<(), ConfigError> {
+        self.check_claims()?;
+        let combinations = self.combinations()?;
+        let used = |when: &When| combinations.iter().any(|(_, config)| when.matches(config));
+        let idle = self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when));
+        for when in idle {
+            if !used(when) {
+                let problem = format!("no curve has {when}; write values that [sweep] or the sections give");
+                return Err(ConfigError::new(when.section, problem));
+            }
+        }
+        let mut quick = self.clone();
+        quick.quicken()?;
+        quick.curves()?;
+        Ok(())
+    }
+
+    fn check_claims(&self) -> Result<(), ConfigError> {
+        let keys: Vec<CurveKeys> = self.curves()?.into_iter().map(|curve| curve.keys).collect();
+        self.claims.iter().try_for_each(|claim| claim.check(Subject::Runs, &keys))?;
+        self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))?;
+        Ok(())
+    }
+
+    /// What is claimed of the curves.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// What was published of the curves.
+    pub fn expected(&self) -> impl Iterator<Item = &Expected> {
+        self.expected.iter().map(|(_, expected)| expected)
+    }
+
+    /// Claims and expects of its own curves what `other` does; an error if that names curves that are not there.
+    pub fn claim_as(&mut self, other: &Self) -> Result<(), ConfigError> {
+        (self.claims, self.expected) = (other.claims.clone(), other.expected.clone());
+        self.check_claims()
+    }
+
+    /// Sets one key, as `--set key=value` does, for every curve. A key that was swept is swept no more.
+    ///
+    /// The value is read as TOML (`5`, `1e-3`, `[256, 128]`, `true`); what is not TOML is text (`bc`). A list of values
+    /// for a key that takes one is swept.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        let parsed = toml::from_str::<Table>(&format!("value = {value}"));
+        let value = match parsed.ok().and_then(|mut table| table.remove("value")) {
+            Some(value) => value,
+            None => Value::String(value.to_owned()),
+        };
+        match value {
+            Value::Array(values) if !values.is_empty() && self.takes_one(key, &values) => {
+                self.sweep_over(key, values)
+            }
+            value => self.put(key, value),
+        }
+    }
+
+    /// Whether `key` takes one value, each of `values` rather than their list.
+    fn takes_one(&self, key: &str, values: &[Value]) -> bool {
+        let list = Value::Array(values.to_vec());
+        self.check_value(key, Some(&list)).is_err()
+            && values.iter().all(|value| self.check_value(key, Some(value)).is_ok())
+    }
+
+    /// Sweeps `key` over `values`, whatever it was before.
+    fn sweep_over(&mut self, key: &str, values: Vec<Value>) -> Result<(), ConfigError> {
+        for rule in &mut self.overrides {
+            rule.set.retain(|(overridden, _)| overridden != key);
+        }
+        match self.sweep.iter_mut().find(|(swept, _)| swept == key) {
+            Some((_, before)) => *before = values,
+            None => self.sweep.push((key.to_owned(), values)),
+        }
+        self.forget_missing_curves()
+    }
+
+    /// Adds custom parts of which the experiment names none as further values of the keys that choose them: an
+    /// experiment that comes with the program cannot name them.
+    pub fn add_unnamed(&mut self, parts: &Parts) -> Result<(), ConfigError> {
+        let chosen: Vec<Config> = self.curves()?.into_iter().map(|curve| curve.config).collect();
+        let value = |config: &Config, key: &str| match nested(&config.to_table(), key) {
+            Some(Value::String(name)) => name.clone(),
+            _ => String::new(),
+        };
+        let named = |(key, name): (&str, &str)| chosen.iter().any(|config| value(config, key) == name);
+        if parts.named().any(named) {
+            return Ok(());
+        }
+        for (key, name) in parts.named() {
+            let mut values = match self.sweep.iter().find(|(swept, _)| swept == key) {
+                Some((_, values)) => values.clone(),
+                None => chosen.first().map(|config| Value::from(value(config, key))).into_iter().collect(),
+            };
+            values.push(name.into());
+            self.sweep_over(key, values)?;
+        }
+        Ok(())
+    }
+
+    /// What is claimed of curves that are gone goes with them.
+    fn forget_missing_curves(&mut self) -> Result<(), ConfigError> {
+        let keys: Vec<CurveKeys> = self.combinations()?.iter().map(|(said, _)| keys_of(said)).collect();
+        self.claims.retain(|claim| claim.check(Subject::Runs, &keys).is_ok());
+        self.expected.retain(|(_, expected)| expected.check(&keys).is_ok());
+        Ok(())
+    }
+
+    fn put(&mut self, key: &str, value: Value) -> Result<(), ConfigError> {
+        self.known_key(key)?;
+        put_in(&mut self.table, key, value);
+        if self.sweep.iter().any(|(swept, _)| swept == key) {
+            self.sweep.retain(|(swept, _)| swept != key);
+            self.forget_missing_curves()?;
+        }
+        for rule in &mut self.overrides {
+            rule.set.retain(|(overridden, _)| overridden != key);
+        }
+        self.check_value(key, None)
+    }
+
+    fn known_key(&self, key: &str) -> Result<(), ConfigError> {
+        // The keys of custom parts are their own business.
+        let custom = |name: &str| self.table.get("custom").is_some_and(|parts| parts.get(name).is_some());
+        let is_custom = || key.rsplit('.').nth(1).is_some_and(custom) && key.matches('.').count() > 1;
+        let is_origin = || key.strip_prefix("custom.").is_some_and(|name| !name.contains('.'));
+        let known = all_keys().iter().any(|known| known == key) || is_custom() || is_origin();
+        if known { Ok(()) } else { Err(unknown_key(key)) }
+    }
+
+    /// Whether `key` is known and can have `value` (or the one it has) as far as its type goes.
+    fn check_value(&self, key: &str, value: Option<&Value>) -> Result<(), ConfigError> {
+        self.known_key(key)?;
+        let mut table = self.table.clone();
+        if let Some(value) = value {
+            put_in(&mut table, key, value.clone());
+        }
+        let config = Config::from_table(table)?;
+        match nested(&config.to_table(), key) {
+            Some(Value::String(name)) => check_name(key, name, &config),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies `[quick]`, as `--quick` does. What was published is about the whole experiment, and is dropped.
+    pub fn quicken(&mut self) -> Result<(), ConfigError> {
+        self.expected.clear();
+        std::mem::take(&mut self.quick).into_iter().try_for_each(|(key, value)| self.put(&key, value))
+    }
+
+    /// Whether the file has something to say about `--quick`.
+    pub fn has_quick(&self) -> bool {
+        !self.quick.is_empty()
+    }
+
+    /// Every combination of the sweep, excluded ones too, without overrides: its swept values and its configuration.
+    fn combinations(&self) -> Result<Vec<(Said<'_>, Config)>, ConfigError> {
+        let mut combinations: Vec<Said> = vec![Vec::new()];
+        for (key, values) in &self.sweep {
+            let mut longer = Vec::with_capacity(combinations.len() * values.len());
+            for said in &combinations {
+                longer.extend(values.iter().map(|value| [&said[..], &[(key.as_str(), value)]].concat()));
+            }
+            combinations = longer;
+        }
+        combinations
+            .into_iter()
+            .map(|said| {
+                let mut table = self.table.clone();
+                said.iter().for_each(|(key, value)| put_in(&mut table, key, (*value).clone()));
+                Ok((said, Config::from_table(table)?))
+            })
+            .collect()
+    }
+
+    /// The curves, in the order of the sweep, each with a valid configuration.
+    pub fn curves(&self) -> Result<Vec<Curve>, ConfigError> {
+        let mut curves = Vec::new();
+        for (said, config) in self.combinations()? {
+            if self.excluded.iter().any(|when| when.matches(&config)) {
+                continue;
+            }
+            let mut table = config.to_table();
+            for rule in self.overrides.iter().filter(|rule| rule.when.matches(&config)) {
+                rule.set.iter().for_each(|(key, value)| put_in(&mut table, key, value.clone()));
+            }
+            let mut config = Config::from_table(table)?;
+            config.drop_unused_custom();
+            config.validate()?;
+            let words: Vec<String> = said.iter().map(|(key, value)| describe(key, value)).collect();
+            let label = if words.is_empty() { config.schedule.policy.clone() } else { words.join(" ") };
+            let keys = keys_of(&said);
+            curves.push(Curve { label, keys, config });
+        }
+        if curves.is_empty() {
+            return Err(ConfigError::new("exclude", "leaves no curve at all"));
+        }
+        Ok(curves)
+    }
+
+    /// Every run: the seeds of the first curve, then those of the second, and so on.
+    pub fn cells(&self) -> Result<Vec<Cell>, ConfigError> {
+        let seeds = |(curve, Curve { config, .. }): (usize, Curve)| {
+            (0..config.run.seeds).map(move |i| {
+                let mut config = config.clone();
+                config.run.seed += i;
+                Cell { curve, config }
+            })
+        };
+        Ok(self.curves()?.into_iter().enumerate().flat_map(seeds).collect())
+    }
+
+    /// The configuration of an experiment that sweeps nothing.
+    pub fn only_config(&self) -> Result<Config, ConfigError> {
+        let mut curves = self.curves()?;
+        match curves.len() {
+            1 => Ok(curves.remove(0).config),
+            many => Err(ConfigError::new("sweep", format!("makes {many} curves where one is wanted"))),
+        }
+    }
+
+    /// The experiment as a file: the configuration with every default written out, the sweep and its rules.
+    pub fn to_toml(&self) -> Result<String, ConfigError> {
+        let mut base = Config::from_table(self.table.clone())?;
+        if self.sweep.is_empty() {
+            base = base.resolved();
+        }
+        // Where something is swept, what a rule fills in is left to each curve.
+        let mut text = fedlink::config::commented_toml(&base);
+        if !self.sweep.is_empty() {
+            text.push_str("\n[sweep]\n");
+            for (key, values) in &self.sweep {
+                let _ = writeln!(text, "\"{key}\" = {}", Value::Array(values.clone()));
+            }
+        }
+        for when in &self.excluded {
+            let _ = write!(text, "\n[[exclude]]\n{}", toml_keys(&when.keys, "\n"));
+            text.push('\n');
+        }
+        for Override { when, set } in &self.overrides {
+            let [when, set] = [&when.keys, set].map(|keys| toml_keys(keys, ", "));
+            let _ = writeln!(text, "\n[[override]]\nwhen = {{ {when} }}\nset = {{ {set} }}");
+        }
+        if !self.expected.is_empty() {
+            text.push_str("\n[expected]\n");
+            self.expected.iter().for_each(|(curve, expected)| {
+                let _ = writeln!(text, "{} = {}", Value::from(curve.as_str()), expected.value);
+            });
+        }
+        if !self.claims.is_empty() {
+            text.push_str("\n[claims]\n");
+            self.claims.iter().for_each(|claim| {
+                let [name, said] = [&claim.name, &claim.text].map(|text| Value::from(text.as_str()));
+                let _ = writeln!(text, "{name} = {said}");
+            });
+        }
+        if self.has_quick() {
+            let _ = writeln!(text, "\n[quick]\n{}", toml_keys(&self.quick, "\n"));
+        }
+        Ok(text)
+    }
+}
+
+/// The sections of a file beside those of a [`Config`].
+const MORE_SECTIONS: [&str; 6] = ["sweep", "exclude", "override", "quick", "expected", "claims"];
+
+/// The rules of a file.
+fn rules_of(table: Table) -> Result<Rules, ConfigError> {
+    table.clone().try_into().map_err(|whole: toml::de::Error| {
+        let alone = |(section, rule): (String, Value)| {
+            let error = Table::from_iter([(section.clone(), rule)]).try_into::<Rules>().err()?;
+            Some(ConfigError::new(section, error.message().trim().replace('\n', " ")))
+        };
+        table.into_iter().find_map(alone).unwrap_or_else(|| ConfigError::new("", whole.message()))
+    })
+}
+
+fn keys_of(said: &Said) -> CurveKeys {
+    said.iter().map(|(key, value)| ((*key).to_owned(), written(value))).collect()
+}
+
+/// A value as in a label.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// `bc` for a policy, `k=5` for anything else.
+fn describe(key: &str, value: &Value) -> String {
+    match key.rsplit('.').next() {
+        Some("policy") | None => written(value),
+        Some(name) => format!("{name}={}", written(value)),
+    }
+}
+
+/// The value at `a.b.c` of nested tables.
+fn nested<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
+    match key.split_once('.') {
+        None => table.get(key),
+        Some((first, rest)) => nested(table.get(first)?.as_table()?, rest),
+    }
+}
+
+#[cfg(test)]
+mod tests;

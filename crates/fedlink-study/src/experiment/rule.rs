@@ -1,0 +1,106 @@
+//! Exceptions from a sweep: combinations left out, and values of single curves.
+
+use super::{Experiment, nested};
+use fedlink::config::{Config, ConfigError};
+use std::{fmt, slice};
+use toml::{Table, Value};
+
+/// Some keys with the values that a curve must have for a rule to be about it; of a list, any one.
+#[derive(Clone, Debug)]
+pub(super) struct When {
+    /// The table that it stands in.
+    pub section: &'static str,
+    pub keys: Vec<(String, Value)>,
+}
+
+/// Values for the curves that `when` describes.
+#[derive(Clone, Debug)]
+pub(super) struct Override {
+    pub when: When,
+    pub set: Vec<(String, Value)>,
+}
+
+impl When {
+    pub fn new(of: &Experiment, section: &'static str, table: Table) -> Result<Self, ConfigError> {
+        Ok(Self { section, keys: checked(of, section, table, values_of)? })
+    }
+
+    /// Whether `config` has all the values.
+    pub fn matches(&self, config: &Config) -> bool {
+        let table = config.resolved().to_table();
+        let has = |(key, wanted): &(String, Value)| {
+            let value = nested(&table, key);
+            value.is_some_and(|value| values_of(wanted).iter().any(|wanted| same(value, wanted)))
+        };
+        self.keys.iter().all(has)
+    }
+}
+
+/// `schedule.k = 1 and schedule.policy = "bc"`.
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.keys.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        f.write_str(&words.join(" and "))
+    }
+}
+
+impl Override {
+    pub fn new(of: &Experiment, when: Table, set: Table) -> Result<Self, ConfigError> {
+        let set = checked(of, "override", set, slice::from_ref)?;
+        Ok(Self { when: When::new(of, "override", when)?, set })
+    }
+}
+
+/// The values of a list, or the one value that is none.
+fn values_of(value: &Value) -> &[Value] {
+    value.as_array().map_or(slice::from_ref(value), Vec::as_slice)
+}
+
+/// The keys of a table that must not be empty, each known and with `values` of the right type.
+fn checked(
+    of: &Experiment,
+    section: &str,
+    table: Table,
+    values: fn(&Value) -> &[Value],
+) -> Result<Vec<(String, Value)>, ConfigError> {
+    if table.is_empty() {
+        return Err(ConfigError::new(
+            section,
+            "has a table without keys; write for example \"schedule.k\" = 1",
+        ));
+    }
+    let keys = flat(table);
+    for (key, value) in &keys {
+        for value in values(value) {
+            // The key may stand elsewhere in the file too: this section is the wrong one.
+            of.check_value(key, Some(value)).map_err(|error| ConfigError::new(section, error.to_string()))?;
+        }
+    }
+    Ok(keys)
+}
+
+/// A whole number and the same number written with a point are one value.
+fn same(a: &Value, b: &Value) -> bool {
+    let number = |value: &Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
+    a == b || (number(a).is_some() && number(a) == number(b))
+}
+
+/// The keys of a table as `section.name`, whether written so or as nested tables.
+pub(super) fn flat(table: Table) -> Vec<(String, Value)> {
+    let mut keys = Vec::new();
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) => {
+                keys.extend(flat(inner).into_iter().map(|(name, value)| (format!("{key}.{name}"), value)));
+            }
+            value => keys.push((key, value)),
+        }
+    }
+    keys
+}
+
+/// Keys and values as TOML.
+pub(super) fn toml_keys(keys: &[(String, Value)], between: &str) -> String {
+    let lines: Vec<String> = keys.iter().map(|(key, value)| format!("\"{key}\" = {value}")).collect();
+    lines.join(between)
+}

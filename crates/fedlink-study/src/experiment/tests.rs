@@ -1,0 +1,264 @@
+use super::*;
+
+fn error(text: &str) -> String {
+    Experiment::parse("my.toml", text).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn the_demo_races_the_four_policies() {
+    let curves = Experiment::preset("demo").unwrap().curves().unwrap();
+    let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
+    assert_eq!(labels, ["bc", "bn2", "bc-bn2", "bn2-c"]);
+}
+
+#[test]
+fn every_file_of_experiments_and_every_preset_is_valid() {
+    let mut read = Vec::new();
+    for folder in ["/../../experiments", "/presets"] {
+        for entry in std::fs::read_dir(format!("{}{folder}", env!("CARGO_MANIFEST_DIR"))).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            // These are about the bound, and have a format of their own.
+            if !["fig3", "fig4", "theorem"].contains(&name.as_str()) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let written = Experiment::parse(&name, &text).unwrap().to_toml().unwrap();
+                let (again, first) = (Experiment::parse(&name, &written), Experiment::parse(&name, &text));
+                assert_eq!(
+                    again.unwrap().cells().unwrap().len(),
+                    first.unwrap().cells().unwrap().len(),
+                    "{name}"
+                );
+                read.push(name);
+            }
+        }
+    }
+    assert!(
+        ["demo", "fig1", "fig2", "calibration-figure2"].iter().all(|name| read.iter().any(|r| r == name))
+    );
+}
+
+#[test]
+fn setting_a_swept_key_narrows_the_sweep() {
+    let mut demo = Experiment::preset("demo").unwrap();
+    demo.set("schedule.policy", "bc").unwrap();
+    let curves = demo.curves().unwrap();
+    assert_eq!(curves.len(), 1);
+    assert_eq!(curves[0].config.schedule.policy, "bc");
+}
+
+#[test]
+fn a_sweep_over_two_keys_makes_every_combination() {
+    let text = "[sweep]\n\"schedule.policy\" = [\"bc\", \"bn2\"]\n\"schedule.k\" = [1, 10, 20]\n";
+    let curves = Experiment::parse("x", text).unwrap().curves().unwrap();
+    let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
+    assert_eq!(labels, ["bc k=1", "bc k=10", "bc k=20", "bn2 k=1", "bn2 k=10", "bn2 k=20"]);
+    assert_eq!(curves[5].config.schedule.k, 20);
+}
+
+const GRID: &str = "[sweep]\n\"schedule.policy\" = [\"bc\", \"bc-bn2\"]\n\"schedule.k\" = [1, 10]\n";
+
+#[test]
+fn excluded_combinations_are_no_curves() {
+    let text = format!("{GRID}[[exclude]]\n\"schedule.policy\" = \"bc\"\nschedule.k = 10.0\n");
+    let curves = Experiment::parse("x", &text).unwrap().curves().unwrap();
+    let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
+    assert_eq!(labels, ["bc k=1", "bc-bn2 k=1", "bc-bn2 k=10"]);
+    assert!(error(&format!("{GRID}[[exclude]]\nrun.seed = 0\n")).contains("leaves no curve"));
+}
+
+#[test]
+fn a_rule_may_list_values_of_which_any_will_do() {
+    let grid = GRID.replace("[1, 10]", "[1, 5, 10]");
+    let text = format!("{grid}[[exclude]]\n\"schedule.policy\" = \"bc\"\n\"schedule.k\" = [5, 10]\n");
+    let experiment = Experiment::parse("x", &text).unwrap();
+    let labels =
+        |e: &Experiment| -> Vec<String> { e.curves().unwrap().into_iter().map(|c| c.label).collect() };
+    assert_eq!(labels(&experiment), ["bc k=1", "bc-bn2 k=1", "bc-bn2 k=5", "bc-bn2 k=10"]);
+    let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    assert_eq!(labels(&again), labels(&experiment));
+    let message = error(&format!("{GRID}[[exclude]]\n\"schedule.k\" = [1, \"ten\"]\n"));
+    assert!(message.contains("exclude: schedule.k: ") && !message.contains("line"), "{message}");
+    let message = error(&format!(
+        "{GRID}[[override]]\nwhen = {{ \"schedule.k\" = [1, 10] }}\nset = {{ \"run.seed\" = [1, 2] }}"
+    ));
+    assert!(message.contains("override: run.seed: "), "{message}");
+}
+
+#[test]
+fn an_override_holds_for_its_curves_only_and_yields_to_a_setting() {
+    let text = format!(
+        "{GRID}[[override]]\nwhen = {{ schedule.policy = \"bc-bn2\", schedule.k = 10 }}\nset = {{ schedule.bc-bn2.kc = 33 }}\n"
+    );
+    let mut experiment = Experiment::parse("x", &text).unwrap();
+    // What the part itself makes of its table; BC has none.
+    let kc = |e: &Experiment| -> Vec<Option<i64>> {
+        let of =
+            |curve: &Curve| curve.config.resolved().own_table("schedule", "bc-bn2").get("kc")?.as_integer();
+        e.curves().unwrap().iter().map(of).collect()
+    };
+    assert_eq!(kc(&experiment), [None, None, Some(10), Some(33)]);
+    let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    assert_eq!(kc(&again), [None, None, Some(10), Some(33)]);
+    experiment.set("schedule.bc-bn2.kc", "12").unwrap();
+    assert_eq!(kc(&experiment), [None, None, Some(12), Some(12)]);
+}
+
+#[test]
+fn a_rule_about_nothing_is_an_error() {
+    let message = error(&format!("{GRID}[[exclude]]\n\"schedule.k\" = 5\n"));
+    assert!(message.contains("no curve has schedule.k = 5"), "{message}");
+    let message =
+        error(&format!("{GRID}[[override]]\nwhen = {{ \"schedule.k\" = 2 }}\nset = {{ \"run.seed\" = 1 }}"));
+    assert!(message.contains("no curve has schedule.k = 2"), "{message}");
+    let message = error(&format!("{GRID}[[exclude]]\n\"schedule.kk\" = 5\n"));
+    assert!(message.contains("did you mean schedule.k?"), "{message}");
+    assert!(error(&format!("{GRID}[[exclude]]\n")).contains("without keys"));
+    assert!(error(&format!("{GRID}[[override]]\nwhen = {{ \"schedule.k\" = 1 }}\n")).contains("set"));
+}
+
+#[test]
+fn quick_changes_what_its_section_says() {
+    let text = format!("{GRID}[quick]\n\"run.rounds\" = 3\n\"schedule.k\" = 2\n");
+    let mut experiment = Experiment::parse("x", &text).unwrap();
+    assert!(experiment.has_quick());
+    assert_eq!(experiment.curves().unwrap()[0].config.run.rounds, 500);
+    experiment.expected.push(("bc@k=1".into(), Expected::parse("bc@k=1", 0.9).unwrap()));
+    experiment.quicken().unwrap();
+    assert_eq!(experiment.expected().count(), 0);
+    let curves = experiment.curves().unwrap();
+    assert_eq!((curves.len(), curves[1].config.run.rounds, curves[1].config.schedule.k), (2, 3, 2));
+    assert!(error("[quick]\n\"run.round\" = 3\n").contains("did you mean run.rounds?"));
+    assert!(error("[quick]\n\"run.rounds\" = 0\n").contains("run.rounds: is 0"));
+}
+
+#[test]
+fn claims_are_about_curves_that_exist_and_go_with_them() {
+    let text = format!(
+        "{GRID}[expected]\n\"bc@k=1\" = 0.9\n[claims]\n\"a \\\"b\\\"\" = \"k=1 final > k=10 final for every policy\"\n\
+         c = \"bc@k=1 final > 0.5\"\n"
+    );
+    let mut experiment = Experiment::parse("x", &text).unwrap();
+    assert_eq!((experiment.claims().len(), experiment.expected().count()), (2, 1));
+    let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    assert_eq!(again.claims(), experiment.claims());
+    experiment.set("schedule.k", "1").unwrap();
+    assert_eq!(experiment.claims().len(), 0);
+    Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    let message = error(&format!("{GRID}[claims]\nc = \"bn2@k=1 final > 0.5\"\n"));
+    assert!(message.contains("claims.\"c\"") && message.contains("bc"), "{message}");
+    assert!(error(&format!("{GRID}[claims]\nc = 1\n")).contains("must be text"));
+    assert!(error(&format!("{GRID}[expected]\n\"bc@k=1\" = 91.2\n")).contains("share"));
+}
+
+#[test]
+fn a_cell_is_a_curve_at_a_seed() {
+    let text = format!("{GRID}[run]\nseed = 5\nseeds = 3\n");
+    let cells = Experiment::parse("x", &text).unwrap().cells().unwrap();
+    let pairs: Vec<(usize, u64)> = cells.iter().map(|cell| (cell.curve, cell.config.run.seed)).collect();
+    assert_eq!(pairs[..4], [(0, 5), (0, 6), (0, 7), (1, 5)]);
+    assert_eq!(pairs.len(), 12);
+}
+
+#[test]
+fn values_are_read_as_toml_and_otherwise_as_text() {
+    let mut experiment = Experiment::default();
+    for (key, value) in [
+        ("learn.rate", "1e-2"),
+        ("learn.mlp.hidden", "[64, 32]"),
+        ("radio.symbols", "1e5"),
+        ("learn.batch", "full"),
+        ("schedule.policy", "\"bn2\""),
+    ] {
+        experiment.set(key, value).unwrap();
+    }
+    let config = experiment.only_config().unwrap();
+    assert_eq!(config.rate(), Ok(1e-2));
+    assert_eq!(config.own_table("learn", "mlp")["hidden"].to_string(), "[64, 32]");
+    assert_eq!(config.radio.symbols, 100_000);
+    assert_eq!(config.learn.batch, fedlink::config::BatchSize::Full);
+    assert_eq!(config.schedule.policy, "bn2");
+}
+
+#[test]
+fn the_written_file_reads_back_as_the_same_curves() {
+    let mut demo = Experiment::preset("demo").unwrap();
+    demo.set("run.rounds", "7").unwrap();
+    let again = Experiment::parse("demo", &demo.to_toml().unwrap()).unwrap();
+    let configs = |e: &Experiment| -> Vec<Config> {
+        e.curves().unwrap().into_iter().map(|curve| curve.config.resolved()).collect()
+    };
+    assert_eq!(configs(&demo), configs(&again));
+    demo.set("schedule.policy", "bc-bn2").unwrap();
+    let again = Experiment::parse("demo", &demo.to_toml().unwrap()).unwrap();
+    assert_eq!(configs(&demo), configs(&again));
+}
+
+#[test]
+fn errors_in_a_file_name_the_line_and_the_likely_key() {
+    let message = error("[schedule]\nk = 1\npolcy = \"bc\"\n");
+    assert!(message.contains("line 3") && message.contains("did you mean schedule.policy?"), "{message}");
+    let message = error("[shedule]\nk = 1\n");
+    assert!(message.contains("line 1") && message.contains("did you mean [schedule]?"), "{message}");
+    let message = error("[claim]\na = \"b\"\n");
+    assert!(message.contains("line 1") && message.contains("did you mean [claims]?"), "{message}");
+    let message = error("[schedule]\nk = \"many\"\n");
+    assert!(message.contains("line 2") && message.contains("whole number"), "{message}");
+    let message = error("[schedule]\npolicy = \"best\"\n");
+    assert!(message.contains("line 2") && message.contains("bn2-c"), "{message}");
+    let message = error("[schedule\nk = 1\n");
+    assert!(message.contains("line 1"), "{message}");
+}
+
+#[test]
+fn errors_in_a_sweep_or_a_setting_name_the_key() {
+    assert!(error("[sweep]\n\"schedule.kk\" = [1]\n").contains("did you mean schedule.k?"));
+    assert!(error("[sweep]\n\"schedule.k\" = []\n").contains("at least one value"));
+    assert!(error("[sweep]\n\"schedule.k\" = [1, 99]\n").contains("my.toml, line 2: schedule.k: is 99"));
+    assert!(error("[radio]\nnoise = -1\n").contains("my.toml, line 2: radio.noise: is -1"));
+    assert!(error("[sweep]\n\"schedule.k\" = [1, \"x\"]\n").contains("schedule.k"));
+    let set = |key, value| Experiment::default().set(key, value).unwrap_err().to_string();
+    assert!(set("schedule.polcy", "bc").contains("did you mean schedule.policy?"));
+    assert!(set("schedule.whatever", "1").ends_with("the keys of schedule are policy, k, bc-bn2.kc"));
+    assert!(set("whatever", "1").contains("the sections being data, learn, radio"));
+    assert!(set("schedule.k", "many").starts_with("schedule.k: "));
+    assert!(set("schedule.policy", "best").contains("bn2-c"));
+}
+
+fn labels(experiment: &Experiment) -> Vec<String> {
+    experiment.curves().unwrap().into_iter().map(|curve| curve.label).collect()
+}
+
+fn custom(names: &[&str]) -> Parts {
+    names.iter().fold(Parts::default(), |parts, name| {
+        parts.policy(*name, "a test", |_, _| Ok(Box::new(fedlink::schedule::policy::Random {})))
+    })
+}
+
+#[test]
+fn a_list_of_values_for_a_key_that_takes_one_is_swept() {
+    let mut demo = Experiment::preset("demo").unwrap();
+    demo.set("schedule.policy", "[\"bc\", \"random\"]").unwrap();
+    demo.set("schedule.k", "[1, 2]").unwrap();
+    assert_eq!(labels(&demo), ["bc k=1", "bc k=2", "random k=1", "random k=2"]);
+    // This key takes a list.
+    demo.set("learn.mlp.hidden", "[32, 16]").unwrap();
+    assert_eq!(labels(&demo).len(), 4);
+    assert!(demo.set("schedule.policy", "[\"bc\", \"nobody\"]").is_err());
+}
+
+#[test]
+fn parts_that_an_experiment_does_not_name_become_further_curves() {
+    let parts = custom(&["mine", "yours"]);
+    let mut demo = Experiment::parse_with("demo", preset("demo").unwrap().text, &parts).unwrap();
+    let before = labels(&demo);
+    demo.add_unnamed(&parts).unwrap();
+    assert_eq!(labels(&demo), [&before[..], &["mine".to_owned(), "yours".to_owned()]].concat());
+    // What was written down is the same experiment.
+    let again = Experiment::parse("again", &demo.to_toml().unwrap()).unwrap();
+    assert_eq!(labels(&again), labels(&demo));
+
+    let text = "[sweep]\n\"schedule.policy\" = [\"bc\", \"mine\"]\n";
+    let mut named = Experiment::parse_with("x", text, &parts).unwrap();
+    named.add_unnamed(&parts).unwrap();
+    assert_eq!(labels(&named), ["bc", "mine"]);
+}

@@ -1,0 +1,42 @@
+//! Means with their 95 % intervals, and what one number says of a curve.
+
+pub use fedlink_theory::statistics::{Estimate, Moments, estimate};
+
+/// The area under a curve through (x, y) by the trapezoidal rule, divided by the width: the mean height. A curve of
+/// one point has that point's height; none if there is no point.
+pub fn mean_height(points: &[(f64, f64)]) -> Option<f64> {
+    let (first, last) = (points.first()?, points.last()?);
+    if last.0 <= first.0 {
+        return Some(first.1);
+    }
+    let area: f64 = points.windows(2).map(|p| (p[1].0 - p[0].0) * 0.5 * (p[0].1 + p[1].1)).sum();
+    Some(area / (last.0 - first.0))
+}
+
+/// How restless a curve ends: the mean absolute change from one value to the next over its last third. None if
+/// the last third has fewer than two values.
+pub fn instability(values: &[f64]) -> Option<f64> {
+    let last_third = &values[values.len() - values.len().div_ceil(3)..];
+    let changes = last_third.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    (last_third.len() > 1).then(|| changes.sum::<f64>() / (last_third.len() - 1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_height_is_the_area_over_the_width() {
+        // A ramp from 0 to 1 over two units and a plateau over two more: (1 + 2)/4.
+        assert_eq!(mean_height(&[(0.0, 0.0), (2.0, 1.0), (4.0, 1.0)]), Some(0.75));
+        assert_eq!(mean_height(&[(3.0, 0.4)]), Some(0.4));
+        assert_eq!(mean_height(&[]), None);
+    }
+
+    #[test]
+    fn instability_looks_at_the_last_third_only() {
+        assert_eq!(instability(&[0.0, 9.0, 0.0, 9.0, 1.0, 1.0, 2.0, 0.0, 1.0]), Some(1.5));
+        assert_eq!(instability(&[0.0, 1.0, 2.0]), None);
+        assert_eq!(instability(&[]), None);
+    }
+}

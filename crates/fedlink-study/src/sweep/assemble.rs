@@ -1,0 +1,89 @@
+//! From the numbers of all runs to the tables that people and programs read.
+
+use super::cell::CellFiles;
+
+use super::plan::Plan;
+use super::runner::Done;
+use crate::error::Error;
+use crate::output::OutputFolder;
+use crate::results::{self, CurveResult};
+use crate::split::Splits;
+use crate::verdicts::Verdicts;
+use fedlink::record::TRANSMISSION_COLUMNS;
+use std::path::Path;
+
+/// The numbers of all runs, put together.
+pub struct Assembled {
+    /// The curves that have at least one run.
+    pub curves: Vec<CurveResult>,
+    /// `summary.json`.
+    pub summary: String,
+    /// What the experiment claims, judged.
+    pub verdicts: Verdicts,
+    /// How the data were split.
+    pub splits: Splits,
+}
+
+impl Assembled {
+    /// Puts the runs of a plan together.
+    pub fn new(plan: &Plan, runs: &[Done]) -> Result<Self, Error> {
+        let mut splits = Splits::default();
+        let mut heterogeneity = Vec::new();
+        for curve in &plan.curves {
+            let dataset = &plan.datasets()[&curve.config.data.dataset];
+            heterogeneity.push(splits.add(&curve.label, &curve.config, dataset, &plan.parts)?);
+        }
+        let by_curve = runs.iter().map(|done| (plan.cells[done.index].curve, done.result.clone())).collect();
+        let curves = results::gather(&plan.curves, &heterogeneity, by_curve);
+        let summary = results::json(&curves)?;
+        let judged = runs.iter().map(|done| (plan.cells[done.index].curve, &done.result));
+        let verdicts = Verdicts::new(&plan.experiment, &plan.curves, judged)?;
+        Ok(Self { curves, summary, verdicts, splits })
+    }
+
+    /// What is shown at the end: the table of curves, and the verdicts.
+    pub fn text(&self) -> String {
+        let table = results::table(&self.curves);
+        if self.verdicts.is_empty() { table } else { format!("{table}\n{}", self.verdicts.text()) }
+    }
+
+    /// Writes `results.csv`, `summary.json`, `split.json` and, if something is claimed, `claims.json`. The manifest,
+    /// which says that the folder is complete, comes last: [`write_manifest`](super::write_manifest).
+    pub fn write(&self, folder: &OutputFolder) -> Result<(), Error> {
+        folder.write("results.csv", results::csv(&self.curves)?)?;
+        folder.write("summary.json", &self.summary)?;
+        self.splits.write(folder)?;
+        if !self.verdicts.is_empty() {
+            folder.write("claims.json", self.verdicts.json()?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// `rounds.csv`: the logs of these runs as one table, `curve`, the swept keys and `seed` before the columns of a
+    /// [transmission](TRANSMISSION_COLUMNS).
+    pub fn round_log(&self, runs: &[Done], folder: &Path) -> Result<Vec<u8>, Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let keys: Vec<&str> = self
+            .curves
+            .first()
+            .map_or_else(Vec::new, |curve| curve.keys.iter().map(|(key, _)| key.as_str()).collect());
+        let columns = TRANSMISSION_COLUMNS.iter().map(|column| column.name);
+        writer.write_record(["curve"].into_iter().chain(keys).chain(["seed"]).chain(columns))?;
+        for done in runs {
+            let cell = &self.cells[done.index];
+            let path = CellFiles::new(folder, done.index).rounds;
+            let cannot = |_| Error::NoRoundLog(path.clone());
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(&path).map_err(cannot)?;
+            let seed = cell.config.run.seed.to_string();
+            for line in reader.records() {
+                let curve = &self.curves[cell.curve];
+                let swept = curve.keys.iter().map(|(_, value)| value.as_str());
+                let before = [curve.label.as_str()].into_iter().chain(swept).chain([seed.as_str()]);
+                writer.write_record(before.chain(&line.map_err(cannot)?))?;
+            }
+        }
+        writer.into_inner().map_err(|error| Error::Table(error.to_string()))
+    }
+}

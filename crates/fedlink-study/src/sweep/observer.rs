@@ -1,0 +1,108 @@
+//! What happens while runs go on, for who wants to watch: progress bars, logs, live pages.
+
+use crate::error::Error;
+use crate::results::RunResult;
+use fedlink::record::RoundRecord;
+use std::fmt;
+
+/// Something that happened to one run of a sweep. `run` is its index in [`Plan::cells`](super::Plan::cells).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The run begins, or resumes after the rounds that an earlier process has done.
+    Begun {
+        /// Which run.
+        run: usize,
+        /// Rounds that were done before.
+        rounds_done: u64,
+    },
+    /// A round is done.
+    Round {
+        /// Which run.
+        run: usize,
+        /// The round.
+        record: &'a RoundRecord,
+    },
+    /// The model was evaluated on the test set after a round; follows the [`Event::Round`] of that round.
+    Evaluated {
+        /// Which run.
+        run: usize,
+        /// After which round, counted from 1.
+        round: u64,
+        /// Test accuracy, as a share.
+        accuracy: f64,
+    },
+    /// The state of the run is on the disk.
+    Checkpointed {
+        /// Which run.
+        run: usize,
+        /// After which round, counted from 1.
+        round: u64,
+    },
+    /// Something was wrong with what an earlier process has left, and the run goes on without it.
+    Warned {
+        /// Which run.
+        run: usize,
+        /// What was wrong.
+        warning: &'a Warning,
+    },
+    /// The run will do no more rounds in this process: it is finished, has diverged or was stopped.
+    Finished {
+        /// Which run.
+        run: usize,
+        /// Its numbers.
+        result: &'a RunResult,
+    },
+    /// The run cannot go on, and with it the sweep ends.
+    Failed {
+        /// Which run.
+        run: usize,
+        /// Why.
+        error: &'a Error,
+    },
+}
+
+/// What was wrong with the files of an earlier process.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Warning {
+    /// The numbers of a finished run cannot be used: the run is repeated.
+    Repeated(Error),
+    /// Checkpoints cannot be used: the run resumes from an earlier one or starts over.
+    BadCheckpoints {
+        /// The run.
+        label: String,
+        /// What is wrong with each.
+        problems: Vec<String>,
+        /// From which round the run goes on.
+        rounds_done: u64,
+    },
+    /// The log of rounds lacks transmissions: the run starts over.
+    LogGaps {
+        /// The run.
+        label: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Repeated(error) => write!(f, "{error}; the run is repeated"),
+            Self::BadCheckpoints { label, problems, rounds_done } => {
+                write!(f, "{label}: {}; going on from round {rounds_done}", problems.join("; "))
+            }
+            Self::LogGaps { label } => write!(f, "{label}: its log of rounds has gaps; starting over"),
+        }
+    }
+}
+
+/// Who is told of every [`Event`], by several threads at once.
+pub trait Observer: Sync {
+    /// Takes notice of an event. Runs wait until it returns.
+    fn observe(&self, event: Event<'_>);
+}
+
+/// Nobody watches.
+impl Observer for () {
+    fn observe(&self, _: Event<'_>) {}
+}

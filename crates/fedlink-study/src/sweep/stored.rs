@@ -1,0 +1,135 @@
+//! What the folder of an experiment holds: its finished runs, put together or judged without running
+//! anything.
+
+use super::cell::CellFiles;
+use super::folder::{frozen, frozen_any};
+use super::plan::Plan;
+use super::runner::Done;
+use crate::error::Error;
+use crate::experiment::{AnyExperiment, BoundExperiment, Cell, Experiment, PanelResult};
+use crate::verdicts::Verdicts;
+use fedlink::parts::Parts;
+use std::path::{Path, PathBuf};
+
+/// Those of `cells` whose numbers are in `folder`, and the indices of those that are not there.
+pub fn finished_runs(cells: &[Cell], folder: &Path) -> Result<(Vec<Done>, Vec<usize>), Error> {
+    let (mut done, mut missing) = (Vec::new(), Vec::new());
+    for (index, cell) in cells.iter().enumerate() {
+        match CellFiles::new(folder, index).finished(&cell.config)? {
+            Some(result) => done.push(Done { index, resumed_from: 0, result }),
+            None => missing.push(index),
+        }
+    }
+    Ok((done, missing))
+}
+
+/// The experiment of `folder` with all its finished runs, for runs that were made share by share. It is an
+/// error if some are missing, unless `partial`, or if all are. Data sets are looked for in `data_folders`.
+pub fn merge(
+    folder: &Path,
+    data_folders: &[PathBuf],
+    partial: bool,
+    parts: &Parts,
+) -> Result<(Plan, Vec<Done>), Error> {
+    let experiment = frozen(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))?;
+    let plan = Plan::new(experiment, data_folders, parts)?;
+    let (runs, missing) = finished_runs(&plan.cells, folder)?;
+    if runs.is_empty() || (!missing.is_empty() && !partial) {
+        let missing = missing.iter().map(|&index| plan.label(&plan.cells[index])).collect();
+        return Err(Error::MissingRuns { path: folder.into(), missing, of: plan.cells.len() });
+    }
+    Ok((plan, runs))
+}
+
+/// The claims of an experiment, judged by what is in its folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verified {
+    /// A verdict on each.
+    pub verdicts: Verdicts,
+    /// Runs that are not finished; none of the curves of the bound, which are computed again.
+    pub missing: usize,
+    /// Runs, or curves of the bound, of the experiment.
+    pub of: usize,
+}
+
+/// Judges the claims of the experiment in `folder`, or those of `claims`, by what is there. It is an error if
+/// nothing is claimed.
+///
+/// Runs of the system are read from their files. Curves of the bound follow from `config.toml` alone: they
+/// are computed again, draw by draw, and must be those of `results.csv`.
+pub fn verify(folder: &Path, claims: Option<&AnyExperiment>) -> Result<Verified, Error> {
+    let other = |claims: &AnyExperiment| Error::OtherKind { name: claims.name().into(), path: folder.into() };
+    match frozen_any(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))? {
+        AnyExperiment::Simulation(mut experiment) => {
+            match claims {
+                None => {}
+                Some(AnyExperiment::Simulation(claims)) => experiment.claim_as(claims)?,
+                Some(claims) => return Err(other(claims)),
+            }
+            verify_runs(folder, &experiment)
+        }
+        AnyExperiment::Bound(mut experiment) => {
+            match claims {
+                None => {}
+                Some(AnyExperiment::Bound(claims)) => experiment.claim_as(claims)?,
+                Some(claims) => return Err(other(claims)),
+            }
+            verify_bound(folder, &experiment)
+        }
+        AnyExperiment::Theorem(_) => Err(Error::ClaimsNothing(folder.into())),
+    }
+}
+
+fn verify_runs(folder: &Path, experiment: &Experiment) -> Result<Verified, Error> {
+    let (curves, cells) = (experiment.curves()?, experiment.cells()?);
+    let (runs, missing) = finished_runs(&cells, folder)?;
+    let runs = runs.iter().map(|done| (cells[done.index].curve, &done.result));
+    let verdicts = Verdicts::new(experiment, &curves, runs)?;
+    if verdicts.is_empty() {
+        return Err(Error::ClaimsNothing(folder.into()));
+    }
+    Ok(Verified { verdicts, missing: missing.len(), of: cells.len() })
+}
+
+fn verify_bound(folder: &Path, experiment: &BoundExperiment) -> Result<Verified, Error> {
+    if experiment.claims().is_empty() {
+        return Err(Error::ClaimsNothing(folder.into()));
+    }
+    let (panels, verdicts) = experiment.run()?;
+    check_bound_table(&folder.join("results.csv"), &panels)?;
+    let of = panels.iter().map(|panel| panel.curves.len()).sum();
+    Ok(Verified { verdicts, missing: 0, of })
+}
+
+/// Whether `results.csv` of a figure of the bound holds these curves, every mean to the last digit.
+fn check_bound_table(path: &Path, panels: &[PanelResult]) -> Result<(), Error> {
+    let text = std::fs::read(path).map_err(Error::file("read", path))?;
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&text[..]);
+    let different = |what: String| Error::NotReproduced { path: path.into(), what };
+    let damaged = |problem: csv::Error| different(problem.to_string());
+    let header = reader.headers().map_err(damaged)?.clone();
+    let column = |name: &str| header.iter().position(|known| known == name);
+    let (Some(round), Some(loss)) = (column("round"), column("loss_bound")) else {
+        return Err(different("it has no columns round and loss_bound".into()));
+    };
+    let mut lines = reader.records();
+    for PanelResult { panel, curves } in panels {
+        for curve in curves {
+            for (t, computed) in curve.losses.iter().enumerate() {
+                let line = lines.next().transpose().map_err(damaged)?.unwrap_or_default();
+                let (written_round, written) = (line.get(round), line.get(loss));
+                if written_round != Some(&t.to_string()) || written != Some(&computed.mean.to_string()) {
+                    let written = written.unwrap_or("nothing");
+                    return Err(different(format!(
+                        "{} of panel {} after {t} rounds is {}, but {written} is written",
+                        curve.label, panel.name, computed.mean
+                    )));
+                }
+            }
+        }
+    }
+    if lines.next().is_some() {
+        return Err(different("it has more lines than the experiment has".into()));
+    }
+    Ok(())
+}

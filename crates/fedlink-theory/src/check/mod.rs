@@ -1,0 +1,214 @@
+//! The theorem set beside runs of the very system that it speaks of.
+//!
+//! [`check`] runs uniform scheduling, equal bits and random sparsification on a [`Problem`] whose optimum and
+//! constants are known, under many seeds, and compares the mean of ‖θ(t) − θ*‖² with the bound, and every term of the
+//! bound with the quantity that it stands for in the proof.
+
+mod quadratic;
+mod run;
+
+pub use quadratic::{Quadratic, QuadraticParameters};
+
+use super::bound::{Bound, BoundParameters, Parts, Terms};
+use super::rate::Rate;
+use super::rho::{LinkParameters, MAX_TABLE};
+use super::{Estimate, TheoryError, whole};
+use crate::statistics::Moments;
+use fedlink::rng::Stream;
+use rayon::prelude::*;
+use run::{Run, run};
+use serde::{Deserialize, Serialize};
+
+/// F_m at a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Inspection {
+    /// F_m(θ).
+    pub loss: f64,
+    /// E‖∇F_m(θ, ξ)‖² over ξ.
+    pub mean_square: f64,
+}
+
+/// A strongly convex learning problem of which everything is known.
+pub trait Problem: Sync {
+    /// M.
+    fn devices(&self) -> usize;
+    /// μ.
+    fn mu(&self) -> f64;
+    /// L.
+    fn l(&self) -> f64;
+    /// Γ = F* − mean F_m*.
+    fn gamma(&self) -> f64;
+    /// θ(0).
+    fn start(&self) -> &[f64];
+    /// θ*.
+    fn optimum(&self) -> &[f64];
+    /// F_m(θ) and the mean square norm of its stochastic gradient there; `scratch` is as long as θ.
+    fn inspect(&self, device: usize, theta: &[f64], scratch: &mut [f64]) -> Inspection;
+    /// Writes a stochastic gradient of F_m at θ to `out`, its randomness from `chance`.
+    fn gradient(&self, device: usize, theta: &[f64], chance: &mut Stream, out: &mut [f64]);
+}
+
+/// Who is scheduled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// K devices uniformly at random.
+    #[default]
+    Uniform,
+    /// The K largest gains.
+    BestChannel,
+    /// The K largest ‖Δ‖ (with equal bits).
+    BestNorm,
+}
+
+impl Schedule {
+    /// How it is written in a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::BestChannel => "best-channel",
+            Self::BestNorm => "best-norm",
+        }
+    }
+
+    /// The assumption of the theorem that it breaks, if any.
+    pub fn breaks(self) -> Option<&'static str> {
+        match self {
+            // Under fading that is alike for all, the largest gains belong to a uniformly random set.
+            Self::Uniform | Self::BestChannel => None,
+            Self::BestNorm => Some("the theorem needs a choice that is blind to the updates"),
+        }
+    }
+}
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckRequest {
+    /// The link; its `dim` and `devices` are those of the problem, its `choice` is replaced by `schedule`.
+    pub link: LinkParameters,
+    /// Who is scheduled.
+    pub schedule: Schedule,
+    /// K.
+    pub k: u64,
+    /// τ.
+    pub tau: u64,
+    /// η(t).
+    pub rate: Rate,
+    /// T.
+    pub rounds: usize,
+    /// The first seed.
+    pub seed: u64,
+    /// How many seeds.
+    pub seeds: u64,
+}
+
+/// The runs beside the bound.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// Who was scheduled.
+    pub schedule: Schedule,
+    /// The assumption of the theorem that the runs break, if any.
+    pub breaks: Option<&'static str>,
+    /// What the bound was computed from. G² is the largest E‖∇F_m(θ, ξ)‖² (over ξ) at any point that any device of
+    /// any run visited, scheduled or not.
+    pub parameters: BoundParameters,
+    /// How many runs there were, each under a seed of its own.
+    pub seeds: u64,
+    /// The mean of ρ(t) over rounds and runs.
+    pub mean_rho: f64,
+    /// E‖θ(t) − θ*‖² for t = 0, …, T, with the 95 % interval over the seeds.
+    pub measured: Vec<Estimate>,
+    /// The bound on it: the mean over the seeds of the bound for each run's own ρ(t).
+    pub bound: Vec<f64>,
+    /// What the terms of B add up to over all rounds, mean over the seeds.
+    pub promised_terms: Terms,
+    /// What the quantities that they bound add up to in the runs, mean over the seeds:
+    ///
+    /// - scheduling: ‖θ(t+1) − υ(t+1)‖², υ being what the mean of all M compressed updates would give;
+    /// - drift: ρ(1+μ(1−η))·(1/M)·ΣΣ_{i≥2} ‖θ_m^i − θ‖²;
+    /// - noise: ‖υ(t+1) − θ(t)‖² + ρη²·(1/M)·ΣΣ_{i≥2} ‖∇F_m(θ_m^i, ξ)‖²;
+    /// - heterogeneity: 2ρη·(1/M)·ΣΣ_{i≥2} (F_m(θ*) − F_m(θ_m^i)), negative where the devices do better on their
+    ///   own data than θ* does.
+    pub measured_terms: Terms,
+    /// The bound after the last round by its parts, mean over the seeds.
+    pub promised_parts: Parts,
+    /// The same recursion with what was measured in place of the terms: A contracts as the theorem says, B is real. In
+    /// expectation the proof puts this between what is measured and what is promised, so it splits how loose the bound
+    /// is: `promised_parts / measured_parts` is owed to the terms, `measured_parts / measured` to the steps of the
+    /// proof before them (least curvature in every direction, products bounded by sums of squares).
+    pub measured_parts: Parts,
+    /// The first t at which the measured mean is above the bound, by more than rounding.
+    pub exceeded: Option<usize>,
+}
+
+impl Check {
+    /// bound/measured at round t: how many times too large the bound is.
+    pub fn looseness(&self, t: usize) -> f64 {
+        self.bound[t] / self.measured[t].mean
+    }
+}
+
+/// Runs the system under `seeds` seeds. The result does not depend on the number of threads.
+pub fn check(problem: &dyn Problem, request: &CheckRequest) -> Result<Check, TheoryError> {
+    let devices = problem.devices() as u64;
+    let link = LinkParameters { devices, dim: problem.start().len() as u64, ..request.link };
+    let request = &CheckRequest { link, ..request.clone() };
+    super::rho::Link::new(link)?;
+    whole("rounds", request.rounds as u64, 1..=1_000_000, "")?;
+    let most = MAX_TABLE / (request.rounds as u64 + 1);
+    whole("seeds", request.seeds, 1..=most, &format!(" for {} rounds", request.rounds))?;
+    let distance0 = run::square_distance(problem.start(), problem.optimum());
+    let mut parameters = BoundParameters {
+        devices,
+        k: request.k,
+        tau: request.tau,
+        mu: problem.mu(),
+        l: problem.l(),
+        g: 0.0,
+        gamma: problem.gamma(),
+        distance0,
+    };
+    let shape = Bound::new(parameters)?;
+    let rates = shape.rates(&request.rate, request.rounds)?;
+    let under = |i: u64| run(problem, request, (&shape, &rates), request.seed.wrapping_add(i));
+    let runs: Vec<Run> = (0..request.seeds).into_par_iter().map(under).collect();
+    parameters.g = runs.iter().map(|run| run.largest_square).fold(0.0, f64::max).sqrt();
+    let bound = Bound::new(parameters)?;
+    let share = 1.0 / runs.len() as f64;
+    let mut moments = vec![Moments::default(); request.rounds + 1];
+    let mut check = Check {
+        schedule: request.schedule,
+        breaks: request.schedule.breaks(),
+        parameters,
+        seeds: request.seeds,
+        mean_rho: 0.0,
+        measured: Vec::new(),
+        bound: vec![0.0; request.rounds + 1],
+        promised_terms: Terms::default(),
+        measured_terms: Terms::default(),
+        promised_parts: Parts { initial: 0.0, terms: Terms::default() },
+        measured_parts: Parts { initial: 0.0, terms: Terms::default() },
+        exceeded: None,
+    };
+    for run in &runs {
+        let curve = bound.curve(&rates, &run.rhos)?;
+        curve.distances.iter().zip(&mut check.bound).for_each(|(x, sum)| *sum += share * x);
+        run.distances.iter().zip(&mut moments).for_each(|(x, sum)| sum.add(*x));
+        check.measured_terms = check.measured_terms.plus(run.terms.scaled(share));
+        check.measured_parts = check.measured_parts.plus(run.parts.scaled(share));
+        // A curve's parts are those of the loss.
+        let parts = curve.parts.scaled(2.0 / parameters.l);
+        check.promised_parts = check.promised_parts.plus(parts.scaled(share));
+        for (&rho, &eta) in run.rhos.iter().zip(&rates) {
+            check.promised_terms = check.promised_terms.plus(bound.terms(rho, eta).scaled(share));
+            check.mean_rho += share * rho / request.rounds as f64;
+        }
+    }
+    check.measured = moments.iter().map(Moments::estimate).collect();
+    let above = |t: &usize| check.measured[*t].mean > check.bound[*t] * (1.0 + 1e-9);
+    check.exceeded = (0..=request.rounds).find(above);
+    Ok(check)
+}
+
+#[cfg(test)]
+mod tests;

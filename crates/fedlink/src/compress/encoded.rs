@@ -1,0 +1,265 @@
+//! Δ̂: what is left of an update after compression.
+
+use crate::kernels::norm;
+use rayon::prelude::*;
+
+/// Δ̂ in the form that suits the scheme.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Encoded {
+    /// Nothing: the budget held nothing. It counts as zero.
+    #[default]
+    Silent,
+    /// Few entries that are not zero.
+    Sparse(SparseUpdate),
+    /// All d entries.
+    Dense(Vec<f32>),
+}
+
+impl Encoded {
+    /// The sparse update in it, whose memory is reused if it was one already.
+    pub fn make_sparse(&mut self) -> &mut SparseUpdate {
+        if !matches!(self, Self::Sparse(_)) {
+            *self = Self::Sparse(SparseUpdate::default());
+        }
+        match self {
+            Self::Sparse(update) => update,
+            Self::Silent | Self::Dense(_) => unreachable!("it was made sparse above"),
+        }
+    }
+
+    /// ‖Δ̂‖₂.
+    pub fn norm(&self) -> f32 {
+        match self {
+            Self::Silent => 0.0,
+            Self::Sparse(update) => update.norm(),
+            Self::Dense(values) => norm(values) as f32,
+        }
+    }
+
+    /// Entries that are sent.
+    pub fn entries(&self) -> usize {
+        match self {
+            Self::Silent => 0,
+            Self::Sparse(update) => update.indices.len(),
+            Self::Dense(values) => values.len(),
+        }
+    }
+
+    /// Whether all values are finite.
+    pub fn is_finite(&self) -> bool {
+        match self {
+            Self::Silent => true,
+            Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => value.is_finite(),
+            Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
+                values.iter().all(|value| value.is_finite())
+            }
+        }
+    }
+
+    /// Every value becomes `change` of it.
+    pub fn change_values(&mut self, change: impl Fn(f32) -> f32) {
+        match self {
+            Self::Silent => {}
+            Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => *value = change(*value),
+            Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
+                values.iter_mut().for_each(|value| *value = change(*value));
+            }
+        }
+    }
+
+    /// Calls `visit` with the index and the value of every entry that is sent, in ascending order.
+    pub fn for_each(&self, mut visit: impl FnMut(u32, f32)) {
+        match self {
+            Self::Silent => {}
+            Self::Sparse(SparseUpdate { indices, values: Values::Shared(value) }) => {
+                indices.iter().for_each(|&i| visit(i, *value));
+            }
+            Self::Sparse(SparseUpdate { indices, values: Values::Each(values) }) => {
+                indices.iter().zip(values).for_each(|(&i, &value)| visit(i, value));
+            }
+            Self::Dense(values) => (0..).zip(values).for_each(|(i, &value)| visit(i, value)),
+        }
+    }
+
+    /// `target += scale·Δ̂`.
+    pub fn add_to(&self, target: &mut [f32], scale: f32) {
+        self.add_part(target, 0, scale);
+    }
+
+    /// The same for the part of a longer target that begins at entry `start`.
+    fn add_part(&self, target: &mut [f32], start: usize, scale: f32) {
+        match self {
+            Self::Silent => {}
+            Self::Sparse(update) => update.add_part(target, start, scale),
+            Self::Dense(values) => {
+                let values = &values[start..start + target.len()];
+                target.iter_mut().zip(values).for_each(|(entry, value)| *entry += scale * value);
+            }
+        }
+    }
+
+    /// What is wrong with it as an update of `dim` entries, if anything: entries out of order, twice or out of range,
+    /// values that do not match them or are not finite.
+    pub fn check(&self, dim: usize) -> Result<(), String> {
+        match self {
+            Self::Dense(values) if values.len() != dim => {
+                return Err(format!("it has {} entries, but the model has {dim} parameters", values.len()));
+            }
+            Self::Silent | Self::Dense(_) => {}
+            Self::Sparse(SparseUpdate { indices, values }) => {
+                if let Values::Each(values) = values
+                    && values.len() != indices.len()
+                {
+                    return Err(format!("it has {} values for {} indices", values.len(), indices.len()));
+                }
+                if let Some(pair) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
+                    let [a, b] = [pair[0], pair[1]];
+                    let problem = if a == b { "appears twice" } else { "is out of order" };
+                    return Err(format!("index {b} {problem} (after {a}); indices must ascend"));
+                }
+                if let Some(last) = indices.last().filter(|&&last| last as usize >= dim) {
+                    return Err(format!("index {last} is out of range: the model has {dim} parameters"));
+                }
+            }
+        }
+        if self.is_finite() { Ok(()) } else { Err("a value is not finite".into()) }
+    }
+}
+
+/// Δ̂: an update of which few entries are not zero.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SparseUpdate {
+    /// The indices of the entries, strictly ascending.
+    pub indices: Vec<u32>,
+    /// Their values.
+    pub values: Values,
+}
+
+/// The entries of a [`SparseUpdate`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// One value for all of them.
+    Shared(f32),
+    /// One value for each, in the order of the indices.
+    Each(Vec<f32>),
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Shared(0.0)
+    }
+}
+
+impl SparseUpdate {
+    /// ‖Δ̂‖₂, without writing the dense vector out.
+    pub fn norm(&self) -> f32 {
+        match &self.values {
+            Values::Shared(value) => (f64::from(value.abs()) * (self.indices.len() as f64).sqrt()) as f32,
+            Values::Each(values) => norm(values) as f32,
+        }
+    }
+
+    /// Takes the memory of its values out, empty.
+    pub(crate) fn take_values(&mut self) -> Vec<f32> {
+        match std::mem::take(&mut self.values) {
+            Values::Each(mut values) => {
+                values.clear();
+                values
+            }
+            Values::Shared(_) => Vec::new(),
+        }
+    }
+
+    /// `target += scale·Δ̂`.
+    pub fn add_to(&self, target: &mut [f32], scale: f32) {
+        self.add_part(target, 0, scale);
+    }
+
+    /// The same for the part of a longer target that begins at entry `start`.
+    fn add_part(&self, target: &mut [f32], start: usize, scale: f32) {
+        let before = |end: usize| self.indices.partition_point(|&i| (i as usize) < end);
+        let part = before(start)..before(start + target.len());
+        let indices = self.indices[part.clone()].iter().map(|&i| i as usize - start);
+        match &self.values {
+            Values::Shared(value) => {
+                let step = scale * value;
+                indices.for_each(|i| target[i] += step);
+            }
+            // Ascending indices, as many as there are entries: every one once, and no need to look them up.
+            Values::Each(values) if part.len() == target.len() => {
+                target.iter_mut().zip(&values[part]).for_each(|(entry, value)| *entry += scale * value);
+            }
+            Values::Each(values) => {
+                indices.zip(&values[part]).for_each(|(i, value)| target[i] += scale * value);
+            }
+        }
+    }
+}
+
+/// Entries of θ that a thread sums up at a time.
+const BLOCK: usize = 1 << 14;
+
+/// `target += Σ share·Δ̂`. Every entry is summed in the order of the updates, whatever the number of threads.
+pub fn add_all(target: &mut [f32], updates: &[(&Encoded, f32)]) {
+    target.par_chunks_mut(BLOCK).enumerate().for_each(|(block, part)| {
+        updates.iter().for_each(|(update, share)| update.add_part(part, block * BLOCK, *share));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn update(dim: usize) -> impl Strategy<Value = Encoded> {
+        let indices = prop::collection::btree_set(0..dim as u32, 0..200);
+        (indices, any::<bool>(), -2.0..2.0f32).prop_map(|(indices, shared, value)| {
+            let indices: Vec<u32> = indices.into_iter().collect();
+            let each = || indices.iter().map(|&i| value * (i as f32).sin()).collect();
+            let values = if shared { Values::Shared(value) } else { Values::Each(each()) };
+            Encoded::Sparse(SparseUpdate { indices, values })
+        })
+    }
+
+    #[test]
+    fn what_a_custom_scheme_returns_is_checked() {
+        let sparse = |indices: &[u32], values: &[f32]| {
+            let values = Values::Each(values.to_vec());
+            Encoded::Sparse(SparseUpdate { indices: indices.to_vec(), values }).check(10)
+        };
+        assert_eq!(sparse(&[0, 4, 9], &[1.0, 2.0, 3.0]), Ok(()));
+        assert_eq!(Encoded::Silent.check(10), Ok(()));
+        assert_eq!(Encoded::Dense(vec![0.0; 10]).check(10), Ok(()));
+        let cases = [
+            (sparse(&[4, 0], &[1.0, 2.0]), "index 0 is out of order (after 4)"),
+            (sparse(&[4, 4], &[1.0, 2.0]), "index 4 appears twice"),
+            (sparse(&[4, 10], &[1.0, 2.0]), "index 10 is out of range: the model has 10 parameters"),
+            (sparse(&[4], &[1.0, 2.0]), "it has 2 values for 1 indices"),
+            (sparse(&[4], &[f32::NAN]), "a value is not finite"),
+            (Encoded::Dense(vec![0.0; 9]).check(10), "it has 9 entries, but the model has 10 parameters"),
+            (Encoded::Dense(vec![f32::INFINITY; 10]).check(10), "a value is not finite"),
+        ];
+        for (result, problem) in cases {
+            assert!(result.as_ref().unwrap_err().starts_with(problem), "{result:?} is not {problem}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_together_are_one_after_the_other_to_the_bit(
+            updates in prop::collection::vec((update(3 * BLOCK + 5), -1.0..1.0f32), 0..6),
+        ) {
+            let start: Vec<f32> = (0..3 * BLOCK + 5).map(|i| (i as f32).cos()).collect();
+            let mut one_by_one = start.clone();
+            for (update, share) in &updates {
+                // Word for word: θ_i += share·Δ̂_i.
+                update.for_each(|i, value| one_by_one[i as usize] += share * value);
+            }
+            let mut together = start;
+            let updates: Vec<(&Encoded, f32)> = updates.iter().map(|(update, share)| (update, *share)).collect();
+            add_all(&mut together, &updates);
+            prop_assert!(together.iter().zip(&one_by_one).all(|(a, b)| a.to_bits() == b.to_bits()));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Schemes that send q entries: what they have in common as compressors.
+
+use super::audit::{Evidence, Sent};
+use super::wire::{Coder, Format, Layout, WireError, check_values};
+use super::{Codec, Compressor, Encoded, Scratch, SparseUpdate, Spent};
+use crate::rng::Stream;
+use crate::schedule::Ask;
+use crate::units::Bits;
+use std::ops::RangeInclusive;
+
+/// A scheme whose level is q, a number of entries, and whose cost r(q) is known to both ends without the data.
+pub trait SparseScheme: Send + Sync {
+    /// How the values are sent.
+    const LAYOUT: Layout;
+
+    /// r(q): the bits that an update of dimension `dim` costs at level `q`.
+    fn bits(&self, dim: usize, q: usize) -> Bits;
+
+    /// The largest q whose cost is within `budget`; 0 means that nothing can be sent.
+    fn largest_q(&self, dim: usize, budget: Bits) -> usize;
+
+    /// Writes Δ̂(q) of `update` to `out`, reusing its memory and that of `scratch`; q ≥ 1.
+    fn compress(
+        &self,
+        update: &[f32],
+        q: usize,
+        rng: &mut Stream,
+        scratch: &mut Scratch,
+        out: &mut SparseUpdate,
+    );
+
+    /// ‖Δ‖ of an honest device that sent this.
+    fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64>;
+
+    /// ‖Δ̂(q*)‖ of an honest device that sent this, where it may have sent with another level than q*.
+    fn honest_compressed_norm(&self, sent: &Sent) -> RangeInclusive<f64>;
+}
+
+impl<S: SparseScheme> Compressor for S {
+    fn encode(
+        &self,
+        update: &[f32],
+        budget: Bits,
+        rng: &mut Stream,
+        scratch: &mut Scratch,
+        out: &mut Encoded,
+    ) -> Spent {
+        let q = self.largest_q(update.len(), budget);
+        if q == 0 {
+            *out = Encoded::Silent;
+            return Spent::default();
+        }
+        self.compress(update, q, rng, scratch, out.make_sparse());
+        Spent { bits: self.bits(update.len(), q), level: q }
+    }
+
+    fn codec(&self) -> Option<&dyn Codec> {
+        Some(self)
+    }
+
+    fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {
+        let Evidence { ask, dim, budget, alone, exact, received } = *evidence;
+        let Encoded::Sparse(update) = received else { return 0.0..=f64::INFINITY };
+        let (q, alone) = (self.largest_q(dim, budget), self.largest_q(dim, alone));
+        let sent = Sent { dim, q, alone, exact, update };
+        match ask {
+            Ask::Norm => self.honest_norm(&sent),
+            Ask::CompressedNorm if exact && q == alone => {
+                // It sends what it reported on.
+                let norm = f64::from(update.norm());
+                norm..=norm
+            }
+            Ask::CompressedNorm => self.honest_compressed_norm(&sent),
+            // An update says nothing of the loss.
+            Ask::Loss => 0.0..=f64::INFINITY,
+        }
+    }
+}
+
+impl<S: SparseScheme> Codec for S {
+    fn write(
+        &self,
+        coder: &mut Coder,
+        (dim, budget): (usize, Bits),
+        update: &Encoded,
+        payload: &mut Vec<u8>,
+    ) -> Result<u64, WireError> {
+        let format = Format::new(S::LAYOUT, dim, self.largest_q(dim, budget))?;
+        match update {
+            Encoded::Sparse(update) => coder.encode(&format, update, payload),
+            Encoded::Silent | Encoded::Dense(_) => {
+                Err(WireError::Update { problem: "only a sparse update has this format".into() })
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        coder: &mut Coder,
+        (dim, budget): (usize, Bits),
+        payload: &[u8],
+        update: &mut Encoded,
+    ) -> Result<(), WireError> {
+        let format = Format::new(S::LAYOUT, dim, self.largest_q(dim, budget))?;
+        coder.decode(&format, payload, update.make_sparse())
+    }
+
+    fn accepts(&self, update: &Encoded) -> bool {
+        match update {
+            Encoded::Sparse(update) => check_values(S::LAYOUT, &update.values).is_ok(),
+            Encoded::Silent | Encoded::Dense(_) => false,
+        }
+    }
+
+    fn longest(&self, dim: usize, budget: Bits) -> u64 {
+        Format::new(S::LAYOUT, dim, self.largest_q(dim, budget)).map_or(0, |format| format.longest())
+    }
+}

@@ -1,0 +1,362 @@
+//! The rules of a configuration, what is said where one is broken, and its text.
+
+use super::*;
+use crate::server::Clip;
+
+fn problem(change: impl FnOnce(&mut Config)) -> String {
+    let mut config = Config::default();
+    change(&mut config);
+    config.validate().expect_err("the change breaks a rule").to_string()
+}
+
+/// What is wrong once `key` is `value`, the part that has the key being chosen where it is one.
+fn problem_of(choose: &str, key: &str, value: impl Into<Value>) -> String {
+    let mut config = Config::default();
+    if let Some((kind, part)) = choose.split_once('=') {
+        config.set(kind.trim(), part.trim()).unwrap();
+    }
+    config.set(key, value).unwrap();
+    config.validate().expect_err("the change breaks a rule").to_string()
+}
+
+#[track_caller]
+fn assert_starts(problems: impl IntoIterator<Item = (String, &'static str)>) {
+    for (message, start) in problems {
+        assert!(message.starts_with(start), "{message:?} does not start with {start:?}");
+    }
+}
+
+/// The message of a text that is no valid configuration.
+fn refused(text: &str) -> String {
+    Config::from_toml(text).expect_err("the text is refused").to_string()
+}
+
+#[test]
+fn the_defaults_are_valid() {
+    assert_eq!(Config::default().validate(), Ok(()));
+}
+
+#[test]
+fn every_broken_rule_names_its_key_and_the_allowed_range() {
+    let bc_bn2 = "schedule.policy = bc-bn2";
+    assert_starts([
+        (problem(|c| c.schedule.k = 41), "schedule.k: is 41, but must be in 1..=40"),
+        (problem(|c| c.schedule.k = 0), "schedule.k: is 0"),
+        (problem_of(bc_bn2, "schedule.bc-bn2.kc", 41), "schedule.bc-bn2.kc: is 41, but must be in 1..=40"),
+        (
+            problem(|c| {
+                c.schedule.policy = "bc-bn2".into();
+                c.schedule.k = 5;
+                c.set("schedule.bc-bn2.kc", 4).unwrap();
+            }),
+            "schedule.bc-bn2.kc: is 4, but must be in 5..=40",
+        ),
+        (problem(|c| c.data.samples_per_device = 0), "data.samples_per_device: is 0"),
+        (problem(|c| c.data.devices = 0), "data.devices: is 0"),
+        (problem(|c| c.radio.noise = -1.0), "radio.noise: is -1, but must be a finite number above 0"),
+        (problem(|c| c.radio.noise = f64::NAN), "radio.noise: is NaN"),
+        (problem(|c| c.radio.power = f64::INFINITY), "radio.power: is inf"),
+        (problem(|c| c.radio.symbols = 0), "radio.symbols: is 0"),
+        (problem(|c| c.learn.rate = Some(f64::NAN)), "learn.rate: is NaN"),
+        (
+            problem(|c| c.learn.server_rate = 0.0),
+            "learn.server_rate: is 0, but must be a finite number above 0",
+        ),
+        (problem(|c| c.learn.local_steps = 0), "learn.local_steps: is 0"),
+        (problem_of("", "learn.adam.beta2", 1.0), "learn.adam.beta2: is 1, but must be in 0..1"),
+        (problem(|c| c.learn.batch = BatchSize::Count(0)), "learn.batch: is 0"),
+        (problem_of("", "learn.mlp.hidden", Vec::<i64>::new()), "learn.mlp.hidden: is empty"),
+        (problem_of("", "learn.mlp.hidden", vec![16, 0]), "learn.mlp.hidden: is 0"),
+        (problem(|c| c.run.rounds = 0), "run.rounds: is 0"),
+        (problem(|c| c.run.evaluate_every = 0), "run.evaluate_every: is 0"),
+        (problem(|c| c.run.seeds = 0), "run.seeds: is 0"),
+        (problem(|c| c.run.seed = i64::MAX as u64), "run.seed: is 9223372036854775807"),
+        (
+            problem_of("learn.server_optimizer = momentum", "learn.server.momentum.beta", 1.0),
+            "learn.server.momentum.beta: is 1, but must be in 0..1 (1 excluded)",
+        ),
+        (
+            problem_of("radio.fading = rician", "radio.rician.k_factor", -1.0),
+            "radio.rician.k_factor: is -1, but must be a number in 0..=1e12",
+        ),
+    ]);
+}
+
+#[test]
+fn every_broken_rule_of_a_split_names_its_key_and_the_allowed_range() {
+    let of = |part: &str, key: &str, value: f64| {
+        problem_of(&format!("data.partition = {part}"), &format!("data.{part}.{key}"), value)
+    };
+    assert_starts([
+        (of("classes", "per_device", 0.0), "data.classes.per_device: is 0, but must be in 1..=256"),
+        (of("dirichlet", "alpha", 0.0), "data.dirichlet.alpha: is 0, but must be a number in 1e-9..=1e9"),
+        (of("dirichlet", "alpha", -1.0), "data.dirichlet.alpha: is -1"),
+        (of("dirichlet", "alpha", f64::NAN), "data.dirichlet.alpha: is NaN"),
+        (of("dirichlet", "alpha", f64::INFINITY), "data.dirichlet.alpha: is inf"),
+        (of("shards", "per_device", 0.0), "data.shards.per_device: is 0, but must be in 1..="),
+        (of("quantity", "spread", -0.1), "data.quantity.spread: is -0.1, but must be a number in 0..=5"),
+        (of("quantity", "spread", f64::NAN), "data.quantity.spread: is NaN"),
+    ]);
+}
+
+#[test]
+fn every_broken_rule_of_attack_and_defense_names_its_key_and_what_to_write() {
+    let huge = "adversary.kind = huge";
+    assert_starts([
+        (problem(|c| c.adversary.share = 1.1), "adversary.share: is 1.1, but must be a number in 0..=1"),
+        (problem(|c| c.adversary.share = f64::NAN), "adversary.share: is NaN"),
+        (
+            problem_of("", "adversary.inflated-norm.amount", 0.0),
+            "adversary.inflated-norm.amount: is 0, but must be a number above 0",
+        ),
+        (problem_of(huge, "adversary.huge.amount", 0.0), "adversary.huge.amount: is 0, but must be a number"),
+        (problem_of(huge, "adversary.huge.amount", 1e39), "adversary.huge.amount: is inf"),
+        (problem(|c| c.defense.strikes = 0), "defense.strikes: is 0, but must be in 1..="),
+        (problem(|c| c.defense.clip = Clip::Norm(0.0)), "defense.clip: is 0, but must be a finite number"),
+        (problem(|c| c.defense.clip = Clip::Norm(f64::NAN)), "defense.clip: is NaN"),
+        (
+            problem_of("learn.aggregate = trimmed-mean", "learn.trimmed-mean.trim", 0.5),
+            "learn.trimmed-mean.trim: is 0.5, but must be in 0..0.5",
+        ),
+        (problem(|c| c.defense.cap_slack = 0), "defense.cap_slack: is 0, but must be in 1..="),
+    ]);
+    for kind in ["garbage", "stolen", "replay"] {
+        let message = problem(|c| (c.adversary.share, c.adversary.kind) = (0.1, kind.into()));
+        assert!(message.ends_with("but none are sent; write radio.wire = true"), "{message}");
+    }
+    let mut config = Config::default();
+    (config.adversary.share, config.adversary.kind) = (0.1, "not-a-number".into());
+    assert_eq!(config.validate(), Ok(()));
+}
+
+#[test]
+fn hidden_layers_matter_to_the_mlp_only() {
+    for model in ["softmax", "cnn"] {
+        let mut config = Config::default();
+        config.learn.model = model.into();
+        config.set("learn.mlp.hidden", Vec::<i64>::new()).unwrap();
+        assert_eq!(config.validate(), Ok(()));
+    }
+}
+
+#[test]
+fn a_table_of_a_part_that_is_not_chosen_has_its_names_and_types_checked() {
+    let chosen_elsewhere = "[schedule.bc-bn2]\nkc = 7\n";
+    assert!(Config::from_toml(chosen_elsewhere).is_ok());
+    assert_starts([
+        (
+            refused("[schedule.bc-bn2]\nkcc = 7"),
+            "config, line 2: schedule.bc-bn2.kcc: is not a key; did you mean schedule.bc-bn2.kc?",
+        ),
+        (
+            refused("[schedule.bc-bn2]\nkc = \"seven\""),
+            "config, line 2: schedule.bc-bn2.kc: invalid type: string \"seven\", expected a whole number",
+        ),
+        (
+            refused("[schedule.random]\nk = 7"),
+            "config, line 2: schedule.random.k: is not a key; \"random\" has no",
+        ),
+    ]);
+}
+
+#[test]
+fn the_list_of_keys_is_the_configuration_s_own() {
+    let table = Config::default().resolved().to_table();
+    let mut own: Vec<String> = Vec::new();
+    for (section, keys) in &table {
+        let plain = keys.as_table().unwrap().iter().filter(|(_, value)| !value.is_table());
+        own.extend(plain.map(|(name, _)| format!("{section}.{name}")));
+    }
+    let mut listed: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    own.sort();
+    listed.sort_unstable();
+    assert_eq!(own, listed);
+    let sections = KEYS.iter().map(|key| key.name.split_once('.').unwrap().0);
+    assert!(sections.clone().all(|section| SECTIONS.contains(&section)));
+    assert!(
+        SECTIONS
+            .iter()
+            .all(|section| *section == "custom" || sections.clone().any(|other| other == *section))
+    );
+}
+
+#[test]
+fn every_key_says_what_it_means_and_what_it_takes() {
+    for key in KEYS {
+        assert!(!key.meaning.is_empty() && !allowed(key).is_empty(), "{}", key.name);
+    }
+    let policy = KEYS.iter().find(|key| key.name == "schedule.policy").unwrap();
+    assert!(allowed(policy).starts_with("\"bc\" | \"bn2\" | "), "{}", allowed(policy));
+}
+
+#[test]
+fn the_commented_text_reads_back_as_the_same_configuration() {
+    let mut config = Config::default();
+    config.schedule.k = 7;
+    config.learn.batch = BatchSize::Full;
+    config.set("learn.mlp.hidden", vec![32, 16]).unwrap();
+    config.set("learn.server.momentum.beta", 0.5).unwrap();
+    config.set("schedule.bc-bn2.kc", 12).unwrap();
+    assert_eq!(Config::from_toml(&commented_toml(&config)).unwrap(), config);
+    let resolved = config.resolved();
+    assert_eq!(Config::from_toml(&commented_toml(&resolved)).unwrap(), resolved);
+    assert_eq!(resolved.resolved(), resolved, "there is nothing left to resolve");
+    for kind in kinds() {
+        for part in &kind.parts {
+            let mut config = Config::default();
+            config.set(kind.key, part.name).unwrap();
+            let resolved = config.resolved();
+            let text = commented_toml(&resolved);
+            assert_eq!(Config::from_toml(&text).unwrap(), resolved, "{}", part.name);
+            for key in part.keys {
+                let comment = format!("# {}: {}", key.meaning, key.allowed);
+                assert!(text.contains(&comment), "{} is not explained in\n{text}", key.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_misspelt_key_finds_its_neighbor() {
+    let names = || KEYS.iter().map(|key| key.name);
+    assert_eq!(nearest("schedule.polcy", names()), Some("schedule.policy"));
+    assert_eq!(nearest("run.policy", names()), Some("schedule.policy"));
+    assert_eq!(nearest("learn.lr", names()), None);
+    assert_eq!(nearest("schedule.kk", names()), Some("schedule.k"));
+    assert_eq!(nearest("radio.symbol", names()), Some("radio.symbols"));
+}
+
+#[test]
+fn a_mistake_in_a_file_is_told_with_its_line_and_what_to_write() {
+    assert_starts([
+        (refused("k = 5"), "config, line 1: k: is not a key; did you mean schedule.k?"),
+        (refused("[shedule]\nk = 5"), "config, line 1: shedule: is not a section; did you mean [schedule]?"),
+        (refused("[schedule]\nK = 5"), "config, line 2: schedule.K: is not a key; did you mean schedule.k?"),
+        (
+            refused("[schedule]\npolicy = \"BC\""),
+            "config, line 2: schedule.policy: is \"BC\", which is not one of the policies; \
+             did you mean \"bc\"?",
+        ),
+        (
+            refused("[defence]\naudit = true"),
+            "config, line 1: defence: is not a section; it is now called [defense]",
+        ),
+        (
+            refused("[adversray]\nshare = 0.1"),
+            "config, line 1: adversray: is not a section; did you mean [adversary]?",
+        ),
+        (
+            refused("\n\n[schedule]\nk = 50"),
+            "config, line 4: schedule.k: is 50, but must be in 1..=40 (data.devices",
+        ),
+        (
+            refused("[schedule]\nk = \"five\""),
+            "config, line 2: schedule.k: invalid type: string \"five\", expected a whole number",
+        ),
+        (
+            refused("schedule = 5"),
+            "config, line 1: schedule: is a section: write [schedule] and its keys below",
+        ),
+        (
+            refused("[schedule.bc-bm2]\nkc = 5"),
+            "config, line 1: schedule.bc-bm2: is not a part; did you mean [sch",
+        ),
+        (
+            refused("[defense.median]"),
+            "config, line 1: defense.median: is not a part; [defense] has no tables",
+        ),
+        (
+            refused("[learn.server.momentun]\nbeta = 0.5"),
+            "config, line 1: learn.server.momentun: is not a part; did you mean [learn.server.momentum]?",
+        ),
+        (
+            refused("[learn.server]\nbeta = 0.5"),
+            "config, line 2: learn.server.beta: is not a key; did you mean learn.server.momentum.beta?",
+        ),
+        (refused("[radio]\nsymbols = 1e-3"), "config, line 2: radio.symbols: invalid value"),
+        (refused("[learn]\nbatch = \"half\""), "config, line 2: learn.batch: invalid value"),
+        (refused("[defense]\nclip = \"on\""), "config, line 2: defense.clip: invalid value"),
+    ]);
+    let message = refused("[schedule]\nk = five");
+    assert!(message.contains("line 2") && message.ends_with("text stands in quotes: \"five\""), "{message}");
+}
+
+#[test]
+fn setting_a_key_that_does_not_exist_tells_which_one_was_meant() {
+    let set = |key: &str, value: Value| Config::default().set(key, value).unwrap_err().to_string();
+    assert_starts([
+        (set("k", 5.into()), "k: is not a key; did you mean schedule.k?"),
+        (set("shedule.k", 5.into()), "shedule.k: is not a key; did you mean schedule.k?"),
+        (set("schedule.K", 5.into()), "schedule.K: is not a key; did you mean schedule.k?"),
+        (
+            set("schedule.k", "five".into()),
+            "schedule.k: invalid type: string \"five\", expected a whole number",
+        ),
+        (set("schedule.k.max", 5.into()), "schedule.k.max: schedule.k: is not a part"),
+        (set("schedule.kc", 5.into()), "schedule.kc: is now called schedule.bc-bn2.kc"),
+        (set("learn.lr", 0.1.into()), "learn.lr: is not a key; the keys of learn are"),
+        (set("lr", 0.1.into()), "lr: is not a key; write section.name, the sections being data, learn"),
+    ]);
+    let mut config = Config::default();
+    config.set("schedule.policy", "BC").unwrap();
+    let message = config.validate().unwrap_err().to_string();
+    assert!(message.ends_with("did you mean \"bc\"?"), "{message}");
+}
+
+#[test]
+fn every_key_of_version_0_1_is_refused_with_its_new_name() {
+    for (old, new) in keys::RENAMED {
+        let refused = Config::default().set(old, 1).unwrap_err().to_string();
+        assert_eq!(refused, format!("{old}: is now called {new}"));
+        // The new names exist.
+        for new in new.split(" or ").filter(|new| new.contains('.')) {
+            assert!(all_keys().iter().any(|key| key == new), "{old} is called {new}, which is no key");
+        }
+        assert!(!all_keys().iter().any(|key| key == old), "{old} is a key");
+    }
+}
+
+#[test]
+fn whole_numbers_may_be_written_as_floats_and_powers_of_ten() {
+    let config =
+        Config::from_toml("[radio]\nsymbols = 1e5\n[run]\nrounds = 20.0\n[learn]\nbatch = 1e1").unwrap();
+    assert_eq!((config.radio.symbols, config.run.rounds), (100_000, 20));
+    assert_eq!(config.learn.batch, BatchSize::Count(10));
+    for text in ["[run]\nrounds = 2.5", "[run]\nrounds = -1", "[run]\nrounds = 1e300"] {
+        assert!(refused(text).contains("a whole number of at least 0"), "{}", refused(text));
+    }
+}
+
+#[test]
+fn custom_parts_are_taken_on_trust_and_kept_with_their_tables() {
+    let text =
+        "[schedule]\npolicy = \"mine\"\n[schedule.mine]\nwindow = 3\n[custom]\nmine = \"my_policy.py\"\n";
+    let config = Config::from_toml(text).unwrap();
+    assert_eq!(config.custom["mine"], "my_policy.py");
+    assert_eq!(config.own_table("schedule", "mine")["window"].as_integer(), Some(3));
+    for text in [commented_toml(&config), config.to_table().to_string()] {
+        assert_eq!(Config::from_toml(&text).unwrap(), config, "{text}");
+    }
+    // Without the section it is an unknown part.
+    let message = refused("[schedule]\npolicy = \"mine\"");
+    assert!(message.contains("is \"mine\", which is not one of the policies"), "{message}");
+    // Nobody gave it to this run.
+    let message =
+        config.build::<dyn crate::schedule::Policy>("mine", &()).map(|_| ()).unwrap_err().to_string();
+    let expected =
+        "schedule.policy: is \"mine\", a custom part (my_policy.py) that was not given to this run";
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn a_part_that_is_chosen_writes_its_defaults_out_and_others_disappear_when_resolved() {
+    let mut config = Config::default();
+    config.set("learn.sgd.momentum", 0.5).unwrap();
+    let resolved = config.resolved();
+    assert_eq!(resolved.learn.rate, Some(1e-3));
+    assert_eq!(resolved.own_table("learn", "mlp")["hidden"].as_array().map(Vec::len), Some(1));
+    assert!(resolved.own_table("learn", "sgd").is_empty(), "it is not chosen");
+    config.learn.optimizer = "sgd".into();
+    assert_eq!(config.resolved().own_table("learn", "sgd")["momentum"].as_float(), Some(0.5));
+    assert_eq!(config.rate(), Ok(0.1));
+}

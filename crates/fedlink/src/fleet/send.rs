@@ -1,0 +1,117 @@
+//! From the update of a scheduled device to what goes on the air.
+//!
+//! Without `radio.wire` the server is handed Δ̂ itself. With it devices encode, the server decodes, and nothing but bytes
+//! lies between them. Both ends take the format from the round: d, and the budget that was granted.
+
+use super::{Fleet, Trained};
+use crate::compress::wire::bit_length;
+use crate::compress::{BudgetRule, Encoded, Spent};
+use crate::error::Error;
+use crate::server::{Body, Scheduled, Upload};
+use crate::units::DeviceId;
+use rayon::prelude::*;
+
+/// What a scheduled device made of its budget, and what it sends.
+pub struct Sent {
+    pub(super) device: DeviceId,
+    /// Δ, with what the device still owed.
+    pub(super) update: Vec<f32>,
+    /// Δ̂ as the device has it.
+    pub(super) own: Encoded,
+    spent: Spent,
+    /// The length of the payload in bits, if there is one.
+    wire_bits: Option<u64>,
+    pub(super) payload: Vec<u8>,
+    given: Given,
+}
+
+/// What a device gives the server.
+pub(super) enum Given {
+    /// Δ̂ as the device has it.
+    Own,
+    /// Another Δ̂, by an adversarial device.
+    Other(Encoded),
+    /// The payload.
+    Payload,
+    /// Values that no server accepts, with bytes or without.
+    Unreadable,
+}
+
+impl Sent {
+    /// What arrives over a link that loses nothing within its budget.
+    pub fn upload(&self) -> Upload<'_> {
+        let body = match &self.given {
+            _ if self.spent.level == 0 => Body::Silent,
+            Given::Own => Body::Update(&self.own),
+            Given::Other(update) => Body::Update(update),
+            Given::Payload => Body::Payload(&self.payload),
+            Given::Unreadable => Body::Unreadable,
+        };
+        let Self { device, spent, wire_bits, .. } = *self;
+        Upload { device, spent, entries: self.own.entries(), wire_bits, body }
+    }
+}
+
+impl Fleet {
+    /// The scheduled devices compress their updates in round `t`, each within its budget, and send them.
+    pub fn send(
+        &mut self,
+        trained: &mut Trained,
+        theta: &[f32],
+        scheduled: &[Scheduled],
+        t: u64,
+    ) -> Result<Vec<Sent>, Error> {
+        let devices: Vec<DeviceId> = scheduled.iter().map(|one| one.device).collect();
+        let updates = self.updates_of(trained, theta, t, &devices)?;
+        let fleet = &*self;
+        let send = |(one, update): (&Scheduled, Vec<f32>)| fleet.send_one(one, update, t);
+        let mut sent: Vec<Sent> =
+            scheduled.par_iter().zip(updates).map(send).collect::<Result<_, Error>>()?;
+        if self.wire {
+            self.tamper_with_payloads(&mut sent, scheduled, (t, theta.len()));
+            for one in sent.iter_mut().filter(|one| !matches!(one.given, Given::Unreadable)) {
+                one.given = Given::Payload;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// One device compresses, and encodes if there is a wire or the length of the payload decides on the level.
+    fn send_one(&self, scheduled: &Scheduled, update: Vec<f32>, t: u64) -> Result<Sent, Error> {
+        let Scheduled { device, grant, .. } = *scheduled;
+        let bytes = self.wire || self.encoder.budget() == BudgetRule::Wire;
+        let mut own = self.encoded.take(Encoded::default);
+        let mut payload = if bytes { self.payloads.take(Vec::new) } else { Vec::new() };
+        let given = |own: &Encoded| match self.adversary.as_ref().and_then(|a| a.tampered(device, own)) {
+            None => Given::Own,
+            Some(update) if self.is_acceptable(&update) => Given::Other(update),
+            Some(_) => Given::Unreadable,
+        };
+        let out = bytes.then_some(&mut payload);
+        let (spent, wire_bits, given) =
+            self.encoder.fit(&update, grant.budget, (t, device), &mut own, out, given)?;
+        Ok(Sent { device, update, own, spent, wire_bits, payload, given })
+    }
+
+    /// Whether a server reads such values, with bytes or without.
+    fn is_acceptable(&self, update: &Encoded) -> bool {
+        self.encoder.compressor().codec().map_or_else(|| update.is_finite(), |codec| codec.accepts(update))
+    }
+
+    /// Lets adversarial devices put other bytes on the air.
+    fn tamper_with_payloads(&mut self, sent: &mut [Sent], scheduled: &[Scheduled], (t, dim): (u64, usize)) {
+        let (Some(adversary), Some(codec)) = (&mut self.adversary, self.encoder.compressor().codec()) else {
+            return;
+        };
+        let mut payloads: Vec<Vec<u8>> =
+            sent.iter_mut().map(|one| std::mem::take(&mut one.payload)).collect();
+        let devices: Vec<DeviceId> = scheduled.iter().map(|one| one.device).collect();
+        let room = |one: &Scheduled| codec.longest(dim, one.grant.budget).min(one.grant.budget.0 as u64);
+        let room: Vec<u64> = scheduled.iter().map(room).collect();
+        adversary.transmit(t, &devices, &room, &mut payloads);
+        for (one, payload) in sent.iter_mut().zip(payloads) {
+            one.wire_bits = Some(bit_length(&payload));
+            one.payload = payload;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! One loop, compiled for several instruction sets, chosen when the program runs.
+//!
+//! A kernel is plain safe Rust in [`Kernel::run`]. It is inlined into one function for each set, so that the
+//! compiler vectorises it with what that set has; the only `unsafe` is the call of such a function, and the
+//! only argument for it is that the set was found on this machine.
+
+use std::sync::OnceLock;
+
+/// Vector instructions that kernels are compiled for, and that this machine has: only
+/// [`InstructionSet::available`] makes one that is not portable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstructionSet(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// What every machine of the target has.
+    Portable,
+    /// 256-bit vectors, fused multiply-add.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// 512-bit vectors, fused multiply-add.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl InstructionSet {
+    /// What every machine of the target has.
+    pub const PORTABLE: Self = Self(Kind::Portable);
+
+    /// Every set that this machine has, the best last.
+    pub fn available() -> Vec<Self> {
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "only one set there"))]
+        let mut sets = vec![Self::PORTABLE];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            sets.push(Self(Kind::Avx2));
+            if is_x86_feature_detected!("avx512f") {
+                sets.push(Self(Kind::Avx512));
+            }
+        }
+        sets
+    }
+
+    /// The name that a record of a run gives it.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Kind::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2+fma",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512f",
+        }
+    }
+
+    /// The set in use: the one that was [chosen](InstructionSet::choose), or else the best of this machine. Decided once.
+    pub fn current() -> Self {
+        *CURRENT.get_or_init(|| Self::available().pop().unwrap_or(Self::PORTABLE))
+    }
+
+    /// Decides for the set called `portable`, `avx2` or `avx512`. An error says that there is no such set, that this
+    /// machine does not have it, or that kernels have run with another one already.
+    pub fn choose(name: &str) -> Result<(), String> {
+        const NAMES: [&str; 3] = ["portable", "avx2", "avx512"];
+        let Some(index) = NAMES.iter().position(|known| *known == name) else {
+            return Err(format!("{name} is no instruction set; there are {}", NAMES.join(", ")));
+        };
+        let available = Self::available();
+        let Some(&set) = available.get(index) else {
+            let names = NAMES[..available.len()].join(", ");
+            return Err(format!("this machine does not have {name}; it has {names}"));
+        };
+        match *CURRENT.get_or_init(|| set) {
+            current if current == set => Ok(()),
+            current => Err(format!("kernels have run with {} already; choose {name} before", current.name())),
+        }
+    }
+}
+
+/// The set in use, once it is decided.
+static CURRENT: OnceLock<InstructionSet> = OnceLock::new();
+
+/// The name of the instruction set that the kernels of this process use, for the record of a run: results are
+/// the same bit for bit on every machine that reports the same name, whatever its number of threads.
+///
+/// Sets differ because a fused multiply-add rounds once where a product and a sum round twice. The dense matrix
+/// product chooses its instructions by itself, by the same features.
+pub fn instruction_set() -> &'static str {
+    InstructionSet::current().name()
+}
+
+/// How a set multiplies and adds.
+pub(crate) trait Arithmetic {
+    /// a·b + c.
+    fn mul_add(a: f32, b: f32, c: f32) -> f32;
+}
+
+/// One rounding, one instruction where the set has it.
+struct Fused;
+
+impl Arithmetic for Fused {
+    #[inline(always)]
+    fn mul_add(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+}
+
+/// Two roundings: without the instruction, a fused multiply-add would be a slow call.
+struct Separate;
+
+impl Arithmetic for Separate {
+    #[inline(always)]
+    fn mul_add(a: f32, b: f32, c: f32) -> f32 {
+        a * b + c
+    }
+}
+
+/// A piece of arithmetic to be compiled for every instruction set.
+///
+/// Mark `run` and what it calls `#[inline(always)]`, and call no closure that holds the hot loop: what is not
+/// inlined is compiled for the portable set, where a fused multiply-add is a function call.
+pub(crate) trait Kernel {
+    /// What it computes.
+    type Output;
+
+    /// Computes it.
+    fn run<A: Arithmetic>(self) -> Self::Output;
+}
+
+/// Runs a kernel with the instructions in use.
+pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
+    run_on(InstructionSet::current(), kernel)
+}
+
+/// Runs a kernel with the instructions of `set`.
+pub(crate) fn run_on<K: Kernel>(set: InstructionSet, kernel: K) -> K::Output {
+    match set.0 {
+        Kind::Portable => kernel.run::<Separate>(),
+        // SAFETY: only `available` makes a set of this kind, after it has found on this machine all features
+        // that the function is compiled for.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 => unsafe { with_avx2(kernel) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512 => unsafe { with_avx512(kernel) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Fused>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f")]
+fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Fused>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_portable_set_is_always_there_and_the_set_in_use_is_available() {
+        let sets = InstructionSet::available();
+        assert_eq!(sets[0], InstructionSet::PORTABLE);
+        assert!(sets.contains(&InstructionSet::current()));
+        assert_eq!(instruction_set(), InstructionSet::current().name());
+    }
+}

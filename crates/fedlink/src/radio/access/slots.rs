@@ -1,0 +1,163 @@
+//! Sharing the n symbols of a round among the scheduled devices.
+
+use crate::units::Symbols;
+use serde::{Deserialize, Serialize};
+
+/// Whether a device's share of symbols is a real number or a whole one (`radio.slots`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlotKind {
+    /// Real shares, as in the paper.
+    #[default]
+    Real,
+    /// Whole symbols by the largest remainder, adding up to n.
+    Whole,
+}
+
+/// `n_m = n · (w_m/C_m) / Σ_j (w_j/C_j)`: the split that makes the bits `n_m·C_m` proportional to `w_m`.
+///
+/// Source: the proportionality conditions of the paper's section IV (its printed solutions repeat an index;
+/// see the corrections in the docs). Invariants: every share ≥ 0 and `Σ n_m = n`; with real slots
+/// `n_m·C_m / w_m` is the same for all devices; with whole slots no share is a full symbol away from the real
+/// one. A link without capacity gets nothing as long as another one has some, since no number of symbols could
+/// make it carry its part. Weights that are all zero mean equal weights.
+///
+/// `weights` must be finite and not negative, `capacities` not negative, both of one length.
+///
+/// ```
+/// use fedlink::{radio::access::slots::{split_slots, SlotKind}, units::Symbols};
+/// // Equal bits over links of 1 and 3 bit/symbol: the slow link gets three times the symbols.
+/// let slots = split_slots(&[1.0, 1.0], &[1.0, 3.0], 100, SlotKind::Real);
+/// assert_eq!(slots, [Symbols(75.0), Symbols(25.0)]);
+/// ```
+pub fn split_slots(weights: &[f64], capacities: &[f64], symbols: u64, kind: SlotKind) -> Vec<Symbols> {
+    assert_eq!(weights.len(), capacities.len(), "one weight and one capacity for each scheduled device");
+    let shares = demands(weights, capacities);
+    let total: f64 = shares.iter().sum();
+    let real = shares.iter().map(|share| share / total * symbols as f64);
+    match kind {
+        SlotKind::Real => real.map(Symbols).collect(),
+        SlotKind::Whole => largest_remainder(&real.collect::<Vec<_>>(), symbols),
+    }
+}
+
+/// `w_m/C_m`, scaled so that the largest is 1 (neither tiny nor huge weights overflow the sum).
+fn demands(weights: &[f64], capacities: &[f64]) -> Vec<f64> {
+    // Below the smallest normal number w/C would overflow; such a link is dead.
+    let alive = |c: f64| c >= f64::MIN_POSITIVE;
+    let heaviest = weights.iter().copied().fold(0.0, f64::max);
+    let some_link = capacities.iter().zip(weights).any(|(&c, &w)| alive(c) && (w > 0.0 || heaviest == 0.0));
+    let demand = |(&w, &c): (&f64, &f64)| {
+        let weight = if heaviest > 0.0 { w / heaviest } else { 1.0 };
+        match (some_link, alive(c)) {
+            (true, true) => weight / c,
+            (true, false) => 0.0,
+            (false, _) => 1.0,
+        }
+    };
+    let demands: Vec<f64> = weights.iter().zip(capacities).map(demand).collect();
+    let largest = demands.iter().copied().fold(0.0, f64::max);
+    demands.into_iter().map(|share| share / largest).collect()
+}
+
+/// Whole numbers next to `real` that add up to `total`: the floors, then one more for the largest remainders
+/// (ties to the earlier device).
+fn largest_remainder(real: &[f64], total: u64) -> Vec<Symbols> {
+    let mut whole: Vec<f64> = real.iter().map(|share| share.floor()).collect();
+    let mut order: Vec<usize> = (0..real.len()).collect();
+    order.sort_by(|&a, &b| (real[b] - whole[b]).total_cmp(&(real[a] - whole[a])).then(a.cmp(&b)));
+    let missing = total as f64 - whole.iter().sum::<f64>();
+    // Rounding of the real shares can leave the floors one above the total when a share is a whole number.
+    if missing >= 0.0 {
+        order.iter().cycle().take(missing as usize).for_each(|&m| whole[m] += 1.0);
+    } else {
+        order.iter().rev().take(-missing as usize).for_each(|&m| whole[m] -= 1.0);
+    }
+    whole.into_iter().map(Symbols).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scheduled() -> impl Strategy<Value = (Vec<f64>, Vec<f64>, u64)> {
+        (1usize..20).prop_flat_map(|k| {
+            (
+                prop::collection::vec(1e-6..1e6f64, k),
+                prop::collection::vec(1e-3..20.0f64, k),
+                1..10_000_000u64,
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn real_shares_add_up_and_make_bits_proportional_to_weights((w, c, n) in scheduled()) {
+            let slots = split_slots(&w, &c, n, SlotKind::Real);
+            let total: f64 = slots.iter().map(|s| s.0).sum();
+            prop_assert!((total / n as f64 - 1.0).abs() < 1e-9);
+            let bits_per_weight: Vec<f64> = (0..w.len()).map(|m| slots[m].0 * c[m] / w[m]).collect();
+            for ratio in &bits_per_weight {
+                prop_assert!((ratio / bits_per_weight[0] - 1.0).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn real_shares_solve_the_linear_system_of_the_conditions((w, c, n) in scheduled()) {
+            // Independent: bits = λ·w with λ from Σ λ·w/C = n, by bisection on λ.
+            let (mut low, mut high) = (0.0, n as f64 * 20.0 / 1e-6);
+            for _ in 0..200 {
+                let mid = 0.5 * (low + high);
+                let used: f64 = w.iter().zip(&c).map(|(w, c)| mid * w / c).sum();
+                if used < n as f64 { low = mid } else { high = mid }
+            }
+            let slots = split_slots(&w, &c, n, SlotKind::Real);
+            for m in 0..w.len() {
+                let expected = low * w[m] / c[m];
+                prop_assert!((slots[m].0 - expected).abs() <= 1e-9 * n as f64);
+            }
+        }
+
+        #[test]
+        fn whole_shares_are_whole_add_up_exactly_and_stay_within_one_symbol((w, c, n) in scheduled()) {
+            let real = split_slots(&w, &c, n, SlotKind::Real);
+            let whole = split_slots(&w, &c, n, SlotKind::Whole);
+            prop_assert_eq!(whole.iter().map(|s| s.0).sum::<f64>(), n as f64);
+            for (r, i) in real.iter().zip(&whole) {
+                prop_assert!(i.0 >= 0.0 && i.0.fract() == 0.0 && (r.0 - i.0).abs() <= 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn all_zero_weights_mean_equal_weights() {
+        let capacities = [1.0, 2.0, 4.0];
+        assert_eq!(
+            split_slots(&[0.0; 3], &capacities, 700, SlotKind::Real),
+            split_slots(&[1.0; 3], &capacities, 700, SlotKind::Real)
+        );
+    }
+
+    #[test]
+    fn a_dead_link_gets_nothing_unless_all_are_dead() {
+        let shares = |c: &[f64]| split_slots(&[1.0, 1.0], c, 10, SlotKind::Real);
+        assert_eq!(shares(&[0.0, 2.0]), [Symbols(0.0), Symbols(10.0)]);
+        assert_eq!(shares(&[0.0, 0.0]), [Symbols(5.0), Symbols(5.0)]);
+        assert_eq!(shares(&[f64::from_bits(1), 2.0]), [Symbols(0.0), Symbols(10.0)]);
+    }
+
+    #[test]
+    fn extreme_weights_neither_overflow_nor_vanish() {
+        for weight in [f64::MIN_POSITIVE, f64::MAX] {
+            let slots = split_slots(&[weight, weight], &[1e-300, 1e-300], 10, SlotKind::Real);
+            assert_eq!(slots, [Symbols(5.0), Symbols(5.0)]);
+        }
+    }
+
+    #[test]
+    fn remainders_tie_to_the_earlier_device() {
+        let slots = split_slots(&[1.0; 3], &[1.0; 3], 10, SlotKind::Whole);
+        assert_eq!(slots, [Symbols(4.0), Symbols(3.0), Symbols(3.0)]);
+    }
+}

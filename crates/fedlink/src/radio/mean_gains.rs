@@ -1,0 +1,74 @@
+//! Mean gains by device, from a file.
+
+use crate::registry::ConfigError;
+use std::io::Read;
+use std::path::Path;
+
+/// Bytes that a number and what follows it may take.
+const BYTES_PER_NUMBER: u64 = 64;
+
+/// Reads the mean power gain of each of `devices` devices (`radio.mean_gains`).
+pub fn read(path: &Path, devices: usize) -> Result<Vec<f64>, ConfigError> {
+    let refuse =
+        |problem: String| ConfigError::new("radio.mean_gains", format!("{}: {problem}", path.display()));
+    let max = BYTES_PER_NUMBER * (devices as u64 + 16);
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
+    file.take(max + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
+    if text.len() as u64 > max {
+        return Err(refuse(format!("is longer than {max} bytes, which {devices} numbers cannot be")));
+    }
+    parse(&text, devices).map_err(refuse)
+}
+
+/// The numbers of `text`, separated by white space or commas; what follows a `#` on a line is a comment.
+pub fn parse(text: &str, devices: usize) -> Result<Vec<f64>, String> {
+    let mut gains = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let numbers = line.split('#').next().unwrap_or_default();
+        for word in numbers.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()) {
+            let gain: Option<f64> = word.parse().ok().filter(|gain: &f64| gain.is_finite() && *gain >= 0.0);
+            let problem = || format!("line {}: {word} must be a finite number of at least 0", index + 1);
+            gains.push(gain.ok_or_else(problem)?);
+        }
+    }
+    match gains.len() {
+        count if count == devices => Ok(gains),
+        count => Err(format!("has {count} numbers, but data.devices is {devices}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_separated_by_white_space_or_commas_with_comments_between() {
+        assert_eq!(parse("# near\n1, 2.5\n3e-2 0 # far\n", 4), Ok(vec![1.0, 2.5, 0.03, 0.0]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let cases = [
+            ("1 2", "has 2 numbers, but data.devices is 3"),
+            ("1 2 3 4", "has 4 numbers, but data.devices is 3"),
+            ("1\n-2\n3", "line 2: -2 must be a finite number of at least 0"),
+            ("1\n2\nNaN", "line 3: NaN must be a finite number of at least 0"),
+            ("gain\n1\n2\n3", "line 1: gain must be a finite number of at least 0"),
+        ];
+        for (text, problem) in cases {
+            assert_eq!(parse(text, 3), Err(problem.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_missing_or_far_too_long_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gains.txt");
+        assert!(read(&path, 2).unwrap_err().to_string().contains("gains.txt"));
+        std::fs::write(&path, "1 ".repeat(10_000)).unwrap();
+        assert!(read(&path, 2).unwrap_err().to_string().contains("is longer than"));
+        std::fs::write(&path, "1 0.5").unwrap();
+        assert_eq!(read(&path, 2), Ok(vec![1.0, 0.5]));
+    }
+}

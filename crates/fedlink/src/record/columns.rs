@@ -1,0 +1,258 @@
+//! The columns of a record, declared once: CSV, Parquet, Arrow, JSON, the report, the digest and the tables of the
+//! documentation follow.
+
+use super::{Arrival, Row, Transmission};
+
+/// One value of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell {
+    /// A whole number.
+    Whole(u64),
+    /// A real number.
+    Real(f64),
+    /// A real number of single precision.
+    Single(f32),
+    /// A word.
+    Text(&'static str),
+    /// Nothing: it was not measured.
+    Empty,
+}
+
+/// Which values a column has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellKind {
+    /// [`Cell::Whole`], and [`Cell::Empty`] where it is optional.
+    Whole,
+    /// [`Cell::Real`], and [`Cell::Empty`] where it is optional.
+    Real,
+    /// [`Cell::Single`].
+    Single,
+    /// [`Cell::Text`].
+    Text,
+}
+
+impl Cell {
+    /// The bits that a digest takes of it.
+    fn word(self) -> u64 {
+        match self {
+            Self::Whole(number) => number,
+            Self::Real(number) => number.to_bits(),
+            Self::Single(number) => u64::from(number.to_bits()),
+            Self::Text(_) | Self::Empty => 0,
+        }
+    }
+
+    /// As it is written in CSV: the shortest text that reads back as the same number, nothing if it is empty.
+    pub fn text(self) -> String {
+        match self {
+            Self::Whole(number) => number.to_string(),
+            Self::Real(number) => number.to_string(),
+            Self::Single(number) => number.to_string(),
+            Self::Text(word) => word.to_owned(),
+            Self::Empty => String::new(),
+        }
+    }
+
+    /// As a number; NaN where it is none.
+    pub fn number(self) -> f64 {
+        match self {
+            Self::Whole(number) => number as f64,
+            Self::Real(number) => number,
+            Self::Single(number) => f64::from(number),
+            Self::Text(_) | Self::Empty => f64::NAN,
+        }
+    }
+}
+
+/// A column of a table whose rows are `R`.
+pub struct Column<R: 'static> {
+    /// Its heading.
+    pub name: &'static str,
+    /// Its unit; empty for counts, ratios and names.
+    pub unit: &'static str,
+    /// What it says.
+    pub meaning: &'static str,
+    /// Which values it has.
+    pub kind: CellKind,
+    /// Whether a value may be missing.
+    pub optional: bool,
+    /// The value of a row.
+    pub value: fn(&R) -> Cell,
+    /// What the digest of a run takes of a row; nothing where the value is the neutral one of its column.
+    digest: fn(&Column<R>, &R) -> Option<u64>,
+}
+
+impl<R> Column<R> {
+    const fn new(
+        name: &'static str,
+        unit: &'static str,
+        kind: CellKind,
+        meaning: &'static str,
+        value: fn(&R) -> Cell,
+    ) -> Self {
+        Self { name, unit, meaning, kind, optional: false, value, digest: |_, _| None }
+    }
+
+    const fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    /// Every value is part of the digest.
+    const fn digested(mut self) -> Self {
+        self.digest = |column, row| Some((column.value)(row).word());
+        self
+    }
+
+    /// Part of the digest as `word` says.
+    const fn digested_as(mut self, word: fn(&Column<R>, &R) -> Option<u64>) -> Self {
+        self.digest = word;
+        self
+    }
+
+    /// What the digest of a run takes of `row`.
+    pub(super) fn digest_word(&self, row: &R) -> Option<u64> {
+        (self.digest)(self, row)
+    }
+}
+
+/// The columns of `rounds.csv`: a row for each transmission. The digest takes them in this order.
+pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
+    use CellKind::{Real, Single, Text, Whole};
+    &[
+        Column::new("round", "", Whole, "round, from 1", |s: &Transmission| Cell::Whole(s.round)),
+        Column::new("device", "", Whole, "who sent, from 0", |s: &Transmission| Cell::Whole(s.device.0.into())).digested(),
+        Column::new(
+            "report",
+            "",
+            Single,
+            "what the device reported before selection, the first number if there are several; 0 if nothing is asked",
+            |s: &Transmission| Cell::Single(s.report),
+        )
+        .digested(),
+        Column::new("gain", "", Real, "g, the channel's power gain", |s: &Transmission| Cell::Real(s.gain)).digested(),
+        Column::new("capacity", "bit/symbol", Real, "C, what the link carries", |s: &Transmission| Cell::Real(s.capacity))
+            .digested(),
+        Column::new("weight", "", Real, "w, what its share of the bits is proportional to", |s: &Transmission| {
+            Cell::Real(s.weight)
+        })
+        .digested(),
+        Column::new("symbols", "symbols", Real, "n_m, its share of the round's symbols", |s: &Transmission| {
+            Cell::Real(s.symbols.0)
+        })
+        .digested(),
+        Column::new("budget", "bit", Real, "R = n_m·C, what it may send", |s: &Transmission| Cell::Real(s.budget.0))
+            .digested(),
+        Column::new("bits", "bit", Real, "what it sent by the scheme's count; 0 if silent", |s: &Transmission| {
+            Cell::Real(s.bits.0)
+        })
+        .digested(),
+        Column::new(
+            "q",
+            "",
+            Whole,
+            "the level of the compression (entries, for the sparse schemes); 0 means that the budget held nothing",
+            |s: &Transmission| Cell::Whole(s.q as u64),
+        )
+        .digested(),
+        Column::new("entries", "", Whole, "entries of Δ̂ that are sent", |s: &Transmission| Cell::Whole(s.entries as u64))
+            .digested(),
+        // Nothing of the bytes is in the digest, so that a run on bytes can be seen to be the same as one without.
+        Column::new(
+            "wire_bits",
+            "bit",
+            Whole,
+            "length of the payload, if updates are encoded (radio.wire, or compress.budget = \"wire\")",
+            |s: &Transmission| s.wire_bits.map_or(Cell::Empty, Cell::Whole),
+        )
+        .optional(),
+        Column::new("arrival", "", Text, "what became of it: used, silent, undecodable, flagged, lost", |s: &Transmission| {
+            Cell::Text(s.arrival.name())
+        })
+        .digested_as(|_, s| match s.arrival {
+            Arrival::Used | Arrival::Silent => None,
+            Arrival::Undecodable => Some(u64::MAX),
+            Arrival::Flagged => Some(u64::MAX - 1),
+            Arrival::Lost => Some(u64::MAX - 2),
+        }),
+        // Power and airtime follow from the configuration and the symbols.
+        Column::new("power", "noise variances", Real, "P, the transmit power while it sends", |s: &Transmission| {
+            Cell::Real(s.power.0)
+        }),
+        Column::new("airtime", "symbol durations", Real, "how long it sends", |s: &Transmission| Cell::Real(s.airtime.0)),
+        Column::new(
+            "share",
+            "",
+            Real,
+            "what the policy made its update count in θ(t+1); empty: as learn.aggregate says",
+            |s: &Transmission| s.share.map_or(Cell::Empty, Cell::Real),
+        )
+        .optional()
+        .digested_as(|_, s| s.share.map(f64::to_bits)),
+    ]
+};
+
+/// The columns of `results.csv`: a row for each evaluated round (in Python also for each round).
+pub static ROW_COLUMNS: &[Column<Row>] = {
+    use CellKind::{Real, Whole};
+    /// NaN is what was not measured.
+    fn measured(value: f64) -> Cell {
+        if value.is_nan() { Cell::Empty } else { Cell::Real(value) }
+    }
+    &[
+        Column::new("round", "", Whole, "rounds done", |row: &Row| Cell::Whole(row.round)),
+        Column::new("test_accuracy", "", Real, "share of right answers on the test set", |row: &Row| {
+            measured(row.test_accuracy)
+        })
+        .optional(),
+        Column::new("test_loss", "", Real, "mean loss on the test set", |row: &Row| measured(row.test_loss))
+            .optional(),
+        Column::new("train_loss", "", Real, "mean local training loss since the row before", |row: &Row| {
+            Cell::Real(row.train_loss)
+        }),
+        Column::new("trained", "", Whole, "local trainings since the row before", |row: &Row| {
+            Cell::Whole(row.trained)
+        }),
+        Column::new("bits", "bit", Real, "bits sent in a round, mean since the row before", |row: &Row| {
+            Cell::Real(row.bits)
+        }),
+        Column::new("total_bits", "bit", Real, "bits sent in all rounds so far", |row: &Row| {
+            Cell::Real(row.total_bits)
+        }),
+        Column::new("mean_q", "", Real, "mean q over the transmissions since the row before", |row: &Row| {
+            Cell::Real(row.mean_q)
+        }),
+        Column::new(
+            "silent_devices",
+            "",
+            Whole,
+            "scheduled devices since the row before whose budget held nothing",
+            |row: &Row| Cell::Whole(row.silent_devices),
+        ),
+        Column::new(
+            "wire_bits",
+            "bit",
+            Real,
+            "bits of the payloads sent in a round, mean since the row before; empty if nothing is encoded",
+            |row: &Row| row.wire_bits.map_or(Cell::Empty, Cell::Real),
+        )
+        .optional(),
+        Column::new(
+            "undecodable",
+            "",
+            Whole,
+            "uploads since the row before that could not be decoded",
+            |row: &Row| Cell::Whole(row.undecodable),
+        ),
+        Column::new(
+            "flagged",
+            "",
+            Whole,
+            "uploads since the row before that the audit dropped",
+            |row: &Row| Cell::Whole(row.flagged),
+        ),
+        Column::new("lost", "", Whole, "uploads since the row before that did not arrive", |row: &Row| {
+            Cell::Whole(row.lost)
+        }),
+    ]
+};

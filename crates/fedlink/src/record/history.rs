@@ -1,0 +1,32 @@
+//! Every round of a run, for those who want more than its evaluated rounds.
+
+use super::{RoundRecord, Row, Transmission};
+use crate::state::{State, StateError};
+use serde::{Deserialize, Serialize};
+
+/// Every round and every transmission of a run, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// One row for each round.
+    pub rounds: Vec<Row>,
+    /// One for each transmission.
+    pub transmissions: Vec<Transmission>,
+}
+
+impl History {
+    /// Adds a round, `row` being its record as a row by itself.
+    pub fn add(&mut self, row: Row, record: &RoundRecord) {
+        self.rounds.push(row);
+        self.transmissions.extend_from_slice(&record.transmissions);
+    }
+
+    /// As bytes.
+    pub fn save(&self) -> State {
+        State::of(self)
+    }
+
+    /// What [`History::save`] was called on.
+    pub fn read(state: &State) -> Result<Self, StateError> {
+        state.read()
+    }
+}

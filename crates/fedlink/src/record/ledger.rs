@@ -1,0 +1,187 @@
+//! Records summed up as they come, and their digest.
+
+use super::{Arrival, Outcome, RoundRecord, Row, TRANSMISSION_COLUMNS, hexadecimal};
+use crate::units::{DeviceId, Power};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// Sums over rounds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Sums {
+    rounds: u64,
+    /// Rounds in which anybody trained.
+    trained: u64,
+    train_loss: f64,
+    bits: f64,
+    wire_bits: Option<u64>,
+    q: u64,
+    transmissions: u64,
+    silent: u64,
+    undecodable: u64,
+    flagged: u64,
+    lost: u64,
+    /// Local trainings.
+    trainings: u64,
+}
+
+impl Sums {
+    fn add(&mut self, record: &RoundRecord) {
+        self.rounds += 1;
+        self.trained += u64::from(record.training.devices > 0);
+        self.trainings += record.training.devices as u64;
+        self.train_loss += record.training.loss;
+        for sent in &record.transmissions {
+            self.bits += sent.bits.0;
+            self.q += sent.q as u64;
+            self.transmissions += 1;
+            self.silent += u64::from(sent.q == 0);
+            self.undecodable += u64::from(sent.arrival == Arrival::Undecodable);
+            self.flagged += u64::from(sent.arrival == Arrival::Flagged);
+            self.lost += u64::from(sent.arrival == Arrival::Lost);
+            if let Some(bits) = sent.wire_bits {
+                self.wire_bits = Some(self.wire_bits.unwrap_or(0) + bits);
+            }
+        }
+    }
+
+    fn wire_bits_per_round(&self) -> Option<f64> {
+        self.wire_bits.map(|bits| ratio(bits, self.rounds))
+    }
+
+    /// The rounds summed up as a row that ends with `record`, `total_bits` having been sent in all rounds so far.
+    fn row(&self, record: &RoundRecord, total_bits: f64) -> Row {
+        let evaluation = record.evaluation.as_ref();
+        Row {
+            round: record.round,
+            test_accuracy: evaluation.map_or(f64::NAN, |evaluation| evaluation.accuracy),
+            test_loss: evaluation.map_or(f64::NAN, |evaluation| evaluation.loss),
+            train_loss: self.train_loss / self.trained.max(1) as f64,
+            trained: self.trainings,
+            bits: self.bits / self.rounds as f64,
+            total_bits,
+            mean_q: ratio(self.q, self.transmissions),
+            silent_devices: self.silent,
+            wire_bits: self.wire_bits_per_round(),
+            undecodable: self.undecodable,
+            flagged: self.flagged,
+            lost: self.lost,
+            metrics: evaluation.map_or_else(Vec::new, |evaluation| evaluation.metrics.clone()),
+        }
+    }
+}
+
+/// Takes in the records of a run one by one.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Ledger {
+    /// SHA-256 over the records so far, each hashed with the link before it.
+    chain: [u8; 32],
+    since_row: Sums,
+    rounds: u64,
+    all: Sums,
+    scheduled: Vec<u32>,
+    /// Power of each device, summed over the rounds in which it sent.
+    power: Vec<f64>,
+    rows: Vec<Row>,
+}
+
+impl Ledger {
+    pub(crate) fn new(devices: usize) -> Self {
+        Self {
+            chain: [0; 32],
+            since_row: Sums::default(),
+            rounds: 0,
+            all: Sums::default(),
+            scheduled: vec![0; devices],
+            power: vec![0.0; devices],
+            rows: Vec::new(),
+        }
+    }
+
+    /// The number of devices it counts.
+    pub(crate) fn devices(&self) -> usize {
+        self.scheduled.len()
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    pub(crate) fn add(&mut self, record: &RoundRecord) {
+        self.rounds = record.round;
+        self.since_row.add(record);
+        self.all.add(record);
+        for sent in &record.transmissions {
+            self.scheduled[sent.device.index()] += 1;
+            self.power[sent.device.index()] += sent.power.0;
+        }
+        self.digest_record(record);
+        if record.evaluation.is_some() {
+            let interval = std::mem::take(&mut self.since_row);
+            self.rows.push(interval.row(record, self.all.bits));
+        }
+    }
+
+    /// The last record that was added as a row by itself.
+    pub(crate) fn round_row(&self, record: &RoundRecord) -> Row {
+        let mut alone = Sums::default();
+        alone.add(record);
+        alone.row(record, self.all.bits)
+    }
+
+    /// Every number of the record, as bits: two runs agree in the digest only if they agree exactly.
+    fn digest_record(&mut self, record: &RoundRecord) {
+        let mut digest = Sha256::new_with_prefix(self.chain);
+        let mut word = |bits: u64| digest.update(bits.to_le_bytes());
+        word(record.round);
+        word(record.training.devices as u64);
+        word(record.training.loss.to_bits());
+        for sent in &record.transmissions {
+            TRANSMISSION_COLUMNS.iter().filter_map(|column| column.digest_word(sent)).for_each(&mut word);
+        }
+        if let Some(evaluation) = &record.evaluation {
+            word(evaluation.accuracy.to_bits());
+            word(evaluation.loss.to_bits());
+            for (name, value) in &evaluation.metrics {
+                name.bytes().for_each(|byte| word(byte.into()));
+                word(value.to_bits());
+            }
+        }
+        self.chain = digest.finalize().into();
+    }
+
+    /// The run so far, `theta` being its model.
+    pub(crate) fn outcome(&self, theta: &[f32]) -> Outcome {
+        let mut digest = Sha256::new_with_prefix(self.chain);
+        theta.iter().for_each(|weight| digest.update(weight.to_le_bytes()));
+        let digest = hexadecimal(&digest.finalize());
+        let accuracies = self.rows.iter().map(|row| row.test_accuracy);
+        let average_power: Vec<f64> = self.power.iter().map(|sum| sum / self.rounds.max(1) as f64).collect();
+        // The first of equals, so that ties go to the lower index.
+        let louder = |&a: &usize, &b: &usize| average_power[a].total_cmp(&average_power[b]);
+        let worst = (0..average_power.len()).rev().max_by(louder).unwrap_or(0);
+        Outcome {
+            rounds: self.rounds,
+            final_accuracy: accuracies.clone().next_back(),
+            best_accuracy: accuracies.clone().reduce(f64::max),
+            final_loss: self.rows.last().map(|row| row.test_loss),
+            rounds_to_80: self.rows.iter().find(|row| row.test_accuracy >= 0.8).map(|row| row.round),
+            bits_per_round: self.all.bits / (self.rounds.max(1)) as f64,
+            mean_q: ratio(self.all.q, self.all.transmissions),
+            silent_transmissions: self.all.silent,
+            worst_average_power: Power(average_power.get(worst).copied().unwrap_or(0.0)),
+            worst_device: DeviceId::new(worst),
+            average_power,
+            scheduled: self.scheduled.clone(),
+            wire_bits_per_round: self.all.wire_bits_per_round(),
+            undecodable_transmissions: self.all.undecodable,
+            flagged_transmissions: self.all.flagged,
+            excluded: Vec::new(),
+            warnings: Vec::new(),
+            digest,
+        }
+    }
+}
+
+fn ratio(sum: u64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { sum as f64 / count as f64 }
+}

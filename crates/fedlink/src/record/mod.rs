@@ -1,0 +1,158 @@
+//! What a run leaves behind: one record a round, declared once as columns.
+
+mod columns;
+mod history;
+mod ledger;
+
+pub use crate::hex::hexadecimal;
+pub use columns::{Cell, CellKind, Column, ROW_COLUMNS, TRANSMISSION_COLUMNS};
+pub use history::History;
+pub(crate) use ledger::Ledger;
+
+use crate::learn::task::Evaluation;
+use crate::units::{Airtime, Bits, DeviceId, Power, Symbols};
+use serde::{Deserialize, Serialize};
+
+/// How the server handled an upload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Arrival {
+    /// It was added up.
+    #[default]
+    Used,
+    /// Nothing was sent, because the budget held nothing.
+    Silent,
+    /// It could not be decoded; the device counts as silent.
+    Undecodable,
+    /// It contradicted the device's report and was dropped (`defense.audit`).
+    Flagged,
+    /// It did not arrive, and does not count.
+    Lost,
+}
+
+impl Arrival {
+    /// How it is written in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Used => "used",
+            Self::Silent => "silent",
+            Self::Undecodable => "undecodable",
+            Self::Flagged => "flagged",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// What one scheduled device sent in a round: a row of `rounds.csv`. [`TRANSMISSION_COLUMNS`] says what each field means.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "TRANSMISSION_COLUMNS documents every column")]
+pub struct Transmission {
+    pub round: u64,
+    pub device: DeviceId,
+    pub report: f32,
+    pub gain: f64,
+    pub capacity: f64,
+    pub weight: f64,
+    pub symbols: Symbols,
+    pub power: Power,
+    pub airtime: Airtime,
+    pub budget: Bits,
+    pub bits: Bits,
+    pub q: usize,
+    pub entries: usize,
+    pub share: Option<f64>,
+    pub wire_bits: Option<u64>,
+    pub arrival: Arrival,
+}
+
+/// The training of a round in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Training {
+    /// Devices that trained.
+    pub devices: usize,
+    /// Mean over them of the mean mini-batch loss, weighted as `learn.aggregate` says; 0 if nobody trained.
+    pub loss: f64,
+}
+
+/// One round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RoundRecord {
+    /// Counted from 1: the state after so many rounds.
+    pub round: u64,
+    /// The scheduled devices, in the order of the policy.
+    pub transmissions: Vec<Transmission>,
+    /// Who trained.
+    pub training: Training,
+    /// How well the model does, in the rounds that are evaluated.
+    pub evaluation: Option<Evaluation>,
+}
+
+/// One or more rounds in numbers: a row of `results.csv` (an evaluated round with what has happened since the evaluation
+/// before it), or one round by itself. [`ROW_COLUMNS`] says what each field means.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "ROW_COLUMNS documents every column")]
+pub struct Row {
+    pub round: u64,
+    pub test_accuracy: f64,
+    pub test_loss: f64,
+    pub train_loss: f64,
+    pub trained: u64,
+    pub bits: f64,
+    pub total_bits: f64,
+    pub mean_q: f64,
+    pub silent_devices: u64,
+    pub wire_bits: Option<f64>,
+    pub undecodable: u64,
+    pub flagged: u64,
+    pub lost: u64,
+    /// Further metrics of the task, by name.
+    pub metrics: Vec<(String, f64)>,
+}
+
+/// A run in numbers, ready to be printed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Rounds done.
+    pub rounds: u64,
+    /// Accuracy at the last evaluation; none if there was no evaluation.
+    pub final_accuracy: Option<f64>,
+    /// The best accuracy at any evaluation.
+    pub best_accuracy: Option<f64>,
+    /// Mean loss on the test set at the last evaluation.
+    pub final_loss: Option<f64>,
+    /// The first evaluated round with an accuracy of at least 80 %.
+    pub rounds_to_80: Option<u64>,
+    /// Mean bits sent in a round.
+    pub bits_per_round: f64,
+    /// Mean q over all transmissions.
+    pub mean_q: f64,
+    /// Transmissions whose budget held nothing.
+    pub silent_transmissions: u64,
+    /// Average power of the device that spent most, to be set against `radio.power`.
+    pub worst_average_power: Power,
+    /// That device.
+    pub worst_device: DeviceId,
+    /// Average transmit power of each device over the rounds done.
+    #[serde(default)]
+    pub average_power: Vec<f64>,
+    /// How often each device was scheduled.
+    pub scheduled: Vec<u32>,
+    /// Mean bits of the payloads sent in a round; none if nothing is encoded.
+    pub wire_bits_per_round: Option<f64>,
+    /// Uploads that could not be decoded.
+    pub undecodable_transmissions: u64,
+    /// Uploads that the audit dropped.
+    pub flagged_transmissions: u64,
+    /// Devices that the audit has excluded.
+    pub excluded: Vec<DeviceId>,
+    /// What a person should know of the run.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// SHA-256 over every record and the model, in hexadecimal: equal for equal runs.
+    pub digest: String,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! Every field of a record is a column, and what the digest takes of it.
+
+use super::*;
+use std::collections::BTreeSet;
+
+fn transmission() -> Transmission {
+    Transmission {
+        round: 3,
+        device: DeviceId(4),
+        report: 0.5,
+        gain: 1.25,
+        capacity: 2.5,
+        weight: 0.75,
+        symbols: Symbols(10.0),
+        power: Power(12.0),
+        airtime: Airtime(13.0),
+        budget: Bits(25.0),
+        bits: Bits(24.5),
+        q: 6,
+        entries: 5,
+        share: Some(0.125),
+        wire_bits: Some(27),
+        arrival: Arrival::Used,
+    }
+}
+
+fn row() -> Row {
+    Row {
+        round: 20,
+        test_accuracy: 0.5,
+        test_loss: 1.5,
+        train_loss: 2.5,
+        trained: 40,
+        bits: 100.5,
+        total_bits: 2010.0,
+        mean_q: 3.25,
+        silent_devices: 2,
+        wire_bits: Some(111.5),
+        undecodable: 3,
+        flagged: 4,
+        lost: 5,
+        metrics: vec![("f1".into(), 0.25)],
+    }
+}
+
+fn record() -> RoundRecord {
+    RoundRecord {
+        round: 3,
+        transmissions: vec![transmission()],
+        training: Training { devices: 7, loss: 0.25 },
+        evaluation: Some(Evaluation::new(0.75, 1.5).with("f1", 0.5)),
+    }
+}
+
+fn digest(record: &RoundRecord) -> String {
+    let mut ledger = Ledger::new(10);
+    ledger.add(record);
+    ledger.outcome(&[1.0, 2.0]).digest
+}
+
+#[track_caller]
+fn assert_columns<R>(columns: &[Column<R>], row: &R, expected: &[(&str, Cell)]) {
+    let cells: Vec<(&str, Cell)> = columns.iter().map(|column| (column.name, (column.value)(row))).collect();
+    assert_eq!(cells, expected);
+    let names: BTreeSet<&str> = columns.iter().map(|column| column.name).collect();
+    assert_eq!(names.len(), columns.len(), "names are unique");
+    for column in columns {
+        assert!(!column.meaning.is_empty() && !column.name.is_empty());
+        let fits = match (column.value)(row) {
+            Cell::Whole(_) => column.kind == CellKind::Whole,
+            Cell::Real(_) => column.kind == CellKind::Real,
+            Cell::Single(_) => column.kind == CellKind::Single,
+            Cell::Text(_) => column.kind == CellKind::Text,
+            Cell::Empty => column.optional,
+        };
+        assert!(fits, "{}", column.name);
+    }
+}
+
+/// The fields that serde writes, with their values.
+fn fields(value: &impl Serialize) -> BTreeSet<String> {
+    let serde_json::Value::Object(fields) = serde_json::to_value(value).unwrap() else { panic!("a struct") };
+    fields.into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn the_columns_of_a_transmission_are_its_fields() {
+    let expected = [
+        ("round", Cell::Whole(3)),
+        ("device", Cell::Whole(4)),
+        ("report", Cell::Single(0.5)),
+        ("gain", Cell::Real(1.25)),
+        ("capacity", Cell::Real(2.5)),
+        ("weight", Cell::Real(0.75)),
+        ("symbols", Cell::Real(10.0)),
+        ("budget", Cell::Real(25.0)),
+        ("bits", Cell::Real(24.5)),
+        ("q", Cell::Whole(6)),
+        ("entries", Cell::Whole(5)),
+        ("wire_bits", Cell::Whole(27)),
+        ("arrival", Cell::Text("used")),
+        ("power", Cell::Real(12.0)),
+        ("airtime", Cell::Real(13.0)),
+        ("share", Cell::Real(0.125)),
+    ];
+    assert_columns(TRANSMISSION_COLUMNS, &transmission(), &expected);
+    let names: BTreeSet<String> = TRANSMISSION_COLUMNS.iter().map(|column| column.name.to_owned()).collect();
+    assert_eq!(names, fields(&transmission()));
+    let empty = Transmission { share: None, wire_bits: None, ..transmission() };
+    for column in TRANSMISSION_COLUMNS {
+        assert_eq!((column.value)(&empty) == Cell::Empty, column.optional, "{}", column.name);
+    }
+}
+
+#[test]
+fn the_columns_of_a_row_are_its_fields() {
+    let expected = [
+        ("round", Cell::Whole(20)),
+        ("test_accuracy", Cell::Real(0.5)),
+        ("test_loss", Cell::Real(1.5)),
+        ("train_loss", Cell::Real(2.5)),
+        ("trained", Cell::Whole(40)),
+        ("bits", Cell::Real(100.5)),
+        ("total_bits", Cell::Real(2010.0)),
+        ("mean_q", Cell::Real(3.25)),
+        ("silent_devices", Cell::Whole(2)),
+        ("wire_bits", Cell::Real(111.5)),
+        ("undecodable", Cell::Whole(3)),
+        ("flagged", Cell::Whole(4)),
+        ("lost", Cell::Whole(5)),
+    ];
+    assert_columns(ROW_COLUMNS, &row(), &expected);
+    // Metrics have their own names, and so are no column of this list.
+    let mut names: BTreeSet<String> = ROW_COLUMNS.iter().map(|column| column.name.to_owned()).collect();
+    names.insert("metrics".into());
+    assert_eq!(names, fields(&row()));
+    let empty = Row { test_accuracy: f64::NAN, test_loss: f64::NAN, wire_bits: None, ..row() };
+    for column in ROW_COLUMNS {
+        assert_eq!((column.value)(&empty) == Cell::Empty, column.optional, "{}", column.name);
+    }
+}
+
+#[test]
+fn cells_are_written_so_that_they_read_back() {
+    assert_eq!(Cell::Whole(u64::MAX).text().parse(), Ok(u64::MAX));
+    assert_eq!(Cell::Real(0.1 + 0.2).text().parse(), Ok(0.1 + 0.2));
+    assert_eq!(Cell::Single(0.1).text(), "0.1");
+    assert_eq!((Cell::Text("lost").text(), Cell::Empty.text()), ("lost".into(), String::new()));
+    assert_eq!(
+        (Cell::Whole(7).number(), Cell::Real(0.5).number(), Cell::Single(0.5).number()),
+        (7.0, 0.5, 0.5)
+    );
+    assert!(Cell::Text("lost").number().is_nan() && Cell::Empty.number().is_nan());
+}
+
+#[test]
+fn the_digest_changes_with_every_column_that_it_takes_and_with_no_other() {
+    type Change = fn(&mut Transmission);
+    let changes: [(&str, bool, Change); 15] = [
+        ("device", true, |s| s.device = DeviceId(5)),
+        ("report", true, |s| s.report = s.report.next_up()),
+        ("gain", true, |s| s.gain = s.gain.next_up()),
+        ("capacity", true, |s| s.capacity = s.capacity.next_up()),
+        ("weight", true, |s| s.weight = s.weight.next_up()),
+        ("symbols", true, |s| s.symbols.0 = s.symbols.0.next_up()),
+        ("budget", true, |s| s.budget.0 = s.budget.0.next_up()),
+        ("bits", true, |s| s.bits.0 = s.bits.0.next_up()),
+        ("q", true, |s| s.q += 1),
+        ("entries", true, |s| s.entries += 1),
+        ("share", true, |s| s.share = None),
+        ("arrival", true, |s| s.arrival = Arrival::Lost),
+        // Bytes are another way to send the same; power and airtime follow from the rest.
+        ("wire_bits", false, |s| s.wire_bits = None),
+        ("power", false, |s| s.power.0 += 1.0),
+        ("airtime", false, |s| s.airtime.0 += 1.0),
+    ];
+    let before = digest(&record());
+    for (name, taken, change) in changes {
+        let mut record = record();
+        change(&mut record.transmissions[0]);
+        assert_eq!(digest(&record) != before, taken, "{name}");
+    }
+    // The round of a transmission is that of its record, which is taken once.
+    let mut names: BTreeSet<&str> = changes.iter().map(|(name, ..)| *name).collect();
+    names.insert("round");
+    assert_eq!(names, TRANSMISSION_COLUMNS.iter().map(|column| column.name).collect());
+}
+
+#[test]
+fn the_digest_changes_with_everything_else_of_a_round_and_with_the_model() {
+    let changes: [fn(&mut RoundRecord); 11] = [
+        |r| r.round = 4,
+        |r| r.training.devices = 8,
+        |r| r.training.loss = r.training.loss.next_up(),
+        |r| r.transmissions.clear(),
+        |r| r.transmissions.push(r.transmissions[0]),
+        |r| r.evaluation = None,
+        |r| r.evaluation.as_mut().unwrap().accuracy = 0.5,
+        |r| r.evaluation.as_mut().unwrap().loss = 0.5,
+        |r| r.evaluation.as_mut().unwrap().metrics[0].1 = 0.25,
+        |r| r.evaluation.as_mut().unwrap().metrics[0].0 = "f2".into(),
+        |r| r.evaluation.as_mut().unwrap().metrics.clear(),
+    ];
+    let mut digests = BTreeSet::from([digest(&record())]);
+    for change in changes {
+        let mut record = record();
+        change(&mut record);
+        digests.insert(digest(&record));
+    }
+    for arrival in [Arrival::Undecodable, Arrival::Flagged, Arrival::Lost] {
+        let mut record = record();
+        record.transmissions[0].arrival = arrival;
+        digests.insert(digest(&record));
+    }
+    let mut ledger = Ledger::new(10);
+    ledger.add(&record());
+    digests.insert(ledger.outcome(&[1.0, 2.5]).digest);
+    // A second record is another run.
+    ledger.add(&record());
+    digests.insert(ledger.outcome(&[1.0, 2.0]).digest);
+    assert_eq!(digests.len(), 1 + changes.len() + 3 + 2);
+    // One that was used and one that was silent differ in their bits already.
+    let mut silent = record();
+    silent.transmissions[0].arrival = Arrival::Silent;
+    assert_eq!(digest(&silent), digest(&record()));
+}
+
+#[test]
+fn rows_sum_up_the_rounds_since_the_row_before() {
+    let mut ledger = Ledger::new(10);
+    let mut silent = record();
+    (silent.round, silent.evaluation) = (1, None);
+    silent.transmissions[0] = Transmission {
+        q: 0,
+        bits: Bits(0.0),
+        wire_bits: Some(0),
+        arrival: Arrival::Silent,
+        power: Power(3.0),
+        ..transmission()
+    };
+    ledger.add(&silent);
+    assert_eq!(ledger.rows(), []);
+    let mut second = record();
+    second.round = 2;
+    second.transmissions.push(Transmission {
+        device: DeviceId(1),
+        arrival: Arrival::Flagged,
+        ..transmission()
+    });
+    ledger.add(&second);
+    let [row] = ledger.rows() else { panic!("one evaluated round") };
+    assert_eq!((row.round, row.test_accuracy, row.test_loss), (2, 0.75, 1.5));
+    assert_eq!((row.trained, row.train_loss), (14, 0.25));
+    assert_eq!((row.bits, row.total_bits, row.mean_q), (24.5, 49.0, 4.0));
+    assert_eq!((row.silent_devices, row.undecodable, row.flagged, row.lost), (1, 0, 1, 0));
+    assert_eq!((row.wire_bits, &row.metrics[..]), (Some(27.0), &[("f1".to_owned(), 0.5)][..]));
+    let alone = ledger.round_row(&silent);
+    assert!(alone.test_accuracy.is_nan() && alone.metrics.is_empty());
+    assert_eq!((alone.round, alone.bits, alone.total_bits, alone.silent_devices), (1, 0.0, 49.0, 1));
+    let outcome = ledger.outcome(&[0.0]);
+    assert_eq!((outcome.rounds, outcome.silent_transmissions, outcome.flagged_transmissions), (2, 1, 1));
+    assert_eq!(outcome.scheduled[..5], [0, 1, 0, 0, 2]);
+    // 3 and 12 over two rounds.
+    assert_eq!((outcome.worst_average_power, outcome.worst_device), (Power(7.5), DeviceId(4)));
+    assert_eq!(outcome.average_power[..5], [0.0, 6.0, 0.0, 0.0, 7.5]);
+    assert_eq!((outcome.bits_per_round, outcome.wire_bits_per_round), (24.5, Some(27.0)));
+}
+
+#[test]
+fn a_round_in_which_nobody_trained_does_not_lower_the_mean_loss() {
+    let mut ledger = Ledger::new(10);
+    let idle =
+        RoundRecord { round: 1, transmissions: vec![], training: Training::default(), evaluation: None };
+    ledger.add(&idle);
+    ledger.add(&RoundRecord { round: 2, ..record() });
+    assert_eq!(ledger.rows()[0].train_loss, 0.25);
+}

@@ -1,0 +1,112 @@
+//! What every part of every kind must keep as an entry of its list.
+
+use super::*;
+use crate::config::{Config, KEYS, kinds};
+use std::collections::BTreeSet;
+
+#[test]
+fn names_are_unique_within_a_kind_and_within_the_tables_of_a_section() {
+    let mut paths = BTreeSet::new();
+    for kind in kinds() {
+        let names: BTreeSet<&str> = kind.parts.iter().map(|part| part.name).collect();
+        assert_eq!(names.len(), kind.parts.len(), "{}", kind.plural);
+        for part in &kind.parts {
+            let path = format!("{}.{}", kind.table, part.name);
+            assert!(KEYS.iter().all(|key| key.name != path), "{path} is a key too");
+            assert!(kinds().iter().all(|other| other.table != path), "{path} holds tables of parts");
+            assert!(paths.insert(path.clone()), "{path} is the table of two parts");
+        }
+    }
+}
+
+#[test]
+fn every_kind_is_chosen_by_a_key_that_takes_every_part_and_nothing_else() {
+    for kind in kinds() {
+        assert!(KEYS.iter().any(|key| key.name == kind.key), "{}", kind.key);
+        for part in &kind.parts {
+            let mut config = Config::default();
+            config.set(kind.key, part.name).unwrap();
+            assert_eq!(config.validate(), Ok(()), "{} = {}", kind.key, part.name);
+        }
+        // An unknown name that is near to none makes the message name all there are.
+        let mut config = Config::default();
+        config.set(kind.key, "no such part").unwrap();
+        let message = config.validate().unwrap_err().to_string();
+        let names: Vec<&str> = kind.parts.iter().map(|part| part.name).collect();
+        let expected = format!(
+            "{}: is \"no such part\", which is not one of the {}; there are {}",
+            kind.key,
+            kind.plural,
+            names.join(", ")
+        );
+        assert_eq!(message, expected);
+        assert_eq!(kind.check_name("no such part").unwrap_err().to_string(), expected);
+        assert_eq!(names.iter().try_for_each(|name| kind.check_name(name)), Ok(()));
+    }
+}
+
+#[test]
+fn the_keys_of_a_part_are_the_fields_of_its_table_and_its_defaults_resolve() {
+    for kind in kinds() {
+        for part in &kind.parts {
+            let own = kind.defaults(part.name, &Scope::default());
+            let own = own.unwrap_or_else(|| panic!("{} has no valid defaults", part.name));
+            let fields: BTreeSet<&str> = own.keys().map(String::as_str).collect();
+            let keys: BTreeSet<&str> = part.keys.iter().map(|key| key.name).collect();
+            assert_eq!(fields, keys, "{}.{}", kind.table, part.name);
+            assert_eq!(keys.len(), part.keys.len(), "{}.{}: a key is listed twice", kind.table, part.name);
+            assert_eq!(kind.check_table(part.name, &own), Some(Ok(())));
+        }
+    }
+    assert!(kinds().iter().all(|kind| kind.check_table("no such part", &Table::new()).is_none()));
+}
+
+#[test]
+fn every_part_and_every_key_says_what_it_is_in_one_line() {
+    for kind in kinds() {
+        assert!(!kind.parts.is_empty(), "{}", kind.plural);
+        for part in &kind.parts {
+            let texts = part.keys.iter().flat_map(|key| [key.name, key.meaning, key.allowed]);
+            for text in texts.chain([part.name, part.meaning]) {
+                let line = text.trim() == text && !text.is_empty() && !text.contains('\n');
+                assert!(line, "{}.{}: {text:?}", kind.table, part.name);
+            }
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            assert!(part.name.chars().all(plain), "{}", part.name);
+        }
+    }
+}
+
+/// Every entry of one kind, with its own table as written by itself.
+fn resolve_again<T: ?Sized + Kind>() {
+    let scope = Scope::default();
+    for entry in T::entries() {
+        assert_eq!(entry.table(), format!("{}.{}", T::TABLE, entry.name));
+        assert_eq!(find::<T>(entry.name).map(|found| found.meaning), Ok(entry.meaning));
+        let own = entry.resolve(&Table::new(), &scope).unwrap();
+        assert_eq!(entry.resolve(&own, &scope), Ok(own), "{}", entry.name);
+        let unknown = Table::from_iter([("no_such_key".to_owned(), Value::Integer(1))]);
+        let message = entry.resolve(&unknown, &scope).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{}.no_such_key: is not a key; ", entry.table())), "{message}");
+        for key in entry.keys {
+            // No key takes a date.
+            let date: Value = toml::from_str::<Table>("x = 1979-05-27").unwrap()["x"].clone();
+            let wrong = Table::from_iter([(key.name.to_owned(), date)]);
+            let error = entry.resolve(&wrong, &scope).unwrap_err();
+            assert_eq!(error.key, format!("{}.{}", entry.table(), key.name), "{}", error.problem);
+        }
+    }
+}
+
+#[test]
+fn a_table_that_was_resolved_resolves_to_itself_and_wrong_keys_and_types_are_named() {
+    resolve_again::<dyn crate::data::partition::Partition>();
+    resolve_again::<dyn crate::learn::model::Model>();
+    resolve_again::<dyn crate::learn::optimizer::Optimizer>();
+    resolve_again::<dyn crate::server::aggregate::Aggregator>();
+    resolve_again::<dyn crate::server::optimizer::ServerOptimizer>();
+    resolve_again::<dyn crate::radio::fading::Fading>();
+    resolve_again::<dyn crate::schedule::Policy>();
+    resolve_again::<dyn crate::compress::Compressor>();
+    resolve_again::<dyn crate::adversary::Attack>();
+}

@@ -1,0 +1,45 @@
+//! BN2-C: best ℓ2-norm after compression to the channel.
+
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest_reports};
+use crate::state::Persist;
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestCompressedNorm>();
+
+/// BN2-C: the K devices with the largest ‖Δ̂(q*)‖₂, where q* is what the device could send if it had all n
+/// symbols (r(q*) ≤ n·C), with bits in proportion to it (`w_m = ‖Δ̂_m(q*)‖₂`).
+///
+/// Channel and update decide together: a large update behind a poor link counts for the little that would
+/// arrive of it. All M devices train and report. Source: section IV-D of the paper.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BestCompressedNorm {}
+
+impl PartConfig for BestCompressedNorm {
+    type Part = dyn Policy;
+    const NAME: &'static str = "bn2-c";
+    const MEANING: &'static str = "best compressed norm: the K largest ‖Δ̂‖ as if each device had the whole band, bits in proportion to it";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for BestCompressedNorm {}
+
+impl Policy for BestCompressedNorm {
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        view.everyone()
+    }
+
+    fn asks(&self) -> &[Ask] {
+        &[Ask::CompressedNorm]
+    }
+
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+        largest_reports(reports, view.k)
+    }
+}

@@ -1,0 +1,89 @@
+//! What candidates report before selection.
+
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// A number that a candidate reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Ask {
+    /// ‖Δ‖₂, the norm of its update.
+    Norm,
+    /// ‖Δ̂‖₂, the norm of its update as compressed if it had all n symbols to itself.
+    CompressedNorm,
+    /// The mean mini-batch loss of its local training.
+    Loss,
+}
+
+impl Ask {
+    /// All that can be asked.
+    pub const ALL: [Self; 3] = [Self::Norm, Self::CompressedNorm, Self::Loss];
+
+    /// How it is written in Python and on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Norm => "norm",
+            Self::CompressedNorm => "compressed-norm",
+            Self::Loss => "loss",
+        }
+    }
+
+    /// The one called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|ask| ask.name() == name)
+    }
+}
+
+/// What the candidates reported: a table of one row for each candidate and one column for each [`Ask`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reports {
+    /// The candidates that reported, in the policy's order.
+    pub devices: Vec<DeviceId>,
+    asks: usize,
+    /// Row after row.
+    values: Vec<f32>,
+}
+
+impl Reports {
+    /// A table of `devices.len()` rows of `asks` numbers each.
+    pub fn new(devices: Vec<DeviceId>, asks: usize, values: Vec<f32>) -> Self {
+        assert_eq!(values.len(), devices.len() * asks, "one number for each candidate and ask");
+        Self { devices, asks, values }
+    }
+
+    /// Candidates that reported.
+    pub fn len(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Whether nobody did.
+    pub fn is_empty(&self) -> bool {
+        self.devices.is_empty()
+    }
+
+    /// Numbers in each row.
+    pub fn asks(&self) -> usize {
+        self.asks
+    }
+
+    /// The answers of the candidate at `index`, one for each ask.
+    pub fn row(&self, index: usize) -> &[f32] {
+        &self.values[index * self.asks..(index + 1) * self.asks]
+    }
+
+    /// The first answer of the candidate at `index`; 0 if nothing is asked.
+    pub fn first(&self, index: usize) -> f32 {
+        self.row(index).first().copied().unwrap_or(0.0)
+    }
+
+    /// The answers to the ask at `column`, in the order of the candidates.
+    pub fn column(&self, column: usize) -> impl ExactSizeIterator<Item = f32> + '_ {
+        (0..self.len()).map(move |index| self.row(index)[column])
+    }
+
+    /// The index of a candidate.
+    pub fn index_of(&self, device: DeviceId) -> Option<usize> {
+        self.devices.iter().position(|candidate| *candidate == device)
+    }
+}

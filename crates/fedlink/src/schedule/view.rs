@@ -1,0 +1,134 @@
+//! All that a policy may look at.
+
+use crate::radio::Known;
+use crate::rng::{Purpose, Stream, stream};
+use crate::units::{DeviceId, Power};
+use serde::{Deserialize, Serialize};
+
+/// What the server knows when it schedules a round. New facts are new fields.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct View<'a> {
+    /// The round, counted from 0.
+    pub t: u64,
+    /// The largest number of devices that may be scheduled.
+    pub k: usize,
+    /// d, the entries of an update.
+    pub dim: usize,
+    /// n, the symbols of a round.
+    pub symbols: u64,
+    /// P̄, the average power a device may spend, in the unit of the noise variance.
+    pub average_power: Power,
+    /// σ², the noise variance.
+    pub noise: f64,
+    /// The uplink as the server knows it.
+    pub links: &'a Known,
+    /// What the server keeps of every device.
+    pub devices: &'a DeviceTable,
+    pub(crate) samples: &'a (dyn Fn(DeviceId) -> usize + Send + Sync),
+    pub(crate) seed: u64,
+}
+
+impl View<'_> {
+    /// All devices that may send, ascending.
+    pub fn eligible(&self) -> Vec<DeviceId> {
+        DeviceId::all(self.links.devices()).filter(|device| self.devices.may_send(*device)).collect()
+    }
+
+    /// All M devices, ascending.
+    pub fn everyone(&self) -> Vec<DeviceId> {
+        DeviceId::all(self.links.devices()).collect()
+    }
+
+    /// The number of training samples of a device.
+    pub fn samples(&self, device: DeviceId) -> usize {
+        (self.samples)(device)
+    }
+
+    /// Random numbers for this round, a function of (seed, t, `label`): another label is another stream.
+    pub fn rng(&self, label: u64) -> Stream {
+        stream(self.seed, Purpose::Schedule, self.t, label)
+    }
+
+    /// Random numbers that are the same in all rounds of a run, a function of (seed, `label`).
+    pub fn fixed_rng(&self, label: u64) -> Stream {
+        stream(self.seed, Purpose::Schedule, u64::MAX, label)
+    }
+}
+
+/// What the server keeps of every device, one column each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceTable {
+    /// How often it was scheduled.
+    scheduled: Vec<u32>,
+    /// Rounds done when it was scheduled last, that round included; 0: never.
+    last: Vec<u64>,
+    /// The loss that it reported last; NaN: none yet, or none is asked for.
+    last_loss: Vec<f32>,
+    /// Whether it may send in this round.
+    may_send: Vec<bool>,
+}
+
+impl DeviceTable {
+    pub(crate) fn new(devices: usize) -> Self {
+        Self {
+            scheduled: vec![0; devices],
+            last: vec![0; devices],
+            last_loss: Vec::new(),
+            may_send: vec![true; devices],
+        }
+    }
+
+    /// M.
+    pub fn len(&self) -> usize {
+        self.scheduled.len()
+    }
+
+    /// Whether there is no device.
+    pub fn is_empty(&self) -> bool {
+        self.scheduled.is_empty()
+    }
+
+    /// How often a device was scheduled so far.
+    pub fn scheduled(&self, device: DeviceId) -> u32 {
+        self.scheduled[device.index()]
+    }
+
+    /// How often each device was scheduled so far.
+    pub fn all_scheduled(&self) -> &[u32] {
+        &self.scheduled
+    }
+
+    /// Age of a device before round `t`: rounds since it was scheduled last, 0 if that was the round before, `t` if it
+    /// never was.
+    pub fn age(&self, device: DeviceId, t: u64) -> u64 {
+        t.saturating_sub(self.last[device.index()])
+    }
+
+    /// The loss that a device reported last, if losses are asked for and it has.
+    pub fn last_loss(&self, device: DeviceId) -> Option<f32> {
+        self.last_loss.get(device.index()).copied().filter(|loss| !loss.is_nan())
+    }
+
+    /// Whether a device may send in this round: it is there, not excluded, and within its participation cap.
+    pub fn may_send(&self, device: DeviceId) -> bool {
+        self.may_send[device.index()]
+    }
+
+    pub(crate) fn set_may_send(&mut self, device: usize, may: bool) {
+        self.may_send[device] = may;
+    }
+
+    pub(crate) fn note_scheduled(&mut self, device: DeviceId, t: u64) {
+        let m = device.index();
+        self.scheduled[m] = self.scheduled[m].saturating_add(1);
+        self.last[m] = t + 1;
+    }
+
+    pub(crate) fn note_loss(&mut self, device: DeviceId, loss: f32) {
+        if self.last_loss.is_empty() {
+            self.last_loss = vec![f32::NAN; self.scheduled.len()];
+        }
+        self.last_loss[device.index()] = loss;
+    }
+}

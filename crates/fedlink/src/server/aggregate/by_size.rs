@@ -1,0 +1,48 @@
+//! The mean in which every training sample counts the same.
+
+use super::{Aggregator, Contribution, Delta, weighted_sum};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::state::Persist;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this rule.
+pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<BySize>();
+
+/// Δ̄ = Σ (n_m/Σ_j n_j)·Δ̂_m, n_m being the training samples of a scheduled device.
+///
+/// ```
+/// use fedlink::server::aggregate::{Aggregator, BySize};
+/// let sizes = [30, 10];
+/// assert_eq!(BySize {}.shares(2, &|i| sizes[i]), [0.75, 0.25]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BySize {}
+
+impl PartConfig for BySize {
+    type Part = dyn Aggregator;
+    const NAME: &'static str = "by-size";
+    const MEANING: &'static str = "the mean over the K devices, each counting by its number of samples";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Aggregator>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for BySize {}
+
+impl Aggregator for BySize {
+    fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
+        let sizes: Vec<usize> = (0..devices).map(samples).collect();
+        let total: usize = sizes.iter().sum();
+        sizes.iter().map(|&size| (size as f64 / total as f64) as f32).collect()
+    }
+
+    fn combine<'a>(&mut self, contributions: &[Contribution<'a>], _: usize) -> Delta<'a> {
+        weighted_sum(contributions)
+    }
+
+    fn by_size(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,94 @@
+//! Aggregation rules, one file each: from the updates of a round to one step.
+
+mod entrywise;
+
+crate::register! {
+    /// All aggregation rules.
+    AGGREGATORS: dyn Aggregator;
+    mean,
+    by_size,
+    median,
+    trimmed_mean,
+}
+
+pub use by_size::BySize;
+pub use mean::Mean;
+pub use median::Median;
+pub use trimmed_mean::TrimmedMean;
+
+use crate::compress::{Encoded, SparseUpdate, add_all};
+use crate::registry::{Entry, Kind};
+use crate::state::Persist;
+
+/// An update as the server counts it.
+#[derive(Clone, Copy, Debug)]
+pub struct Contribution<'a> {
+    /// Δ̂.
+    pub update: &'a Encoded,
+    /// What it counts in a weighted sum.
+    pub share: f32,
+    /// What it is multiplied by to clip it: at most 1, and 1 if it is not clipped.
+    pub factor: f32,
+}
+
+/// The step that a round's updates come to, Δ̄.
+#[derive(Clone, Debug)]
+pub enum Delta<'a> {
+    /// Σ weight·Δ̂, not yet summed: it is added to θ term by term, in this order.
+    Sum(Vec<(&'a Encoded, f32)>),
+    /// The step itself.
+    Step(SparseUpdate),
+}
+
+impl Delta<'_> {
+    /// `target += rate·Δ̄`.
+    pub fn add_to(&self, target: &mut [f32], rate: f32) {
+        match self {
+            Self::Sum(terms) => {
+                let scaled: Vec<(&Encoded, f32)> =
+                    terms.iter().map(|&(update, weight)| (update, weight * rate)).collect();
+                add_all(target, &scaled);
+            }
+            Self::Step(step) => step.add_to(target, rate),
+        }
+    }
+}
+
+/// An aggregation rule (`learn.aggregate`).
+pub trait Aggregator: Persist + Send {
+    /// What each of `devices` devices counts, device i having `samples(i)` training samples: shares ≥ 0 that add up
+    /// to 1. It weighs the devices' training losses too.
+    fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32>;
+
+    /// The step that the `contributions` of `k` devices come to; devices that are not among them count as zero.
+    fn combine<'a>(&mut self, contributions: &[Contribution<'a>], k: usize) -> Delta<'a>;
+
+    /// Whether devices count by their number of samples.
+    fn by_size(&self) -> bool {
+        false
+    }
+}
+
+impl Kind for dyn Aggregator {
+    type Material = ();
+    const PLURAL: &'static str = "aggregation rules";
+    const KEY: &'static str = "learn.aggregate";
+    const TABLE: &'static str = "learn";
+
+    fn entries() -> &'static [Entry<Self>] {
+        AGGREGATORS
+    }
+}
+
+/// 1/K each.
+fn equal_shares(devices: usize) -> Vec<f32> {
+    vec![1.0 / devices as f32; devices]
+}
+
+/// Σ share·factor·Δ̂.
+fn weighted_sum<'a>(contributions: &[Contribution<'a>]) -> Delta<'a> {
+    Delta::Sum(contributions.iter().map(|one| (one.update, one.share * one.factor)).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,693 @@
+//! The parameter server: one stateful session that a simulation and real nodes drive alike.
+//!
+//! A round is three calls: [`Server::begin`] names the candidates and what they are asked, [`Server::report`] takes
+//! their answers and grants the scheduled ones their share of the band, [`Server::deliver`] takes what arrived and makes
+//! θ(t+1) of it. A server that trusts nobody may also audit reports, clip updates and limit who sends:
+//!
+//! | defense | against | acts on |
+//! |---|---|---|
+//! | audit | reports and uploads that contradict each other | what arrived; after `defense.strikes` on who may send |
+//! | [`Clip`] | updates that are too large | what is added up |
+//! | [median](aggregate::Median), [trimmed mean](aggregate::TrimmedMean) | a minority with any values | what is added up |
+//! | [`Cap`] | whoever would send all the time, and the power that takes | who may send |
+//!
+//! A device that may not send is shown to the policy as one with a zero-gain link, and struck from its candidates. So no
+//! policy needs to know of any of this. If fewer than K may send, fewer are scheduled.
+
+pub mod aggregate;
+mod cap;
+mod clip;
+pub mod optimizer;
+mod upload;
+
+pub use cap::Cap;
+pub use clip::{Clip, WINDOW};
+pub use upload::{Body, Upload};
+
+use crate::compress::wire::Coder;
+use crate::compress::{Compressor, Encoded, Evidence};
+use crate::error::Error;
+use crate::pool::Pool;
+use crate::radio::access::Grant;
+use crate::radio::{Known, Radio};
+use crate::record::{Arrival, RoundRecord, Training, Transmission};
+use crate::schedule::{Ask, DeviceTable, Pick, Policy, Reports, Schedule, Share, View, check_candidates};
+use crate::state::{Persist, State, StateError};
+use crate::units::{Bits, DeviceId};
+use aggregate::{Aggregator, Contribution};
+use optimizer::ServerOptimizer;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How many training samples a device has.
+pub type SampleCounts = Arc<dyn Fn(DeviceId) -> usize + Send + Sync>;
+
+/// The server of a run.
+pub struct Server {
+    /// The uplink.
+    pub radio: Radio,
+    policy: Box<dyn Policy>,
+    policy_name: String,
+    decoder: Decoder,
+    aggregator: Box<dyn Aggregator>,
+    optimizer: Box<dyn ServerOptimizer>,
+    server_rate: f32,
+    defense: Defense,
+    /// Whether devices send the level of the formula.
+    exact: bool,
+    samples: SampleCounts,
+    seed: u64,
+    theta: Vec<f32>,
+    ledger: Ledger,
+    open: Option<Open>,
+}
+
+/// Reads what arrives, on several threads.
+struct Decoder {
+    compressor: Arc<dyn Compressor>,
+    coders: Pool<Coder>,
+    decoded: Pool<Encoded>,
+}
+
+/// What a [`Server`] is made of.
+pub struct ServerParts {
+    /// The uplink.
+    pub radio: Radio,
+    /// Who sends.
+    pub policy: Box<dyn Policy>,
+    /// What the policy is called in messages.
+    pub policy_name: String,
+    /// How updates are compressed.
+    pub compressor: Arc<dyn Compressor>,
+    /// How updates become one step.
+    pub aggregator: Box<dyn Aggregator>,
+    /// What the server does with the step.
+    pub optimizer: Box<dyn ServerOptimizer>,
+    /// Its rate.
+    pub server_rate: f32,
+    /// What the server does about devices that do not play by the rules.
+    pub defense: Defense,
+    /// Whether devices send the level that the formula allows (`compress.budget = "formula"`).
+    pub exact: bool,
+    /// Training samples of each device.
+    pub samples: SampleCounts,
+    /// The run's seed.
+    pub seed: u64,
+    /// θ(0).
+    pub theta: Vec<f32>,
+}
+
+/// The defenses of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Defense {
+    /// Strikes that exclude a device, if reports are audited.
+    pub strikes: Option<u32>,
+    /// The norm to which updates are clipped.
+    pub clip: Clip,
+    /// How often a device may send.
+    pub cap: Option<Cap>,
+}
+
+/// What the server keeps of the devices from round to round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Ledger {
+    devices: DeviceTable,
+    /// How often each device was caught; empty: never any.
+    strikes: Vec<u32>,
+    /// The latest norms that arrived, if updates are clipped.
+    norms: VecDeque<f32>,
+    /// Rounds in which all bit weights were zero.
+    zero_weights: u64,
+}
+
+/// What a server saves.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    policy: State,
+    aggregator: State,
+    optimizer: State,
+    ledger: Ledger,
+}
+
+/// The candidates of a round, and what they are asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The round, counted from 0.
+    pub t: u64,
+    /// K.
+    pub k: usize,
+    /// Who must train and report.
+    pub candidates: Vec<DeviceId>,
+    /// What each of them reports.
+    pub asks: Vec<Ask>,
+    /// The bits that each candidate could send if it had the whole band.
+    pub alone: Vec<Bits>,
+}
+
+/// A scheduled device and what it may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scheduled {
+    /// Who sends.
+    pub device: DeviceId,
+    /// With what.
+    pub grant: Grant,
+    /// C_m of its link as the server knows it, bits a symbol.
+    pub capacity: f64,
+    /// w_m, what its share of the bits is proportional to.
+    pub bit_weight: f64,
+    /// What its update counts.
+    pub share: Share,
+}
+
+impl Scheduled {
+    fn of(pick: &Pick, grant: &Grant, known: &Known) -> Self {
+        let Pick { device, bit_weight, share } = *pick;
+        Self { device, grant: *grant, capacity: known.capacity(device), bit_weight, share }
+    }
+}
+
+/// The candidates of an open round, and the schedule with its grants once the policy has decided.
+pub(crate) type OpenRound<'a> = (&'a [DeviceId], Option<(&'a Schedule, &'a [Grant])>);
+
+/// A round that is under way.
+struct Open {
+    call: Call,
+    known: Known,
+    /// Set by the reports.
+    decided: Option<Decided>,
+}
+
+struct Decided {
+    reports: Reports,
+    schedule: Schedule,
+    grants: Vec<Grant>,
+    /// Devices that were scheduled and failed before they sent.
+    failed: Vec<DeviceId>,
+}
+
+impl Server {
+    /// The server made of `parts`.
+    pub fn new(parts: ServerParts) -> Self {
+        let ServerParts { radio, policy, policy_name, compressor, aggregator, optimizer, .. } = parts;
+        let ServerParts { server_rate, defense, exact, samples, seed, theta, .. } = parts;
+        let ledger = Ledger {
+            devices: DeviceTable::new(radio.devices()),
+            strikes: Vec::new(),
+            norms: VecDeque::new(),
+            zero_weights: 0,
+        };
+        let decoder = Decoder { compressor, coders: Pool::new(), decoded: Pool::new() };
+        Self {
+            radio,
+            policy,
+            policy_name,
+            decoder,
+            aggregator,
+            optimizer,
+            server_rate,
+            defense,
+            exact,
+            samples,
+            seed,
+            theta,
+            ledger,
+            open: None,
+        }
+    }
+
+    /// θ(t), the model now.
+    pub fn theta(&self) -> &[f32] {
+        &self.theta
+    }
+
+    pub(crate) fn set_theta(&mut self, theta: Vec<f32>) {
+        self.theta = theta;
+    }
+
+    /// What the policy asks of every candidate.
+    pub fn asks(&self) -> &[Ask] {
+        self.policy.asks()
+    }
+
+    /// How updates are compressed.
+    pub(crate) fn compressor(&self) -> &dyn Compressor {
+        &*self.decoder.compressor
+    }
+
+    /// The candidates of the round that is open, and what the scheduled ones were granted, if any.
+    pub(crate) fn open_round(&self) -> Option<OpenRound<'_>> {
+        let open = self.open.as_ref()?;
+        let decided = open.decided.as_ref().map(|decided| (&decided.schedule, decided.grants.as_slice()));
+        Some((&open.call.candidates, decided))
+    }
+
+    /// What the server keeps of every device.
+    pub fn devices(&self) -> &DeviceTable {
+        &self.ledger.devices
+    }
+
+    /// The devices that were caught too often.
+    pub fn excluded(&self) -> Vec<DeviceId> {
+        DeviceId::all(self.radio.devices()).filter(|device| self.is_excluded(device.index())).collect()
+    }
+
+    /// What a person should know of the run so far.
+    pub fn warnings(&self) -> Vec<String> {
+        match self.ledger.zero_weights {
+            0 => Vec::new(),
+            rounds => vec![format!(
+                "in {rounds} rounds every bit weight of policy {} was 0, and the bits were shared equally",
+                self.policy_name
+            )],
+        }
+    }
+
+    fn is_excluded(&self, m: usize) -> bool {
+        let strikes = self.ledger.strikes.get(m).copied().unwrap_or(0);
+        self.defense.strikes.is_some_and(|limit| strikes >= limit)
+    }
+
+    /// Whether device `m` may send in round `t` (from 0).
+    fn may_send(&self, m: usize, t: u64) -> bool {
+        let scheduled = u64::from(self.ledger.devices.all_scheduled()[m]);
+        let within = self.defense.cap.is_none_or(|cap| scheduled < cap.max_scheduled(t + 1));
+        within && !self.is_excluded(m)
+    }
+
+    fn view<'a>(&'a self, t: u64, known: &'a Known) -> View<'a> {
+        View {
+            t,
+            k: self.radio.k(),
+            dim: self.theta.len(),
+            symbols: self.radio.band().symbols,
+            average_power: self.radio.average_power(),
+            noise: self.radio.noise(),
+            links: known,
+            devices: &self.ledger.devices,
+            samples: &*self.samples,
+            seed: self.seed,
+        }
+    }
+
+    /// Opens round `t` (from 0) over links as `known`, with those devices that are `present`: who must train, and what
+    /// is asked. A round that was open before is abandoned.
+    pub fn begin(
+        &mut self,
+        t: u64,
+        mut known: Known,
+        present: impl Fn(DeviceId) -> bool,
+    ) -> Result<Call, Error> {
+        self.open = None;
+        if let Some(problem) = self.radio.failure() {
+            return Err(Error::Fading { round: t + 1, problem });
+        }
+        known.check().map_err(|(device, problem)| Error::Link { round: t + 1, device: device.0, problem })?;
+        for device in DeviceId::all(known.devices()) {
+            let m = device.index();
+            let may = self.may_send(m, t) && present(device);
+            self.ledger.devices.set_may_send(m, may);
+            if !may {
+                known.silence(m);
+            }
+        }
+        // The policy is lent out while the view borrows the rest of the server.
+        let mut candidates = self.with_policy(|policy, server| policy.candidates(&server.view(t, &known)));
+        self.check_policy(t)?;
+        check_candidates(&candidates, known.devices()).map_err(|problem| self.broken(t, problem))?;
+        candidates.retain(|device| self.ledger.devices.may_send(*device));
+        let alone = candidates.iter().map(|&device| self.radio.alone(device, &known)).collect();
+        let call = Call { t, k: self.radio.k(), candidates, asks: self.policy.asks().to_vec(), alone };
+        self.open = Some(Open { call: call.clone(), known, decided: None });
+        Ok(call)
+    }
+
+    /// Replaces what the server knows of the links since the round began, before the reports are taken: nodes that are
+    /// asked to train may give a new rate with their report. Devices that may not send stay silent, and the bits that
+    /// candidates were told they have alone stay as they were told.
+    pub fn relink(&mut self, mut known: Known) -> Result<(), Error> {
+        let open = self.open.as_mut().filter(|open| open.decided.is_none());
+        let open = open.ok_or(Error::Session("relink: no round waits for reports"))?;
+        if known.devices() != open.known.devices() {
+            return Err(Error::Session("relink: there must be one link for each device"));
+        }
+        let round = open.call.t + 1;
+        known.check().map_err(|(device, problem)| Error::Link { round, device: device.0, problem })?;
+        for device in DeviceId::all(known.devices()).filter(|device| !self.ledger.devices.may_send(*device)) {
+            known.silence(device.index());
+        }
+        open.known = known;
+        Ok(())
+    }
+
+    /// Takes the candidates' reports, those of the ones that answered; the policy decides, and the scheduled devices are
+    /// granted their share.
+    pub fn report(&mut self, reports: Reports) -> Result<Vec<Scheduled>, Error> {
+        let mut open = self.open.take().ok_or(Error::Session("report: no round has begun"))?;
+        if let Some(problem) = misfit(&reports, &open.call) {
+            return Err(Error::Session(problem));
+        }
+        // A candidate without a report cannot be scheduled; the policy sees it as it sees one that is gone.
+        if reports.len() < open.call.candidates.len() {
+            for device in open.call.candidates.iter().filter(|device| !reports.devices.contains(device)) {
+                self.ledger.devices.set_may_send(device.index(), false);
+                open.known.silence(device.index());
+            }
+        }
+        let t = open.call.t;
+        if let Some(column) = open.call.asks.iter().position(|ask| *ask == Ask::Loss) {
+            for (device, loss) in reports.devices.iter().zip(reports.column(column)) {
+                self.ledger.devices.note_loss(*device, loss);
+            }
+        }
+        let schedule =
+            self.with_policy(|policy, server| policy.select(&server.view(t, &open.known), &reports));
+        self.check_policy(t)?;
+        schedule.check(&reports.devices, self.radio.k()).map_err(|problem| self.broken(t, problem))?;
+        let devices: Vec<DeviceId> = schedule.devices().collect();
+        let weights: Vec<f64> = schedule.picks.iter().map(|pick| pick.bit_weight).collect();
+        if !weights.is_empty() && weights.iter().all(|&weight| weight == 0.0) {
+            self.ledger.zero_weights += 1;
+        }
+        let grants = self.radio.grant(&devices, &weights, &open.known);
+        let scheduled = |(pick, grant): (&Pick, &Grant)| Scheduled::of(pick, grant, &open.known);
+        let scheduled = schedule.picks.iter().zip(&grants).map(scheduled).collect();
+        open.decided = Some(Decided { reports, schedule, grants, failed: Vec::new() });
+        self.open = Some(open);
+        Ok(scheduled)
+    }
+
+    /// Offers the symbols of a scheduled device that failed before it sent to a candidate that has trained: the one with
+    /// the largest first report that is not scheduled (where nothing is asked, the first in the policy's order). It takes
+    /// the device's place in the schedule. None: there is no such candidate, or the policy gave the failed device a share
+    /// of its own, which no other device can stand for without bias.
+    pub fn substitute(&mut self, failed: DeviceId) -> Result<Option<Scheduled>, Error> {
+        let Some(Open { known, decided: Some(decided), .. }) = &mut self.open else {
+            return Err(Error::Session("substitute: nobody has reported yet"));
+        };
+        let Decided { reports, schedule, grants, failed: before } = decided;
+        let Some(index) = schedule.devices().position(|device| device == failed) else {
+            return Err(Error::Session("substitute: the device is not scheduled"));
+        };
+        before.push(failed);
+        let unavailable: Vec<DeviceId> = schedule.devices().chain(before.iter().copied()).collect();
+        let waiting = (0..reports.len()).filter(|&row| !unavailable.contains(&reports.devices[row]));
+        // Of equal reports the first in the policy's order counts.
+        let better = |&a: &usize, &b: &usize| reports.first(a).total_cmp(&reports.first(b)).then(b.cmp(&a));
+        let Some(row) = waiting.max_by(better).filter(|_| schedule.picks[index].share == Share::Rule) else {
+            return Ok(None);
+        };
+        let device = reports.devices[row];
+        schedule.picks[index].device = device;
+        grants[index] = self.radio.transfer(&grants[index], device, known);
+        Ok(Some(Scheduled::of(&schedule.picks[index], &grants[index], known)))
+    }
+
+    /// Takes what arrived of the scheduled devices, in their order: θ(t) becomes θ(t+1), and the round is closed.
+    pub fn deliver<'a>(&mut self, uploads: &[Upload<'a>], training: Training) -> Result<RoundRecord, Error> {
+        let open = self.open.take().ok_or(Error::Session("deliver: no round has begun"))?;
+        let Open { call, known, decided } = open;
+        let decided = decided.ok_or(Error::Session("deliver: nobody has reported yet"))?;
+        if !uploads.iter().map(|upload| upload.device).eq(decided.schedule.devices()) {
+            return Err(Error::Session(
+                "deliver: there must be one upload of each scheduled device, in their order",
+            ));
+        }
+        let (decoder, dim) = (&self.decoder, self.theta.len());
+        let read = |(upload, grant): (&Upload<'a>, &Grant)| decoder.read(upload, (dim, grant.budget));
+        let received: Vec<Received> = uploads.par_iter().zip(&decided.grants).map(read).collect();
+        let arrivals = self.judge(&call, &decided, &received, uploads);
+        let shares = self.shares(&decided.schedule, &arrivals);
+        self.update(&received, &arrivals, &shares);
+        for device in decided.schedule.devices() {
+            self.ledger.devices.note_scheduled(device, call.t);
+        }
+        for one in received {
+            if let Received::Decoded(update) = one {
+                self.decoder.decoded.give(update);
+            }
+        }
+        let record = record(&call, &known, &decided, uploads, &arrivals, training);
+        self.policy.observe(&record);
+        self.check_policy(call.t)?;
+        Ok(record)
+    }
+
+    /// How each upload is handled. One that cannot be read or believed is a strike.
+    fn judge(
+        &mut self,
+        call: &Call,
+        decided: &Decided,
+        received: &[Received],
+        uploads: &[Upload],
+    ) -> Vec<Arrival> {
+        let judge = |(i, upload): (usize, &Upload)| {
+            let arrival = match received[i].update() {
+                Err(arrival) => arrival,
+                Ok(update) if self.defense.strikes.is_some() => {
+                    let row = decided.reports.index_of(upload.device).unwrap_or_default();
+                    let index = call.candidates.iter().position(|device| *device == upload.device);
+                    let honest = call.asks.iter().zip(decided.reports.row(row)).all(|(&ask, &report)| {
+                        let evidence = Evidence {
+                            ask,
+                            dim: self.theta.len(),
+                            budget: decided.grants[i].budget,
+                            alone: call.alone[index.unwrap_or_default()],
+                            exact: self.exact,
+                            received: update,
+                        };
+                        evidence.allows(&*self.decoder.compressor, report)
+                    });
+                    if honest { Arrival::Used } else { Arrival::Flagged }
+                }
+                Ok(_) => Arrival::Used,
+            };
+            if matches!(arrival, Arrival::Undecodable | Arrival::Flagged) {
+                let strikes = &mut self.ledger.strikes;
+                strikes.resize(strikes.len().max(self.ledger.devices.len()), 0);
+                let count = &mut strikes[upload.device.index()];
+                *count = count.saturating_add(1);
+            }
+            arrival
+        };
+        uploads.iter().enumerate().map(judge).collect()
+    }
+
+    /// What each scheduled device's update counts. One that was lost counts for nobody; one that was silent, cannot be
+    /// read or is not believed counts and adds nothing.
+    fn shares(&self, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
+        let counting: Vec<DeviceId> =
+            schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
+        let mut by_rule =
+            self.aggregator.shares(counting.len(), &|i| (self.samples)(counting[i])).into_iter();
+        let share = |(pick, arrival): (&Pick, &Arrival)| {
+            let rule = if *arrival == Arrival::Lost { 0.0 } else { by_rule.next().unwrap_or_default() };
+            match pick.share {
+                Share::Rule => rule,
+                Share::Weight(weight) => weight as f32,
+            }
+        };
+        schedule.picks.iter().zip(arrivals).map(share).collect()
+    }
+
+    /// θ(t+1) out of θ(t) and what arrived and was believed.
+    fn update(&mut self, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
+        let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
+        for ((one, arrival), &share) in received.iter().zip(arrivals).zip(shares) {
+            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
+                used.push(Contribution { update, share, factor: 1.0 });
+            }
+        }
+        if self.defense.clip != Clip::Off {
+            let norms: Vec<f32> = used.iter().map(|one| one.update.norm()).collect();
+            self.ledger.norms.extend(&norms);
+            let old = self.ledger.norms.len().saturating_sub(WINDOW);
+            self.ledger.norms.drain(..old);
+            let limit = self.defense.clip.limit(self.ledger.norms.make_contiguous());
+            used.iter_mut().zip(norms).for_each(|(one, norm)| one.factor = clip::factor(norm, limit));
+        }
+        let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
+        let delta = self.aggregator.combine(&used, counting);
+        self.optimizer.step(&mut self.theta, &delta, self.server_rate);
+    }
+
+    /// Runs `call` with the policy and the rest of the server side by side.
+    fn with_policy<R>(&mut self, call: impl FnOnce(&mut dyn Policy, &Self) -> R) -> R {
+        let mut policy = std::mem::replace(&mut self.policy, Box::new(Nobody));
+        let result = call(&mut *policy, self);
+        self.policy = policy;
+        result
+    }
+
+    /// Whether the last call of the policy went well.
+    fn check_policy(&self, t: u64) -> Result<(), Error> {
+        self.policy.failure().map_or(Ok(()), |problem| Err(self.broken(t, problem)))
+    }
+
+    /// Why the policy failed, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.policy.failure()
+    }
+
+    fn broken(&self, t: u64, problem: String) -> Error {
+        Error::Policy { name: self.policy_name.clone(), round: t + 1, problem }
+    }
+}
+
+impl Decoder {
+    /// What the server has of an upload: it decodes a payload by what it knows of the round alone.
+    fn read<'a>(&self, upload: &Upload<'a>, known: (usize, Bits)) -> Received<'a> {
+        match upload.body {
+            Body::Silent => Received::Nothing(Arrival::Silent),
+            Body::Lost => Received::Nothing(Arrival::Lost),
+            Body::Unreadable => Received::Nothing(Arrival::Undecodable),
+            Body::Update(update) => Received::Handed(update),
+            Body::Payload(payload) => {
+                let mut update = self.decoded.take(Encoded::default);
+                let read = self.compressor.codec().map(|codec| {
+                    self.coders.with(Coder::default, |coder| codec.read(coder, known, payload, &mut update))
+                });
+                match read {
+                    Some(Ok(())) => Received::Decoded(update),
+                    Some(Err(_)) | None => Received::Nothing(Arrival::Undecodable),
+                }
+            }
+        }
+    }
+}
+
+impl Persist for Server {
+    fn save(&self) -> State {
+        State::of(&Saved {
+            policy: self.policy.save(),
+            aggregator: self.aggregator.save(),
+            optimizer: self.optimizer.save(),
+            ledger: self.ledger.clone(),
+        })
+    }
+
+    fn load(&mut self, state: State) -> Result<(), StateError> {
+        let saved: Saved = state.read()?;
+        let devices = self.radio.devices();
+        let Ledger { devices: table, strikes, norms, .. } = &saved.ledger;
+        if table.len() != devices || ![0, devices].contains(&strikes.len()) || norms.len() > WINDOW {
+            return Err(StateError("the server's tables are not of this run's size".into()));
+        }
+        let before = [self.policy.save(), self.aggregator.save(), self.optimizer.save()];
+        let named = |part: &str, error: StateError| StateError(format!("{part}: {error}"));
+        let result = self
+            .policy
+            .load(saved.policy)
+            .map_err(|error| named(&format!("policy {}", self.policy_name), error))
+            .and_then(|()| {
+                self.aggregator.load(saved.aggregator).map_err(|error| named("learn.aggregate", error))
+            })
+            .and_then(|()| {
+                self.optimizer.load(saved.optimizer).map_err(|error| named("learn.server_optimizer", error))
+            });
+        if result.is_err() {
+            // A failure changes nothing: each part takes back what it had.
+            let [policy, aggregator, optimizer] = before;
+            let _ =
+                (self.policy.load(policy), self.aggregator.load(aggregator), self.optimizer.load(optimizer));
+            return result;
+        }
+        self.ledger = saved.ledger;
+        self.open = None;
+        Ok(())
+    }
+}
+
+/// Why `reports` cannot be answers to `call`, if they cannot.
+fn misfit(reports: &Reports, call: &Call) -> Option<&'static str> {
+    if !reports.is_empty() && reports.asks() != call.asks.len() {
+        return Some("report: every candidate answers each ask with one number");
+    }
+    if reports.devices == call.candidates {
+        return None;
+    }
+    let mut waiting = call.candidates.clone();
+    waiting.sort_unstable();
+    let mut reported = reports.devices.clone();
+    reported.sort_unstable();
+    if reported.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Some("report: a device reports twice");
+    }
+    let stranger = reported.iter().any(|device| waiting.binary_search(device).is_err());
+    stranger.then_some("report: a device that was no candidate reports")
+}
+
+/// What the server has of an upload.
+enum Received<'a> {
+    Handed(&'a Encoded),
+    Decoded(Encoded),
+    Nothing(Arrival),
+}
+
+impl Received<'_> {
+    fn update(&self) -> Result<&Encoded, Arrival> {
+        match self {
+            Self::Handed(update) => Ok(update),
+            Self::Decoded(update) => Ok(update),
+            Self::Nothing(arrival) => Err(*arrival),
+        }
+    }
+}
+
+/// Stands in for the policy while it is called.
+struct Nobody;
+
+impl Persist for Nobody {}
+
+impl Policy for Nobody {
+    fn candidates(&mut self, _: &View) -> Vec<DeviceId> {
+        Vec::new()
+    }
+
+    fn select(&mut self, _: &View, _: &Reports) -> Schedule {
+        Schedule::default()
+    }
+}
+
+/// The round as it is recorded.
+fn record(
+    call: &Call,
+    known: &Known,
+    decided: &Decided,
+    uploads: &[Upload],
+    arrivals: &[Arrival],
+    training: Training,
+) -> RoundRecord {
+    let Decided { reports, schedule, grants, .. } = decided;
+    let transmission = |(i, upload): (usize, &Upload)| {
+        let (pick, grant) = (&schedule.picks[i], &grants[i]);
+        Transmission {
+            round: call.t + 1,
+            device: upload.device,
+            report: reports.index_of(upload.device).map_or(0.0, |row| reports.first(row)),
+            gain: known.gain(upload.device),
+            capacity: known.capacity(upload.device),
+            weight: pick.bit_weight,
+            symbols: grant.symbols,
+            power: grant.power,
+            airtime: grant.airtime,
+            budget: grant.budget,
+            bits: upload.spent.bits,
+            q: upload.spent.level,
+            entries: upload.entries,
+            share: match pick.share {
+                Share::Rule => None,
+                Share::Weight(weight) => Some(weight),
+            },
+            wire_bits: upload.wire_bits,
+            arrival: arrivals[i],
+        }
+    };
+    RoundRecord {
+        round: call.t + 1,
+        transmissions: uploads.iter().enumerate().map(transmission).collect(),
+        training,
+        evaluation: None,
+    }
+}

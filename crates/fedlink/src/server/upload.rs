@@ -1,0 +1,42 @@
+//! What arrives at the server.
+
+use crate::compress::{Encoded, Spent};
+use crate::units::DeviceId;
+
+/// What arrived of one scheduled device.
+#[derive(Clone, Copy, Debug)]
+pub struct Upload<'a> {
+    /// Who sent it.
+    pub device: DeviceId,
+    /// What the device spent of its budget.
+    pub spent: Spent,
+    /// Entries of Δ̂ as the device has it.
+    pub entries: usize,
+    /// The length of the payload in bits, if updates are encoded.
+    pub wire_bits: Option<u64>,
+    /// What the server has.
+    pub body: Body<'a>,
+}
+
+/// What the server has of an upload.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Body<'a> {
+    /// The budget held nothing: it adds zero and counts.
+    Silent,
+    /// Δ̂ itself.
+    Update(&'a Encoded),
+    /// Bytes that must be decoded first.
+    Payload(&'a [u8]),
+    /// Something that no server accepts.
+    Unreadable,
+    /// Nothing: the device is gone, or the link failed. It does not count.
+    Lost,
+}
+
+impl Upload<'_> {
+    /// An upload of a device that sent nothing that arrived.
+    pub fn lost(device: DeviceId) -> Self {
+        Self { device, spent: Spent::default(), entries: 0, wire_bits: None, body: Body::Lost }
+    }
+}

@@ -1,0 +1,363 @@
+//! The server of a run with the record of its rounds: what a [simulation](crate::simulation) and rounds on other
+//! people's nodes have in common.
+
+use crate::checkpoint::{self, CheckpointError};
+use crate::compress::wire::bit_length;
+use crate::compress::{Encoded, Spent, plain};
+use crate::config::Config;
+use crate::error::Error;
+use crate::learn::task::Evaluation;
+use crate::parts::Parts;
+use crate::radio::{Known, Links};
+use crate::record::{Arrival, Ledger, Outcome, RoundRecord, Row, Training};
+use crate::schedule::Reports;
+use crate::server::{Body, Call, Scheduled, Server, Upload};
+use crate::setup::server_of;
+use crate::state::{Persist, State, StateError};
+use crate::units::{Bits, DeviceId};
+use std::borrow::Cow;
+use std::io::{Read, Seek, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A server that keeps the record of its rounds.
+///
+/// A round is [`begin`](Session::begin) → [`report`](Session::report) → [`deliver`](Session::deliver), then, if the model
+/// is evaluated, [`evaluated`](Session::evaluated). Fed with what the devices of a simulation compute, it has the
+/// simulation's digest.
+///
+/// ```
+/// use fedlink::{config::Config, fleet::Encoder, parts::Parts, record::Training, schedule::Reports};
+/// use fedlink::session::{Message, Session};
+/// # fn main() -> Result<(), fedlink::Error> {
+/// let mut config = Config::default();
+/// config.data.devices = 3;
+/// config.schedule.policy = "bn2".into();
+/// let parts = Parts::default();
+/// let mut session = Session::of(&config, &parts, vec![0.0; 1000], None)?;
+/// let node = Encoder::of(&config, &parts)?;
+///
+/// let links = session.links(0);
+/// let call = session.begin(0, links.known, |_| true)?;
+/// let update = vec![1.0; 1000]; // what every device has learnt
+/// let mut answers = Vec::new();
+/// for (&device, &alone) in call.candidates.iter().zip(&call.alone) {
+///     answers.extend(node.answers(&call.asks, (&update, 0.7), alone, (0, device))?);
+/// }
+/// let granted = session.report(Reports::new(call.candidates, call.asks.len(), answers))?;
+/// let sent = node.message(&update, granted[0].grant.budget, (0, granted[0].device))?;
+/// session.deliver_messages(&[Message::of(granted[0].device, &sent)], Training { devices: 3, loss: 0.7 })?;
+/// assert!(session.theta().contains(&1.0));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Session {
+    config: Config,
+    server: Server,
+    ledger: Ledger,
+    rounds_done: u64,
+    /// The round that was delivered last; it enters the ledger when the next one begins, since it may yet be evaluated.
+    last: Option<RoundRecord>,
+    /// The training samples of each device of a run on nodes; empty if a task knows them.
+    samples: Arc<[AtomicUsize]>,
+}
+
+/// What arrived of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Who sent it.
+    pub device: DeviceId,
+    /// The bytes; none if its budget held nothing.
+    pub payload: Option<&'a [u8]>,
+    /// What the node spent of its budget, by its own account.
+    pub spent: Spent,
+    /// Entries of Δ̂, by its own account.
+    pub entries: usize,
+}
+
+impl<'a> Message<'a> {
+    /// What a node sent, as it arrives.
+    pub fn of(device: DeviceId, sent: &'a crate::fleet::Message) -> Self {
+        let payload = sent.payload.as_deref();
+        Self { device, payload, spent: sent.spent, entries: sent.own.entries() }
+    }
+
+    /// The upload that the server takes, of a node that was granted `budget`; `decoded` is what is in its bytes if the
+    /// scheme has no codec.
+    fn upload(&self, budget: Bits, dim: usize, has_codec: bool, decoded: Option<&'a Encoded>) -> Upload<'a> {
+        let Spent { bits, level } = self.spent;
+        let within = bits.0 >= 0.0 && bits.0 <= budget.0;
+        let body = match (self.payload, decoded) {
+            (None, _) if level == 0 => Body::Silent,
+            (Some(payload), _) if within && level > 0 && has_codec => Body::Payload(payload),
+            (Some(_), Some(update)) if within && level > 0 => Body::Update(update),
+            _ => Body::Unreadable,
+        };
+        let spent = match body {
+            Body::Silent => Spent::default(),
+            _ if within => self.spent,
+            _ => Spent { bits: Bits(0.0), level },
+        };
+        let wire_bits = self.payload.map(bit_length);
+        Upload { device: self.device, spent, entries: self.entries.min(dim), wire_bits, body }
+    }
+}
+
+impl Session {
+    /// The session of a run on other people's nodes: `theta` is θ(0), `samples` are the training samples of each device
+    /// (none: one each).
+    pub fn of(
+        config: &Config,
+        parts: &Parts,
+        theta: Vec<f32>,
+        samples: Option<Vec<usize>>,
+    ) -> Result<Self, Error> {
+        let mut config = config.clone();
+        parts.declare(&mut config);
+        config.validate()?;
+        let samples = samples.unwrap_or_else(|| vec![1; config.data.devices as usize]);
+        let samples: Arc<[AtomicUsize]> = samples.into_iter().map(AtomicUsize::new).collect();
+        let shared = Arc::clone(&samples);
+        let count = move |device: DeviceId| {
+            shared.get(device.index()).map_or(1, |count| count.load(Ordering::Relaxed))
+        };
+        let server = server_of(&config, parts, theta, Arc::new(count))?;
+        Ok(Self { samples, ..Self::new(config, server) })
+    }
+
+    pub(crate) fn new(config: Config, server: Server) -> Self {
+        let ledger = Ledger::new(server.radio.devices());
+        Self { config, server, ledger, rounds_done: 0, last: None, samples: Arc::default() }
+    }
+
+    /// The configuration as it is recorded, custom parts declared.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(crate) fn server_mut(&mut self) -> &mut Server {
+        &mut self.server
+    }
+
+    /// θ(t), the model now.
+    pub fn theta(&self) -> &[f32] {
+        self.server.theta()
+    }
+
+    /// Rounds done so far.
+    pub fn rounds_done(&self) -> u64 {
+        self.rounds_done
+    }
+
+    /// The uplink in round `t` (from 0), as it is configured.
+    pub fn links(&self, t: u64) -> Links {
+        self.server.radio.links(t)
+    }
+
+    /// Opens round `t`, see [`Server::begin`]. Rounds follow one another.
+    pub fn begin(&mut self, t: u64, known: Known, present: impl Fn(DeviceId) -> bool) -> Result<Call, Error> {
+        if t != self.rounds_done {
+            return Err(Error::Session(
+                "begin: rounds follow one another; t must be the number of rounds done",
+            ));
+        }
+        if known.devices() != self.server.radio.devices() {
+            return Err(Error::Session("begin: there must be one link for each device"));
+        }
+        self.close();
+        self.server.begin(t, known, present)
+    }
+
+    /// Takes the candidates' reports, in any order; see [`Server::report`].
+    pub fn report(&mut self, reports: Reports) -> Result<Vec<Scheduled>, Error> {
+        let Some((candidates, _)) = self.server.open_round() else {
+            return Err(Error::Session("report: no round has begun"));
+        };
+        let reports = if reports.devices == candidates { reports } else { in_order(&reports, candidates)? };
+        self.server.report(reports)
+    }
+
+    /// Replaces what is known of the links before the reports are taken; see [`Server::relink`].
+    pub fn relink(&mut self, known: Known) -> Result<(), Error> {
+        self.server.relink(known)
+    }
+
+    /// Offers the share of a scheduled device that failed before it sent to another; see [`Server::substitute`].
+    pub fn substitute(&mut self, failed: DeviceId) -> Result<Option<Scheduled>, Error> {
+        self.server.substitute(failed)
+    }
+
+    /// Sets the training samples of a device, at least 1, which nodes may tell as late as with their report. They are no
+    /// part of a checkpoint.
+    pub fn set_samples(&self, device: DeviceId, samples: usize) {
+        if let Some(count) = self.samples.get(device.index()) {
+            count.store(samples.max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Takes what arrived, one upload of each scheduled device in their order; see [`Server::deliver`].
+    pub fn deliver(&mut self, uploads: &[Upload], training: Training) -> Result<&RoundRecord, Error> {
+        let record = self.server.deliver(uploads, training)?;
+        self.rounds_done = record.round;
+        Ok(self.last.insert(record))
+    }
+
+    /// Takes what arrived of nodes, in any order. A scheduled device of which there is nothing is lost. Bytes are decoded
+    /// by the configured scheme; a node that claims more bits than it was granted counts as one whose bytes cannot be
+    /// decoded.
+    pub fn deliver_messages(
+        &mut self,
+        messages: &[Message],
+        training: Training,
+    ) -> Result<Vec<Arrival>, Error> {
+        let Some((_, Some((schedule, grants)))) = self.server.open_round() else {
+            return Err(Error::Session("deliver: nobody has reported yet"));
+        };
+        if messages.iter().any(|message| !schedule.devices().any(|device| device == message.device)) {
+            return Err(Error::Session("deliver: there is an upload of a device that was not scheduled"));
+        }
+        let granted: Vec<(DeviceId, Bits)> =
+            schedule.devices().zip(grants).map(|(device, grant)| (device, grant.budget)).collect();
+        let (dim, has_codec) = (self.theta().len(), self.server.compressor().codec().is_some());
+        let of = |device: DeviceId| messages.iter().find(|message| message.device == device);
+        // What has no codec is decoded here.
+        let decoded: Vec<Option<Encoded>> = granted
+            .iter()
+            .map(|(device, _)| {
+                of(*device)?.payload.filter(|_| !has_codec).and_then(|bytes| plain::read(bytes, dim))
+            })
+            .collect();
+        let mut uploads = Vec::with_capacity(granted.len());
+        for ((device, budget), decoded) in granted.iter().zip(&decoded) {
+            let upload = of(*device).map(|message| message.upload(*budget, dim, has_codec, decoded.as_ref()));
+            uploads.push(upload.unwrap_or_else(|| Upload::lost(*device)));
+        }
+        let record = self.deliver(&uploads, training)?;
+        Ok(record.transmissions.iter().map(|sent| sent.arrival).collect())
+    }
+
+    /// Attaches an evaluation to the round that was delivered last.
+    pub fn evaluated(&mut self, evaluation: Evaluation) -> Result<(), Error> {
+        let last = self.last.as_mut().ok_or(Error::Session(
+            "evaluated: no round was delivered since the last one began; evaluate after deliver, before begin",
+        ))?;
+        last.evaluation = Some(evaluation);
+        Ok(())
+    }
+
+    /// The round that was delivered last, if it is not closed yet.
+    pub fn last(&self) -> Option<&RoundRecord> {
+        self.last.as_ref()
+    }
+
+    /// Closes the round that was delivered last: nothing more is attached to it.
+    pub fn close(&mut self) -> Option<RoundRecord> {
+        let record = self.last.take()?;
+        self.ledger.add(&record);
+        Some(record)
+    }
+
+    /// The ledger with the round that was delivered last.
+    fn counted(&self) -> Cow<'_, Ledger> {
+        match &self.last {
+            None => Cow::Borrowed(&self.ledger),
+            Some(record) => {
+                let mut ledger = self.ledger.clone();
+                ledger.add(record);
+                Cow::Owned(ledger)
+            }
+        }
+    }
+
+    /// The run so far in numbers.
+    pub fn outcome(&self) -> Outcome {
+        let mut outcome = self.counted().outcome(self.theta());
+        outcome.excluded = self.server.excluded();
+        outcome.warnings = self.server.warnings();
+        outcome
+    }
+
+    /// The record of the last round as a row by itself.
+    pub fn round_row(&self, record: &RoundRecord) -> Row {
+        self.counted().round_row(record)
+    }
+
+    /// The evaluated rounds that are closed.
+    pub fn rows(&self) -> &[Row] {
+        self.ledger.rows()
+    }
+
+    /// Writes all that the rounds to come depend on: the model, the records, the state of every part of the server. A
+    /// round that is open is not part of it.
+    pub fn checkpoint(&self, to: impl Write) -> Result<(), CheckpointError> {
+        let ledger = self.counted();
+        let state = checkpoint::Saved {
+            next_round: self.rounds_done,
+            theta: self.theta(),
+            ledger: &ledger,
+            memories: &[],
+            server: self.saved()?,
+            adversary: State::default(),
+        };
+        checkpoint::write(&self.config, &state, to)
+    }
+
+    /// Resumes from a [checkpoint](Session::checkpoint) of a session with the same configuration. If it is damaged or
+    /// another run's, nothing is changed.
+    pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
+        let mut state = checkpoint::read(&self.config, from)?;
+        self.fits(&state)?;
+        self.server.load(std::mem::take(&mut state.server)).map_err(CheckpointError::State)?;
+        self.resume(state);
+        Ok(())
+    }
+
+    /// The state of the server; an error if its policy cannot be saved.
+    pub(crate) fn saved(&self) -> Result<State, CheckpointError> {
+        let state = self.server.save();
+        match self.server.failure() {
+            Some(problem) => Err(CheckpointError::State(StateError(problem))),
+            None => Ok(state),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Whether a checkpoint can be of this run.
+    pub(crate) fn fits(&self, state: &checkpoint::Restored) -> Result<(), CheckpointError> {
+        if state.theta.len() == self.theta().len() && state.ledger.devices() == self.server.radio.devices() {
+            return Ok(());
+        }
+        Err(CheckpointError::Damaged("its sizes are not those of this run".into()))
+    }
+
+    /// Goes on from a checkpoint that [fits](Session::fits) and whose server state is loaded.
+    pub(crate) fn resume(&mut self, state: checkpoint::Restored) {
+        self.server.set_theta(state.theta);
+        (self.rounds_done, self.ledger, self.last) = (state.next_round, state.ledger, None);
+    }
+}
+
+/// The reports in the order of the candidates.
+fn in_order(reports: &Reports, candidates: &[DeviceId]) -> Result<Reports, Error> {
+    let mut rows: Vec<(usize, usize)> = Vec::with_capacity(reports.len());
+    for (row, device) in reports.devices.iter().enumerate() {
+        let index = candidates.iter().position(|candidate| candidate == device);
+        let index = index.ok_or(Error::Session("report: a device that was no candidate reports"))?;
+        rows.push((index, row));
+    }
+    rows.sort_unstable();
+    if rows.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return Err(Error::Session("report: a device reports twice"));
+    }
+    let asks = if reports.is_empty() { 0 } else { reports.row(0).len() };
+    let values = rows.iter().flat_map(|&(_, row)| reports.row(row).iter().copied()).collect();
+    Ok(Reports::new(rows.iter().map(|&(_, row)| reports.devices[row]).collect(), asks, values))
+}

@@ -1,0 +1,115 @@
+//! The server's side of a run, built from its configuration.
+
+use crate::compress::{BudgetRule, Compressor};
+use crate::config::{Config, ConfigError};
+use crate::learn::model::validate_dim;
+use crate::parts::Parts;
+use crate::radio::access::{Band, Tdma};
+use crate::radio::{Radio, RadioParts, mean_gains};
+use crate::server::aggregate::Aggregator;
+use crate::server::optimizer::ServerOptimizer;
+use crate::server::{Cap, Defense, SampleCounts, Server, ServerParts};
+use crate::units::Power;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The server of a run on other people's nodes: `theta` is θ(0), `samples` the training samples of each device.
+pub fn server_of(
+    config: &Config,
+    parts: &Parts,
+    theta: Vec<f32>,
+    samples: SampleCounts,
+) -> Result<Server, ConfigError> {
+    check_theta0("theta0", &theta)?;
+    let compressor = compressor(config, parts)?;
+    let aggregator = config.build::<dyn Aggregator>(&config.learn.aggregate, &())?;
+    server(config, parts, compressor, aggregator, samples, theta)
+}
+
+/// The uplink of a run.
+pub fn radio(config: &Config, parts: &Parts) -> Result<Radio, ConfigError> {
+    let devices = config.data.devices as usize;
+    let mean_gains = match config.radio.mean_gains.as_str() {
+        "" => None,
+        path => Some(mean_gains::read(Path::new(path), devices)?),
+    };
+    Ok(Radio::new(RadioParts {
+        devices,
+        k: config.schedule.k as usize,
+        average_power: Power(config.radio.power),
+        noise: config.radio.noise,
+        band: Band { symbols: config.radio.symbols },
+        fading: parts.build_fading(config)?,
+        mean_gains,
+        access: Box::new(Tdma { slots: config.radio.slots }),
+    }))
+}
+
+/// The server with its parts.
+pub(crate) fn server(
+    config: &Config,
+    parts: &Parts,
+    compressor: Arc<dyn Compressor>,
+    aggregator: Box<dyn Aggregator>,
+    samples: SampleCounts,
+    theta: Vec<f32>,
+) -> Result<Server, ConfigError> {
+    let defense = &config.defense;
+    let cap = Cap {
+        devices: config.data.devices,
+        k: config.schedule.k,
+        rounds: config.run.rounds,
+        slack: defense.cap_slack,
+    };
+    Ok(Server::new(ServerParts {
+        radio: radio(config, parts)?,
+        policy: parts.build_policy(config)?,
+        policy_name: config.schedule.policy.clone(),
+        compressor,
+        aggregator,
+        optimizer: config.build::<dyn ServerOptimizer>(&config.learn.server_optimizer, &())?,
+        server_rate: config.learn.server_rate as f32,
+        defense: Defense {
+            strikes: defense.audit.then_some(defense.strikes as u32),
+            clip: defense.clip,
+            cap: defense.participation_cap.then_some(cap),
+        },
+        exact: config.compress.budget == BudgetRule::Formula,
+        samples,
+        seed: config.run.seed,
+        theta,
+    }))
+}
+
+/// The compressor, if it can do what the rest of the configuration asks of it.
+pub fn compressor(config: &Config, parts: &Parts) -> Result<Arc<dyn Compressor>, ConfigError> {
+    let compressor: Arc<dyn Compressor> = parts.build_compressor(config)?.into();
+    let scheme = &config.compress.scheme;
+    if config.defense.audit && config.custom.contains_key(scheme) {
+        let problem = format!("knows what the built-in schemes can send, not \"{scheme}\"; set it to false");
+        return Err(ConfigError::new("defense.audit", problem));
+    }
+    let needs_bytes = [
+        (config.radio.wire, "radio.wire", "false"),
+        (config.compress.budget == BudgetRule::Wire, "compress.budget", "\"formula\""),
+    ];
+    for (_, key, instead) in needs_bytes.into_iter().filter(|(asked, ..)| *asked) {
+        if compressor.codec().is_none() {
+            let problem =
+                format!("needs a scheme with bytes, and \"{scheme}\" has none; set it to {instead}");
+            return Err(ConfigError::new(key, problem));
+        }
+    }
+    Ok(compressor)
+}
+
+/// Refuses a θ(0) that is none; `key` is where it comes from.
+pub(crate) fn check_theta0(key: &str, theta0: &[f32]) -> Result<(), ConfigError> {
+    if let Some(i) = theta0.iter().position(|weight| !weight.is_finite()) {
+        return Err(ConfigError::new(key, format!("θ(0) is {} in entry {i}", theta0[i])));
+    }
+    if theta0.is_empty() {
+        return Err(ConfigError::new(key, "θ(0) is empty, so there is nothing to learn"));
+    }
+    validate_dim(key, theta0.len())
+}

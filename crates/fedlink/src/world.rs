@@ -1,0 +1,100 @@
+//! All parties of a run, built from its configuration.
+
+use crate::adversary::{Adversary, Attack};
+use crate::config::{Config, ConfigError};
+use crate::error::Error;
+use crate::fleet::{Encoder, Fleet, FleetParts};
+use crate::learn::ModelTask;
+use crate::learn::inputs::Inputs;
+use crate::learn::local_training::LocalTraining;
+use crate::learn::model::Model;
+use crate::learn::optimizer::Optimizer;
+use crate::learn::task::{Task, Work};
+use crate::parts::Parts;
+use crate::round::World;
+use crate::server::SampleCounts;
+use crate::server::aggregate::Aggregator;
+use crate::session::Session;
+use crate::setup::{check_theta0, compressor, server};
+use crate::units::DeviceId;
+use std::sync::Arc;
+
+impl World {
+    /// The run that `config` describes, learning on a data set or a custom task, with custom parts where it names them.
+    pub fn new(config: &Config, work: impl Into<Work>, parts: &Parts) -> Result<Self, Error> {
+        let work = work.into();
+        let config = described(config, &work, parts);
+        config.validate()?;
+        let task = task(&config, work, parts)?;
+        let theta = task.theta0();
+        check_theta0("task", &theta)?;
+        let compressor = compressor(&config, parts)?;
+        let aggregator = config.build::<dyn Aggregator>(&config.learn.aggregate, &())?;
+        let fleet = Fleet::new(FleetParts {
+            task: Arc::clone(&task),
+            devices: config.data.devices as usize,
+            encoder: Encoder::new(&config, Arc::clone(&compressor)),
+            feedback: config.compress.feedback,
+            wire: config.radio.wire,
+            by_size: aggregator.by_size(),
+            adversary: adversary(&config)?,
+        });
+        let samples: SampleCounts = Arc::new(move |device| task.samples(device));
+        let server = server(&config, parts, compressor, aggregator, samples, theta)?;
+        Ok(Self { session: Session::new(config, server), fleet })
+    }
+}
+
+/// The configuration as it is recorded: custom parts declared, and of a custom task no data set that is never used.
+fn described(config: &Config, work: &Work, parts: &Parts) -> Config {
+    let mut config = config.clone();
+    parts.declare(&mut config);
+    if let Work::Custom(task) = work {
+        let name = task.name();
+        for key in [
+            &mut config.data.dataset,
+            &mut config.data.partition,
+            &mut config.learn.model,
+            &mut config.learn.optimizer,
+        ] {
+            key.clone_from(&name);
+        }
+        config.custom.insert(name, "task".into());
+    }
+    config
+}
+
+fn adversary(config: &Config) -> Result<Option<Adversary>, ConfigError> {
+    let attack = config.build::<dyn Attack>(&config.adversary.kind, &())?;
+    let devices = config.data.devices as usize;
+    Ok(Adversary::new(devices, config.adversary.share, config.run.seed, attack))
+}
+
+/// What the devices learn.
+fn task(config: &Config, work: Work, parts: &Parts) -> Result<Arc<dyn Task>, ConfigError> {
+    let dataset = match work {
+        Work::Custom(task) => {
+            let mut devices = DeviceId::all(config.data.devices as usize);
+            if let Some(device) = devices.find(|device| task.samples(*device) == 0) {
+                let problem =
+                    format!("{} has no samples on device {device}; each needs at least one", task.name());
+                return Err(ConfigError::new("task", problem));
+            }
+            return Ok(task);
+        }
+        Work::Dataset(dataset) => dataset,
+    };
+    let model = config.build::<dyn Model>(&config.learn.model, &dataset)?;
+    let inputs = if model.takes_non_zeros() { Inputs::new } else { Inputs::dense };
+    let training = LocalTraining {
+        model,
+        inputs: inputs(Arc::clone(&dataset), config.data.scaling),
+        optimizer: config.build::<dyn Optimizer>(&config.learn.optimizer, &())?,
+        steps: config.learn.local_steps,
+        batch: config.learn.batch,
+        rate: config.rate()? as f32,
+        seed: config.run.seed,
+    };
+    let partition = parts.build_partition(config, &dataset)?;
+    Ok(Arc::new(ModelTask::new(dataset, partition, training, config.learn.init, config.learn.state)))
+}

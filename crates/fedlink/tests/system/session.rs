@@ -1,0 +1,311 @@
+//! Server and devices driven by hand: what a simulation does, and what real nodes do.
+
+use crate::common::{blobs, small_config};
+use fedlink::compress::wire::Coder;
+use fedlink::learn::optimizer::StateMode;
+use fedlink::prelude::*;
+use fedlink::record::{Arrival, Training};
+use fedlink::round::{World, round};
+use fedlink::server::{Body, Call, Scheduled, Server, Upload};
+use fedlink::setup::{compressor, server_of};
+use std::sync::Arc;
+
+const POLICIES: [&str; 6] = ["bc", "bn2", "bc-bn2", "bn2-c", "random", "round-robin"];
+const SCHEMES: [&str; 4] = ["d-sgd", "random-sparse", "top-k", "stc"];
+
+fn config(policy: &str) -> Config {
+    let mut config = small_config();
+    config.learn.state = StateMode::Reset;
+    config.schedule.policy = policy.into();
+    config
+}
+
+/// Every record of a simulation, and its model.
+fn simulated(config: &Config) -> (Vec<RoundRecord>, Vec<f32>) {
+    let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+    let step = |_| {
+        let mut record = simulation.step().unwrap();
+        record.evaluation = None;
+        record
+    };
+    let records = (0..config.run.rounds).map(step).collect();
+    (records, simulation.theta().to_vec())
+}
+
+/// The training of the candidates, as a node of each would do it: what they report and what they would send.
+fn train(world: &World, theta: &[f32], call: &Call) -> (Reports, Vec<Vec<f32>>, Training) {
+    let (mut updates, mut losses, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, &device) in call.candidates.iter().enumerate() {
+        let (update, loss) = world.fleet.update(theta, call.t, device).unwrap();
+        for ask in &call.asks {
+            answers.push(match ask {
+                Ask::Norm => fedlink::kernels::norm(&update) as f32,
+                Ask::CompressedNorm => world
+                    .fleet
+                    .encoder()
+                    .compressed_norm(&update, call.alone[index], (call.t, device))
+                    .unwrap(),
+                Ask::Loss => loss as f32,
+                other => panic!("{other:?} is new to this test"),
+            });
+        }
+        updates.push(update);
+        losses.push(loss);
+    }
+    let devices = losses.len();
+    let training = Training { devices, loss: losses.iter().sum::<f64>() / devices as f64 };
+    (Reports::new(call.candidates.clone(), call.asks.len(), answers), updates, training)
+}
+
+/// What a scheduled device compressed.
+struct Compressed {
+    device: DeviceId,
+    spent: Spent,
+    update: Encoded,
+    payload: Vec<u8>,
+    bits: u64,
+}
+
+impl Compressed {
+    fn upload(&self, as_bytes: bool) -> Upload<'_> {
+        let body = match &self.update {
+            Encoded::Silent => Body::Silent,
+            _ if as_bytes => Body::Payload(&self.payload),
+            update => Body::Update(update),
+        };
+        let wire_bits = as_bytes.then_some(self.bits);
+        Upload { device: self.device, spent: self.spent, entries: self.update.entries(), wire_bits, body }
+    }
+}
+
+/// A run in which nothing but the server's three calls is the library's loop; with real bytes if so wished.
+fn by_hand(config: &Config, as_bytes: bool) -> (Vec<RoundRecord>, Vec<f32>) {
+    let parts = Parts::default();
+    // The nodes, and a server that has none of them.
+    let world = World::new(config, blobs(20, 600, 90), &parts).unwrap();
+    let theta0 = world.session.theta().to_vec();
+    let mut server = server_of(config, &parts, theta0, Arc::new(|_| 30)).unwrap();
+    let scheme = compressor(config, &parts).unwrap();
+    let mut records = Vec::new();
+    for t in 0..config.run.rounds {
+        let links = server.radio.links(t);
+        let call = server.begin(t, links.known, |_| true).unwrap();
+        let (reports, updates, training) = train(&world, server.theta(), &call);
+        let scheduled = server.report(reports).unwrap();
+        let send = |one: &Scheduled| {
+            let index = call.candidates.iter().position(|device| *device == one.device).unwrap();
+            let (budget, mut update) = (one.grant.budget, Encoded::default());
+            let spent =
+                world.fleet.encoder().encode(&updates[index], budget, (t, one.device), &mut update).unwrap();
+            let (mut payload, mut bits) = (Vec::new(), 0);
+            if as_bytes && spent.level > 0 {
+                let known = (updates[index].len(), budget);
+                let codec = scheme.codec().unwrap();
+                bits = codec.write(&mut Coder::default(), known, &update, &mut payload).unwrap();
+            }
+            Compressed { device: one.device, spent, update, payload, bits }
+        };
+        let sent: Vec<Compressed> = scheduled.iter().map(send).collect();
+        let uploads: Vec<Upload> = sent.iter().map(|one| one.upload(as_bytes)).collect();
+        records.push(server.deliver(&uploads, training).unwrap());
+    }
+    (records, server.theta().to_vec())
+}
+
+#[track_caller]
+fn assert_same(ours: &(Vec<RoundRecord>, Vec<f32>), theirs: &(Vec<RoundRecord>, Vec<f32>), name: &str) {
+    assert_eq!(ours.0, theirs.0, "{name}: the records");
+    let bits = |theta: &[f32]| theta.iter().map(|weight| weight.to_bits()).collect::<Vec<u32>>();
+    assert_eq!(bits(&ours.1), bits(&theirs.1), "{name}: the model");
+}
+
+#[test]
+fn rounds_driven_by_hand_are_those_of_a_simulation() {
+    for policy in POLICIES {
+        assert_same(&by_hand(&config(policy), false), &simulated(&config(policy)), policy);
+    }
+}
+
+#[test]
+fn a_server_that_gets_bytes_from_nodes_does_what_a_simulation_on_bytes_does() {
+    for policy in POLICIES {
+        for scheme in SCHEMES {
+            let mut config = config(policy);
+            (config.compress.scheme, config.radio.wire, config.radio.symbols) = (scheme.into(), true, 200);
+            assert_same(&by_hand(&config, true), &simulated(&config), &format!("{policy} {scheme}"));
+        }
+    }
+}
+
+#[test]
+fn the_loop_of_a_round_over_server_and_fleet_is_that_of_a_simulation() {
+    // With state kept by the devices and feedback, which only the fleet can have.
+    for policy in POLICIES {
+        let mut config = config(policy);
+        config.learn.state = StateMode::Keep;
+        config.compress.feedback = fedlink::compress::Feedback::Always;
+        let mut world = World::new(&config, blobs(20, 600, 90), &Parts::default()).unwrap();
+        assert!(world.fleet.keeps_state());
+        let World { session, fleet } = &mut world;
+        let mut records = Vec::new();
+        for t in 0..config.run.rounds {
+            let links = session.links(t);
+            let call = session.begin(t, links.known, |_| true).unwrap();
+            let mut trained = fleet.train(session.theta(), &call).unwrap();
+            let scheduled = session.report(trained.reports.clone()).unwrap();
+            let sent = fleet.send(&mut trained, session.theta(), &scheduled, t).unwrap();
+            let uploads: Vec<Upload> = sent.iter().map(|one| one.upload()).collect();
+            records.push(session.deliver(&uploads, trained.training).unwrap().clone());
+            fleet.settle(trained, sent);
+        }
+        let theta = world.session.theta().to_vec();
+        assert_same(&(records, theta), &simulated(&config), policy);
+        let mut again = World::new(&config, blobs(20, 600, 90), &Parts::default()).unwrap();
+        let mut step = |t| {
+            round(&mut again, t).unwrap();
+            again.session.last().unwrap().clone()
+        };
+        let records: Vec<RoundRecord> = (0..config.run.rounds).map(&mut step).collect();
+        assert_same(&(records, again.session.theta().to_vec()), &simulated(&config), policy);
+    }
+}
+
+#[test]
+fn a_fleet_says_whether_its_devices_keep_state() {
+    use fedlink::compress::Feedback::{Off, Scheduled};
+    let keeps = |state, feedback| {
+        let mut config = config("bc");
+        (config.learn.state, config.compress.feedback) = (state, feedback);
+        World::new(&config, blobs(20, 600, 90), &Parts::default()).unwrap().fleet.keeps_state()
+    };
+    assert!(!keeps(StateMode::Reset, Off));
+    assert!(keeps(StateMode::Keep, Off));
+    assert!(keeps(StateMode::Reset, Scheduled));
+}
+
+/// A server of four devices with a model of five entries, and up to two of them scheduled by norm.
+fn small_server(change: impl Fn(&mut Config)) -> Server {
+    let mut config = Config::default();
+    (config.data.devices, config.schedule.k, config.schedule.policy) = (4, 2, "bn2".into());
+    config.radio.fading = "static".into();
+    change(&mut config);
+    server_of(&config, &Parts::default(), vec![0.0; 5], Arc::new(|device| 1 + device.index())).unwrap()
+}
+
+fn ids(devices: &[u32]) -> Vec<DeviceId> {
+    devices.iter().copied().map(DeviceId).collect()
+}
+
+fn begin(server: &mut Server, t: u64) -> Call {
+    let known = server.radio.links(t).known;
+    server.begin(t, known, |_| true).unwrap()
+}
+
+/// An upload of all entries of the model, each of this value.
+fn dense(device: u32, update: &Encoded) -> Upload<'_> {
+    let spent = Spent { bits: Bits(1.0), level: 1 };
+    Upload { device: DeviceId(device), spent, entries: 5, wire_bits: None, body: Body::Update(update) }
+}
+
+#[test]
+fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
+    let mut server = small_server(|_| ());
+    let training = Training::default();
+    let says = |result: Result<(), Error>| result.unwrap_err().to_string();
+    assert_eq!(says(server.report(Reports::default()).map(drop)), "report: no round has begun");
+    assert_eq!(says(server.deliver(&[], training).map(drop)), "deliver: no round has begun");
+    begin(&mut server, 0);
+    assert_eq!(says(server.deliver(&[], training).map(drop)), "deliver: nobody has reported yet");
+    let report = |server: &mut Server, devices: &[u32], asks: usize| {
+        begin(server, 0);
+        let values = vec![1.0; devices.len() * asks];
+        server.report(Reports::new(ids(devices), asks, values)).map(drop)
+    };
+    assert_eq!(
+        says(report(&mut server, &[0, 1, 2], 2)),
+        "report: every candidate answers each ask with one number"
+    );
+    assert_eq!(
+        says(report(&mut server, &[0, 1, 2], 0)),
+        "report: every candidate answers each ask with one number"
+    );
+    assert_eq!(says(report(&mut server, &[0, 1, 1], 1)), "report: a device reports twice");
+    assert_eq!(says(report(&mut server, &[0, 9], 1)), "report: a device that was no candidate reports");
+    report(&mut server, &[], 1).unwrap();
+    report(&mut server, &[], 0).unwrap();
+    report(&mut server, &[3, 1], 1).unwrap();
+    let order = "deliver: there must be one upload of each scheduled device, in their order";
+    for uploads in [&[3u32, 1][..], &[1], &[1, 2], &[1, 3, 3]] {
+        report(&mut server, &[3, 1], 1).unwrap();
+        let uploads: Vec<Upload> = uploads.iter().map(|&device| Upload::lost(DeviceId(device))).collect();
+        assert_eq!(says(server.deliver(&uploads, training).map(drop)), order);
+    }
+    assert!(matches!(server.deliver(&[], training), Err(Error::Session(_))), "a refused round is closed");
+}
+
+#[test]
+fn devices_that_are_absent_are_no_candidates_and_a_round_without_anybody_is_a_round() {
+    for policy in POLICIES {
+        let mut server = small_server(|config| config.schedule.policy = policy.into());
+        let known = server.radio.links(0).known;
+        let call = server.begin(0, known.clone(), |device| device.0 != 1).unwrap();
+        assert!(!call.candidates.contains(&DeviceId(1)), "{policy}");
+        assert_eq!(call.alone.len(), call.candidates.len());
+        let call = server.begin(0, known, |_| false).unwrap();
+        assert_eq!(call.candidates, []);
+        assert_eq!(server.report(Reports::new(vec![], call.asks.len(), vec![])).unwrap(), []);
+        let record = server.deliver(&[], Training::default()).unwrap();
+        assert_eq!((record.round, record.transmissions.len()), (1, 0), "{policy}");
+        assert_eq!(server.theta(), [0.0; 5]);
+    }
+}
+
+#[test]
+fn what_is_lost_counts_for_nobody_and_what_cannot_be_read_counts_as_zero() {
+    use Arrival::{Lost, Silent, Undecodable, Used};
+    let whole = Encoded::Dense(vec![1.0; 5]);
+    let after = |aggregate: &str, bodies: [Body; 2]| {
+        let mut server = small_server(|config| config.learn.aggregate = aggregate.into());
+        let call = begin(&mut server, 0);
+        server.report(Reports::new(call.candidates, 1, vec![1.0, 5.0, 1.0, 5.0])).unwrap();
+        let [one, three] = bodies.map(|body| Upload { body, ..dense(0, &whole) });
+        let uploads = [Upload { device: DeviceId(1), ..one }, Upload { device: DeviceId(3), ..three }];
+        let record = server.deliver(&uploads, Training::default()).unwrap();
+        let arrivals: Vec<Arrival> = record.transmissions.iter().map(|sent| sent.arrival).collect();
+        (server.theta()[0], arrivals)
+    };
+    let used = Body::Update(&whole);
+    assert_eq!(after("mean", [used, used]), (1.0, vec![Used, Used]));
+    assert_eq!(after("mean", [used, Body::Lost]), (1.0, vec![Used, Lost]));
+    assert_eq!(after("mean", [used, Body::Silent]), (0.5, vec![Used, Silent]));
+    assert_eq!(after("mean", [Body::Unreadable, used]), (0.5, vec![Undecodable, Used]));
+    assert_eq!(after("mean", [Body::Payload(&[0; 40]), used]), (0.5, vec![Undecodable, Used]));
+    assert_eq!(after("mean", [Body::Lost, Body::Lost]), (0.0, vec![Lost, Lost]));
+    // Devices 1 and 3 have two and four samples.
+    let third = 2.0f32 / 6.0;
+    assert_eq!(after("by-size", [used, Body::Silent]), (third, vec![Used, Silent]));
+    assert_eq!(after("by-size", [Body::Lost, used]), (1.0, vec![Lost, Used]));
+    assert_eq!(after("median", [used, Body::Silent]).0, 0.5);
+    assert_eq!(after("median", [used, Body::Lost]).0, 1.0);
+}
+
+#[test]
+fn a_round_that_was_abandoned_leaves_no_trace() {
+    let play = |abandon: bool| {
+        let mut server = small_server(|config| config.schedule.policy = "bn2-c".into());
+        let whole = Encoded::Dense(vec![0.25; 5]);
+        let mut records = Vec::new();
+        for t in 0..5 {
+            if abandon {
+                begin(&mut server, t);
+            }
+            let call = begin(&mut server, t);
+            let values = (0..call.candidates.len()).map(|i| ((i as u64 + t) % 4) as f32).collect();
+            let scheduled = server.report(Reports::new(call.candidates, 1, values)).unwrap();
+            let uploads: Vec<Upload> = scheduled.iter().map(|one| dense(one.device.0, &whole)).collect();
+            records.push(server.deliver(&uploads, Training::default()).unwrap());
+        }
+        (records, server.theta().to_vec())
+    };
+    assert_eq!(play(true), play(false));
+}

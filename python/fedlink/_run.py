@@ -1,0 +1,228 @@
+"""Experiments as the ``fedlink`` command runs them: presets and files, sweeps, seeds, claims, folders."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union
+
+from . import _fedlink
+from ._config import is_path
+from ._parts import Part, collect
+from ._progress import Progress
+
+#: A preset, the path of a file, TOML text, or a dictionary of keys.
+Experiment = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+
+#: Rounds between checkpoints.
+CHECKPOINT_EVERY = 100
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed of a curve."""
+
+    seed: int
+    #: "finished", "interrupted" or "diverged".
+    status: str
+    #: The run in numbers: ``final_accuracy``, ``digest``, ….
+    summary: dict[str, Any]
+    #: One row for each evaluated round.
+    rounds: _fedlink.Table
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve of an experiment: a combination of the swept values, with a run for each seed."""
+
+    label: str
+    #: Its value of every swept key.
+    keys: dict[str, str]
+    #: Its configuration at the first seed.
+    config: dict[str, Any]
+    runs: list[Run]
+
+
+class Study:
+    """What an experiment has left: its folder, and the same numbers as objects."""
+
+    #: Where its files are: ``report.html``, ``results.csv``, ``summary.json``, ``plots/``, ….
+    folder: Path
+    #: The curves that have at least one run; none for figures of the bound.
+    curves: list[Curve]
+    #: ``summary.json``: one entry for each curve, with means and intervals over the seeds. None for a share (``cell``).
+    summary: Any
+    #: What is claimed of the curves, with verdicts; None if nothing is.
+    claims: dict[str, Any] | None
+    #: What the command prints.
+    text: str
+
+    def __init__(self, outcome: _fedlink.StudyOutcome) -> None:
+        self.folder = Path(outcome.folder)
+        self.summary = json.loads(outcome.summary) if outcome.summary else None
+        self.claims = json.loads(outcome.claims) if outcome.claims else None
+        self.text = outcome.text
+        self.curves = [
+            Curve(
+                curve.label,
+                dict(curve.keys),
+                json.loads(curve.config),
+                [Run(run.seed, run.status, json.loads(run.outcome), run.rounds) for run in curve.runs],
+            )
+            for curve in outcome.curves
+        ]
+
+    def curve(self, label: str) -> Curve:
+        """The curve with this label."""
+        for curve in self.curves:
+            if curve.label == label:
+                return curve
+        raise KeyError(f"there is no curve {label!r}; there are {', '.join(curve.label for curve in self.curves)}")
+
+    def __repr__(self) -> str:
+        return f"<fedlink.Study in {self.folder}>\n{self.text}".rstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self.folder))}</p><pre>{html.escape(self.text)}</pre>"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The claims of an experiment, judged by the runs in its folder."""
+
+    #: Each claim with its verdict: "holds", "does not hold" or "undecided".
+    claims: list[dict[str, Any]]
+    #: What was published, beside what was measured.
+    expected: list[dict[str, Any]]
+    #: Runs that are not finished.
+    missing: int
+    #: The same for people.
+    text: str
+
+    def __repr__(self) -> str:
+        return f"<fedlink.Verified>\n{self.text}".rstrip()
+
+
+def run(
+    experiment: Experiment,
+    *,
+    parts: Mapping[str, Part] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seeds: int | None = None,
+    quick: bool = False,
+    resume: bool = False,
+    force: bool = False,
+    cell: str | None = None,
+    threads: int | None = None,
+    log_rounds: bool = False,
+    latex: bool = False,
+    checkpoint_every: int = CHECKPOINT_EVERY,
+    data_dir: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Study:
+    """Runs an experiment and writes its folder, as ``fedlink run`` does, figures of the bound included.
+
+    ``experiment`` is a preset (``"fig2"``), the path of a file, TOML text, or a dictionary of keys. ``parts`` are custom
+    parts by the names that it gives them; an experiment that names none of them is extended by them. ``settings``
+    are keys that go before those of the experiment; a list of values is swept.
+
+    ``out`` is the folder (by default a new one under ``results/``), which ``resume`` goes on with and ``force`` replaces.
+    ``cell="3/10"`` runs the third of ten shares only; ``fedlink.merge`` puts them together. The other keywords are
+    those of the command. Ctrl-C saves what there is: ``KeyboardInterrupt`` has it as its attribute ``result``, and
+    ``resume=True`` goes on to the same bits.
+
+    >>> study = fedlink.run("fig2", parts={"pf": ProportionalFair}, quick=True, seeds=3)
+    >>> study.folder / "report.html"
+    """
+    registered, _ = collect(parts=parts)
+    name, text, given = _read(experiment)
+    with Progress(0, progress) as bar:
+        outcome = _fedlink.run(
+            name,
+            text,
+            {**given, **(settings or {})},
+            registered,
+            out=_path(out),
+            seeds=seeds,
+            quick=quick,
+            resume=resume,
+            force=force,
+            cell=cell,
+            threads=threads,
+            log_rounds=log_rounds,
+            latex=latex,
+            checkpoint_every=checkpoint_every,
+            data_dir=_path(data_dir),
+            progress=bar.show,
+        )
+    for warning in outcome.warnings:
+        warnings.warn(warning, RuntimeWarning, stacklevel=2)
+    study = Study(outcome)
+    if outcome.stopped:
+        stopped = KeyboardInterrupt(f"stopped; resume=True and out={os.fspath(study.folder)!r} go on with it")
+        stopped.result = study  # type: ignore[attr-defined]
+        raise stopped
+    return study
+
+
+def merge(
+    folder: str | os.PathLike[str],
+    *,
+    parts: Mapping[str, Part] | None = None,
+    partial: bool = False,
+    log_rounds: bool = False,
+    latex: bool = False,
+    data_dir: str | os.PathLike[str] | None = None,
+) -> Study:
+    """Puts the runs in a folder together that were made share by share (``run(…, cell="1/4")``), as ``fedlink merge``.
+
+    It is an error if some are missing, unless ``partial``.
+    """
+    registered, _ = collect(parts=parts)
+    outcome = _fedlink.merge(
+        os.fspath(folder),
+        registered,
+        partial=partial,
+        log_rounds=log_rounds,
+        latex=latex,
+        data_dir=_path(data_dir),
+    )
+    return Study(outcome)
+
+
+def verify(folder: str | os.PathLike[str], claims: Experiment | None = None) -> Verified:
+    """Judges the claims of the experiment in ``folder``, or those of another, by the runs there, as ``fedlink verify``."""
+    name, text = None, None
+    if claims is not None:
+        if isinstance(claims, Mapping):
+            raise TypeError("claims: must be a preset, the path of a file or TOML text")
+        name, text, _ = _read(claims)
+    found, words, missing = _fedlink.verify(os.fspath(folder), name, text)
+    judged = json.loads(found)
+    return Verified(judged.get("claims", []), judged.get("expected", []), missing, words)
+
+
+def _read(experiment: Experiment) -> tuple[str, str | None, Mapping[str, Any]]:
+    """The name of an experiment, its text unless it is a preset, and settings."""
+    if isinstance(experiment, Mapping):
+        return "config", "", experiment
+    if isinstance(experiment, str) and not is_path(experiment):
+        if "\n" in experiment or "=" in experiment:
+            return "config", experiment, {}
+        return experiment, None, {}
+    if isinstance(experiment, (str, os.PathLike)):
+        path = os.fspath(experiment)
+        with open(path, encoding="utf-8") as file:
+            return os.path.basename(path), file.read(), {}
+    kind = type(experiment).__name__
+    raise TypeError(f"experiment: must be a preset, a path, TOML text or a dictionary, but is of type {kind}")
+
+
+def _path(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)

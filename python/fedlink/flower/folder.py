@@ -1,0 +1,149 @@
+"""The records of a run in a folder, written as they come, and the state that a stopped run resumes from."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import fedlink
+
+from .record import NODE_COLUMNS, NodeRecord, RoundRecord
+
+if TYPE_CHECKING:
+    Row = dict[str, object]
+
+#: A row for each node that was asked for anything in a round: a transmission's columns and a node's.
+ROUNDS = "rounds.csv"
+#: A row for each round.
+RESULTS = "results.csv"
+#: The configuration, every default written out.
+CONFIG = "config.json"
+#: The run in numbers, digest included.
+SUMMARY = "summary.json"
+#: What a stopped run resumes from.
+STATE = "session.bin"
+
+
+class Folder:
+    """Where a run leaves its records; files are complete or as they were."""
+
+    def __init__(self, path: str | os.PathLike[str], resume: bool) -> None:
+        self.path = Path(path)
+        self.resumes = resume and (self.path / STATE).exists()
+        if not resume and (self.path / ROUNDS).exists():
+            raise FileExistsError(
+                f"{self.path} has the records of a run: give resume=True to go on with it, or another folder"
+            )
+
+    def begin(self, session: fedlink.Session) -> None:
+        """Opens the records of a new run, or restores the session of a stopped one."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if self.resumes:
+            session.load((self.path / STATE).read_bytes())
+            # A round that was written but not saved is run again; one that was saved before its evaluation
+            # gets its row.
+            self._truncate(ROUNDS, session.rounds_done)
+            written = self._truncate(RESULTS, session.rounds_done)
+            numbers = session.rounds()["round"].tolist()
+            self._append(
+                RESULTS, [_round_row(session, i, None) for i, t in enumerate(numbers) if t not in written]
+            )
+            return
+        self._replace(CONFIG, session.config_json().encode())
+        for name in (ROUNDS, RESULTS):
+            self._replace(name, b"")
+
+    def add(self, session: fedlink.Session, record: RoundRecord) -> None:
+        """Writes the round that was delivered last, then the state after it."""
+        self._append(ROUNDS, _node_rows(session, record))
+        self.save(session)
+
+    def evaluated(self, session: fedlink.Session, record: RoundRecord) -> None:
+        """Writes the row of a round once it is complete, evaluation included."""
+        self._append(RESULTS, [_round_row(session, -1, record.seconds)])
+        self.save(session)
+
+    def save(self, session: fedlink.Session) -> None:
+        """Writes what the rounds to come depend on."""
+        self._replace(SUMMARY, session.outcome_json().encode())
+        self._replace(STATE, session.save())
+
+    def _append(self, name: str, rows: Iterable[Row]) -> None:
+        rows = list(rows)
+        if not rows:
+            return
+        with (self.path / name).open("a+", newline="", encoding="utf-8") as file:
+            file.seek(0)
+            # Columns stay what they were in the first row, whatever metrics come later.
+            columns = next(csv.reader(file), None)
+            file.seek(0, os.SEEK_END)
+            writer = csv.DictWriter(
+                file, columns or list(rows[0]), extrasaction="ignore", lineterminator="\n"
+            )
+            if columns is None:
+                writer.writeheader()
+            writer.writerows(rows)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _truncate(self, name: str, rounds: int) -> set[int]:
+        """Leaves the complete rows up to round ``rounds``, and gives their rounds."""
+        with (self.path / name).open(newline="", encoding="utf-8") as file:
+            lines = list(csv.reader(file))
+        if not lines:
+            return set()
+        at = lines[0].index("round")
+        kept = [line for line in lines[1:] if len(line) == len(lines[0]) and int(line[at]) <= rounds]
+        beside = self.path / f"{name}.new"
+        with beside.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([lines[0], *kept])
+        beside.replace(self.path / name)
+        return {int(line[at]) for line in kept}
+
+    def _replace(self, name: str, content: bytes) -> None:
+        beside = self.path / f"{name}.new"
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self.path / name)
+
+
+def _round_row(session: fedlink.Session, index: int, seconds: float | None) -> Row:
+    """The row of a round, by its index among those that are done."""
+    rows = session.rounds()
+    return {name: _cell(rows[name][index]) for name in rows.column_names} | {"seconds": _cell(seconds)}
+
+
+def _node_rows(session: fedlink.Session, record: RoundRecord) -> list[Row]:
+    """A row for each node of the round. Those that were not scheduled have no transmission."""
+    table = session.transmissions()
+    columns = {name: table[name] for name in table.column_names}
+    places = [i for i, number in enumerate(columns["round"]) if number == record.round]
+    sent = {int(columns["device"][i]): {name: _cell(columns[name][i]) for name in columns} for i in places}
+
+    def row(node: NodeRecord) -> Row:
+        known = {"round": record.round, "device": node.device, "report": node.report, "gain": node.gain}
+        transmission = (
+            sent.get(-1 if node.device is None else node.device) if node.budget is not None else None
+        )
+        first = transmission or {name: _cell(known.get(name)) for name in columns}
+        return first | {name: _cell(getattr(node, name)) for name in NODE_COLUMNS}
+
+    return [row(node) for node in record.nodes]
+
+
+def _cell(value: object) -> object:
+    """A value as it is written: nothing for what is not known, and words for outcomes."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, np.generic):
+        value = value.item()
+    # NaN, which is not equal to itself, stands for what was not measured.
+    return "" if value is None or value != value else value

@@ -1,0 +1,257 @@
+"""Rounds on other people's nodes: order of calls, absence, loss, audit, resume, measured links."""
+
+import json
+
+import numpy as np
+import pytest
+
+import fedlink
+
+DIM = 500
+
+
+@pytest.fixture
+def config(small):
+    return {**small, "schedule.policy": "bn2"}
+
+
+def start(config, **parts):
+    return fedlink.Session(config, np.zeros(DIM, np.float32), **parts)
+
+
+def update_of(device, t=0):
+    return np.random.default_rng([device, t]).standard_normal(DIM).astype(np.float32)
+
+
+def reported(session, node, call, only=None):
+    devices = [int(m) for m in call.candidates if only is None or m in only]
+    bits = dict(zip(call.candidates.tolist(), call.alone_bits))
+    answers = [node.report(call.asks, update_of(m, call.t), 0.5, bits[m], call.t, m) for m in devices]
+    return session.report(devices, answers)
+
+
+def play(session, node, encoder=None):
+    call = session.begin()
+    grants = reported(session, node, call)
+    sent = [node.encode(update_of(g.device, call.t), g.budget, call.t, g.device).upload(g.device) for g in grants]
+    return session.deliver(sent, len(call.candidates), 0.5)
+
+
+def test_what_is_granted_adds_up(config):
+    session, node = start(config), fedlink.Encoder(config)
+    call = session.begin()
+    assert (call.t, call.k, call.asks) == (0, 2, ["norm"]) and call.candidates.tolist() == list(range(8))
+    gains, capacities = session.links(0)
+    assert call.alone_bits == pytest.approx(500 * capacities)
+    grants = reported(session, node, call)
+    assert len(grants) == 2 and sum(grant.symbols for grant in grants) == pytest.approx(500)
+    for grant in grants:
+        assert grant.capacity == capacities[grant.device] and grant.budget == grant.symbols * grant.capacity
+        assert (grant.power, grant.airtime, grant.share) == (4.0, grant.symbols, None)
+        assert grant.weight == pytest.approx(np.linalg.norm(update_of(grant.device)), rel=1e-6)
+    assert session.deliver([], 8, 0.5) == ["lost", "lost"]
+    assert (session.theta == 0).all() and session.rounds()["lost"].tolist() == [2]
+
+
+def test_who_is_absent_or_does_not_answer_is_not_scheduled(config):
+    session, node = start(config), fedlink.Encoder(config)
+    call = session.begin(present=[1, 3, 5])
+    assert call.candidates.tolist() == [1, 3, 5]
+    grants = reported(session, node, call, only=[5, 1])
+    assert {grant.device for grant in grants} == {1, 5}
+    # The order of answers does not matter, nor does that of uploads.
+    sent = [node.encode(update_of(g.device), g.budget, 0, g.device).upload(g.device) for g in grants]
+    assert session.deliver(sent[::-1], 2, 0.5) == ["used", "used"]
+    call = session.begin(present=[])
+    assert call.candidates.size == 0 and session.report([], []) == [] and session.deliver([], 0, 0.0) == []
+    assert session.rounds_done == 2
+
+
+def test_a_round_that_is_abandoned_leaves_no_trace(config):
+    session, other, node = start(config), start(config), fedlink.Encoder(config)
+    call = session.begin()
+    reported(session, node, call)
+    assert play(session, node) == play(other, node) == ["used", "used"]
+    assert session.digest == other.digest
+
+
+def test_calls_in_the_wrong_order_are_refused(config):
+    session, node = start(config), fedlink.Encoder(config)
+    with pytest.raises(RuntimeError, match="no round has begun"):
+        session.report([0], [[1.0]])
+    with pytest.raises(RuntimeError, match="nobody has reported"):
+        session.deliver([], 0, 0.0)
+    with pytest.raises(RuntimeError, match="evaluated"):
+        session.evaluated(0.5, 0.5)
+    with pytest.raises(ValueError, match="t: must be in 0..=0"):
+        session.begin(1)
+    play(session, node)
+    session.begin()
+    with pytest.raises(RuntimeError, match="after deliver, before begin"):
+        session.evaluated(0.5, 0.5)
+
+
+def test_answers_and_uploads_that_cannot_be_are_refused(config):
+    session, node = start(config), fedlink.Encoder(config)
+    call = session.begin(present=[0, 1, 2])
+    refused = [
+        (lambda: session.report([0, 7], [[1.0], [1.0]]), RuntimeError, "no candidate"),
+        (lambda: session.report([0, 0], [[1.0], [1.0]]), RuntimeError, "twice"),
+        (lambda: session.report([0], [[np.nan]]), ValueError, "answers: entry 0 is NaN"),
+        (lambda: session.report([0, 1], [1.0, 2.0]), ValueError, "a row for each of 2 devices"),
+        (lambda: session.report([0], [["x"]]), TypeError, "answers"),
+        (lambda: session.begin(gains=np.ones(8)), ValueError, "give both"),
+        (lambda: session.begin(gains=np.ones(7), capacities=np.ones(8)), ValueError, "gains: has 7 entries"),
+        (lambda: session.begin(gains=-np.ones(8), capacities=np.ones(8)), ValueError, "at least 0"),
+        (lambda: session.begin(present=[8]), ValueError, "no device 8"),
+    ]
+    for call_it, kind, reason in refused:
+        call = session.begin(present=[0, 1, 2])
+        with pytest.raises(kind, match=reason):
+            call_it()
+    call = session.begin(present=[0, 1, 2])
+    grants = reported(session, node, call)
+    stranger = next(m for m in range(3) if m not in {grant.device for grant in grants})
+    with pytest.raises(RuntimeError, match="not scheduled"):
+        session.deliver([fedlink.Upload(stranger)], 3, 0.5)
+
+
+def test_bytes_that_cannot_be_decoded_and_claims_beyond_the_budget_count_as_nothing(config):
+    session, node = start({**config, "defense.audit": True, "defense.strikes": 2}), fedlink.Encoder(config)
+    for t in range(2):
+        grants = reported(session, node, session.begin())
+        first, second = grants
+        good = node.encode(update_of(first.device, t), first.budget, t, first.device)
+        greedy = fedlink.Upload(second.device, good.payload, good.level, 2 * second.budget, good.entries)
+        garbage = fedlink.Upload(first.device, b"\xff" * 40, 3, 10.0, 3)
+        assert session.deliver([garbage, greedy], 8, 0.5) == ["undecodable", "undecodable"]
+        assert (session.theta == 0).all()
+        if t == 0:
+            struck = {first.device, second.device}
+            assert session.excluded == []
+    caught = {m for m in session.excluded}
+    assert caught <= struck
+    assert not set(session.begin().candidates.tolist()) & caught
+
+
+def test_an_inflated_report_is_flagged(config):
+    config = {**config, "defense.audit": True, "schedule.k": 1}
+    session, node = start(config), fedlink.Encoder(config)
+    call = session.begin()
+    answers = np.float32([[np.linalg.norm(update_of(m))] for m in range(8)])
+    answers[3] = 1e6
+    (grant,) = session.report(call.candidates, answers)
+    assert grant.device == 3
+    sent = node.encode(update_of(3), grant.budget, 0, 3)
+    assert session.deliver([sent.upload(3)], 8, 0.5) == ["flagged"]
+    assert (session.theta == 0).all()
+
+
+def test_a_measured_uplink_goes_before_the_configured_one(config):
+    session = start({**config, "schedule.policy": "bc", "schedule.k": 1})
+    capacities = np.full(8, 0.5)
+    capacities[6] = 2.0
+    call = session.begin(gains=capacities, capacities=capacities)
+    assert call.candidates.tolist() == [6] and call.alone_bits.tolist() == [1000.0]
+    (grant,) = session.report([6], np.zeros((1, 0), np.float32))
+    assert grant.budget == 1000.0 and grant.symbols == 500.0
+
+
+@pytest.mark.parametrize("policy", ["round-robin", "random", "bn2"])
+def test_a_saved_session_resumes_to_the_same_digest(config, policy):
+    config = {**config, "schedule.policy": policy, "learn.server_optimizer": "momentum"}
+    node = fedlink.Encoder(config)
+    whole, first, second = start(config), start(config), start(config)
+    for _ in range(6):
+        play(whole, node)
+    for _ in range(3):
+        play(first, node)
+    first.evaluated(0.5, 1.0, {"recall": 0.25})
+    whole_rounds = whole.rounds()
+    second.load(first.save())
+    assert second.rounds_done == 3 and (second.theta == first.theta).all()
+    assert second.rounds()["recall"][-1] == 0.25
+    for _ in range(3):
+        play(first, node)
+        play(second, node)
+    assert second.digest == first.digest and (second.theta == whole.theta).all()
+    assert second.rounds()["bits"].tolist() == whole_rounds["bits"].tolist()
+    other = start({**config, "run.seed": 1})
+    with pytest.raises(ValueError, match="another configuration"):
+        other.load(first.save())
+    with pytest.raises(ValueError, match="damaged"):
+        other.load(first.save()[:-1])
+    assert other.rounds_done == 0
+
+
+def test_a_custom_policy_and_compressor_run_on_nodes(config):
+    class Last(fedlink.Policy):
+        def candidates(self, view):
+            return view.eligible[-2:]
+
+        def select(self, view, reports):
+            return reports.devices, np.ones(len(reports))
+
+    class Half(fedlink.Compressor):
+        def encode(self, update, budget, rng):
+            return update / 2, 1.0
+
+    session, node = start(config, policy=Last, compressor=Half), fedlink.Encoder(config, compressor=Half)
+    assert session.config["schedule"]["policy"] == "last" and session.config["compress"]["scheme"] == "half"
+    assert play(session, node) == ["used", "used"]
+    expected = (update_of(6) / 2 + update_of(7) / 2) / 2
+    assert session.theta == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    assert session.transmissions()["bits"].tolist() == [1.0, 1.0]
+    # A node need not know the server's policy.
+    again = fedlink.Encoder(session.config, parts={"half": Half})
+    assert again.encode(update_of(0), 10.0, 0, 0).entries == DIM
+
+
+def test_a_node_can_keep_what_was_not_sent(config):
+    node = fedlink.Encoder(config)
+    update = update_of(1)
+    sent = node.encode(update, 500.0, 0, 1)
+    indices, values = sent.own
+    assert sent.entries == len(indices) == len(values) and sent.bits <= 500 and sent.level >= 1
+    residual = update - sent.dense(DIM)
+    assert (residual[indices] == update[indices] - values).all()
+    rest = np.setdiff1d(np.arange(DIM), indices)
+    assert (residual[rest] == update[rest]).all()
+    silent = node.encode(update, 1.0, 0, 1)
+    assert (silent.payload, silent.level, silent.bits, silent.own) == (None, 0, 0.0, None)
+    assert (silent.dense(DIM) == 0).all()
+    with pytest.raises(ValueError, match="dim"):
+        sent.dense(3)
+
+
+def test_the_payload_fits_the_budget_if_it_must(config):
+    tight = fedlink.Encoder({**config, "compress.budget": "wire"})
+    for budget in (60.0, 200.0, 571.7, 900.0):
+        sent = tight.encode(update_of(2), budget, 0, 2)
+        bits = int.from_bytes(sent.payload, "big").bit_length() if sent.payload else 0
+        assert bits <= budget
+
+
+def test_sample_counts_decide_what_counts(config):
+    config = {**config, "learn.aggregate": "by-size", "schedule.policy": "bc"}
+    node = fedlink.Encoder(config)
+    thetas = []
+    for samples in (None, [1] * 8, list(range(1, 9))):
+        session = start(config, samples=samples)
+        play(session, node)
+        thetas.append(session.theta)
+    assert (thetas[0] == thetas[1]).all() and (thetas[0] != thetas[2]).any()
+    with pytest.raises(ValueError, match="samples: has 3 entries, but data.devices is 8"):
+        start(config, samples=[1, 2, 3])
+    with pytest.raises(ValueError, match="samples: device 0 has none"):
+        start(config, samples=[0] * 8)
+
+
+def test_an_outcome_is_that_of_a_simulation(config):
+    session, node = start(config), fedlink.Encoder(config)
+    play(session, node)
+    outcome = json.loads(session.outcome_json())
+    assert outcome["rounds"] == 1 and outcome["digest"] == session.digest and sum(outcome["scheduled"]) == 2
+    assert json.loads(session.config_json()) == session.config
+    assert (session.devices, session.k, session.dim, session.symbols, session.power) == (8, 2, DIM, 500, 4.0)
+    assert session.rounds_to_do == 4 and session.asks == ["norm"] and session.warnings == []
