@@ -150,6 +150,7 @@ impl Session {
             policy: entry.build(&Table::new(), &scope, &()).unwrap(),
             policy_name: entry.name.into(),
             compressor: Arc::new(SparseBinary {}),
+            custom_compressor: None,
             aggregator: Box::new(Mean {}),
             optimizer: Box::new(Add {}),
             server_rate: 1.0,
