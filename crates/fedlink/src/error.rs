@@ -59,6 +59,16 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A report is not a finite number.
+    #[error("device {device} reported {value} in round {round}; a report must be a finite number")]
+    Report {
+        /// The round, counted from 1.
+        round: u64,
+        /// The device.
+        device: u32,
+        /// What it reported.
+        value: f32,
+    },
     /// A policy broke the rules of [`crate::schedule::Policy`].
     #[error("policy {name} broke its contract in round {round}: {problem}")]
     Policy {
@@ -97,8 +107,8 @@ pub enum Error {
     /// The calls of a server session came in the wrong order, or do not match.
     #[error("{0}")]
     Session(&'static str),
-    /// A run that failed before cannot go on.
-    #[error("this run failed in round {round} and cannot go on; restore a checkpoint, or start it again")]
+    /// A run that failed before cannot continue.
+    #[error("this run failed in round {round} and cannot continue; restore a checkpoint, or start it again")]
     Failed {
         /// The round, counted from 1.
         round: u64,

@@ -66,6 +66,7 @@ pub(crate) fn server(
         policy: parts.build_policy(config)?,
         policy_name: config.schedule.policy.clone(),
         compressor,
+        custom_compressor: custom_compressor(config),
         aggregator,
         optimizer: config.build::<dyn ServerOptimizer>(&config.learn.server_optimizer, &())?,
         server_rate: config.learn.server_rate as f32,
@@ -79,6 +80,12 @@ pub(crate) fn server(
         seed: config.run.seed,
         theta,
     }))
+}
+
+/// The name of the compressor, if it is not this library's.
+pub(crate) fn custom_compressor(config: &Config) -> Option<String> {
+    let scheme = &config.compress.scheme;
+    config.custom.contains_key(scheme).then(|| scheme.clone())
 }
 
 /// The compressor, if it can do what the rest of the configuration asks of it.

@@ -44,6 +44,8 @@ METRICS = "metrics"
 #: The record in which a node's training may give its update itself.
 UPDATE = "update"
 
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
 #: A device number from a node is below this.
 MAX_DEVICES = 2**32
 
@@ -198,4 +200,8 @@ def answers(record: Mapping[str, object], asks: list[str]) -> list[float]:
     values = record.get("answers", [])
     if not isinstance(values, list) or len(values) != len(asks):
         raise ProtocolError(f"answers must be a list of {len(asks)} numbers, not {values!r}")
-    return [(finite if ask == "loss" else real)({ask: value}, ask) for ask, value in zip(asks, values)]
+    numbers = [(finite if ask == "loss" else real)({ask: value}, ask) for ask, value in zip(asks, values)]
+    for ask, value in zip(asks, numbers):
+        if abs(value) > _FLOAT32_MAX:
+            raise ProtocolError(f"{ask} must be a number of 32 bits, not {value!r}")
+    return numbers

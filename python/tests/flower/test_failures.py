@@ -262,6 +262,7 @@ def replaced(record: RecordDict):
         content({}),
         content({"answers": [float("nan")]}),
         content({"answers": [float("inf")]}),
+        content({"answers": [1e39]}),
         content({"answers": [-1.0]}),
         content({"answers": [1.0, 2.0]}),
         content({"answers": 1.0}),

@@ -1,6 +1,8 @@
 //! Δ̂: what is left of an update after compression.
 
+use super::bits::log2_choose;
 use crate::kernels::norm;
+use crate::units::Bits;
 use rayon::prelude::*;
 
 /// Δ̂ in the form that suits the scheme.
@@ -160,6 +162,24 @@ impl SparseUpdate {
         }
     }
 
+    /// The information in it, as one of `dim` entries: `log2 C(d,q) + q·H`, H being the entropy of its values in bits a
+    /// value. A code without shared randomness takes fewer bits only if values or indices can be predicted.
+    ///
+    /// Invariant: no more than what any scheme of this library counts for the same update.
+    pub fn information(&self, dim: usize) -> Bits {
+        let q = self.indices.len();
+        let value_bits = match &self.values {
+            Values::Shared(_) => 0.0,
+            Values::Each(values) => {
+                let mut patterns: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+                patterns.sort_unstable();
+                let equal = patterns.chunk_by(|a, b| a == b).map(|run| run.len() as f64);
+                equal.map(|run| run * libm::log2(q as f64 / run)).sum()
+            }
+        };
+        Bits(log2_choose(dim as u64, q as u64) + value_bits)
+    }
+
     /// Takes the memory of its values out, empty.
     pub(crate) fn take_values(&mut self) -> Vec<f32> {
         match std::mem::take(&mut self.values) {
@@ -243,6 +263,21 @@ mod tests {
         for (result, problem) in cases {
             assert!(result.as_ref().unwrap_err().starts_with(problem), "{result:?} is not {problem}");
         }
+    }
+
+    #[test]
+    fn the_information_of_an_update_is_that_of_its_indices_and_values() {
+        let of = |values| SparseUpdate { indices: vec![0, 3, 4, 9], values }.information(10).0;
+        let indices = 210f64.log2(); // C(10, 4)
+        assert!((of(Values::Shared(7.0)) - indices).abs() < 1e-12);
+        assert!((of(Values::Each(vec![1.0; 4])) - indices).abs() < 1e-12);
+        // Four values, all different: two bits each. Two and two: one bit each.
+        assert!((of(Values::Each(vec![1.0, 2.0, 3.0, 4.0])) - indices - 8.0).abs() < 1e-12);
+        assert!((of(Values::Each(vec![1.0, -1.0, -1.0, 1.0])) - indices - 4.0).abs() < 1e-12);
+        // Three and one: 3·log2(4/3) + log2 4.
+        let uneven = 3.0 * (4.0f64 / 3.0).log2() + 2.0;
+        assert!((of(Values::Each(vec![1.0, -1.0, 1.0, 1.0])) - indices - uneven).abs() < 1e-12);
+        assert_eq!(SparseUpdate::default().information(10).0, 0.0);
     }
 
     proptest! {

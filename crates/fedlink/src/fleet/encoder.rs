@@ -58,7 +58,7 @@ impl Encoder {
         Self {
             seed: config.run.seed,
             compressor,
-            custom: Some(&config.compress.scheme).filter(|name| config.custom.contains_key(*name)).cloned(),
+            custom: crate::setup::custom_compressor(config),
             budget: config.compress.budget,
             spares: Pool::new(),
             coders: Pool::new(),

@@ -82,6 +82,12 @@ impl Reports {
         (0..self.len()).map(move |index| self.row(index)[column])
     }
 
+    /// The first answer that is not a finite number, and whose it is.
+    pub fn not_finite(&self) -> Option<(DeviceId, f32)> {
+        let index = self.values.iter().position(|value| !value.is_finite())?;
+        Some((self.devices[index / self.asks], self.values[index]))
+    }
+
     /// The index of a candidate.
     pub fn index_of(&self, device: DeviceId) -> Option<usize> {
         self.devices.iter().position(|candidate| *candidate == device)

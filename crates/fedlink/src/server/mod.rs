@@ -51,6 +51,8 @@ pub struct Server {
     policy: Box<dyn Policy>,
     policy_name: String,
     decoder: Decoder,
+    /// The name of a compressor that is not this library's: the bits it claims are compared with what it sends.
+    custom_compressor: Option<String>,
     aggregator: Box<dyn Aggregator>,
     optimizer: Box<dyn ServerOptimizer>,
     server_rate: f32,
@@ -81,6 +83,8 @@ pub struct ServerParts {
     pub policy_name: String,
     /// How updates are compressed.
     pub compressor: Arc<dyn Compressor>,
+    /// The name of a compressor that is not this library's.
+    pub custom_compressor: Option<String>,
     /// How updates become one step.
     pub aggregator: Box<dyn Aggregator>,
     /// What the server does with the step.
@@ -120,6 +124,18 @@ struct Ledger {
     norms: VecDeque<f32>,
     /// Rounds in which all bit weights were zero.
     zero_weights: u64,
+    /// Uploads of a custom compressor that hold more than the bits it claims, and the first of them.
+    underpriced: (u64, Option<Underpriced>),
+}
+
+/// An upload whose entries take more bits than its compressor claims.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Underpriced {
+    round: u64,
+    device: u32,
+    entries: usize,
+    claimed: f64,
+    needed: f64,
 }
 
 /// What a server saves.
@@ -191,12 +207,13 @@ impl Server {
     /// The server made of `parts`.
     pub fn new(parts: ServerParts) -> Self {
         let ServerParts { radio, policy, policy_name, compressor, aggregator, optimizer, .. } = parts;
-        let ServerParts { server_rate, defense, exact, samples, seed, theta, .. } = parts;
+        let ServerParts { custom_compressor, server_rate, defense, exact, samples, seed, theta, .. } = parts;
         let ledger = Ledger {
             devices: DeviceTable::new(radio.devices()),
             strikes: Vec::new(),
             norms: VecDeque::new(),
             zero_weights: 0,
+            underpriced: (0, None),
         };
         let decoder = Decoder { compressor, coders: Pool::new(), decoded: Pool::new() };
         Self {
@@ -204,6 +221,7 @@ impl Server {
             policy,
             policy_name,
             decoder,
+            custom_compressor,
             aggregator,
             optimizer,
             server_rate,
@@ -255,13 +273,22 @@ impl Server {
 
     /// What a person should know of the run so far.
     pub fn warnings(&self) -> Vec<String> {
-        match self.ledger.zero_weights {
-            0 => Vec::new(),
-            rounds => vec![format!(
-                "in {rounds} rounds every bit weight of policy {} was 0, and the bits were shared equally",
-                self.policy_name
-            )],
+        let mut warnings = Vec::new();
+        if self.ledger.zero_weights > 0 {
+            warnings.push(format!(
+                "in {} rounds every bit weight of policy {} was 0, and the bits were shared equally",
+                self.ledger.zero_weights, self.policy_name
+            ));
         }
+        if let (Some(name), (uploads, Some(first))) = (&self.custom_compressor, self.ledger.underpriced) {
+            let Underpriced { round, device, entries, claimed, needed } = first;
+            warnings.push(format!(
+                "compressor {name} claims fewer bits than its entries take in {uploads} uploads (the first: round \
+                 {round}, device {device}, {entries} entries, which take about {needed:.0} bits, for {claimed:.0}); its \
+                 results are too good unless both ends draw the indices from a shared seed"
+            ));
+        }
+        warnings
     }
 
     fn is_excluded(&self, m: usize) -> bool {
@@ -348,6 +375,10 @@ impl Server {
         if let Some(problem) = misfit(&reports, &open.call) {
             return Err(Error::Session(problem));
         }
+        let t = open.call.t;
+        if let Some((device, value)) = reports.not_finite() {
+            return Err(Error::Report { round: t + 1, device: device.0, value });
+        }
         // A candidate without a report cannot be scheduled; the policy sees it as it sees one that is gone.
         if reports.len() < open.call.candidates.len() {
             for device in open.call.candidates.iter().filter(|device| !reports.devices.contains(device)) {
@@ -355,7 +386,6 @@ impl Server {
                 open.known.silence(device.index());
             }
         }
-        let t = open.call.t;
         if let Some(column) = open.call.asks.iter().position(|ask| *ask == Ask::Loss) {
             for (device, loss) in reports.devices.iter().zip(reports.column(column)) {
                 self.ledger.devices.note_loss(*device, loss);
@@ -417,6 +447,7 @@ impl Server {
         let (decoder, dim) = (&self.decoder, self.theta.len());
         let read = |(upload, grant): (&Upload<'a>, &Grant)| decoder.read(upload, (dim, grant.budget));
         let received: Vec<Received> = uploads.par_iter().zip(&decided.grants).map(read).collect();
+        self.note_underpriced(call.t, &received, uploads);
         let arrivals = self.judge(&call, &decided, &received, uploads);
         let shares = self.shares(&decided.schedule, &arrivals);
         self.update(&received, &arrivals, &shares);
@@ -432,6 +463,28 @@ impl Server {
         self.policy.observe(&record);
         self.check_policy(call.t)?;
         Ok(record)
+    }
+
+    /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it sends.
+    fn note_underpriced(&mut self, t: u64, received: &[Received], uploads: &[Upload]) {
+        if self.custom_compressor.is_none() {
+            return;
+        }
+        for (one, upload) in received.iter().zip(uploads) {
+            let Ok(Encoded::Sparse(update)) = one.update() else { continue };
+            let (needed, claimed) = (update.information(self.theta.len()), upload.spent.bits);
+            if claimed < needed {
+                let (count, first) = &mut self.ledger.underpriced;
+                *count += 1;
+                first.get_or_insert(Underpriced {
+                    round: t + 1,
+                    device: upload.device.0,
+                    entries: update.indices.len(),
+                    claimed: claimed.0,
+                    needed: needed.0,
+                });
+            }
+        }
     }
 
     /// How each upload is handled. One that cannot be read or believed is a strike.

@@ -210,6 +210,26 @@ fn a_compressor_that_breaks_its_contract_is_an_error_that_names_it() {
     }
 }
 
+#[test]
+fn a_compressor_that_claims_fewer_bits_than_it_sends_is_named_in_a_warning() {
+    let warnings = |answer: Answer| {
+        let parts = Parts::default().compressor("cheap", "this test", move |_, _| Ok(Box::new(Liar(answer))));
+        let mut config = small_config();
+        config.compress.scheme = "cheap".into();
+        let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
+        simulation.run(&mut ()).unwrap().warnings
+    };
+    // Two different values at two of 195 indices: log2 C(195, 2) + 2 = 16.2 bits; 12 rounds of K = 3.
+    let cheap = warnings(|out, _, _| entries(out, &[3, 5], &[1.0, 2.0]));
+    let [warning] = &cheap[..] else { panic!("{cheap:?}") };
+    let start =
+        "compressor cheap claims fewer bits than its entries take in 36 uploads (the first: round 1, device ";
+    assert!(warning.starts_with(start), "{warning}");
+    assert!(warning.contains("2 entries, which take about 16 bits, for 0"), "{warning}");
+    let honest: Answer = |out, _, budget| Spent { bits: Bits(budget), ..entries(out, &[3], &[1.0]) };
+    assert_eq!(warnings(honest), Vec::<String>::new());
+}
+
 /// A task whose methods do what a test says.
 #[derive(Clone)]
 struct Broken {

@@ -231,6 +231,12 @@ fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
     );
     assert_eq!(says(report(&mut server, &[0, 1, 1], 1)), "report: a device reports twice");
     assert_eq!(says(report(&mut server, &[0, 9], 1)), "report: a device that was no candidate reports");
+    for value in [f32::NAN, f32::INFINITY] {
+        begin(&mut server, 0);
+        let reports = Reports::new(ids(&[0, 1]), 1, vec![1.0, value]);
+        let problem = format!("device 1 reported {value} in round 1; a report must be a finite number");
+        assert_eq!(says(server.report(reports).map(drop)), problem);
+    }
     report(&mut server, &[], 1).unwrap();
     report(&mut server, &[], 0).unwrap();
     report(&mut server, &[3, 1], 1).unwrap();
