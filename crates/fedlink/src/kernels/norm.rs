@@ -3,8 +3,6 @@
 use super::instructions::{Arithmetic, Kernel, run};
 
 /// ‖v‖₂, accumulated in double precision over eight interleaved lanes (a fixed order for any machine).
-// One copy, compiled here: inlined into a crate that is built with less effort it would not be vectorized.
-#[inline(never)]
 pub fn norm(vector: &[f32]) -> f64 {
     run(Norm(vector))
 }
@@ -19,10 +17,8 @@ impl Kernel for Norm<'_> {
         let mut lanes = [0.0f64; 8];
         let (chunks, rest) = self.0.as_chunks::<8>();
         for chunk in chunks {
-            // Widened as a whole first: the compiler then sees vectors, whatever it makes of the loop around them.
-            let wide = chunk.map(f64::from);
-            for lane in 0..8 {
-                lanes[lane] += wide[lane] * wide[lane];
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane += f64::from(x) * f64::from(x);
             }
         }
         let rest: f64 = rest.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
