@@ -19,7 +19,8 @@ impl Kernel for Norm<'_> {
         let mut lanes = [0.0f64; 8];
         let (chunks, rest) = self.0.as_chunks::<8>();
         for chunk in chunks {
-            // Widened as a whole first: the compiler then sees vectors, whatever it makes of the loop around them.
+            // Widened as a whole first: the compiler then sees vectors, whatever it makes of
+            // the loop around them.
             let wide = chunk.map(f64::from);
             for lane in 0..8 {
                 lanes[lane] += wide[lane] * wide[lane];
