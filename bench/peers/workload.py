@@ -1,4 +1,5 @@
-"""What all peers share: the task's numbers, the data, the radio's arithmetic, the command line, the line of results.
+"""What all peers share: the task's numbers, the data, the radio's arithmetic, the command line, the line of
+results.
 
 Imports numpy alone, so that each peer brings nothing but its own library.
 """
@@ -80,12 +81,14 @@ def torch_layout(layers):
 def dsgd_bits():
     """r(q) = log2 C(d, q) + 33 for q = 0 .. d/2."""
     n = D // 2
-    steps = np.log2(np.arange(D, D - n, -1, dtype=np.float64)) - np.log2(np.arange(1, n + 1, dtype=np.float64))
+    falling, rising = np.arange(D, D - n, -1, dtype=np.float64), np.arange(1, n + 1, dtype=np.float64)
+    steps = np.log2(falling) - np.log2(rising)
     return np.concatenate([[0.0], np.cumsum(steps)]) + 33
 
 
 class Radio:
-    """The uplink of BN2-C: channel, budgets, choice and time split, for peers that keep it outside their library."""
+    """The uplink of BN2-C: channel, budgets, choice and time split, for peers that keep it outside their
+    library."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -116,14 +119,14 @@ def stronger_side(top, bottom):
 
 
 def dsgd_value(delta, q):
-    """D-SGD(q) of a numpy array without the places, which the norm |value|·√count does not need."""
+    """D-SGD(q) of a numpy array without the indices, which the norm |value|·√count does not need."""
     if q == 0:
         return 0.0, 0
     return stronger_side(np.partition(delta, D - q)[D - q :], np.partition(delta, q - 1)[:q])
 
 
 def dsgd(delta, q):
-    """D-SGD(q) of a numpy array: the places and the value that they carry."""
+    """D-SGD(q) of a numpy array: the indices and the value that they carry."""
     value, count = dsgd_value(delta, q)
     order = np.argpartition(delta, D - count if value > 0 else max(count - 1, 0))
     return (order[D - count :] if value > 0 else order[:count]), value

@@ -1,4 +1,4 @@
-"""What is learnt: a softmax regression on digits, by fedlink's training."""
+"""What is learned: a softmax regression on digits, by fedlink's training."""
 
 import fedlink
 

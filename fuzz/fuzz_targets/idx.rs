@@ -1,4 +1,4 @@
-//! Any bytes are IDX pictures or labels of the size they declare, or an error.
+//! Any bytes are IDX images or labels of the size they declare, or an error.
 #![no_main]
 
 use fedlink::data::idx::{parse_images, parse_labels};

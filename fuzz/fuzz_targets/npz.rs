@@ -6,7 +6,7 @@ use fedlink::data::npz::parse;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|file: &[u8]| {
-    if let Ok(dataset) = parse(file, "own") {
+    if let Ok(dataset) = parse(file, "custom") {
         for part in [&dataset.train, &dataset.test] {
             assert!(!part.is_empty());
             assert_eq!(part.features.len(), part.len() * dataset.features);

@@ -25,37 +25,37 @@ fuzz_target!(|bytes: &[u8]| {
         _ => Layout::Signs,
     };
     let dim = u32::from_be_bytes([0, *d0, *d1, *d2]) >> (4 + d0 % 16);
-    let most = layout.max_entries(dim as usize) as u32;
+    let max = layout.max_entries(dim as usize) as u32;
     // Each byte is a gap, scaled by a power of two.
     let mut next = 0u32;
-    let mut places = Vec::new();
+    let mut indices = Vec::new();
     for &gap in gaps {
-        let place = next + (u32::from(gap) << (flags >> 1 & 7));
-        if place >= dim || places.len() as u32 >= most {
+        let index = next + (u32::from(gap) << (flags >> 1 & 7));
+        if index >= dim || indices.len() as u32 >= max {
             break;
         }
-        places.push(place);
-        next = place + 1;
+        indices.push(index);
+        next = index + 1;
     }
     let missing = u32::from(u16::from_be_bytes([*m0, *m1]));
-    let q = (places.len() as u32 + if flags & 0x80 == 0 { 0 } else { missing }).min(most);
+    let q = (indices.len() as u32 + if flags & 0x80 == 0 { 0 } else { missing }).min(max);
     let value = f32::from_bits(u32::from_be_bytes([*v0, *v1, *v2, *v3]));
     let values = match layout {
         Layout::Shared => Values::Shared(value),
         Layout::Each => {
-            let value = |&place: &u32| f32::from_bits(value.to_bits() ^ place.wrapping_mul(0x9e37_79b9));
-            Values::Each(places.iter().map(value).collect())
+            let value = |&index: &u32| f32::from_bits(value.to_bits() ^ index.wrapping_mul(0x9e37_79b9));
+            Values::Each(indices.iter().map(value).collect())
         }
         Layout::Signs => {
-            let sign = |&place: &u32| if place.wrapping_mul(0x9e37_79b9) >> 31 == 0 { value } else { -value };
-            Values::Each(places.iter().map(sign).collect())
+            let sign = |&index: &u32| if index.wrapping_mul(0x9e37_79b9) >> 31 == 0 { value } else { -value };
+            Values::Each(indices.iter().map(sign).collect())
         }
     };
     let format = Format::new(layout, dim as usize, q as usize).expect("q is in range");
     // Entries that have one magnitude are not zero.
     let sendable = |value: f32| value.is_finite() && (layout != Layout::Signs || value != 0.0);
     let sendable = bits(&values).iter().all(|&bits| sendable(f32::from_bits(bits)));
-    let update = SparseUpdate { indices: places, values };
+    let update = SparseUpdate { indices, values };
     let (mut payload, mut received) = (Vec::new(), SparseUpdate::default());
     CODER.with_borrow_mut(|coder| {
         let Ok(length) = coder.encode(&format, &update, &mut payload) else {

@@ -29,11 +29,15 @@ def parts_of(files: list[str | os.PathLike[str]]) -> list[Registered]:
         digest = hashlib.sha256(open(path, "rb").read()).hexdigest()[:12]
         found = list(_classes(module))
         if not found:
-            raise ValueError(f"--parts {path}: defines no subclass of fedlink.Policy, fedlink.Compressor or fedlink.Fading")
+            raise ValueError(
+                f"--parts {path}: defines no subclass of fedlink.Policy, fedlink.Compressor or fedlink.Fading"
+            )
         for cls in found:
             name = part_name(cls)
             if name in names:
-                raise ValueError(f"--parts {path}: {cls.__name__} is called {name!r}, and so is {names[name]}")
+                raise ValueError(
+                    f"--parts {path}: {cls.__name__} is called {name!r}, and so is {names[name]}"
+                )
             names[name] = f"{cls.__name__} of {path}"
             kind, _, _, make = collect(parts={name: cls})[0][0]
             registered.append((kind, name, f"{os.path.basename(path)}:{cls.__name__}, file {digest}", make))

@@ -32,7 +32,8 @@ def as_dataset(data: Data, name: str = "arrays") -> _fedlink.Dataset:
         return _fedlink.Dataset(name, *data)
     given = f"{len(data)} items" if isinstance(data, (tuple, list)) else f"of type {type(data).__name__}"
     raise TypeError(
-        f"data: must be ({', '.join(ARRAYS)}), a dictionary of them, a fedlink.Dataset or a name, but is {given}"
+        f"data: must be ({', '.join(ARRAYS)}), a dictionary of them, a fedlink.Dataset or a name, "
+        f"but is {given}"
     )
 
 

@@ -1,8 +1,9 @@
-"""Custom parts: subclass, and give the class (or a function that makes an object) to ``simulate``, ``run`` or ``Session``.
+"""Custom parts: subclass, and give the class (or a function that makes an object) to ``simulate``, ``run`` or
+``Session``.
 
-A part is made anew for every run. Its name, the attribute ``name`` of the class or else its name in kebab-case, stands in
-the configuration, in labels, records and reports; the keys of its own table, as in ``[schedule.proportional-fair]``, are
-the keywords that its class is called with.
+A part is made anew for every run. Its name, the attribute ``name`` of the class or else its name in
+kebab-case, stands in the configuration, in labels, records and reports; the keys of its own table, as in
+``[schedule.proportional-fair]``, are the keywords that its class is called with.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _USED = "_fedlink_used"
 class Pick:
     """A scheduled device, the weight of its share of the bits, and what its update counts.
 
-    ``share=None`` counts as ``learn.aggregate`` says; 1/(M·p) makes a choice with probability p unbiased.
+    ``share=None`` counts as ``learn.aggregate`` specifies; 1/(M·p) makes a choice with probability p
+    unbiased.
     """
 
     device: int
@@ -53,8 +55,8 @@ class Pick:
 
 
 class Policy:
-    """A scheduling policy. It is called twice in a round: before training, when only the channel is known, and after the
-    candidates have reported what it asks.
+    """A scheduling policy. It is called twice in a round: before training, when only the channel is known,
+    and after the candidates have reported what it asks.
 
     >>> class LargestGain(fedlink.Policy):
     ...     def candidates(self, view):
@@ -69,17 +71,20 @@ class Policy:
         return view.eligible
 
     def asks(self) -> Sequence[str]:
-        """What every candidate reports: some of "norm" (‖Δ‖₂), "compressed-norm" (‖Δ̂‖₂ as if it had all symbols) and
-        "loss" (the mean mini-batch loss of its training). By default nothing. Asked once, before the first round."""
+        """What every candidate reports: some of "norm" (‖Δ‖₂), "compressed-norm" (‖Δ̂‖₂ as if it had all
+        symbols) and "loss" (the mean mini-batch loss of its training). By default nothing. Asked once, before
+        the first round."""
         return []
 
     def select(self, view: View, reports: Reports) -> Schedule:
-        """Up to ``view.k`` of ``reports.devices``, and the weight of each one's share of bits (finite, at least 0):
-        ``(devices, weights)``, ``(devices, weights, shares)``, or a list of ``fedlink.Pick``.
+        """Up to ``view.k`` of ``reports.devices``, and the weight of each one's share of bits (finite, at
+        least 0): ``(devices, weights)``, ``(devices, weights, shares)``, or a list of ``fedlink.Pick``.
 
         ``reports["norm"][i]`` is what ``reports.devices[i]`` answered to "norm".
         """
-        raise NotImplementedError(f"{type(self).__name__} must say whom it selects: define select(self, view, reports)")
+        raise NotImplementedError(
+            f"{type(self).__name__} must select devices: define select(self, view, reports)"
+        )
 
     def observe(self, record: Record) -> None:
         """Called after every round with what became of it."""
@@ -89,12 +94,13 @@ class Policy:
         return _save(self)
 
     def load(self, state: bytes) -> None:
-        """Goes on from what ``save`` returned."""
+        """Restores what ``save`` returned."""
         _load(self, state)
 
 
 class Compressor:
-    """A compression scheme. It may be called from several threads at once, and must depend on its arguments alone.
+    """A compression scheme. It may be called from several threads at once, and must depend on its arguments
+    alone.
 
     >>> class Signs(fedlink.Compressor):
     ...     "The first entries by their signs, one bit each, and 32 for the common magnitude."
@@ -112,11 +118,14 @@ class Compressor:
     ) -> tuple[What, float | None]:
         """What is sent of ``update`` within ``budget`` bits, and the bits that it costs.
 
-        What is sent is None (nothing fits), ``(indices, values)`` with ascending indices and a float32 array or one
-        number for all, or a float32 array of all entries. The bits must not exceed the budget; None lets the library
-        count them: log2 C(d, q) for q indices and 33 for every value. ``rng`` belongs to this device and round.
+        What is sent is None (nothing fits), ``(indices, values)`` with ascending indices and a float32 array
+        or one number for all, or a float32 array of all entries. The bits must not exceed the budget; None
+        lets the library count them: log2 C(d, q) for q indices and 33 for every value. ``rng`` belongs to
+        this device and round.
         """
-        raise NotImplementedError(f"{type(self).__name__} must compress: define encode(self, update, budget, rng)")
+        raise NotImplementedError(
+            f"{type(self).__name__} must compress: define encode(self, update, budget, rng)"
+        )
 
 
 class Fading:
@@ -134,10 +143,11 @@ class Fading:
 
 
 class Task:
-    """A learning task: what devices learn and how one of them trains. ``fedlink.torch.Task`` is one for PyTorch.
+    """A learning task: what devices learn and how one of them trains. ``fedlink.torch.Task`` is one for
+    PyTorch.
 
-    What ``train`` returns may depend on nothing but its arguments: an update that was not kept is computed again.
-    Devices train one after the other, or ``cohort`` at a time if there is ``train_cohort``.
+    What ``train`` returns may depend on nothing but its arguments: an update that was not kept is computed
+    again. Devices train one after the other, or ``cohort`` at a time if there is ``train_cohort``.
     """
 
     #: M, how many devices there are; it goes before ``data.devices``.
@@ -146,28 +156,33 @@ class Task:
     #: Devices that ``train_cohort`` takes at a time.
     cohort: int = 16
 
-    #: Whether ``train`` takes and returns the state of a device, as bytes; they are empty before its first training. A
-    #: device that keeps state trains in every round, scheduled or not.
+    #: Whether ``train`` takes and returns the state of a device, as bytes; they are empty before its first
+    #: training. A device that keeps state trains in every round, scheduled or not.
     keeps_state: bool = False
 
     def theta0(self) -> npt.NDArray[np.float32]:
         """θ(0). Its length is d."""
-        raise NotImplementedError(f"{type(self).__name__} must say where it starts: define theta0(self)")
+        raise NotImplementedError(f"{type(self).__name__} must have a first model: define theta0(self)")
 
     def samples(self, device: int) -> int:
         """How many samples a device has, at least 1; what it counts under ``learn.aggregate = "by-size"``."""
         return 1
 
-    def train(self, theta: npt.NDArray[np.float32], round: int, device: int, *state: bytes) -> tuple[Any, ...]:
-        """Local training from ``theta``: Δ = θ_m − θ, and the training loss; with ``keeps_state`` it is called with the
-        device's state as a fourth argument and returns its new one third. Rounds are counted from 0."""
-        raise NotImplementedError(f"{type(self).__name__} must train: define train(self, theta, round, device)")
+    def train(
+        self, theta: npt.NDArray[np.float32], round: int, device: int, *state: bytes
+    ) -> tuple[Any, ...]:
+        """Local training from ``theta``: Δ = θ_m − θ, and the training loss; with ``keeps_state`` it is
+        called with the device's state as a fourth argument and returns its new one third. Rounds are counted
+        from 0."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must train: define train(self, theta, round, device)"
+        )
 
     def train_cohort(
         self, theta: npt.NDArray[np.float32], round: int, devices: list[int], *states: list[bytes]
     ) -> tuple[Any, ...]:
-        """Optional: several devices at once. Returns a float32 array with a row for each, and their losses; with
-        ``keeps_state`` also their states."""
+        """Optional: several devices at once. Returns a float32 array with a row for each, and their losses;
+        with ``keeps_state`` also their states."""
         raise NotImplementedError
 
     def evaluate(self, theta: npt.NDArray[np.float32]) -> tuple[float, float] | Mapping[str, float]:
@@ -193,7 +208,8 @@ def part_name(cls: type) -> str:
 
 
 def origin(cls: type) -> str:
-    """Where a class comes from, with a digest of its source: results of another text are not mixed with it."""
+    """Where a class comes from, with a digest of its source: results of another text are not mixed with
+    it."""
     where = f"{cls.__module__}.{cls.__qualname__}"
     try:
         source = inspect.getsource(cls)
@@ -244,8 +260,8 @@ def _kind_of(name: str, part: Part) -> str:
         if isinstance(made, base) or (isinstance(made, type) and issubclass(made, base)):
             return kind
     raise TypeError(
-        f"parts[{name!r}]: must be a subclass of fedlink.Policy, fedlink.Compressor or fedlink.Fading, or make an "
-        f"object of one, but is {_described(made)}"
+        f"parts[{name!r}]: must be a subclass of fedlink.Policy, fedlink.Compressor or fedlink.Fading, or "
+        f"make an object of one, but is {_described(made)}"
     )
 
 
@@ -275,7 +291,9 @@ def _checked(make: Callable[..., Any], base: type, argument: str) -> Callable[[d
     def made(own: dict[str, Any]) -> Any:
         part = make(**own)
         if not isinstance(part, base):
-            raise TypeError(f"{argument}: must make an object of fedlink.{base.__name__}, but made {_described(part)}")
+            raise TypeError(
+                f"{argument}: must make an object of fedlink.{base.__name__}, but made {_described(part)}"
+            )
         return part
 
     return made
@@ -303,8 +321,8 @@ def _once(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
 def _used(part: Any, argument: str) -> str:
     cls = type(part).__name__
     return (
-        f"{argument}: this {cls} object has served a run and may have kept something of it; give the class {cls}, or "
-        f"a function that makes a new object (lambda: {cls}(…)), and every run gets its own"
+        f"{argument}: this {cls} object has served a run and may have kept something of it; give the "
+        f"class {cls}, or a function that makes a new object (lambda: {cls}(…)), and every run gets its own"
     )
 
 
@@ -342,7 +360,9 @@ def _save(part: Any) -> bytes:
         return pickle.dumps(state, protocol=4)
     except Exception as error:
         cls = type(part).__name__
-        raise TypeError(f"{cls} keeps what cannot be pickled ({error}); define save(self) and load(self, state)") from error
+        raise TypeError(
+            f"{cls} keeps what cannot be pickled ({error}); define save(self) and load(self, state)"
+        ) from error
 
 
 def _load(part: Any, state: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Which K and τ the convergence bound favours."""
+"""Which K and τ the convergence bound favors."""
 
 from __future__ import annotations
 
@@ -43,12 +43,14 @@ class Plan:
 
 
 def plan(**parameters: Any) -> Plan:
-    """The K and τ with the lowest loss bound after ``rounds`` rounds, or with the fewest rounds to ``target``.
+    """The K and τ with the lowest loss bound after ``rounds`` rounds, or with the fewest rounds to
+    ``target``.
 
     Keywords: ``ks`` and ``taus``, pairs with the first and the last value to try (all K; τ from 1 to 20);
     ``devices``, ``rounds``, ``mu``, ``l``, ``g``, ``gamma``, ``distance0``, ``rate``, ``dim``, ``symbols``,
-    ``power``, ``noise``, ``choice``, ``seed`` as for ``bound``; ``target``; ``samples``, rounds from which the mean
-    of ρ is estimated. Without ``rate`` the best of 16 is taken. The numbers are those of ``fedlink plan``.
+    ``power``, ``noise``, ``choice``, ``seed`` as for ``bound``; ``target``; ``samples``, rounds from which
+    the mean of ρ is estimated. Without ``rate`` the best of 16 is taken. The numbers are those of
+    ``fedlink plan``.
 
     >>> fedlink.plan(devices=20, rounds=100).best
     """

@@ -55,7 +55,8 @@ class Study:
     folder: Path
     #: The curves that have at least one run; none for figures of the bound.
     curves: list[Curve]
-    #: ``summary.json``: one entry for each curve, with means and intervals over the seeds. None for a share (``cell``).
+    #: ``summary.json``: one entry for each curve, with means and intervals over the seeds. None for a share
+    #: (``cell``).
     summary: Any
     #: What is claimed of the curves, with verdicts; None if nothing is.
     claims: dict[str, Any] | None
@@ -82,7 +83,9 @@ class Study:
         for curve in self.curves:
             if curve.label == label:
                 return curve
-        raise KeyError(f"there is no curve {label!r}; there are {', '.join(curve.label for curve in self.curves)}")
+        raise KeyError(
+            f"there is no curve {label!r}; there are {', '.join(curve.label for curve in self.curves)}"
+        )
 
     def __repr__(self) -> str:
         return f"<fedlink.Study in {self.folder}>\n{self.text}".rstrip()
@@ -128,14 +131,14 @@ def run(
 ) -> Study:
     """Runs an experiment and writes its folder, as ``fedlink run`` does, figures of the bound included.
 
-    ``experiment`` is a preset (``"fig2"``), the path of a file, TOML text, or a dictionary of keys. ``parts`` are custom
-    parts by the names that it gives them; an experiment that names none of them is extended by them. ``settings``
-    are keys that go before those of the experiment; a list of values is swept.
+    ``experiment`` is a preset (``"fig2"``), the path of a file, TOML text, or a dictionary of keys. ``parts``
+    are custom parts by the names that it gives them; an experiment that names none of them is extended by
+    them. ``settings`` are keys that go before those of the experiment; a list of values is swept.
 
-    ``out`` is the folder (by default a new one under ``results/``), which ``resume`` goes on with and ``force`` replaces.
-    ``cell="3/10"`` runs the third of ten shares only; ``fedlink.merge`` puts them together. The other keywords are
-    those of the command. Ctrl-C saves what there is: ``KeyboardInterrupt`` has it as its attribute ``result``, and
-    ``resume=True`` goes on to the same bits.
+    ``out`` is the folder (by default a new one under ``results/``), which ``resume`` continues and ``force``
+    replaces. ``cell="3/10"`` runs the third of ten shares only; ``fedlink.merge`` puts them together. The
+    other keywords are those of the command. Ctrl-C saves what there is: ``KeyboardInterrupt`` has it as its
+    attribute ``result``, and ``resume=True`` continues to the same bits.
 
     >>> study = fedlink.run("fig2", parts={"pf": ProportionalFair}, quick=True, seeds=3)
     >>> study.folder / "report.html"
@@ -165,7 +168,7 @@ def run(
         warnings.warn(warning, RuntimeWarning, stacklevel=2)
     study = Study(outcome)
     if outcome.stopped:
-        stopped = KeyboardInterrupt(f"stopped; resume=True and out={os.fspath(study.folder)!r} go on with it")
+        stopped = KeyboardInterrupt(f"stopped; resume=True and out={os.fspath(study.folder)!r} resume it")
         stopped.result = study  # type: ignore[attr-defined]
         raise stopped
     return study
@@ -180,7 +183,8 @@ def merge(
     latex: bool = False,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Study:
-    """Puts the runs in a folder together that were made share by share (``run(…, cell="1/4")``), as ``fedlink merge``.
+    """Puts the runs in a folder together that were made share by share (``run(…, cell="1/4")``), as
+    ``fedlink merge``.
 
     It is an error if some are missing, unless ``partial``.
     """
@@ -197,7 +201,8 @@ def merge(
 
 
 def verify(folder: str | os.PathLike[str], claims: Experiment | None = None) -> Verified:
-    """Judges the claims of the experiment in ``folder``, or those of another, by the runs there, as ``fedlink verify``."""
+    """Judges the claims of the experiment in ``folder``, or those of another, by the runs there, as
+    ``fedlink verify``."""
     name, text = None, None
     if claims is not None:
         if isinstance(claims, Mapping):

@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 
 
 class Session(_fedlink.Session):
-    """The server of a run on other people's nodes: policy, radio, decoding, audit and aggregation are those of
-    ``simulate``; training and messages are yours.
+    """The server of a run on other people's nodes: policy, radio, decoding, audit and aggregation are those
+    of ``simulate``; training and messages are yours.
 
-    A round is ``begin`` (who must train and report what), ``report`` (who may send how many bits), ``deliver`` (θ(t)
-    becomes θ(t+1)), and ``evaluated`` in rounds in which the model is evaluated. ``Encoder`` is a node's half.
-    ``settings`` are keys that go before ``config``.
+    A round is ``begin`` (who must train and report what), ``report`` (who may send how many bits),
+    ``deliver`` (θ(t) becomes θ(t+1)), and ``evaluated`` in rounds in which the model is evaluated.
+    ``Encoder`` is a node's half. ``settings`` are keys that go before ``config``.
 
-    >>> session = fedlink.Session({"schedule.policy": "bn2", "data.devices": 2}, numpy.zeros(1000, numpy.float32))
+    >>> config = {"schedule.policy": "bn2", "data.devices": 2}
+    >>> session = fedlink.Session(config, numpy.zeros(1000, numpy.float32))
     >>> node = fedlink.Encoder(session.config)
-    >>> update = numpy.ones(1000, numpy.float32)  # what both nodes have learnt
+    >>> update = numpy.ones(1000, numpy.float32)  # what both nodes have learned
     >>> call = session.begin()
     >>> answers = [node.report(call.asks, update, 0.5, bits, call.t, m)
     ...            for m, bits in zip(call.candidates, call.alone_bits)]
     >>> grants = session.report(call.candidates, answers)
-    >>> sent = [node.encode(update, grant.budget, call.t, grant.device).upload(grant.device) for grant in grants]
+    >>> sent = [node.encode(update, g.budget, call.t, g.device).upload(g.device) for g in grants]
     >>> session.deliver(sent, trained=2, loss=0.5)
     ['used']
     """
@@ -48,7 +49,9 @@ class Session(_fedlink.Session):
         settings: Mapping[str, Any] | None = None,
     ) -> Self:
         registered, chosen = collect(policy, compressor, fading, parts=parts)
-        return super().__new__(cls, *read(config, {**(settings or {}), **chosen}), theta0, samples, registered)
+        return super().__new__(
+            cls, *read(config, {**(settings or {}), **chosen}), theta0, samples, registered
+        )
 
     @property
     def config(self) -> dict[str, Any]:
@@ -58,7 +61,8 @@ class Session(_fedlink.Session):
 
 
 class Encoder(_fedlink.Encoder):
-    """The sending half of a node: what it answers to the server, and what it sends of its update within its bits.
+    """The sending half of a node: what it answers to the server, and what it sends of its update within its
+    bits.
 
     ``config`` is the server's, seed included: compression that draws at random draws what ``simulate`` does.
     """

@@ -44,22 +44,23 @@ def simulate(
 ) -> Result:
     """Runs a configuration to its end.
 
-    ``config`` is a dictionary (``{"schedule.k": 5}`` or ``{"schedule": {"k": 5}}``), TOML text, or the path of a
-    file; what it does not say has its default, and ``fedlink config`` prints every key.
+    ``config`` is a dictionary (``{"schedule.k": 5}`` or ``{"schedule": {"k": 5}}``), TOML text, or the path
+    of a file; what it leaves out has its default, and ``fedlink config`` prints every key.
 
     ``policy``, ``compressor`` and ``fading`` are custom parts in place of those that it names: a subclass of
-    ``fedlink.Policy``, ``fedlink.Compressor`` or ``fedlink.Fading``, or a function that makes an object of one.
-    ``fading`` may also be an array of M × T gains. ``parts`` are parts that the configuration names by the keys of this
-    dictionary. ``data`` is ``(x_train, y_train, x_test, y_test)``, ``partition`` the indices of the training samples of
-    every device, ``task`` training of your own instead of data and model; with the latter two ``data.devices`` is theirs.
+    ``fedlink.Policy``, ``fedlink.Compressor`` or ``fedlink.Fading``, or a function that makes an object of
+    one. ``fading`` may also be an array of M × T gains. ``parts`` are parts that the configuration names by
+    the keys of this dictionary. ``data`` is ``(x_train, y_train, x_test, y_test)``, ``partition`` the indices
+    of the training samples of every device, ``task`` training of your own instead of data and model; with the
+    latter two ``data.devices`` is theirs.
 
-    The digest is the one that ``fedlink run`` prints for the same configuration. Other Python threads go on while a
-    round is computed. Ctrl-C ends the run after the round: ``KeyboardInterrupt`` has the rounds that are done as its
-    attribute ``result``. An exception in a custom part comes out as it is.
+    The digest is the one that ``fedlink run`` prints for the same configuration. Other Python threads run on
+    while a round is computed. Ctrl-C ends the run after the round: ``KeyboardInterrupt`` has the rounds that
+    are done as its attribute ``result``. An exception in a custom part comes out as it is.
 
-    ``checkpoint`` is a file in which the run is saved every ``checkpoint_every`` rounds, at Ctrl-C and at its end. If
-    it is there, the run resumes from it and ends with the same bits. Use only checkpoints that you trust: the state
-    of a custom policy is unpickled.
+    ``checkpoint`` is a file in which the run is saved every ``checkpoint_every`` rounds, at Ctrl-C and at its
+    end. If it is there, the run resumes from it and ends with the same bits. Use only checkpoints that you
+    trust: the state of a custom policy is unpickled.
 
     >>> result = fedlink.simulate({"schedule.policy": "bc", "run.rounds": 20})
     >>> result.rounds.to_pandas()
@@ -78,14 +79,16 @@ def simulate(
                 if checkpoint is not None and due and run.rounds_done < run.rounds_to_do:
                     _save(run, checkpoint)
         except KeyboardInterrupt as stop:
-            # The second Ctrl-C: the round that was going on is lost.
+            # The second Ctrl-C: the round that was running is lost.
             stop.result = Result(run)  # type: ignore[attr-defined]
             raise
     if checkpoint is not None and run.rounds_done > first:
         _save(run, checkpoint)
     result = Result(run)
     if run.rounds_done < run.rounds_to_do:
-        stopped = KeyboardInterrupt(f"stopped after {run.rounds_done} of {run.rounds_to_do} rounds; see its result")
+        stopped = KeyboardInterrupt(
+            f"stopped after {run.rounds_done} of {run.rounds_to_do} rounds; see its result"
+        )
         stopped.result = result  # type: ignore[attr-defined]
         raise stopped
     for warning in result.summary["warnings"]:
@@ -105,7 +108,9 @@ def _start(
 ) -> _fedlink.Simulation:
     if task is not None and not isinstance(task, Task):
         hint = f"; give an object: {task.__name__}(…)" if isinstance(task, type) else ""
-        raise TypeError(f"task: must be an object of a subclass of fedlink.Task, but is {_described(task)}{hint}")
+        raise TypeError(
+            f"task: must be an object of a subclass of fedlink.Task, but is {_described(task)}{hint}"
+        )
     if task is not None and (data is not None or partition is not None):
         raise ValueError("task: a task has its own data; leave data= and partition= out")
     registered, chosen = collect(policy, compressor, fading, partition, parts)
@@ -143,7 +148,8 @@ class Result:
 
     #: The configuration, every default written out.
     config: dict[str, Any]
-    #: The run in numbers: ``final_accuracy``, ``bits_per_round``, ``scheduled`` (how often each device was), ….
+    #: The run in numbers: ``final_accuracy``, ``bits_per_round``, ``scheduled`` (how often each device was),
+    #: ….
     summary: dict[str, Any]
     #: SHA-256 over every record and the last model: equal only for runs that agree in every bit.
     digest: str
@@ -233,8 +239,9 @@ class Result:
 
         points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(rounds, accuracy))
         lines = "".join(
-            f'<line x1="{left}" x2="{WIDTH - 8}" y1="{y(share):.1f}" y2="{y(share):.1f}" stroke="currentColor" '
-            f'stroke-opacity="0.2"/><text x="{left - 6}" y="{y(share) + 4:.1f}" text-anchor="end">{share:.0%}</text>'
+            f'<line x1="{left}" x2="{WIDTH - 8}" y1="{y(share):.1f}" y2="{y(share):.1f}" '
+            'stroke="currentColor" stroke-opacity="0.2"/>'
+            f'<text x="{left - 6}" y="{y(share) + 4:.1f}" text-anchor="end">{share:.0%}</text>'
             for share in (0, 0.5, 1)
         )
         return (

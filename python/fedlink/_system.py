@@ -26,8 +26,8 @@ def digest(theta: npt.ArrayLike) -> str:
 
 
 class System(_fedlink.System):
-    """Data, devices and channel of a configuration, without the loop. With ``Session`` and ``Encoder`` a distributed
-    runtime makes the rounds of ``simulate`` of it, to the bit.
+    """Data, devices and channel of a configuration, without the loop. With ``Session`` and ``Encoder`` a
+    distributed runtime makes the rounds of ``simulate`` of it, to the bit.
 
     Rounds are counted from 0: round t turns θ(t) into θ(t+1). A round:
 
@@ -39,7 +39,8 @@ class System(_fedlink.System):
     >>> answers = [node.report(call.asks, *trained[m], bits, call.t, m)
     ...            for m, bits in zip(call.candidates, call.alone_bits)]
     >>> grants = session.report(call.candidates, answers)
-    >>> sent = [node.encode(trained[g.device][0], g.budget, call.t, g.device).upload(g.device) for g in grants]
+    >>> encode = lambda g: node.encode(trained[g.device][0], g.budget, call.t, g.device)
+    >>> sent = [encode(g).upload(g.device) for g in grants]
     >>> session.deliver(sent, len(trained), sum(loss for _, loss in trained.values()) / len(trained))
     ['used', 'used']
 

@@ -2,9 +2,9 @@
 
 >>> fedlink.ray.sweep("fig1.toml", out="fig1")
 
-Every task is one share of the experiment, ``fedlink.run(…, cell="I/N")``; what a share leaves is sent back to the driver,
-and ``fedlink.merge`` puts all of it together. So no folder needs to be shared, and the numbers are those of
-``fedlink run``, to the bit.
+Every task is one share of the experiment, ``fedlink.run(…, cell="I/N")``; what a share leaves is sent back to
+the driver, and ``fedlink.merge`` puts all of it together. So no folder needs to be shared, and the numbers
+are those of ``fedlink run``, to the bit.
 """
 
 from __future__ import annotations
@@ -48,11 +48,13 @@ def sweep(
     """Runs an experiment on a Ray cluster; ``out`` is the folder of its results.
 
     ``experiment``, ``parts``, ``settings``, ``quick``, ``seeds``, ``log_rounds`` and ``latex`` are those of
-    ``fedlink.run``; parts travel to the workers as Ray's arguments do. The experiment is cut into ``shares``, by default
-    four for every task of ``threads`` CPUs that the cluster can run at a time. A share whose worker is lost is started
-    again, up to ``max_retries`` times. A folder that was begun is gone on with: what is in it is not run again.
+    ``fedlink.run``; parts travel to the workers as Ray's arguments do. The experiment is cut into ``shares``,
+    by default four for every task of ``threads`` CPUs that the cluster can run at a time. A share whose
+    worker is lost is started again, up to ``max_retries`` times. A folder that was begun is resumed: what is
+    in it is not run again.
 
-    ``data_dir`` is where data sets are on every machine. Without a running Ray, one is started on this machine.
+    ``data_dir`` is where data sets are on every machine. Without a running Ray, one is started on this
+    machine.
 
     >>> fedlink.ray.sweep("demo", out="demo", settings={"run.rounds": 50}, seeds=3)
     """
@@ -77,7 +79,9 @@ def sweep(
         shares = SHARES_PER_SLOT * max(1, int(ray.cluster_resources().get("CPU", 1)) // threads)
     done = ray.put(_finished(folder))
     task = ray.remote(_share).options(num_cpus=threads, max_retries=max_retries)
-    waiting = [task.remote(name, text, options, f"{number}/{shares}", done) for number in range(1, shares + 1)]
+    waiting = [
+        task.remote(name, text, options, f"{number}/{shares}", done) for number in range(1, shares + 1)
+    ]
     try:
         while waiting:
             ended, waiting = ray.wait(waiting)
@@ -92,12 +96,12 @@ def sweep(
 
 def _share(name: str, text: str | None, options: dict[str, Any], share: str, done: Files) -> Files:
     """Runs a share in a folder of its own; gives the files that it left and that were not there before."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place, "out")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "out")
         _write(folder, done)
         experiment: _run.Experiment = name
         if text is not None:
-            path = Path(place, name if name.endswith(".toml") else f"{name}.toml")
+            path = Path(scratch, name if name.endswith(".toml") else f"{name}.toml")
             path.write_text(text, encoding="utf-8")
             experiment = path
         _run.run(experiment, cell=share, out=folder, progress=False, **options)
@@ -106,7 +110,11 @@ def _share(name: str, text: str | None, options: dict[str, Any], share: str, don
 
 def _finished(folder: Path) -> Files:
     """What there is in the folder of an experiment: its configuration, and the runs that are done."""
-    kept = [folder / "config.toml", *(folder / "cells").glob("*.cell"), *(folder / "cells").glob("*.rounds.csv")]
+    kept = [
+        folder / "config.toml",
+        *(folder / "cells").glob("*.cell"),
+        *(folder / "cells").glob("*.rounds.csv"),
+    ]
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept if path.is_file()}
 
 

@@ -26,12 +26,14 @@ class Task(BaseTask):
     """A ``torch.nn.Module`` trained on one data set for each device.
 
     ``model_factory()`` makes a model. ``datasets[m]`` is the data of device m, with a length.
-    ``local_training(model, dataset)`` trains the model in place and returns its mean loss. ``evaluate(model)`` returns
-    accuracy (a share) and loss, or a dictionary of both and any other metrics by name.
+    ``local_training(model, dataset)`` trains the model in place and returns its mean loss.
+    ``evaluate(model)`` returns accuracy (a share) and loss, or a dictionary of both and any other metrics by
+    name.
 
-    θ is the vector of the model's parameters, which must be float32. Buffers (such as running means) are no part of
-    it: every training starts from those of a new model. PyTorch's random generator is seeded for each training from
-    ``seed``, the round and the device, so that a run can be repeated; generators of your own you must seed likewise.
+    θ is the vector of the model's parameters, which must be float32. Buffers (such as running means) are no
+    part of it: every training starts from those of a new model. PyTorch's random generator is seeded for each
+    training from ``seed``, the round and the device, so that a run can be repeated; generators of your own
+    you must seed likewise.
 
     >>> task = fedlink.torch.Task(lambda: torch.nn.Linear(784, 10), datasets, local_training, evaluate)
     >>> fedlink.simulate({"schedule.policy": "bn2", "schedule.k": 5, "run.rounds": 20}, task=task)
@@ -54,9 +56,14 @@ class Task(BaseTask):
         if isinstance(model_factory, torch.nn.Module):
             kind = type(model_factory).__name__
             raise TypeError(
-                f"model_factory: must be a function that makes a model, but is a model itself; write lambda: {kind}(…)"
+                f"model_factory: must be a function that makes a model, but is a model itself; "
+                f"write lambda: {kind}(…)"
             )
-        for name, function in (("model_factory", model_factory), ("local_training", local_training), ("evaluate", evaluate)):
+        for name, function in (
+            ("model_factory", model_factory),
+            ("local_training", local_training),
+            ("evaluate", evaluate),
+        ):
             if not callable(function):
                 raise TypeError(f"{name}: must be a function, but is of type {type(function).__name__}")
         self.devices = len(datasets)
@@ -84,7 +91,9 @@ class Task(BaseTask):
         return self._model
 
     def _vector(self) -> npt.NDArray[np.float32]:
-        vector: npt.NDArray[np.float32] = parameters_to_vector(self._model.parameters()).detach().cpu().numpy()
+        vector: npt.NDArray[np.float32] = (
+            parameters_to_vector(self._model.parameters()).detach().cpu().numpy()
+        )
         return vector
 
     def theta0(self) -> npt.NDArray[np.float32]:
@@ -100,7 +109,9 @@ class Task(BaseTask):
         with self._seeded(round, device):
             model = self._load(theta)
             model.train()
-            loss = _number("local_training", "the mean loss", self._local_training(model, self._datasets[device]))
+            loss = _number(
+                "local_training", "the mean loss", self._local_training(model, self._datasets[device])
+            )
             return self._vector() - theta, loss
 
     def evaluate(self, theta: npt.NDArray[np.float32]) -> dict[str, float]:
@@ -112,9 +123,14 @@ class Task(BaseTask):
             return {name: _number("evaluate", name, value) for name, value in answer.items()}
         if not (isinstance(answer, (tuple, list)) and len(answer) == 2):
             given = f"{len(answer)} items" if isinstance(answer, (tuple, list)) else type(answer).__name__
-            raise TypeError(f"evaluate: must return (accuracy, loss) or a dictionary of metrics, but returned {given}")
+            raise TypeError(
+                f"evaluate: must return (accuracy, loss) or a dictionary of metrics, but returned {given}"
+            )
         accuracy, loss = answer
-        return {"accuracy": _number("evaluate", "accuracy", accuracy), "loss": _number("evaluate", "loss", loss)}
+        return {
+            "accuracy": _number("evaluate", "accuracy", accuracy),
+            "loss": _number("evaluate", "loss", loss),
+        }
 
 
 def _number(function: str, what: str, value: Any) -> float:

@@ -23,7 +23,7 @@ SMALL = {
 
 
 def pytest_configure():
-    """Tests that are told to end do so as with Ctrl-C: what they have started ends with them."""
+    """Tests that are terminated end as with Ctrl-C: what they have started ends with them."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
@@ -39,6 +39,8 @@ def command():
     program = os.environ.get("FEDLINK_PROGRAM", str(ROOT / "target/debug/fedlink"))
 
     def run(*arguments, **options):
-        return subprocess.run([program, *map(str, arguments)], check=True, capture_output=True, text=True, **options)
+        return subprocess.run(
+            [program, *map(str, arguments)], check=True, capture_output=True, text=True, **options
+        )
 
     return run

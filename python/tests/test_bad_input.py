@@ -1,4 +1,4 @@
-"""Whatever comes in: a ValueError or a TypeError that says why, or an answer. Never a crash."""
+"""Whatever comes in: a ValueError or a TypeError with the reason, or an answer. Never a crash."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,11 @@ import fedlink
 update = np.float32([0.5, -4, 1.5, 0, -2])
 
 REFUSED = [
-    (lambda: fedlink.dsgd(update.astype(np.float64), 1), TypeError, "update: must be an array of float32, but is of float64"),
+    (
+        lambda: fedlink.dsgd(update.astype(np.float64), 1),
+        TypeError,
+        "update: must be an array of float32, but is of float64",
+    ),
     (lambda: fedlink.dsgd([0.5, 1.0], 1), TypeError, "float32"),
     (lambda: fedlink.dsgd(update.reshape(1, 5), 1), ValueError, "update: must have one dimension, but has 2"),
     (lambda: fedlink.dsgd(np.float32([1, np.nan]), 1), ValueError, "update: entry 1 is NaN"),
@@ -34,13 +38,21 @@ REFUSED = [
     (lambda: fedlink.capacity([1e308], 1e308, 1), ValueError, "too large for a float"),
     (lambda: fedlink.capacity(["a"], 1, 1), TypeError, "gains: must be an array of real numbers"),
     (lambda: fedlink.capacity([1j], 1, 1), TypeError, "gains"),
-    (lambda: fedlink.split_slots([1], [1, 2], 10), ValueError, "capacities: has 2 entries, but weights has 1"),
+    (
+        lambda: fedlink.split_slots([1], [1, 2], 10),
+        ValueError,
+        "capacities: has 2 entries, but weights has 1",
+    ),
     (lambda: fedlink.split_slots([], [], 10), ValueError, "weights: is empty"),
     (lambda: fedlink.split_slots([1], [1], 0), ValueError, "symbols"),
     (lambda: fedlink.select("bn3", 1, [1.0], [1.0]), ValueError, "bn3.*did you mean"),
     (lambda: fedlink.select("bn2", 2, [1.0], [1.0]), ValueError, "k: must be in 1..=1, but is 2"),
     (lambda: fedlink.select("bn2", 1, [1.0]), ValueError, "norms: bn2 chooses by what devices report"),
-    (lambda: fedlink.select("bn2", 1, [1.0, 2.0], [1.0]), ValueError, "norms: has 1 entries, but gains has 2"),
+    (
+        lambda: fedlink.select("bn2", 1, [1.0, 2.0], [1.0]),
+        ValueError,
+        "norms: has 1 entries, but gains has 2",
+    ),
     (lambda: fedlink.select("bn2", 1, [1.0], [1e300]), ValueError, "as float32"),
     (lambda: fedlink.select("bc", 1, []), ValueError, "gains: is empty"),
     (lambda: fedlink.select("bc-bn2", 2, [1.0, 2, 3], [1, 2, 3], kc=1), ValueError, "kc: must be in 2..=3"),
@@ -62,7 +74,7 @@ REFUSED = [
     (lambda: fedlink.bound(choice="worst"), ValueError, "choice"),
     (lambda: fedlink.plan(ks=(5, 2)), ValueError, "ks"),
     (lambda: fedlink.plan(target=-1.0), ValueError, "target"),
-    (lambda: fedlink.plan(colour="red"), TypeError, "colour"),
+    (lambda: fedlink.plan(color="red"), TypeError, "color"),
     (lambda: fedlink.simulate(5), TypeError, "config: must be a dictionary"),
     (lambda: fedlink.simulate({"schedule.kk": 5}), ValueError, "did you mean schedule.k?"),
     (lambda: fedlink.simulate({"schedule": {"polcy": "bc"}}), ValueError, "did you mean schedule.policy?"),
@@ -97,7 +109,10 @@ def test_a_system_refuses_what_does_not_fit_it(small):
     system = fedlink.System(small)
     theta = system.theta0()
     refused = [
-        (lambda: system.train(theta[:-1], 0, 0), "theta: has 7849 entries, but the model has 7850 parameters"),
+        (
+            lambda: system.train(theta[:-1], 0, 0),
+            "theta: has 7849 entries, but the model has 7850 parameters",
+        ),
         (lambda: system.train(theta, 0, 8), "device: must be in 0..=7, but is 8"),
         (lambda: system.train(theta, -1, 0), "round"),
         (lambda: system.samples(8), "device: must be in 0..=7, but is 8"),
@@ -148,8 +163,8 @@ FUNCTIONS = [
 @settings(max_examples=1500, deadline=None)
 @given(st.data())
 def test_any_arguments_give_an_answer_or_a_reason(data):
-    function, least, most = data.draw(st.sampled_from(FUNCTIONS))
-    arguments = data.draw(st.lists(anything, min_size=least, max_size=most))
+    function, fewest, largest = data.draw(st.sampled_from(FUNCTIONS))
+    arguments = data.draw(st.lists(anything, min_size=fewest, max_size=largest))
     try:
         function(*arguments)
     except (ValueError, TypeError) as error:
@@ -157,7 +172,12 @@ def test_any_arguments_give_an_answer_or_a_reason(data):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.dictionaries(st.sampled_from("k tau mu l g gamma distance0 rate rho dim symbols power noise seed".split()), anything))
+@given(
+    st.dictionaries(
+        st.sampled_from("k tau mu l g gamma distance0 rate rho dim symbols power noise seed".split()),
+        anything,
+    )
+)
 def test_any_parameters_of_the_bound_give_an_answer_or_a_reason(parameters):
     try:
         assert np.isfinite(fedlink.bound(rounds=5, devices=8, **parameters)).all()
@@ -177,7 +197,12 @@ def test_any_payload_gives_an_update_or_a_reason(payload, dim, q):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.dictionaries(st.sampled_from(["schedule.k", "schedule.policy", "learn.rate", "radio.symbols", "x", "run"]), anything))
+@given(
+    st.dictionaries(
+        st.sampled_from(["schedule.k", "schedule.policy", "learn.rate", "radio.symbols", "x", "run"]),
+        anything,
+    )
+)
 def test_any_configuration_is_read_or_refused(config):
     try:
         # No data of that name: what is read is refused there at the latest, before anything runs.

@@ -15,12 +15,14 @@ def test_the_librarys_data_can_be_had_and_given_back(digits, small):
     assert digits.x_train.shape[1:] == (28, 28) and digits.x_train.dtype == np.uint8
     assert digits.y_train.shape == digits.x_train.shape[:1] and digits.classes == 10
     arrays = (digits.x_train, digits.y_train, digits.x_test, digits.y_test)
-    own = fedlink.simulate(small, data=arrays)
+    custom = fedlink.simulate(small, data=arrays)
     built_in = fedlink.simulate(small)
-    assert own.digest == built_in.digest
-    assert own.config["data"]["dataset"] == "arrays" and "sha256" in own.config["custom"]["arrays"]
+    assert custom.digest == built_in.digest
+    assert custom.config["data"]["dataset"] == "arrays" and "sha256" in custom.config["custom"]["arrays"]
     by_name = fedlink.simulate(small, data=dict(zip(("x_train", "y_train", "x_test", "y_test"), arrays)))
-    assert by_name.digest == built_in.digest and fedlink.simulate(small, data="digits").digest == built_in.digest
+    assert (
+        by_name.digest == built_in.digest and fedlink.simulate(small, data="digits").digest == built_in.digest
+    )
     assert fedlink.simulate(small, data=digits).digest == built_in.digest
     assert fedlink.dataset(arrays).digest == digits.digest
 
@@ -30,10 +32,10 @@ def test_the_split_can_be_had_and_given_back(digits, small):
     split = fedlink.split(config)
     assert len(split) == 8 and all(len(samples) == 60 for samples in split)
     assert all(len(np.unique(digits.y_train[samples])) == 2 for samples in split)
-    own = fedlink.simulate({**config, "data.devices": 1, "data.partition": "iid"}, partition=split)
-    assert own.digest == fedlink.simulate(config).digest
-    assert own.config["data"]["partition"] == "indices" and own.config["data"]["devices"] == 8
-    assert "lists of 8 devices" in own.config["custom"]["indices"]
+    custom = fedlink.simulate({**config, "data.devices": 1, "data.partition": "iid"}, partition=split)
+    assert custom.digest == fedlink.simulate(config).digest
+    assert custom.config["data"]["partition"] == "indices" and custom.config["data"]["devices"] == 8
+    assert "lists of 8 devices" in custom.config["custom"]["indices"]
     again = fedlink.split(config, partition=split)
     assert all((a == b).all() for a, b in zip(split, again))
 
@@ -49,8 +51,16 @@ def blobs(count, seed, shape=(2,)):
 def test_a_model_learns_from_own_floats_split_by_hand(small):
     (x, y), (x_test, y_test) = blobs(800, 0, (3,)), blobs(300, 1, (3,))
     parts = np.array_split(np.arange(800), 8)
-    config = {**small, "run.rounds": 40, "schedule.policy": "bn2", "learn.optimizer": "sgd", "learn.rate": 0.5,
-              "data.scaling": "none", "compress.scheme": "top-k", "schedule.k": 4}
+    config = {
+        **small,
+        "run.rounds": 40,
+        "schedule.policy": "bn2",
+        "learn.optimizer": "sgd",
+        "learn.rate": 0.5,
+        "data.scaling": "none",
+        "compress.scheme": "top-k",
+        "schedule.k": 4,
+    }
     result = fedlink.simulate(config, data=(x, y, x_test, y_test), partition=parts)
     assert result.summary["final_accuracy"] > 0.9
     assert len(result.theta) == 3 * 3 + 3
@@ -61,7 +71,9 @@ def test_images_with_channels_are_taken_last_and_refused_first(small):
     config = {**small, "data.samples_per_device": 6, "learn.batch": 6}
     assert len(fedlink.simulate(config, data=(x, y, x, y)).theta) == (8 * 8 * 3 + 1) * 3
     first = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
-    with pytest.raises(ValueError, match=r"x_train: has shape \[60, 3, 8, 8\], its channels first.*transpose\(0, 2, 3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"x_train: has shape \[60, 3, 8, 8\], its channels first.*transpose\(0, 2, 3, 1\)"
+    ):
         fedlink.simulate(config, data=(first, y, first, y))
     # Not contiguous, but in the right order: a view is as good as a copy.
     assert fedlink.simulate(config, data=(first.transpose(0, 2, 3, 1), y, x, y)).digest == fedlink.simulate(
@@ -75,7 +87,11 @@ GOOD = blobs(60, 0)
 @pytest.mark.parametrize(
     "change, kind, reason",
     [
-        ({"x_train": GOOD[0].astype(float)}, TypeError, r"x_train: must be an array of uint8.*float64; write x_train.astype"),
+        (
+            {"x_train": GOOD[0].astype(float)},
+            TypeError,
+            r"x_train: must be an array of uint8.*float64; write x_train.astype",
+        ),
         ({"x_train": GOOD[0][:-1]}, ValueError, "y_train: has 60 labels for the 59 samples of x_train"),
         ({"y_train": GOOD[1] - 1}, ValueError, "y_train: entry .* is -1"),
         ({"y_train": GOOD[1] + 300}, ValueError, "is not below 256"),

@@ -26,7 +26,10 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), names)
 
 
-@pytest.mark.parametrize("name", [name for name, value in vars(_fedlink).items() if callable(value) and ">>>" in (value.__doc__ or "")])
+@pytest.mark.parametrize(
+    "name",
+    [name for name, value in vars(_fedlink).items() if callable(value) and ">>>" in (value.__doc__ or "")],
+)
 def test_the_example_of_a_function_holds(name):
     function = getattr(_fedlink, name)
     names = {"fedlink": fedlink, "numpy": numpy}
@@ -36,7 +39,9 @@ def test_the_example_of_a_function_holds(name):
 
 
 def test_every_public_name_has_a_docstring():
-    undocumented = [name for name in fedlink.__all__ if not name.startswith("__") and not getattr(fedlink, name).__doc__]
+    undocumented = [
+        name for name in fedlink.__all__ if not name.startswith("__") and not getattr(fedlink, name).__doc__
+    ]
     assert undocumented == []
 
 

@@ -52,8 +52,8 @@ def test_bn2_written_in_python_gives_the_digest_of_bn2(small, state):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_by_its_primitives_gives_its_digest(small, policy):
     config = {**small, "schedule.policy": policy}
-    own = fedlink.simulate(config, policy=lambda: PythonPolicy(policy))
-    assert own.digest == fedlink.simulate(config).digest
+    custom = fedlink.simulate(config, policy=lambda: PythonPolicy(policy))
+    assert custom.digest == fedlink.simulate(config).digest
 
 
 def test_a_part_is_called_by_its_class_or_by_the_name_given(small):
@@ -79,9 +79,11 @@ def test_a_name_of_the_library_or_one_that_cannot_stand_in_a_file_is_refused(sma
     class Random(PythonBn2):
         pass
 
-    with pytest.raises(ValueError, match="'random' is the name of one of the library's own|\"random\" is the name"):
+    with pytest.raises(
+        ValueError, match="'random' is the name of one of the library's own|\"random\" is the name"
+    ):
         fedlink.simulate(small, policy=Random)
-    # A configuration tells parts by their names alone, whatever they are parts of.
+    # A configuration knows parts by their names alone, whatever they are parts of.
     with pytest.raises(ValueError, match="is the name of one of the library's own"):
         fedlink.simulate(small, policy=type("Mean", (PythonBn2,), {}))
     with pytest.raises(ValueError, match="letters, digits"):
@@ -151,7 +153,8 @@ def test_a_policy_sees_all_that_the_server_knows(small):
     for view in seen:
         assert (view.k, view.devices, view.dim, view.symbols) == (2, 8, 7850, 500)
         assert (view.average_power, view.power, view.noise) == (1.0, 4.0, 1.0)
-        assert (view.gains == system.gains(view.t)).all() and (view.capacities == system.capacities(view.t)).all()
+        assert (view.gains == system.gains(view.t)).all()
+        assert (view.capacities == system.capacities(view.t)).all()
         assert view.may_send.all() and view.eligible.tolist() == list(range(8))
         assert [view.samples(m) for m in range(8)] == [60] * 8
         assert view.scheduled.tolist() == [view.t] * 2 + [0] * 6
@@ -160,22 +163,26 @@ def test_a_policy_sees_all_that_the_server_knows(small):
         seen[0].samples(8)
     assert np.isnan(seen[0].losses).all() and (seen[1].losses > 0).all()
     draws = [view.rng().integers(2**60) for view in seen]
-    assert len(set(draws)) == 4 and draws[0] == seen[0].rng(0).integers(2**60) != seen[0].rng(1).integers(2**60)
+    assert len(set(draws)) == 4
+    assert draws[0] == seen[0].rng(0).integers(2**60) != seen[0].rng(1).integers(2**60)
     assert len({view.fixed_rng().integers(2**60) for view in seen}) == 1
     assert result.config["schedule"]["policy"] == "watching"
 
 
-def test_a_policy_is_told_what_became_of_a_round(small):
-    told = []
+def test_a_policy_observes_what_became_of_a_round(small):
+    observed = []
 
-    class Told(PythonBn2):
+    class Observing(PythonBn2):
         def observe(self, record):
-            told.append((record.round, record.trained, record.loss, record.transmissions["device"].tolist()))
+            observed.append(
+                (record.round, record.trained, record.loss, record.transmissions["device"].tolist())
+            )
 
-    result = fedlink.simulate(small, policy=Told)
-    assert [round for round, *_ in told] == [1, 2, 3, 4] and {trained for _, trained, *_ in told} == {8}
-    assert [loss for *_, loss, _ in told] == result.rounds["train_loss"].tolist()
-    assert sum((devices for *_, devices in told), []) == result.transmissions["device"].tolist()
+    result = fedlink.simulate(small, policy=Observing)
+    assert [round for round, *_ in observed] == [1, 2, 3, 4]
+    assert {trained for _, trained, *_ in observed} == {8}
+    assert [loss for *_, loss, _ in observed] == result.rounds["train_loss"].tolist()
+    assert sum((devices for *_, devices in observed), []) == result.transmissions["device"].tolist()
 
 
 def test_shares_of_a_policy_count_in_the_model(small):
@@ -196,11 +203,13 @@ def test_shares_of_a_policy_count_in_the_model(small):
     # A mean of two counts one half each: a quarter of the same first updates is half as far from θ(0).
     one = {**small, "run.rounds": 1}
     start = fedlink.System(small).theta0()
-    far = [np.abs(fedlink.simulate(one, policy=lambda: Shares(f)).theta - start).sum() for f in ("two", "three")]
+    far = [
+        np.abs(fedlink.simulate(one, policy=lambda: Shares(f)).theta - start).sum() for f in ("two", "three")
+    ]
     assert far[0] == pytest.approx(2 * far[1], rel=1e-4)
 
 
-def test_weights_that_are_all_zero_are_told(small):
+def test_weights_that_are_all_zero_are_reported(small):
     class Zero(fedlink.Policy):
         def select(self, view, reports):
             return reports.devices[: view.k], np.zeros(view.k)
@@ -245,10 +254,10 @@ class PythonDsgd(fedlink.Compressor):
 @pytest.mark.parametrize("policy", ["bc", "bn2-c"])
 def test_dsgd_as_a_python_compressor_gives_the_digest_of_dsgd(small, policy):
     config = {**small, "schedule.policy": policy}
-    own = fedlink.simulate(config, compressor=PythonDsgd)
-    assert own.theta_digest == fedlink.simulate(config).theta_digest
-    assert own.config["compress"]["scheme"] == "python-dsgd"
-    assert own.transmissions["bits"].tolist() == fedlink.simulate(config).transmissions["bits"].tolist()
+    custom = fedlink.simulate(config, compressor=PythonDsgd)
+    assert custom.theta_digest == fedlink.simulate(config).theta_digest
+    assert custom.config["compress"]["scheme"] == "python-dsgd"
+    assert custom.transmissions["bits"].tolist() == fedlink.simulate(config).transmissions["bits"].tolist()
 
 
 class Lottery(fedlink.Compressor):
@@ -271,7 +280,9 @@ def test_bits_are_counted_by_the_library_if_the_compressor_does_not(small):
     import math
 
     def sending(what):
-        return type("Sends", (fedlink.Compressor,), {"encode": lambda self, update, budget, rng: (what(update), None)})
+        return type(
+            "Sends", (fedlink.Compressor,), {"encode": lambda self, update, budget, rng: (what(update), None)}
+        )
 
     config = {**small, "schedule.policy": "bc", "run.rounds": 1, "radio.symbols": 10**7}
     cases = [
@@ -283,7 +294,9 @@ def test_bits_are_counted_by_the_library_if_the_compressor_does_not(small):
     ]
     for what, bits, entries in cases:
         sent = fedlink.simulate(config, compressor=sending(what)).transmissions
-        assert sent["bits"].tolist() == pytest.approx([bits] * 2) and sent["entries"].tolist() == [entries] * 2
+        assert (
+            sent["bits"].tolist() == pytest.approx([bits] * 2) and sent["entries"].tolist() == [entries] * 2
+        )
         assert set(sent["arrival"]) == {"used" if entries else "silent"}
 
 
@@ -359,9 +372,21 @@ def test_a_custom_fading_law_multiplies_the_mean_gains(small, tmp_path):
         (np.ones(8), ValueError, "M × T, but has 1 dimensions"),
         (-np.ones((8, 4)), ValueError, r"entry \(0, 0\) is -1"),
         (np.full((8, 4), np.inf), ValueError, r"entry \(0, 0\) is inf"),
-        (type("Bad", (fedlink.Fading,), {"gain": lambda *a: None}), TypeError, "Bad.gain: must return a number, but"),
-        (type("Bad", (fedlink.Fading,), {"gain": lambda *a: -1.0}), ValueError, "Bad.gain: must return a finite"),
-        (type("Bad", (fedlink.Fading,), {"gain": lambda *a: float("nan")}), ValueError, "returned NaN for t = 0"),
+        (
+            type("Bad", (fedlink.Fading,), {"gain": lambda *a: None}),
+            TypeError,
+            "Bad.gain: must return a number, but",
+        ),
+        (
+            type("Bad", (fedlink.Fading,), {"gain": lambda *a: -1.0}),
+            ValueError,
+            "Bad.gain: must return a finite",
+        ),
+        (
+            type("Bad", (fedlink.Fading,), {"gain": lambda *a: float("nan")}),
+            ValueError,
+            "returned NaN for t = 0",
+        ),
         (object(), TypeError, "fading: must be a subclass of fedlink.Fading"),
     ],
 )
@@ -377,7 +402,8 @@ def manual_run(system, session, rounds, evaluate_every):
         call = session.begin()
         trained = {int(m): system.train(session.theta, t, m) for m in call.candidates}
         answers = [
-            node.report(call.asks, *trained[int(m)], bits, t, m) for m, bits in zip(call.candidates, call.alone_bits)
+            node.report(call.asks, *trained[int(m)], bits, t, m)
+            for m, bits in zip(call.candidates, call.alone_bits)
         ]
         grants = session.report(call.candidates, answers)
         sent = [node.encode(trained[g.device][0], g.budget, t, g.device).upload(g.device) for g in grants]
@@ -448,12 +474,14 @@ def test_a_task_may_be_called_as_a_part_of_the_library(small):
 def test_a_python_task_goes_through_the_same_rounds(small, kind, feedback):
     task = kind(fedlink.System(small))
     config = {**small, "schedule.policy": "bn2-c", "compress.feedback": feedback, "data.devices": 1}
-    own, built_in = fedlink.simulate(config, task=task), fedlink.simulate({**config, "data.devices": 8})
-    assert own.digest == built_in.digest
-    assert own.config["learn"]["model"] == own.config["data"]["dataset"] == fedlink._parts.part_name(kind)
-    assert own.config["custom"] == {fedlink._parts.part_name(kind): "task"}
+    custom, built_in = fedlink.simulate(config, task=task), fedlink.simulate({**config, "data.devices": 8})
+    assert custom.digest == built_in.digest
+    assert (
+        custom.config["learn"]["model"] == custom.config["data"]["dataset"] == fedlink._parts.part_name(kind)
+    )
+    assert custom.config["custom"] == {fedlink._parts.part_name(kind): "task"}
     # A task depends on its arguments alone, so it may serve again.
-    assert fedlink.simulate(config, task=task).digest == own.digest
+    assert fedlink.simulate(config, task=task).digest == custom.digest
     assert kind is SystemTask or set(CohortTask.seen) == {3, 2}
 
 
@@ -551,7 +579,11 @@ def test_an_exception_in_a_task_comes_out_with_its_traceback(small, method):
 @pytest.mark.parametrize(
     "answer, kind, reason",
     [
-        (([0, 0], [1, 1]), ValueError, "policy wrong broke its contract in round 1: device 0 is scheduled twice"),
+        (
+            ([0, 0], [1, 1]),
+            ValueError,
+            "policy wrong broke its contract in round 1: device 0 is scheduled twice",
+        ),
         (([0, 1, 2], [1, 1, 1]), ValueError, "it schedules 3 devices, but K = 2"),
         (([0, 99], [1, 1]), ValueError, "no candidate"),
         (([0, -1], [1, 1]), ValueError, "Wrong.select: devices: entry 1 is -1"),
@@ -582,7 +614,7 @@ def test_a_policy_that_breaks_the_rules_is_named(small, answer, kind, reason):
         ("asks", 5, TypeError, "Wrong.asks: must return a list of text, but returned int"),
     ],
 )
-def test_what_a_policy_must_return_is_told(small, method, answer, kind, reason):
+def test_what_a_policy_must_return_is_in_the_error(small, method, answer, kind, reason):
     policy = type("Wrong", (PythonBn2,), {method: lambda self, *a: answer})
     with pytest.raises(kind, match=reason):
         fedlink.simulate(small, policy=policy)
@@ -597,11 +629,21 @@ def test_a_policy_that_schedules_nobody_is_within_its_rights(small):
 @pytest.mark.parametrize(
     "method, answer, kind, reason",
     [
-        ("train", (np.zeros(3, np.float32), 0.0), ValueError, "Wrong.train: update has 3 entries, but theta0 has 7850"),
+        (
+            "train",
+            (np.zeros(3, np.float32), 0.0),
+            ValueError,
+            "Wrong.train: update has 3 entries, but theta0 has 7850",
+        ),
         ("train", (np.zeros(7850), 0.0), TypeError, "Wrong.train: update: must be an array of float32"),
         ("train", (np.full(7850, np.nan, np.float32), 0.0), ValueError, "NaN"),
         ("train", None, TypeError, r"Wrong.train: must return \(update, loss\), but returned NoneType"),
-        ("train", (np.zeros(7850, np.float32), None), TypeError, "the loss must be a number, but is of type NoneType"),
+        (
+            "train",
+            (np.zeros(7850, np.float32), None),
+            TypeError,
+            "the loss must be a number, but is of type NoneType",
+        ),
         ("train", (1, 2, 3), TypeError, "but returned 3 items"),
         ("evaluate", 0.5, TypeError, r"Wrong.evaluate: must return \(accuracy, loss\) or a dictionary"),
         ("evaluate", {"loss": 1.0}, TypeError, '"accuracy" is not in it'),
@@ -616,21 +658,29 @@ def test_a_task_that_returns_nonsense_is_named(small, method, answer, kind, reas
         fedlink.simulate(small, task=task)
 
 
-def test_an_abstract_part_says_what_to_define(small):
+def test_an_abstract_part_names_what_to_define(small):
     for given in ({"policy": fedlink.Policy}, {"compressor": fedlink.Compressor}, {"fading": fedlink.Fading}):
         abstract = type("Mine", tuple(given.values()), {})
         with pytest.raises(NotImplementedError, match="Mine must .*: define"):
             fedlink.simulate(small, **{next(iter(given)): abstract})
 
 
-def test_a_class_where_an_object_is_wanted_and_other_mistakes_are_told(small):
+def test_a_class_where_an_object_is_wanted_and_other_mistakes_are_errors(small):
     cases = [
         ({"task": SystemTask}, TypeError, r"task: must be an object.*give an object: SystemTask\(…\)"),
         ({"task": 5}, TypeError, "task: must be an object of a subclass of fedlink.Task, but is of type int"),
         ({"policy": 5}, TypeError, "policy: must be a subclass of fedlink.Policy, or a function"),
-        ({"policy": PythonDsgd}, TypeError, "policy: must be a subclass of fedlink.Policy.* is the class PythonDsgd"),
+        (
+            {"policy": PythonDsgd},
+            TypeError,
+            "policy: must be a subclass of fedlink.Policy.* is the class PythonDsgd",
+        ),
         ({"policy": dict}, TypeError, "policy: must be a subclass of fedlink.Policy.* is the class dict"),
-        ({"policy": lambda: 5}, TypeError, "policy: must make an object of fedlink.Policy, but made of type int"),
+        (
+            {"policy": lambda: 5},
+            TypeError,
+            "policy: must make an object of fedlink.Policy, but made of type int",
+        ),
         ({"parts": {"x": 5}}, TypeError, r"parts\['x'\]: must be a subclass"),
     ]
     for given, kind, reason in cases:

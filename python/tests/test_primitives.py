@@ -60,10 +60,12 @@ def test_the_largest_q_is_the_one_a_scan_finds(dim, bits, scheme):
         "d-sgd": lambda q: math.log2(math.comb(dim, q)) + 33,
         "random-sparse": lambda q: math.log2(math.comb(dim, q)) + 33 * q,
     }[scheme]
-    most = dim // 2 if scheme == "d-sgd" else dim
-    near = [q for q in range(1, most + 1) if abs(cost(q) - bits) < 1e-9]
+    max_q = dim // 2 if scheme == "d-sgd" else dim
+    near = [q for q in range(1, max_q + 1) if abs(cost(q) - bits) < 1e-9]
     if not near:
-        assert fedlink.largest_q(dim, bits, scheme) == max([q for q in range(1, most + 1) if cost(q) <= bits], default=0)
+        assert fedlink.largest_q(dim, bits, scheme) == max(
+            [q for q in range(1, max_q + 1) if cost(q) <= bits], default=0
+        )
 
 
 def test_capacity_is_shannons():
@@ -82,7 +84,8 @@ def test_slots_add_up_and_make_bits_proportional_to_weights(weights, data, symbo
     assert slots.sum() == pytest.approx(symbols)
     if max(weights) > 0:
         bits = slots * capacities
-        # Of weights only the ratios count: the largest is 1, lest the smallest numbers there are give infinity.
+        # Of weights only the ratios count: the largest is 1, lest the smallest numbers there are give
+        # infinity.
         ratios = np.array(weights) / max(weights)
         expected = ratios * (symbols / (ratios / capacities).sum())
         assert bits == pytest.approx(expected, rel=1e-6, abs=1e-9)
@@ -95,7 +98,7 @@ def test_a_link_next_to_nothing_gets_nothing():
 
 
 @given(st.data(), st.integers(1, 12))
-def test_select_is_what_sorting_says(data, devices):
+def test_select_agrees_with_sorting(data, devices):
     number = st.integers(0, 5).map(float)  # few values, so that there are ties
     gains = data.draw(st.lists(number, min_size=devices, max_size=devices))
     norms = data.draw(st.lists(number, min_size=devices, max_size=devices))
@@ -136,7 +139,9 @@ def test_the_bound_is_the_theorems_recursion():
 
 
 def test_a_rate_may_be_a_number_text_or_an_array():
-    same = [fedlink.bound(rounds=30, rate=rate, rho=0.5) for rate in (0.1, "0.1", [0.1] * 30, np.full(30, 0.1))]
+    same = [
+        fedlink.bound(rounds=30, rate=rate, rho=0.5) for rate in (0.1, "0.1", [0.1] * 30, np.full(30, 0.1))
+    ]
     assert all((losses == same[0]).all() for losses in same)
 
 
@@ -145,21 +150,33 @@ def test_the_plan_is_the_best_of_its_grid_and_the_commands(command):
 
     plan = fedlink.plan(devices=12, rounds=60, taus=(1, 4), gamma=2.0)
     assert plan.best == min(plan.cells, key=lambda cell: (cell.loss, cell.k, cell.tau))
-    assert [(cell.k, cell.tau) for cell in plan.cells] == [(k, tau) for k in range(1, 13) for tau in range(1, 5)]
-    shown = json.loads(command("plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json").stdout)
+    assert [(cell.k, cell.tau) for cell in plan.cells] == [
+        (k, tau) for k in range(1, 13) for tau in range(1, 5)
+    ]
+    shown = json.loads(
+        command("plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json").stdout
+    )
     assert [cell["loss"] for cell in shown["cells"]] == [cell.loss for cell in plan.cells]
     assert shown["eta"] == plan.rate
     assert plan.by_horizon[-1].loss == plan.best.loss
 
 
-def test_what_a_policy_asks_is_told():
+def test_what_a_policy_asks_is_known():
     asked = {policy: fedlink.asks(policy) for policy in ("bc", "bn2", "bc-bn2", "bn2-c", "random")}
-    assert asked == {"bc": [], "bn2": ["norm"], "bc-bn2": ["norm"], "bn2-c": ["compressed-norm"], "random": []}
+    assert asked == {
+        "bc": [],
+        "bn2": ["norm"],
+        "bc-bn2": ["norm"],
+        "bn2-c": ["compressed-norm"],
+        "random": [],
+    }
 
 
 @given(st.integers(0, 50), st.integers(0, 20))
 def test_gains_are_those_of_a_run(round, seed):
-    system = fedlink.System({"data.devices": 5, "data.samples_per_device": 10, "learn.model": "softmax", "run.seed": seed})
+    system = fedlink.System(
+        {"data.devices": 5, "data.samples_per_device": 10, "learn.model": "softmax", "run.seed": seed}
+    )
     assert fedlink.gains(5, round, seed).tolist() == system.gains(round).tolist()
     assert fedlink.gains(5, round, seed, fading="static").tolist() == [1.0] * 5
 

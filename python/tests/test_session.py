@@ -33,7 +33,9 @@ def reported(session, node, call, only=None):
 def play(session, node, encoder=None):
     call = session.begin()
     grants = reported(session, node, call)
-    sent = [node.encode(update_of(g.device, call.t), g.budget, call.t, g.device).upload(g.device) for g in grants]
+    sent = [
+        node.encode(update_of(g.device, call.t), g.budget, call.t, g.device).upload(g.device) for g in grants
+    ]
     return session.deliver(sent, len(call.candidates), 0.5)
 
 
@@ -111,9 +113,9 @@ def test_answers_and_uploads_that_cannot_be_are_refused(config):
             call_it()
     call = session.begin(present=[0, 1, 2])
     grants = reported(session, node, call)
-    stranger = next(m for m in range(3) if m not in {grant.device for grant in grants})
+    other = next(m for m in range(3) if m not in {grant.device for grant in grants})
     with pytest.raises(RuntimeError, match="not scheduled"):
-        session.deliver([fedlink.Upload(stranger)], 3, 0.5)
+        session.deliver([fedlink.Upload(other)], 3, 0.5)
 
 
 def test_bytes_that_cannot_be_decoded_and_claims_beyond_the_budget_count_as_nothing(config):

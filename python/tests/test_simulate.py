@@ -61,7 +61,9 @@ def test_divergence_has_its_own_exception(small):
 
 
 def test_other_threads_go_on_while_a_round_is_computed():
-    system = fedlink.System({"learn.state": "reset", "learn.local_steps": 400, "data.samples_per_device": 200})
+    system = fedlink.System(
+        {"learn.state": "reset", "learn.local_steps": 400, "data.samples_per_device": 200}
+    )
     theta, ticks, done = system.theta0(), [], threading.Event()
 
     def tick():
@@ -76,7 +78,9 @@ def test_other_threads_go_on_while_a_round_is_computed():
     end = time.monotonic()
     done.set()
     other.join()
-    assert sum(begin < moment < end for moment in ticks) >= 5, f"{end - begin:.3f} s with the interpreter held"
+    assert sum(begin < moment < end for moment in ticks) >= 5, (
+        f"{end - begin:.3f} s with the interpreter held"
+    )
 
 
 LOUD = """
@@ -91,7 +95,8 @@ CONFIG = {"learn.model": "softmax", "learn.state": "reset", "data.devices": 4, "
 
 
 def interrupted(script, rounds=3):
-    """Runs a script that prints a line each round, and presses Ctrl-C after some; what it printed, and how it ended."""
+    """Runs a script that prints a line each round, and presses Ctrl-C after some; what it printed, and how it
+    ended."""
     child = subprocess.Popen(
         [sys.executable, "-c", LOUD + script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -176,7 +181,11 @@ def test_tables_count_rounds_from_one_and_leave_out_what_was_not_evaluated(small
     # Signed, so that differences are what they should be.
     assert (sent["round"] - 10 < 0).all() and sent["device"].dtype == np.int64 == result.rounds["round"].dtype
     assert sent["power"].tolist() == [4.0] * 8 and sent["airtime"].tolist() == sent["symbols"].tolist()
-    assert set(sent["arrival"]) == {"used"} and np.isnan(sent["wire_bits"]).all() and np.isnan(sent["share"]).all()
+    assert (
+        set(sent["arrival"]) == {"used"}
+        and np.isnan(sent["wire_bits"]).all()
+        and np.isnan(sent["share"]).all()
+    )
     with pytest.raises(KeyError, match="there are round, test_accuracy"):
         result.rounds["color"]
 

@@ -1,4 +1,4 @@
-"""Experiments from Python: the folder, the numbers and the words of the command; custom parts in both."""
+"""Experiments from Python: the folder, the numbers and the text of the command; custom parts in both."""
 
 import csv
 import json
@@ -91,7 +91,7 @@ def fedlink_command(*arguments, **options):
 
 
 def numbers(folder):
-    """Everything in a folder that does not tell of time."""
+    """Everything in a folder that is not a time."""
     manifest = json.loads((folder / "manifest.json").read_text())
     runs = [(run["curve"], run["seed"], run["status"], run["digest"]) for run in manifest["runs"]]
     return (folder / "results.csv").read_bytes(), runs, manifest["complete"]
@@ -147,11 +147,15 @@ def test_a_custom_policy_sweeps_resumes_and_merges(tmp_path, proportional_fair):
     config = {**whole.curve("pf").config, "run": {**whole.curve("pf").config["run"], "seeds": 1}}
     assert fedlink.simulate(config, parts=parts).digest == whole.curve("pf").runs[0].summary["digest"]
     for share in ("1/3", "2/3", "3/3"):
-        part = fedlink.run(TEXT, parts=parts, settings=settings, out=tmp_path / "cut", cell=share, progress=False)
+        part = fedlink.run(
+            TEXT, parts=parts, settings=settings, out=tmp_path / "cut", cell=share, progress=False
+        )
         assert part.summary is None and part.curves == []
     merged = fedlink.merge(tmp_path / "cut", parts=parts)
     assert numbers(merged.folder) == numbers(whole.folder)
-    again = fedlink.run(TEXT, parts=parts, settings=settings, out=tmp_path / "whole", resume=True, progress=False)
+    again = fedlink.run(
+        TEXT, parts=parts, settings=settings, out=tmp_path / "whole", resume=True, progress=False
+    )
     assert numbers(again.folder) == numbers(whole.folder)
     with pytest.raises(ValueError, match="was not given to this run"):
         fedlink.merge(tmp_path / "cut")
@@ -163,7 +167,9 @@ def test_a_custom_policy_sweeps_resumes_and_merges(tmp_path, proportional_fair):
 
 def test_a_preset_is_extended_by_parts_that_it_cannot_name(tmp_path, proportional_fair):
     settings = {"learn.model": "softmax", "data.devices": 6, "data.samples_per_device": 50, "run.rounds": 2}
-    study = fedlink.run("demo", parts={"pf": proportional_fair}, settings=settings, out=tmp_path / "out", progress=False)
+    study = fedlink.run(
+        "demo", parts={"pf": proportional_fair}, settings=settings, out=tmp_path / "out", progress=False
+    )
     assert [curve.label for curve in study.curves] == ["bc", "bn2", "bc-bn2", "bn2-c", "pf"]
 
 
@@ -181,7 +187,9 @@ def test_claims_are_judged_from_a_folder(tmp_path):
     study = fedlink.run(TEXT, out=tmp_path / "out", seeds=1, progress=False)
     own = fedlink.verify(study.folder)
     assert own.claims == study.claims["claims"] and own.missing == 0
-    other = fedlink.verify(study.folder, TEXT.replace("bn2@k=1 final > bc@k=1 final", "bc@k=1 final > bn2@k=1 final"))
+    other = fedlink.verify(
+        study.folder, TEXT.replace("bn2@k=1 final > bc@k=1 final", "bc@k=1 final > bn2@k=1 final")
+    )
     assert other.claims[0]["claim"] == "bc@k=1 final > bn2@k=1 final" and "norms help" in repr(other)
 
 
@@ -194,7 +202,11 @@ def test_claims_are_judged_from_a_folder(tmp_path):
         (lambda out: fedlink.run(TEXT, out=out, cell="5/4"), ValueError, "cell: write I/N"),
         (lambda out: fedlink.run(TEXT, cell="1/4"), ValueError, "cell: give out="),
         (lambda out: fedlink.run(TEXT, out=out, quick=True), ValueError, r"quick: config has no \[quick\]"),
-        (lambda out: fedlink.run(TEXT, out=out, settings={"schedule.kk": 1}), ValueError, "did you mean schedule.k"),
+        (
+            lambda out: fedlink.run(TEXT, out=out, settings={"schedule.kk": 1}),
+            ValueError,
+            "did you mean schedule.k",
+        ),
         (lambda out: fedlink.run(TEXT, out=out, resume=True, force=True), ValueError, "resume, force"),
         (lambda out: fedlink.run(TEXT, out=out, parts={"pf": 5}), TypeError, r"parts\['pf'\]"),
         (lambda out: fedlink.verify(out), ValueError, "has no config.toml"),
@@ -217,7 +229,11 @@ def test_an_exception_in_a_part_ends_the_sweep_and_comes_out_as_it_is(tmp_path, 
                 raise KeyError("on purpose")
 
     broken = True
-    options = {"parts": {"broken": Broken}, "settings": {"schedule.policy": ["bc", "broken"]}, "out": tmp_path / "out"}
+    options = {
+        "parts": {"broken": Broken},
+        "settings": {"schedule.policy": ["bc", "broken"]},
+        "out": tmp_path / "out",
+    }
     with pytest.raises(KeyError, match="on purpose"):
         fedlink.run(TEXT, **options, checkpoint_every=1, progress=False)
     broken = False
@@ -226,7 +242,7 @@ def test_an_exception_in_a_part_ends_the_sweep_and_comes_out_as_it_is(tmp_path, 
     assert numbers(mended.folder) == numbers(fresh.folder)
 
 
-def test_ctrl_c_saves_what_there_is_and_resume_goes_on(tmp_path, parts_file):
+def test_ctrl_c_saves_what_there_is_and_resume_continues(tmp_path, parts_file):
     script = f"""
 import fedlink, sys, time
 sys.path.insert(0, {str(parts_file.parent)!r})
@@ -238,19 +254,23 @@ class Slow(ProportionalFair):
         if slow:
             time.sleep(0.05)
         print("round", flush=True)
-options = dict(parts={{"pf": Slow}}, settings={{"schedule.policy": ["bc", "pf"], "run.rounds": 40}}, progress=False)
+settings = {{"schedule.policy": ["bc", "pf"], "run.rounds": 40}}
+options = dict(parts={{"pf": Slow}}, settings=settings, progress=False)
 slow = True
 try:
     fedlink.run({TEXT!r}, out={str(tmp_path / 'out')!r}, **options)
     print("never stopped")
 except KeyboardInterrupt as stop:
-    print("kept", stop.result.folder, min(run.summary["rounds"] for c in stop.result.curves for run in c.runs))
+    rounds = min(run.summary["rounds"] for c in stop.result.curves for run in c.runs)
+    print("kept", stop.result.folder, rounds)
     slow = False
     resumed = fedlink.run({TEXT!r}, out={str(tmp_path / 'out')!r}, resume=True, **options)
     fresh = fedlink.run({TEXT!r}, out={str(tmp_path / 'fresh')!r}, **options)
     print("done")
 """
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     for _ in range(10):
         assert child.stdout.readline() == "round\n"
     child.send_signal(signal.SIGINT)
@@ -292,9 +312,20 @@ def test_the_command_loads_parts_from_python_files_and_resumes(tmp_path, parts_f
 
 
 def test_every_kind_of_part_is_found_in_a_file(tmp_path, parts_file):
-    settings = ["--set=schedule.policy=pf", "--set=compress.scheme=first-half", "--set=radio.fading=steady-fading"]
-    settings += ["--set=learn.model=softmax", "--set=data.devices=4", "--set=data.samples_per_device=20", "--set=run.rounds=2"]
-    ended = fedlink_command("run", "demo", "--parts", parts_file, *settings, "--out", tmp_path / "out", "--json", "--quiet")
+    settings = [
+        "--set=schedule.policy=pf",
+        "--set=compress.scheme=first-half",
+        "--set=radio.fading=steady-fading",
+    ]
+    settings += [
+        "--set=learn.model=softmax",
+        "--set=data.devices=4",
+        "--set=data.samples_per_device=20",
+        "--set=run.rounds=2",
+    ]
+    ended = fedlink_command(
+        "run", "demo", "--parts", parts_file, *settings, "--out", tmp_path / "out", "--json", "--quiet"
+    )
     assert ended.returncode == 0, ended.stderr
     (curve,) = json.loads(ended.stdout)
     assert curve["policy"] == "pf"
@@ -303,7 +334,7 @@ def test_every_kind_of_part_is_found_in_a_file(tmp_path, parts_file):
         assert part in text
 
 
-def test_what_is_wrong_with_a_file_of_parts_is_told(tmp_path, parts_file):
+def test_what_is_wrong_with_a_file_of_parts_is_in_the_error(tmp_path, parts_file):
     empty, broken, twice = (tmp_path / name for name in ("empty.py", "broken.py", "twice.py"))
     empty.write_text("import fedlink\nfrom fedlink import Policy\n")
     broken.write_text("1 / 0\n")
@@ -323,17 +354,28 @@ def test_what_is_wrong_with_a_file_of_parts_is_told(tmp_path, parts_file):
 
 def test_an_exception_in_a_part_is_shown_by_the_command_with_its_line(tmp_path, parts_file):
     parts_file.write_text(PARTS.replace("return reports.devices, numpy.ones(len(reports))", "return 1 / 0"))
-    ended = fedlink_command("run", "demo", "--parts", parts_file, "--set=schedule.policy=pf", "--out", tmp_path / "out")
+    ended = fedlink_command(
+        "run", "demo", "--parts", parts_file, "--set=schedule.policy=pf", "--out", tmp_path / "out"
+    )
     assert ended.returncode == 2
-    assert "error: policy pf broke its contract in round 1: ZeroDivisionError: division by zero" in ended.stderr
+    assert (
+        "error: policy pf broke its contract in round 1: ZeroDivisionError: division by zero" in ended.stderr
+    )
     assert "pf.py" in ended.stderr and "return 1 / 0" in ended.stderr
 
 
 def test_ctrl_c_in_the_command_of_the_package_saves_and_stops(tmp_path, parts_file):
-    parts_file.write_text(PARTS.replace("self.mean *= self.memory", "import time; time.sleep(0.02); self.mean *= self.memory"))
+    parts_file.write_text(
+        PARTS.replace("self.mean *= self.memory", "import time; time.sleep(0.02); self.mean *= self.memory")
+    )
     file = tmp_path / "mine.toml"
-    file.write_text(TEXT.replace('["bc", "bn2"]', '["pf"]').replace("bn2@k=1 final > bc@k=1 final", "pf@k=1 final > pf@k=2 final").replace("rounds = 6", "rounds = 5000"))
-    command = [sys.executable, "-m", "fedlink", "run", file, "--parts", parts_file, "--out", tmp_path / "out", "--checkpoint-every", "5"]
+    file.write_text(
+        TEXT.replace('["bc", "bn2"]', '["pf"]')
+        .replace("bn2@k=1 final > bc@k=1 final", "pf@k=1 final > pf@k=2 final")
+        .replace("rounds = 6", "rounds = 5000")
+    )
+    options = ["--parts", parts_file, "--out", tmp_path / "out", "--checkpoint-every", "5"]
+    command = [sys.executable, "-m", "fedlink", "run", file, *options]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not list(Path(tmp_path, "out", "cells").glob("*.checkpoint")) and time.monotonic() < deadline:

@@ -11,11 +11,11 @@ import fedlink.torch
 def blobs(devices, samples, seed):
     """Three clouds of points in the plane; every device has its own part of them."""
     generator = np.random.default_rng(seed)
-    centres = np.float32([[2, 0], [-2, 1], [0, -3]])
+    centers = np.float32([[2, 0], [-2, 1], [0, -3]])
     parts = []
     for _ in range(devices):
         labels = generator.integers(0, 3, samples)
-        points = centres[labels] + 0.7 * generator.standard_normal((samples, 2), dtype=np.float32)
+        points = centers[labels] + 0.7 * generator.standard_normal((samples, 2), dtype=np.float32)
         parts.append(torch.utils.data.TensorDataset(torch.from_numpy(points), torch.from_numpy(labels)))
     return parts
 
@@ -46,10 +46,18 @@ def factory():
 
 
 def with_buffers():
-    return torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
+    return torch.nn.Sequential(
+        torch.nn.Linear(2, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Linear(16, 3)
+    )
 
 
-CONFIG = {"schedule.policy": "bn2-c", "schedule.k": 2, "run.rounds": 12, "radio.symbols": 200, "run.evaluate_every": 4}
+CONFIG = {
+    "schedule.policy": "bn2-c",
+    "schedule.k": 2,
+    "run.rounds": 12,
+    "radio.symbols": 200,
+    "run.evaluate_every": 4,
+}
 
 
 def run(seed=0, **settings):
@@ -94,16 +102,22 @@ def test_sizes_count_where_they_should():
     parts = blobs(1, 100, 1) + blobs(1, 20, 2)
     task = fedlink.torch.Task(factory, parts, local_training, evaluate)
     assert [task.samples(0), task.samples(1)] == [100, 20]
-    runs = [fedlink.simulate({**CONFIG, "learn.aggregate": way}, task=task).digest for way in ("mean", "by-size")]
+    runs = [
+        fedlink.simulate({**CONFIG, "learn.aggregate": way}, task=task).digest for way in ("mean", "by-size")
+    ]
     assert runs[0] != runs[1]
 
 
 def test_what_cannot_be_a_task_is_refused():
     with pytest.raises(ValueError, match="datasets: is empty"):
         fedlink.torch.Task(factory, [], local_training, evaluate)
-    with pytest.raises(TypeError, match=r"model_factory: must be a function.*is a model itself; write lambda: Sequential"):
+    with pytest.raises(
+        TypeError, match=r"model_factory: must be a function.*is a model itself; write lambda: Sequential"
+    ):
         fedlink.torch.Task(factory(), blobs(1, 5, 1), local_training, evaluate)
-    with pytest.raises(TypeError, match="model_factory: must make a torch.nn.Module, but made an object of type int"):
+    with pytest.raises(
+        TypeError, match="model_factory: must make a torch.nn.Module, but made an object of type int"
+    ):
         fedlink.torch.Task(lambda: 5, blobs(1, 5, 1), local_training, evaluate)
     with pytest.raises(TypeError, match="local_training: must be a function, but is of type NoneType"):
         fedlink.torch.Task(factory, blobs(1, 5, 1), None, evaluate)
@@ -120,11 +134,19 @@ def test_an_exception_in_local_training_comes_out_as_it_is():
         fedlink.simulate(CONFIG, task=task)
 
 
-def test_what_training_and_evaluation_must_return_is_told():
+def test_what_training_and_evaluation_must_return_is_in_the_error():
     cases = [
-        (lambda model, dataset: None, evaluate, "local_training: the mean loss must be a number, but a NoneType"),
+        (
+            lambda model, dataset: None,
+            evaluate,
+            "local_training: the mean loss must be a number, but a NoneType",
+        ),
         (lambda model, dataset: "low", evaluate, "local_training: the mean loss must be a number, but a str"),
-        (local_training, lambda model: 0.5, r"evaluate: must return \(accuracy, loss\) or a dictionary.*returned float"),
+        (
+            local_training,
+            lambda model: 0.5,
+            r"evaluate: must return \(accuracy, loss\) or a dictionary.*returned float",
+        ),
         (local_training, lambda model: (0.5, None), "evaluate: loss must be a number, but a NoneType"),
         (local_training, lambda model: (1, 2, 3), "returned 3 items"),
     ]
@@ -146,7 +168,7 @@ def test_metrics_of_a_model_are_columns_and_the_task_has_a_name():
     assert result.config["learn"]["model"] == result.config["data"]["dataset"] == "torch"
 
 
-def test_without_torch_the_message_says_what_to_install():
+def test_without_torch_the_message_names_what_to_install():
     import subprocess
     import sys
 

@@ -1,13 +1,13 @@
 /**
  * Runs in the page: every visible text whose contrast with what lies behind it is below 4.5 (3 for large letters),
- * and every curve's colour that is below 3 against the paper in the dark. By the formulas of WCAG 2.2.
+ * and every curve's color that is below 3 against the paper in the dark. By the formulas of WCAG 2.2.
  */
 export function poorContrasts() {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = 1;
   const context = canvas.getContext("2d", { willReadFrequently: true });
   const known = new Map();
-  const colour = (text) => {
+  const color = (text) => {
     if (!known.has(text)) {
       context.clearRect(0, 0, 1, 1);
       context.fillStyle = text;
@@ -27,7 +27,7 @@ export function poorContrasts() {
   const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
   const behind = (element) => {
     for (let at = element; at; at = at.parentElement) {
-      const { rgb, alpha } = colour(getComputedStyle(at).backgroundColor);
+      const { rgb, alpha } = color(getComputedStyle(at).backgroundColor);
       if (alpha === 1) return rgb;
       if (alpha > 0) throw new Error(`a half-transparent background: ${at.outerHTML.slice(0, 80)}`);
     }
@@ -40,7 +40,7 @@ export function poorContrasts() {
     // Numbers on the cells of the map lie on shapes, not on a background.
     if (!node.data.trim() || element.closest("script, style, noscript, .unseen, .skip, .cell-text, option") || !element.checkVisibility()) continue;
     const style = getComputedStyle(element);
-    const ink = colour(element instanceof SVGElement ? style.fill : style.color).rgb;
+    const ink = color(element instanceof SVGElement ? style.fill : style.color).rgb;
     const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700);
     const found = contrast(ink, behind(element));
     if (found < (large ? 3 : 4.5)) poor.push(`${found.toFixed(2)}: ${node.data.trim().slice(0, 40)}`);
@@ -48,8 +48,8 @@ export function poorContrasts() {
   const root = getComputedStyle(document.documentElement);
   if (matchMedia("(prefers-color-scheme: dark)").matches) {
     for (let i = 0; i < 7; i += 1) {
-      const found = contrast(colour(root.getPropertyValue(`--c${i}`)).rgb, behind(document.body));
-      if (found < 3) poor.push(`${found.toFixed(2)}: curve colour ${i}`);
+      const found = contrast(color(root.getPropertyValue(`--c${i}`)).rgb, behind(document.body));
+      if (found < 3) poor.push(`${found.toFixed(2)}: curve color ${i}`);
     }
   }
   return poor;

@@ -30,17 +30,17 @@ async function open(name, options, check = () => {}) {
   // A busy machine is slow, not wrong.
   context.setDefaultTimeout(120_000);
   const page = await context.newPage();
-  const [complaints, requests] = [[], []];
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  const [errors, requests] = [[], []];
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && errors.push(message.text()));
+  page.on("pageerror", (error) => errors.push(String(error)));
   page.on("request", (request) => requests.push(request.url()));
   const address = pathToFileURL(join(folder, name)).href;
   await page.goto(address);
   const title = await page.title();
   if (options.javaScriptEnabled !== false) await page.waitForSelector("html[data-ready]");
-  await check(page, context, complaints);
+  await check(page, context, errors);
   assert.equal(await page.title(), title);
-  assert.deepEqual(complaints, []);
+  assert.deepEqual(errors, []);
   assert.deepEqual(requests.filter((url) => url !== address && !url.startsWith("data:")), []);
   await context.close();
 }
@@ -66,13 +66,13 @@ for (const name of pages) {
     const ofCurves = data.curves.length ? test : () => {};
     const all = data.curves.map((_, i) => i);
 
-    test("the page loads without a complaint and asks for nothing", () => open(name, {}));
+    test("the page loads without an error and requests nothing", () => open(name, {}));
 
-    test("the page's own policy forbids it the network", () => open(name, {}, async (page, _, complaints) => {
+    test("the page's own policy forbids it the network", () => open(name, {}, async (page, _, errors) => {
       const answer = await page.evaluate(() => fetch("http://127.0.0.1:9/").then(() => "answered", () => "refused"));
       assert.equal(answer, "refused");
-      assert.ok(complaints.some((text) => text.includes("Content Security Policy")), String(complaints));
-      complaints.length = 0;
+      assert.ok(errors.some((text) => text.includes("Content Security Policy")), String(errors));
+      errors.length = 0;
     }));
 
     ofCurves("a curve is hidden and shown again by mouse and keyboard, everything else staying", () => open(name, {}, async (page) => {
@@ -97,14 +97,14 @@ for (const name of pages) {
       for (const [key, value] of data.curves.flatMap((curve) => curve.keys)) {
         values.set(key, (values.get(key) || new Set()).add(value));
       }
-      const telling = [...values].filter(([, found]) => found.size > 1);
-      const groups = telling.length > 1 ? telling.map(([key, found]) => [key, [...found]]) : [];
+      const distinguishing = [...values].filter(([, found]) => found.size > 1);
+      const groups = distinguishing.length > 1 ? distinguishing.map(([key, found]) => [key, [...found]]) : [];
       assert.equal(await page.locator("#show-only button").count(), groups.flatMap(([, found]) => found).length);
       for (const [key, found] of groups) {
         const value = found.at(-1);
         const group = page.locator(`#show-only [aria-label="Only curves of one ${key}"]`);
         await group.getByText(value, { exact: true }).press("Enter");
-        const has = (i) => data.curves[i].keys.some(([own, said]) => own === key && said === value);
+        const has = (i) => data.curves[i].keys.some(([name, given]) => name === key && given === value);
         assert.deepEqual(await seriesOf(page, "curves-chart"), all.filter(has));
         assert.deepEqual(await page.locator("#legend input:checked").evaluateAll((boxes) => boxes.map((box) => Number(box.dataset.curve))), all.filter(has));
       }
@@ -255,15 +255,15 @@ for (const name of pages) {
       assert.ok(heights.length > 0 && heights.length <= 400);
       assert.ok(shows((await page.locator("#share-chart .reference-label").textContent()).split("=")[1], fair));
       if (heights.length === scheduled.length) {
-        const [unit, most] = [Math.max(...heights), Math.max(...scheduled)];
-        heights.forEach((height, device) => assert.ok(Math.abs(height / unit - scheduled[device] / most) < 1e-6));
+        const [unit, max] = [Math.max(...heights), Math.max(...scheduled)];
+        heights.forEach((height, device) => assert.ok(Math.abs(height / unit - scheduled[device] / max) < 1e-6));
         await page.locator("#device-order").selectOption("share");
         const ordered = await page.locator("#share-chart .bar").evaluateAll((bars) => bars.map((bar) => Number(bar.getAttribute("height"))));
         assert.deepEqual(ordered, [...heights].sort((a, b) => b - a));
       }
       await holder(page, "power-chart").focus();
       await page.keyboard.press("ArrowRight");
-      assert.match(await page.locator("#power-chart .readout").textContent(), /device|place/);
+      assert.match(await page.locator("#power-chart .readout").textContent(), /device|rank/);
     }));
 
     ofCurves("a finger reads a value by a tap and zooms by a drag", () => open(name, { viewport: { width: 360, height: 740 }, hasTouch: true }, async (page, context) => {

@@ -66,7 +66,7 @@ def missing(stack, layout, d, q):
     return m
 
 
-def places(stack, d, k):
+def indices(stack, d, k):
     if k == 0:
         return []
     exact = min(d, max(1024, -(-d // 64)))
@@ -127,7 +127,7 @@ def signs(stack, count):
 
 
 def decode(layout, d, q, payload):
-    """The places and the bits of the values of an update."""
+    """The indices and the bits of the values of an update."""
     if q == 0:
         if payload:
             raise Invalid("there is nothing to send")
@@ -136,7 +136,7 @@ def decode(layout, d, q, payload):
     if not stack.ask(SLOTS - 2**24):
         raise Invalid("another version")
     k = q - missing(stack, layout, d, q)
-    found = places(stack, d, k)
+    found = indices(stack, d, k)
     values = []
     if layout == "each":
         for _ in range(k - 1):
@@ -169,7 +169,7 @@ def main(path):
     for case in vectors["valid"]:
         payload = bytes.fromhex(case["payload"])
         found, values = decode(case["layout"], case["d"], case["q"], payload)
-        assert found == case["places"], case["name"]
+        assert found == case["indices"], case["name"]
         assert values == [int(bits, 16) for bits in case["values"]], case["name"]
         assert int.from_bytes(payload, "big").bit_length() == case["bits"], case["name"]
     for case in vectors["invalid"]:
@@ -178,7 +178,9 @@ def main(path):
         except Invalid:
             continue
         raise AssertionError(f"{case['name']} was accepted")
-    print(f"{len(vectors['valid'])} valid and {len(vectors['invalid'])} invalid payloads: all as they should be")
+    print(
+        f"{len(vectors['valid'])} valid and {len(vectors['invalid'])} invalid payloads: all as they should be"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """FedAvg rounds in Flower's simulation (Ray): the same training work, no radio and no compression.
 
-Starts a SuperLink on 127.0.0.1, runs the app beside this file on it, and stops it again. One client to a thread
-(client-resources-num-cpus=1); local Adam starts anew in every round, as in Flower's own examples.
+Starts a SuperLink on 127.0.0.1, runs the app beside this file on it, and stops it again. One client to a
+thread (client-resources-num-cpus=1); local Adam starts anew in every round, as in Flower's own examples.
 """
 
 import json
@@ -46,7 +46,9 @@ def wait_for(port, process):
 
 with tempfile.TemporaryDirectory() as home:
     port, result, log = free_port(), Path(home, "result.json"), Path(home, "superlink.log")
-    Path(home, "config.toml").write_text(f'[superlink.local]\naddress = "127.0.0.1:{port}"\ninsecure = true\n')
+    Path(home, "config.toml").write_text(
+        f'[superlink.local]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
+    )
     environment = os.environ | {
         "FLWR_HOME": home,
         "FLWR_TELEMETRY_ENABLED": "0",
@@ -57,7 +59,8 @@ with tempfile.TemporaryDirectory() as home:
         "PYTHONPATH": str(HERE.parent),
         "PEER_RESULT": str(result),
     }
-    link = [BIN / "flower-superlink", "--insecure", "--simulation", "--disable-runtime-dependency-installation"]
+    flags = ["--insecure", "--simulation", "--disable-runtime-dependency-installation"]
+    link = [BIN / "flower-superlink", *flags]
     link += ["--host", "127.0.0.1", "--port", str(port)]
     with log.open("w") as out:
         # A process group of its own: the simulation that the SuperLink starts, and Ray, end with it.
@@ -75,7 +78,7 @@ with tempfile.TemporaryDirectory() as home:
                 break
             time.sleep(0.1)
         if not result.exists():
-            sys.exit(f"the app left no result; the SuperLink said:\n{log.read_text()[-4000:]}")
+            sys.exit(f"the app left no result; the SuperLink's log:\n{log.read_text()[-4000:]}")
         measured = json.loads(result.read_text())
     finally:
         os.killpg(superlink.pid, signal.SIGTERM)

@@ -34,8 +34,8 @@ x, y, test_x, test_y = jax.device_put(
 )
 bits = w.dsgd_bits()
 # top_k needs a fixed size: what the best channel of 10^9 would hold. Larger budgets than that are cut to it.
-MOST_Q = int(np.searchsorted(bits, w.SYMBOLS * np.log2(1 + 21 * w.M * w.POWER / w.K / w.NOISE)))
-bits = jnp.asarray(bits[: MOST_Q + 1], jnp.float32)
+MAX_Q = int(np.searchsorted(bits, w.SYMBOLS * np.log2(1 + 21 * w.M * w.POWER / w.K / w.NOISE)))
+bits = jnp.asarray(bits[: MAX_Q + 1], jnp.float32)
 
 
 def largest_q(budgets):
@@ -47,7 +47,7 @@ def device(theta, x, y, state, key):
     # The 64 largest of 1000 random numbers: a batch without replacement, ten times faster than random.choice.
     batches = lax.top_k(jax.random.uniform(key, (w.STEPS, w.B)), w.BATCH)[1]
     delta, state = training.train(theta, x, y, state, batches)
-    return lax.top_k(delta, MOST_Q), lax.top_k(-delta, MOST_Q), state
+    return lax.top_k(delta, MAX_Q), lax.top_k(-delta, MAX_Q), state
 
 
 @jax.shard_map(mesh=mesh, in_specs=(whole, split, split, split, split), out_specs=split, check_vma=False)
@@ -56,11 +56,11 @@ def devices(theta, x, y, states, keys):
 
 
 def dsgd(up, down, q):
-    """D-SGD(q): places, which of them are kept, and the value of the stronger side."""
+    """D-SGD(q): indices, which of them are kept, and the value of the stronger side."""
 
-    def side(values, places):
-        kept = (jnp.arange(MOST_Q) < q) & (values > 0)
-        return places, kept, jnp.sum(values * kept) / jnp.maximum(kept.sum(), 1)
+    def side(values, indices):
+        kept = (jnp.arange(MAX_Q) < q) & (values > 0)
+        return indices, kept, jnp.sum(values * kept) / jnp.maximum(kept.sum(), 1)
 
     (up, up_kept, a), (down, down_kept, b) = side(*up), side(*down)
     return jnp.where(a >= b, up, down), jnp.where(a >= b, up_kept, down_kept), jnp.where(a >= b, a, -b)
@@ -77,9 +77,9 @@ def one_round(theta, states, key):
     time = jnp.where(weights.any(), weights, 1.0) / capacities[chosen]
     qs = largest_q(w.SYMBOLS * time / time.sum() * capacities[chosen])
     ups, downs = jax.tree.map(lambda ends: ends[chosen], (ups, downs))
-    places, kept, values = jax.vmap(dsgd)(ups, downs, qs)
+    indices, kept, values = jax.vmap(dsgd)(ups, downs, qs)
     flat, unravel = ravel_pytree(theta)
-    return unravel(flat.at[places].add(jnp.where(kept, values[:, None] / w.K, 0.0))), states
+    return unravel(flat.at[indices].add(jnp.where(kept, values[:, None] / w.K, 0.0))), states
 
 
 @jax.jit

@@ -1,7 +1,7 @@
 """The model and the local training, which both programs for JAX share.
 
-Parameters and Adam's moments stay pytrees: with one flat vector XLA copies every gradient once more to join it, and
-training takes half as long again.
+Parameters and Adam's moments stay pytrees: with one flat vector XLA copies every gradient once more to join
+it, and training takes half as long again.
 """
 
 import jax

@@ -1,5 +1,5 @@
-"""BN2-C rounds in JAX as fast as we could make them: what is jitted is one device's training, threads take devices
-in turn, and numpy's partial sort selects, on JAX's memory.
+"""BN2-C rounds in JAX as fast as we could make them: what is jitted is one device's training, threads take
+devices in turn, and numpy's partial sort selects, on JAX's memory.
 """
 
 import os
@@ -53,8 +53,8 @@ def one_round(theta):
     deltas, norms = zip(*threads.map(device, [theta] * w.M, range(w.M), qs))
     step = np.zeros(w.D, np.float32)
     for m, q in zip(*radio.schedule(np.array(norms), capacities)):
-        places, value = w.dsgd(deltas[m], q)
-        step[places] += value / w.K
+        indices, value = w.dsgd(deltas[m], q)
+        step[indices] += value / w.K
     parts = np.split(step, np.cumsum([layer.size for layer in theta])[:-1])
     return [layer + part.reshape(layer.shape) for layer, part in zip(theta, parts)]
 

@@ -1,7 +1,7 @@
 """FedAvg rounds in pfl-research with PyTorch: the same training work, no radio and no compression.
 
-One process to a thread, as pfl spreads users: `torchrun --nproc-per-node 2 bench.py`. Local Adam starts anew in
-every round, because pfl makes a new local optimiser for every user.
+One process to a thread, as pfl spreads users: `torchrun --nproc-per-node 2 bench.py`. Local Adam starts anew
+in every round, because pfl makes a new local optimizer for every user.
 """
 
 import sys

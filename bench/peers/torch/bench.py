@@ -55,7 +55,7 @@ class Device:
 
 
 def ends(delta, q):
-    """The q largest and the q smallest entries with their places."""
+    """The q largest and the q smallest entries with their indices."""
     return torch.topk(delta, q, sorted=False), torch.topk(delta, q, largest=False, sorted=False)
 
 
@@ -73,8 +73,8 @@ def one_round(theta):
     for m, q in zip(*radio.schedule(np.array(norms), capacities)):
         top, bottom = ends(deltas[m], int(q))
         value, _ = w.stronger_side(top.values, bottom.values)
-        places = top.indices[top.values > 0] if value > 0 else bottom.indices[bottom.values < 0]
-        theta[places] += value / w.K
+        indices = top.indices[top.values > 0] if value > 0 else bottom.indices[bottom.values < 0]
+        theta[indices] += value / w.K
 
 
 fleet = [Device(m) for m in range(w.M)]

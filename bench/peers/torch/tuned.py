@@ -1,5 +1,5 @@
-"""BN2-C rounds in PyTorch as fast as we could make them: each thread trains its share of the devices as one batch of
-matrices, and numpy's partial sort selects, on PyTorch's memory.
+"""BN2-C rounds in PyTorch as fast as we could make them: each thread trains its share of the devices as one
+batch of matrices, and numpy's partial sort selects, on PyTorch's memory.
 """
 
 import sys
@@ -47,7 +47,9 @@ class Share:
             for layer, start in zip(self.layers, theta):
                 layer.copy_(start)
         for _ in range(w.STEPS):
-            batch = torch.stack([torch.randperm(w.B, generator=self.generator)[: w.BATCH] for _ in self.devices])
+            batch = torch.stack(
+                [torch.randperm(w.B, generator=self.generator)[: w.BATCH] for _ in self.devices]
+            )
             scores = logits(self.layers, fleet_x[self.rows, batch])
             self.adam.zero_grad()
             # Each device's loss is the mean over its own batch.
@@ -68,8 +70,8 @@ def one_round(theta):
     deltas, norms = zip(*(report for share in reports for report in share))
     step = torch.zeros(w.D)
     for m, q in zip(*radio.schedule(np.array(norms), capacities)):
-        places, value = w.dsgd(deltas[m], q)
-        step[places] += value / w.K
+        indices, value = w.dsgd(deltas[m], q)
+        step[indices] += value / w.K
     for layer, part in zip(theta, step.split([layer.numel() for layer in theta])):
         layer += part.view_as(layer)
 

@@ -101,7 +101,7 @@ pub struct RunOptions {
     /// Folder for the results [default: a new folder under results/].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Folder that holds data sets, looked in before the others (`fedlink data list` tells which).
+    /// Folder that holds data sets, looked in before the others (`fedlink data list` prints which).
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Replace the folder if it is there already.
@@ -110,7 +110,8 @@ pub struct RunOptions {
     /// Resume where an earlier run stopped, however it stopped, to the same bits.
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
-    /// Run one share of the experiment only: the I-th of N, for N processes or machines that share the folder.
+    /// Run one share of the experiment only: the I-th of N, for N processes or machines
+    /// that share the folder.
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "force")]
     pub cell: Option<Share>,
     /// Print what would be run, with an estimate of time and memory.
@@ -123,7 +124,8 @@ pub struct RunOptions {
     /// [default: 100].
     #[arg(long, value_name = "ROUNDS")]
     pub checkpoint_every: Option<u64>,
-    /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and power of every transmission.
+    /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and
+    /// power of every transmission.
     #[arg(long)]
     pub log_rounds: bool,
     /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots figure to be included in a paper.
@@ -270,7 +272,7 @@ pub struct GetOptions {
     /// Where to fetch from.
     #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
     pub source: SourceChoice,
-    /// Say nothing unless it fails.
+    /// Print nothing unless it fails.
     #[arg(long, short)]
     pub quiet: bool,
 }

@@ -17,8 +17,8 @@ impl PartLoader for NoLoader {
     fn load(&self, files: &[PathBuf]) -> anyhow::Result<Parts> {
         let Some(file) = files.first() else { return Ok(Parts::default()) };
         bail!(
-            "--parts {}: this command cannot load Python; install the Python package (pip install fedlink), whose \
-             fedlink command can, and run the same line again",
+            "--parts {}: this command cannot load Python; install the Python package (pip install fedlink), \
+             whose fedlink command can, and run the same line again",
             file.display()
         )
     }

@@ -5,7 +5,7 @@ use fedlink_study::results::{CurveResult, Status};
 /// The ways to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All done.
+    /// Everything that was asked for is there.
     Done,
     /// The request cannot be met as given.
     BadRequest,

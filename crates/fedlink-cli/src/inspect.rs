@@ -1,6 +1,6 @@
 //! Whether the files of a known data set are there and are what they should be.
 
-use fedlink::data::catalogue::{Entry, Files};
+use fedlink::data::catalog::{Entry, Files};
 use fedlink::data::source::sha256_uncompressed;
 use fedlink::data::{cifar, idx};
 use std::fmt;
@@ -144,7 +144,7 @@ pub fn list(paths: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedlink::data::catalogue::entry;
+    use fedlink::data::catalog::entry;
 
     #[test]
     fn sizes_are_those_of_the_published_files() {

@@ -20,8 +20,8 @@ enum AtCtrlC {
     Quit { cleanup_dir: Option<PathBuf>, message: String },
 }
 
-/// Lets commands handle Ctrl-C in this process; `quit` must end it. To be called by a program before [`run`](crate::run),
-/// not by a library.
+/// Lets commands handle Ctrl-C in this process; `quit` must end it. To be called by a program before
+/// [`run`](crate::run), not by a library.
 pub fn quit_on_interrupt(quit: fn()) {
     let _ = QUIT.set(quit);
 }

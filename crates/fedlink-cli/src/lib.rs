@@ -1,11 +1,11 @@
-//! The `fedlink` command: arguments, progress and words for people around [`fedlink_study`] and [`fedlink_report`].
+//! The `fedlink` command: arguments, progress and messages around [`fedlink_study`] and [`fedlink_report`].
 //!
 //! Exit codes: 0 done; 2 the request cannot be met as given (the message names what to change); 3 a curve
 //! diverged; 130 stopped by Ctrl-C with what was finished saved.
 //!
 //! [`run`] is the whole command as a function, for any process that wants it inside itself. It never ends the
-//! process, and it touches the handling of Ctrl-C only if the process has allowed it by [`quit_on_interrupt`];
-//! otherwise [`stop`] ends a run cleanly.
+//! process, and it touches the handling of Ctrl-C only if the process has allowed it by
+//! [`quit_on_interrupt`]; otherwise [`stop`] ends a run cleanly.
 
 #![forbid(unsafe_code)]
 
@@ -28,8 +28,8 @@ use failure::Exit;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the command with these arguments, of which the first is the name of the program. Output goes to standard
-/// output, progress and errors to standard error. `parts` loads the files of `--parts`.
+/// Runs the command with these arguments, of which the first is the name of the program. Output goes to
+/// standard output, progress and errors to standard error. `parts` loads the files of `--parts`.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, parts: &dyn PartLoader) -> ExitCode {
     ExitCode::from(run_to_code(arguments, parts))
 }

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// With more runs than this, only those that are going on are shown.
+/// With more runs than this, only those that are running are shown.
 const FEW: usize = 8;
 
 /// A run to be shown.
@@ -218,7 +218,7 @@ impl Observer for Progress {
                 Status::Diverged(message) => self.end(lane(run), Some(message)),
                 _ => self.end(lane(run), None),
             },
-            // The error ends the command, which tells it.
+            // The error ends the command, which prints it.
             _ => {}
         }
     }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_are_told_as_they_are_and_those_of_folders_with_the_flag_that_helps() {
+    fn other_errors_are_unchanged_and_those_of_folders_name_the_flag_that_helps() {
         assert_eq!(worded(&anyhow::anyhow!("one").context("two")), "two: one");
         let cases = [
             (Error::NoExperiment("x".into()), "x has no config.toml; name the folder"),
@@ -91,7 +91,8 @@ mod tests {
             (Error::ClaimsNothing("x".into()), "x claims nothing; add [claims]"),
             (
                 Error::MissingRuns { path: "x".into(), missing: vec!["bc".into(); 7], of: 9 },
-                "7 of 9 runs are missing in x: bc, bc, bc, bc, bc, …; run their shares again, or add --partial",
+                "7 of 9 runs are missing in x: bc, bc, bc, bc, bc, …; run their shares again, or add \
+                 --partial",
             ),
         ];
         for (error, words) in cases {

@@ -70,10 +70,10 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
             .map(str::to_owned)
             .into();
     plots.extend(policies.iter().flat_map(|name| [format!("scheduled-{name}"), format!("power-{name}")]));
-    let mut pictures: Vec<String> =
+    let mut plots: Vec<String> =
         plots.iter().flat_map(|name| [format!("{name}.png"), format!("{name}.svg")]).collect();
-    pictures.sort();
-    assert_eq!(entries(&here.join("plots")), pictures);
+    plots.sort();
+    assert_eq!(entries(&here.join("plots")), plots);
     let expected = [
         "cells",
         "config.toml",
@@ -160,7 +160,7 @@ fn several_seeds_run_and_are_averaged() {
 }
 
 #[test]
-fn a_table_ends_a_run_and_says_where_the_files_are() {
+fn a_table_ends_a_run_and_gives_the_folder_of_the_files() {
     let folder = TempDir::new().unwrap();
     let output = small_run(&folder, &[]).assert().success().get_output().clone();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -176,7 +176,7 @@ fn a_table_ends_a_run_and_says_where_the_files_are() {
 }
 
 #[test]
-fn an_existing_folder_is_kept_unless_told_otherwise() {
+fn an_existing_folder_is_kept_unless_force_is_given() {
     let folder = TempDir::new().unwrap();
     std::fs::create_dir(folder.path().join("mine")).unwrap();
     std::fs::write(folder.path().join("mine/precious"), "x").unwrap();
@@ -339,12 +339,12 @@ fn lists_come_as_text_and_as_json() {
 }
 
 #[test]
-fn a_contact_sheet_of_the_embedded_data_is_a_picture() {
+fn a_contact_sheet_of_the_embedded_data_is_an_image() {
     let folder = TempDir::new().unwrap();
     fedlink(&folder).args(["data", "preview", "digits", "--out", "digits.png"]).assert().success();
     let file = std::fs::File::open(folder.path().join("digits.png")).unwrap();
     let reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().unwrap();
-    // Twenty pictures of 28 doubled pixels and the gaps between them, ten rows.
+    // Twenty images of 28 doubled pixels and the gaps between them, ten rows.
     assert!(reader.info().width >= 20 * 56 && reader.info().height >= 10 * 56);
 }
 

@@ -145,7 +145,7 @@ fn a_fresh_download_is_verified_found_and_not_repeated() {
 }
 
 #[test]
-fn quiet_says_nothing_when_it_works() {
+fn quiet_prints_nothing_when_it_works() {
     let (location, server) = (Location::new(), Server::start(mnist(), Mode::Normal));
     let arguments = ["get", "mnist", "--quiet", "--source", "mirror", "--mirror", &server.address];
     for _ in 0..2 {
@@ -203,7 +203,7 @@ fn a_part_of_another_file_is_thrown_away() {
     fs::create_dir_all(location.mnist()).unwrap();
     let partial = |name: &str| location.mnist().join(format!("{name}.gz.partial"));
     fs::write(partial(NAMES[0]), [9; 5000]).unwrap();
-    // Longer than the file: the server cannot go on from there.
+    // Longer than the file: the server cannot resume from there.
     fs::write(partial(NAMES[1]), vec![9; 50_000]).unwrap();
     // Complete, only not yet accepted.
     fs::write(partial(NAMES[3]), &mnist()[3].1).unwrap();
@@ -224,7 +224,7 @@ fn a_part_of_another_file_is_thrown_away() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_leaves_a_part_only_and_the_next_get_goes_on() {
+fn ctrl_c_leaves_a_part_only_and_the_next_get_continues() {
     let (location, server) = (Location::new(), Server::start(mnist(), Mode::Stalls));
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("fedlink"))
         .args([
@@ -295,7 +295,7 @@ fn a_server_without_the_files_or_in_trouble_is_named_with_what_to_do_by_hand() {
         assert_eq!(got.code, 2, "{got:?}");
         let folder = location.mnist().display().to_string();
         for expected in [expected, &server.address, &folder, NAMES[0], NAMES[3], "fedlink data check mnist"] {
-            assert!(got.err.contains(expected), "{}\nshould say\n{expected}", got.err);
+            assert!(got.err.contains(expected), "{}\nshould contain\n{expected}", got.err);
         }
         assert_eq!(files_in(&location.mnist()), [""; 0]);
     }
@@ -348,7 +348,7 @@ fn plain_files_of_a_mirror_do_as_well() {
 }
 
 #[test]
-fn check_tells_good_damaged_truncated_and_missing_files_apart() {
+fn check_distinguishes_good_damaged_truncated_and_missing_files() {
     let location = Location::new();
     let none = location.run(&["check"]);
     assert!(none.code == 0 && none.out.contains("no data set to check"), "{none:?}");
@@ -378,7 +378,7 @@ fn check_tells_good_damaged_truncated_and_missing_files_apart() {
             "missing  t10k-images-idx3-ubyte",
             "ok       t10k-labels-idx1-ubyte",
         ] {
-            assert!(bad.out.contains(expected), "{}\nshould say\n{expected}", bad.out);
+            assert!(bad.out.contains(expected), "{}\nshould contain\n{expected}", bad.out);
         }
         assert!(bad.err.contains("fedlink data get mnist"), "{bad:?}");
     }
@@ -455,7 +455,7 @@ fn an_archive_of_other_files_is_refused_and_leaves_nothing() {
         let (location, server) = (Location::new(), Server::start(files, Mode::Normal));
         let got = location.run(&["get", "cifar10", "--source", "mirror", "--mirror", &server.address]);
         assert_eq!(got.code, 2, "{got:?}");
-        assert!(got.err.contains(expected), "{}\nshould say\n{expected}", got.err);
+        assert!(got.err.contains(expected), "{}\nshould contain\n{expected}", got.err);
         assert_eq!(files_in(&location.data().join("cifar10")), [""; 0]);
     }
 }
@@ -499,7 +499,7 @@ fn emnist_comes_out_of_its_zip_file_and_is_judged_by_what_it_holds() {
 }
 
 #[test]
-fn without_a_package_client_the_message_says_so() {
+fn without_a_package_client_the_message_names_what_is_missing() {
     let location = Location::new();
     let empty = location.root.path().join("empty");
     fs::create_dir(&empty).unwrap();
@@ -556,18 +556,18 @@ fn preview_writes_a_sheet_with_a_row_for_each_class() {
     // 20 by 10 images of 28 pixels, twice as large, with gaps of 2.
     assert_eq!((reader.info().width, reader.info().height), (20 * 58 + 2, 10 * 58 + 2));
 
-    // Own data of two classes, of one and of two images of 1 × 4: a row each all the same.
-    let own = location.root.path().join("own");
-    fs::create_dir(&own).unwrap();
-    fs::write(own.join("train.csv"), "0,1,2,3,4\n1,5,6,7,8\n1,5,6,7,8\n").unwrap();
-    fs::write(own.join("test.csv"), "0,1,2,3,4\n").unwrap();
-    let made = location.run(&["preview", own.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
+    // Custom data of two classes, of one and of two images of 1 × 4: a row each all the same.
+    let custom = location.root.path().join("custom");
+    fs::create_dir(&custom).unwrap();
+    fs::write(custom.join("train.csv"), "0,1,2,3,4\n1,5,6,7,8\n1,5,6,7,8\n").unwrap();
+    fs::write(custom.join("test.csv"), "0,1,2,3,4\n").unwrap();
+    let made = location.run(&["preview", custom.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
     assert_eq!(made.code, 0, "{made:?}");
     let reader = png::Decoder::new(Cursor::new(fs::read(&sheet).unwrap())).read_info().unwrap();
     assert_eq!((reader.info().width, reader.info().height), (20 * 10 + 2, 2 * 4 + 2));
 
-    fs::write(own.join("test.csv"), "0,1.5,2,3,4\n").unwrap();
-    let refused = location.run(&["preview", own.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
+    fs::write(custom.join("test.csv"), "0,1.5,2,3,4\n").unwrap();
+    let refused = location.run(&["preview", custom.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
     assert!(refused.code == 2 && refused.err.contains("numbers, not images"), "{refused:?}");
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Two policies at two seeds on little data; the state is kept, so that checkpoints hold the devices' memories.
+/// Two policies at two seeds on little data; the state is kept, so that checkpoints hold the devices' states.
 const FILE: &str = r#"
 [data]
 devices = 8
@@ -65,7 +65,8 @@ fn refused(folder: &TempDir, words: &[&str]) -> String {
     message
 }
 
-/// Starts a run that saves itself often, and kills it without warning when two runs have saved themselves twice.
+/// Starts a run that saves itself often, and kills it without warning when two runs
+/// have saved themselves twice.
 fn killed(folder: &TempDir, words: &[&str]) {
     let start = || -> Child {
         std::process::Command::new(assert_cmd::cargo::cargo_bin("fedlink"))
@@ -80,7 +81,7 @@ fn killed(folder: &TempDir, words: &[&str]) {
     let mut child = start();
     let waiting = Instant::now();
     let cells = folder.path().join("out/cells");
-    let saved = |place: usize| cells.join(format!("{place:05}.checkpoint.previous")).exists();
+    let saved = |index: usize| cells.join(format!("{index:05}.checkpoint.previous")).exists();
     while !(saved(0) && saved(2)) {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
         assert!(waiting.elapsed() < Duration::from_mins(2), "no checkpoint in two minutes");
@@ -88,20 +89,23 @@ fn killed(folder: &TempDir, words: &[&str]) {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(!folder.path().join("out/results.csv").exists(), "a half-written folder must not look finished");
+    assert!(
+        !folder.path().join("out/results.csv").exists(),
+        "a half-written folder must not be taken for a finished one"
+    );
     assert!(!folder.path().join("out/manifest.json").exists());
 }
 
 #[test]
-fn after_kill_minus_nine_a_run_goes_on_to_the_same_bits() {
+fn after_kill_minus_nine_a_run_continues_to_the_same_bits() {
     let folder = folder();
     let words = ["run", "two.toml", "--out", "whole", "--quiet", "--log-rounds", "--latex"];
     fedlink(&folder, &words).assert().success();
     for file in ["rounds.parquet", "results.parquet"] {
         assert!(read(folder.path().join("whole").join(file)).starts_with(b"PAR1"), "{file}");
     }
-    let picture = String::from_utf8(read(folder.path().join("whole/accuracy.tex"))).unwrap();
-    assert!(picture.contains("tikzpicture") && picture.contains("bn2-c"));
+    let plot = String::from_utf8(read(folder.path().join("whole/accuracy.tex"))).unwrap();
+    assert!(plot.contains("tikzpicture") && plot.contains("bn2-c"));
     assert!(String::from_utf8(read(folder.path().join("whole/results.tex"))).unwrap().contains("toprule"));
     killed(&folder, &["--out", "out", "--log-rounds"]);
     let message = refused(&folder, &["run", "two.toml", "--out", "out"]);
@@ -128,7 +132,7 @@ fn after_kill_minus_nine_a_run_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so() {
+fn a_damaged_checkpoint_falls_back_to_the_one_before_with_a_warning() {
     let folder = folder();
     fedlink(&folder, &["run", "two.toml", "--out", "whole", "--quiet"]).assert().success();
     killed(&folder, &["--out", "out"]);
@@ -147,12 +151,12 @@ fn a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so() {
         .success()
         .get_output()
         .clone();
-    let told = String::from_utf8(output.stderr).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
     let line =
-        |label: &str| told.lines().find(|line| line.contains(label) && line.contains("damaged")).unwrap();
-    assert!(line("bc seed 0").contains("00000.checkpoint: the checkpoint is damaged"), "{told}");
-    assert!(!line("bc seed 0").contains("from round 0"), "{told}");
-    assert!(line("bn2-c seed 0").contains("going on from round 0"), "{told}");
+        |label: &str| errors.lines().find(|line| line.contains(label) && line.contains("damaged")).unwrap();
+    assert!(line("bc seed 0").contains("00000.checkpoint: the checkpoint is damaged"), "{errors}");
+    assert!(!line("bc seed 0").contains("from round 0"), "{errors}");
+    assert!(line("bn2-c seed 0").contains("continuing from round 0"), "{errors}");
     assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
 }
 
@@ -241,7 +245,8 @@ fn a_dry_run_lists_the_runs_and_makes_nothing() {
 #[test]
 fn a_run_ends_with_a_verdict_on_every_claim_and_verify_repeats_it() {
     let folder = folder();
-    let claims = "[expected]\n\"bc\" = 0.5\n[claims]\n\"more than nothing\" = \"loss < 100 for every policy\"\n\
+    let claims = "[expected]\n\"bc\" = 0.5\n[claims]\n\
+                  \"more than nothing\" = \"loss < 100 for every policy\"\n\
                   \"near perfect\" = \"bc final > 0.99\"\n";
     std::fs::write(folder.path().join("claims.toml"), format!("{FILE}{claims}")).unwrap();
     let output =
@@ -280,7 +285,7 @@ fn a_run_ends_with_a_verdict_on_every_claim_and_verify_repeats_it() {
 }
 
 #[test]
-fn a_sweep_over_two_keys_has_a_column_and_pictures_for_each() {
+fn a_sweep_over_two_keys_has_a_column_and_plots_for_each() {
     let folder = folder();
     std::fs::write(
         folder.path().join("grid.toml"),

@@ -44,7 +44,7 @@ pub fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     })
 }
 
-/// A finite number for which `ok` holds; `allowed` says so in words.
+/// A finite number for which `ok` holds; `allowed` is the range in words.
 pub fn real(name: &str, value: f64, ok: impl Fn(f64) -> bool, allowed: &str) -> PyResult<f64> {
     if value.is_finite() && ok(value) {
         return Ok(value);

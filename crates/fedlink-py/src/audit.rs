@@ -10,12 +10,13 @@ use fedlink::units::Bits;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Whether a device can have sent `values` at `indices` and have `reported` what it did: None, or what is wrong in
-/// words.
+/// Whether a device can have sent `values` at `indices` and have `reported` what it did: None, or what is
+/// wrong in words.
 ///
-/// `ask` is what was reported, "norm" or "compressed-norm"; `budget` are the bits that the device was granted,
-/// `alone_bits` those that the whole band would have held for it. No honest device is ever accused; a lie that no look
-/// at what was sent can prove passes. The bounds and their proofs stand in the documentation of each scheme.
+/// `ask` is what was reported, "norm" or "compressed-norm"; `budget` are the bits that the device was
+/// granted, `alone_bits` those that the whole band would have held for it. No honest device is ever accused;
+/// a false report that what was sent cannot disprove passes. The bounds and their proofs stand in the
+/// documentation of each scheme.
 ///
 /// >>> bits = fedlink.dsgd_bits(9, 1)
 /// >>> fedlink.audit("norm", 3.0, [4], 1.0, dim=9, budget=bits, alone_bits=bits)
@@ -57,7 +58,7 @@ pub fn audit(
     } else {
         ("allows at most", range.end())
     };
-    // Six digits are enough to tell a lie from the truth, and more than a reader wants.
+    // Six digits are enough to separate a false report from a true one, and more than a reader wants.
     Ok(Some(format!("it reported {}, but what it sent {limit} {}", short(reported), short(*bound))))
 }
 

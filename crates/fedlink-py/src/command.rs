@@ -27,8 +27,8 @@ impl PartLoader for Files {
     }
 }
 
-/// Runs the command with these arguments, the first being the program's name; `load` gives the parts of `--parts`.
-/// Returns its exit code. Ctrl-C is the command's from now on: a run is saved and stopped.
+/// Runs the command with these arguments, the first being the program's name; `load` gives the parts of
+/// `--parts`. Returns its exit code. Ctrl-C is the command's from now on: a run is saved and stopped.
 #[pyfunction]
 pub fn command(py: Python<'_>, arguments: Vec<OsString>, load: Py<PyAny>) -> u8 {
     fedlink_cli::quit_on_interrupt(|| std::process::exit(130));

@@ -11,8 +11,9 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
-/// Reads a configuration. `text` is TOML; `name` stands for it in messages; `settings` are keys `section.name` that
-/// go before it, or dictionaries of them by section; `parts` are custom parts that it may name.
+/// Reads a configuration. `text` is TOML; `name` stands for it in messages; `settings` are keys
+/// `section.name` that go before it, or dictionaries of them by section; `parts` are custom parts
+/// that it may name.
 pub fn read(name: &str, text: &str, settings: &Bound<'_, PyDict>, parts: &Parts) -> PyResult<Config> {
     let mut experiment = Experiment::parse_with(name, text, parts).map_err(exception)?;
     for (key, value) in flat(settings)? {
@@ -42,7 +43,8 @@ pub fn flat(settings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     }
     let mut all = Vec::new();
     add("", settings, &mut all)?;
-    // What is custom before what names it, and names before the keys of their own tables, whatever the order given.
+    // What is custom before what names it, and names before the keys of their own tables,
+    // whatever the order given.
     all.sort_by_key(|(key, _)| (!key.starts_with("custom."), key.matches('.').count()));
     Ok(all)
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Classes at most.
 const MAX_CLASSES: u32 = 256;
 
-/// Channels of an image at most, where the last axis is to be told from a width.
+/// Channels of an image at most, where the last axis is to be distinguished from a width.
 const MAX_CHANNELS: usize = 4;
 
 /// Training and test samples; `fedlink.dataset` gives one, `simulate(data=…)` takes one.
@@ -124,8 +124,8 @@ impl Dataset {
     fn __repr__(&self) -> String {
         let Inner { name, shape: [height, width, channels], classes, train, test, .. } = &*self.inner;
         format!(
-            "<fedlink.Dataset {name}: {} training and {} test samples of {height} × {width} × {channels}, {classes} \
-             classes>",
+            "<fedlink.Dataset {name}: {} training and {} test samples of {height} × {width} × {channels}, \
+             {classes} classes>",
             train.len(),
             test.len()
         )
@@ -151,8 +151,8 @@ fn samples(
         }
         _ => {
             return refuse(format!(
-                "has shape {dimensions:?}, but must be N × F, N × height × width, or N × height × width × channels \
-                 (at most {MAX_CHANNELS})"
+                "has shape {dimensions:?}, but must be N × F, N × height × width, or N × height × width × \
+                 channels (at most {MAX_CHANNELS})"
             ));
         }
     };

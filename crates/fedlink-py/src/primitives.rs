@@ -29,8 +29,8 @@ type Reals<'py> = Bound<'py, PyArray1<f64>>;
 
 /// D-SGD: the indices that are kept of an update, and the one value that all of them get.
 ///
-/// Of the `q` largest and the `q` smallest entries the side with the larger mean magnitude is kept: entries of one
-/// sign, all replaced by their mean. Ties go to the lower index.
+/// Of the `q` largest and the `q` smallest entries the side with the larger mean magnitude is kept: entries
+/// of one sign, all replaced by their mean. Ties go to the lower index.
 ///
 /// >>> indices, value = fedlink.dsgd(numpy.float32([0.5, -4, 1.5, 0, -2]), 2)
 /// >>> indices.tolist(), value
@@ -250,9 +250,9 @@ pub fn asks(policy: &str) -> PyResult<Vec<&'static str>> {
 
 /// The scheduled devices and the weights of their shares of bits.
 ///
-/// `norms` is what every device reports (‖Δ‖₂, for "bn2-c" ‖Δ̂(q*)‖₂), as float32 because that is what is sent; "bc"
-/// needs none, and "bc-bn2" looks at those of the `kc` best channels only. `kc` is by default max(10, 2k), kept within
-/// the number of devices. Ties go to the lower device.
+/// `norms` is what every device reports (‖Δ‖₂, for "bn2-c" ‖Δ̂(q*)‖₂), as float32 because that is what is
+/// sent; "bc" needs none, and "bc-bn2" reads those of the `kc` best channels only. `kc` is by default max(10,
+/// 2k), kept within the number of devices. Ties go to the lower device.
 ///
 /// >>> devices, weights = fedlink.select("bn2", 2, [0.1, 2.0, 0.7], norms=[5, 1, 3])
 /// >>> devices.tolist(), weights.tolist()

@@ -69,7 +69,7 @@ pub struct Grant {
     capacity: f64,
     /// What its share of the bits is proportional to.
     weight: f64,
-    /// What its update counts; None: as learn.aggregate says.
+    /// What its update counts; None: as learn.aggregate specifies.
     share: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ impl Grant {
     }
 }
 
-/// What arrived of a node: its bytes, none if its budget held nothing, and what it says of them.
+/// What arrived of a node: its bytes, none if its budget held nothing, and what it reports of them.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink", from_py_object)]
 #[derive(Clone)]
 pub struct Upload {
@@ -297,8 +297,9 @@ impl Session {
         Ok((PyArray1::from_vec(py, known.gains), PyArray1::from_vec(py, known.capacities)))
     }
 
-    /// Opens round `t`: who must train, and what is asked. `present` are the devices that are there; `gains` and
-    /// `capacities` (bits a symbol) of all devices go before the configured radio. An open round is abandoned.
+    /// Opens round `t`: who must train, and what is asked. `present` are the devices that are there; `gains`
+    /// and `capacities` (bits a symbol) of all devices go before the configured radio. An
+    /// open round is abandoned.
     #[pyo3(signature = (t = None, present = None, gains = None, capacities = None))]
     fn begin(
         &self,
@@ -333,9 +334,9 @@ impl Session {
         })
     }
 
-    /// Takes what candidates answered, a row of `answers` for each of `devices`; the scheduled ones are granted
-    /// their shares. `samples` are training samples by device, of those that give them only now; `gains` and
-    /// `capacities` of all devices go before those that the round began with.
+    /// Takes what candidates answered, a row of `answers` for each of `devices`; the scheduled ones are
+    /// granted their shares. `samples` are training samples by device, of those that give them only now;
+    /// `gains` and `capacities` of all devices go before those that the round began with.
     #[pyo3(signature = (devices, answers, samples = None, gains = None, capacities = None))]
     fn report(
         &self,
@@ -364,15 +365,15 @@ impl Session {
         Ok(granted.iter().map(Grant::of).collect())
     }
 
-    /// Offers the share of a scheduled device that failed before it sent to a candidate that has trained: the one with
-    /// the largest first report that is not scheduled. None if there is none.
+    /// Offers the share of a scheduled device that failed before it sent to a candidate that has trained: the
+    /// one with the largest first report that is not scheduled. None if there is none.
     fn substitute(&self, device: &Bound<'_, PyAny>) -> PyResult<Option<Grant>> {
         let other = self.state()?.inner.substitute(device_of(device)?).map_err(exception)?;
         Ok(other.as_ref().map(Grant::of))
     }
 
-    /// Takes what arrived of the scheduled devices; θ(t) becomes θ(t+1). Returns how each was handled, in the order of
-    /// the grants: "used", "silent", "undecodable", "flagged" or "lost".
+    /// Takes what arrived of the scheduled devices; θ(t) becomes θ(t+1). Returns how each was handled, in the
+    /// order of the grants: "used", "silent", "undecodable", "flagged" or "lost".
     #[pyo3(signature = (uploads, trained, loss))]
     fn deliver(
         &self,
@@ -506,8 +507,8 @@ impl Encoder {
         Ok(Self { raised, inner })
     }
 
-    /// What a device answers to `asks` of its update and training loss in round `t` (from 0); `alone_bits` is what it
-    /// could send with the whole band.
+    /// What a device answers to `asks` of its update and training loss in round `t` (from 0); `alone_bits` is
+    /// what it could send with the whole band.
     #[expect(clippy::too_many_arguments, reason = "a report is about all of them")]
     fn report<'py>(
         &self,

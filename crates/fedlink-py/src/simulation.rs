@@ -1,4 +1,5 @@
-//! A run, round by round. The loop over rounds is Python's, so that Ctrl-C and progress bars work as they do there.
+//! A run, round by round. The loop over rounds is Python's, so that Ctrl-C and progress bars work
+//! as they do there.
 
 use crate::config::{load, read};
 use crate::errors::exception;

@@ -23,7 +23,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often Ctrl-C and the progress bar are looked after.
+/// How often Ctrl-C and the progress bar are polled.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where results go if no folder is given.
@@ -67,7 +67,7 @@ pub struct StudyOutcome {
 /// One curve of an experiment.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct StudyCurve {
-    /// What tells it from the others.
+    /// What distinguishes it from the other curves.
     label: String,
     /// Its value of every swept key.
     keys: Vec<(String, String)>,
@@ -80,7 +80,7 @@ pub struct StudyCurve {
 /// One seed of a curve.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct StudyRun {
-    /// The seed.
+    /// `run.seed` of this run.
     seed: u64,
     /// "finished", "interrupted" or "diverged".
     status: &'static str,
@@ -90,7 +90,7 @@ pub struct StudyRun {
     rounds: Py<Table>,
 }
 
-/// What is known of a sweep while it goes on.
+/// What is known of a sweep while it runs.
 #[derive(Default)]
 struct Watch {
     total: AtomicU64,
@@ -127,8 +127,8 @@ struct Ended {
     stopped: bool,
 }
 
-/// Runs an experiment: `name` is a preset or stands for `text`. `progress` is called with the rounds that are done
-/// and those that there are.
+/// Runs an experiment: `name` is a preset or stands for `text`. `progress` is called with the rounds that are
+/// done and those that there are.
 #[pyfunction]
 #[pyo3(signature = (
     name, text, settings, parts, *, out, seeds, quick, resume, force, cell, threads, log_rounds, latex,
@@ -240,9 +240,12 @@ fn prepared(
 fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Watch) -> PyResult<Ended> {
     let started = Instant::now();
     let base = Path::new(RESULTS);
-    let go_on = || options.resume.then(|| unfinished(base, &experiment.name)).flatten();
-    let target =
-        options.out.clone().or_else(go_on).unwrap_or_else(|| OutputFolder::free_name(base, &experiment.name));
+    let resumed = || options.resume.then(|| unfinished(base, &experiment.name)).flatten();
+    let target = options
+        .out
+        .clone()
+        .or_else(resumed)
+        .unwrap_or_else(|| OutputFolder::free_name(base, &experiment.name));
     let begun = options.resume && target.exists() && check_same(&target, &experiment).map_err(exception)?;
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts).map_err(exception)?;
     let pool = pool(options.threads)?;
@@ -277,8 +280,8 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
         WriteOptions { log_rounds: options.log_rounds, latex: options.latex, threads: options.threads, wall };
     let assembled = write_all(&plan, &runs, &folder, &write).map_err(report_exception)?;
     // What an unfinished run replaces is not thrown away.
-    let place = if stopped { target } else { folder.finish().map_err(exception)? };
-    ended(assembled, place, stopped)
+    let path = if stopped { target } else { folder.finish().map_err(exception)? };
+    ended(assembled, path, stopped)
 }
 
 /// The numbers of all runs for Python.
@@ -363,8 +366,8 @@ pub fn merge(
     outcome(py, ended, &watch)
 }
 
-/// The claims of the experiment in `folder`, or those of another, judged by what is there: as JSON and as text, with
-/// the number of runs that are missing.
+/// The claims of the experiment in `folder`, or those of another, judged by what is there: as JSON and as
+/// text, with the number of runs that are missing.
 #[pyfunction]
 #[pyo3(signature = (folder, claims = None, text = None))]
 pub fn verify(
@@ -385,7 +388,7 @@ pub fn verify(
     })
 }
 
-/// Does `work` on another thread; this one looks after Ctrl-C and progress.
+/// Does `work` on another thread; this one polls Ctrl-C and progress.
 fn watched<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> R + Send,
@@ -400,25 +403,25 @@ fn watched<R: Send>(
         loop {
             let received =
                 py.detach(|| receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PAUSE));
-            let tell = || -> PyResult<()> {
+            let notify = || -> PyResult<()> {
                 let (done, total) = (watch.done.load(Ordering::SeqCst), watch.total.load(Ordering::SeqCst));
                 progress.map_or(Ok(()), |progress| progress.call1((done, total)).map(drop))
             };
             match received {
                 Ok(result) => {
-                    tell()?;
+                    notify()?;
                     return failure.map_or(Ok(result), Err);
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(PyRuntimeError::new_err("the sweep ended without a result"));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    // The first Ctrl-C saves and stops; what the caller makes of it is told by `stopped`.
+                    // The first Ctrl-C saves and stops; the caller finds it in `stopped`.
                     if py.check_signals().is_err() {
                         watch.stop.store(true, Ordering::SeqCst);
                     }
                     if failure.is_none()
-                        && let Err(error) = tell()
+                        && let Err(error) = notify()
                     {
                         watch.stop.store(true, Ordering::SeqCst);
                         failure = Some(error);
@@ -456,7 +459,7 @@ fn create(target: &Path, force: bool) -> PyResult<OutputFolder> {
 fn exists(error: fedlink_study::Error) -> PyErr {
     match error {
         error @ fedlink_study::Error::Exists(_) => pyo3::exceptions::PyFileExistsError::new_err(format!(
-            "out: {error}; give another folder, resume=True to go on with it, or force=True to replace it"
+            "out: {error}; give another folder, resume=True to resume it, or force=True to replace it"
         )),
         other => exception(other),
     }

@@ -96,7 +96,8 @@ impl System {
         Ok(PyArray1::from_vec(py, self.radio.links(round_of(round)?).known.capacities))
     }
 
-    /// Δ of a device trained from `theta` in a round (from 0), and its training loss: those that `simulate` computes.
+    /// Δ of a device trained from `theta` in a round (from 0), and its training loss:
+    /// those that `simulate` computes.
     fn train<'py>(
         &self,
         py: Python<'py>,

@@ -16,11 +16,12 @@ use pyo3::types::PyString;
 
 /// The bound on the loss, E[F(θ(t))] − F*, after 0, 1, …, `rounds` rounds.
 ///
-/// `k` of `devices` devices send in each round, `tau` local steps each; `mu`, `l`, `g`, `gamma` and `distance0` are
-/// the theorem's μ, L, G, Γ and ‖θ(0)−θ*‖². `rate` is η: a number, an array with one for each round, or text such as
-/// "inverse-time" or "0.3*sqrt(100/(t+100))". `rho`, the share of entries that arrives, is drawn from the channel of
-/// `seed` (the mean over `draws` of them) unless it is given as a number or an array. `choice` is "best" or "uniform":
-/// whose links carry the updates. The defaults are those of the paper's figure 3.
+/// `k` of `devices` devices send in each round, `tau` local steps each; `mu`, `l`, `g`, `gamma` and
+/// `distance0` are the theorem's μ, L, G, Γ and ‖θ(0)−θ*‖². `rate` is η: a number, an array with one for each
+/// round, or text such as "inverse-time" or "0.3*sqrt(100/(t+100))". `rho`, the share of entries that
+/// arrives, is drawn from the channel of `seed` (the mean over `draws` of them) unless it is given as a
+/// number or an array. `choice` is "best" or "uniform": whose links carry the updates. The defaults are those
+/// of the paper's figure 3.
 ///
 /// >>> losses = fedlink.bound(k=5, rounds=100)
 /// >>> len(losses), float(losses[0])
@@ -106,10 +107,10 @@ pub fn plan(
     seed: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let link = link(devices, dim, symbols, power, noise, choice)?;
-    let range = |name: &str, ends: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>, usual, most| match ends {
-        None => Ok(1..=usual),
+    let range = |name: &str, ends: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>, default, max| match ends {
+        None => Ok(1..=default),
         Some((first, last)) => {
-            let last = whole(name, &last, 1..=most)?;
+            let last = whole(name, &last, 1..=max)?;
             Ok::<_, PyErr>(whole(name, &first, 1..=last)?..=last)
         }
     };
@@ -158,8 +159,8 @@ fn link(
     })
 }
 
-fn or(name: &str, value: Option<&Bound<'_, PyAny>>, usual: u64, most: u64) -> PyResult<u64> {
-    value.map_or(Ok(usual.min(most)), |value| whole(name, value, 1..=most))
+fn or(name: &str, value: Option<&Bound<'_, PyAny>>, default: u64, max: u64) -> PyResult<u64> {
+    value.map_or(Ok(default.min(max)), |value| whole(name, value, 1..=max))
 }
 
 fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {

@@ -1,9 +1,9 @@
-//! Results for a paper: a table (booktabs) and a picture (pgfplots), each to be read in with `\input`.
+//! Results for a paper: a table (booktabs) and a plot (pgfplots), each to be read in with `\input`.
 //!
-//! Labels are escaped, so that they print as they are. A character beyond ASCII is passed on: whether it prints
-//! depends on the TeX engine and its fonts. The same results always give the same text.
+//! Labels are escaped, so that they print as they are. A character beyond ASCII is passed on: whether it
+//! prints depends on the TeX engine and its fonts. The same results always give the same text.
 
-use crate::figure::{COLOURS, DASHES, MOST_BANDS};
+use crate::figure::{COLORS, DASHES, MAX_BANDS};
 use fedlink_study::claims::{Metric, TARGET};
 use fedlink_study::results::{CurveResult, Status};
 use fedlink_study::statistics::Estimate;
@@ -11,7 +11,7 @@ use std::borrow::Borrow;
 use std::fmt::Write;
 
 /// Points drawn of a curve at most.
-const MOST_POINTS: usize = 100;
+const MAX_POINTS: usize = 100;
 /// Points on a line of text.
 const POINTS_A_LINE: usize = 6;
 /// Where there is no number.
@@ -64,26 +64,29 @@ fn with_interval(estimate: Option<Estimate>) -> String {
     }
 }
 
-/// Accuracy by round: a line for each curve and, for more than one seed and not too many curves, its 95 % band.
-pub fn picture<C: Borrow<CurveResult>>(results: &[C]) -> String {
+/// Accuracy by round: a line for each curve and, for more than one seed and not too many curves,
+/// its 95 % band.
+pub fn plot<C: Borrow<CurveResult>>(results: &[C]) -> String {
     let results: Vec<&CurveResult> = results.iter().map(Borrow::borrow).collect();
     let mut text = format!(
         "% \\usepackage{{pgfplots}} \\pgfplotsset{{compat=1.18}}\n\
-         % Means over seeds, at most {MOST_POINTS} evaluations of a curve; 95 % bands of up to {MOST_BANDS} curves.\n\
+         % Means over seeds, at most {MAX_POINTS} evaluations of a curve; \
+         95 % bands of up to {MAX_BANDS} curves.\n\
          \\begin{{tikzpicture}}\n"
     );
-    for (i, (red, green, blue)) in COLOURS.iter().enumerate().take(results.len()) {
+    for (i, (red, green, blue)) in COLORS.iter().enumerate().take(results.len()) {
         let _ = writeln!(text, "\\definecolor{{fedlink{i}}}{{RGB}}{{{red},{green},{blue}}}");
     }
     let _ = writeln!(
         text,
-        "\\begin{{axis}}[xlabel={{Round}}, ylabel={{Test accuracy (\\%)}}, grid=major, grid style={{black!10}},\n\
+        "\\begin{{axis}}[xlabel={{Round}}, ylabel={{Test accuracy (\\%)}}, \
+         grid=major, grid style={{black!10}},\n\
          legend style={{at={{(0.5,-0.22)}}, anchor=north, legend columns=2, draw=none, font=\\small, \
          /tikz/every even column/.append style={{column sep=1em}}}}, \
          legend cell align=left]"
     );
     // Bands first, so that no band lies on a line.
-    let banded = if results.len() <= MOST_BANDS { &results[..] } else { &[] };
+    let banded = if results.len() <= MAX_BANDS { &results[..] } else { &[] };
     for (i, curve) in banded.iter().enumerate() {
         let _ = write!(text, "{}", band(i, &points(curve)));
     }
@@ -91,8 +94,8 @@ pub fn picture<C: Borrow<CurveResult>>(results: &[C]) -> String {
         let line: Vec<(u64, f64)> = points(curve).into_iter().map(|(round, at)| (round, at.mean)).collect();
         // A line through one point cannot be seen.
         let mark = if line.len() == 1 { ", mark=*" } else { "" };
-        let (colour, dash) = (i % COLOURS.len(), dash(i));
-        let _ = writeln!(text, "\\addplot[fedlink{colour}, thick{dash}{mark}] coordinates {{");
+        let (color, dash) = (i % COLORS.len(), dash(i));
+        let _ = writeln!(text, "\\addplot[fedlink{color}, thick{dash}{mark}] coordinates {{");
         let _ = writeln!(text, "{}}};\n\\addlegendentry{{{}}}", coordinates(line), name(curve));
     }
     text + "\\end{axis}\n\\end{tikzpicture}\n"
@@ -104,15 +107,15 @@ fn points(curve: &CurveResult) -> Vec<(u64, Estimate)> {
     let rounds = curve.runs.iter().take(1).flat_map(|run| &run.rows).map(|row| row.round);
     let all: Vec<(u64, Estimate)> =
         rounds.zip(estimates).filter(|(_, estimate)| estimate.mean.is_finite()).collect();
-    if all.len() <= MOST_POINTS {
+    if all.len() <= MAX_POINTS {
         return all;
     }
     let last = all.len() - 1;
-    (0..MOST_POINTS).map(|i| all[i * last / (MOST_POINTS - 1)]).collect()
+    (0..MAX_POINTS).map(|i| all[i * last / (MAX_POINTS - 1)]).collect()
 }
 
-/// The band as one closed shape; nothing for a single seed. An interval may reach beyond what an accuracy can be:
-/// it is cut there.
+/// The band as one closed shape; nothing for a single seed. An interval may reach beyond what an accuracy can
+/// be: it is cut there.
 fn band(index: usize, points: &[(u64, Estimate)]) -> String {
     let known: Vec<&(u64, Estimate)> =
         points.iter().filter(|(_, estimate)| estimate.half_width.is_finite()).collect();
@@ -122,8 +125,9 @@ fn band(index: usize, points: &[(u64, Estimate)]) -> String {
     let low = known.iter().map(|(round, accuracy)| (*round, accuracy.ends_within(0.0, 1.0).0));
     let high = known.iter().rev().map(|(round, accuracy)| (*round, accuracy.ends_within(0.0, 1.0).1));
     format!(
-        "\\addplot[draw=none, fill=fedlink{}, fill opacity=0.15, forget plot] coordinates {{\n{}}} -- cycle;\n",
-        index % COLOURS.len(),
+        "\\addplot[draw=none, fill=fedlink{}, fill opacity=0.15, forget plot] \
+         coordinates {{\n{}}} -- cycle;\n",
+        index % COLORS.len(),
         coordinates(low.chain(high))
     )
 }
@@ -228,33 +232,33 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_has_a_line_for_each_curve_and_a_band_for_several_seeds() {
+    fn the_plot_has_a_line_for_each_curve_and_a_band_for_several_seeds() {
         let results = results();
-        let picture = picture(&results);
-        assert_eq!(fault(&picture), None);
-        assert_eq!(picture.matches("\\addlegendentry").count(), 3);
-        assert_eq!(picture.matches("-- cycle;").count(), 2);
-        assert!(picture.contains("\\addlegendentry{50 \\% \\& \\{a\\_b\\}\\textbackslash{}c, ''x''}"));
+        let plot = plot(&results);
+        assert_eq!(fault(&plot), None);
+        assert_eq!(plot.matches("\\addlegendentry").count(), 3);
+        assert_eq!(plot.matches("-- cycle;").count(), 2);
+        assert!(plot.contains("\\addlegendentry{50 \\% \\& \\{a\\_b\\}\\textbackslash{}c, ''x''}"));
         // Fifty points, a hundred of 120, and twenty; a band has two ends for each point.
-        let points = picture.lines().filter(|line| line.starts_with('(')).flat_map(|line| line.split(' '));
+        let points = plot.lines().filter(|line| line.starts_with('(')).flat_map(|line| line.split(' '));
         assert_eq!(points.count(), (50 + 100 + 20) + 2 * (50 + 100));
-        assert!(picture.contains("(10,") && picture.contains("(1200,"));
+        assert!(plot.contains("(10,") && plot.contains("(1200,"));
     }
 
     #[test]
     fn many_curves_have_no_bands() {
         let bands = |curves| {
             let results: Vec<CurveResult> = (0..curves).map(|i| curve(&format!("curve {i}"), 2, 3)).collect();
-            picture(&results).matches("-- cycle;").count()
+            plot(&results).matches("-- cycle;").count()
         };
-        assert_eq!((bands(MOST_BANDS), bands(MOST_BANDS + 1)), (MOST_BANDS, 0));
+        assert_eq!((bands(MAX_BANDS), bands(MAX_BANDS + 1)), (MAX_BANDS, 0));
     }
 
     #[test]
     fn long_curves_are_thinned_and_keep_their_ends() {
         for evaluations in [1, 99, 100, 101, 250, 10_000] {
             let thinned = points(&curve("bc", 2, evaluations));
-            assert_eq!(thinned.len(), MOST_POINTS.min(evaluations as usize));
+            assert_eq!(thinned.len(), MAX_POINTS.min(evaluations as usize));
             assert_eq!((thinned[0].0, thinned[thinned.len() - 1].0), (10, 10 * evaluations));
             assert!(thinned.windows(2).all(|pair| pair[0].0 < pair[1].0));
         }
@@ -262,15 +266,15 @@ mod tests {
 
     #[test]
     fn a_band_stays_within_what_an_accuracy_can_be() {
-        // 0.5 ± 12.7·0.4: nothing is said, from 0 to 100.
-        let picture = picture(&[curve_of("bc", &[&[0.1], &[0.9]])]);
-        assert!(picture.contains("(10,0.000) (10,100.000)"), "{picture}");
-        assert!(picture.contains("mark=*] coordinates {\n(10,50.000)\n};"), "{picture}");
+        // 0.5 ± 12.7·0.4: the interval covers everything, from 0 to 100.
+        let plot = plot(&[curve_of("bc", &[&[0.1], &[0.9]])]);
+        assert!(plot.contains("(10,0.000) (10,100.000)"), "{plot}");
+        assert!(plot.contains("mark=*] coordinates {\n(10,50.000)\n};"), "{plot}");
     }
 
     #[test]
-    fn nothing_gives_an_empty_table_and_picture() {
-        for text in [table(&[]), picture::<CurveResult>(&[]), picture(&[curve("bc", 1, 0)])] {
+    fn nothing_gives_an_empty_table_and_plot() {
+        for text in [table(&[]), plot::<CurveResult>(&[]), plot(&[curve("bc", 1, 0)])] {
             assert_eq!(fault(&text), None);
         }
     }
@@ -286,14 +290,14 @@ mod tests {
         fn no_label_breaks_the_text(label in "\\PC{0,30}") {
             let results = [curve(&label, 2, 3)];
             prop_assert_eq!(fault(&table(&results)), None);
-            prop_assert_eq!(fault(&picture(&results)), None);
+            prop_assert_eq!(fault(&plot(&results)), None);
         }
 
         #[test]
         fn no_label_of_special_characters_breaks_the_text(label in "[\\\\{}$&#%_^~<>|\"'`,-]{0,12}") {
             let results = [curve(&label, 2, 3)];
             prop_assert_eq!(fault(&table(&results)), None);
-            prop_assert_eq!(fault(&picture(&results)), None);
+            prop_assert_eq!(fault(&plot(&results)), None);
         }
     }
 }

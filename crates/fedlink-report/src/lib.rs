@@ -1,13 +1,15 @@
-//! What experiments look like: figures, one self-contained HTML page, LaTeX, Parquet.
+//! The results of experiments: figures, one self-contained HTML page, LaTeX, Parquet.
 //!
 //! ```text
-//! fedlink_study::sweep::Runner::run ─► runs ─► write_all ─► results.csv, plots/, report.html, …, manifest.json
+//! fedlink_study::sweep::Runner::run ─► runs
+//!     ─► write_all ─► results.csv, plots/, report.html, …, manifest.json
 //! BoundExperiment::run   ─► bound_output   ┐
 //! TheoremExperiment::run ─► theorem_output ┴─► TheoryOutput::write
 //! ```
 //!
-//! [`write_all`] is the one function that fills the folder of a sweep; the command and the Python package both call
-//! it. Everything that it writes can be had alone too: [`figure`], [`plots`], [`report`], [`latex`], [`parquet`].
+//! [`write_all`] is the one function that fills the folder of a sweep; the command and the Python package
+//! both call it. Everything that it writes can be had alone too: [`figure`], [`plots`], [`report`],
+//! [`latex`], [`parquet`].
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The curves of a sweep over several keys, as a paper would lay them out: a picture for each value of each key.
+//! The curves of a sweep over several keys, as a paper would lay them out: a plot for each value of each key.
 
 use fedlink_study::results::CurveResult;
 
@@ -10,8 +10,8 @@ pub struct Panel<'a> {
     pub curves: Vec<&'a CurveResult>,
 }
 
-/// The panels of a sweep, key by key; none if the curves differ in fewer than two keys. A panel has two curves at
-/// least.
+/// The panels of a sweep, key by key; none if the curves differ in fewer than two keys. A panel has two
+/// curves at least.
 pub fn panels(results: &[CurveResult]) -> Vec<Panel<'_>> {
     let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
     for (key, value) in results.iter().flat_map(|curve| &curve.keys) {

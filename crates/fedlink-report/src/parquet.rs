@@ -1,8 +1,8 @@
 //! Tables as Parquet, for pandas, polars, DuckDB, R and the like: typed columns that need no parsing.
 //!
-//! Numbers are stored as they are (i64, so that differences may be negative, and f64), text as UTF-8, nothing compressed: repeated values take a few bits
-//! each through the format's dictionaries, and measurements do not shrink. The same table always gives the same
-//! bytes.
+//! Numbers are stored as they are (i64, so that differences may be negative, and f64), text as UTF-8, nothing
+//! compressed: repeated values take a few bits each through the format's dictionaries, and measurements do
+//! not shrink. The same table always gives the same bytes.
 
 use crate::error::Error;
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -24,11 +24,11 @@ const GROUP: usize = 1 << 20;
 /// A named column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Text.
+    /// UTF-8 strings.
     Text(String, Vec<String>),
-    /// Whole numbers.
+    /// 64-bit integers.
     Whole(String, Vec<i64>),
-    /// Real numbers.
+    /// 64-bit floats; NaN stands for a value that is missing.
     Real(String, Vec<f64>),
 }
 
@@ -39,7 +39,8 @@ impl Column {
         }
     }
 
-    /// A column without rows for values of this kind. Whole numbers that may be missing are real: NaN stands for none.
+    /// A column without rows for values of this kind. Whole numbers that may be missing are real: NaN stands
+    /// for none.
     fn empty(name: &str, kind: CellKind, optional: bool) -> Self {
         match kind {
             CellKind::Text => Self::Text(name.into(), Vec::new()),
@@ -183,7 +184,8 @@ pub fn round_log_columns(log: &[u8]) -> Result<Vec<Column>, Error> {
     Ok(columns)
 }
 
-/// The values of a swept key: whole numbers if all are, real ones if all are numbers, else as they are written.
+/// The values of a swept key: whole numbers if all are, real ones if all are numbers, else
+/// as they are written.
 fn swept_column(results: &[CurveResult], key: &str) -> Column {
     fn all<T: Clone + FromStr>(results: &[CurveResult], key: &str) -> Option<Vec<T>> {
         repeated(results, |curve, _| curve.swept(key).parse().ok()).into_iter().collect()
@@ -309,7 +311,11 @@ mod tests {
             let wholes = values.iter().map(|value| value.1).collect();
             let reals = values.iter().map(|value| f64::from_bits(value.2)).collect();
             let columns =
-                [Column::Text("t".into(), texts), Column::Whole("w".into(), wholes), Column::Real("r".into(), reals)];
+                [
+                    Column::Text("t".into(), texts),
+                    Column::Whole("w".into(), wholes),
+                    Column::Real("r".into(), reals),
+                ];
             let file = write(&columns).unwrap();
             prop_assert_eq!(&file, &write(&columns).unwrap());
             let (_, rows) = read(&file);

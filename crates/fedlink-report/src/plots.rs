@@ -14,8 +14,8 @@ type Value = fn(&CurveResult, &Row) -> f64;
 const ROUND: Value = |_, row| row.round as f64;
 const ACCURACY: Value = |_, row| row.test_accuracy;
 
-/// Curves by round, bits and symbols, accuracy for each value of each swept key, and for each curve who was scheduled
-/// and what it spent.
+/// Curves by round, bits and symbols, accuracy for each value of each swept key, and for each curve who was
+/// scheduled and what it spent.
 pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Result<(), Error> {
     let all: Vec<&CurveResult> = results.iter().collect();
     let symbols: Value = |curve, row| row.round as f64 * curve.config.radio.symbols as f64;
@@ -47,13 +47,13 @@ pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Resu
 /// One value by another, with what the axes are called.
 fn chart(title: &str, curves: &[&CurveResult], x: (&str, Value), y: (&str, Value)) -> LineChart {
     let percent_y = y.0 == "test accuracy";
-    let most = if percent_y { 1.0 } else { f64::INFINITY };
+    let max = if percent_y { 1.0 } else { f64::INFINITY };
     LineChart {
         title: title.to_owned(),
         x_label: x.0.into(),
         y_label: y.0.into(),
         percent_y,
-        curves: curves.iter().map(|curve| line(curve, x.1, y.1, most)).collect(),
+        curves: curves.iter().map(|curve| line(curve, x.1, y.1, max)).collect(),
         ..LineChart::default()
     }
 }
@@ -69,12 +69,12 @@ pub fn file_name(label: &str) -> String {
     label.chars().map(|c| if c.is_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
 }
 
-/// Means over the seeds at every round that all of them have reached, with the 95 % band, which is cut at zero and at
-/// `most`.
-fn line(curve: &CurveResult, x: Value, y: Value, most: f64) -> Curve {
+/// Means over the seeds at every round that all of them have reached, with the 95 % band, which is cut at
+/// zero and at `max`.
+fn line(curve: &CurveResult, x: Value, y: Value, max: f64) -> Curve {
     let by_row = |value: Value| curve.by_row(|row| value(curve, row));
     let (across, up) = (by_row(x), by_row(y));
-    let band = |estimate: &Estimate| estimate.ends_within(0.0, most);
+    let band = |estimate: &Estimate| estimate.ends_within(0.0, max);
     Curve {
         label: curve.label.clone(),
         band: (curve.runs.len() > 1).then(|| up.iter().map(band).collect()),

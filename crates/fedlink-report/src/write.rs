@@ -8,7 +8,7 @@ use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{Assembled, Done, Plan, write_manifest};
 use std::time::Duration;
 
-/// What is written beside the default files, and what the manifest says of the process.
+/// What is written beside the default files, and what the manifest records of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptions {
     /// Whether to write `rounds.csv` and `rounds.parquet`; the runs must have been logged.
@@ -22,8 +22,8 @@ pub struct WriteOptions {
 }
 
 /// Writes everything that `runs` of a plan have to show: `results.csv`, `results.parquet`, `summary.json`,
-/// `split.json`, `claims.json`, `plots/`, `report.html`, and last of all `manifest.json`, which says whether the
-/// folder is complete.
+/// `split.json`, `claims.json`, `plots/`, `report.html`, and last of all `manifest.json`, which records
+/// whether the folder is complete.
 pub fn write_all(
     plan: &Plan,
     runs: &[Done],
@@ -41,10 +41,10 @@ pub fn write_all(
     }
     if options.latex {
         folder.write("results.tex", latex::table(curves))?;
-        folder.write("accuracy.tex", latex::picture(curves))?;
+        folder.write("accuracy.tex", latex::plot(curves))?;
         for panel in panels::panels(curves) {
             let name = format!("accuracy-{}.tex", file_name(&panel.name));
-            folder.write(&name, latex::picture(&panel.curves))?;
+            folder.write(&name, latex::plot(&panel.curves))?;
         }
     }
     plots::write(&experiment.name, curves, folder)?;

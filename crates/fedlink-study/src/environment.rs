@@ -1,9 +1,9 @@
-//! What the environment of a process says: the library itself reads none of it.
+//! The environment variables of a process: the library itself reads none of it.
 
 use fedlink::kernels::InstructionSet;
 
-/// Chooses the instruction set that `FEDLINK_INSTRUCTIONS` names, if it is set: `portable`, `avx2` or `avx512`. The
-/// error says what is wrong with it.
+/// Chooses the instruction set that `FEDLINK_INSTRUCTIONS` names, if it is set: `portable`, `avx2` or
+/// `avx512`. The error states what is wrong with it.
 pub fn choose_instructions() -> Result<(), String> {
     match std::env::var("FEDLINK_INSTRUCTIONS") {
         Ok(name) if !name.is_empty() => {

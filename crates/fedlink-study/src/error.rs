@@ -41,7 +41,7 @@ pub enum Error {
         nearest.map_or_else(String::new, |near| format!("; did you mean {near}?"))
     )]
     UnknownExperiment {
-        /// The name.
+        /// What was asked for.
         name: String,
         /// The names of all presets.
         presets: String,
@@ -52,7 +52,10 @@ pub enum Error {
     #[error("{path} is about the bound; name an experiment that runs the system", path = .0.display())]
     NotASimulation(PathBuf),
     /// Of two experiments one runs the system and the other is about the bound.
-    #[error("{name} is an experiment of another kind than {path}; name claims of its kind", path = path.display())]
+    #[error(
+        "{name} is an experiment of another kind than {path}; name claims of its kind",
+        path = path.display()
+    )]
     OtherKind {
         /// The experiment that claims.
         name: String,
@@ -73,7 +76,7 @@ pub enum Error {
     /// The folder for results is a file, or a path without a last name.
     #[error("{path} is {what}, not a folder", path = path.display())]
     NotAFolder {
-        /// The path.
+        /// Where results were to be written.
         path: PathBuf,
         /// What it is instead.
         what: &'static str,
@@ -86,8 +89,8 @@ pub enum Error {
     OtherFiles(PathBuf),
     /// The folder belongs to another experiment.
     #[error(
-        "{path} was begun with another configuration; it differs in {differences}; choose another folder or the same \
-         settings",
+        "{path} was begun with another configuration; it differs in {differences}; choose another folder or \
+         the same settings",
         path = path.display()
     )]
     OtherExperiment {
@@ -109,7 +112,12 @@ pub enum Error {
     #[error("cannot read {path}: the run was made without a log of its rounds", path = .0.display())]
     NoRoundLog(PathBuf),
     /// Runs of an experiment are not in its folder.
-    #[error("{} of {of} runs are missing in {path}: {}", missing.len(), named(missing), path = path.display())]
+    #[error(
+        "{} of {of} runs are missing in {path}: {}",
+        missing.len(),
+        named(missing),
+        path = path.display()
+    )]
     MissingRuns {
         /// The folder.
         path: PathBuf,

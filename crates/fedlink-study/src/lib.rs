@@ -1,18 +1,21 @@
 //! Experiments with [`fedlink`] as files, and what is claimed of them.
 //!
 //! ```text
-//! file or preset ─► AnyExperiment ─► Simulation ─► sweep::Plan ─► sweep::Runner ─► sweep::Assembled ─► tables
+//! file or preset ─► AnyExperiment ─► Simulation
+//!     ─► sweep::Plan ─► sweep::Runner ─► sweep::Assembled ─► tables
 //!                                 ├► Bound      ─► BoundExperiment::run           ─► panels and claims
 //!                                 └► Theorem    ─► TheoremExperiment::run         ─► checks
 //! ```
 //!
-//! - [`experiment`]: a file becomes curves, a curve at a seed is a run; figures of the bound and checks of the theorem
-//!   are experiments too. [`presets`] come with the program.
-//! - [`sweep`]: all runs of an experiment, planned, run, saved, resumed, shared out, merged and verified. Whoever
-//!   starts them watches through an [`Observer`](sweep::Observer) and stops them through a closure.
+//! - [`experiment`]: a file becomes curves, a curve at a seed is a run; figures of the bound and checks of
+//!   the theorem are experiments too. [`presets`] come with the program.
+//! - [`sweep`]: all runs of an experiment, planned, run, saved, resumed, shared out, merged and verified.
+//!   Whoever starts them watches through an [`Observer`](sweep::Observer) and stops them through a closure.
 //! - [`results`], [`verdicts`], [`split`]: what came out, as values, CSV, JSON and plain tables.
-//! - [`claims`]: what somebody asserts of the curves, and whether the measurements bear it out; [`statistics`].
-//! - [`output`]: the folder that all of it is written to. `fedlink_report::write_all` fills it, figures included.
+//! - [`claims`]: what somebody asserts of the curves, and whether the measurements
+//!   bear it out; [`statistics`].
+//! - [`output`]: the folder that all of it is written to. `fedlink_report::write_all`
+//!   fills it, figures included.
 //!
 //! Nothing here writes to a terminal, and [`data_folders`] alone reads the environment.
 //!

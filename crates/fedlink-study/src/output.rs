@@ -1,5 +1,5 @@
-//! The output folder. It is in its place from the start, so that what is saved there survives a crash; every file in
-//! it appears complete or not at all.
+//! The output folder. It exists under its final name from the start, so that what is saved there survives a
+//! crash; every file in it appears complete or not at all.
 
 use crate::error::Error;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::{fs, io};
 
 /// A folder that is being filled.
 pub struct OutputFolder {
-    place: PathBuf,
+    path: PathBuf,
     /// Where what was there before is now; it goes when the new folder is complete.
     replaced: Option<PathBuf>,
 }
@@ -19,7 +19,7 @@ impl OutputFolder {
         if let Some(aside) = &replaced {
             fs::rename(target, aside).map_err(Error::file("move aside", target))?;
         }
-        let folder = Self { place: target.into(), replaced };
+        let folder = Self { path: target.into(), replaced };
         folder.make()?;
         Ok(folder)
     }
@@ -29,13 +29,13 @@ impl OutputFolder {
         if target.exists() && !target.is_dir() {
             return Err(Error::NotAFolder { path: target.into(), what: "a file" });
         }
-        let folder = Self { place: target.into(), replaced: None };
+        let folder = Self { path: target.into(), replaced: None };
         folder.make()?;
         Ok(folder)
     }
 
     fn make(&self) -> Result<(), Error> {
-        fs::create_dir_all(&self.place).map_err(Error::file("write to", &parent(&self.place)))
+        fs::create_dir_all(&self.path).map_err(Error::file("write to", &parent(&self.path)))
     }
 
     /// `base/name`, or `base/name-2`, … if that is there already.
@@ -46,22 +46,22 @@ impl OutputFolder {
 
     /// Where files are written now.
     pub fn path(&self) -> &Path {
-        &self.place
+        &self.path
     }
 
     /// Writes one file; `name` may have a folder in it.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), Error> {
-        let path = self.place.join(name);
+        let path = self.path.join(name);
         fs::create_dir_all(parent(&path)).map_err(Error::file("write", &path))?;
         write_file(&path, content)
     }
 
-    /// The folder is complete: removes what it replaces, and tells where it is.
+    /// The folder is complete: removes what it replaces, and returns where it is.
     pub fn finish(self) -> Result<PathBuf, Error> {
         if let Some(aside) = &self.replaced {
             fs::remove_dir_all(aside).map_err(Error::file("remove", aside))?;
         }
-        Ok(self.place)
+        Ok(self.path)
     }
 }
 

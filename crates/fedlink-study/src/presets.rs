@@ -1,6 +1,7 @@
-//! The experiments that come with the program, embedded, and the list of everything that can be chosen by name.
+//! The experiments that come with the program, embedded, and the list of everything that can
+//! be chosen by name.
 
-use fedlink::data::catalogue::CATALOGUE;
+use fedlink::data::catalog::CATALOG;
 use serde::Serialize;
 
 /// An embedded experiment.
@@ -27,9 +28,12 @@ pub const PRESETS: &[Preset] = &[
     preset!("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
     preset!("fig3", "Figure 3: the convergence bound for several K, and what is claimed of it"),
     preset!("fig4", "Figure 4: the convergence bound for several τ, and what is claimed of it"),
-    preset!("adversary", "0 to 30 % of devices lie to be scheduled and do harm, with and without an audit"),
+    preset!(
+        "adversary",
+        "0 to 30 % of devices report false norms to be scheduled and do harm, with and without an audit"
+    ),
     preset!("power-cap", "two classes on a device, with and without a cap on how often each may send"),
-    preset!("theorem", "the convergence theorem set beside runs of the system it speaks of"),
+    preset!("theorem", "the convergence theorem compared with runs of the system it is about"),
 ];
 
 /// The preset called `name`.
@@ -57,15 +61,15 @@ pub struct Choices {
     pub all: Vec<Choice>,
 }
 
-/// All that can be chosen by name: the parts of the system ([`fedlink::config::kinds`]), data sets and presets.
+/// All that can be chosen by name: the parts of the system ([`fedlink::config::kinds`]),
+/// data sets and presets.
 pub fn choices() -> Vec<Choices> {
     let of_kind = |kind: fedlink::registry::Listing| Choices {
         plural: kind.plural,
         key: kind.key,
         all: kind.parts.iter().map(|part| Choice { name: part.name, meaning: part.meaning }).collect(),
     };
-    let datasets =
-        CATALOGUE.iter().map(|entry| Choice { name: entry.name, meaning: entry.meaning }).collect();
+    let datasets = CATALOG.iter().map(|entry| Choice { name: entry.name, meaning: entry.meaning }).collect();
     let presets =
         PRESETS.iter().map(|preset| Choice { name: preset.name, meaning: preset.meaning }).collect();
     let mut choices: Vec<Choices> = fedlink::config::kinds().into_iter().map(of_kind).collect();

@@ -19,14 +19,14 @@ pub enum Status {
     Finished,
     /// Ended early by Ctrl-C.
     Interrupted,
-    /// Ended early because its numbers were no longer finite; the message says where.
+    /// Ended early because its numbers were no longer finite; the message names the round and the device.
     Diverged(String),
 }
 
 /// One seed of a curve.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// The seed.
+    /// `run.seed` of this run.
     pub seed: u64,
     /// A row for each evaluated round.
     pub rows: Vec<Row>,
@@ -61,7 +61,7 @@ impl RunResult {
 /// A curve with its runs, one for each seed.
 #[derive(Clone, Debug)]
 pub struct CurveResult {
-    /// What tells it from the others.
+    /// What distinguishes it from the other curves.
     pub label: String,
     /// Its value of every swept key.
     pub keys: CurveKeys,
@@ -293,7 +293,8 @@ fn typed(written: &str) -> Value {
     serde_json::from_str(written).unwrap_or_else(|_| Value::from(written))
 }
 
-/// The swept keys that have a column of their own in `results.csv`: all but policy and K, which are always there.
+/// The swept keys that have a column of their own in `results.csv`: all but policy and K,
+/// which are always there.
 pub fn swept_columns(results: &[CurveResult]) -> Vec<&str> {
     let keys = results.first().into_iter().flat_map(|curve| &curve.keys).map(|(key, _)| key.as_str());
     keys.filter(|key| !["schedule.policy", "schedule.k"].contains(key)).collect()

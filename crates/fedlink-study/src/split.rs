@@ -12,8 +12,8 @@ use fedlink::parts::Parts;
 pub struct Splits(Vec<(String, String, SplitReport)>);
 
 impl Splits {
-    /// Describes the split that `config` asks for, unless a curve before had the same, and returns how far it is
-    /// from an even one.
+    /// Describes the split that `config` asks for, unless a curve before had the same, and returns how far it
+    /// is from an even one.
     pub fn add(
         &mut self,
         label: &str,

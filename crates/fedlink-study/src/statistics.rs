@@ -1,9 +1,9 @@
-//! Means with their 95 % intervals, and what one number says of a curve.
+//! Means with their 95 % intervals, and curves summarized in one number.
 
 pub use fedlink_theory::statistics::{Estimate, Moments, estimate};
 
-/// The area under a curve through (x, y) by the trapezoidal rule, divided by the width: the mean height. A curve of
-/// one point has that point's height; none if there is no point.
+/// The area under a curve through (x, y) by the trapezoidal rule, divided by the width: the mean height. A
+/// curve of one point has that point's height; none if there is no point.
 pub fn mean_height(points: &[(f64, f64)]) -> Option<f64> {
     let (first, last) = (points.first()?, points.last()?);
     if last.0 <= first.0 {
@@ -13,8 +13,8 @@ pub fn mean_height(points: &[(f64, f64)]) -> Option<f64> {
     Some(area / (last.0 - first.0))
 }
 
-/// How restless a curve ends: the mean absolute change from one value to the next over its last third. None if
-/// the last third has fewer than two values.
+/// How restless a curve ends: the mean absolute change from one value to the next over its last third. None
+/// if the last third has fewer than two values.
 pub fn instability(values: &[f64]) -> Option<f64> {
     let last_third = &values[values.len() - values.len().div_ceil(3)..];
     let changes = last_third.windows(2).map(|pair| (pair[1] - pair[0]).abs());
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn instability_looks_at_the_last_third_only() {
+    fn instability_is_that_of_the_last_third_only() {
         assert_eq!(instability(&[0.0, 9.0, 0.0, 9.0, 1.0, 1.0, 2.0, 0.0, 1.0]), Some(1.5));
         assert_eq!(instability(&[0.0, 1.0, 2.0]), None);
         assert_eq!(instability(&[]), None);

@@ -1,5 +1,5 @@
-//! The best K and τ for the paper's figure 4 with even data, over the whole grid K = 1..=100, τ = 1..=20, and how
-//! much the answer hangs on what was assumed. `cargo run --release -p fedlink-theory --example plan`
+//! The best K and τ for the paper's figure 4 with even data, over the whole grid K = 1..=100, τ = 1..=20, and
+//! how much the answer hangs on what was assumed. `cargo run --release -p fedlink-theory --example plan`
 
 use fedlink_theory::TheoryError;
 use fedlink_theory::bound::BoundParameters;
@@ -31,7 +31,7 @@ fn main() -> Result<(), TheoryError> {
         println!("  for {rounds} rounds: K = {}, τ = {}, {:.2}", best.k, best.tau, best.loss);
     }
     let sensitivity = planner.sensitivity(&plan)?;
-    for (cell, excess) in &sensitivity.neighbours {
+    for (cell, excess) in &sensitivity.neighbors {
         println!("  at K = {}, τ = {}: {:+.2} %", cell.k, cell.tau, 100.0 * excess);
     }
     for shift in &sensitivity.shifts {

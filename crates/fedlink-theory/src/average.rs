@@ -52,7 +52,7 @@ pub fn monte_carlo(
         }
     }
     match silence {
-        // One silent draw is a draw like another; only if all are is there nothing to say.
+        // One silent draw is a draw like another; only if all are is there no bound.
         Some(error) if silent_draws == draws => Err(error),
         _ => Ok(Average { losses: moments.iter().map(Moments::estimate).collect(), parts }),
     }
@@ -60,10 +60,11 @@ pub fn monte_carlo(
 
 /// The mean over all channels, given E\[ρ\].
 ///
-/// ρ(t) is independent from round to round, so x(t), which depends on earlier rounds only, is independent of it; and
-/// A and B are affine in ρ. Hence `E[x(t+1)] = (1 − E[ρ]·c)·E[x(t)] + E[ρ]·b` exactly, c and b being those of a round
-/// with ρ = 1: the bound at the mean ρ is the mean of the bound. What is left uncertain is E\[ρ\] itself; its
-/// interval is carried through the derivative of the bound with respect to it (first order in the interval's width).
+/// ρ(t) is independent from round to round, so x(t), which depends on earlier rounds only, is independent of
+/// it; and A and B are affine in ρ. Hence `E[x(t+1)] = (1 − E[ρ]·c)·E[x(t)] + E[ρ]·b` exactly, c and b being
+/// those of a round with ρ = 1: the bound at the mean ρ is the mean of the bound. What is left uncertain is
+/// E\[ρ\] itself; its interval is carried through the derivative of the bound with respect to it (first order
+/// in the interval's width).
 pub fn expectation(bound: &Bound, rates: &[f64], rho: Estimate) -> Result<Average, TheoryError> {
     real("rho", rho.half_width, |x| x >= 0.0, "known with a finite interval")?;
     let curve = bound.curve(rates, &vec![rho.mean; rates.len()])?;
@@ -81,7 +82,7 @@ pub fn expectation(bound: &Bound, rates: &[f64], rho: Estimate) -> Result<Averag
     Ok(Average { losses, parts: curve.parts })
 }
 
-/// The bound and the link must speak of the same devices.
+/// The bound and the link must be about the same devices.
 pub(super) fn same_devices(bound: &Bound, link: &Link) -> Result<(), TheoryError> {
     let (ours, theirs) = (bound.parameters().devices, link.parameters().devices);
     whole("devices", ours, theirs..=theirs, " (the link's number of devices)")
@@ -111,7 +112,8 @@ mod tests {
         let simulated = monte_carlo(&bound, &rates, &link, 1000, 4000).unwrap();
         let exact = expectation(&bound, &rates, link.mean_rho(2, 400_000, 7).unwrap()).unwrap();
         for (t, (mc, ex)) in simulated.losses.iter().zip(&exact.losses).enumerate() {
-            // The intervals are 1.96 standard errors: twice as wide is nearly four. The first value is certain.
+            // The intervals are 1.96 standard errors: twice as wide is nearly four. The
+            // first value is certain.
             let slack = 2.0 * mc.half_width.hypot(ex.half_width) + 1e-9 * ex.mean;
             assert!((mc.mean - ex.mean).abs() <= slack, "t = {t}: {mc:?} {ex:?}");
         }
@@ -132,7 +134,8 @@ mod tests {
         assert!((average.losses[300].half_width / change - 1.0).abs() < 1e-4);
     }
 
-    /// The paper's figure 3 after 1000 rounds, from an independent computation with a single channel of its own.
+    /// The paper's figure 3 after 1000 rounds, from an independent computation with a single
+    /// channel of its own.
     const FIGURE_3: [(u64, f64, f64); 6] = [
         (1, 8.36, 498.0),
         (3, 7.54, 414.0),

@@ -28,13 +28,13 @@ pub struct BoundParameters {
 /// The four terms of B(t), or what each of them has added to a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Terms {
-    /// `(M−K)·ρη²τ²G² / (K(M−1))`: only K of M devices are heard.
+    /// `(M−K)·ρη²τ²G² / (K(M−1))`: only K of M devices send.
     pub scheduling: f64,
     /// `ρ(1+μ(1−η))·η²G²·τ(τ−1)(2τ−1)/6`: devices walk away from θ(t) while they train.
     pub drift: f64,
     /// `ρη²(τ²+τ−1)·G²`: gradients have a size, however near the optimum.
     pub noise: f64,
-    /// `2ρη(τ−1)·Γ`: every device pulls towards its own optimum.
+    /// `2ρη(τ−1)·Γ`: every device pulls toward its own optimum.
     pub heterogeneity: f64,
 }
 
@@ -104,9 +104,9 @@ impl Parts {
 ///
 /// `x(t+1) = A·x(t) + B`, `A = 1 − μρη(τ − η(τ−1))`, B the sum of [`Terms`], `x(0) = ‖θ(0)−θ*‖²`,
 ///
-/// and the loss bound is (L/2)·x. Source: Theorem 1 and Corollary 1 of the paper. Invariants: 0 ≤ A ≤ 1 (since
-/// `μη(τ−η(τ−1)) ≤ μητ ≤ 1`), so x ≥ 0 and x rises with x(0), Γ and G; A and B are affine in ρ, so x(T) falls
-/// with ρ(t) exactly where x(t) is above [`Bound::fixed_point`] at η(t).
+/// and the loss bound is (L/2)·x. Source: Theorem 1 and Corollary 1 of the paper. Invariants: 0 ≤ A ≤ 1
+/// (since `μη(τ−η(τ−1)) ≤ μητ ≤ 1`), so x ≥ 0 and x rises with x(0), Γ and G; A and B are affine in ρ, so
+/// x(T) falls with ρ(t) exactly where x(t) is above [`Bound::fixed_point`] at η(t).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     parameters: BoundParameters,
@@ -179,12 +179,12 @@ impl Bound {
         self.terms(1.0, eta).sum() / self.pull(eta)
     }
 
-    /// The loss bound that no decreasing rate gets below: `(L/2)·2(τ−1)Γ/(μτ)`, the limit of the fixed point as
-    /// η → 0.
+    /// The loss bound that no decreasing rate gets below: `(L/2)·2(τ−1)Γ/(μτ)`, the limit of the fixed point
+    /// as η → 0.
     ///
-    /// The paper has zero here. That holds for τ = 1 or Γ = 0 only: the heterogeneity term is of the order of η, and
-    /// so is the contraction against which it stands. (The bound settles here if Σ ρη diverges; if η falls so fast
-    /// that the sum converges, it stops earlier.)
+    /// The paper has zero here. That holds for τ = 1 or Γ = 0 only: the heterogeneity term is of the order of
+    /// η, and so is the contraction against which it stands. (The bound settles here if Σ ρη diverges; if η
+    /// falls so fast that the sum converges, it stops earlier.)
     pub fn floor(&self) -> f64 {
         let BoundParameters { tau, mu, l, gamma, .. } = self.parameters;
         0.5 * l * (2.0 * (tau as f64 - 1.0) * gamma / (mu * tau as f64))
@@ -261,8 +261,9 @@ impl Curve {
         self.distances.iter().position(|x| self.half_l * x <= target)
     }
 
-    /// The first t at which the loss bound is within the share `tolerance` of `level` (0.1: 10 % to either side).
-    /// With [`Bound::floor`] this is when the bound has said all that it will ever say; never for a floor of zero.
+    /// The first t at which the loss bound is within the share `tolerance` of `level` (0.1: 10 % to either
+    /// side). With [`Bound::floor`] this is when the bound has practically settled; never for
+    /// a floor of zero.
     pub fn first_near(&self, level: f64, tolerance: f64) -> Option<usize> {
         let near = |x: &f64| level > 0.0 && (self.half_l * x - level).abs() <= tolerance * level;
         self.distances.iter().position(near)

@@ -1,7 +1,7 @@
 //! Arithmetic over t, mu and tau, read from text.
 //!
-//! Our own, because the functions must come from `libm` (equal results on every machine) and because text from a
-//! command line must never cost more than its length in time, memory or stack.
+//! Our own, because the functions must come from `libm` (equal results on every machine) and because text
+//! from a command line must never cost more than its length in time, memory or stack.
 
 use super::TheoryError;
 use std::fmt;
@@ -11,9 +11,9 @@ const MAX_LENGTH: usize = 1000;
 /// Deepest nesting of parentheses, signs and powers.
 const MAX_DEPTH: usize = 50;
 
-/// A formula such as `1000/(3*(t+1000))`: numbers, `t`, `mu`, `tau`, `+ - * / ^`, parentheses, and `sqrt`, `exp`,
-/// `log`, `min`, `max`. A power binds tighter than a sign before it and groups from the right: `-2^2 = -4`,
-/// `2^3^2 = 512`.
+/// A formula such as `1000/(3*(t+1000))`: numbers, `t`, `mu`, `tau`, `+ - * / ^`, parentheses, and `sqrt`,
+/// `exp`, `log`, `min`, `max`. A power binds tighter than a sign before it and groups from the right:
+/// `-2^2 = -4`, `2^3^2 = 512`.
 #[derive(Clone, Debug)]
 pub struct Expression {
     text: String,
@@ -44,7 +44,8 @@ impl Expression {
         Ok(Self { text: text.to_owned(), steps: parser.steps })
     }
 
-    /// The value at round t. Division by zero and the like give an infinite or undefined number, never a panic.
+    /// The value at round t. Division by zero and the like give an infinite or undefined
+    /// number, never a panic.
     pub fn evaluate(&self, t: f64, mu: f64, tau: f64) -> f64 {
         let mut stack: Vec<f64> = Vec::with_capacity(16);
         for step in &self.steps {
@@ -94,7 +95,7 @@ impl Parser {
         if self.characters.len() > MAX_LENGTH {
             return Err((
                 MAX_LENGTH,
-                format!("an expression may have {MAX_LENGTH} characters; this one goes on"),
+                format!("an expression may have {MAX_LENGTH} characters; this one is longer"),
             ));
         }
         self.sum()?;
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_follows_the_usual_rules() {
+    fn arithmetic_follows_the_standard_rules() {
         let cases = [
             ("1000/(3*(t+1000))", 1000.0 / (3.0 * 1007.0)),
             ("1000/(mu*tau*(t+1000))", 1000.0 / (1.5 * 1007.0)),
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_is_wrong_and_where() {
+    fn errors_name_what_is_wrong_and_where() {
         let cases = [
             ("", "expected a number, t, mu, tau or '(', found the end at character 1"),
             ("1+", "found the end at character 3"),

@@ -1,5 +1,5 @@
-//! The convergence bound of the paper's section V: what it promises, for which link, at which rate, and which K
-//! and τ it favours.
+//! The convergence bound of the paper's section V: what it promises, for which link, at which rate, and which
+//! K and τ it favors.
 //!
 //! - [`bound`]: the recursion x(t+1) = A(t)·x(t) + B(t) for given ρ(t) and η(t), term by term.
 //! - [`rho`]: ρ(t), the share of entries that the link carries, from the channel.
@@ -8,19 +8,20 @@
 //! - [`study`]: curves for several K and τ side by side.
 //! - [`plan`]: the best K and τ over a grid.
 //! - [`measure`]: μ, L, Γ and G of softmax regression on real data.
-//! - [`check`]: the theorem set beside runs of the system that it speaks of.
+//! - [`check`]: the theorem compared with runs of the system that it is about.
 //! - [`statistics`]: means of independent draws with their intervals.
 //!
-//! The flow: a [`rho::Link`] draws ρ(t), [`bound::Bound`] turns ρ(t) and η(t) into a curve, [`study::Study`] averages
-//! curves over draws, [`plan::Planner`] ranks them over K and τ. Figures of the bound as files, and the claims made of
-//! them, are experiments of `fedlink-study`.
+//! The flow: a [`rho::Link`] draws ρ(t), [`bound::Bound`] turns ρ(t) and η(t) into a curve, [`study::Study`]
+//! averages curves over draws, [`plan::Planner`] ranks them over K and τ. Figures of the bound as files, and
+//! the claims made of them, are experiments of `fedlink-study`.
 //!
-//! What the bound says and what it cannot say is told in `docs/theory.md`.
+//! `docs/theory.md` describes what the bound shows and what it cannot show.
 //!
 //! ```
 //! use fedlink_theory::{bound::*, rate::Rate, rho::*};
 //! # fn main() -> Result<(), fedlink_theory::TheoryError> {
-//! let link = Link::new(LinkParameters { devices: 100, dim: 203_530, symbols: 100_000, ..Default::default() })?;
+//! let parameters = LinkParameters { devices: 100, dim: 203_530, symbols: 100_000, ..Default::default() };
+//! let link = Link::new(parameters)?;
 //! let parameters = BoundParameters {
 //!     devices: 100, k: 5, tau: 3, mu: 1.0, l: 5.0, g: 1.0, gamma: 1.0, distance0: 500.0,
 //! };
@@ -104,10 +105,10 @@ pub enum TheoryError {
         /// How many are needed.
         needed: usize,
     },
-    /// No round of any draw carries a single entry, so there is nothing that the bound could speak of.
+    /// No round of any draw carries a single entry, so there is nothing to bound.
     #[error(
-        "symbols: n = {symbols} carries at most {most:.1} bits for each of K = {k} devices in any round drawn, but a \
-         single entry costs {needed:.1}; raise symbols or power, or lower k"
+        "symbols: n = {symbols} carries at most {max:.1} bits for each of K = {k} devices in any round \
+         drawn, but a single entry costs {needed:.1}; raise symbols or power, or lower k"
     )]
     SilentLink {
         /// n.
@@ -115,13 +116,14 @@ pub enum TheoryError {
         /// K, the smallest tried.
         k: u64,
         /// The largest budget of a device in any round, in bits.
-        most: f64,
+        max: f64,
         /// r(1).
         needed: f64,
     },
     /// A minimum was not found to the precision that was asked for.
     #[error(
-        "{what}: the minimum is known to {gap:.1e} only, {allowed:.1e} is asked for; raise lambda, or scale the data"
+        "{what}: the minimum is known to {gap:.1e} only, {allowed:.1e} is asked for; raise lambda, or scale \
+         the data"
     )]
     NotConverged {
         /// Whose minimum.
@@ -133,8 +135,8 @@ pub enum TheoryError {
     },
     /// No K and τ of a grid reach the loss that was asked for.
     #[error(
-        "target: no K and tau reach a loss bound of {target} within {rounds} rounds; the lowest is {lowest} at K = {k}, \
-         tau = {tau}"
+        "target: no K and tau reach a loss bound of {target} within {rounds} rounds; the lowest is {lowest} \
+         at K = {k}, tau = {tau}"
     )]
     OutOfReach {
         /// The loss asked for.

@@ -1,4 +1,4 @@
-//! Which K and τ the bound favours.
+//! Which K and τ the bound favors.
 
 use super::bound::{Bound, BoundParameters};
 use super::rate::Rate;
@@ -38,7 +38,7 @@ pub enum Averaging {
 pub struct PlanRequest {
     /// The learning problem; its `k` and `tau` are replaced by those of the grid.
     pub problem: BoundParameters,
-    /// The link.
+    /// The radio link that determines ρ(t).
     pub link: LinkParameters,
     /// η(t), which may depend on τ.
     pub rate: Rate,
@@ -46,23 +46,25 @@ pub struct PlanRequest {
     pub ks: RangeInclusive<u64>,
     /// The values of τ to try.
     pub taus: RangeInclusive<u64>,
-    /// T, rounds.
+    /// T, the rounds of every cell.
     pub rounds: usize,
     /// What "best" means.
     pub goal: Goal,
     /// Which channel.
     pub averaging: Averaging,
-    /// The seed of the channel. All K see the same gains, so their comparison is not blurred by different luck.
+    /// The seed of the channel. All K see the same gains, so their comparison is not
+    /// blurred by different luck.
     pub seed: u64,
 }
 
 impl PlanRequest {
     /// Rates to choose from where none is given: the largest that every τ of the grid may use, decaying as
-    /// 1000/(t+1000), and its halves. (With a rate that depends on τ, a comparison of τ would say nothing.)
+    /// 1000/(t+1000), and its halves. (With a rate that depends on τ, a comparison of τ would be
+    /// meaningless.)
     pub fn shared_rates(&self) -> Vec<Rate> {
-        let most = f64::min(1.0, 1.0 / (self.problem.mu * *self.taus.end() as f64));
+        let max = f64::min(1.0, 1.0 / (self.problem.mu * *self.taus.end() as f64));
         (0..RATES)
-            .map(|i| Rate::InverseTime { a: 1000.0 * most * 0.5f64.powi(i), b: 1.0, c: 1000.0 })
+            .map(|i| Rate::InverseTime { a: 1000.0 * max * 0.5f64.powi(i), b: 1.0, c: 1000.0 })
             .collect()
     }
 }
@@ -107,17 +109,17 @@ pub struct Plan {
 impl Plan {
     /// The point (K, τ), if it is on the grid.
     pub fn cell(&self, k: u64, tau: u64) -> Option<Cell> {
-        let place = self.cells.binary_search_by_key(&(k, tau), |cell| (cell.k, cell.tau)).ok()?;
-        Some(self.cells[place])
+        let index = self.cells.binary_search_by_key(&(k, tau), |cell| (cell.k, cell.tau)).ok()?;
+        Some(self.cells[index])
     }
 }
 
 /// How the answer depends on what was assumed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sensitivity {
-    /// The points K±1 and τ±1 beside the best one, as far as they are on the grid, each with the share by which its
-    /// final loss is above (or, with a goal in rounds, possibly below) that of the best point.
-    pub neighbours: Vec<(Cell, f64)>,
+    /// The points K±1 and τ±1 beside the best one, as far as they are on the grid, each with the share by
+    /// which its final loss is above (or, with a goal in rounds, possibly below) that of the best point.
+    pub neighbors: Vec<(Cell, f64)>,
     /// What becomes of the answer if an assumption is off.
     pub shifts: Vec<Shift>,
 }
@@ -159,8 +161,8 @@ struct Round {
 type Row = (Vec<Cell>, Vec<(f64, u64)>);
 
 impl Planner {
-    /// Checks the request and draws the channel. A K whose link carries nothing stays in the grid at ρ = 0; if all
-    /// do, that is an error.
+    /// Checks the request and draws the channel. A K whose link carries nothing stays in the grid at ρ = 0;
+    /// if all do, that is an error.
     pub fn new(request: PlanRequest) -> Result<Self, TheoryError> {
         let PlanRequest { ks, taus, rounds, seed, .. } = &request;
         whole("rounds", *rounds as u64, 1..=MAX_ROUNDS as u64, "")?;
@@ -196,11 +198,11 @@ impl Planner {
         self.evaluate(&self.request.problem, &self.rhos)
     }
 
-    /// The grid at that one of `rates` whose best point is the best; ties go to the earlier. The planner keeps that
-    /// rate, and its request tells which it is. Without `rates` this is [`Planner::plan`].
+    /// The grid at that one of `rates` whose best point is the best; ties go to the earlier. The planner
+    /// keeps that rate, and its request has it. Without `rates` this is [`Planner::plan`].
     ///
-    /// A rate that is too large for the problem puts the fixed point of the bound above its start. What is best then
-    /// is the link that carries least, which is no advice; so a plan should come with its rate.
+    /// A rate that is too large for the problem puts the fixed point of the bound above its start. What is
+    /// best then is the link that carries least, which is no advice; so a plan should come with its rate.
     pub fn plan_with_best_rate(&mut self, rates: &[Rate]) -> Result<Plan, TheoryError> {
         let mut best: Option<(Plan, &Rate)> = None;
         let mut nearest: Option<(f64, TheoryError)> = None;
@@ -243,7 +245,7 @@ impl Planner {
         let Cell { k, tau, loss, .. } = plan.best;
         let beside = [(k - 1, tau), (k + 1, tau), (k, tau - 1), (k, tau + 1)];
         let excess = |cell: Cell| (cell, share_above(cell.loss, loss));
-        let neighbours = beside.into_iter().filter_map(|(k, tau)| plan.cell(k, tau)).map(excess).collect();
+        let neighbors = beside.into_iter().filter_map(|(k, tau)| plan.cell(k, tau)).map(excess).collect();
         let mut shifts = Vec::new();
         for factor in [0.8, 1.2] {
             let BoundParameters { gamma, g, .. } = self.request.problem;
@@ -266,7 +268,7 @@ impl Planner {
             }
         }
         shifts.sort_by_key(|shift| ["gamma", "g", "symbols"].iter().position(|what| *what == shift.what));
-        Ok(Sensitivity { neighbours, shifts })
+        Ok(Sensitivity { neighbors, shifts })
     }
 
     /// ρ(t) for every K; the same in every round if it is the mean.
@@ -283,7 +285,8 @@ impl Planner {
 
     fn evaluate(&self, problem: &BoundParameters, rhos: &[Vec<f64>]) -> Result<Plan, TheoryError> {
         let rounds = self.request.taus.clone().zip(&self.rates).map(|(tau, rates)| {
-            // K enters by a factor of the scheduling term alone; at K = 1 that factor is 1 (0 for a lone device).
+            // K enters by a factor of the scheduling term alone; at K = 1 that factor is 1 (0
+            // for a lone device).
             let bound = Bound::new(BoundParameters { k: 1, tau, ..*problem })?;
             let round = |&eta: &f64| {
                 let terms = bound.terms(1.0, eta);

@@ -31,8 +31,8 @@ pub enum Rate {
         /// c.
         c: f64,
     },
-    /// `min{1, 1/(μτ)}·c/(t + c)`: from the largest rate that the theorem allows, whatever μ and τ. The paper's
-    /// figure 3 has c = 1000.
+    /// `min{1, 1/(μτ)}·c/(t + c)`: from the largest rate that the theorem allows, whatever μ and τ. The
+    /// paper's figure 3 has c = 1000.
     FromLimit {
         /// c, the round in which half of the first rate is left.
         c: f64,
@@ -77,8 +77,9 @@ impl Rate {
     }
 }
 
-/// A number is a constant rate. `inverse-time` is the paper's figure 3, 1000/(μτ(t+1000)), and `inverse-time:B` is
-/// 1000/(Bμ(t+1000)), of which figure 4 is B = 20. Anything else is read as an expression.
+/// A number is a constant rate. `inverse-time` is the paper's figure 3, 1000/(μτ(t+1000)), and
+/// `inverse-time:B` is 1000/(Bμ(t+1000)), of which figure 4 is B = 20. Anything else is
+/// read as an expression.
 impl FromStr for Rate {
     type Err = TheoryError;
 

@@ -46,7 +46,7 @@ pub struct LinkParameters {
     pub choice: Choice,
 }
 
-/// The link of the paper's figures 3 and 4 (which do not say d; it is that of the paper's model).
+/// The link of the paper's figures 3 and 4 (which do not give d; it is that of the paper's model).
 impl Default for LinkParameters {
     fn default() -> Self {
         Self { devices: 100, dim: 203_530, symbols: 100_000, power: 1.0, noise: 1.0, choice: Choice::Best }
@@ -57,9 +57,9 @@ impl Default for LinkParameters {
 ///
 /// In a round the gains g are drawn, K devices chosen, and the n symbols split so that all carry the same
 /// `R = n / Σ_j 1/C_j` bits, `C_j = log2(1 + g_j·P/σ²)`, `P = M·P̄/K`. Then q is the largest integer ≤ d with
-/// `log2 C(d,q) + 33q ≤ R`, and `ρ = q/d`. The gains of round t under a seed are those of a simulation under that
-/// seed. Invariants: 0 ≤ ρ ≤ 1; ρ rises with n and P̄ and falls with σ²; a dead link among the K gives ρ = 0; the
-/// result does not depend on the number of threads.
+/// `log2 C(d,q) + 33q ≤ R`, and `ρ = q/d`. The gains of round t under a seed are those of a simulation under
+/// that seed. Invariants: 0 ≤ ρ ≤ 1; ρ rises with n and P̄ and falls with σ²; a zero-gain link among the K
+/// gives ρ = 0; the result does not depend on the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     parameters: LinkParameters,
@@ -81,8 +81,8 @@ impl Link {
         &self.parameters
     }
 
-    /// ρ(0), …, ρ(`rounds`−1) with K = `k` under `seed`. A round too weak for one entry has ρ = 0; if all are, that
-    /// is an error.
+    /// ρ(0), …, ρ(`rounds`−1) with K = `k` under `seed`. A round too weak for one entry has ρ = 0; if all
+    /// are, that is an error.
     pub fn rhos(&self, k: u64, rounds: usize, seed: u64) -> Result<Vec<f64>, TheoryError> {
         let table = self.efficiencies(k..=k, rounds, seed)?;
         let rhos = table.rhos(self, self.parameters.symbols).pop().unwrap_or_default();
@@ -98,8 +98,8 @@ impl Link {
         Ok(moments.estimate())
     }
 
-    /// What each of K devices can send for each symbol of the round, `1/Σ_j 1/C_j`, for all K of a range and all
-    /// rounds. (Multiplied by n these are the budgets R, so one table serves every n.)
+    /// What each of K devices can send for each symbol of the round, `1/Σ_j 1/C_j`, for all K of a range and
+    /// all rounds. (Multiplied by n these are the budgets R, so one table serves every n.)
     pub(super) fn efficiencies(
         &self,
         ks: RangeInclusive<u64>,
@@ -149,8 +149,8 @@ pub(crate) fn gains(seed: u64, t: u64, devices: usize) -> Vec<f64> {
     DeviceId::all(devices).map(|device| Rayleigh { seed }.gain(t, device)).collect()
 }
 
-/// ρ(t) that was drawn already, so that several questions about one link draw it once. It keeps what there is room
-/// for and draws the rest anew.
+/// ρ(t) that was drawn already, so that several questions about one link draw it once. It keeps what there is
+/// room for and draws the rest anew.
 #[derive(Debug, Default)]
 pub struct RhoStore {
     /// The link and the number of rounds that `kept` is of.
@@ -188,10 +188,11 @@ impl Efficiencies {
     pub(super) fn rhos(&self, link: &Link, symbols: u64) -> Vec<Vec<f64>> {
         let (dim, symbols) = (link.parameters.dim as usize, symbols as f64);
         let cells = || self.rows.iter().flatten().copied();
-        let most = RandomSparse {}.largest_q(dim, Bits(symbols * cells().fold(0.0, f64::max)));
-        // Where there are more questions than answers, r(1), …, r(most) once is less work than a search each time.
-        let costs: Option<Vec<f64>> = (most < cells().count())
-            .then(|| (1..=most).into_par_iter().map(|q| RandomSparse {}.bits(dim, q).0).collect());
+        let max_q = RandomSparse {}.largest_q(dim, Bits(symbols * cells().fold(0.0, f64::max)));
+        // Where there are more questions than answers, r(1), …, r(max_q) once is less work than
+        // a search each time.
+        let costs: Option<Vec<f64>> = (max_q < cells().count())
+            .then(|| (1..=max_q).into_par_iter().map(|q| RandomSparse {}.bits(dim, q).0).collect());
         let rho = |bits: f64| match &costs {
             Some(costs) => costs.partition_point(|&cost| cost <= bits) as f64 / dim as f64,
             None => link.rho(bits),
@@ -210,7 +211,7 @@ impl Efficiencies {
         Err(TheoryError::SilentLink {
             symbols,
             k: self.first_k,
-            most: best * symbols as f64,
+            max: best * symbols as f64,
             needed: RandomSparse {}.bits(dim as usize, 1).0,
         })
     }
@@ -237,13 +238,13 @@ mod tests {
             order[..k].iter().map(|&m| capacity(gains[m], power, parameters.noise)).collect();
         let slots = split_slots(&vec![1.0; k], &capacities, parameters.symbols, SlotKind::Real);
         let budget = slots[0].0 * capacities[0];
-        let (mut q, mut places) = (0u64, 0.0f64);
+        let (mut q, mut index_bits) = (0u64, 0.0f64);
         while q < parameters.dim {
-            let next = places + ((parameters.dim - q) as f64 / (q + 1) as f64).log2();
+            let next = index_bits + ((parameters.dim - q) as f64 / (q + 1) as f64).log2();
             if next + 33.0 * (q + 1) as f64 > budget {
                 break;
             }
-            (q, places) = (q + 1, next);
+            (q, index_bits) = (q + 1, next);
         }
         q as f64 / parameters.dim as f64
     }
@@ -290,7 +291,8 @@ mod tests {
 
     #[test]
     fn a_random_choice_takes_every_device_equally_often() {
-        // With K = 1 the budget tells the gain, hence the device. χ² on 19 degrees of freedom, 99.99 % point 50.8.
+        // With K = 1 the budget determines the gain, hence the device. χ² on 19 degrees of freedom, 99.99 %
+        // point 50.8.
         let link = link(|p| p.choice = Choice::Uniform);
         let mut counts = [0u32; 20];
         for t in 0..4000 {

@@ -5,9 +5,9 @@ use serde::Serialize;
 /// The mean of independent draws with Student's 95 % interval mean ± half_width.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The mean.
+    /// The arithmetic mean of the draws.
     pub mean: f64,
-    /// Half the width of the interval; infinite for a single draw, which says nothing about its spread.
+    /// Half the width of the interval; infinite for a single draw, which has no spread.
     pub half_width: f64,
 }
 
@@ -17,9 +17,9 @@ impl Estimate {
         (value - self.mean).abs() <= self.half_width
     }
 
-    /// The ends of the interval, cut where they go beyond `least` and `most`, which the number itself cannot.
-    pub fn ends_within(&self, least: f64, most: f64) -> (f64, f64) {
-        ((self.mean - self.half_width).max(least), (self.mean + self.half_width).min(most))
+    /// The ends of the interval, cut where they go beyond `min` and `max`, which the number itself cannot.
+    pub fn ends_within(&self, min: f64, max: f64) -> (f64, f64) {
+        ((self.mean - self.half_width).max(min), (self.mean + self.half_width).min(max))
     }
 }
 
@@ -65,8 +65,8 @@ pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
 
 /// The 97.5 % point of Student's t with `freedom` ≥ 1 degrees of freedom.
 ///
-/// Up to 60 degrees by bisection on the finite series of the distribution (Abramowitz & Stegun 26.7.3–4), above by
-/// the expansion around the normal point (26.7.5), whose first term left out is below 1e-8 there.
+/// Up to 60 degrees by bisection on the finite series of the distribution (Abramowitz & Stegun 26.7.3–4),
+/// above by the expansion around the normal point (26.7.5), whose first term left out is below 1e-8 there.
 fn student_975(freedom: u64) -> f64 {
     if freedom > 60 {
         let (z, n) = (1.959_963_984_540_054_f64, freedom as f64);

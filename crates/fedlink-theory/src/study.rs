@@ -34,7 +34,7 @@ pub enum Mode {
 pub struct Study {
     /// The learning problem; its `k` and `tau` are replaced by those of the lists.
     pub problem: BoundParameters,
-    /// The link.
+    /// The radio link that determines ρ(t).
     pub link: LinkParameters,
     /// η(t), which may depend on τ.
     pub rate: Rate,
@@ -42,7 +42,7 @@ pub struct Study {
     pub ks: Vec<u64>,
     /// The values of τ.
     pub taus: Vec<u64>,
-    /// T, rounds.
+    /// T, the rounds of every curve.
     pub rounds: usize,
     /// One channel, several, or all.
     pub mode: Mode,
@@ -53,19 +53,19 @@ pub struct Study {
 /// One curve of a study.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudyCurve {
-    /// What tells it from the others, such as `K=5`.
+    /// What distinguishes it from the others, such as `K=5`.
     pub label: String,
     /// The problem with this curve's K and τ.
     pub parameters: BoundParameters,
-    /// The loss bound after 0, 1, …, T rounds. With a single draw the intervals are infinite; with a given ρ they are
-    /// too, there being nothing to average.
+    /// The loss bound after 0, 1, …, T rounds. With a single draw the intervals are infinite; with a given ρ
+    /// they are too, there being nothing to average.
     pub losses: Vec<Estimate>,
     /// ρ(0), …, ρ(T−1), each the mean over the draws.
     pub rhos: Vec<f64>,
     /// [`Bound::floor`].
     pub floor: f64,
-    /// The first round at which the (mean) bound is within 10 % of the floor; none if that is not reached in T rounds,
-    /// or if the floor is zero.
+    /// The first round at which the (mean) bound is within 10 % of the floor; none if that is not reached in
+    /// T rounds, or if the floor is zero.
     pub near_floor: Option<usize>,
     /// What is left of the start and each term of B, as shares of the last bound.
     pub shares: Parts,
@@ -126,8 +126,8 @@ impl Study {
 
     /// Computes all curves; `watch` sees those of every single draw, in the order of [`Study::grid`].
     ///
-    /// In [`Mode::Expectation`] there is no single draw to see, and a given ρ counts as one. The result does not depend
-    /// on the number of threads.
+    /// In [`Mode::Expectation`] there is no single draw to see, and a given ρ counts as one. The result does
+    /// not depend on the number of threads.
     pub fn run_watched(&self, watch: impl FnMut(&[Curve])) -> Result<Vec<StudyCurve>, TheoryError> {
         self.run_on(&mut RhoStore::default(), watch)
     }
@@ -183,7 +183,7 @@ impl Study {
         }
     }
 
-    /// Only what differs is said; both if nothing does.
+    /// Only what differs is named; both if nothing does.
     fn label(&self, k: u64, tau: u64) -> String {
         match (self.ks.len() > 1, self.taus.len() > 1) {
             (true, false) => format!("K={k}"),
@@ -205,7 +205,7 @@ impl Study {
         let mut moments = vec![vec![Moments::default(); self.rounds + 1]; bounds.len()];
         let mut parts = vec![Parts { initial: 0.0, terms: Terms::default() }; bounds.len()];
         let mut means = vec![vec![0.0; self.rounds]; bounds.len()];
-        // One silent draw is a draw like another; only if all of a K are is there nothing to say.
+        // One silent draw is a draw like another; only if all of a K are is there no bound.
         let mut silences: BTreeMap<u64, (u64, TheoryError)> = BTreeMap::new();
         for draw in 0..draws {
             let mut rhos = BTreeMap::new();

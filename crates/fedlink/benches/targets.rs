@@ -7,7 +7,7 @@ use cpu_time::ProcessTime;
 use fedlink::compress::wire::{Coder, Format, Layout};
 use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate};
 use fedlink::config::{BatchSize, Config};
-use fedlink::data::{Dataset, Scaler, Scaling, catalogue};
+use fedlink::data::{Dataset, Scaler, Scaling, catalog};
 use fedlink::kernels::{
     Matrix, Panels, SparseBatch, instruction_set, matmul, norm, pack_output_gradient, sparse_forward,
     sparse_gradient,
@@ -40,7 +40,7 @@ fn main() {
         |name: &str, default: bool| if named.is_empty() { default } else { named.iter().any(|n| n == name) };
     let folder = std::env::var_os("FEDLINK_DATA").map(PathBuf::from);
     let folder = folder.expect("set FEDLINK_DATA to the folder that holds mnist/");
-    let dataset = Arc::new(catalogue::load("mnist", &[folder]).expect("MNIST can be read"));
+    let dataset = Arc::new(catalog::load("mnist", &[folder]).expect("MNIST can be read"));
     println!("instruction set: {}", instruction_set());
     let targets: [(&str, bool, Measure); 10] = [
         ("first-layer", true, first_layer),
@@ -134,10 +134,10 @@ fn density(_: &Arc<Dataset>) {
     let mut stream = fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0);
     let mut random = |len: usize| (0..len).map(|_| stream.uniform() as f32).collect::<Vec<f32>>();
     let (weights, output_gradient) = (random(PIXELS * HIDDEN), random(rows * HIDDEN));
-    let (chance, values) = (random(rows * PIXELS), random(rows * PIXELS));
+    let (draws, values) = (random(rows * PIXELS), random(rows * PIXELS));
     for share in [0.1, 0.2, 0.3, 0.4, 0.5, 0.6] {
-        let pick = |(&chance, &value): (&f32, &f32)| if chance < share { value } else { 0.0 };
-        let dense: Vec<f32> = chance.iter().zip(&values).map(pick).collect();
+        let pick = |(&draws, &value): (&f32, &f32)| if draws < share { value } else { 0.0 };
+        let dense: Vec<f32> = draws.iter().zip(&values).map(pick).collect();
         let mut sparse = SparseBatch::of_dense(&dense, PIXELS);
         let (mut out, mut gradient) = (vec![0.0; rows * HIDDEN], vec![0.0; PIXELS * HIDDEN]);
         let (mut sparse_out, mut block, mut panels) =
@@ -291,7 +291,7 @@ fn share(dataset: &Arc<Dataset>) {
     });
 }
 
-/// A device's local training of three Adam steps, time after time; it writes its Δ to where it is told.
+/// A device's local training of three Adam steps, time after time; it writes its Δ to the given slice.
 fn trainer(config: &Config, dataset: &Arc<Dataset>) -> impl FnMut(&mut Vec<f32>) + use<> {
     use fedlink::learn::local_training::LocalTraining;
     let (model, rule) = (config.learn.model.as_str(), config.learn.optimizer.as_str());
@@ -351,8 +351,8 @@ fn wire(dataset: &Arc<Dataset>) {
         assert_eq!(received, sent);
         let step = training / config.learn.local_steps as f64;
         println!(
-            "wire: q = {q}: {bits} bits, {:.1} by the count; a step {:.0} µs, encode {:.1} and decode {:.1} µs: \
-             {:.1} %",
+            "wire: q = {q}: {bits} bits, {:.1} by the count; a step {:.0} µs, encode {:.1} and decode {:.1} \
+             µs: {:.1} %",
             SparseBinary {}.bits(update.len(), q).0,
             step * 1e6,
             writing * 1e6,
@@ -375,11 +375,11 @@ fn threads(dataset: &Arc<Dataset>) {
     };
     let (mut slow, mut fast) = ([f64::INFINITY; 2], [f64::INFINITY; 2]);
     for _ in 0..40 {
-        for (least, time) in slow.iter_mut().zip(round(&one, &mut alone)) {
-            *least = least.min(time);
+        for (best, time) in slow.iter_mut().zip(round(&one, &mut alone)) {
+            *best = best.min(time);
         }
-        for (least, time) in fast.iter_mut().zip(round(&two, &mut shared)) {
-            *least = least.min(time);
+        for (best, time) in fast.iter_mut().zip(round(&two, &mut shared)) {
+            *best = best.min(time);
         }
     }
     println!(

@@ -1,5 +1,5 @@
-//! How many bits payloads have beyond ⌈log2 C(d,q)⌉ + 33, by exact integers: the table of `docs/wire-format.md`, which
-//! `cargo xtask docs` writes there.
+//! How many bits payloads have beyond ⌈log2 C(d,q)⌉ + 33, by exact integers: the table of
+//! `docs/wire-format.md`, which `cargo xtask docs` writes there.
 //!
 //! ```text
 //! cargo run --package fedlink --example wire_overhead
@@ -54,7 +54,7 @@ fn random(dim: u32, q: u32, draw: u64) -> Vec<u32> {
         }
         return chosen.into_iter().collect();
     }
-    // Place by index: those to come are chosen with the probability that is left for them.
+    // One index after the other: those to come are chosen with the probability that is left for them.
     let mut left = u64::from(q);
     let mut is_chosen = |index: &u32| {
         let chosen = rng.below(u64::from(dim - index)) < left;
@@ -144,7 +144,7 @@ pub fn rows() -> Vec<Row> {
 /// The table in Markdown.
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "| d | q | ⌈log2 C(d,q)⌉ + 33 | random: mean | random: most | {} |\n|{}\n",
+        "| d | q | ⌈log2 C(d,q)⌉ + 33 | random: mean | random: max | {} |\n|{}\n",
         KINDS.join(" | "),
         "---|".repeat(5 + KINDS.len())
     );

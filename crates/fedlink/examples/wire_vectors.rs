@@ -41,7 +41,7 @@ fn case(name: &str, layout: Layout, dim: u32, q: usize, indices: Vec<u32>, value
     };
     let values: Vec<String> = values.iter().map(|value| format!("{:08x}", value.to_bits())).collect();
     json!({
-        "name": name, "layout": layout_name(layout), "d": dim, "q": q, "places": update.indices,
+        "name": name, "layout": layout_name(layout), "d": dim, "q": q, "indices": update.indices,
         "values": values, "bits": bits, "payload": hex(&payload),
     })
 }
@@ -120,7 +120,10 @@ fn invalid() -> Vec<Value> {
     let update = SparseUpdate { indices: random(7850, 20), values: Values::Shared(1.0) };
     let mut good = Vec::new();
     Coder::default().encode(&format, &update, &mut good).expect("an update of that format");
-    let other = |name: &str, layout: &str, d: u32, q: u32, payload: &[u8]| json!({ "name": name, "layout": layout, "d": d, "q": q, "payload": hex(payload) });
+    let other = |name: &str, layout: &str, d: u32, q: u32, payload: &[u8]| {
+        let payload = hex(payload);
+        json!({ "name": name, "layout": layout, "d": d, "q": q, "payload": payload })
+    };
     let case = |name: &str, payload: &[u8]| other(name, "shared", 7850, 20, payload);
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut payload = good.clone();
@@ -177,7 +180,7 @@ fn stack(value: f32, symbols: &[(u64, u64)]) -> Vec<u8> {
     number.to_be_bytes().into_iter().skip_while(|&byte| byte == 0).collect()
 }
 
-/// With q = 5 among 20, three digits say how many are missing: 6 is one less than 7.
+/// With q = 5 among 20, three digits encode how many are missing: 6 is one less than 7.
 fn seven_of_five() -> Vec<u8> {
     let theta = SLOTS * 5 / 16 + 1;
     let square = |u: u64| u * u / SLOTS + 1;

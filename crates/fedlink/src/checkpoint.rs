@@ -7,12 +7,12 @@
 //! CRC-32 of all before it                           4 bytes, little-endian
 //! ```
 //!
-//! The checksum is verified before anything is believed, so a damaged file costs no memory. The state holds the model,
-//! the records so far and the state of server and devices; everything else follows from the configuration, because every
-//! random number is keyed by (seed, purpose, round, device).
+//! The checksum is verified before anything is parsed, so a damaged file costs no memory. The state holds the
+//! model, the records so far and the state of server and devices; everything else follows from the
+//! configuration, because every random number is keyed by (seed, purpose, round, device).
 
 use crate::config::Config;
-use crate::fleet::Memory;
+use crate::fleet::PersistentState;
 use crate::record::Ledger;
 pub use crate::state::CheckpointError;
 use crate::state::State;
@@ -32,7 +32,7 @@ pub(crate) struct Saved<'a> {
     pub next_round: u64,
     pub theta: &'a [f32],
     pub ledger: &'a Ledger,
-    pub memories: &'a [Mutex<Memory>],
+    pub states: &'a [Mutex<PersistentState>],
     pub server: State,
     pub adversary: State,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Restored {
     pub next_round: u64,
     pub theta: Vec<f32>,
     pub ledger: Ledger,
-    pub memories: Vec<Mutex<Memory>>,
+    pub states: Vec<Mutex<PersistentState>>,
     pub server: State,
     pub adversary: State,
 }

@@ -34,7 +34,7 @@ pub enum Error {
     Wire {
         /// The round, counted from 1.
         round: u64,
-        /// The device.
+        /// Its number, counted from 0.
         device: u32,
         /// Why.
         problem: WireError,
@@ -54,7 +54,7 @@ pub enum Error {
     Link {
         /// The round, counted from 1.
         round: u64,
-        /// The device.
+        /// Its number, counted from 0.
         device: u32,
         /// What is wrong with it.
         problem: String,
@@ -72,7 +72,7 @@ pub enum Error {
     /// A policy broke the rules of [`crate::schedule::Policy`].
     #[error("policy {name} broke its contract in round {round}: {problem}")]
     Policy {
-        /// The policy.
+        /// What the policy is called in the configuration.
         name: String,
         /// The round, counted from 1.
         round: u64,
@@ -82,11 +82,11 @@ pub enum Error {
     /// A custom compressor broke the rules of [`crate::compress::Compressor`].
     #[error("compressor {name} broke its contract in round {round}, device {device}: {problem}")]
     Compressor {
-        /// The compressor.
+        /// What the compressor is called in the configuration.
         name: String,
         /// The round, counted from 1.
         round: u64,
-        /// The device.
+        /// Its number, counted from 0.
         device: u32,
         /// What it did.
         problem: String,
@@ -96,7 +96,7 @@ pub enum Error {
     Task {
         /// The round, counted from 1.
         round: u64,
-        /// The device.
+        /// Its number, counted from 0.
         device: u32,
         /// Why.
         problem: TaskError,

@@ -1,12 +1,12 @@
 //! Federated learning over wireless links.
 //!
-//! M devices train locally; a fading uplink with n symbols a round carries only what capacity allows; a policy picks up to
-//! K devices by their channel and by how much their update matters; a compressor squeezes each update into its share.
-//! This library is that system, after *Convergence of Update Aware Device Scheduling for Federated Learning at the
-//! Wireless Edge* (Amiri, Gündüz, Kulkarni, Poor).
+//! M devices train locally; a fading uplink with n symbols a round carries only what capacity allows; a
+//! policy picks up to K devices by their channel and by how much their update matters; a compressor squeezes
+//! each update into its share. This library is that system, after *Convergence of Update Aware Device
+//! Scheduling for Federated Learning at the Wireless Edge* (Amiri, Gündüz, Kulkarni, Poor).
 //!
-//! Data flows one way: [`data`] → [`learn`] → [`schedule`] → [`radio`] → [`compress`] → [`server`] → [`record`]. Start
-//! reading at [`round`](mod@round).
+//! Data flows one way: [`data`] → [`learn`] → [`schedule`] → [`radio`] → [`compress`] → [`server`] →
+//! [`record`]. Start reading at [`round`](mod@round).
 //!
 //! ```
 //! use fedlink::prelude::*;

@@ -1,4 +1,5 @@
-//! Custom parts: what is not this library's, passed the same way to a simulation, a sweep and a server of real nodes.
+//! Custom parts: what is not this library's, passed the same way to a simulation, a sweep and a server of
+//! real nodes.
 
 use crate::compress::Compressor;
 use crate::config::Config;
@@ -17,8 +18,8 @@ pub type Factory<T> =
 
 /// Custom parts by the names under which a configuration chooses them.
 ///
-/// A part is made anew for every run. Its name goes into labels, configuration and records like that of any other part,
-/// and `[custom]` of the configuration says where it comes from.
+/// A part is made anew for every run. Its name goes into labels, configuration and records like that of any
+/// other part, and `[custom]` of the configuration records where it comes from.
 ///
 /// ```
 /// use fedlink::parts::Parts;
@@ -85,7 +86,7 @@ impl<T: ?Sized + Kind> Customs<T> {
 }
 
 impl Parts {
-    /// Adds a policy; `origin` says where it comes from.
+    /// Adds a policy; `origin` records where it comes from.
     #[must_use]
     pub fn policy(
         mut self,

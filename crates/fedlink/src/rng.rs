@@ -31,7 +31,8 @@ pub enum Purpose {
     Uniform = 7,
     /// Which devices are adversarial (device = 2⁶⁴ − 1), and the random choices of one in a round.
     Adversary = 8,
-    /// Random choices of a policy in a round, or in all rounds (round = 2⁶⁴ − 1; device = the policy's label).
+    /// Random choices of a policy in a round, or in all rounds (round = 2⁶⁴ − 1; device
+    /// = the policy's label).
     Schedule = 21,
     /// Tests and examples.
     Test = 99,

@@ -19,21 +19,21 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
 
     // 1. The server broadcasts θ(t), error-free: every device reads it where it lies.
 
-    // 2. The channel is drawn. What the server knows of it says who may be scheduled: those train, and report what the
-    //    policy asks.
+    // 2. The channel is drawn. What the server knows of it decides who may be scheduled: those train, and
+    //    report what the policy asks.
     let links = session.links(t);
     let call = session.begin(t, links.known, |_| true)?;
     let mut trained = fleet.train(session.theta(), &call)?;
 
-    // 3. The policy picks 𝓜(t), |𝓜| ≤ K, with bit weights and shares. 4. The n symbols are split so that bits are
-    //    proportional to the weights.
+    // 3. The policy picks 𝓜(t), |𝓜| ≤ K, with bit weights and shares. 4. The n symbols are split so that bits
+    //    are proportional to the weights.
     let scheduled = session.report(trained.reports.clone())?;
 
     // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it.
     let sent = fleet.send(&mut trained, session.theta(), &scheduled, t)?;
 
-    // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent, or whose
-    //    upload cannot be read or believed, adds nothing and still counts.
+    // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent, or
+    //    whose upload cannot be decoded or fails the audit, adds nothing and still counts.
     let uploads: Vec<Upload> = sent.iter().map(|one| one.upload()).collect();
     session.deliver(&uploads, trained.training)?;
     fleet.settle(trained, sent);

@@ -1,5 +1,5 @@
-//! The server of a run with the record of its rounds: what a [simulation](crate::simulation) and rounds on other
-//! people's nodes have in common.
+//! The server of a run with the record of its rounds: what a [simulation](crate::simulation) and rounds on
+//! other people's nodes have in common.
 
 use crate::checkpoint::{self, CheckpointError};
 use crate::compress::wire::bit_length;
@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A server that keeps the record of its rounds.
 ///
-/// A round is [`begin`](Session::begin) → [`report`](Session::report) → [`deliver`](Session::deliver), then, if the model
-/// is evaluated, [`evaluated`](Session::evaluated). Fed with what the devices of a simulation compute, it has the
-/// simulation's digest.
+/// A round is [`begin`](Session::begin) → [`report`](Session::report) → [`deliver`](Session::deliver), then,
+/// if the model is evaluated, [`evaluated`](Session::evaluated). Fed with what the devices of a simulation
+/// compute, it has the simulation's digest.
 ///
 /// ```
 /// use fedlink::{config::Config, fleet::Encoder, parts::Parts, record::Training, schedule::Reports};
@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// let links = session.links(0);
 /// let call = session.begin(0, links.known, |_| true)?;
-/// let update = vec![1.0; 1000]; // what every device has learnt
+/// let update = vec![1.0; 1000]; // what every device has learned
 /// let mut answers = Vec::new();
 /// for (&device, &alone) in call.candidates.iter().zip(&call.alone) {
 ///     answers.extend(node.answers(&call.asks, (&update, 0.7), alone, (0, device))?);
@@ -56,7 +56,8 @@ pub struct Session {
     server: Server,
     ledger: Ledger,
     rounds_done: u64,
-    /// The round that was delivered last; it enters the ledger when the next one begins, since it may yet be evaluated.
+    /// The round that was delivered last; it enters the ledger when the next one begins, since it
+    /// may yet be evaluated.
     last: Option<RoundRecord>,
     /// The training samples of each device of a run on nodes; empty if a task knows them.
     samples: Arc<[AtomicUsize]>,
@@ -82,8 +83,8 @@ impl<'a> Message<'a> {
         Self { device, payload, spent: sent.spent, entries: sent.own.entries() }
     }
 
-    /// The upload that the server takes, of a node that was granted `budget`; `decoded` is what is in its bytes if the
-    /// scheme has no codec.
+    /// The upload that the server takes, of a node that was granted `budget`; `decoded` is what is in its
+    /// bytes if the scheme has no codec.
     fn upload(&self, budget: Bits, dim: usize, has_codec: bool, decoded: Option<&'a Encoded>) -> Upload<'a> {
         let Spent { bits, level } = self.spent;
         let within = bits.0 >= 0.0 && bits.0 <= budget.0;
@@ -104,8 +105,8 @@ impl<'a> Message<'a> {
 }
 
 impl Session {
-    /// The session of a run on other people's nodes: `theta` is θ(0), `samples` are the training samples of each device
-    /// (none: one each).
+    /// The session of a run on other people's nodes: `theta` is θ(0), `samples` are the training samples of
+    /// each device (none: one each).
     pub fn of(
         config: &Config,
         parts: &Parts,
@@ -135,7 +136,7 @@ impl Session {
         &self.config
     }
 
-    /// The server.
+    /// The server that the session drives: model, policy, aggregation, records.
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -187,13 +188,14 @@ impl Session {
         self.server.relink(known)
     }
 
-    /// Offers the share of a scheduled device that failed before it sent to another; see [`Server::substitute`].
+    /// Offers the share of a scheduled device that failed before it sent to another; see
+    /// [`Server::substitute`].
     pub fn substitute(&mut self, failed: DeviceId) -> Result<Option<Scheduled>, Error> {
         self.server.substitute(failed)
     }
 
-    /// Sets the training samples of a device, at least 1, which nodes may tell as late as with their report. They are no
-    /// part of a checkpoint.
+    /// Sets the training samples of a device, at least 1, which nodes may report as late as with their norm.
+    /// They are no part of a checkpoint.
     pub fn set_samples(&self, device: DeviceId, samples: usize) {
         if let Some(count) = self.samples.get(device.index()) {
             count.store(samples.max(1), Ordering::Relaxed);
@@ -207,9 +209,9 @@ impl Session {
         Ok(self.last.insert(record))
     }
 
-    /// Takes what arrived of nodes, in any order. A scheduled device of which there is nothing is lost. Bytes are decoded
-    /// by the configured scheme; a node that claims more bits than it was granted counts as one whose bytes cannot be
-    /// decoded.
+    /// Takes what arrived of nodes, in any order. A scheduled device of which there is nothing is lost. Bytes
+    /// are decoded by the configured scheme; a node that claims more bits than it was granted counts as one
+    /// whose bytes cannot be decoded.
     pub fn deliver_messages(
         &mut self,
         messages: &[Message],
@@ -244,7 +246,8 @@ impl Session {
     /// Attaches an evaluation to the round that was delivered last.
     pub fn evaluated(&mut self, evaluation: Evaluation) -> Result<(), Error> {
         let last = self.last.as_mut().ok_or(Error::Session(
-            "evaluated: no round was delivered since the last one began; evaluate after deliver, before begin",
+            "evaluated: no round was delivered since the last one began; evaluate after deliver, before \
+             begin",
         ))?;
         last.evaluation = Some(evaluation);
         Ok(())
@@ -292,23 +295,23 @@ impl Session {
         self.ledger.rows()
     }
 
-    /// Writes all that the rounds to come depend on: the model, the records, the state of every part of the server. A
-    /// round that is open is not part of it.
+    /// Writes all that the rounds to come depend on: the model, the records, the state of every part of the
+    /// server. A round that is open is not part of it.
     pub fn checkpoint(&self, to: impl Write) -> Result<(), CheckpointError> {
         let ledger = self.counted();
         let state = checkpoint::Saved {
             next_round: self.rounds_done,
             theta: self.theta(),
             ledger: &ledger,
-            memories: &[],
+            states: &[],
             server: self.saved()?,
             adversary: State::default(),
         };
         checkpoint::write(&self.config, &state, to)
     }
 
-    /// Resumes from a [checkpoint](Session::checkpoint) of a session with the same configuration. If it is damaged or
-    /// another run's, nothing is changed.
+    /// Resumes from a [checkpoint](Session::checkpoint) of a session with the same configuration. If it is
+    /// damaged or another run's, nothing is changed.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
         let mut state = checkpoint::read(&self.config, from)?;
         self.fits(&state)?;
@@ -338,7 +341,7 @@ impl Session {
         Err(CheckpointError::Damaged("its sizes are not those of this run".into()))
     }
 
-    /// Goes on from a checkpoint that [fits](Session::fits) and whose server state is loaded.
+    /// Restores a checkpoint that [fits](Session::fits) and whose server state is loaded.
     pub(crate) fn resume(&mut self, state: checkpoint::Restored) {
         self.server.set_theta(state.theta);
         (self.rounds_done, self.ledger, self.last) = (state.next_round, state.ledger, None);

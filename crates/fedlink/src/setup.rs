@@ -13,7 +13,8 @@ use crate::units::Power;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The server of a run on other people's nodes: `theta` is θ(0), `samples` the training samples of each device.
+/// The server of a run on other people's nodes: `theta` is θ(0), `samples` the training
+/// samples of each device.
 pub fn server_of(
     config: &Config,
     parts: &Parts,

@@ -13,7 +13,8 @@ use std::ops::ControlFlow;
 
 /// A run in progress.
 ///
-/// Work is spread over the threads of the current `rayon` pool; the result is the same for any number of them.
+/// Work is spread over the threads of the current `rayon` pool; the result is the same for
+/// any number of them.
 pub struct Simulation {
     world: World,
     /// Whether a round failed: state is then half of one round and half of the next.
@@ -27,8 +28,8 @@ pub struct Needs {
     pub dim: usize,
     /// Devices that train in a round, as in the first one.
     pub trained: usize,
-    /// Memory for the state that devices keep and for the updates that are kept until selection; the data set and a few
-    /// vectors of d for every thread come on top.
+    /// Memory for the state that devices keep and for the updates that are kept until selection; the data set
+    /// and a few vectors of d for every thread come on top.
     pub bytes: u64,
 }
 
@@ -67,7 +68,8 @@ impl Simulation {
         self.world.session.config()
     }
 
-    /// Runs the next round; evaluates if it is due. After an error the run cannot go on, but from a checkpoint.
+    /// Runs the next round; evaluates if it is due. After an error the run can only be
+    /// restored from a checkpoint.
     pub fn step(&mut self) -> Result<RoundRecord, Error> {
         if self.failed {
             return Err(Error::Failed { round: self.rounds_done() + 1 });
@@ -109,8 +111,8 @@ impl Simulation {
         self.world.session.round_row(record)
     }
 
-    /// Writes all that the rounds to come depend on. A run [resumed](Simulation::restore) from it ends with the
-    /// same bits as one that was never interrupted.
+    /// Writes all that the rounds to come depend on. A run [resumed](Simulation::restore) from it ends with
+    /// the same bits as one that was never interrupted.
     pub fn checkpoint(&self, to: impl Write) -> Result<(), CheckpointError> {
         if self.failed {
             let problem = format!("the run failed in round {}", self.rounds_done() + 1);
@@ -121,20 +123,20 @@ impl Simulation {
             next_round: session.rounds_done(),
             theta: session.theta(),
             ledger: session.ledger(),
-            memories: fleet.memories(),
+            states: fleet.states(),
             server: session.saved()?,
             adversary: fleet.adversary().map(Persist::save).unwrap_or_default(),
         };
         checkpoint::write(session.config(), &state, to)
     }
 
-    /// Resumes from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is damaged
-    /// or another run's, nothing is changed.
+    /// Resumes from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is
+    /// damaged or another run's, nothing is changed.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
         let World { session, fleet } = &mut self.world;
         let mut state = checkpoint::read(session.config(), from)?;
         session.fits(&state)?;
-        if !fleet.fits(&state.memories, session.theta().len()) {
+        if !fleet.fits(&state.states, session.theta().len()) {
             return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
         }
         let before = session.server().save();
@@ -146,7 +148,7 @@ impl Simulation {
             let _ = session.server_mut().load(before);
             return Err(CheckpointError::State(error));
         }
-        fleet.restore(std::mem::take(&mut state.memories));
+        fleet.restore(std::mem::take(&mut state.states));
         session.resume(state);
         self.failed = false;
         Ok(())

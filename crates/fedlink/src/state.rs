@@ -56,8 +56,8 @@ impl State {
     }
 }
 
-/// The contract of everything that keeps state between rounds: `load(save())` on a freshly built part of the same
-/// configuration gives a part that goes on exactly as the saved one would have.
+/// The contract of everything that keeps state between rounds: `load(save())` on a freshly built part of the
+/// same configuration gives a part that continues exactly as the saved one would have.
 ///
 /// The methods have defaults for parts without state. A `load` that fails leaves the part as it was.
 ///
@@ -87,7 +87,7 @@ pub trait Persist {
         State::default()
     }
 
-    /// Goes on from `state`.
+    /// Restores `state`.
     fn load(&mut self, state: State) -> Result<(), StateError> {
         if state.is_empty() {
             return Ok(());

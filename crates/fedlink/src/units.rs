@@ -43,7 +43,7 @@ macro_rules! amounts {
 amounts! {
     /// An amount of information in bits; a real number, because the paper's counts are logarithms.
     Bits;
-    /// A number of channel uses (symbols, time slots). Real or whole, as `radio.slots` says.
+    /// A number of channel uses (symbols, time slots). Real or whole, as `radio.slots` specifies.
     Symbols;
     /// A transmit power, in the unit of the noise variance.
     Power;

@@ -20,7 +20,8 @@ use crate::units::DeviceId;
 use std::sync::Arc;
 
 impl World {
-    /// The run that `config` describes, learning on a data set or a custom task, with custom parts where it names them.
+    /// The run that `config` describes, learning on a data set or a custom task, with custom parts where it
+    /// names them.
     pub fn new(config: &Config, work: impl Into<Work>, parts: &Parts) -> Result<Self, Error> {
         let work = work.into();
         let config = described(config, &work, parts);
@@ -45,7 +46,8 @@ impl World {
     }
 }
 
-/// The configuration as it is recorded: custom parts declared, and of a custom task no data set that is never used.
+/// The configuration as it is recorded: custom parts declared, and of a custom task no data set
+/// that is never used.
 fn described(config: &Config, work: &Work, parts: &Parts) -> Config {
     let mut config = config.clone();
     parts.declare(&mut config);

@@ -79,10 +79,10 @@ fn no_file_makes_a_reader_allocate_much_more_than_its_size() {
     for (descr, width) in [("|u1", 1), ("<f4", 4), ("<f8", 8)] {
         let array = npy(descr, &format!("(1, {})", 4_000_000_000u64 / width), 0);
         let mut bomb = npz_file(&[("x_train", &array)]);
-        let (held, result) = peak(|| npz::parse(&bomb, "own"));
+        let (held, result) = peak(|| npz::parse(&bomb, "custom"));
         assert!(result.is_err() && held < INFLATER, "{held} bytes for an array header");
         claim_size(&mut bomb, 4_000_000_000 + array.len() as u32);
-        let (held, result) = peak(|| npz::parse(&bomb, "own"));
+        let (held, result) = peak(|| npz::parse(&bomb, "custom"));
         let message = result.expect_err("4 GB do not fit into a small archive").to_string();
         assert!(message.contains("more than an archive of this size can hold"), "{message}");
         assert!(held < INFLATER, "{held} bytes for an array header that the archive bears out");
@@ -90,7 +90,7 @@ fn no_file_makes_a_reader_allocate_much_more_than_its_size() {
 
     // 50 MB of zeros behind a header that claims ten: refused by the sizes alone, nothing is inflated.
     let bomb = npz_file(&[("x_train", &npy("|u1", "(2, 5)", 50_000_000))]);
-    let (held, result) = peak(|| npz::parse(&bomb, "own"));
+    let (held, result) = peak(|| npz::parse(&bomb, "custom"));
     assert!(result.is_err() && held < INFLATER, "{held} bytes for an array with a long tail");
 
     // Text and CIFAR-10 are never compressed: a few times the file.

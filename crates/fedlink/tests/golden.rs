@@ -2,7 +2,7 @@
 //!
 //! The runs are in `golden/cases.toml`, their digests in `golden/digests.txt`. A digest ([`Outcome::digest`])
 //! is SHA-256 over every record of a run and its final model. A change that alters one alters results that
-//! users have: either it has a bug, or the changelog says what moved and why. To replace the digests, run
+//! users have: either it has a bug, or the changelog explains what moved and why. To replace the digests, run
 //! `FEDLINK_GOLDEN=print cargo test -p fedlink --test golden -- --nocapture` and paste what it prints.
 //!
 //! # Which machines give these digests
@@ -11,9 +11,9 @@
 //! `x86-v4`, takes its AVX2 kernels on both.
 //!
 //! `gemm` never splits sums of 512 terms or less. Longer ones it splits by the first-level data cache: those
-//! of 784 and 1024 terms into halves if it has 32 KiB in 8 ways, not at all if a core has 48 KiB in 12 ways to
-//! itself. Runs with such sums (a dense input layer, the CNN) have a line for each, the whole sums first; a
-//! machine prints its own line only, once the digest has changed.
+//! of 784 and 1024 terms into halves if it has 32 KiB in 8 ways, not at all if a core has 48 KiB in 12 ways
+//! to itself. Runs with such sums (a dense input layer, the CNN) have a line for each, the whole sums first;
+//! a machine prints its own line only, once the digest has changed.
 //!
 //! Under `portable` (another processor, or `FEDLINK_INSTRUCTIONS=portable`) a product and a sum round twice,
 //! while `gemm` still chooses its instructions by the processor: there is no one set of bits to compare with.

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use fedlink::data::catalogue::{self, Files};
+use fedlink::data::catalog::{self, Files};
 use fedlink::data::source::sha256_uncompressed;
 use fedlink::data::{Dataset, Features, Scaler, Scaling};
 
@@ -13,8 +13,7 @@ fn data_folder() -> PathBuf {
 }
 
 fn mnist() -> Dataset {
-    catalogue::load("mnist", &[data_folder()])
-        .expect("FEDLINK_DATA should hold mnist/ with its four IDX files")
+    catalog::load("mnist", &[data_folder()]).expect("FEDLINK_DATA should hold mnist/ with its four IDX files")
 }
 
 fn bytes(features: &Features) -> &[u8] {
@@ -56,8 +55,8 @@ fn standard_scaling_has_the_mean_and_deviation_in_common_use() {
 }
 
 #[test]
-fn the_files_have_the_digests_of_the_catalogue() {
-    let entry = catalogue::entry("mnist").expect("mnist is known");
+fn the_files_have_the_digests_of_the_catalog() {
+    let entry = catalog::entry("mnist").expect("mnist is known");
     assert!(matches!(entry.files, Files::Idx { .. }));
     for file in entry.files.list() {
         let folder = data_folder().join("mnist");

@@ -112,7 +112,7 @@ fn a_saved_session_resumes_to_the_same_digest_on_a_policy_with_state() {
 }
 
 #[test]
-fn a_node_that_is_absent_lost_or_not_to_be_believed_is_handled_and_the_round_goes_on() {
+fn a_node_that_is_absent_lost_or_not_to_be_believed_is_handled_and_the_round_continues() {
     let config = config("bc");
     let nodes = Simulation::new(&config, dataset()).unwrap();
     let mut session = session(&config, &nodes);
@@ -128,8 +128,8 @@ fn a_node_that_is_absent_lost_or_not_to_be_believed_is_handled_and_the_round_goe
     let mut greedy = Message { device: granted[1].device, ..honest };
     greedy.spent.bits = Bits(granted[1].grant.budget.0 * 2.0);
     let training = Training { devices: 3, loss: 1.0 };
-    let stranger = Message { device: DeviceId(5), ..honest };
-    assert!(session.deliver_messages(&[honest, stranger], training).is_err());
+    let unexpected = Message { device: DeviceId(5), ..honest };
+    assert!(session.deliver_messages(&[honest, unexpected], training).is_err());
     let arrivals = session.deliver_messages(&[greedy, honest], training).unwrap();
     assert_eq!(arrivals, [Arrival::Used, Arrival::Undecodable, Arrival::Lost]);
     assert_eq!(session.rounds_done(), 1);

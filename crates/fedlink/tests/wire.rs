@@ -24,7 +24,7 @@ fn shared(indices: Vec<u32>, value: f32) -> SparseUpdate {
     SparseUpdate { indices, values: Values::Shared(value) }
 }
 
-/// Equality that tells −0 from 0.
+/// Equality that distinguishes −0 from 0.
 fn same(a: &SparseUpdate, b: &SparseUpdate) -> bool {
     let bits = |update: &SparseUpdate| match &update.values {
         Values::Shared(value) => (true, vec![value.to_bits()]),
@@ -97,7 +97,7 @@ fn the_test_vectors_are_what_is_written_and_read() {
     assert_eq!(vectors["version"], fedlink::compress::wire::VERSION);
     for case in vectors["valid"].as_array().unwrap() {
         let (format, payload) = format_of(case);
-        let indices = case["places"].as_array().unwrap().iter().map(|index| index.as_u64().unwrap() as u32);
+        let indices = case["indices"].as_array().unwrap().iter().map(|index| index.as_u64().unwrap() as u32);
         let values = case["values"].as_array().unwrap().iter();
         let values =
             values.map(|bits| f32::from_bits(u32::from_str_radix(bits.as_str().unwrap(), 16).unwrap()));
@@ -172,7 +172,7 @@ fn every_support_of_every_small_format_comes_back_from_its_own_payload() {
                     let update = SparseUpdate { indices, values };
                     let (payload, bits) = encode(&format, &update);
                     assert!(bits <= format.longest(), "{format:?}, {support:b}: {bits}");
-                    // Where saying that entries are missing costs more than they save.
+                    // Where encoding that entries are missing costs more than they save.
                     let dear = match layout {
                         Layout::Shared => 3 * q > dim,
                         Layout::Each => q == 1,

@@ -32,11 +32,11 @@ fn no_payload_makes_the_decoder_allocate_more_than_its_format_allows() {
         assert!(result.is_ok() && update == sent);
         assert!(held <= allowed, "{held} bytes for a good payload, {allowed} allowed");
 
-        // Ten million bytes are not even looked at.
+        // Ten million bytes are not even read.
         let (held, (result, _)) = peak(|| decode(&vec![1; 10_000_000][..]));
         assert!(result.is_err() && held <= 10_000_000 + 1000, "{held} bytes for a long payload");
 
-        // Random bytes of any length that is looked at.
+        // Random bytes of any length that is read.
         for round in 0..200 {
             let mut rng = stream(1, Purpose::Test, round, 0);
             let mut garbage: Vec<u8> = (0..payload.len()).map(|_| rng.below(256) as u8).collect();

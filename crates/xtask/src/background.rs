@@ -1,4 +1,4 @@
-//! A command that goes on while others run.
+//! A command that runs in the background of others.
 
 use crate::step;
 use anyhow::{Context, bail};
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_waited_for_is_told_to_end_and_may_clean_up() {
+    fn whoever_is_not_waited_for_is_terminated_and_may_clean_up() {
         let script = "trap 'echo cleaned up; exit 1' TERM; echo ready; while true; do sleep 0.1; done";
         let background = shell("endless", script);
         let log = background.log.clone();

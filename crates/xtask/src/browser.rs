@@ -30,7 +30,8 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
         run(&mut npm)?;
         std::fs::write(&lock, wanted)?;
     }
-    // Of the whole workspace: one package alone would be built anew, with fewer features of what it depends on.
+    // Of the whole workspace: one package alone would be built anew, with fewer features of
+    // what it depends on.
     run(Command::new(cargo_path())
         .args(["test", "--quiet", "--workspace", "--lib", "--", "--exact"])
         .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")

@@ -1,14 +1,15 @@
-//! Data flows one way: no two top-level modules of a library may depend on each other, directly or through others.
+//! Data flows one way: no two top-level modules of a library may depend on each other,
+//! directly or through others.
 //!
-//! A module depends on another if its code, tests apart, names `crate::other`. What is re-exported by `lib.rs` counts
-//! as the module that it comes from.
+//! A module depends on another if its code, tests apart, names `crate::other`. What is re-exported by
+//! `lib.rs` counts as the module that it comes from.
 
 use anyhow::{Context, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The libraries, each with the edges that still close a cycle. The lists may only become shorter: an edge that closes
-/// no cycle any more must go from here.
+/// The libraries, each with the edges that still close a cycle. The lists may only become shorter: an edge
+/// that closes no cycle any more must go from here.
 const LIBRARIES: &[(&str, &[(&str, &str)])] = &[
     ("fedlink", &[]),
     ("fedlink-theory", &[]),
@@ -146,8 +147,8 @@ fn declared(line: &str) -> Option<String> {
     rest.strip_suffix(';').map(str::to_owned)
 }
 
-/// The text without comments and without what is compiled for tests only. It relies on the format that `cargo fmt`
-/// gives: an item ends with its closing brace at the depth where it begins.
+/// The text without comments and without what is compiled for tests only. It relies on the format that
+/// `cargo fmt` gives: an item ends with its closing brace at the depth where it begins.
 fn code(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines();
@@ -246,8 +247,10 @@ mod tests {
 
     #[test]
     fn paths_are_read_from_groups_too_and_not_from_comments_or_tests() {
-        let text = "use crate::{a, b::{self, X}, c::d};\n// crate::no\nfn f() -> crate::e::Y { $crate::no::Z }\n\
-                    #[cfg(test)]\nmod tests {\n    use crate::no;\n    fn g() {}\n}\n#[cfg(test)]\nuse crate::no;\nuse crate::g;\n";
+        let text = "use crate::{a, b::{self, X}, c::d};\n// crate::no\n\
+                    fn f() -> crate::e::Y { $crate::no::Z }\n\
+                    #[cfg(test)]\nmod tests {\n    use crate::no;\n    fn g() {}\n}\n\
+                    #[cfg(test)]\nuse crate::no;\nuse crate::g;\n";
         let paths = paths_after(&code(text), "crate::");
         assert_eq!(paths, ["a", "b::self", "b::X", "c::d", "e::Y", "g"]);
     }

@@ -58,14 +58,15 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Everything that must hold before a change lands.
+/// Everything that must hold before a change is merged.
 fn test() -> anyhow::Result<()> {
     lint()?;
     cargo("release build", &["build", "--release", "--quiet"])?;
     let data = data_folder()?;
     let nodes = python::start_nodes(&root())?;
     step("tests");
-    // The same cases every time: whether a change may land is no matter of chance. `cargo test` draws new ones.
+    // The same cases every time: whether a change may be merged must not depend on random cases. `cargo test`
+    // draws new ones.
     run(Command::new(cargo_path())
         .args(["test", "--workspace", "--quiet"])
         .envs([("FEDLINK_DATA", data.as_os_str()), ("PROPTEST_RNG_SEED", "1".as_ref())]))?;
@@ -101,7 +102,8 @@ fn lint() -> anyhow::Result<()> {
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
 }
 
-/// The folder with real MNIST for the tests: `FEDLINK_DATA`, or one under `target/` that `fedlink data get` fills.
+/// The folder with real MNIST for the tests: `FEDLINK_DATA`, or one under `target/` that
+/// `fedlink data get` fills.
 fn data_folder() -> anyhow::Result<PathBuf> {
     if let Some(folder) = std::env::var_os("FEDLINK_DATA").filter(|folder| !folder.is_empty()) {
         return Ok(root().join(folder));

@@ -8,19 +8,20 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Debian's packages with PyTorch for the processor alone. What the package index has for Linux brings 4 GB of CUDA.
+/// Debian's packages with PyTorch for the processor alone. What the package index has for Linux brings 4 GB
+/// of CUDA.
 const TORCH: [&str; 2] = ["python3-torch", "python3-venv"];
 
 /// Tests with Flower, Ray and PyTorch. They mostly wait for messages, so they run beside others.
 const WITH_NODES: [&str; 3] = ["python/tests/flower", "python/tests/cluster", "python/tests/test_torch.py"];
 
-/// Builds the extension module as a part of the workspace, so that nothing is compiled twice, and starts the tests with
-/// Flower, Ray and PyTorch.
+/// Builds the extension module as a part of the workspace, so that nothing is compiled twice, and starts the
+/// tests with Flower, Ray and PyTorch.
 pub fn start_nodes(root: &Path) -> anyhow::Result<Background> {
     step("Python module");
     let nodes = nodes_environment(root)?;
     run(Command::new(cargo_path()).args(["build", "--workspace", "--quiet"]))?;
-    place_module(root)?;
+    install_module(root)?;
     Background::start(
         "Python package with Flower, Ray and PyTorch",
         with_package(&nodes, root).args(["-m", "pytest"]).args(WITH_NODES).current_dir(root),
@@ -28,8 +29,8 @@ pub fn start_nodes(root: &Path) -> anyhow::Result<Background> {
     )
 }
 
-/// Runs the other tests of `python/tests`, the type checker on the package, and its check of the stubs against the
-/// module that [`start_nodes`] has built.
+/// Runs the other tests of `python/tests`, the type checker on the package, and its check of the stubs
+/// against the module that [`start_nodes`] has built.
 pub fn test(root: &Path) -> anyhow::Result<()> {
     step("Python package");
     let tests = environment(root, "tests", "python/tests/requirements.txt", "python3", &[])?;
@@ -49,8 +50,8 @@ pub fn wheel(root: &Path) -> anyhow::Result<()> {
     run(Command::new(python).args(["-m", "maturin", "build", "--release", "--out", "dist"]))
 }
 
-/// The interpreter of a virtual environment of `python` with what the file `requirements` lists; `options` are for
-/// `venv`. It is made anew if the list or the interpreter is another.
+/// The interpreter of a virtual environment of `python` with what the file `requirements` lists; `options`
+/// are for `venv`. It is made anew if the list or the interpreter is another.
 fn environment(
     root: &Path,
     name: &str,
@@ -79,8 +80,8 @@ fn environment(
     Ok(made)
 }
 
-/// An environment with Flower and Ray of its own and PyTorch of the interpreter that it is made from: Debian's, or
-/// the one that `FEDLINK_TORCH_PYTHON` names.
+/// An environment with Flower and Ray of its own and PyTorch of the interpreter that it is made from:
+/// Debian's, or the one that `FEDLINK_TORCH_PYTHON` names.
 fn nodes_environment(root: &Path) -> anyhow::Result<PathBuf> {
     let own = std::env::var("FEDLINK_TORCH_PYTHON").ok().filter(|path| !path.is_empty());
     let python = own.unwrap_or_else(|| "/usr/bin/python3".into());
@@ -98,13 +99,14 @@ fn nodes_environment(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(made)
 }
 
-/// Puts the module where the package looks for it. A copy that is loaded somewhere is replaced, not written over.
-fn place_module(root: &Path) -> anyhow::Result<()> {
+/// Puts the module where the package imports it from. A copy that is loaded somewhere is replaced, not
+/// written over.
+fn install_module(root: &Path) -> anyhow::Result<()> {
     let built = root.join("target/debug").join(format!("{DLL_PREFIX}_fedlink{DLL_SUFFIX}"));
-    let place = root.join("python/fedlink/_fedlink.abi3.so");
-    let beside = place.with_extension("new");
+    let installed = root.join("python/fedlink/_fedlink.abi3.so");
+    let beside = installed.with_extension("new");
     std::fs::copy(&built, &beside).with_context(|| format!("cannot copy {}", built.display()))?;
-    Ok(std::fs::rename(beside, place)?)
+    Ok(std::fs::rename(beside, installed)?)
 }
 
 /// A Python that finds the package of this repository.

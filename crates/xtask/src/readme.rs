@@ -16,11 +16,12 @@ const DEMO: &str = "cargo run --release";
 const DEMO_DIGESTS: [(&str, &str); 4] =
     [("bc", "c3544131ca90"), ("bn2", "c59b2e1b3be8"), ("bc-bn2", "0b3647892b71"), ("bn2-c", "27ad6729a92f")];
 
-/// Instruction sets that give these digests; `crates/fedlink/tests/golden.rs` says why these and no other.
+/// Instruction sets that give these digests; `crates/fedlink/tests/golden.rs` explains why
+/// these and no other.
 const DEMO_SETS: [&str; 2] = ["avx2+fma", "avx512f"];
 
-/// Runs the lines of the README's `sh` blocks, one after the other in one empty folder, with the release build of
-/// `fedlink` on the path. `cargo` lines run in the repository, their results under `target/`.
+/// Runs the lines of the README's `sh` blocks, one after the other in one empty folder, with the release
+/// build of `fedlink` on the path. `cargo` lines run in the repository, their results under `target/`.
 pub fn run_commands(root: &Path) -> anyhow::Result<()> {
     let readme = std::fs::read_to_string(root.join("README.md")).context("cannot read README.md")?;
     let commands = commands(&readme);
@@ -69,8 +70,8 @@ pub fn run_commands(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks the digests that the demo printed with instruction set `set`. On a set with other bits it says so
-/// and checks that there is a digest for each curve.
+/// Checks the digests that the demo printed with instruction set `set`. On a set with other bits it notes
+/// that and checks that there is a digest for each curve.
 fn check_demo(printed: &str, set: &str) -> anyhow::Result<()> {
     let known = DEMO_SETS.contains(&set);
     if !known {
@@ -104,11 +105,11 @@ fn compare_digests(text: &str, exact: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The lines of all `sh` blocks, without comments; a line that ends in `\` goes on in the next.
+/// The lines of all `sh` blocks, without comments; a line that ends in `\` continues in the next.
 fn commands(markdown: &str) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut inside = false;
-    let mut goes_on = false;
+    let mut continues = false;
     for line in markdown.lines() {
         if line.starts_with("```") {
             inside = !inside && line.trim() == "```sh";
@@ -120,10 +121,10 @@ fn commands(markdown: &str) -> Vec<String> {
         }
         let part = text.trim_end_matches('\\').trim_end();
         match commands.last_mut() {
-            Some(last) if goes_on => *last = format!("{last} {part}"),
+            Some(last) if continues => *last = format!("{last} {part}"),
             _ => commands.push(part.to_owned()),
         }
-        goes_on = text.ends_with('\\');
+        continues = text.ends_with('\\');
     }
     commands
 }

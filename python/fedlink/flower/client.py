@@ -35,7 +35,7 @@ Rate = Callable[[Context], float]
 #: Where a node's configuration gives its rate, in bit/s.
 RATE_KEY = "uplink-bps"
 
-#: In the node's state: Δ with its residual, the round that it belongs to, and what the node still owes.
+#: In the node's state: Δ with its residual, the round that it belongs to, and the residual of the node.
 KEPT, KEPT_ROUND, RESIDUAL = "fedlink-update", "fedlink-round", "fedlink-residual"
 
 #: Metrics of training that the server takes notice of, as in ``FedAvg``'s apps.
@@ -237,22 +237,23 @@ class UpdateAwareClientApp(ClientApp):
 
 
 def _with_residual(update: protocol.Update, context: Context) -> protocol.Update:
-    """Δ and what the node still owes."""
+    """Δ and the residual of the node."""
     residual = context.state.array_records.get(RESIDUAL)
     if residual is None:
         return update
-    (owed,) = protocol.floating(residual).values()
-    if owed.size != update.size:
+    (kept,) = protocol.floating(residual).values()
+    if kept.size != update.size:
         raise ProtocolError(
-            f"the residual has {owed.size} entries, but the model {update.size}: it is another run's"
+            f"the residual has {kept.size} entries, but the model {update.size}: it is another run's"
         )
-    update = update + owed
+    update = update + kept
     protocol.check_finite(update)
     return update
 
 
 def _metrics(content: RecordDict) -> MetricRecord | None:
-    """The metrics of training; of several records none could be told from another, as in ``FedAvg``."""
+    """The metrics of training; of several records none could be distinguished from another, as in
+    ``FedAvg``."""
     records = list(content.metric_records.values())
     if len(records) > 1:
         raise ProtocolError(f"training must reply with one MetricRecord at most, not {len(records)}")

@@ -38,7 +38,7 @@ class Folder:
         self.resumes = resume and (self.path / STATE).exists()
         if not resume and (self.path / ROUNDS).exists():
             raise FileExistsError(
-                f"{self.path} has the records of a run: give resume=True to go on with it, or another folder"
+                f"{self.path} has the records of a run: give resume=True to resume it, or another folder"
             )
 
     def begin(self, session: fedlink.Session) -> None:
@@ -125,8 +125,8 @@ def _node_rows(session: fedlink.Session, record: RoundRecord) -> list[Row]:
     """A row for each node of the round. Those that were not scheduled have no transmission."""
     table = session.transmissions()
     columns = {name: table[name] for name in table.column_names}
-    places = [i for i, number in enumerate(columns["round"]) if number == record.round]
-    sent = {int(columns["device"][i]): {name: _cell(columns[name][i]) for name in columns} for i in places}
+    rows = [i for i, number in enumerate(columns["round"]) if number == record.round]
+    sent = {int(columns["device"][i]): {name: _cell(columns[name][i]) for name in columns} for i in rows}
 
     def row(node: NodeRecord) -> Row:
         known = {"round": record.round, "device": node.device, "report": node.report, "gain": node.gain}

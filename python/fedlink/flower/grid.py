@@ -22,7 +22,7 @@ NAMED = 8
 
 
 class WatchedGrid(Grid):
-    """Another grid whose ``send_and_receive`` says whom it waits for, and notes when each reply arrived.
+    """Another grid whose ``send_and_receive`` logs whom it waits for, and notes when each reply arrived.
 
     ``label`` gives the name of a node in messages, ``limit`` the seconds to wait for a type of message, given
     those that the caller asks for.

@@ -113,7 +113,8 @@ class RoundRecord:
     trained: int = 0
     """Devices that trained and reported."""
     train_loss: float | None = None
-    """Their mean training loss, weighted as ``learn.aggregate`` says; None unless all of them gave one."""
+    """Their mean training loss, weighted as ``learn.aggregate`` specifies; None unless all of them gave
+    one."""
     seconds: float | None = None
     """Wall-clock time of the round, evaluation left out."""
 

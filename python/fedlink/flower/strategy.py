@@ -66,29 +66,29 @@ class UpdateAwareStrategy(FedAvg):
     """Schedules nodes by channel and by update, and has the scheduled few send compressed updates.
 
     It is the server of ``fedlink.simulate`` with real nodes: the same session decides who trains, who sends
-    with how many bits, what is believed and how θ moves, so that the same configuration gives the same model
-    to the bit.
+    with how many bits, what passes the audit and how θ moves, so that the same configuration gives the same
+    model to the bit.
 
     ``policy`` is the name of a policy (``fedlink list policies``), or a custom one as ``simulate`` takes it;
-    ``k`` nodes are scheduled in a round. ``uplink`` says where the state of the links comes from:
+    ``k`` nodes are scheduled in a round. ``uplink`` is where the state of the links comes from:
     ``SimulatedUplink`` or ``DeclaredUplink``. ``config`` has everything else: a dictionary, TOML text or the
     path of a file with the keys of ``fedlink config``, of which those of policy, compression, aggregation,
     server optimizer, defense, radio and seed are used (what nodes learn, from which data and how, is for
-    their app to say). ``policy``, ``k`` and ``uplink`` go before it and can be left out if it has them.
+    their app to define). ``policy``, ``k`` and ``uplink`` go before it and can be left out if it has them.
     ``compressor``, ``fading`` and ``parts`` are custom parts as ``simulate`` takes them; a compressor is
     needed by the nodes' app too.
 
-    Reports are audited, whatever ``config`` says, unless ``audit`` is False or the compressor is a custom
+    Reports are audited, whatever ``config`` sets, unless ``audit`` is False or the compressor is a custom
     one. With ``substitute`` the share of a scheduled node that fails before it sends is offered to a node
     that has trained.
 
     ``records`` is a folder for the records of the run, written as they come; with ``resume`` a run that was
-    stopped goes on there, with the state of its policy.
+    stopped continues there, with the state of its policy.
 
     The first round begins when ``min_available_nodes`` are there (all devices, if not given); later ones with
     whoever is. The first phase waits ``compute_timeout`` seconds for its answers, evaluation by the nodes
     ``evaluate_timeout``, and what has no limit of its own the ``timeout`` of :meth:`start`. Nodes that do not
-    answer, fail or send what cannot be true are left out: :attr:`records` and the metrics of the round say
+    answer, fail or send what cannot be true are left out: :attr:`records` and the metrics of the round record
     who and why. If no node can take part, the run ends with :class:`NobodyTakesPart`.
 
     Evaluation by the nodes (``fraction_evaluate``, ``min_evaluate_nodes``, ``evaluate_metrics_aggr_fn``) and
@@ -116,12 +116,12 @@ class UpdateAwareStrategy(FedAvg):
         **fedavg: Any,
     ) -> None:
         if wrong := [name for name in NOT_OURS if name in fedavg]:
-            raise TypeError(f"leave out {', '.join(wrong)}: who trains is for the policy to say")
+            raise TypeError(f"leave out {', '.join(wrong)}: the policy decides who trains")
         if "kc" in fedavg:
             raise TypeError('kc is a key of its policy: config={"schedule.bc-bn2.kc": …}')
         if uplink is None and config is None:
             raise TypeError(
-                "say how many devices there are: uplink=SimulatedUplink(devices=…), or data.devices in config"
+                "give the number of devices: uplink=SimulatedUplink(devices=…), or data.devices in config"
             )
         if resume and records is None:
             raise TypeError("resume needs the folder of the run that was stopped: records=…")
@@ -142,8 +142,8 @@ class UpdateAwareStrategy(FedAvg):
         self.k: int = self.config["schedule"]["k"]
         self.devices: int = self.config["data"]["devices"]
         self.uplink: Uplink = uplink or SimulatedUplink(self.devices)
-        least = self.devices if min_available_nodes is None else min_available_nodes
-        super().__init__(min_available_nodes=least, **fedavg)
+        wanted = self.devices if min_available_nodes is None else min_available_nodes
+        super().__init__(min_available_nodes=wanted, **fedavg)
         self.compute_timeout, self.evaluate_timeout = compute_timeout, evaluate_timeout
         self.substitute = substitute
         #: What became of every node, round by round; of a run that was resumed, the rounds since.
@@ -316,7 +316,7 @@ class UpdateAwareStrategy(FedAvg):
         metrics = record.metrics()
         if this.metrics:
             if not any(self.weighted_by_key in one for one in this.metrics):
-                # Nobody says how much its metrics count: they count the same.
+                # No node reports how much its metrics count: they count the same.
                 for one in this.metrics:
                     one[self.weighted_by_key] = 1
             replied = [RecordDict({METRICS: one}) for one in this.metrics]
@@ -449,13 +449,13 @@ class UpdateAwareStrategy(FedAvg):
 
     @staticmethod
     def _answers(asked: list[Asked], replies: Iterable[Message], grid: Grid | None) -> list[Answer | None]:
-        """What each node answered; for None the node's record says why."""
-        heard = {reply.metadata.reply_to_message_id: reply for reply in replies}
+        """What each node answered; for None the node's record has the reason."""
+        replied = {reply.metadata.reply_to_message_id: reply for reply in replies}
         seconds = getattr(grid, "seconds", {})
         answers: list[Answer | None] = []
         for node, message in asked:
             message_id = message.metadata.message_id
-            reply = heard.get(message_id)
+            reply = replied.get(message_id)
             node.down_bytes += protocol.size_of(message)
             if node.phase != "hello":
                 setattr(node, f"{node.phase}_seconds", seconds.get(message_id))
@@ -576,7 +576,7 @@ class UpdateAwareStrategy(FedAvg):
     def _read_uploads(
         self, this: _Round, asked: list[Asked], replies: Iterable[Message]
     ) -> list[fedlink.Upload]:
-        """What arrived; of a node that sent nothing its record says why."""
+        """What arrived; of a node that sent nothing its record has the reason."""
         uploads = []
         for (node, _), answer in zip(asked, self._answers(asked, replies, this.grid)):
             if answer is not None and (upload := self._read_upload(node, answer)) is not None:
@@ -694,7 +694,8 @@ class _Reference(UpdateAwareStrategy):
 
 
 def _judge(node: NodeRecord, arrival: str) -> None:
-    """Notes how the session handled a node's upload; of one that was lost the record says why already."""
+    """Notes how the session handled a node's upload; of one that was lost the record has the reason
+    already."""
     if arrival == "used":
         node.outcome = Outcome.SENT
     elif arrival == "silent":

@@ -18,7 +18,7 @@ class SimulatedUplink:
     """A fading channel that is drawn, not measured: the one of ``simulate``.
 
     Every round the gains of all M devices are drawn from the seed alone, so the same configuration schedules
-    the same devices as ``simulate`` does. What is left out here is as ``config`` of the strategy says, or has
+    the same devices as ``simulate`` does. What is left out here is as in ``config`` of the strategy, or has
     its default there (``fedlink config`` prints every key).
     """
 
@@ -66,7 +66,7 @@ class DeclaredUplink:
     last, the scheduled by the one of this round. Gains are rates in bit/s, a symbol is a microsecond,
     capacities are bits a microsecond.
 
-    Nothing is measured here: a rate is what the node's configuration or its own function says. Nor is the
+    Nothing is measured here: a rate is what the node's configuration or its own function gives. Nor is the
     deadline enforced: it divides bits among the nodes, while Flower carries their messages at its own pace,
     limited by the ``timeout`` of ``start`` alone.
     """

@@ -62,9 +62,9 @@ def run(experiment: Path, out: Path, *options: str) -> Path:
 
 
 def assert_same(folder: Path, reference: Path) -> None:
-    """Every number that does not tell of time is the same."""
+    """Every number that is not a time is the same."""
     assert (folder / "results.csv").read_bytes() == (reference / "results.csv").read_bytes()
-    runs = [json.loads((place / "manifest.json").read_text()) for place in (folder, reference)]
+    runs = [json.loads((path / "manifest.json").read_text()) for path in (folder, reference)]
     digests = [[(r["curve"], r["seed"], r["status"], r["digest"]) for r in each["runs"]] for each in runs]
     assert digests[0] == digests[1] and all(each["complete"] for each in runs)
 
@@ -83,7 +83,10 @@ def test_settings_are_those_of_the_command(experiment, tmp_path):
     folder = swept(
         experiment, tmp_path / "swept", settings={"run.rounds": 4, "radio.symbols": 900}, seeds=1
     )
-    assert_same(folder, run(experiment, tmp_path / "run", "--set=run.rounds=4", "--set=radio.symbols=900", "--seeds=1"))
+    assert_same(
+        folder,
+        run(experiment, tmp_path / "run", "--set=run.rounds=4", "--set=radio.symbols=900", "--seeds=1"),
+    )
 
 
 def test_what_is_done_is_not_run_again(experiment, tmp_path):

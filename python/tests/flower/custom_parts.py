@@ -76,7 +76,7 @@ class ByCompressedNorm(fedlink.Policy):
 
 
 class LowestLoss(fedlink.Policy):
-    """The devices with the lowest training loss, or by chance one of the others; it asks for two numbers."""
+    """The devices with the lowest training loss, or at random one of the others; it asks for two numbers."""
 
     def candidates(self, view):
         return view.eligible

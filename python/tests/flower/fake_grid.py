@@ -32,7 +32,7 @@ class FakeGrid(Grid):
     """Delivers messages at once. ``log`` has (kind, node, bytes up) of every reply."""
 
     def __init__(self) -> None:
-        # Messages carry who sends them; in a deployment the SuperLink tells the process.
+        # Messages carry who sends them; in a deployment the SuperLink sets it for the process.
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
         self.nodes: dict[int, FakeNode] = {}
         self.log: list[tuple[str, int, int]] = []

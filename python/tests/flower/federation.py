@@ -108,12 +108,12 @@ class Process:
         return self.log_path.read_text()
 
     def wait_for_log(self, text: str) -> None:
-        def said() -> bool:
+        def logged() -> bool:
             if self.popen.poll() is not None:
                 raise RuntimeError(f"{self.name} ended with {self.popen.returncode}:\n{self.log[-4000:]}")
             return text in self.log
 
-        wait_for(f"{text!r} in the log of {self.name}", said)
+        wait_for(f"{text!r} in the log of {self.name}", logged)
 
     def signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
@@ -221,7 +221,7 @@ class Federation:
             process.end()
 
     def logs(self) -> str:
-        """The last words of all processes, for a test that failed."""
+        """The last lines of all logs, for a test that failed."""
         return "\n".join(f"== {process.name}\n{process.log[-3000:]}" for process in self.processes)
 
 

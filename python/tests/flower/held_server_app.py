@@ -1,4 +1,4 @@
-"""The example's server, held between the phases of its first round until the test lets it go on."""
+"""The example's server, held between the phases of its first round until the test lets it continue."""
 
 import json
 import os
@@ -20,7 +20,7 @@ class Held(UpdateAwareStrategy):
             deadline = time.monotonic() + 600
             while not (folder / "go-on").exists():
                 if time.monotonic() > deadline:
-                    raise TimeoutError("nobody let the server go on")
+                    raise TimeoutError("nobody let the server continue")
                 time.sleep(0.1)
         return messages
 

@@ -42,7 +42,7 @@ def run(policy, grid: FakeGrid, rounds: int = 1, **options) -> UpdateAwareStrate
 
 
 @pytest.mark.parametrize("custom", CUSTOM, ids=lambda custom: custom.__name__)
-def test_the_run_goes_on_when_a_device_is_gone_and_it_keeps_its_number(custom):
+def test_the_run_continues_when_a_device_is_gone_and_it_keeps_its_number(custom):
     grid = grid_of()
     grid.between = lambda: grid.nodes.pop(1, None)
     strategy = run(custom, grid, rounds=12)
@@ -130,7 +130,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("method, answer, kind, reason", RULES)
-def test_a_policy_that_breaks_the_rules_is_told_so_as_in_simulate(method, answer, kind, reason):
+def test_a_policy_that_breaks_the_rules_is_the_same_error_as_in_simulate(method, answer, kind, reason):
     policy = type("Policy", (ByCompressedNorm,), {method: lambda self, *_: answer})
     with pytest.raises(kind, match=reason):
         run(policy, grid_of())
@@ -154,7 +154,7 @@ def test_what_is_no_policy_is_refused(policy):
         UpdateAwareStrategy(policy, K, uplink=SimulatedUplink(devices=DEVICES))
 
 
-def test_a_custom_policy_that_was_stopped_goes_on_with_its_state(tmp_path):
+def test_a_custom_policy_that_was_stopped_continues_with_its_state(tmp_path):
     scheduled = []
     for rounds, options in [(6, {}), (6, {"records": tmp_path}), (6, {"records": tmp_path, "resume": True})]:
         grid = grid_of()

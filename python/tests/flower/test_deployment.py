@@ -122,7 +122,9 @@ def test_only_the_right_certificate_is_accepted(federation):
             pass
 
 
-def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_goes_on(federation, hold, tmp_path):
+def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_continues(
+    federation, hold, tmp_path
+):
     app, out = tmp_path / "app", tmp_path / "out"
     shutil.copytree(EXAMPLE, app)
     with (app / "client_app.py").open("a") as client:
@@ -146,7 +148,7 @@ def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_goes_o
 
     outcomes = {node["device"]: (node["phase"], node["outcome"]) for node in first["nodes"]}
     assert outcomes[victim] == ("upload", "absent") and outcomes[survivor] == ("upload", "sent")
-    # A node that had trained sent in its place, and the log said for whom the server waited.
+    # A node that had trained sent in its place, and the log has for whom the server waited.
     (substitute,) = [node for node in first["nodes"] if node["substitute_for"] is not None]
     assert substitute["substitute_for"] == victim and substitute["outcome"] == "sent"
     assert f"waiting for device {victim} (" in process.log

@@ -1,5 +1,5 @@
-"""Nodes that vanish, fail, lie, send garbage or forget: the round goes on with who is left, and the record
-says so."""
+"""Nodes that vanish, fail, report falsely, send garbage or lose their state: the round continues with who is
+left, and the record has the reason."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_node_that_does_not_answer_in_time_is_left_out(kind, phase):
     assert (theta == mean_of(2, 3)).all()
 
 
-def test_the_log_says_for_whom_the_server_waits(monkeypatch):
+def test_the_log_names_whom_the_server_waits_for(monkeypatch):
     lines = []
     monkeypatch.setattr(watched, "REMIND_EVERY", 0.1)
     monkeypatch.setattr(watched, "log", lambda level, text, *values: lines.append(text % values))
@@ -171,7 +171,7 @@ def test_every_phase_has_its_own_time_limit():
     assert outcomes(strategy)[4] is Outcome.ABSENT
 
 
-def test_an_app_that_raises_an_error_is_told_by_its_words():
+def test_an_app_that_raises_an_error_is_reported_with_its_message():
     grid = grid_of()
     app = UpdateAwareClientApp()
 
@@ -198,7 +198,7 @@ def test_training_that_diverged_is_not_reported_as_a_large_update(number):
     assert (theta == mean_of(2, 3)).all()
 
 
-def test_a_node_that_was_restarted_has_lost_its_update_and_says_so():
+def test_a_node_that_was_restarted_has_lost_its_update_and_reports_it():
     grid = grid_of()
     grid.between = lambda: setattr(grid.nodes[104].context, "state", RecordDict())
     strategy, theta, result = run(grid)
@@ -210,10 +210,10 @@ def test_a_node_that_was_restarted_has_lost_its_update_and_says_so():
 def test_an_update_of_another_round_is_not_sent():
     grid = grid_of()
 
-    def forget() -> None:
+    def restart() -> None:
         grid.nodes[104].context.state["fedlink-round"] = ConfigRecord({"round": 77})
 
-    grid.between = forget
+    grid.between = restart
     strategy, theta, _ = run(grid)
     assert outcomes(strategy)[4] is Outcome.LOST_UPDATE
     assert "of round 77" in next(node for node in strategy.records[0].nodes if node.device == 4).reason
@@ -323,8 +323,8 @@ def test_whoever_reports_far_more_than_it_has_is_found_out(policy):
     grid = grid_of()
     grid.nodes[100].on_reply[COMPUTE] = garbage({"answers": [1e4]})
     strategy, theta, _ = run(grid, policy=policy)
-    liar = strategy.records[0].nodes[0]
-    assert liar.outcome is Outcome.REJECTED and "report of 10000" in liar.reason
+    false_report = strategy.records[0].nodes[0]
+    assert false_report.outcome is Outcome.REJECTED and "report of 10000" in false_report.reason
     assert (theta == update(4) / 2).all()
 
 
@@ -380,13 +380,13 @@ def test_a_device_number_that_does_not_exist_is_rejected():
     assert (theta == mean_of(2, 3)).all()
 
 
-def test_a_node_that_has_no_rate_is_told_what_to_set_and_the_run_stops():
+def test_a_node_that_has_no_rate_learns_what_to_set_and_the_run_stops():
     with pytest.raises(NobodyTakesPart, match="uplink-bps"):
         run(grid_of(), uplink=DeclaredUplink(devices=DEVICES, deadline=1.0))
 
 
 @pytest.mark.parametrize("kind", [COMPUTE, UPLOAD])
-def test_if_nobody_is_left_the_model_stays_and_the_run_goes_on(kind):
+def test_if_nobody_is_left_the_model_stays_and_the_run_continues(kind):
     grid = grid_of()
     for node in grid.nodes.values():
         node.on_reply[kind] = lambda reply: None

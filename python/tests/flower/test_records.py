@@ -1,4 +1,4 @@
-"""Records are saved as they come, and a run that was stopped goes on as if it never had been."""
+"""Records are saved as they come, and a run that was stopped continues as if it never had been."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_records_are_those_of_the_session_and_of_the_nodes(tmp_path):
 
 @pytest.mark.parametrize("policy", ["round-robin", "random", "bn2-c"])
 @pytest.mark.parametrize("stop_at", [1, 4])
-def test_a_run_that_was_stopped_goes_on_with_the_state_of_its_policy(tmp_path, policy, stop_at):
+def test_a_run_that_was_stopped_continues_with_the_state_of_its_policy(tmp_path, policy, stop_at):
     config = {"learn.server_optimizer": "momentum", "compress.scheme": "stc"}
     whole, expected = run(tmp_path / "whole", policy=policy, config=config)
     with pytest.raises(Stopped):
@@ -115,7 +115,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_state_of_its_policy(tmp_path, p
         [[row[name] for name in names] for row in rows_of(tmp_path / folder / "rounds.csv")]
         for folder in ("whole", "stopped")
     )
-    # A hello is once in a run, and a run that is resumed says it again.
+    # A hello is once in a run, and a run that is resumed sends it again.
     assert first == second
 
 
@@ -139,7 +139,7 @@ def test_a_run_that_is_over_is_not_run_again(tmp_path):
 
 def test_the_records_of_another_run_are_not_written_over(tmp_path):
     run(tmp_path, rounds=1)
-    with pytest.raises(FileExistsError, match="resume=True to go on with it, or another folder"):
+    with pytest.raises(FileExistsError, match="resume=True to resume it, or another folder"):
         run(tmp_path)
     with pytest.raises(ValueError):
         run(tmp_path, rounds=1, resume=True, policy="bn2")

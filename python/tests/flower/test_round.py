@@ -42,7 +42,7 @@ def grid_of(train=None, devices: int = DEVICES, **config) -> FakeGrid:
     for device in range(devices):
         app = UpdateAwareClientApp()
         app.train()(train or stock_training(shift))
-        # Node numbers say nothing about devices.
+        # Node numbers are unrelated to devices.
         grid.add(1000 - 7 * device, app, partition_id=device, **config)
     return grid
 
@@ -251,10 +251,10 @@ def test_what_cannot_be_scheduled_is_refused_at_once(change, message):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"fraction_train": 0.5}, "fraction_train: who trains is for the policy to say"),
+        ({"fraction_train": 0.5}, "fraction_train: the policy decides who trains"),
         ({"kc": 4}, "schedule.bc-bn2.kc"),
         ({"resume": True}, "records"),
-        ({"uplink": None}, "how many devices"),
+        ({"uplink": None}, "the number of devices"),
     ],
 )
 def test_arguments_that_go_nowhere_are_refused(change, message):
@@ -307,7 +307,7 @@ def test_a_model_that_was_changed_between_rounds_is_refused():
 
 
 def by_device(message, context) -> Message:
-    """Training whose loss and number of samples tell the device."""
+    """Training whose loss and number of samples identify the device."""
     device = context.node_config["partition-id"]
     reply = stock_training(shift)(message, context)
     reply.content["metrics"] = MetricRecord({"num-examples": 10 * (1 + device), "train_loss": 0.1 * device})
@@ -345,7 +345,7 @@ def test_updates_can_count_by_examples():
     assert strategy.records[0].train_loss == pytest.approx(sum(losses) / sum(sizes))
 
 
-def test_by_size_without_examples_says_what_to_return():
+def test_by_size_without_examples_is_an_error_with_what_to_return():
     grid = grid_of(lambda message, context: update_reply(message, np.ones(DIM)))
     with pytest.raises(RuntimeError, match="num-examples"):
         strategy_of(config={"learn.aggregate": "by-size"}).start(

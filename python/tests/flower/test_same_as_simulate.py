@@ -19,7 +19,7 @@ def check_that_nodes_compute_what_simulate_computes(k, whole=False, policy=None,
     """``policy`` and ``compressor``: names, or custom parts; ``keys``: further ones of the configuration."""
     named = {"schedule.policy": policy} if isinstance(policy, str) else {}
     parts = {"policy": None if named else policy, "compressor": compressor}
-    learnt = {
+    learned = {
         "data.dataset": "digits",
         "data.samples_per_device": 60,
         "learn.model": "softmax",
@@ -27,7 +27,7 @@ def check_that_nodes_compute_what_simulate_computes(k, whole=False, policy=None,
         "run.evaluate_every": 1,
     } | {name.replace("__", "."): value for name, value in keys.items()}
     config = (
-        learnt
+        learned
         | named
         | {
             "data.devices": DEVICES,
@@ -59,7 +59,7 @@ def check_that_nodes_compute_what_simulate_computes(k, whole=False, policy=None,
         app.train()(train)
         grid.add(77 * (DEVICES - device), app, partition_id=device)
     uplink = SimulatedUplink(devices=DEVICES, symbols=SYMBOLS, power=0.7, noise=1.3, seed=SEED, whole=whole)
-    strategy = UpdateAwareStrategy(policy, k, uplink=uplink, config=learnt, compressor=compressor)
+    strategy = UpdateAwareStrategy(policy, k, uplink=uplink, config=learned, compressor=compressor)
     start = ArrayRecord({"theta": Array(system.theta0())})
     result = strategy.start(grid, start, num_rounds=ROUNDS, timeout=30, evaluate_fn=evaluate)
 

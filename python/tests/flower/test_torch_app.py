@@ -1,4 +1,4 @@
-"""A stock PyTorch app, with the lines changed that docs/flower.md says."""
+"""A stock PyTorch app, with the lines changed that docs/flower.md gives."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def app(tmp_path) -> Path:
     return folder
 
 
-def check(result: dict, rounds: int, least: float) -> None:
-    assert result["accuracy"][str(rounds)] >= least > 3 * result["accuracy"]["0"], result["accuracy"]
+def check(result: dict, rounds: int, min_accuracy: float) -> None:
+    assert result["accuracy"][str(rounds)] >= min_accuracy > 3 * result["accuracy"]["0"], result["accuracy"]
     outcomes = [[node["outcome"] for node in record["nodes"]] for record in result["rounds"]]
     assert [sorted(words) for words in outcomes] == [["not-scheduled"] * 2 + ["sent"] * 2] * rounds
     senders = {

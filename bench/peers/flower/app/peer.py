@@ -71,6 +71,8 @@ def main(grid, context):
         return None
 
     strategy = FedAvg(fraction_train=1.0, fraction_evaluate=0.0, min_available_nodes=w.M)
-    strategy.start(grid, ArrayRecord(model.state_dict()), rounds, train_config=ConfigRecord(), evaluate_fn=evaluate)
+    strategy.start(
+        grid, ArrayRecord(model.state_dict()), rounds, train_config=ConfigRecord(), evaluate_fn=evaluate
+    )
     seconds = [after - before for before, after in zip(times, times[1:])]
     Path(os.environ["PEER_RESULT"]).write_text(json.dumps({"seconds": seconds, "accuracy": accuracy[0]}))

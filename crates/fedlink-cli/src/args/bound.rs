@@ -23,7 +23,13 @@ Examples:
 #[derive(Args, Debug)]
 pub struct BoundOptions {
     /// K, devices scheduled in a round; a list makes a curve of each.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count, default_value = "1,3,5,10,15,20")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = count,
+        default_value = "1,3,5,10,15,20"
+    )]
     pub k: Vec<u64>,
     /// τ, local steps in a round; a list makes a curve of each.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count, default_value = "3")]
@@ -67,7 +73,8 @@ pub struct BoundOptions {
     /// Whose links carry the updates: the K best, or K uniformly at random.
     #[arg(long, value_name = "best|uniform", value_parser = choice, default_value = "best")]
     pub channels: Choice,
-    /// ρ, the share of entries that a round carries, instead of a channel: a number or @FILE with one for each round.
+    /// ρ, the share of entries that a round carries, instead of a channel: a number or @FILE with one for
+    /// each round.
     #[arg(
         long,
         value_name = "X|@FILE",
@@ -113,7 +120,7 @@ pub struct PlanOptions {
     /// T, the budget of rounds.
     #[arg(long, value_name = "N", value_parser = count, default_value = "1000")]
     pub rounds: u64,
-    /// Look for the fewest rounds to this loss bound instead of the lowest bound after the last round.
+    /// Find the fewest rounds to this loss bound instead of the lowest bound after the last round.
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub target: Option<f64>,
     /// M, devices [default: 100].
@@ -146,8 +153,8 @@ pub struct PlanOptions {
     /// ‖θ(0) − θ*‖² [default: 500].
     #[arg(long, value_name = "X", allow_negative_numbers = true, conflicts_with = "measure")]
     pub d0: Option<f64>,
-    /// η(t), as for `fedlink bound` [default: the best of the largest rate allowed for every τ tried, decaying as
-    /// 1000/(t+1000), and its halves].
+    /// η(t), as for `fedlink bound` [default: the best of the largest rate allowed for every τ tried,
+    /// decaying as 1000/(t+1000), and its halves].
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub eta: Option<String>,
     /// Whose links carry the updates: the K best, or K uniformly at random.
@@ -166,7 +173,7 @@ pub struct PlanOptions {
     /// Set a key of the configuration to measure; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "measure")]
     pub settings: Vec<String>,
-    /// Weight of the regulariser (λ/2)‖θ‖² where Γ, G, μ and L are measured [default: 0.1].
+    /// Weight of the regularizer (λ/2)‖θ‖² where Γ, G, μ and L are measured [default: 0.1].
     #[arg(long, value_name = "X", requires = "measure", allow_negative_numbers = true)]
     pub lambda: Option<f64>,
     /// Folder that holds data sets, looked in before the others.

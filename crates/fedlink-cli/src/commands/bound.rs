@@ -118,8 +118,8 @@ fn json(study: &Study, curves: &[StudyCurve]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&json)? + "\n")
 }
 
-/// A rate as `--eta` says it: `@file` is a table, and so is the name of a file that is no rate; anything else is what
-/// the library reads.
+/// A rate as `--eta` gives it: `@file` is a table, and so is the name of a file that is no rate; anything
+/// else is what the library reads.
 pub fn rate(text: &str) -> anyhow::Result<Rate> {
     if let Some(file) = text.strip_prefix('@') {
         return table("--eta", Path::new(file)).map(Rate::Table);
@@ -130,7 +130,7 @@ pub fn rate(text: &str) -> anyhow::Result<Rate> {
     })
 }
 
-/// ρ(t) as `--rho` says it: a number for all rounds, or `@file`.
+/// ρ(t) as `--rho` gives it: a number for all rounds, or `@file`.
 fn given_rho(text: &str, rounds: usize) -> anyhow::Result<Vec<f64>> {
     if let Some(file) = text.strip_prefix('@') {
         let mut values = table("--rho", Path::new(file))?;

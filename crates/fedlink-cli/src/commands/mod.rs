@@ -15,7 +15,8 @@ use fedlink_study::experiment::{AnyExperiment, Experiment};
 use fedlink_study::output::{self, OutputFolder};
 use std::path::Path;
 
-/// The experiment called `name`, a preset or a file that runs the system, with the settings of the command line.
+/// The experiment called `name`, a preset or a file that runs the system, with the settings
+/// of the command line.
 fn experiment(name: Option<&str>, settings: &[String]) -> anyhow::Result<Experiment> {
     let mut experiment = match name {
         None => Experiment::default(),

@@ -193,8 +193,10 @@ fn measured_text(measured: &Measured) -> String {
     let Measured { mu, l, gamma, g, distance0, optimum, mean_device_optimum, gap, .. } = measured;
     format!(
         "Measured by softmax regression (d = {}) on {} devices:\n\
-         \x20 μ = {}, L = {}, Γ = {} (F* = {}, mean F_m* = {}, each to {gap:.0e}), G = {}, ‖θ(0) − θ*‖² = {}\n\
-         \x20 G holds on the path of full-gradient training from θ = 0; μ is the weight of the regulariser.\n\n",
+         \x20 μ = {}, L = {}, Γ = {} (F* = {}, mean F_m* = {}, each to {gap:.0e}), G = {}, \
+         ‖θ(0) − θ*‖² = {}\n\
+         \x20 G holds on the path of full-gradient training from θ = 0; \
+         μ is the weight of the regularizer.\n\n",
         measured.dim,
         measured.devices,
         number(*mu),
@@ -242,7 +244,7 @@ fn summary(request: &PlanRequest, plan: &Plan, horizons: &[Horizons], sensitivit
         );
     }
     let _ = writeln!(text, "\nBest if training ends after");
-    // Many short stretches say little; the longest ones do.
+    // Many short stretches are of little use; the longest ones are shown.
     let mut shown: Vec<Horizons> = horizons.to_vec();
     if shown.len() > 12 {
         shown.sort_by_key(|stretch| std::cmp::Reverse(stretch.to - stretch.from));
@@ -260,7 +262,7 @@ fn summary(request: &PlanRequest, plan: &Plan, horizons: &[Horizons], sensitivit
         let _ = writeln!(text, "  and {} shorter stretches between them", horizons.len() - shown.len());
     }
     let _ = writeln!(text, "\nOff by one (change of the final bound)");
-    for (cell, excess) in &sensitivity.neighbours {
+    for (cell, excess) in &sensitivity.neighbors {
         let _ = writeln!(text, "  K = {}, τ = {}: {:+.2} %", cell.k, cell.tau, 100.0 * excess);
     }
     let _ = writeln!(text, "\nIf an assumption is off, the best would be");

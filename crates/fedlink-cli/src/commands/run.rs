@@ -17,7 +17,7 @@ use fedlink_study::table::table;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Rounds between checkpoints, if the user does not say.
+/// Rounds between checkpoints, if the user gives none.
 const CHECKPOINT_EVERY: u64 = 100;
 
 /// Where results go without `--out`.
@@ -158,9 +158,9 @@ fn forecast_text(forecast: &Forecast) -> String {
 /// The folder of the results.
 fn target(options: &RunOptions, experiment: &Experiment) -> PathBuf {
     let base = Path::new(RESULTS);
-    let go_on = || options.resume.then(|| unfinished(base, &experiment.name)).flatten();
+    let resumed = || options.resume.then(|| unfinished(base, &experiment.name)).flatten();
     let free = || OutputFolder::free_name(base, &experiment.name);
-    options.out.clone().or_else(go_on).unwrap_or_else(free)
+    options.out.clone().or_else(resumed).unwrap_or_else(free)
 }
 
 fn default_threads() -> usize {

@@ -67,7 +67,7 @@ pub fn take_from_zip(archive: &Path, members: &[Member]) -> anyhow::Result<()> {
 fn write(content: &mut impl Read, member: &Member) -> anyhow::Result<()> {
     let mut file =
         File::create_new(&member.to).with_context(|| format!("cannot write {}", member.to.display()))?;
-    // One byte more than allowed tells too long from just right.
+    // One byte more than allowed separates too long from just right.
     let length = std::io::copy(&mut content.take(member.limit + 1), &mut file)
         .with_context(|| format!("cannot unpack {}", member.inside))?;
     if length > member.limit {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_members_asked_for_are_written_and_only_where_we_say() {
+    fn only_the_members_asked_for_are_written_and_only_to_the_given_paths() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("inner");
         fs::create_dir(&folder).unwrap();

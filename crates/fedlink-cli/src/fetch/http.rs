@@ -13,7 +13,7 @@ use ureq::http::{HeaderMap, header};
 const CONNECT: Duration = Duration::from_secs(10);
 /// Time without a byte after which a connection counts as broken.
 const STALL: Duration = Duration::from_secs(30);
-/// How often a download that broke off is taken up again.
+/// How often a download that broke off is resumed.
 const TRIES: u32 = 4;
 
 /// Why a file did not come.
@@ -37,7 +37,7 @@ enum Outcome {
     Complete,
     /// The connection broke, and why.
     Broken(String),
-    /// The server will not go on from where we are: the file was removed.
+    /// The server will not resume from where we are: the file was removed.
     Restart,
 }
 
@@ -54,10 +54,10 @@ pub fn agent() -> Agent {
         .into()
 }
 
-/// Downloads `url` to `partial`, no more than `limit` bytes, going on from what `partial` holds already.
-/// Tells whether some of it is from an earlier connection, and so perhaps of an earlier file.
+/// Downloads `url` to `partial`, no more than `limit` bytes, resuming from what `partial` holds already.
+/// Returns whether some of it is from an earlier connection, and so perhaps of an earlier file.
 ///
-/// A connection that breaks leaves `partial` to go on from; a file that is too long leaves nothing.
+/// A connection that breaks leaves `partial` to resume from; a file that is too long leaves nothing.
 pub fn download(
     agent: &Agent,
     url: &str,
@@ -74,9 +74,9 @@ pub fn download(
                 meter.end(length(partial));
                 return Ok(resumed);
             }
-            Outcome::Restart if tries < TRIES => meter.say("starting again from the beginning"),
+            Outcome::Restart if tries < TRIES => meter.print("starting again from the beginning"),
             Outcome::Broken(why) if tries < TRIES && length(partial) > 0 => {
-                meter.say(&format!("the connection broke ({why}); going on"));
+                meter.print(&format!("the connection broke ({why}); resuming"));
             }
             Outcome::Broken(why) => {
                 return Err(
@@ -176,7 +176,8 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// The start, if some bytes follow, and the total, if it is told, of `bytes START-END/TOTAL` or `bytes */TOTAL`.
+/// The start, if some bytes follow, and the total, if it is known, of `bytes START-END/TOTAL` or
+/// `bytes */TOTAL`.
 fn content_range(headers: &HeaderMap) -> Option<(Option<u64>, Option<u64>)> {
     let (range, total) =
         headers.get(header::CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;

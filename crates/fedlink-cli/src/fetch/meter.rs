@@ -11,7 +11,7 @@ const PACE: Duration = Duration::from_secs(2);
 pub struct Meter {
     name: String,
     view: View,
-    spoken: Instant,
+    last_line: Instant,
 }
 
 enum View {
@@ -27,14 +27,15 @@ impl Meter {
             (true, _) => View::Nothing,
             (false, false) => View::Lines,
             (false, true) => {
-                let form = "  {prefix} {bar:24} {decimal_bytes:>10}/{decimal_total_bytes} {decimal_bytes_per_sec:>12} {eta:>5} left";
+                let form = "  {prefix} {bar:24} {decimal_bytes:>10}/{decimal_total_bytes} \
+                    {decimal_bytes_per_sec:>12} {eta:>5} left";
                 let style = ProgressStyle::with_template(form)
                     .unwrap_or_else(|_| ProgressStyle::default_bar())
                     .progress_chars("━╸─");
                 View::Bar(ProgressBar::no_length().with_style(style).with_prefix(name.to_owned()))
             }
         };
-        Self { name: name.to_owned(), view, spoken: Instant::now() }
+        Self { name: name.to_owned(), view, last_line: Instant::now() }
     }
 
     /// So many bytes are here, of so many if that is known.
@@ -48,8 +49,8 @@ impl Meter {
                 bar.set_position(here);
             }
             View::Lines => {
-                if self.spoken.elapsed() >= PACE {
-                    self.spoken = Instant::now();
+                if self.last_line.elapsed() >= PACE {
+                    self.last_line = Instant::now();
                     let of = total.map(|total| format!(" of {}", DecimalBytes(total))).unwrap_or_default();
                     eprintln!("  {}: {}{of}", self.name, DecimalBytes(here));
                 }
@@ -57,8 +58,8 @@ impl Meter {
         }
     }
 
-    /// A word on what happens.
-    pub fn say(&self, line: &str) {
+    /// Prints a line without breaking the progress bar.
+    pub fn print(&self, line: &str) {
         match &self.view {
             View::Nothing => {}
             View::Bar(bar) => bar.println(format!("  {}: {line}", self.name)),

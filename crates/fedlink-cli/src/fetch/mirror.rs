@@ -1,7 +1,7 @@
 //! The data sets' mirrors.
 //!
 //! Addresses of third parties, so nothing that comes from them is trusted: sizes are bounded by what the
-//! catalogue says, and a file counts only after [`Request::accept`].
+//! catalog lists, and a file counts only after [`Request::accept`].
 
 use super::archive::{Member, take_from_tar_gz, take_from_zip};
 use super::http::{self, Failure};
@@ -50,7 +50,7 @@ fn public(name: &str) -> Option<(Form, &'static [&'static str])> {
             Form::Files,
             &[
                 "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
-                // The authors' own bucket speaks no TLS; the digests guard what comes.
+                // The authors' bucket has no TLS; the digests verify what comes.
                 "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
             ],
         ),
@@ -83,7 +83,7 @@ pub fn fetch(request: &Request) -> anyhow::Result<()> {
     let agent = http::agent();
     let mut failures = Vec::new();
     for base in bases {
-        request.say(&format!("trying the mirror {base}"));
+        request.print(&format!("trying the mirror {base}"));
         let fetched = match &form {
             Form::Files => files(request, &agent, base),
             Form::Archive(archive) => whole(request, &agent, base, archive),
@@ -91,7 +91,7 @@ pub fn fetch(request: &Request) -> anyhow::Result<()> {
         match fetched {
             Ok(()) => return Ok(()),
             Err(error) => {
-                request.say(&format!("  failed: {error:#}"));
+                request.print(&format!("  failed: {error:#}"));
                 failures.push(format!("mirror {error:#}"));
             }
         }
@@ -108,7 +108,7 @@ fn files(request: &Request, agent: &Agent, base: &str) -> anyhow::Result<()> {
             continue;
         }
         let limit = 2 * inspect::size(request.entry, index);
-        // Packed first: it is the usual form and the lesser load.
+        // Packed first: it is the common form and the smaller download.
         let mut names = inspect::names(request.entry, index).into_iter().rev();
         loop {
             let Some(name) = names.next() else {
@@ -130,7 +130,7 @@ fn files(request: &Request, agent: &Agent, base: &str) -> anyhow::Result<()> {
 fn whole(request: &Request, agent: &Agent, base: &str, archive: &Archive) -> anyhow::Result<()> {
     let url = format!("{base}/{}", archive.name);
     let unpack = |partial: &Path| {
-        request.say(&format!("unpacking {}", archive.name));
+        request.print(&format!("unpacking {}", archive.name));
         let staging = Staging::new(request.folder)?;
         let [before, after] = archive.around;
         let names: Vec<String> = request
@@ -181,19 +181,20 @@ fn download(
             return Err(anyhow!("{url}: {error:#}").into());
         }
         again = false;
-        request
-            .say(&format!("  {name}: the pieces do not fit ({error:#}); starting again from the beginning"));
+        request.print(&format!(
+            "  {name}: the pieces do not fit ({error:#}); starting again from the beginning"
+        ));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedlink::data::catalogue::CATALOGUE;
+    use fedlink::data::catalog::CATALOG;
 
     #[test]
     fn every_data_set_that_has_files_has_a_mirror() {
-        for entry in CATALOGUE {
+        for entry in CATALOG {
             let bases = public(entry.name).map(|(_, bases)| bases);
             assert_eq!(bases.is_some(), !entry.files.list().is_empty(), "{}", entry.name);
             for base in bases.unwrap_or_default() {

@@ -1,7 +1,7 @@
 //! How the files of a data set are fetched: from mirrors over HTTP, or out of packages.
 //!
-//! Whatever the source, a file comes to its location by [`Request::accept`] alone: it is verified where it was
-//! written and then renamed, so that a file in its location is good or was never ours.
+//! Whatever the source, a file comes to its location by [`Request::accept`] alone: it is verified where it
+//! was written and then renamed, so that a file in its location is good or was never ours.
 
 mod archive;
 mod cifar_png;
@@ -15,7 +15,7 @@ mod package;
 
 use crate::{inspect, interrupt};
 use anyhow::{Context, bail};
-use fedlink::data::catalogue::Entry;
+use fedlink::data::catalog::Entry;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub struct Request<'a> {
     pub wanted: Vec<usize>,
     /// The base of the addresses to use instead of the public ones.
     pub mirror: Option<&'a str>,
-    /// Whether to say nothing.
+    /// Whether to print nothing.
     pub quiet: bool,
 }
 
@@ -59,8 +59,8 @@ impl Source {
 }
 
 impl Request<'_> {
-    /// Tells what is being done.
-    fn say(&self, line: &str) {
+    /// Prints what is being done, unless it is to be quiet.
+    fn print(&self, line: &str) {
         if !self.quiet {
             eprintln!("{line}");
         }

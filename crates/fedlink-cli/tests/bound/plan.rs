@@ -108,7 +108,7 @@ fn a_plan_can_measure_its_constants_on_real_data() {
 }
 
 #[test]
-fn a_plan_brings_its_rate_and_says_so_where_a_given_rate_promises_nothing() {
+fn a_plan_has_its_rate_and_reports_where_a_given_rate_promises_nothing() {
     let folder = TempDir::new().unwrap();
     let hard = ["plan", "--devices", "20", "--symbols", "2e4", "--dim", "5000", "--gamma", "10", "--g", "30"];
     let chosen = text(&folder, &hard);

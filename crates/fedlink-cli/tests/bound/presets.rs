@@ -17,14 +17,14 @@ fn a_folder_of_the_bound_is_verified_by_its_own_claims_or_others_and_a_changed_t
     for name in ["one", "none"] {
         text(&folder, &["run", &format!("{name}.toml"), "--out", name]);
     }
-    let said = text(&folder, &["verify", "one"]);
+    let printed = text(&folder, &["verify", "one"]);
     assert!(
-        said.starts_with("Claims: ") && said.contains("\nx: ") && said.contains("  k=1 − k=3: "),
-        "{said}"
+        printed.starts_with("Claims: ") && printed.contains("\nx: ") && printed.contains("  k=1 − k=3: "),
+        "{printed}"
     );
-    assert!(said.contains(" draws: "), "{said}");
-    let said = text(&folder, &["verify", "one", "--claims", "three.toml"]);
-    assert!(said.contains("\nx: ") && said.contains("  k=3 − k=1: "), "{said}");
+    assert!(printed.contains(" draws: "), "{printed}");
+    let printed = text(&folder, &["verify", "one", "--claims", "three.toml"]);
+    assert!(printed.contains("\nx: ") && printed.contains("  k=3 − k=1: "), "{printed}");
     let written = std::fs::read(folder.path().join("one/claims.json")).unwrap();
     assert_eq!(json(&folder, &["verify", "one"]), serde_json::from_slice::<Value>(&written).unwrap());
     assert!(!folder.path().join("none/claims.json").exists());
@@ -98,11 +98,12 @@ fn the_paper_s_figures_run_from_anywhere_and_leave_complete_folders() {
         let verified = json(&folder, &["verify", name]);
         assert_eq!(verified["claims"], summary["claims"]);
     }
-    let verdict = |name: &str, says: &str| -> String {
+    let verdict = |name: &str, claimed: &str| -> String {
         let file = std::fs::read(folder.path().join(name).join("summary.json")).unwrap();
         let summary: Value = serde_json::from_slice(&file).unwrap();
         let claims = summary["claims"].as_array().unwrap();
-        let claim = claims.iter().find(|claim| claim["name"] == says).unwrap_or_else(|| panic!("{says}"));
+        let claim =
+            claims.iter().find(|claim| claim["name"] == claimed).unwrap_or_else(|| panic!("{claimed}"));
         claim["verdict"].as_str().unwrap().to_owned()
     };
     assert_eq!(verdict("fig3", "uneven: K = 5 ends below K = 3"), "holds");

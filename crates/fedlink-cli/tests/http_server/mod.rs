@@ -1,4 +1,4 @@
-//! A small HTTP server on 127.0.0.1 that behaves as told.
+//! A small HTTP server on 127.0.0.1 with scripted behavior.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -25,9 +25,9 @@ pub enum Mode {
     NotFound,
     /// It fails.
     Error,
-    /// It sends without end and does not say how much.
+    /// It sends without end and gives no length.
     Endless,
-    /// It says that very much follows.
+    /// It declares a length beyond any limit.
     OffersTooMuch,
 }
 

@@ -53,7 +53,7 @@ impl Compressor for PythonCompressor {
     }
 
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {
-        // Nothing is known of such a scheme, so nothing is a lie; `defense.audit` is refused with it.
+        // Nothing is known of such a scheme, so no report is false; `defense.audit` is refused with it.
         0.0..=f64::INFINITY
     }
 
@@ -66,8 +66,8 @@ impl Compressor for PythonCompressor {
 fn read(name: &str, answer: &Bound<'_, PyAny>, dim: usize) -> PyResult<(Encoded, Spent)> {
     let wrong = |what: &Bound<'_, PyAny>| {
         PyTypeError::new_err(format!(
-            "{name}: must return (what, bits), what being None, (indices, values) or an array of {dim} entries, but \
-             returned {}",
+            "{name}: must return (what, bits), what being None, (indices, values) or an array of {dim} \
+             entries, but returned {}",
             type_of(what)
         ))
     };
@@ -107,7 +107,8 @@ fn sparse(name: &str, given: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> Py
     Ok(Encoded::Sparse(SparseUpdate { indices, values }))
 }
 
-/// What an update costs where the scheme does not say: log2 C(d, q) for the indices, 33 for every value.
+/// What an update costs where the scheme does not define it: log2 C(d, q) for the indices,
+/// 33 for every value.
 fn counted(encoded: &Encoded, dim: usize) -> f64 {
     let q = encoded.entries();
     match encoded {

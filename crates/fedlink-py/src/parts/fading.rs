@@ -35,7 +35,8 @@ impl Fading for PythonFading {
             if !(gain.is_finite() && gain >= 0.0) {
                 let name = method(object, "gain");
                 return Err(PyValueError::new_err(format!(
-                    "{name}: must return a finite number of at least 0, but returned {gain} for t = {t}, device {device}"
+                    "{name}: must return a finite number of at least 0, but returned {gain} for t = {t}, \
+                     device {device}"
                 )));
             }
             Ok(gain)
@@ -77,7 +78,8 @@ impl Trace {
         let of = if rows == devices { columns } else { rows };
         if rows != devices && columns != devices {
             let problem = format!(
-                "the array of gains is {rows} × {columns}, but must be {devices} × {rounds} (data.devices × run.rounds)"
+                "the array of gains is {rows} × {columns}, but must be {devices} × {rounds} (data.devices × \
+                 run.rounds)"
             );
             return Err(ConfigError::new("fading", problem));
         }

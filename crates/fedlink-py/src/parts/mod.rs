@@ -24,12 +24,12 @@ use pyo3::types::PyDict;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toml::Table;
 
-/// What Python passes for one part: its kind ("policy", "compressor", "fading", "trace" or "partition"), its name, where
-/// it comes from, and the function that makes it from its own table, or its data.
+/// What Python passes for one part: its kind ("policy", "compressor", "fading", "trace" or "partition"), its
+/// name, where it comes from, and the function that makes it from its own table, or its data.
 pub type Part<'py> = (String, String, String, Bound<'py, PyAny>);
 
-/// The first exception that any part of a run, or of several, raised. The library carries its text; whoever runs the
-/// rounds raises it again as it was.
+/// The first exception that any part of a run, or of several, raised. The library carries its text; whoever
+/// runs the rounds raises it again as it was.
 #[derive(Clone, Default)]
 pub struct Raised(Arc<Mutex<Option<PyErr>>>);
 
@@ -134,15 +134,15 @@ fn check_name(kind: &str, name: &str) -> PyResult<()> {
     }
     if is_taken(name) {
         return Err(PyValueError::new_err(format!(
-            "{kind}: {name:?} is the name of one of the library's own; give yours another: an attribute `name` of \
-             its class, or a key of parts={{…}}"
+            "{kind}: {name:?} is the name of one of the library's own; give yours another: an attribute \
+             `name` of its class, or a key of parts={{…}}"
         )));
     }
     Ok(())
 }
 
-/// Whether some part of the library, of whatever kind, is called `name`: a configuration tells custom parts by their
-/// names alone.
+/// Whether some part of the library, of whatever kind, is called `name`: a configuration knows custom parts
+/// by their names alone.
 pub fn is_taken(name: &str) -> bool {
     kinds().iter().any(|kind| kind.parts.iter().any(|part| part.name == name))
 }

@@ -1,4 +1,4 @@
-//! Policies that are written in Python, and what they look at.
+//! Policies that are written in Python, and what they read.
 
 use super::{Calls, method, type_of};
 use crate::arrays::{indices, numbers, reals};
@@ -115,7 +115,8 @@ impl View {
         })
     }
 
-    /// A numpy.random.Generator for this round, a function of (run.seed, t, label): another label is another stream.
+    /// A numpy.random.Generator for this round, a function of (run.seed, t, label): another
+    /// label is another stream.
     #[pyo3(signature = (label = 0))]
     fn rng<'py>(&self, py: Python<'py>, label: u64) -> PyResult<Bound<'py, PyAny>> {
         generator(py, &mut stream(self.seed, Purpose::Schedule, self.t, label))
@@ -128,7 +129,8 @@ impl View {
     }
 }
 
-/// What the candidates reported: `reports["norm"]` is a column, `values` the table of one row for each of `devices`.
+/// What the candidates reported: `reports["norm"]` is a column, `values` the table of one row
+/// for each of `devices`.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct Reports {
     /// The candidates that reported.
@@ -168,7 +170,7 @@ impl Reports {
     }
 }
 
-/// A round as a policy's `observe` is told of it.
+/// A round as a policy's `observe` gets it.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct Record {
     /// Rounds done, this one included.
@@ -270,8 +272,8 @@ impl Policy for PythonPolicy {
 fn read_schedule(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Schedule> {
     let wrong = |what: String| {
         Err(PyTypeError::new_err(format!(
-            "{name}: must return (devices, weights), (devices, weights, shares) or a list of fedlink.Pick, but \
-             returned {what}"
+            "{name}: must return (devices, weights), (devices, weights, shares) or a list of fedlink.Pick, \
+             but returned {what}"
         )))
     };
     let items: Vec<Bound<'_, PyAny>> = match answer.extract() {

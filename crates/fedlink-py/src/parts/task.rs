@@ -74,7 +74,8 @@ impl Task for PythonTask {
         })
     }
 
-    /// Python code may share what is not made to be shared, such as a global random generator: one after the other.
+    /// Python code may share what is not made to be shared, such as a global random generator:
+    /// one after the other.
     fn cohorts(&self) -> Cohorts {
         Cohorts::Of(self.cohort.unwrap_or(1))
     }
@@ -203,7 +204,8 @@ fn train_cohort(object: &Bound<'_, PyAny>, jobs: Vec<Job>) -> PyResult<Vec<f64>>
 fn read_evaluation(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Evaluation> {
     let wrong = |what: &str| {
         PyTypeError::new_err(format!(
-            "{name}: must return (accuracy, loss) or a dictionary of numbers with \"accuracy\" and \"loss\", but {what}"
+            "{name}: must return (accuracy, loss) or a dictionary of numbers with \"accuracy\" and \"loss\", \
+             but {what}"
         ))
     };
     if let Ok(metrics) = answer.cast::<PyDict>() {

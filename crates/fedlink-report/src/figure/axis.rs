@@ -13,7 +13,7 @@ pub fn shown(v: f64, log: bool) -> bool {
     drawable(v) && (!log || v >= 1e-300)
 }
 
-/// A labelled position on an axis.
+/// A labeled position on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
     /// The value at the tick.
@@ -145,8 +145,8 @@ impl Axis {
     }
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten between `low` and `high`, at most about `wanted`, labelled with
-/// the fewest decimals that tell them apart; `scale` turns a labelled value back into one on the axis.
+/// Multiples of 1, 2 or 5 times a power of ten between `low` and `high`, at most about `wanted`, labeled with
+/// the fewest decimals that distinguish them; `scale` turns a labeled value back into one on the axis.
 fn round_ticks(low: f64, high: f64, wanted: usize, scale: f64) -> (Vec<Tick>, i32) {
     let rough = (high - low) / wanted.max(1) as f64;
     let mut exponent = libm::log10(rough).floor() as i32;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_is_labelled_with_powers_of_ten() {
+    fn a_logarithmic_axis_is_labeled_with_powers_of_ten() {
         let axis = Axis::over([0.5, 2e3, -1.0, 0.0].into_iter(), true, 0.0);
         assert_eq!(labels(&axis.ticks(6, Notation::Plain).0), ["10⁰", "10¹", "10²", "10³"]);
         assert_eq!(axis.share(0.0), None);
@@ -272,7 +272,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_axis_has_distinct_ticks_in_order_inside_it(
-            values in proptest::collection::vec(proptest::num::f64::ANY, 1..6), log: bool, wanted in 2usize..12,
+            values in proptest::collection::vec(proptest::num::f64::ANY, 1..6),
+            log: bool,
+            wanted in 2usize..12,
         ) {
             let axis = Axis::over(values.iter().copied(), log, 0.04);
             let (ticks, power) = axis.ticks(wanted, Notation::Plain);
@@ -282,7 +284,7 @@ mod tests {
                 prop_assert!(pair[0].label != pair[1].label, "{ticks:?}");
             }
             for tick in &ticks {
-                // The label says the value, unless it is a power of ten.
+                // The label is the value, unless it is a power of ten.
                 if let Ok(written) = tick.label.replace('\u{2212}', "-").parse::<f64>() {
                     let value = written * power_of_ten(power);
                     let step = (ticks[ticks.len() - 1].at - ticks[0].at).max(tick.at.abs() * 1e-9);

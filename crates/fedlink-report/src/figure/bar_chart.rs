@@ -4,13 +4,13 @@ use super::axis::{Axis, Notation, drawable};
 use super::canvas::{Anchor, Canvas, INK, Rgb, Style};
 use super::frame::{EDGE, Frame, Room, SMALL, SMALL_LINE, TICK_LABELS_BELOW, Texts, WIDTH, y_ticks};
 use super::heat_map::nice;
-use super::legend::{Legend, Look};
+use super::legend::{Legend, SeriesStyle};
 use super::text;
 
 const PLOT: f64 = 340.0;
 const FILL: Rgb = (0x56, 0xb4, 0xe9);
 /// More bars than this are drawn in groups, each as the range of its bars: finer ones could not be seen.
-const MOST_BARS: usize = 600;
+const MAX_BARS: usize = 600;
 /// Pixels that a name may be long.
 const LONGEST_NAME: f64 = 130.0;
 
@@ -23,8 +23,8 @@ pub struct BarChart {
     pub x_label: String,
     /// What their heights are, with its unit.
     pub y_label: String,
-    /// A name and a value for each bar. A value that is not finite leaves its index empty. Beyond six hundred,
-    /// neighboring bars share one that spans all of them.
+    /// A name and a value for each bar. A value that is not finite leaves its position empty. Beyond six
+    /// hundred, neighboring bars share one that spans all of them.
     pub bars: Vec<(String, f64)>,
     /// A value to compare the bars with, and what it is: a dashed line.
     pub reference: Option<(String, f64)>,
@@ -51,7 +51,7 @@ impl BarChart {
         let numbers = names.iter().all(|n| n.parse::<i64>().is_ok());
         let upwards = !numbers && widest + 8.0 > slot;
         let below = if upwards { widest + 14.0 } else { TICK_LABELS_BELOW };
-        let legend = Legend::new(reference.map(|(label, _)| (Look::reference(), label.clone())));
+        let legend = Legend::new(reference.map(|(label, _)| (SeriesStyle::reference(), label.clone())));
         let texts = Texts { title: &self.title, subtitle: "", x_label: &self.x_label, y_label: &y_label };
         let room = Room { plot: PLOT, above: legend.height_across(), below, foot: 0.0, left, right: 0.0 };
         let (mut canvas, frame) = Frame::open(texts, &room);
@@ -66,7 +66,7 @@ impl BarChart {
         }
         if let Some(share) = reference.and_then(|r| axis.share(r.1)) {
             let y = frame.y(share);
-            Look::reference().draw_line(&mut canvas, &[(frame.left, y), (frame.right, y)]);
+            SeriesStyle::reference().draw_line(&mut canvas, &[(frame.left, y), (frame.right, y)]);
             legend.draw_across(&mut canvas, (frame.left, frame.above));
         }
         draw_names(&mut canvas, &frame, &names, upwards);
@@ -75,7 +75,7 @@ impl BarChart {
 
     fn draw_bars(&self, canvas: &mut Canvas, frame: &Frame, axis: &Axis) {
         let n = self.bars.len();
-        let drawn = n.min(MOST_BARS);
+        let drawn = n.min(MAX_BARS);
         let slot = frame.width() / drawn.max(1) as f64;
         let free = (slot * 0.14).min(12.0);
         for i in 0..drawn {

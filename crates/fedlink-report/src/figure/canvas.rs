@@ -54,7 +54,7 @@ pub struct Style {
     pub size: u32,
     /// The part of the text that is put at its position.
     pub anchor: Anchor,
-    /// Its color.
+    /// Fill of the letters.
     pub color: Rgb,
     /// Whether it runs upwards and not to the right.
     pub upwards: bool,

@@ -7,7 +7,7 @@ const GAP: usize = 2;
 /// The paper, between images black and white.
 const PAPER: u8 = 0x80;
 /// Bytes of the largest page that is drawn.
-const MOST_BYTES: usize = 1 << 28;
+const MAX_BYTES: usize = 1 << 28;
 
 /// Images side by side, row after row, as the bytes of a PNG file.
 ///
@@ -29,11 +29,11 @@ pub fn contact_sheet<'a>(
     if height == 0 || width == 0 || columns == 0 || scale == 0 {
         return Err(FigureError::EmptyGrid { height, width, columns, scale });
     }
-    let too_large = FigureError::TooLarge { limit: MOST_BYTES };
+    let too_large = FigureError::TooLarge { limit: MAX_BYTES };
     let tile = |side: usize| side.checked_mul(scale)?.checked_add(GAP);
     let (Some(down), Some(across)) = (tile(height), tile(width)) else { return Err(too_large) };
     let smallest = down.checked_mul(across).and_then(|a| a.checked_mul(channels));
-    let Some(max) = smallest.map(|bytes| MOST_BYTES / bytes).filter(|&max| max > 0) else {
+    let Some(max) = smallest.map(|bytes| MAX_BYTES / bytes).filter(|&max| max > 0) else {
         return Err(too_large);
     };
 
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn three_grey_images_in_two_columns_stand_where_they_should() {
+    fn three_gray_images_in_two_columns_stand_where_they_should() {
         let images: [&[u8]; 3] = [&[1, 2], &[3, 4], &[5, 6]];
         let file = contact_sheet(images.into_iter(), [1, 2, 1], 2, 1).unwrap();
         let p = PAPER;

@@ -153,7 +153,7 @@ impl Frame {
         canvas.text(at, label, Style::new(SMALL, Anchor::Middle));
     }
 
-    /// Says in the middle of the plot area that there is nothing to show.
+    /// Writes into the middle of the plot area that there is nothing to show.
     pub fn draw_no_data(&self, canvas: &mut Canvas) {
         let at = (self.x(0.5), self.y(0.5));
         canvas.text(at, "no data", Style { color: MUTED, ..Style::new(TITLE, Anchor::Middle) });

@@ -6,7 +6,7 @@ use super::frame::{EDGE, Frame, Room, SMALL, SMALL_LINE, TICK_LABELS_BELOW, Text
 use super::text;
 
 /// More rows or columns than this are averaged in blocks: finer cells could not be seen.
-const MOST_CELLS: usize = 200;
+const MAX_CELLS: usize = 200;
 /// Width of the color bar and its distance from the cells.
 const BAR: f64 = 18.0;
 const BAR_GAP: f64 = 20.0;
@@ -101,7 +101,7 @@ impl HeatMap {
     }
 
     fn draw_cells(&self, canvas: &mut Canvas, frame: &Frame, scale: &Axis, (rows, columns): (usize, usize)) {
-        let (down, across) = (rows.min(MOST_CELLS), columns.min(MOST_CELLS));
+        let (down, across) = (rows.min(MAX_CELLS), columns.min(MAX_CELLS));
         let block = |i: usize, of: usize, n: usize| i * n / of..(i + 1) * n / of;
         for i in 0..down {
             // Whole pixels: between edges that share a pixel, the paper would shine through.
@@ -120,7 +120,7 @@ impl HeatMap {
                 scale.share(if n > 0.0 { mean } else { f64::NAN }).map_or(ABSENT, heat)
             };
             let colors: Vec<Rgb> = (0..across).map(color).collect();
-            // Neighbours of one color are one rectangle.
+            // Neighbors of one color are one rectangle.
             let mut j = 0;
             while j < across {
                 let fill = colors[j];

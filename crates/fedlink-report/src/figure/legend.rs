@@ -1,14 +1,14 @@
-//! How series are told apart, and the key that says which is which.
+//! How series are distinguished, and the legend that names them.
 //!
-//! Colours are those of Okabe and Ito, which people with any common color blindness can tell apart, without
+//! Colors are those of Okabe and Ito, which people with any common color blindness can distinguish, without
 //! the yellow, which is lost on white. Dash patterns and markers repeat at other periods, so that thirty
-//! curves differ in one of the two even in greyscale, and two hundred and ten in one of the three.
+//! curves differ in one of the two even in grayscale, and two hundred and ten in one of the three.
 
 use super::canvas::{Anchor, Canvas, INK, Pixel, Rgb, Style, WHITE};
 use super::frame::{EDGE, SMALL, SMALL_LINE, WIDTH};
 use super::text;
 
-pub(crate) const COLOURS: [Rgb; 7] = [
+pub(crate) const COLORS: [Rgb; 7] = [
     (0x00, 0x72, 0xb2), // blue
     (0xd5, 0x5e, 0x00), // vermilion
     (0x00, 0x9e, 0x73), // bluish green
@@ -47,22 +47,22 @@ const STROKE: f64 = 2.0;
 const SWATCH: f64 = 38.0;
 const GAP: f64 = 8.0;
 /// More entries than this are counted, not listed.
-const MOST_ENTRIES: usize = 60;
+const MAX_ENTRIES: usize = 60;
 
 /// The color, dash pattern and marker of one series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub struct SeriesStyle {
     /// The color of line, marker and band.
     pub color: Rgb,
     dash: &'static [f64],
     marker: Option<usize>,
 }
 
-impl Look {
-    /// The look of the series at `index`.
+impl SeriesStyle {
+    /// The style of the series at `index`.
     pub fn of(index: usize) -> Self {
         Self {
-            color: COLOURS[index % COLOURS.len()],
+            color: COLORS[index % COLORS.len()],
             dash: DASHES[index % DASHES.len()],
             marker: Some(index % (MARKERS.len() + 1)),
         }
@@ -94,23 +94,23 @@ impl Look {
 
 /// The key of a figure.
 pub struct Legend {
-    entries: Vec<(Option<Look>, String)>,
+    entries: Vec<(Option<SeriesStyle>, String)>,
     column: f64,
 }
 
 impl Legend {
-    /// A key of the labelled looks; those with an empty label are left out.
-    pub fn new(entries: impl IntoIterator<Item = (Look, String)>) -> Self {
+    /// A key of the labeled styles; those with an empty label are left out.
+    pub fn new(entries: impl IntoIterator<Item = (SeriesStyle, String)>) -> Self {
         let mut entries: Vec<_> = entries
             .into_iter()
             .filter(|(_, label)| !label.trim().is_empty())
-            .map(|(look, label)| {
-                (Some(look), text::shorten(&label, SMALL, false, WIDTH - SWATCH - GAP - 60.0))
+            .map(|(style, label)| {
+                (Some(style), text::shorten(&label, SMALL, false, WIDTH - SWATCH - GAP - 60.0))
             })
             .collect();
-        if entries.len() > MOST_ENTRIES {
-            let more = entries.len() - MOST_ENTRIES;
-            entries.truncate(MOST_ENTRIES);
+        if entries.len() > MAX_ENTRIES {
+            let more = entries.len() - MAX_ENTRIES;
+            entries.truncate(MAX_ENTRIES);
             entries.push((None, format!("and {more} more")));
         }
         let widest = text::widest(entries.iter().map(|(_, l)| &**l), SMALL);
@@ -151,12 +151,12 @@ impl Legend {
     }
 
     fn draw(&self, canvas: &mut Canvas, (left, top): Pixel, columns: usize) {
-        for (i, (look, label)) in self.entries.iter().enumerate() {
+        for (i, (style, label)) in self.entries.iter().enumerate() {
             let x = left + (i % columns) as f64 * (self.column + 22.0);
             let y = top + ((i / columns) as f64 + 0.5) * SMALL_LINE;
-            if let Some(look) = look {
-                look.draw_line(canvas, &[(x, y), (x + SWATCH, y)]);
-                look.draw_marker(canvas, (x + SWATCH / 2.0, y));
+            if let Some(style) = style {
+                style.draw_line(canvas, &[(x, y), (x + SWATCH, y)]);
+                style.draw_marker(canvas, (x + SWATCH / 2.0, y));
             }
             let at = (x + SWATCH + GAP, y + f64::from(SMALL) * 0.36);
             canvas.text(at, label, Style::new(SMALL, Anchor::Start));
@@ -170,12 +170,12 @@ mod tests {
 
     #[test]
     fn thirty_curves_differ_without_color_and_two_hundred_with_it() {
-        let grey = |i| (Look::of(i).dash, Look::of(i).marker);
+        let gray = |i| (SeriesStyle::of(i).dash, SeriesStyle::of(i).marker);
         for i in 0..30 {
-            assert!((0..i).all(|j| grey(i) != grey(j)), "{i}");
+            assert!((0..i).all(|j| gray(i) != gray(j)), "{i}");
         }
         for i in 0..210 {
-            assert!((0..i).all(|j| Look::of(i) != Look::of(j)), "{i}");
+            assert!((0..i).all(|j| SeriesStyle::of(i) != SeriesStyle::of(j)), "{i}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::axis::{Axis, Notation, shown};
 use super::canvas::{Canvas, Pixel};
 use super::frame::{EDGE, Frame, Room, SMALL, TICK_LABELS_BELOW, Texts, WIDTH, with_power, y_ticks};
-use super::legend::{Legend, Look};
+use super::legend::{Legend, SeriesStyle};
 use super::reduce::reduce;
 use super::text;
 
@@ -11,8 +11,8 @@ use super::text;
 const PLOT: f64 = 370.0;
 /// Opacity of a band: several may lie upon one another.
 const BAND: f64 = 0.15;
-/// More bands upon one another are mud: a chart of more curves has none.
-pub const MOST_BANDS: usize = 12;
+/// More bands upon one another cannot be distinguished: a chart of more curves has none.
+pub const MAX_BANDS: usize = 12;
 /// A curve of more points is marked at about [`MARKS`] of them.
 const ALL_MARKED: usize = 26;
 const MARKS: usize = 9;
@@ -26,12 +26,12 @@ pub struct Curve {
     /// finite, or not positive on a logarithmic axis.
     pub points: Vec<(f64, f64)>,
     /// The lower and upper end of a band around each point; points beyond its length have none. On a
-    /// logarithmic axis, a lower end that is not positive is drawn at the foot of the plot. Not drawn in a chart of
-    /// more than [`MOST_BANDS`] curves.
+    /// logarithmic axis, a lower end that is not positive is drawn at the foot of the plot. Not drawn in a
+    /// chart of more than [`MAX_BANDS`] curves.
     pub band: Option<Vec<(f64, f64)>>,
 }
 
-/// Curves, told apart by color, dash pattern and marker.
+/// Curves, distinguished by color, dash pattern and marker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineChart {
     /// The heading; none if empty.
@@ -44,7 +44,7 @@ pub struct LineChart {
     pub y_label: String,
     /// Whether y is spread by its logarithm.
     pub log_y: bool,
-    /// Whether y values are shares, labelled in percent: 0.93 as 93. Has no effect on a logarithmic axis.
+    /// Whether y values are shares, labeled in percent: 0.93 as 93. Has no effect on a logarithmic axis.
     pub percent_y: bool,
     /// The curves, in the order of the legend.
     pub curves: Vec<Curve>,
@@ -73,7 +73,7 @@ impl LineChart {
 
         let legend = Legend::new(self.curves.iter().enumerate().map(|(i, c)| {
             let drawn = c.points.iter().any(|&(x, y)| x_axis.share(x).is_some() && self.shows(y));
-            (Look::of(i), if drawn { c.label.clone() } else { format!("{} (no data)", c.label) })
+            (SeriesStyle::of(i), if drawn { c.label.clone() } else { format!("{} (no data)", c.label) })
         }));
         let beside = legend.fits_beside(PLOT);
         let (y_ticks, y_label, left) = y_ticks(&y_axis, PLOT, &self.y_label, notation);
@@ -95,13 +95,13 @@ impl LineChart {
         frame.draw_edges(&mut canvas);
         if self.has_bands() {
             for (i, curve) in self.curves.iter().enumerate() {
-                curve.draw_band(&mut canvas, &frame, &x_axis, &y_axis, Look::of(i));
+                curve.draw_band(&mut canvas, &frame, &x_axis, &y_axis, SeriesStyle::of(i));
             }
         }
         let mut empty = true;
         for (i, curve) in self.curves.iter().enumerate() {
             let phase = i as f64 / self.curves.len() as f64;
-            empty &= !curve.draw_line(&mut canvas, &frame, &x_axis, &y_axis, (Look::of(i), phase));
+            empty &= !curve.draw_line(&mut canvas, &frame, &x_axis, &y_axis, (SeriesStyle::of(i), phase));
         }
         if empty {
             frame.draw_no_data(&mut canvas);
@@ -116,7 +116,7 @@ impl LineChart {
 
     /// Whether bands are drawn.
     fn has_bands(&self) -> bool {
-        self.curves.len() <= MOST_BANDS
+        self.curves.len() <= MAX_BANDS
     }
 
     fn shows(&self, y: f64) -> bool {
@@ -130,19 +130,19 @@ impl Curve {
         Some((a.min(b), a.max(b)))
     }
 
-    /// Draws the line and its markers; says whether there was anything to draw.
+    /// Draws the line and its markers; returns whether there was anything to draw.
     fn draw_line(
         &self,
         canvas: &mut Canvas,
         frame: &Frame,
         x: &Axis,
         y: &Axis,
-        (look, phase): (Look, f64),
+        (style, phase): (SeriesStyle, f64),
     ) -> bool {
         let points: Vec<Option<Pixel>> = self.points.iter().map(|&p| frame.point(x, y, p)).collect();
         for run in points.split(Option::is_none) {
             let run = reduce(run.iter().flatten().copied());
-            look.draw_line(canvas, &run);
+            style.draw_line(canvas, &run);
         }
         // Curves are marked at different indices, so that the markers of close ones can all be seen. A point
         // between two gaps has no line and is always marked, unless the last such mark hides it.
@@ -155,7 +155,7 @@ impl Curve {
             let alone = gap(i.checked_sub(1)) && gap(Some(i + 1));
             let hidden = lone.is_some_and(|(lx, ly)| (lx - at.0).abs() < 1.0 && (ly - at.1).abs() < 1.0);
             if i % stride == offset || (alone && !hidden) {
-                look.draw_marker(canvas, at);
+                style.draw_marker(canvas, at);
             }
             if alone && !hidden {
                 lone = Some(at);
@@ -164,7 +164,7 @@ impl Curve {
         points.iter().any(Option::is_some)
     }
 
-    fn draw_band(&self, canvas: &mut Canvas, frame: &Frame, x: &Axis, y: &Axis, look: Look) {
+    fn draw_band(&self, canvas: &mut Canvas, frame: &Frame, x: &Axis, y: &Axis, style: SeriesStyle) {
         let ends: Vec<Option<(Pixel, Pixel)>> = (0..self.points.len())
             .map(|i| {
                 let (low, high) = self.band_at(i)?;
@@ -181,7 +181,7 @@ impl Curve {
         for run in ends.split(Option::is_none) {
             let mut outline = reduce(run.iter().flatten().map(|e| e.1));
             outline.extend(reduce(run.iter().flatten().map(|e| e.0)).into_iter().rev());
-            canvas.polygon(&outline, look.color, BAND, None);
+            canvas.polygon(&outline, style.color, BAND, None);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Figures for papers and reports: curves, heat maps, bars and sheets of small images, as SVG and PNG.
 //!
 //! A figure is plain data; [`Figure::svg`] and [`Figure::png`] draw it. Whatever the data, nothing panics:
-//! values that are not finite are left out and a figure without values says so. The same figure always gives
-//! the same bytes. Series differ in color (safe for color-blind readers), dash pattern and marker, labels
-//! are laid out so that they do not overlap, and points closer together than a pixel are not written twice.
-//! An SVG needs nothing outside itself; its text is set in `DejaVu Sans` or the nearest face at hand.
+//! values that are not finite are left out and a figure without values is labeled as such. The same figure
+//! always gives the same bytes. Series differ in color (safe for color-blind readers), dash pattern and
+//! marker, labels are laid out so that they do not overlap, and points closer together than a pixel are not
+//! written twice. An SVG needs nothing outside itself; its text is set in `DejaVu Sans` or the nearest face
+//! at hand.
 
 mod axis;
 mod bar_chart;
@@ -22,8 +23,8 @@ pub use contact_sheet::contact_sheet;
 pub use heat_map::HeatMap;
 #[cfg(test)]
 pub(crate) use legend::MARKERS;
-pub(crate) use legend::{COLOURS, DASHES};
-pub use line_chart::{Curve, LineChart, MOST_BANDS};
+pub(crate) use legend::{COLORS, DASHES};
+pub use line_chart::{Curve, LineChart, MAX_BANDS};
 
 /// Why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +36,7 @@ pub enum FigureError {
     #[error("there are no images to lay out: give at least one")]
     NoPictures,
     /// An image of neither one nor three channels.
-    #[error("images of {0} channels cannot be drawn: give 1 (grey) or 3 (red, green, blue)")]
+    #[error("images of {0} channels cannot be drawn: give 1 (gray) or 3 (red, green, blue)")]
     Channels(usize),
     /// A side, the number of columns or the scale is zero.
     #[error(
@@ -62,7 +63,7 @@ pub enum FigureError {
         /// Bytes that it has.
         found: usize,
     },
-    /// The page would be larger than anyone could look at.
+    /// The page would be larger than the limit of bytes.
     #[error("the page would be too large (more than {limit} bytes): give fewer images or a smaller scale")]
     TooLarge {
         /// Bytes of the largest page.

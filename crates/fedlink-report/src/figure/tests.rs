@@ -218,8 +218,8 @@ fn many_curves_have_no_bands_and_no_room_for_them() {
         let svg = LineChart { curves: vec![curve.clone(); curves], ..LineChart::default() }.svg();
         (svg.matches("opacity=\"0.15\"").count(), texts(&svg).iter().any(|text| text == "50"))
     };
-    assert_eq!(drawn(MOST_BANDS), (MOST_BANDS, true));
-    assert_eq!(drawn(MOST_BANDS + 1), (0, false));
+    assert_eq!(drawn(MAX_BANDS), (MAX_BANDS, true));
+    assert_eq!(drawn(MAX_BANDS + 1), (0, false));
 }
 
 #[test]

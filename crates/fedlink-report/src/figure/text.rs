@@ -4,8 +4,8 @@
 //! `DejaVu Sans`, which the PNG writer draws with; an SVG names it first and falls back to faces that are no
 //! wider.
 
-/// Advance of each printable ASCII character (from the space to the tilde) of `DejaVu Sans`, in thousandths of
-/// the font size.
+/// Advance of each printable ASCII character (from the space to the tilde) of `DejaVu Sans`, in thousandths
+/// of the font size.
 const ADVANCE: [u16; 95] = [
     318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636, 636,
     636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632, 575, 775, 752, 295,
@@ -130,7 +130,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shortened_or_wrapped_fits(text in "\\PC{0,60}", room in 40.0..300.0f64, lines in 1usize..4) {
+        fn what_is_shortened_or_wrapped_fits(
+            text in "\\PC{0,60}",
+            room in 40.0..300.0f64,
+            lines in 1usize..4,
+        ) {
             prop_assert!(width(&shorten(&text, 12, false, room), 12, false) <= room);
             let broken = wrap(&text, 12, false, room, lines);
             prop_assert!(broken.len() <= lines);

@@ -11,9 +11,9 @@ fn around(mean: f64, half: f64) -> Interval {
     Interval { mean, low: mean - half, high: mean + half }
 }
 
-/// A curve that rises to `height`; `phase` shifts its wiggles, `favour` its preference for some devices.
+/// A curve that rises to `height`; `phase` shifts its wiggles, `favor` its preference for some devices.
 fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f64)) -> ReportCurve {
-    let (height, phase, favour) = shape;
+    let (height, phase, favor) = shape;
     let rounds: Vec<u64> = (0..=50).map(|i| 10 * i).collect();
     let time = || rounds.iter().map(|&round| round as f64);
     let rise = |t: f64| 1.0 - (-t / 90.0).exp();
@@ -26,7 +26,7 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
     let per_round = 16_000.0 + 900.0 * phase;
     let fair = k as f64 / devices as f64;
     let scheduled: Vec<f64> =
-        (0..devices).map(|m| fair * (1.0 + favour * (m as f64 * 1.7 + phase).sin()).max(0.0)).collect();
+        (0..devices).map(|m| fair * (1.0 + favor * (m as f64 * 1.7 + phase).sin()).max(0.0)).collect();
     let end = *accuracy.last().unwrap();
     let best = accuracy.iter().copied().fold(0.0, f64::max);
     let spread = if seeds > 1 { 0.004 } else { 0.0 };
@@ -96,7 +96,7 @@ fn typical() -> Report {
     ];
     let curves: Vec<ReportCurve> = shapes
         .iter()
-        .map(|&(label, height, phase, favour)| curve(label, 10, 5, 40, (height, phase, favour)))
+        .map(|&(label, height, phase, favor)| curve(label, 10, 5, 40, (height, phase, favor)))
         .collect();
     let claim = |claim: &str, verdict: &str, mean: f64, detail: &str| ClaimVerdict {
         claim: claim.into(),
@@ -135,7 +135,8 @@ fn typical() -> Report {
     }
 }
 
-/// Forty curves, a thousand devices, labels that would break a careless page, and curves with missing numbers.
+/// Forty curves, a thousand devices, labels that would break a careless page, and
+/// curves with missing numbers.
 fn many() -> Report {
     let mut curves: Vec<ReportCurve> = (0..40)
         .map(|i| {
@@ -152,7 +153,7 @@ fn many() -> Report {
         "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
             .into();
     curves[4].label =
-        "a label that goes on and on without a single place to break it: ".to_owned() + &"x".repeat(80);
+        "a very long label without a single position to break it at: ".to_owned() + &"x".repeat(80);
     let diverged = &mut curves[5];
     diverged.status = "diverged".into();
     for series in [&mut diverged.accuracy, &mut diverged.low, &mut diverged.high, &mut diverged.loss] {

@@ -20,7 +20,7 @@ impl Report {
         let mut notes = Vec::new();
         if results.iter().all(|curve| curve.runs.len() < 2) {
             notes.push(
-                "One seed only: differences between curves may be chance. Run with --seeds 5 or more.".into(),
+                "One seed only: differences between curves may be random. Run with --seeds 5 or more.".into(),
             );
         }
         Self {

@@ -8,8 +8,8 @@ pub const MISSING: &str = "–";
 /// Keeps a number and its unit on one line.
 const SPACE: char = '\u{a0}';
 
-/// Text as it is written between tags and inside quoted attributes. Control characters that neither HTML nor XML
-/// can hold become the replacement character.
+/// Text as it is written between tags and inside quoted attributes. Control characters that neither HTML nor
+/// XML can hold become the replacement character.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -35,7 +35,7 @@ pub fn embedded_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data has a JSON form").replace('<', "\\u003c")
 }
 
-/// The template with every `{{slot}}` replaced by its value. What is put in is not looked at again, and
+/// The template with every `{{slot}}` replaced by its value. What is put in is not scanned again, and
 /// a slot without a value stays as it is.
 pub fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut page = String::new();

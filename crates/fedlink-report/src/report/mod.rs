@@ -1,10 +1,10 @@
 //! `report.html`: an experiment as one page that needs nothing outside itself.
 //!
-//! [`Report`] is plain data; [`Report::html`] writes the page. Every table is in the page as it is written, so that
-//! it can be read without JavaScript; the charts are drawn by a small script from the data embedded in the page. A
-//! policy inside the page forbids it any access to the network. Whatever strings and numbers the report holds, the
-//! page is well formed: text is escaped and numbers that are not finite are shown as missing. The same report
-//! always gives the same bytes.
+//! [`Report`] is plain data; [`Report::html`] writes the page. Every table is in the page as it is written,
+//! so that it can be read without JavaScript; the charts are drawn by a small script from the data embedded
+//! in the page. A policy inside the page forbids it any access to the network. Whatever strings and numbers
+//! the report holds, the page is well formed: text is escaped and numbers that are not finite are shown as
+//! missing. The same report always gives the same bytes.
 
 #[cfg(test)]
 mod example;
@@ -15,7 +15,7 @@ mod tables;
 mod tests;
 mod verdicts;
 
-use crate::figure::{Curve, Figure, LineChart, MOST_BANDS};
+use crate::figure::{Curve, Figure, LineChart, MAX_BANDS};
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};
 
@@ -31,7 +31,7 @@ const SCRIPT: &str = concat!(
     include_str!("script/page.js"),
 );
 
-/// All that the page tells.
+/// All that the page shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The experiment's name.
@@ -62,8 +62,8 @@ pub struct Report {
 
 /// One curve: a mean over its seeds.
 ///
-/// The series belong to the evaluated rounds and are as long as `rounds`; what is longer is not drawn. They are
-/// embedded with seven significant digits, finer than any screen; intervals are embedded as they are.
+/// The series belong to the evaluated rounds and are as long as `rounds`; what is longer is not drawn. They
+/// are embedded with seven significant digits, finer than any screen; intervals are embedded as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReportCurve {
     /// What the legend calls it.
@@ -128,7 +128,7 @@ pub struct ReportCurve {
     pub digest: Vec<String>,
 }
 
-/// A mean with its 95 % confidence interval. `low == high` says that there is no interval, as for one seed.
+/// A mean with its 95 % confidence interval. `low == high` means that there is no interval, as for one seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Interval {
     /// The mean over the seeds.
@@ -196,7 +196,7 @@ impl Report {
                 "title" => escape(&self.title),
                 "generated_by" => escape(&self.generated_by),
                 "style" => STYLE.to_owned(),
-                "script" => format!("const MOST_BANDS = {MOST_BANDS};\n{SCRIPT}"),
+                "script" => format!("const MAX_BANDS = {MAX_BANDS};\n{SCRIPT}"),
                 "data" => embedded_json(self),
                 "facts" => tables::facts(self),
                 "navigation" => self.navigation(),
@@ -235,7 +235,7 @@ impl Report {
         })
     }
 
-    /// Accuracy by round as a picture, for readers without JavaScript.
+    /// Accuracy by round as a static figure, for readers without JavaScript.
     fn still_chart(&self) -> String {
         let curve = |curve: &ReportCurve| {
             let rounds = curve.rounds.iter().map(|&round| round as f64);

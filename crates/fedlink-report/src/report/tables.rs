@@ -8,14 +8,14 @@ use super::{Interval, Report, ReportCurve, SplitTable};
 use std::fmt::Write;
 
 /// More devices than this are counted together in the table of the split.
-const MOST_DEVICES: usize = 200;
+const MAX_DEVICES: usize = 200;
 
 /// The line under the title.
 pub fn facts(report: &Report) -> String {
     let curves = report.curves.len();
-    let most = report.curves.iter().map(|curve| curve.seeds).max().unwrap_or(0);
-    let least = report.curves.iter().map(|curve| curve.seeds).min().unwrap_or(0);
-    let seeds = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let max = report.curves.iter().map(|curve| curve.seeds).max().unwrap_or(0);
+    let min = report.curves.iter().map(|curve| curve.seeds).min().unwrap_or(0);
+    let seeds = if min == max { max.to_string() } else { format!("{min} to {max}") };
     let rounds = report.curves.iter().filter_map(|curve| curve.rounds.last()).max().unwrap_or(&0);
     let several =
         |number: usize, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
@@ -23,7 +23,7 @@ pub fn facts(report: &Report) -> String {
         "{} · {} · {rounds} rounds · {seeds} {} per curve",
         several(curves, "curve", "curves"),
         several(report.devices, "device", "devices"),
-        if most == 1 { "seed" } else { "seeds" },
+        if max == 1 { "seed" } else { "seeds" },
     )
 }
 
@@ -51,7 +51,8 @@ pub fn results(report: &Report) -> String {
     for (i, curve) in report.curves.iter().enumerate() {
         let _ = writeln!(
             body,
-            "<tr data-curve=\"{i}\"><th scope=\"row\">{}<span class=\"policy\">{}</span></th>{}<td class=\"whisker\">{}</td>\
+            "<tr data-curve=\"{i}\"><th scope=\"row\">{}<span class=\"policy\">{}</span></th>{}\
+             <td class=\"whisker\">{}</td>\
              {}{}{}{}{}{}{}<td class=\"status {}\">{}</td></tr>",
             curve_name(i, &curve.label),
             // A label often is the policy's name in capitals: once is enough.
@@ -78,7 +79,7 @@ pub fn results(report: &Report) -> String {
     table("results-table", caption, &headings(&names), &body)
 }
 
-/// A scale for the pictures of intervals, so that they can be compared down a column.
+/// A scale for the drawings of intervals, so that they can be compared down a column.
 struct Scale {
     low: f64,
     high: f64,
@@ -102,14 +103,14 @@ impl Scale {
         if !interval.mean.is_finite() {
             return MISSING.to_owned();
         }
-        let mut picture =
+        let mut drawing =
             "<svg width=\"96\" height=\"14\" viewBox=\"0 0 96 14\" aria-hidden=\"true\">".to_owned();
         if interval.is_known() {
             let (low, high) = (self.x(interval.low), self.x(interval.high));
-            let _ = write!(picture, "<path d=\"M{low} 7H{high}M{low} 3V11M{high} 3V11\"/>");
+            let _ = write!(drawing, "<path d=\"M{low} 7H{high}M{low} 3V11M{high} 3V11\"/>");
         }
-        let _ = write!(picture, "<circle cx=\"{}\" cy=\"7\" r=\"3.5\"/></svg>", self.x(interval.mean));
-        picture
+        let _ = write!(drawing, "<circle cx=\"{}\" cy=\"7\" r=\"3.5\"/></svg>", self.x(interval.mean));
+        drawing
     }
 }
 
@@ -147,11 +148,11 @@ pub fn scheduling(report: &Report) -> String {
             curve.scheduled.iter().copied().filter(|share| share.is_finite()).collect();
         shares.sort_by(f64::total_cmp);
         let at = |share: f64| {
-            let place = (share * (shares.len().max(1) - 1) as f64).round() as usize;
-            shares.get(place).copied().unwrap_or(f64::NAN)
+            let index = (share * (shares.len().max(1) - 1) as f64).round() as usize;
+            shares.get(index).copied().unwrap_or(f64::NAN)
         };
-        let worst = most(&curve.scheduled);
-        let highest = most(&curve.power).map_or(f64::NAN, |device| curve.power[device]);
+        let worst = argmax(&curve.scheduled);
+        let highest = argmax(&curve.power).map_or(f64::NAN, |device| curve.power[device]);
         let above = curve.power.iter().filter(|&&power| is_above(power, report.average_power)).count();
         let share = |value: f64| number_cell(value, &percent(value));
         let device = worst.map_or_else(|| MISSING.to_owned(), |device| format!("device {device}"));
@@ -189,17 +190,18 @@ fn evenness(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// The place of the largest value, the first of equals.
-pub fn most(values: &[f64]) -> Option<usize> {
+/// The index of the largest value, the first of equals.
+pub fn argmax(values: &[f64]) -> Option<usize> {
     let finite = (0..values.len()).rev().filter(|&i| values[i].is_finite());
     finite.max_by(|&i, &j| values[i].total_cmp(&values[j]))
 }
 
-/// The section on who holds which classes; nothing if the report does not say.
+/// The section on who holds which classes; empty if the report has no split.
 pub fn split(report: &Report) -> String {
     let Some(split) = &report.split else { return String::new() };
     format!(
-        "<section id=\"split\" aria-labelledby=\"split-heading\">\n<h2 id=\"split-heading\">Data on the devices</h2>\n\
+        "<section id=\"split\" aria-labelledby=\"split-heading\">\n\
+         <h2 id=\"split-heading\">Data on the devices</h2>\n\
          <p>{} · heterogeneity {}</p>\n\
          <div class=\"chart\" id=\"split-chart\"></div>\n<p class=\"scripted\">The map needs JavaScript; \
          the table below holds its numbers.</p>\n\
@@ -211,9 +213,9 @@ pub fn split(report: &Report) -> String {
 }
 
 fn split_table(split: &SplitTable) -> String {
-    // No more columns than there are numbers, whatever the number of classes is said to be.
+    // No more columns than there are numbers, whatever number of classes is declared.
     let classes = split.classes.min(split.counts.iter().map(Vec::len).max().unwrap_or(0));
-    let block = split.counts.len().div_ceil(MOST_DEVICES).max(1);
+    let block = split.counts.len().div_ceil(MAX_DEVICES).max(1);
     let names: Vec<String> =
         ["Device".to_owned()].into_iter().chain((0..classes).map(|class| format!("Class {class}"))).collect();
     let mut body = String::new();
@@ -267,8 +269,8 @@ mod tests {
 
     #[test]
     fn the_first_of_equal_devices_is_the_most_scheduled() {
-        assert_eq!(most(&[0.1, 0.3, f64::NAN, 0.3]), Some(1));
-        assert_eq!(most(&[f64::NAN]), None);
+        assert_eq!(argmax(&[0.1, 0.3, f64::NAN, 0.3]), Some(1));
+        assert_eq!(argmax(&[f64::NAN]), None);
     }
 
     #[test]
@@ -282,7 +284,7 @@ mod tests {
             .map(|n| n.text().unwrap().parse::<u64>().unwrap())
             .sum();
         assert_eq!(sum, 7 * 1001);
-        assert!(table.matches("<tr>").count() <= MOST_DEVICES + 1);
+        assert!(table.matches("<tr>").count() <= MAX_DEVICES + 1);
         assert!(table.contains("6 devices to a row") && table.contains("996 to 1000"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::example::pages;
 use super::{Interval, Report, ReportCurve, SCRIPT, STYLE, SplitTable, TEMPLATE};
-use crate::figure::{COLOURS, DASHES, MARKERS};
+use crate::figure::{COLORS, DASHES, MARKERS};
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -22,10 +22,10 @@ fn skeleton(page: &str) -> String {
     kept + rest
 }
 
-fn with_page<T>(page: &str, look: impl Fn(&Document) -> T) -> T {
+fn with_page<T>(page: &str, check: impl Fn(&Document) -> T) -> T {
     let skeleton = skeleton(page);
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    look(
+    check(
         &Document::parse_with_options(&skeleton, options)
             .unwrap_or_else(|error| panic!("{error}\n{skeleton}")),
     )
@@ -184,11 +184,11 @@ fn the_page_asks_nothing_of_the_network() {
 }
 
 #[test]
-fn charts_have_the_colours_dashes_and_markers_of_the_figures() {
-    for (i, (red, green, blue)) in COLOURS.iter().enumerate() {
+fn charts_have_the_colors_dashes_and_markers_of_the_figures() {
+    for (i, (red, green, blue)) in COLORS.iter().enumerate() {
         assert!(STYLE.contains(&format!("--c{i}: #{red:02x}{green:02x}{blue:02x};")), "{i}");
     }
-    assert!(SCRIPT.contains(&format!("--c${{index % {}}}", COLOURS.len())));
+    assert!(SCRIPT.contains(&format!("--c${{index % {}}}", COLORS.len())));
     let dashes: Vec<String> = DASHES
         .iter()
         .map(|dash| format!("{:?}", dash.iter().map(f64::to_string).collect::<Vec<_>>().join(" ")))
@@ -252,7 +252,11 @@ proptest! {
             average_power: numbers[9],
             devices,
             split: Some(SplitTable { title: words[0].clone(), classes, counts, heterogeneity: numbers[10] }),
-            differences: vec![super::PairedDifference { a: words[0].clone(), b: words[1].clone(), difference: interval }],
+            differences: vec![super::PairedDifference {
+                a: words[0].clone(),
+                b: words[1].clone(),
+                difference: interval,
+            }],
             curves: vec![curve],
             ..Report::default()
         };

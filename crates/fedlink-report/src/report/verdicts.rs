@@ -1,13 +1,13 @@
-//! What the numbers say: highlights, claims and paired differences.
+//! What follows from the numbers: highlights, claims and paired differences.
 
 use super::html::{MISSING, count, curve_name, ends, escape, percent, points, prefixed, significant, table};
-use super::tables::{is_above, most};
+use super::tables::{argmax, is_above};
 use super::{ClaimVerdict, Interval, Report, ReportCurve};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Differences at least this large (five percentage points) have the full colour.
-const FULL_COLOUR: f64 = 0.05;
+/// Differences at least this large (five percentage points) have the full color.
+const FULL_COLOR: f64 = 0.05;
 
 /// The best curve by each measure, and the device that spent most.
 pub fn highlights(report: &Report) -> String {
@@ -17,8 +17,8 @@ pub fn highlights(report: &Report) -> String {
     };
     let target = count(100.0 * report.target);
     let lowest =
-        |value: fn(&ReportCurve) -> Option<Interval>| least(report, |curve| value(curve).map(|i| i.mean));
-    if let Some((i, minus)) = least(report, |curve| Some(-curve.final_accuracy.mean)) {
+        |value: fn(&ReportCurve) -> Option<Interval>| argmin(report, |curve| value(curve).map(|i| i.mean));
+    if let Some((i, minus)) = argmin(report, |curve| Some(-curve.final_accuracy.mean)) {
         tile("Highest final accuracy", &percent(-minus), &name(report, i));
     }
     if let Some((i, rounds)) = lowest(|curve| curve.rounds_to_target) {
@@ -30,9 +30,9 @@ pub fn highlights(report: &Report) -> String {
     let powers: Vec<f64> = report
         .curves
         .iter()
-        .map(|curve| most(&curve.power).map_or(f64::NAN, |device| curve.power[device]))
+        .map(|curve| argmax(&curve.power).map_or(f64::NAN, |device| curve.power[device]))
         .collect();
-    if let Some(i) = most(&powers) {
+    if let Some(i) = argmax(&powers) {
         let above = if is_above(powers[i], report.average_power) { "above" } else { "within" };
         let allowed = significant(report.average_power, 3);
         let detail = format!("{}, {above} P̄ = {allowed}", name(report, i));
@@ -46,7 +46,7 @@ fn name(report: &Report, index: usize) -> String {
 }
 
 /// The curve with the smallest value, and the value.
-fn least(report: &Report, value: impl Fn(&ReportCurve) -> Option<f64>) -> Option<(usize, f64)> {
+fn argmin(report: &Report, value: impl Fn(&ReportCurve) -> Option<f64>) -> Option<(usize, f64)> {
     let values = report.curves.iter().enumerate().filter_map(|(i, curve)| Some((i, value(curve)?)));
     values.filter(|(_, value)| value.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -101,9 +101,9 @@ pub fn differences(report: &Report) -> String {
         let Interval { mean, low, high } = pair.difference;
         known.insert((&pair.b, &pair.a), Interval { mean: -mean, low: -high, high: -low });
     }
-    let place = |label: &String| report.curves.iter().position(|curve| curve.label == *label);
-    labels.sort_by_key(|label| place(label).unwrap_or(usize::MAX));
-    let heading = |label: &String| match place(label) {
+    let index = |label: &String| report.curves.iter().position(|curve| curve.label == *label);
+    labels.sort_by_key(|label| index(label).unwrap_or(usize::MAX));
+    let heading = |label: &String| match index(label) {
         Some(i) => curve_name(i, label),
         None => escape(label),
     };
@@ -121,19 +121,20 @@ pub fn differences(report: &Report) -> String {
         }
         body += "</tr>\n";
     }
-    let caption = "Final accuracy of the row’s curve less that of the column’s, in percentage points, on the same \
-                   seeds, with 95 % confidence intervals";
+    let caption = "Final accuracy of the row’s curve less that of the column’s, in percentage points, on the \
+                   same seeds, with 95 % confidence intervals";
     format!(
         "<section id=\"differences\" aria-labelledby=\"differences-heading\">\n\
          <h2 id=\"differences-heading\">Paired differences</h2>\n{}\
-         <p class=\"key\"><b>▲</b> higher and <b>▼</b> lower: the interval excludes zero. <b>≈</b> the interval \
-         holds zero. Without an interval (one seed) there is no mark. Each interval stands for itself: of twenty \
-         comparisons of equals, one is expected to exclude zero by chance.</p>\n</section>\n",
+         <p class=\"key\"><b>▲</b> higher and <b>▼</b> lower: the interval excludes zero. <b>≈</b> the \
+         interval holds zero. Without an interval (one seed) there is no mark. Each interval stands for \
+         itself: of twenty comparisons of equals, one is expected to exclude zero at random.</p>\n\
+         </section>\n",
         table("differences-table", caption, &header, &body)
     )
 }
 
-/// A cell whose sign, mark and colour agree; the colour alone says nothing that the text does not.
+/// A cell whose sign, mark and color agree; the color alone carries nothing that the text does not.
 fn difference_cell(difference: Interval) -> String {
     let (class, mark, words) = match difference {
         d if d.excludes_zero() && d.low > 0.0 => ("higher", "▲", "higher"),
@@ -141,11 +142,12 @@ fn difference_cell(difference: Interval) -> String {
         d if d.is_known() => ("level", "≈", "undecided"),
         _ => ("unknown", "", "one seed"),
     };
-    let strength = (difference.mean.abs() / FULL_COLOUR).clamp(0.1, 1.0);
+    let strength = (difference.mean.abs() / FULL_COLOR).clamp(0.1, 1.0);
     let value = if difference.mean.is_finite() { difference.mean.to_string() } else { String::new() };
     format!(
         "<td class=\"number {class}\" style=\"--strength:{:.0}%\" data-value=\"{value}\">\
-         <span class=\"mark\" aria-hidden=\"true\">{mark}</span> {}{}<span class=\"unseen\"> {words}</span></td>",
+         <span class=\"mark\" aria-hidden=\"true\">{mark}</span> {}{}\
+         <span class=\"unseen\"> {words}</span></td>",
         100.0 * if strength.is_finite() { strength } else { 0.0 },
         points(difference.mean),
         ends(difference, points),

@@ -4,12 +4,12 @@ use super::Subject;
 use fedlink::config::{KEYS, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What tells a curve from the others: the key (`section.name`; of the bound `panel`, `k`, `tau`) and the
-/// value as it is written, for every swept key. Keys that all curves share may be there too; they can be
+/// What distinguishes a curve from the others: the key (`section.name`; of the bound `panel`, `k`, `tau`) and
+/// the value as it is written, for every swept key. Keys that all curves share may be there too; they can be
 /// named but need not be.
 pub type CurveKeys = Vec<(String, String)>;
 
-/// Curves that a message lists before it says how many more there are.
+/// Curves that a message lists before it counts the rest.
 const LISTED: usize = 12;
 
 /// `bc@k=1|10`: a value, or several, for each of some keys.
@@ -66,8 +66,8 @@ pub(super) struct Curves<'a> {
     curves: Vec<&'a CurveKeys>,
     /// Every key of any curve, in the order in which they come.
     keys: Vec<&'a str>,
-    /// Those that tell curves apart; all of them for a single curve.
-    telling: Vec<&'a str>,
+    /// Those that distinguish curves; all of them for a single curve.
+    distinguishing: Vec<&'a str>,
 }
 
 /// What a selector leaves.
@@ -89,10 +89,10 @@ impl<'a> Curves<'a> {
         let mut seen = BTreeSet::new();
         let all = curves.iter().flat_map(|curve| curve.iter().map(|(key, _)| key.as_str()));
         let keys: Vec<&str> = all.filter(|key| seen.insert(*key)).collect();
-        let mut known = Self { subject, telling: keys.clone(), curves, keys };
+        let mut known = Self { subject, distinguishing: keys.clone(), curves, keys };
         if known.curves.len() > 1 {
             let all: Vec<usize> = (0..known.curves.len()).collect();
-            known.telling = known.keys.iter().copied().filter(|key| known.differ(&all, key)).collect();
+            known.distinguishing = known.keys.iter().copied().filter(|key| known.differ(&all, key)).collect();
         }
         known
     }
@@ -124,7 +124,7 @@ impl<'a> Curves<'a> {
                 format!("{}={value}", self.short(key))
             })
         };
-        let terms: Vec<String> = self.telling.iter().filter_map(term).collect();
+        let terms: Vec<String> = self.distinguishing.iter().filter_map(term).collect();
         if terms.is_empty() { "the curve".into() } else { terms.join("@") }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Curves<'a> {
     }
 
     /// The key called `name`, whole or by its last part; none if it is a key of the configuration of runs
-    /// that tells no curve from another.
+    /// that distinguishes no curves.
     pub fn key(&self, name: &str) -> Result<Option<&'a str>, String> {
         let found: Vec<&str> = match self.keys.iter().find(|key| **key == name) {
             Some(key) => vec![*key],
@@ -241,7 +241,7 @@ impl<'a> Curves<'a> {
         }
     }
 
-    /// That two curves were selected where one is wanted, and the key that tells them apart.
+    /// That two curves were selected where one is wanted, and the key that distinguishes them.
     fn ambiguous(&self, selection: &Selection, one: usize, other: usize) -> (String, Option<&'a str>) {
         let what = match selection.text {
             "" => "a side without a selector".to_owned(),

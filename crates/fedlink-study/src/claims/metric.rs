@@ -55,11 +55,11 @@ pub enum Unit {
     Share,
     /// Mean cross-entropy.
     Loss,
-    /// The bound on E\[F\] − F*.
+    /// A value of the loss bound, above E\[F\] − F*.
     Bound,
-    /// Rounds.
+    /// A number of rounds.
     Rounds,
-    /// Bits.
+    /// A number of bits sent.
     Bits,
 }
 

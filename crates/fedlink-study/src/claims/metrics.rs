@@ -16,7 +16,7 @@ enum Source {
     Bound(Vec<(Metric, Reading)>),
 }
 
-/// What a run says about a metric.
+/// The value of a metric in one run, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reading {
     /// The number.
@@ -53,8 +53,8 @@ impl Metrics {
         Self(Source::Run { rows: rows.to_vec(), unfinished: None })
     }
 
-    /// Of a run that ended early; `how` says how, as `diverged`. Of its metrics only those about a target
-    /// that it did reach are known: where its curve would have ended, nobody can say.
+    /// Of a run that ended early; `how` is the reason, as `diverged`. Of its metrics only those about a
+    /// target that it did reach are known: where its curve would have ended is unknown.
     pub fn unfinished(rows: &[Row], how: impl Into<String>) -> Self {
         Self(Source::Run { rows: rows.to_vec(), unfinished: Some(how.into()) })
     }

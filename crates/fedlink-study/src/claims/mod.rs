@@ -34,7 +34,7 @@
 //! values of a key (`tau=10|15|20`), and on the right `others`, which is every curve that the selector before
 //! it fits, but for the one on the left.
 //!
-//! A factor above 0 multiplies its side: `1.1 * a < b` says that a is below b by more than a tenth of a.
+//! A factor above 0 multiplies its side: `1.1 * a < b` means that a is below b by more than a tenth of a.
 //!
 //! # How a claim is decided
 //! At one seed all curves see the same split, initial model, batches and channels, and in one draw all curves
@@ -43,23 +43,23 @@
 //! side of zero, *does not hold* if it lies on the other side, and is *undecided* otherwise. A number on the
 //! right is the same at every seed. Of several comparisons all must hold; one that does not hold is enough to
 //! contradict the claim. Each interval stands for itself: of forty comparisons of equals, one is expected to
-//! contradict by chance.
+//! contradict at random.
 //!
 //! # One seed and one draw
 //! With fewer than two shared seeds a comparison of runs is undecided: a run is an experiment, and nothing
-//! tells its outcome from chance. A curve of the bound is computed: given the channels, or their expectation,
-//! there is no other chance in it. A single draw, or the curve for E\[ρ\], is therefore judged by the sign of
-//! the difference; what it says, it says of these channels.
+//! separates its outcome from random variation. A curve of the bound is computed: given the channels, or
+//! their expectation, there is no other randomness in it. A single draw, or the curve for E\[ρ\], is
+//! therefore judged by the sign of the difference; the verdict holds for these channels.
 //!
 //! # A target that was never reached
-//! A run that ended at round T without the target says that rounds-to-target is at least T + 1, and that
+//! A run that ended at round T without the target shows that rounds-to-target is at least T + 1, and that
 //! bits-to-target is at least the bits sent so far. A mean cannot be formed from bounds, but a sign can be
 //! certain: where the other side got there earlier. If any seed has only a bound, the seeds are therefore
 //! counted. Under equal odds the number of seeds in favor has the distribution of coin tosses; the comparison
 //! holds if so many or more in favor have a probability of at most 2.5 %, and does not hold if that is true
 //! of those against (the two-sided sign test at 5 %; six seeds of six, nine of ten). Seeds that cannot be
-//! told, because neither side got there, count for the other side in both tests. This says which side is
-//! higher in most seeds, not by how much on average. Any other number that a run lacks (it diverged, was
+//! ordered, because neither side got there, count for the other side in both tests. This decides which side
+//! is higher in most seeds, not by how much on average. Any other number that a run lacks (it diverged, was
 //! interrupted or has too few evaluations) leaves the claim undecided.
 //!
 //! A curve of the bound has no round after its last: a level that it never reaches counts as reached in one
@@ -140,7 +140,7 @@ enum Right {
 /// fulfilled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What tells it from the others.
+    /// What distinguishes it from the other curves.
     pub keys: CurveKeys,
     /// Seed and measurements of each run, or of each draw of the channel.
     pub runs: Vec<(u64, Metrics)>,
@@ -207,13 +207,13 @@ impl Claim {
         table.into_iter().map(read).collect()
     }
 
-    /// Whether the claim says something about these curves.
+    /// Whether the claim is about these curves.
     pub fn check(&self, subject: Subject, curves: &[CurveKeys]) -> Result<(), ConfigError> {
         let comparisons = self.comparisons(subject, &Curves::new(subject, curves));
         comparisons.map(|_| ()).map_err(|problem| error(&self.name, problem))
     }
 
-    /// What the measurements say; an error where [`check`](Self::check) would give one.
+    /// The verdict of the measurements; an error where [`check`](Self::check) would give one.
     pub fn verdict(&self, subject: Subject, measured: &[Measured]) -> Result<Verdict, ConfigError> {
         let curves = Curves::new(subject, measured.iter().map(|curve| &curve.keys));
         let comparisons = self.comparisons(subject, &curves).map_err(|problem| error(&self.name, problem))?;

@@ -22,7 +22,7 @@ pub(super) fn claim(name: &str, text: &str) -> Result<Claim, String> {
     };
     let (left, rest) = (&text[..sign], &text[sign + 1..]);
     if rest.starts_with('=') {
-        return Err(format!("{text:?}: write > or <; an interval cannot tell them from ≥ and ≤"));
+        return Err(format!("{text:?}: write > or <; an interval cannot distinguish them from ≥ and ≤"));
     }
     let words: Vec<&str> = rest.split_whitespace().collect();
     let end = words.iter().position(|word| *word == "for").unwrap_or(words.len());
@@ -36,7 +36,7 @@ pub(super) fn claim(name: &str, text: &str) -> Result<Claim, String> {
         return Err(format!("{text:?}: `{OTHERS}` may stand on the right only, for all but the left curve"));
     }
     let right = match words[..end] {
-        [] => return Err(format!("{text:?} says nothing after the {}; {form}", &text[sign..=sign])),
+        [] => return Err(format!("{text:?} has nothing after the {}; {form}", &text[sign..=sign])),
         [word] if word.parse::<f64>().is_ok() => Right::Number(number(word, left.metric)?),
         _ => Right::Side(side(&words[..end].join(" "))?),
     };

@@ -178,7 +178,7 @@ fn a_curve_that_was_not_run_leaves_the_claim_open() {
 }
 
 #[test]
-fn excluded_combinations_are_told() {
+fn excluded_combinations_are_reported() {
     let mut curves = grid();
     curves.remove(3);
     let result = verdict("k=10 final < k=1 final for every policy", &curves);
@@ -234,7 +234,7 @@ fn a_single_curve_needs_no_selector() {
 }
 
 #[test]
-fn what_a_claim_leaves_open_is_an_error_that_says_how_to_close_it() {
+fn what_a_claim_leaves_open_is_an_error_that_names_what_would_close_it() {
     assert_eq!(
         problem("bn2-c final > bc@k=1 final"),
         "claims.\"it\": \"bn2-c\" leaves schedule.k open (it fits bn2-c@k=1, bn2-c@k=10); add a term such as \
@@ -292,13 +292,13 @@ fn keys_with_the_same_last_part_must_be_written_whole() {
 }
 
 #[test]
-fn errors_in_the_text_say_what_to_write() {
+fn errors_in_the_text_give_the_form_to_write() {
     for (text, part) in [
         ("", "must have one > or <"),
         ("bc final = 0.9", "must have one > or <"),
         ("bc final > 0.8 > 0.7", "must have one > or <"),
         ("bc final >= 0.9", "write > or <"),
-        ("bc final >", "says nothing after the >"),
+        ("bc final >", "has nothing after the >"),
         ("> 0.9", "a side is a selector and a metric"),
         ("bc@k=1 > 0.9", "\"bc@k=1\" is not a metric; there are final"),
         ("bc@k=1 finale > 0.9", "did you mean final?"),
@@ -360,7 +360,8 @@ proptest! {
         words in proptest::collection::vec(
             proptest::sample::select(vec![
                 "bc", "k=1", "k=10", "@", "final", "area", "rounds-to-0.9", ">", "<", "0.9", "for", "every",
-                "policy", ",", "k", "=", "é", "rate=1", "1.1", "*", "|", "others", "bound", "bound-at-3", "bound-at-",
+                "policy", ",", "k", "=", "é", "rate=1", "1.1", "*", "|", "others", "bound", "bound-at-3",
+                "bound-at-",
                 "rounds-to-bound-5", "panel=a", "tau=3", "-",
             ]),
             0..14,

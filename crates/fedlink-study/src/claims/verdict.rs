@@ -28,7 +28,7 @@ pub enum Pairing {
     Draw,
 }
 
-/// What the measurements say of a claim.
+/// What the measurements decide about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Answer {
     /// They support it.
@@ -78,7 +78,7 @@ pub struct Pair {
     pub left: String,
     /// The curve with its factor, or the number, on the right.
     pub right: String,
-    /// What the measurements say of this comparison.
+    /// What the measurements decide about this comparison.
     pub verdict: Answer,
     /// Seeds of runs, or of draws of the channel, that both sides have.
     pub seeds: usize,
@@ -90,7 +90,7 @@ pub struct Pair {
     /// Left less right at the same seed, each times its factor: mean and 95 % interval (in JSON the half
     /// width of a single seed is null). None if a seed has no number.
     pub difference: Option<Estimate>,
-    /// Why it is undecided, or how it was decided, where the interval alone does not say.
+    /// Why it is undecided, or how it was decided, where the interval alone does not show it.
     pub note: Option<String>,
     /// What the difference is measured in.
     #[serde(skip)]
@@ -115,7 +115,7 @@ impl fmt::Display for Pair {
         match (self.pairing, self.seeds) {
             (Pairing::Seed, 1) => facts.push("1 seed".into()),
             (Pairing::Seed, seeds) => facts.push(format!("{seeds} seeds")),
-            // The note says it, of one draw as of the curve for the expected ρ.
+            // The note has it, of one draw as of the curve for the expected ρ.
             (Pairing::Draw, 1) => {}
             (Pairing::Draw, draws) => facts.push(format!("{draws} draws")),
         }
@@ -156,7 +156,9 @@ pub(super) fn decide(order: Order, pairing: Pairing, shared: &[(u64, Reading, Re
     }
     if shared.len() < 2 {
         let how_many = if shared.is_empty() { "no seed is" } else { "only one seed is" };
-        let note = format!("{how_many} shared; chance cannot be told from a difference with fewer than two");
+        let note = format!(
+            "{how_many} shared; a difference cannot be separated from random variation with fewer than two"
+        );
         return (Answer::Undecided, difference, Some(note));
     }
     match difference {
@@ -189,7 +191,7 @@ fn by_signs(order: Order, shared: &[(u64, Reading, Reading)]) -> Decision {
     };
     let (above, below) = (count(surely_above), count(|left, right| surely_above(right, left)));
     let (with, against) = if order == Order::Above { (above, below) } else { (below, above) };
-    // A seed that cannot be told is counted for the other side, whichever side that is.
+    // A seed that cannot be ordered is counted for the other side, whichever side that is.
     let answer = if tail(shared.len(), with) <= TAIL {
         Answer::Holds
     } else if tail(shared.len(), against) <= TAIL {
@@ -200,7 +202,7 @@ fn by_signs(order: Order, shared: &[(u64, Reading, Reading)]) -> Decision {
     let open = shared.len() - above - below;
     let note = format!(
         "a target was not reached, so seeds are counted: left is higher in {above}, lower in {below}, \
-         cannot be told in {open}; two-sided sign test at 5 %"
+         cannot be ordered in {open}; two-sided sign test at 5 %"
     );
     (answer, None, Some(note))
 }
@@ -212,12 +214,12 @@ fn surely_above(left: &Reading, right: &Reading) -> bool {
     }
 }
 
-/// P(X ≥ `least`) for X the number of heads of `tosses` fair coins. By logarithms, so that a thousand tosses
+/// P(X ≥ `min`) for X the number of heads of `tosses` fair coins. By logarithms, so that a thousand tosses
 /// do not underflow.
-fn tail(tosses: usize, least: usize) -> f64 {
+fn tail(tosses: usize, min: usize) -> f64 {
     let mut log_term = -(tosses as f64) * std::f64::consts::LN_2;
     let mut sum = 0.0;
-    for heads in (least..=tosses).rev() {
+    for heads in (min..=tosses).rev() {
         sum += libm::exp(log_term);
         log_term += libm::log(heads as f64 / (tosses - heads + 1) as f64);
     }
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_two_shared_seeds_decide_nothing_and_say_so() {
+    fn fewer_than_two_shared_seeds_decide_nothing_and_a_note_explains_it() {
         let (verdict, difference, note) = decide(Order::Above, Pairing::Seed, &seeds(known(&[0.25])));
         assert_eq!((verdict, difference.unwrap().mean), (Answer::Undecided, 0.25));
         assert!(note.unwrap().contains("only one seed"));
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_number_leaves_the_claim_open_and_says_which() {
+    fn a_missing_number_leaves_the_claim_open_and_is_named() {
         let mut readings = known(&[1.0, 1.0, 1.0]);
         readings[1].1 = Missing("it diverged".into());
         let (verdict, difference, note) = decide(Order::Above, Pairing::Seed, &seeds(readings));
@@ -316,12 +318,12 @@ mod tests {
         ten[0] = (Known(200.0), Known(300.0));
         let (verdict, _, note) = decide(Order::Above, Pairing::Seed, &seeds(ten));
         assert_eq!(verdict, Answer::Undecided);
-        assert!(note.unwrap().contains("higher in 8, lower in 1, cannot be told in 1"));
+        assert!(note.unwrap().contains("higher in 8, lower in 1, cannot be ordered in 1"));
         assert_eq!(answer(Order::Above, &vec![neither; 30]), Answer::Undecided);
     }
 
     #[test]
-    fn a_bound_below_the_other_number_tells_nothing() {
+    fn a_bound_below_the_other_number_decides_nothing() {
         // A short run that ended at round 100, against one that got there at round 300.
         assert_eq!(answer(Order::Above, &vec![(AtLeast(101.0), Known(300.0)); 30]), Answer::Undecided);
         assert_eq!(answer(Order::Below, &vec![(AtLeast(101.0), Known(300.0)); 30]), Answer::Undecided);
@@ -335,10 +337,10 @@ mod tests {
                 let inner: Vec<u128> = row.windows(2).map(|pair| pair[0] + pair[1]).collect();
                 row = [vec![1], inner, vec![1]].concat();
             }
-            for least in 0..=tosses + 1 {
-                let exact = row.iter().skip(least).sum::<u128>() as f64 / (1u128 << tosses) as f64;
-                let ours = tail(tosses, least);
-                assert!((ours - exact).abs() <= 1e-12 * exact, "{tosses}, {least}: {ours} against {exact}");
+            for min in 0..=tosses + 1 {
+                let exact = row.iter().skip(min).sum::<u128>() as f64 / (1u128 << tosses) as f64;
+                let ours = tail(tosses, min);
+                assert!((ours - exact).abs() <= 1e-12 * exact, "{tosses}, {min}: {ours} against {exact}");
             }
         }
         // By symmetry P(X ≥ 1001) = 1/2 for 2001 tosses, whose single terms underflow.

@@ -50,7 +50,7 @@ use toml::{Table, Value};
 pub struct Experiment {
     /// Where it came from, for the output folder and messages.
     pub name: String,
-    /// What the file and `set` have said; anything else has its default.
+    /// What the file and `set` have given; anything else has its default.
     table: Table,
     /// The keys that differ between curves, with their values.
     sweep: Vec<(String, Vec<Value>)>,
@@ -69,7 +69,7 @@ pub struct Experiment {
 /// One curve of an experiment.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What tells it from the others.
+    /// What distinguishes it from the other curves.
     pub label: String,
     /// Its value of every swept key, as `section.name` and as written.
     pub keys: CurveKeys,
@@ -80,14 +80,14 @@ pub struct Curve {
 /// One run of an experiment: a curve at one seed.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The curve's place among the curves.
+    /// The index of the curve among the curves.
     pub curve: usize,
     /// The curve's configuration with the run's own seed.
     pub config: Config,
 }
 
 /// Swept keys with one value each.
-type Said<'a> = Vec<(&'a str, &'a Value)>;
+type Swept<'a> = Vec<(&'a str, &'a Value)>;
 
 /// What stands in a file beside the sections of a configuration.
 #[derive(Default, Deserialize)]
@@ -223,7 +223,8 @@ impl Experiment {
         self.expected.iter().map(|(_, expected)| expected)
     }
 
-    /// Claims and expects of its own curves what `other` does; an error if that names curves that are not there.
+    /// Claims and expects of its own curves what `other` does; an error if that names curves
+    /// that are not there.
     pub fn claim_as(&mut self, other: &Self) -> Result<(), ConfigError> {
         (self.claims, self.expected) = (other.claims.clone(), other.expected.clone());
         self.check_claims()
@@ -231,8 +232,8 @@ impl Experiment {
 
     /// Sets one key, as `--set key=value` does, for every curve. A key that was swept is swept no more.
     ///
-    /// The value is read as TOML (`5`, `1e-3`, `[256, 128]`, `true`); what is not TOML is text (`bc`). A list of values
-    /// for a key that takes one is swept.
+    /// The value is read as TOML (`5`, `1e-3`, `[256, 128]`, `true`); what is not TOML is text (`bc`). A list
+    /// of values for a key that takes one is swept.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let parsed = toml::from_str::<Table>(&format!("value = {value}"));
         let value = match parsed.ok().and_then(|mut table| table.remove("value")) {
@@ -266,8 +267,8 @@ impl Experiment {
         self.forget_missing_curves()
     }
 
-    /// Adds custom parts of which the experiment names none as further values of the keys that choose them: an
-    /// experiment that comes with the program cannot name them.
+    /// Adds custom parts of which the experiment names none as further values of the keys that choose them:
+    /// an experiment that comes with the program cannot name them.
     pub fn add_unnamed(&mut self, parts: &Parts) -> Result<(), ConfigError> {
         let chosen: Vec<Config> = self.curves()?.into_iter().map(|curve| curve.config).collect();
         let value = |config: &Config, key: &str| match nested(&config.to_table(), key) {
@@ -291,7 +292,7 @@ impl Experiment {
 
     /// What is claimed of curves that are gone goes with them.
     fn forget_missing_curves(&mut self) -> Result<(), ConfigError> {
-        let keys: Vec<CurveKeys> = self.combinations()?.iter().map(|(said, _)| keys_of(said)).collect();
+        let keys: Vec<CurveKeys> = self.combinations()?.iter().map(|(swept, _)| keys_of(swept)).collect();
         self.claims.retain(|claim| claim.check(Subject::Runs, &keys).is_ok());
         self.expected.retain(|(_, expected)| expected.check(&keys).is_ok());
         Ok(())
@@ -333,33 +334,35 @@ impl Experiment {
         }
     }
 
-    /// Applies `[quick]`, as `--quick` does. What was published is about the whole experiment, and is dropped.
+    /// Applies `[quick]`, as `--quick` does. What was published is about the whole
+    /// experiment, and is dropped.
     pub fn quicken(&mut self) -> Result<(), ConfigError> {
         self.expected.clear();
         std::mem::take(&mut self.quick).into_iter().try_for_each(|(key, value)| self.put(&key, value))
     }
 
-    /// Whether the file has something to say about `--quick`.
+    /// Whether the file has a `[quick]` section.
     pub fn has_quick(&self) -> bool {
         !self.quick.is_empty()
     }
 
-    /// Every combination of the sweep, excluded ones too, without overrides: its swept values and its configuration.
-    fn combinations(&self) -> Result<Vec<(Said<'_>, Config)>, ConfigError> {
-        let mut combinations: Vec<Said> = vec![Vec::new()];
+    /// Every combination of the sweep, excluded ones too, without overrides: its swept
+    /// values and its configuration.
+    fn combinations(&self) -> Result<Vec<(Swept<'_>, Config)>, ConfigError> {
+        let mut combinations: Vec<Swept> = vec![Vec::new()];
         for (key, values) in &self.sweep {
             let mut longer = Vec::with_capacity(combinations.len() * values.len());
-            for said in &combinations {
-                longer.extend(values.iter().map(|value| [&said[..], &[(key.as_str(), value)]].concat()));
+            for swept in &combinations {
+                longer.extend(values.iter().map(|value| [&swept[..], &[(key.as_str(), value)]].concat()));
             }
             combinations = longer;
         }
         combinations
             .into_iter()
-            .map(|said| {
+            .map(|swept| {
                 let mut table = self.table.clone();
-                said.iter().for_each(|(key, value)| put_in(&mut table, key, (*value).clone()));
-                Ok((said, Config::from_table(table)?))
+                swept.iter().for_each(|(key, value)| put_in(&mut table, key, (*value).clone()));
+                Ok((swept, Config::from_table(table)?))
             })
             .collect()
     }
@@ -367,7 +370,7 @@ impl Experiment {
     /// The curves, in the order of the sweep, each with a valid configuration.
     pub fn curves(&self) -> Result<Vec<Curve>, ConfigError> {
         let mut curves = Vec::new();
-        for (said, config) in self.combinations()? {
+        for (swept, config) in self.combinations()? {
             if self.excluded.iter().any(|when| when.matches(&config)) {
                 continue;
             }
@@ -378,9 +381,9 @@ impl Experiment {
             let mut config = Config::from_table(table)?;
             config.drop_unused_custom();
             config.validate()?;
-            let words: Vec<String> = said.iter().map(|(key, value)| describe(key, value)).collect();
+            let words: Vec<String> = swept.iter().map(|(key, value)| describe(key, value)).collect();
             let label = if words.is_empty() { config.schedule.policy.clone() } else { words.join(" ") };
-            let keys = keys_of(&said);
+            let keys = keys_of(&swept);
             curves.push(Curve { label, keys, config });
         }
         if curves.is_empty() {
@@ -441,8 +444,8 @@ impl Experiment {
         if !self.claims.is_empty() {
             text.push_str("\n[claims]\n");
             self.claims.iter().for_each(|claim| {
-                let [name, said] = [&claim.name, &claim.text].map(|text| Value::from(text.as_str()));
-                let _ = writeln!(text, "{name} = {said}");
+                let [name, statement] = [&claim.name, &claim.text].map(|text| Value::from(text.as_str()));
+                let _ = writeln!(text, "{name} = {statement}");
             });
         }
         if self.has_quick() {
@@ -466,8 +469,8 @@ fn rules_of(table: Table) -> Result<Rules, ConfigError> {
     })
 }
 
-fn keys_of(said: &Said) -> CurveKeys {
-    said.iter().map(|(key, value)| ((*key).to_owned(), written(value))).collect()
+fn keys_of(swept: &Swept) -> CurveKeys {
+    swept.iter().map(|(key, value)| ((*key).to_owned(), written(value))).collect()
 }
 
 /// A value as in a label.

@@ -87,7 +87,8 @@ fn a_rule_may_list_values_of_which_any_will_do() {
 #[test]
 fn an_override_holds_for_its_curves_only_and_yields_to_a_setting() {
     let text = format!(
-        "{GRID}[[override]]\nwhen = {{ schedule.policy = \"bc-bn2\", schedule.k = 10 }}\nset = {{ schedule.bc-bn2.kc = 33 }}\n"
+        "{GRID}[[override]]\nwhen = {{ schedule.policy = \"bc-bn2\", schedule.k = 10 }}\n\
+         set = {{ schedule.bc-bn2.kc = 33 }}\n"
     );
     let mut experiment = Experiment::parse("x", &text).unwrap();
     // What the part itself makes of its table; BC has none.
@@ -117,7 +118,7 @@ fn a_rule_about_nothing_is_an_error() {
 }
 
 #[test]
-fn quick_changes_what_its_section_says() {
+fn quick_changes_the_keys_of_its_section() {
     let text = format!("{GRID}[quick]\n\"run.rounds\" = 3\n\"schedule.k\" = 2\n");
     let mut experiment = Experiment::parse("x", &text).unwrap();
     assert!(experiment.has_quick());
@@ -134,7 +135,8 @@ fn quick_changes_what_its_section_says() {
 #[test]
 fn claims_are_about_curves_that_exist_and_go_with_them() {
     let text = format!(
-        "{GRID}[expected]\n\"bc@k=1\" = 0.9\n[claims]\n\"a \\\"b\\\"\" = \"k=1 final > k=10 final for every policy\"\n\
+        "{GRID}[expected]\n\"bc@k=1\" = 0.9\n[claims]\n\
+         \"a \\\"b\\\"\" = \"k=1 final > k=10 final for every policy\"\n\
          c = \"bc@k=1 final > 0.5\"\n"
     );
     let mut experiment = Experiment::parse("x", &text).unwrap();

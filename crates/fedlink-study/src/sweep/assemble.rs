@@ -47,8 +47,9 @@ impl Assembled {
         if self.verdicts.is_empty() { table } else { format!("{table}\n{}", self.verdicts.text()) }
     }
 
-    /// Writes `results.csv`, `summary.json`, `split.json` and, if something is claimed, `claims.json`. The manifest,
-    /// which says that the folder is complete, comes last: [`write_manifest`](super::write_manifest).
+    /// Writes `results.csv`, `summary.json`, `split.json` and, if something is claimed, `claims.json`. The
+    /// manifest, which records that the folder is complete, comes last:
+    /// [`write_manifest`](super::write_manifest).
     pub fn write(&self, folder: &OutputFolder) -> Result<(), Error> {
         folder.write("results.csv", results::csv(&self.curves)?)?;
         folder.write("summary.json", &self.summary)?;
@@ -61,8 +62,8 @@ impl Assembled {
 }
 
 impl Plan {
-    /// `rounds.csv`: the logs of these runs as one table, `curve`, the swept keys and `seed` before the columns of a
-    /// [transmission](TRANSMISSION_COLUMNS).
+    /// `rounds.csv`: the logs of these runs as one table, `curve`, the swept keys and `seed` before the
+    /// columns of a [transmission](TRANSMISSION_COLUMNS).
     pub fn round_log(&self, runs: &[Done], folder: &Path) -> Result<Vec<u8>, Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let keys: Vec<&str> = self

@@ -108,14 +108,14 @@ impl CellFiles {
 
     /// Restores the run from its last good checkpoint; returns what is wrong with others.
     pub fn restore(&self, simulation: &mut Simulation) -> Vec<String> {
-        let mut complaints = Vec::new();
+        let mut problems = Vec::new();
         for path in [&self.checkpoint, &self.previous] {
             let Ok(file) = File::open(path) else { continue };
             match simulation.restore(file) {
                 Ok(()) => break,
-                Err(error) => complaints.push(format!("{}: {error}", path.display())),
+                Err(error) => problems.push(format!("{}: {error}", path.display())),
             }
         }
-        complaints
+        problems
     }
 }

@@ -24,7 +24,7 @@ struct Pace {
 pub struct RunForecast {
     /// Its index among all runs.
     pub index: usize,
-    /// What tells it from the others.
+    /// What distinguishes it from the other curves.
     pub label: String,
     /// T.
     pub rounds: u64,
@@ -41,7 +41,7 @@ pub struct RunForecast {
 pub struct Forecast {
     /// Each of them.
     pub runs: Vec<RunForecast>,
-    /// How many go on at a time.
+    /// How many run at a time.
     pub at_once: usize,
     /// On how many threads.
     pub threads: usize,

@@ -41,8 +41,8 @@ pub fn frozen_any(folder: &Path) -> Result<Option<AnyExperiment>, Error> {
     Ok(Some(experiment))
 }
 
-/// Whether `folder` was begun by this very experiment (`false` if it was not begun at all); an error names the keys
-/// in which another differs.
+/// Whether `folder` was begun by this very experiment (`false` if it was not begun at all); an error names
+/// the keys in which another differs.
 pub fn check_same(folder: &Path, experiment: &Experiment) -> Result<bool, Error> {
     let Some(before) = frozen(folder)? else {
         let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());

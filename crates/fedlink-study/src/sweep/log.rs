@@ -12,8 +12,8 @@ pub struct RoundLog {
 }
 
 impl RoundLog {
-    /// Opens the log of a run that has done `rounds` with so many `transmissions`, with what it says of later rounds
-    /// removed. None if transmissions are missing: then the log cannot go on.
+    /// Opens the log of a run that has done `rounds` with so many `transmissions`, with what it has of later
+    /// rounds removed. None if transmissions are missing: then the log cannot be resumed.
     pub fn open(path: &Path, rounds: u64, transmissions: u64) -> Result<Option<Self>, Error> {
         let mut lines = 0;
         let mut length = 0;
@@ -62,7 +62,7 @@ impl RoundLog {
 mod tests {
     use super::*;
 
-    /// What is left of a log of `text` when a run goes on after so many rounds and transmissions.
+    /// What is left of a log of `text` when a run resumes after so many rounds and transmissions.
     fn left(text: &str, rounds: u64, transmissions: u64) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rounds.csv");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_goes_on_where_the_run_does_also_after_rounds_in_which_nobody_sent() {
+    fn a_log_continues_where_the_run_does_also_after_rounds_in_which_nobody_sent() {
         assert_eq!(left("1,a\n1,b\n4,a\n", 4, 3).unwrap(), "1,a\n1,b\n4,a\n");
         assert_eq!(left("1,a\n1,b\n4,a\n", 9, 3).unwrap(), "1,a\n1,b\n4,a\n");
         assert_eq!(left("1,a\n1,b\n4,a\n6,a\n", 5, 3).unwrap(), "1,a\n1,b\n4,a\n");

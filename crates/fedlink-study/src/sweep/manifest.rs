@@ -1,4 +1,5 @@
-//! `manifest.json`: how and where the numbers in a folder were made. Written last: it says whether they are complete.
+//! `manifest.json`: how and where the numbers in a folder were made. Written last: it records whether they
+//! are complete.
 
 use super::plan::Plan;
 use super::runner::Done;
@@ -17,7 +18,7 @@ struct Manifest<'a> {
     complete: bool,
     fedlink: &'static str,
     written: String,
-    /// Time on the clock of the process that wrote it.
+    /// Wall-clock time of the process that wrote it, in seconds.
     wall_seconds: f64,
     threads: usize,
     host: Host,
@@ -50,14 +51,14 @@ struct Run<'a> {
     status: &'static str,
     rounds: u64,
     digest: &'a str,
-    /// Time on the clock, with other runs beside it; for a run in several parts, of its last one.
+    /// Wall-clock time in seconds, with other runs beside it; for a run in several parts, of its last one.
     seconds: f64,
     /// Rounds that an earlier process had done.
     resumed_from: u64,
 }
 
-/// Writes `manifest.json`: which runs the results in `folder` are made of, by which program, on which machine, with
-/// how many `threads` and in which `wall`-clock time. It is the last file of a folder.
+/// Writes `manifest.json`: which runs the results in `folder` are made of, by which program, on which
+/// machine, with how many `threads` and in which `wall`-clock time. It is the last file of a folder.
 pub fn write_manifest(
     folder: &OutputFolder,
     plan: &Plan,
@@ -100,14 +101,14 @@ pub fn write_manifest(
     folder.write("manifest.json", serde_json::to_string_pretty(&manifest)? + "\n")
 }
 
-/// Whether the manifest in `folder` says so.
+/// Whether the manifest in `folder` records a complete run.
 pub fn is_complete(folder: &Path) -> bool {
     let text = std::fs::read(folder.join("manifest.json")).unwrap_or_default();
     let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     manifest["complete"] == true
 }
 
-/// The processor's name where the system tells it.
+/// The processor's name where the system has it.
 fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;

@@ -1,7 +1,8 @@
 //! All runs of an experiment: planned, run side by side, saved, resumed, put together.
 //!
 //! ```text
-//! Experiment ─► Plan ─► Runner::run (events to an Observer) ─► Vec<Done> ─► Assembled ─► results.csv, summary.json, …
+//! Experiment ─► Plan ─► Runner::run (events to an Observer) ─► Vec<Done>
+//!     ─► Assembled ─► results.csv, summary.json, …
 //!                          │ cells/: checkpoints, finished runs      ▲
 //!                          └──────────────► stored (merge, verify) ──┘
 //! ```

@@ -1,4 +1,4 @@
-//! What happens while runs go on, for who wants to watch: progress bars, logs, live pages.
+//! What happens during runs, for who wants to watch: progress bars, logs, live pages.
 
 use crate::error::Error;
 use crate::results::RunResult;
@@ -20,7 +20,7 @@ pub enum Event<'a> {
     Round {
         /// Which run.
         run: usize,
-        /// The round.
+        /// What was trained and sent in it.
         record: &'a RoundRecord,
     },
     /// The model was evaluated on the test set after a round; follows the [`Event::Round`] of that round.
@@ -39,7 +39,7 @@ pub enum Event<'a> {
         /// After which round, counted from 1.
         round: u64,
     },
-    /// Something was wrong with what an earlier process has left, and the run goes on without it.
+    /// Something was wrong with what an earlier process has left, and the run continues without it.
     Warned {
         /// Which run.
         run: usize,
@@ -53,7 +53,7 @@ pub enum Event<'a> {
         /// Its numbers.
         result: &'a RunResult,
     },
-    /// The run cannot go on, and with it the sweep ends.
+    /// The run cannot continue, and with it the sweep ends.
     Failed {
         /// Which run.
         run: usize,
@@ -74,7 +74,7 @@ pub enum Warning {
         label: String,
         /// What is wrong with each.
         problems: Vec<String>,
-        /// From which round the run goes on.
+        /// From which round the run continues.
         rounds_done: u64,
     },
     /// The log of rounds lacks transmissions: the run starts over.
@@ -89,14 +89,14 @@ impl fmt::Display for Warning {
         match self {
             Self::Repeated(error) => write!(f, "{error}; the run is repeated"),
             Self::BadCheckpoints { label, problems, rounds_done } => {
-                write!(f, "{label}: {}; going on from round {rounds_done}", problems.join("; "))
+                write!(f, "{label}: {}; continuing from round {rounds_done}", problems.join("; "))
             }
             Self::LogGaps { label } => write!(f, "{label}: its log of rounds has gaps; starting over"),
         }
     }
 }
 
-/// Who is told of every [`Event`], by several threads at once.
+/// Receives every [`Event`], from several threads at once.
 pub trait Observer: Sync {
     /// Takes notice of an event. Runs wait until it returns.
     fn observe(&self, event: Event<'_>);

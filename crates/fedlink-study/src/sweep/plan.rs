@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 /// The runs of an experiment with their data.
 pub struct Plan {
-    /// The experiment.
+    /// What is run, with settings and parts applied.
     pub experiment: Experiment,
-    /// Its curves.
+    /// The configurations that it compares, in the order of the sweep.
     pub curves: Vec<Curve>,
     /// Its runs, each a curve at a seed.
     pub cells: Vec<Cell>,
@@ -27,7 +27,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Loads the data and sets every curve up once: what cannot run is told before anything runs.
+    /// Loads the data and sets every curve up once: what cannot run is an error before anything runs.
     pub fn new(experiment: Experiment, folders: &[PathBuf], parts: &Parts) -> Result<Self, Error> {
         let (curves, cells) = (experiment.curves()?, experiment.cells()?);
         let mut datasets: BTreeMap<String, Arc<Dataset>> = BTreeMap::new();
@@ -73,8 +73,9 @@ impl Plan {
         }
     }
 
-    /// The work of a whole run, in multiplications: 6·d for every sample in every step of every device that trains,
-    /// some 20·d for the optimizer and 10·d for the report, and 2·d for every test sample that is evaluated.
+    /// The work of a whole run, in multiplications: 6·d for every sample in every step of every device that
+    /// trains, some 20·d for the optimizer and 10·d for the report, and 2·d for every test
+    /// sample that is evaluated.
     pub fn cost(&self, cell: &Cell) -> f64 {
         let Needs { dim, trained, .. } = self.needs(cell);
         let config = &cell.config;
@@ -88,8 +89,9 @@ impl Plan {
         dim as f64 * config.run.rounds as f64 * (round + evaluations)
     }
 
-    /// The indices of all runs, the longest first: packed so, the last ones to end are short. Of equally long ones those
-    /// of the first seed come first, so that a sweep that is stopped has compared all curves on some seeds.
+    /// The indices of all runs, the longest first: packed so, the last ones to end are short. Of equally long
+    /// ones those of the first seed come first, so that a sweep that is stopped has compared all curves on
+    /// some seeds.
     pub fn longest_first(&self) -> Vec<usize> {
         let costs: Vec<f64> = self.cells.iter().map(|cell| self.cost(cell)).collect();
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
@@ -98,8 +100,8 @@ impl Plan {
         order
     }
 
-    /// The runs of one share, the longest first. Every run goes to the share that has least to do so far; all who
-    /// ask for shares of the same experiment agree on them.
+    /// The runs of one share, the longest first. Every run goes to the share that has least to do so far; all
+    /// who ask for shares of the same experiment agree on them.
     pub fn share(&self, share: Share) -> Vec<usize> {
         let mut loads = vec![0.0; share.of];
         let mut mine = Vec::new();
@@ -147,7 +149,8 @@ mod tests {
 
     #[test]
     fn shares_are_disjoint_and_complete_and_none_has_much_more_than_its_part() {
-        let text = "[learn]\nmodel = \"softmax\"\nstate = \"reset\"\n[data]\nsamples_per_device = 20\n[run]\nseeds = 3\n\
+        let text = "[learn]\nmodel = \"softmax\"\nstate = \"reset\"\n[data]\nsamples_per_device = 20\n\
+                    [run]\nseeds = 3\n\
                     [sweep]\n\"schedule.policy\" = [\"bc\", \"bn2\"]\n\"run.rounds\" = [10, 20, 50]\n";
         let plan = Plan::new(Experiment::parse("x", text).unwrap(), &[], &Parts::default()).unwrap();
         let cost = |runs: &[usize]| runs.iter().map(|&run| plan.cost(&plan.cells[run])).sum::<f64>();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Runs that go on side by side at least, so that a race looks like one even on a single core.
+/// Runs in parallel at least, so that curves appear side by side even on a single core.
 const SIDE_BY_SIDE: usize = 4;
 
 /// How to run.
@@ -27,7 +27,7 @@ pub struct Runner<'a> {
     pub checkpoint_every: u64,
     /// Whether every transmission is logged.
     pub log_rounds: bool,
-    /// Who is told what happens.
+    /// Who gets the events.
     pub observer: &'a dyn Observer,
     /// Asked after every round, by several threads: whether to save and stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
@@ -43,14 +43,15 @@ pub struct Done {
     pub resumed_from: u64,
 }
 
-/// How many runs go on at a time.
+/// How many runs there are at a time.
 pub fn side_by_side(threads: usize, runs: usize) -> usize {
     runs.min(threads.max(SIDE_BY_SIDE))
 }
 
 impl Runner<'_> {
-    /// Runs the cells of these indices in that order, a few side by side, and returns those that were begun, by index.
-    /// A run that is done already is read from its file; one that was broken off resumes from its last checkpoint.
+    /// Runs the cells of these indices in that order, a few side by side, and returns those that were begun,
+    /// by index. A run that is done already is read from its file; one that was broken off resumes from its
+    /// last checkpoint.
     pub fn run(&self, runs: &[usize]) -> Result<Vec<Done>, Error> {
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
@@ -100,8 +101,8 @@ impl Runner<'_> {
         self.observer.observe(Event::Begun { run, rounds_done: resumed_from });
         let mut status = Status::Finished;
         while simulation.rounds_done() < rounds {
-            // The pool is entered anew for every round: a thread that waits for its round's slowest device may then
-            // help another run, but never for longer than one round.
+            // The pool is entered anew for every round: a thread that waits for its round's slowest device
+            // may then help another run, but never for longer than one round.
             match self.pool.install(|| simulation.step()) {
                 Ok(record) => {
                     self.observer.observe(Event::Round { run, record: &record });

@@ -44,7 +44,7 @@ pub fn merge(
 /// The claims of an experiment, judged by what is in its folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verified {
-    /// A verdict on each.
+    /// Whether each claim holds, and by how much.
     pub verdicts: Verdicts,
     /// Runs that are not finished; none of the curves of the bound, which are computed again.
     pub missing: usize,

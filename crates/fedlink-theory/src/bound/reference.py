@@ -35,7 +35,10 @@ for case in CASES:
     share = mpf(0) if M == 1 else (M - K) / (K * (M - 1))
     terms = [
         [share * r * e**2 * tau**2 * G**2 for r, e in zip(rho, eta)],
-        [r * (1 + mu * (1 - e)) * e**2 * G**2 * tau * (tau - 1) * (2 * tau - 1) / 6 for r, e in zip(rho, eta)],
+        [
+            r * (1 + mu * (1 - e)) * e**2 * G**2 * tau * (tau - 1) * (2 * tau - 1) / 6
+            for r, e in zip(rho, eta)
+        ],
         [r * e**2 * (tau**2 + tau - 1) * G**2 for r, e in zip(rho, eta)],
         [2 * r * e * (tau - 1) * Gamma for r, e in zip(rho, eta)],
     ]

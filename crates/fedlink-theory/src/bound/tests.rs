@@ -109,10 +109,10 @@ proptest! {
 
     #[test]
     fn the_bound_falls_with_rho_of_a_round_exactly_where_it_is_above_that_round_s_fixed_point(
-        (parameters, rates, rhos) in problems(), place in 0.0..1.0f64,
+        (parameters, rates, rhos) in problems(), share in 0.0..1.0f64,
     ) {
         let bound = Bound::new(parameters).unwrap();
-        let t = (place * rates.len() as f64) as usize;
+        let t = (share * rates.len() as f64) as usize;
         let (mut less, mut more) = (rhos.clone(), rhos.clone());
         (less[t], more[t]) = (0.2, 0.8);
         let above = bound.curve(&rates, &less).unwrap().distances[t] - bound.fixed_point(rates[t]);

@@ -1,8 +1,8 @@
-//! The theorem set beside runs of the very system that it speaks of.
+//! The theorem compared with runs of the very system that it is about.
 //!
 //! [`check`] runs uniform scheduling, equal bits and random sparsification on a [`Problem`] whose optimum and
-//! constants are known, under many seeds, and compares the mean of ‖θ(t) − θ*‖² with the bound, and every term of the
-//! bound with the quantity that it stands for in the proof.
+//! constants are known, under many seeds, and compares the mean of ‖θ(t) − θ*‖² with the bound, and every
+//! term of the bound with the quantity that it stands for in the proof.
 
 mod quadratic;
 mod run;
@@ -44,8 +44,8 @@ pub trait Problem: Sync {
     fn optimum(&self) -> &[f64];
     /// F_m(θ) and the mean square norm of its stochastic gradient there; `scratch` is as long as θ.
     fn inspect(&self, device: usize, theta: &[f64], scratch: &mut [f64]) -> Inspection;
-    /// Writes a stochastic gradient of F_m at θ to `out`, its randomness from `chance`.
-    fn gradient(&self, device: usize, theta: &[f64], chance: &mut Stream, out: &mut [f64]);
+    /// Writes a stochastic gradient of F_m at θ to `out`, its randomness from `rng`.
+    fn gradient(&self, device: usize, theta: &[f64], rng: &mut Stream, out: &mut [f64]);
 }
 
 /// Who is scheduled.
@@ -109,8 +109,8 @@ pub struct Check {
     pub schedule: Schedule,
     /// The assumption of the theorem that the runs break, if any.
     pub breaks: Option<&'static str>,
-    /// What the bound was computed from. G² is the largest E‖∇F_m(θ, ξ)‖² (over ξ) at any point that any device of
-    /// any run visited, scheduled or not.
+    /// What the bound was computed from. G² is the largest E‖∇F_m(θ, ξ)‖² (over ξ) at any point that any
+    /// device of any run visited, scheduled or not.
     pub parameters: BoundParameters,
     /// How many runs there were, each under a seed of its own.
     pub seeds: u64,
@@ -127,15 +127,16 @@ pub struct Check {
     /// - scheduling: ‖θ(t+1) − υ(t+1)‖², υ being what the mean of all M compressed updates would give;
     /// - drift: ρ(1+μ(1−η))·(1/M)·ΣΣ_{i≥2} ‖θ_m^i − θ‖²;
     /// - noise: ‖υ(t+1) − θ(t)‖² + ρη²·(1/M)·ΣΣ_{i≥2} ‖∇F_m(θ_m^i, ξ)‖²;
-    /// - heterogeneity: 2ρη·(1/M)·ΣΣ_{i≥2} (F_m(θ*) − F_m(θ_m^i)), negative where the devices do better on their
-    ///   own data than θ* does.
+    /// - heterogeneity: 2ρη·(1/M)·ΣΣ_{i≥2} (F_m(θ*) − F_m(θ_m^i)), negative where the devices do better on
+    ///   their own data than θ* does.
     pub measured_terms: Terms,
     /// The bound after the last round by its parts, mean over the seeds.
     pub promised_parts: Parts,
-    /// The same recursion with what was measured in place of the terms: A contracts as the theorem says, B is real. In
-    /// expectation the proof puts this between what is measured and what is promised, so it splits how loose the bound
-    /// is: `promised_parts / measured_parts` is owed to the terms, `measured_parts / measured` to the steps of the
-    /// proof before them (least curvature in every direction, products bounded by sums of squares).
+    /// The same recursion with what was measured in place of the terms: A contracts as in the theorem, B is
+    /// real. In expectation the proof puts this between what is measured and what is promised, so it splits
+    /// how loose the bound is: `promised_parts / measured_parts` is owed to the terms,
+    /// `measured_parts / measured` to the steps of the proof before them (least curvature in every direction,
+    /// products bounded by sums of squares).
     pub measured_parts: Parts,
     /// The first t at which the measured mean is above the bound, by more than rounding.
     pub exceeded: Option<usize>,
@@ -155,8 +156,8 @@ pub fn check(problem: &dyn Problem, request: &CheckRequest) -> Result<Check, The
     let request = &CheckRequest { link, ..request.clone() };
     super::rho::Link::new(link)?;
     whole("rounds", request.rounds as u64, 1..=1_000_000, "")?;
-    let most = MAX_TABLE / (request.rounds as u64 + 1);
-    whole("seeds", request.seeds, 1..=most, &format!(" for {} rounds", request.rounds))?;
+    let max = MAX_TABLE / (request.rounds as u64 + 1);
+    whole("seeds", request.seeds, 1..=max, &format!(" for {} rounds", request.rounds))?;
     let distance0 = run::square_distance(problem.start(), problem.optimum());
     let mut parameters = BoundParameters {
         devices,

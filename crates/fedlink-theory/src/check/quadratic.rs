@@ -28,10 +28,11 @@ pub struct QuadraticParameters {
 
 /// F_m(θ) = ½·(θ − c_m)ᵀ·diag(s_m)·(θ − c_m), with gradients diag(s_m)(θ − c_m) + ξ.
 ///
-/// The curvatures s_m lie evenly in logarithm between μ and L, in an order of its own on each device, so that each
-/// F_m has both as extreme curvatures; c_m is normal. Every entry of ξ is +1 or −1 with equal probability times
-/// √(noise/d), so E‖∇F_m(θ, ξ)‖² = ‖s_m∘(θ − c_m)‖² + noise. Then θ* = Σ s_m∘c_m / Σ s_m, entry by entry, F_m* = 0, and
-/// Γ = F(θ*). The start is θ* plus a vector of equal entries of the length asked for.
+/// The curvatures s_m lie evenly in logarithm between μ and L, in an order of its own on each device, so that
+/// each F_m has both as extreme curvatures; c_m is normal. Every entry of ξ is +1 or −1 with equal
+/// probability times √(noise/d), so E‖∇F_m(θ, ξ)‖² = ‖s_m∘(θ − c_m)‖² + noise. Then θ* = Σ s_m∘c_m / Σ s_m,
+/// entry by entry, F_m* = 0, and Γ = F(θ*). The start is θ* plus a vector of equal entries of the length
+/// asked for.
 pub struct Quadratic {
     parameters: QuadraticParameters,
     /// s_m and c_m of each device.
@@ -46,8 +47,8 @@ impl Quadratic {
     pub fn new(parameters: QuadraticParameters) -> Result<Self, TheoryError> {
         let QuadraticParameters { devices, dim, mu, l, spread, noise, distance0, seed } = parameters;
         whole("devices", devices, 1..=10_000, "")?;
-        let most = (10_000_000 / devices).min(10_000);
-        whole("dim", dim, 2..=most, &format!(" for {devices} devices"))?;
+        let max = (10_000_000 / devices).min(10_000);
+        whole("dim", dim, 2..=max, &format!(" for {devices} devices"))?;
         real("mu", mu, |x| (1e-9..=1e9).contains(&x), "above 0 (in 1e-9..=1e9)")?;
         real("l", l, |x| (mu..=1e9).contains(&x), &format!("at least mu = {mu} (and at most 1e9)"))?;
         for (name, value) in [("spread", spread), ("noise", noise), ("distance0", distance0)] {
@@ -56,10 +57,10 @@ impl Quadratic {
         let size = dim as usize;
         let spectrum = |i: usize| mu * libm::pow(l / mu, i as f64 / (size - 1) as f64);
         let device = |m: u64| {
-            let mut chance = stream(seed, Purpose::Init, 0, m);
+            let mut rng = stream(seed, Purpose::Init, 0, m);
             let mut curvatures: Vec<f64> = (0..size).map(spectrum).collect();
-            chance.shuffle(&mut curvatures);
-            (curvatures, (0..size).map(|_| spread * chance.normal()).collect())
+            rng.shuffle(&mut curvatures);
+            (curvatures, (0..size).map(|_| spread * rng.normal()).collect())
         };
         let devices: Vec<(Vec<f64>, Vec<f64>)> = (0..devices).map(device).collect();
         let entry = |i: usize| {
@@ -113,13 +114,13 @@ impl Problem for Quadratic {
         Inspection { loss: self.loss(device, theta), mean_square }
     }
 
-    fn gradient(&self, device: usize, theta: &[f64], chance: &mut Stream, out: &mut [f64]) {
+    fn gradient(&self, device: usize, theta: &[f64], rng: &mut Stream, out: &mut [f64]) {
         let (s, c) = &self.devices[device];
         let size = (self.parameters.noise / theta.len() as f64).sqrt();
         let mut signs = 0;
         for (i, out) in out.iter_mut().enumerate() {
             if i % 64 == 0 {
-                signs = chance.bits();
+                signs = rng.bits();
             }
             let noise = if signs >> (i % 64) & 1 == 0 { size } else { -size };
             *out = s[i] * (theta[i] - c[i]) + noise;
@@ -163,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_unbiased_and_as_long_as_said() {
+    fn gradients_are_unbiased_and_as_long_as_documented() {
         let quadratic = quadratic();
-        let mut chance = stream(0, Purpose::Test, 0, 0);
+        let mut rng = stream(0, Purpose::Test, 0, 0);
         let (mut mean, mut squares, mut out) = (vec![0.0; 9], 0.0, vec![0.0; 9]);
         let draws = 20_000;
         for _ in 0..draws {
-            quadratic.gradient(2, &quadratic.start, &mut chance, &mut out);
+            quadratic.gradient(2, &quadratic.start, &mut rng, &mut out);
             mean.iter_mut().zip(&out).for_each(|(sum, g)| *sum += g / f64::from(draws));
             squares += out.iter().map(|g| g * g).sum::<f64>() / f64::from(draws);
         }

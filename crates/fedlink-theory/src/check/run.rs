@@ -35,8 +35,8 @@ struct Local {
     largest_square: f64,
 }
 
-/// Runs all rounds. Every device trains in every round, so that what the proof says of those not scheduled can be
-/// measured too; only those scheduled change the model.
+/// Runs all rounds. Every device trains in every round, so that what the proof states of those not scheduled
+/// can be measured too; only those scheduled change the model.
 pub(super) fn run(
     problem: &dyn Problem,
     request: &CheckRequest,
@@ -65,10 +65,10 @@ pub(super) fn run(
 
         // υ − θ, the mean over all devices, and θ(t+1) − θ, the mean over those chosen.
         let (mut all, mut heard) = (vec![0.0f64; theta.len()], vec![0.0f64; theta.len()]);
-        let mut memory = Scratch::default();
+        let mut scratch = Scratch::default();
         for (m, update) in local.updates.iter().enumerate() {
             let mut rng = stream(seed, Purpose::Sparsify, t, m as u64);
-            RandomSparse {}.compress(update, q, &mut rng, &mut memory, &mut sent);
+            RandomSparse {}.compress(update, q, &mut rng, &mut scratch, &mut sent);
             let is_heard = chosen.contains(&m);
             for &i in &sent.indices {
                 let value = f64::from(update[i as usize]);

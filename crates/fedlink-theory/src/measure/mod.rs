@@ -1,7 +1,7 @@
-//! μ, L, Γ and G of a real data set and its split, for ℓ2-regularised softmax regression.
+//! μ, L, Γ and G of a real data set and its split, for ℓ2-regularized softmax regression.
 //!
-//! This is the model for which the theorem's assumptions hold: F_m is the mean cross-entropy of device m's samples
-//! plus (λ/2)‖θ‖².
+//! This is the model for which the theorem's assumptions hold: F_m is the mean cross-entropy of device m's
+//! samples plus (λ/2)‖θ‖².
 
 mod shard;
 mod solve;
@@ -15,7 +15,7 @@ use fedlink::units::DeviceId;
 use rayon::prelude::*;
 use serde::Serialize;
 use shard::Shard;
-use solve::{Minimum, dot, minimise};
+use solve::{Minimum, dot, minimize};
 
 /// Most samples on all devices together; they are kept in memory.
 const MAX_SAMPLES: u64 = 5_000_000;
@@ -25,7 +25,7 @@ const PRECISION: f64 = 1e-9;
 /// What is not in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MeasureOptions {
-    /// λ, the weight of the regulariser (λ/2)‖θ‖².
+    /// λ, the weight of the regularizer (λ/2)‖θ‖².
     pub lambda: f64,
     /// Images are averaged over squares of this side; 1 leaves them as they are.
     pub pool: usize,
@@ -42,15 +42,15 @@ impl Default for MeasureOptions {
 /// The theorem's constants as measured.
 ///
 /// - μ = λ. (The cross-entropy itself is convex and no more.)
-/// - L = λ + ½·λ_max, λ_max being the largest over the devices of the largest eigenvalue of the mean of x·xᵀ (with the
-///   bias' constant 1 in x), by power iteration. The Hessian of softmax regression is at most half of that matrix,
-///   for every class.
+/// - L = λ + ½·λ_max, λ_max being the largest over the devices of the largest eigenvalue of the mean of x·xᵀ
+///   (with the bias' constant 1 in x), by power iteration. The Hessian of softmax regression is at most half
+///   of that matrix, for every class.
 /// - Γ = F* − mean F_m*, each minimum found by L-BFGS to the certified `gap` at most.
-/// - G² is the largest value of E‖∇F_m(θ, ξ)‖² over all devices m and over the points θ of one path: from θ(0) = 0,
-///   in each of `path_rounds` rounds every device takes τ steps along its full gradient at the rate
-///   min{1/L, 1, 1/(μτ)}, and the server adds the mean of the updates. The expectation over mini-batches of b out of
-///   B samples is exact: ‖∇F_m‖² + (B−b)/(b(B−1))·(mean‖∇f_i‖² − ‖∇F_m‖²). No finite G bounds the gradients of a
-///   strongly convex loss on all of space; this one holds on that path.
+/// - G² is the largest value of E‖∇F_m(θ, ξ)‖² over all devices m and over the points θ of one path: from
+///   θ(0) = 0, in each of `path_rounds` rounds every device takes τ steps along its full gradient at the rate
+///   min{1/L, 1, 1/(μτ)}, and the server adds the mean of the updates. The expectation over mini-batches of b
+///   out of B samples is exact: ‖∇F_m‖² + (B−b)/(b(B−1))·(mean‖∇f_i‖² − ‖∇F_m‖²). No finite G bounds the
+///   gradients of a strongly convex loss on all of space; this one holds on that path.
 /// - distance0 = ‖θ*‖², the start being θ(0) = 0.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
@@ -76,7 +76,7 @@ pub struct Measured {
     pub gap: f64,
 }
 
-/// ℓ2-regularised softmax regression on the devices of a configuration.
+/// ℓ2-regularized softmax regression on the devices of a configuration.
 pub struct SoftmaxProblem {
     shards: Vec<Shard>,
     /// Inputs with the bias.
@@ -90,8 +90,8 @@ pub struct SoftmaxProblem {
 }
 
 impl SoftmaxProblem {
-    /// Gives every device its samples and measures all constants. `config` says the data, their split, the size of
-    /// a mini-batch, τ and the seed; its model and optimizer do not matter.
+    /// Gives every device its samples and measures all constants. `config` gives the data, their split, the
+    /// size of a mini-batch, τ and the seed; its model and optimizer do not matter.
     pub fn new(config: &Config, dataset: &Dataset, options: MeasureOptions) -> Result<Self, TheoryError> {
         let MeasureOptions { lambda, pool, path_rounds } = options;
         real("lambda", lambda, |x| (1e-9..=1e9).contains(&x), "above 0 (in 1e-9..=1e9)")?;
@@ -147,12 +147,12 @@ impl SoftmaxProblem {
         };
         let own = |m: usize| {
             let loss = |theta: &[f64], gradient: &mut [f64]| self.full(m, theta, gradient).loss;
-            found(format!("device {m}"), minimise(&self.start, self.lambda, tolerance, loss))
+            found(format!("device {m}"), minimize(&self.start, self.lambda, tolerance, loss))
         };
         let minima: Vec<Minimum> =
             (0..self.shards.len()).into_par_iter().map(own).collect::<Result<_, _>>()?;
         let common =
-            minimise(&self.start, self.lambda, tolerance, |theta, gradient| self.mean(theta, gradient));
+            minimize(&self.start, self.lambda, tolerance, |theta, gradient| self.mean(theta, gradient));
         let common = found("all devices together".into(), common)?;
         let count = minima.len() as f64;
         let mean_device_optimum = minima.iter().map(|minimum| minimum.value).sum::<f64>() / count;
@@ -163,13 +163,13 @@ impl SoftmaxProblem {
             // Within the gap a difference of zero may come out below it.
             gamma: (common.value - mean_device_optimum).max(0.0),
             g,
-            distance0: dot(&common.index, &common.index),
+            distance0: dot(&common.point, &common.point),
             optimum: common.value,
             mean_device_optimum,
             gap,
             ..self.measured.clone()
         };
-        self.optimum = common.index;
+        self.optimum = common.point;
         Ok(())
     }
 
@@ -268,11 +268,11 @@ impl Problem for SoftmaxProblem {
         Inspection { loss: pass.loss, mean_square: self.mean_square(device, &pass, scratch) }
     }
 
-    fn gradient(&self, device: usize, theta: &[f64], chance: &mut Stream, out: &mut [f64]) {
+    fn gradient(&self, device: usize, theta: &[f64], rng: &mut Stream, out: &mut [f64]) {
         let shard = &self.shards[device];
         let mut rows: Vec<usize> = (0..shard.len()).collect();
         let count = self.rows(device);
-        chance.shuffle_prefix(&mut rows, count);
+        rng.shuffle_prefix(&mut rows, count);
         shard.pass(rows[..count].iter().copied(), theta, (self.classes, self.lambda), out);
     }
 }

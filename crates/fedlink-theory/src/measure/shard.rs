@@ -12,7 +12,7 @@ pub(super) struct Shard {
     labels: Vec<u8>,
 }
 
-/// What a pass over samples tells.
+/// The results of a pass over samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
     /// The mean of f_i(θ).
@@ -47,10 +47,11 @@ impl Shard {
         (&self.indices[range.clone()], &self.values[range])
     }
 
-    /// The regularised loss f_i(θ) = −ln p(label | x_i) + (λ/2)‖θ‖² over `rows`, its mean and, in `gradient`, the
-    /// mean of its gradients. θ has `classes` weights for each input, one input after the other.
+    /// The regularized loss f_i(θ) = −ln p(label | x_i) + (λ/2)‖θ‖² over `rows`, its mean and, in `gradient`,
+    /// the mean of its gradients. θ has `classes` weights for each input, one input after the other.
     ///
-    /// With e = p − onehot and z the logits, ‖∇f_i‖² = ‖e‖²‖x‖² + 2λ·e·z + λ²‖θ‖², so the norms cost nothing more.
+    /// With e = p − onehot and z the logits, ‖∇f_i‖² = ‖e‖²‖x‖² + 2λ·e·z + λ²‖θ‖², so the
+    /// norms cost nothing more.
     pub fn pass(
         &self,
         rows: impl ExactSizeIterator<Item = usize>,

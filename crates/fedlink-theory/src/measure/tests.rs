@@ -50,8 +50,8 @@ fn even_data_have_a_smaller_gamma_and_equal_data_none() {
 fn the_loss_is_mu_strongly_convex_and_l_smooth_between_any_two_points() {
     let problem = problem(&small(|_| {}), POOLED);
     let (mu, l) = (problem.mu(), problem.l());
-    let mut chance = fedlink::rng::stream(5, fedlink::rng::Purpose::Test, 0, 0);
-    let mut point = || -> Vec<f64> { (0..500).map(|_| 0.3 * chance.normal()).collect() };
+    let mut rng = fedlink::rng::stream(5, fedlink::rng::Purpose::Test, 0, 0);
+    let mut point = || -> Vec<f64> { (0..500).map(|_| 0.3 * rng.normal()).collect() };
     for device in 0..5 {
         let (a, b) = (point(), point());
         let (mut at_a, mut at_b) = (vec![0.0; 500], vec![0.0; 500]);
@@ -70,10 +70,10 @@ fn the_mean_square_of_a_mini_batch_gradient_is_what_drawing_it_gives() {
     let theta = vec![0.05; 500];
     let mut gradient = vec![0.0; 500];
     let exact = problem.inspect(2, &theta, &mut gradient).mean_square;
-    let mut chance = fedlink::rng::stream(6, fedlink::rng::Purpose::Test, 0, 0);
+    let mut rng = fedlink::rng::stream(6, fedlink::rng::Purpose::Test, 0, 0);
     let draws: Vec<f64> = (0..20_000)
         .map(|_| {
-            problem.gradient(2, &theta, &mut chance, &mut gradient);
+            problem.gradient(2, &theta, &mut rng, &mut gradient);
             dot(&gradient, &gradient)
         })
         .collect();

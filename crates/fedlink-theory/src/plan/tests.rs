@@ -93,7 +93,7 @@ fn the_best_rate_is_the_one_whose_own_plan_is_best() {
 }
 
 #[test]
-fn an_unreachable_target_says_how_near_one_can_get() {
+fn an_unreachable_target_is_an_error_with_the_lowest_bound() {
     let request = PlanRequest { goal: Goal::RoundsTo(1e-3), ..small() };
     let message = Planner::new(request).unwrap().plan().unwrap_err().to_string();
     assert!(
@@ -135,8 +135,9 @@ fn figure_4_with_even_data_gains_from_local_steps_at_first_and_loses_later() {
 
 #[test]
 fn figure_4_with_uneven_data_gains_nothing_from_five_local_steps_at_any_horizon() {
-    // The paper reads the opposite off its figure; the theorem and the parameters it prints do not give that for any
-    // link: x(0) is below the fixed point of τ = 5, so the bound rises from the first round whatever ρ.
+    // The paper reads the opposite off its figure; the theorem and the parameters it prints do not give that
+    // for any link: x(0) is below the fixed point of τ = 5, so the bound rises from the
+    // first round whatever ρ.
     let [one, five] = [1, 5].map(|tau| figure_4(5, 10.0, 10.0, tau..=tau));
     assert!(one.by_horizon.iter().zip(&five.by_horizon).all(|(one, five)| one.loss < five.loss));
     assert!(five.by_horizon[0].loss > 2.5 * 500.0);
@@ -171,8 +172,8 @@ fn shifted_assumptions_give_the_plan_of_the_shifted_problem() {
         let stayed = fresh.cell(plan.best.k, plan.best.tau).unwrap().loss;
         assert!((shift.regret.unwrap() - (stayed / fresh.best.loss - 1.0)).abs() < 1e-12);
     }
-    assert!(!sensitivity.neighbours.is_empty());
-    for (cell, excess) in &sensitivity.neighbours {
+    assert!(!sensitivity.neighbors.is_empty());
+    for (cell, excess) in &sensitivity.neighbors {
         assert_eq!(cell.k.abs_diff(plan.best.k) + cell.tau.abs_diff(plan.best.tau), 1);
         assert!(*excess >= 0.0 && (cell.loss / plan.best.loss - 1.0 - excess).abs() < 1e-12);
     }

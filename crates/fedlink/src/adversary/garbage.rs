@@ -1,6 +1,6 @@
 //! Garbage: random bytes.
 
-use super::{Air, Attack};
+use super::{Attack, Traffic};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::{Purpose, stream};
 use crate::state::Persist;
@@ -29,9 +29,10 @@ impl PartConfig for Garbage {
 impl Persist for Garbage {}
 
 impl Attack for Garbage {
-    fn payload(&mut self, air: &Air, index: usize) -> Option<Vec<u8>> {
-        let mut rng = stream(air.seed, Purpose::Adversary, air.t, u64::from(air.devices[index].0));
-        Some((0..air.room[index] / 8).map(|_| rng.bits() as u8).collect())
+    fn payload(&mut self, traffic: &Traffic, index: usize) -> Option<Vec<u8>> {
+        let device = traffic.devices[index].0.into();
+        let mut rng = stream(traffic.seed, Purpose::Adversary, traffic.t, device);
+        Some((0..traffic.room[index] / 8).map(|_| rng.bits() as u8).collect())
     }
 
     fn acts_on_bytes(&self) -> bool {

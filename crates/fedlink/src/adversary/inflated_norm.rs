@@ -24,16 +24,17 @@ pub enum FalseReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FalseUpload {
-    /// Its honest Δ̂: it wants to be heard, not to harm.
+    /// Its honest Δ̂: it wants to be scheduled, not to harm.
     #[default]
     Honest,
-    /// −Δ̂: it wants to be heard to do harm.
+    /// −Δ̂: it wants to be scheduled to do harm.
     SignFlip,
 }
 
-/// Reports more than the truth, so that a policy that goes by norms schedules it, and gives it most of the bits.
+/// Reports more than the truth, so that a policy that goes by norms schedules it, and gives it
+/// most of the bits.
 ///
-/// A policy that asks for nothing (BC) hears nothing of it.
+/// A policy that asks for nothing (BC) is not affected.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InflatedNorm {

@@ -1,7 +1,7 @@
 //! Adversarial devices: who they are, what they report and what they send.
 //!
-//! `adversary.share` of the devices are adversarial, the same ones in every round, drawn from the seed alone. They train
-//! as all others do; what they do with the result is their [`Attack`].
+//! `adversary.share` of the devices are adversarial, the same ones in every round, drawn from the seed alone.
+//! They train as all others do; what they do with the result is their [`Attack`].
 
 crate::register! {
     /// All attacks.
@@ -31,7 +31,8 @@ use crate::units::DeviceId;
 
 /// What an adversarial device does. Every method that is left out is what an honest device does.
 ///
-/// An attack acts in up to three steps: on the numbers it reports, on Δ̂ before it is encoded, and on the bytes.
+/// An attack acts in up to three steps: on the numbers it reports, on Δ̂ before it is encoded,
+/// and on the bytes.
 pub trait Attack: Persist + Send + Sync {
     /// What it reports where the truth is `honest`. Only finite numbers ≥ 0 make sense to a policy.
     fn report(&self, honest: f32) -> f32 {
@@ -42,12 +43,12 @@ pub trait Attack: Persist + Send + Sync {
     fn tamper(&self, _update: &mut Encoded) {}
 
     /// The bytes that the device at `index` of the schedule sends instead of its own; none: its own.
-    fn payload(&mut self, _air: &Air, _index: usize) -> Option<Vec<u8>> {
+    fn payload(&mut self, _traffic: &Traffic, _index: usize) -> Option<Vec<u8>> {
         None
     }
 
     /// Called with what all scheduled devices sent, after they have.
-    fn listen(&mut self, _air: &Air) {}
+    fn listen(&mut self, _traffic: &Traffic) {}
 
     /// Whether it acts on bytes, and so needs a run that has them (`radio.wire`).
     fn acts_on_bytes(&self) -> bool {
@@ -66,8 +67,8 @@ impl Kind for dyn Attack {
     }
 }
 
-/// What is on the air in one round.
-pub struct Air<'a> {
+/// What is transmitted in one round.
+pub struct Traffic<'a> {
     /// The seed of the run.
     pub seed: u64,
     /// The round, from 0.
@@ -88,7 +89,8 @@ pub struct Adversary {
 }
 
 impl Adversary {
-    /// The `share` (rounded to whole ones) of `devices` devices that is adversarial under `seed`; none if it is none.
+    /// The `share` (rounded to whole ones) of `devices` devices that is adversarial under `seed`; none if it
+    /// is none.
     pub fn new(devices: usize, share: f64, seed: u64, attack: Box<dyn Attack>) -> Option<Self> {
         let count = (share * devices as f64).round() as usize;
         if count == 0 {
@@ -120,17 +122,17 @@ impl Adversary {
         })
     }
 
-    /// Replaces the payloads of adversarial devices by what they send instead. A silent device stays silent: it has no
-    /// bits to attack with.
+    /// Replaces the payloads of adversarial devices by what they send instead. A silent device stays silent:
+    /// it has no bits to attack with.
     pub fn transmit(&mut self, t: u64, devices: &[DeviceId], room: &[u64], payloads: &mut [Vec<u8>]) {
         let Self { members, attack, seed } = self;
-        let air = Air { seed: *seed, t, devices, payloads, room };
+        let traffic = Traffic { seed: *seed, t, devices, payloads, room };
         let senders =
-            (0..devices.len()).filter(|&i| members[devices[i].index()] && !air.payloads[i].is_empty());
+            (0..devices.len()).filter(|&i| members[devices[i].index()] && !traffic.payloads[i].is_empty());
         let instead: Vec<(usize, Vec<u8>)> =
-            senders.filter_map(|i| Some((i, attack.payload(&air, i)?))).collect();
+            senders.filter_map(|i| Some((i, attack.payload(&traffic, i)?))).collect();
         instead.into_iter().for_each(|(i, payload)| payloads[i] = payload);
-        attack.listen(&Air { seed: *seed, t, devices, payloads, room });
+        attack.listen(&Traffic { seed: *seed, t, devices, payloads, room });
     }
 }
 

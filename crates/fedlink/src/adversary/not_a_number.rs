@@ -11,8 +11,9 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<NotANumber>();
 
 /// Sends NaN as every positive value and −∞ as every other.
 ///
-/// One of them in θ would spread to every later update. The wire format has room for them, so a sender that does not
-/// check can write them; the server refuses such a payload on arrival as it refuses one that it cannot decode.
+/// One of them in θ would spread to every later update. The wire format has room for them, so a sender that
+/// does not check can write them; the server refuses such a payload on arrival as it refuses one that it
+/// cannot decode.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotANumber {}

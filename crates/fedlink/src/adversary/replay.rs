@@ -1,6 +1,6 @@
 //! Replay: an old payload again.
 
-use super::{Air, Attack};
+use super::{Attack, Traffic};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::state::{Persist, State, StateError};
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<Replay>();
 
 /// Sends its first payload again whenever it is scheduled.
 ///
-/// Both ends of the wire take q from the round's budget. A payload made for another q is read as something else, and
-/// almost always as nothing valid.
+/// Both ends of the wire take q from the round's budget. A payload made for another q is read as something
+/// else, and almost always as nothing valid.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
@@ -43,8 +43,9 @@ impl Persist for Replay {
 }
 
 impl Attack for Replay {
-    fn payload(&mut self, air: &Air, index: usize) -> Option<Vec<u8>> {
-        let kept = self.first.entry(air.devices[index].0).or_insert_with(|| air.payloads[index].clone());
+    fn payload(&mut self, traffic: &Traffic, index: usize) -> Option<Vec<u8>> {
+        let device = traffic.devices[index].0;
+        let kept = self.first.entry(device).or_insert_with(|| traffic.payloads[index].clone());
         Some(kept.clone())
     }
 

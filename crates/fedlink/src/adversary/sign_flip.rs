@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<SignFlip>();
 
-/// Sends −Δ̂: the step that undoes an honest one. Its norm is honest, so that norms alone cannot tell.
+/// Sends −Δ̂: the step that undoes an honest one. Its norm is honest, so that norms alone cannot reveal it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignFlip {}

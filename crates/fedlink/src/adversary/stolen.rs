@@ -1,6 +1,6 @@
 //! Stolen: another device's payload.
 
-use super::{Air, Attack};
+use super::{Attack, Traffic};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::state::{Persist, State, StateError};
 use serde::{Deserialize, Serialize};
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<Stolen>();
 
-/// Sends what another device sends: the payload of the next one in the schedule of this round, or, if nobody else
-/// sends, the last payload that it heard on the air. If it has heard none yet, it sends its own.
+/// Sends what another device sends: the payload of the next one in the schedule of this round, or, if nobody
+/// else sends, the last payload that it overheard. If it has overheard none yet, it sends its own.
 ///
-/// As with a replay, a payload made for another budget is rarely valid in its own. Where all have the same budget, as
-/// with BC, it is a second copy of an honest update, and nothing is wrong with it but its sender.
+/// As with a replay, a payload made for another budget is rarely valid in its own. Where all have the same
+/// budget, as with BC, it is a second copy of an honest update, and nothing is wrong with it but its sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stolen {
     #[serde(skip)]
-    heard: Vec<u8>,
+    overheard: Vec<u8>,
 }
 
 impl PartConfig for Stolen {
@@ -32,25 +32,25 @@ impl PartConfig for Stolen {
 
 impl Persist for Stolen {
     fn save(&self) -> State {
-        State::of(&self.heard)
+        State::of(&self.overheard)
     }
 
     fn load(&mut self, state: State) -> Result<(), StateError> {
-        self.heard = state.read()?;
+        self.overheard = state.read()?;
         Ok(())
     }
 }
 
 impl Attack for Stolen {
-    fn payload(&mut self, air: &Air, index: usize) -> Option<Vec<u8>> {
-        let after = (index + 1..air.payloads.len()).chain(0..index);
-        let other = after.map(|i| &air.payloads[i]).find(|payload| !payload.is_empty());
-        other.or(Some(&self.heard)).filter(|payload| !payload.is_empty()).cloned()
+    fn payload(&mut self, traffic: &Traffic, index: usize) -> Option<Vec<u8>> {
+        let after = (index + 1..traffic.payloads.len()).chain(0..index);
+        let other = after.map(|i| &traffic.payloads[i]).find(|payload| !payload.is_empty());
+        other.or(Some(&self.overheard)).filter(|payload| !payload.is_empty()).cloned()
     }
 
-    fn listen(&mut self, air: &Air) {
-        if let Some(last) = air.payloads.iter().rev().find(|payload| !payload.is_empty()) {
-            self.heard.clone_from(last);
+    fn listen(&mut self, traffic: &Traffic) {
+        if let Some(last) = traffic.payloads.iter().rev().find(|payload| !payload.is_empty()) {
+            self.overheard.clone_from(last);
         }
     }
 

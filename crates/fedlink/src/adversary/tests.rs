@@ -42,7 +42,7 @@ fn indices(update: &Encoded) -> Vec<u32> {
 
 proptest! {
     #[test]
-    fn attacks_on_values_do_what_they_say(
+    fn attacks_on_values_do_what_their_documentation_promises(
         numbers in prop::collection::vec(-1e30..1e30f32, 1..20), shared: bool, amount in 1e-3..1e20f32,
     ) {
         let indices_of = (0..numbers.len() as u32).collect();
@@ -74,38 +74,38 @@ proptest! {
 }
 
 #[test]
-fn attacks_on_bytes_send_what_they_say() {
+fn attacks_on_bytes_send_what_their_documentation_promises() {
     let devices = [4, 7, 9].map(DeviceId);
     let payloads = [vec![1u8, 2], vec![3, 4, 5], vec![]];
     let room = [80, 83, 0];
-    let air = |t, payloads| Air { seed: 1, t, devices: &devices, payloads, room: &room };
+    let traffic = |t, payloads| Traffic { seed: 1, t, devices: &devices, payloads, room: &room };
     // Garbage fills the budget, and is new in every round and for every device.
-    let garbage = |round, index| Garbage {}.payload(&air(round, &payloads), index).unwrap();
+    let garbage = |round, index| Garbage {}.payload(&traffic(round, &payloads), index).unwrap();
     assert_eq!((garbage(0, 0).len(), garbage(0, 1).len()), (10, 10));
     assert_ne!(garbage(0, 0), garbage(1, 0));
     assert_ne!(garbage(0, 0), garbage(0, 1));
     assert_eq!(garbage(3, 1), garbage(3, 1));
     // A replay is the first payload for ever, also after a checkpoint.
     let mut replay = Replay::default();
-    assert_eq!(replay.payload(&air(0, &payloads), 1), Some(vec![3, 4, 5]));
+    assert_eq!(replay.payload(&traffic(0, &payloads), 1), Some(vec![3, 4, 5]));
     let later = [vec![8u8], vec![9], vec![]];
-    assert_eq!(replay.payload(&air(1, &later), 1), Some(vec![3, 4, 5]));
+    assert_eq!(replay.payload(&traffic(1, &later), 1), Some(vec![3, 4, 5]));
     let mut resumed = Replay::default();
     resumed.load(replay.save()).unwrap();
-    assert_eq!(resumed.payload(&air(2, &later), 1), Some(vec![3, 4, 5]));
-    assert_eq!(resumed.payload(&air(2, &later), 0), Some(vec![8]));
+    assert_eq!(resumed.payload(&traffic(2, &later), 1), Some(vec![3, 4, 5]));
+    assert_eq!(resumed.payload(&traffic(2, &later), 0), Some(vec![8]));
     assert!(resumed.load(State(vec![0xff])).is_err());
-    // A thief takes the next device's, or what it heard last.
+    // It sends the next device's payload, or the last that it overheard.
     let mut stolen = Stolen::default();
-    assert_eq!(stolen.payload(&air(0, &payloads), 0), Some(vec![3, 4, 5]));
-    assert_eq!(stolen.payload(&air(0, &payloads), 1), Some(vec![1, 2]));
+    assert_eq!(stolen.payload(&traffic(0, &payloads), 0), Some(vec![3, 4, 5]));
+    assert_eq!(stolen.payload(&traffic(0, &payloads), 1), Some(vec![1, 2]));
     let alone = [vec![6u8], vec![], vec![]];
-    assert_eq!(stolen.payload(&air(1, &alone), 0), None, "it has heard nothing yet");
-    stolen.listen(&air(0, &payloads));
+    assert_eq!(stolen.payload(&traffic(1, &alone), 0), None, "it has overheard nothing yet");
+    stolen.listen(&traffic(0, &payloads));
     let state = stolen.save();
     stolen = Stolen::default();
     stolen.load(state).unwrap();
-    assert_eq!(stolen.payload(&air(1, &alone), 0), Some(vec![3, 4, 5]));
+    assert_eq!(stolen.payload(&traffic(1, &alone), 0), Some(vec![3, 4, 5]));
 }
 
 /// What an attack does over a few rounds, `between` being called before each.
@@ -116,19 +116,19 @@ fn history(make: &dyn Fn() -> Box<dyn Attack>, between: impl Fn(&mut Box<dyn Att
         between(&mut attack);
         let bytes = |m: u64| (0..3 + t % 4 + m).map(|i| (t * 31 + m * 7 + i) as u8 | 1).collect::<Vec<u8>>();
         let payloads = if t % 3 == 2 { [bytes(0), vec![], vec![]] } else { [bytes(0), bytes(1), bytes(2)] };
-        let air = Air { seed: 3, t, devices: &devices, payloads: &payloads, room: &[64, 80, 96] };
+        let traffic = Traffic { seed: 3, t, devices: &devices, payloads: &payloads, room: &[64, 80, 96] };
         let mut update =
             Encoded::Sparse(SparseUpdate { indices: vec![1, 5], values: Values::Each(vec![0.5, -2.0]) });
         attack.tamper(&mut update);
-        let sent: Vec<Option<Vec<u8>>> = (0..3).map(|i| attack.payload(&air, i)).collect();
-        attack.listen(&air);
+        let sent: Vec<Option<Vec<u8>>> = (0..3).map(|i| attack.payload(&traffic, i)).collect();
+        attack.listen(&traffic);
         format!("{} {update:?} {sent:?}", attack.report(1.5 + t as f32))
     };
     (0..10).map(round).collect()
 }
 
 #[test]
-fn every_attack_is_deterministic_and_its_saved_state_is_all_that_it_goes_on_from() {
+fn every_attack_is_deterministic_and_its_saved_state_is_all_that_it_continues_from() {
     for entry in ATTACKS {
         let make = || entry.build(&toml::Table::new(), &crate::registry::Scope::default(), &()).unwrap();
         let whole = history(&make, |_| ());
@@ -144,7 +144,7 @@ fn every_attack_is_deterministic_and_its_saved_state_is_all_that_it_goes_on_from
 }
 
 #[test]
-fn every_attack_keeps_indices_and_reports_numbers_and_touches_bytes_only_if_it_says_so() {
+fn every_attack_keeps_indices_and_reports_numbers_and_touches_bytes_only_if_it_declares_it() {
     for entry in ATTACKS {
         let mut attack = entry.build(&toml::Table::new(), &crate::registry::Scope::default(), &()).unwrap();
         for honest in [0.0, 1e-30, 1.0, f32::MAX] {
@@ -158,8 +158,9 @@ fn every_attack_keeps_indices_and_reports_numbers_and_touches_bytes_only_if_it_s
         let mut update = honest.clone();
         attack.tamper(&mut update);
         assert_eq!(indices(&update), indices(&honest), "{}", entry.name);
-        let air = Air { seed: 1, t: 0, devices: &[DeviceId(0)], payloads: &[vec![1, 2]], room: &[32] };
-        let instead = attack.payload(&air, 0);
+        let traffic =
+            Traffic { seed: 1, t: 0, devices: &[DeviceId(0)], payloads: &[vec![1, 2]], room: &[32] };
+        let instead = attack.payload(&traffic, 0);
         assert!(instead.is_none() || attack.acts_on_bytes(), "{}", entry.name);
         assert!(
             instead.is_none_or(|bytes| 8 * bytes.len() <= 32),

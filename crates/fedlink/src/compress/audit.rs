@@ -1,9 +1,9 @@
 //! Audit: does what a device sent contradict what it reported?
 //!
-//! The server knows d, the scheme, the budget, and what the device could have sent alone on all n symbols. From the Δ̂
-//! that arrived it derives the range in which the report of an honest device must lie. A report outside is a lie (of the
-//! report or of the upload); one inside proves nothing. The bounds of each scheme, with their proofs, stand in the
-//! scheme's file ([`Compressor::honest_reports`]).
+//! The server knows d, the scheme, the budget, and what the device could have sent alone on all n symbols.
+//! From the Δ̂ that arrived it derives the range in which the report of an honest device must lie. A report
+//! outside is a lie (of the report or of the upload); one inside proves nothing. The bounds of each scheme,
+//! with their proofs, stand in the scheme's file ([`Compressor::honest_reports`]).
 
 use super::{Compressor, Encoded, SparseUpdate};
 use crate::schedule::Ask;
@@ -21,7 +21,8 @@ pub struct Evidence<'a> {
     pub budget: Bits,
     /// The bits that all n symbols would have held for it.
     pub alone: Bits,
-    /// Whether an honest device sends the level of its budget, or may have to send less (`compress.budget = "wire"`).
+    /// Whether an honest device sends the level of its budget, or may have to send less
+    /// (`compress.budget = "wire"`).
     pub exact: bool,
     /// What arrived, not silent.
     pub received: &'a Encoded,

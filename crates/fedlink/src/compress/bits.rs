@@ -73,10 +73,10 @@ pub(super) fn with_values(dim: usize, q: usize) -> Bits {
 pub(super) fn largest_q_with_values(dim: usize, budget: Bits) -> usize {
     // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or undefined
     // budget becomes 0 in the conversion, an infinite one the largest integer.
-    let most = ((budget.0 / VALUE_BITS) as u64).saturating_add(1).min(dim as u64);
+    let max_q = ((budget.0 / VALUE_BITS) as u64).saturating_add(1).min(dim as u64);
     let costliest = VALUE_BITS + libm::log2(dim.max(1) as f64);
-    let least = ((budget.0 / costliest) as u64).saturating_sub(1).min(most);
-    largest_q_between(least, most, budget, |q| with_values(dim, q as usize)) as usize
+    let min_q = ((budget.0 / costliest) as u64).saturating_sub(1).min(max_q);
+    largest_q_between(min_q, max_q, budget, |q| with_values(dim, q as usize)) as usize
 }
 
 #[cfg(test)]
@@ -132,9 +132,9 @@ mod tests {
             budget in 0.0..150.0f64,
         ) {
             let cost = |q: u64| Bits(steps[..q as usize].iter().sum());
-            let most = steps.len() as u64;
-            let scan = (1..=most).filter(|&q| cost(q).0 <= budget).max().unwrap_or(0);
-            prop_assert_eq!(largest_q(most, Bits(budget), cost), scan);
+            let max_q = steps.len() as u64;
+            let scan = (1..=max_q).filter(|&q| cost(q).0 <= budget).max().unwrap_or(0);
+            prop_assert_eq!(largest_q(max_q, Bits(budget), cost), scan);
         }
     }
 }

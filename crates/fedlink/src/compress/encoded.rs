@@ -101,8 +101,8 @@ impl Encoded {
         }
     }
 
-    /// What is wrong with it as an update of `dim` entries, if anything: entries out of order, twice or out of range,
-    /// values that do not match them or are not finite.
+    /// What is wrong with it as an update of `dim` entries, if anything: entries out of order, twice or out
+    /// of range, values that do not match them or are not finite.
     pub fn check(&self, dim: usize) -> Result<(), String> {
         match self {
             Self::Dense(values) if values.len() != dim => {
@@ -292,7 +292,8 @@ mod tests {
                 update.for_each(|i, value| one_by_one[i as usize] += share * value);
             }
             let mut together = start;
-            let updates: Vec<(&Encoded, f32)> = updates.iter().map(|(update, share)| (update, *share)).collect();
+            let updates: Vec<(&Encoded, f32)> =
+                updates.iter().map(|(update, share)| (update, *share)).collect();
             add_all(&mut together, &updates);
             prop_assert!(together.iter().zip(&one_by_one).all(|(a, b)| a.to_bits() == b.to_bits()));
         }

@@ -35,9 +35,9 @@ const STRIDE: usize = 61;
 const SMALL: usize = 8192;
 
 impl Extremes {
-    /// Holds from now on a superset of the `q` largest positive and the `q` smallest negative entries of `update`
-    /// (of all positive or negative ones if there are fewer): all entries on or beyond two thresholds that are
-    /// guessed from a sample of the entries, and lowered to zero if they were too high.
+    /// Holds from now on a superset of the `q` largest positive and the `q` smallest negative entries of
+    /// `update` (of all positive or negative ones if there are fewer): all entries on or beyond two
+    /// thresholds that are guessed from a sample of the entries, and lowered to zero if they were too high.
     ///
     /// Zeros and NaN are in no case among them. `keys` is memory to work in.
     pub(super) fn gather(&mut self, update: &[f32], q: usize, keys: &mut Vec<u32>) {
@@ -58,9 +58,9 @@ impl Extremes {
     /// All entries ≥ `top` or ≤ −`bottom` except zeros.
     fn collect(&mut self, update: &[f32], top: f32, bottom: f32) {
         let Self { top: above, bottom: below, found } = self;
-        let least = f32::from_bits(1);
+        let min = f32::from_bits(1);
         found.clear();
-        run(Collect { update, top: top.max(least), bottom: -bottom.max(least), found });
+        run(Collect { update, top: top.max(min), bottom: -bottom.max(min), found });
         // Each sign is a coin toss: every entry is written to both ends, and stays at its own.
         let (mut positives, mut negatives) = (0, 0);
         above.resize(found.len());
@@ -76,11 +76,11 @@ impl Extremes {
     }
 }
 
-/// A magnitude that most likely a few more than `q` positive entries reach, judged by every `STRIDE`-th entry;
-/// 0 if there may be no more than `q` of them.
+/// A magnitude that most likely a few more than `q` positive entries reach, judged by every `STRIDE`-th
+/// entry; 0 if there may be no more than `q` of them.
 fn guess(sample: impl Iterator<Item = f32>, q: usize, keys: &mut Vec<u32>) -> f32 {
-    // Bit patterns of positive floats are ordered like the floats. Each sign is a coin toss, so all are written
-    // and the index moves on after a positive one: that needs no branch.
+    // Bit patterns of positive floats are ordered like the floats. Each sign is a coin toss, so all are
+    // written and the index moves on after a positive one: that needs no branch.
     let mut positives = 0;
     for x in sample {
         if positives == keys.len() {
@@ -160,8 +160,8 @@ mod tests {
         }
     }
 
-    /// Long updates: smooth, with few distinct values, with all large entries where the guess does not look or
-    /// only where it looks, and with infinities, NaN and subnormals.
+    /// Long updates: smooth, with few distinct values, with all large entries where the guess does not sample
+    /// or only where it does, and with infinities, NaN and subnormals.
     fn updates() -> impl Strategy<Value = Vec<f32>> {
         (SMALL..SMALL + 3000, 0u64..1000, 0u8..5).prop_map(|(len, seed, kind)| {
             let mut s = crate::rng::stream(seed, crate::rng::Purpose::Test, 0, 0);
@@ -201,7 +201,8 @@ mod tests {
                 prop_assert!(ours.len() >= q.min(all.len()));
                 // A threshold cuts: what is there are the largest, and all that equal the last of them.
                 prop_assert_eq!(&ours[..], &all[..ours.len()]);
-                prop_assert!(ours.len() == all.len() || ours.is_empty() || all[ours.len()] < ours[ours.len() - 1]);
+                let ends = ours.len() == all.len() || ours.is_empty();
+                prop_assert!(ends || all[ours.len()] < ours[ours.len() - 1]);
             }
         }
     }
@@ -212,8 +213,8 @@ mod tests {
         let update: Vec<f32> = (0..200_000).map(|_| s.normal() as f32).collect();
         let mut extremes = Extremes::default();
         extremes.gather(&update, 2500, &mut Vec::new());
-        // The guess takes the 71st largest of every 61st entry: 71·61 = 4331 entries reach it in the mean, with a
-        // standard deviation of √71·61 = 514.
+        // The guess takes the 71st largest of every 61st entry: 71·61 = 4331 entries reach it in the mean,
+        // with a standard deviation of √71·61 = 514.
         assert_eq!(STRIDE, 61);
         for end in [extremes.top, extremes.bottom] {
             let count = end.indices.len();

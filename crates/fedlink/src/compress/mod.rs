@@ -52,8 +52,9 @@ pub enum BudgetRule {
     /// r(q), the scheme's count of bits, as in the paper.
     #[default]
     Formula,
-    /// The payload. The device sends the highest level, not above the formula's, whose payload in the format of the
-    /// formula's level is no longer than the budget; it finds it by encoding, going down level by level.
+    /// The payload. The device sends the highest level, not above the formula's, whose payload in the format
+    /// of the formula's level is no longer than the budget; it finds it by encoding, going
+    /// down level by level.
     Wire,
 }
 
@@ -68,11 +69,11 @@ pub struct Spent {
 
 /// A compression scheme: meets a bit budget, and owns its codec and the audit of its reports.
 ///
-/// Invariants: `spent.bits` ≤ `budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing fits; a budget just
-/// below `spent.bits` gives a lower level; the result depends on the arguments alone.
+/// Invariants: `spent.bits` ≤ `budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing fits; a
+/// budget just below `spent.bits` gives a lower level; the result depends on the arguments alone.
 pub trait Compressor: Send + Sync {
-    /// Writes Δ̂ of `update` to `out`, within `budget`, reusing the memory of `out` and `scratch`. All randomness comes
-    /// from `rng`, the device's stream for this round.
+    /// Writes Δ̂ of `update` to `out`, within `budget`, reusing the memory of `out` and `scratch`. All
+    /// randomness comes from `rng`, the device's stream for this round.
     fn encode(
         &self,
         update: &[f32],
@@ -82,22 +83,26 @@ pub trait Compressor: Send + Sync {
         out: &mut Encoded,
     ) -> Spent;
 
-    /// How Δ̂ becomes bytes; none: there are no bytes to be had (`radio.wire` and `compress.budget = "wire"` are refused).
+    /// How Δ̂ becomes bytes; none: there are no bytes to be had (`radio.wire` and `compress.budget = "wire"`
+    /// are refused).
     fn codec(&self) -> Option<&dyn Codec>;
 
-    /// The reports that an honest device can have made, given what arrived, up to the rounding of the report itself.
+    /// The reports that an honest device can have made, given what arrived, up to the rounding
+    /// of the report itself.
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64>;
 
-    /// Why a call failed, for parts written in another language, which may; the round then ends with this as its error.
+    /// Why a call failed, for parts written in another language, which may; the round then ends with this as
+    /// its error.
     fn failure(&self) -> Option<String> {
         None
     }
 }
 
-/// The bytes of a scheme. Both ends know d and the budget that was granted (`known`), and derive the format from them.
+/// The bytes of a scheme. Both ends know d and the budget that was granted (`known`), and derive the format
+/// from them.
 pub trait Codec: Send + Sync {
-    /// Writes `update` to `payload` and returns its length in bits; whole bytes, with leading zero bits that do not
-    /// count.
+    /// Writes `update` to `payload` and returns its length in bits; whole bytes, with leading zero bits that
+    /// do not count.
     fn write(
         &self,
         coder: &mut Coder,

@@ -6,7 +6,8 @@
 //! 2 | values: d × f32                                              all entries
 //! ```
 //!
-//! All numbers are little-endian. The bits that a scheme counts are its own; these bytes only carry the numbers.
+//! All numbers are little-endian. The bits that a scheme counts are its own; these bytes
+//! only carry the numbers.
 
 use super::{Encoded, SparseUpdate, Values};
 

@@ -1,8 +1,9 @@
 //! Random sparsification: the scheme of the convergence analysis.
 //!
 //! # Audit
-//! A random part bounds the whole from below only: ‖Δ̂‖ ≤ ‖Δ‖. A device draws the same indices for its report and for the
-//! air, those of q being among those of q*, so ‖Δ̂(q)‖ ≤ ‖Δ̂(q*)‖ as well. Nothing bounds an inflated report.
+//! A random part bounds the whole from below only: ‖Δ̂‖ ≤ ‖Δ‖. A device draws the same indices for its report
+//! and for the air, those of q being among those of q*, so ‖Δ̂(q)‖ ≤ ‖Δ̂(q*)‖ as well. Nothing bounds an
+//! inflated report.
 
 use super::audit::{ROUNDING, Sent};
 use super::wire::Layout;
@@ -20,15 +21,16 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandomSparse>();
 /// Keeps q entries chosen uniformly at random and sends the value of each.
 ///
 /// - Bits: `r(q) = log2 C(d,q) + 33·q`: the indices, and 32 bits and a sign for each value.
-/// - Value: a kept entry arrives as it is. The analysis has 32 bits of magnitude beside the sign and names no scale
-///   for them; an `f32` is 32 bits with its sign, so it fits, and a uniform grid of 2³² steps up to the largest
-///   kept magnitude has steps below the resolution of an `f32` for all entries within a factor 2⁸ of it. What is
-///   computed here is therefore the scheme without quantization error, which is how the analysis treats it.
+/// - Value: a kept entry arrives as it is. The analysis has 32 bits of magnitude beside the sign and names no
+///   scale for them; an `f32` is 32 bits with its sign, so it fits, and a uniform grid of 2³² steps up to the
+///   largest kept magnitude has steps below the resolution of an `f32` for all entries within a factor 2⁸ of
+///   it. What is computed here is therefore the scheme without quantization error, which is how the analysis
+///   treats it.
 /// - ρ = q/d. Over the random indices E\[Δ̂\] = ρ·Δ and E‖Δ̂‖² = ρ·‖Δ‖²: the update shrinks by ρ, it is not
 ///   scaled back up.
 ///
-/// Source: section V of the paper (Lemma 1). Invariants: exactly min(q, d) indices, ascending, each kept entry
-/// unchanged; r(q) ≤ R < r(q+1) for the q chosen at budget R.
+/// Source: section V of the paper (Lemma 1). Invariants: exactly min(q, d) indices, ascending, each kept
+/// entry unchanged; r(q) ≤ R < r(q+1) for the q chosen at budget R.
 ///
 /// ```
 /// use fedlink::compress::{RandomSparse, Scratch, SparseScheme, SparseUpdate};
@@ -76,7 +78,8 @@ impl SparseScheme for RandomSparse {
         let mut values = out.take_values();
         out.indices.clear();
         if q == update.len() {
-            // Every draw of all indices is the same: a budget that holds everything costs no draw and no sort.
+            // Every draw of all indices is the same: a budget that holds everything costs no
+            // draw and no sort.
             out.indices.extend(0..update.len() as u32);
             values.extend_from_slice(update);
         } else {
@@ -159,10 +162,10 @@ mod tests {
                 norm_square += size * size / f64::from(draws);
             }
             // Each entry is g·Bernoulli(ρ): five standard errors of its mean over the draws (plus rounding).
-            for (place, &g) in update.iter().enumerate() {
+            for (index, &g) in update.iter().enumerate() {
                 let g = f64::from(g);
                 let slack = 5.0 * g.abs() * (rho * (1.0 - rho) / f64::from(draws)).sqrt() + 1e-9;
-                assert!((mean[place] - rho * g).abs() < slack, "q = {q}, entry {place}: {}", mean[place]);
+                assert!((mean[index] - rho * g).abs() < slack, "q = {q}, entry {index}: {}", mean[index]);
             }
             let truth = rho * update.iter().map(|&x| square(x)).sum::<f64>();
             let slack = 5.0 * ((norm_square - norm * norm).max(0.0) / f64::from(draws)).sqrt() + 1e-9;
@@ -171,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_places_is_equally_likely() {
-        // 10 pairs out of 5 places: χ² on 9 degrees of freedom, 99.99 % point 33.7.
+    fn every_pair_of_indices_is_equally_likely() {
+        // 10 pairs out of 5 indices: χ² on 9 degrees of freedom, 99.99 % point 33.7.
         let mut counts = std::collections::BTreeMap::new();
         let update = [1.0; 5];
         (0..20_000).for_each(|t| *counts.entry(compress(&update, 2, t).indices).or_insert(0u32) += 1);

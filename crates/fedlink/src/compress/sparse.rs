@@ -8,7 +8,8 @@ use crate::schedule::Ask;
 use crate::units::Bits;
 use std::ops::RangeInclusive;
 
-/// A scheme whose level is q, a number of entries, and whose cost r(q) is known to both ends without the data.
+/// A scheme whose level is q, a number of entries, and whose cost r(q) is known to both
+/// ends without the data.
 pub trait SparseScheme: Send + Sync {
     /// How the values are sent.
     const LAYOUT: Layout;
@@ -71,7 +72,7 @@ impl<S: SparseScheme> Compressor for S {
                 norm..=norm
             }
             Ask::CompressedNorm => self.honest_compressed_norm(&sent),
-            // An update says nothing of the loss.
+            // An update is no evidence about the loss.
             Ask::Loss => 0.0..=f64::INFINITY,
         }
     }

@@ -1,27 +1,29 @@
 //! D-SGD: sparse binary compression, the paper's quantizer.
 //!
 //! # Audit
-//! Let Δ̂ have c entries of value ±v. Take v > 0; the other sign is the mirror image. For q ≥ 1 write a(q) for the mean
-//! of the up to q largest positive entries of Δ, b(q) for that of the magnitudes of the up to q smallest negative
-//! ones: v = a(q) ≥ b(q). A device may also have sent a smaller q than the budget's (`compress.budget = "wire"`).
+//! Let Δ̂ have c entries of value ±v. Take v > 0; the other sign is the mirror image. For q ≥ 1 write a(q)
+//! for the mean of the up to q largest positive entries of Δ, b(q) for that of the magnitudes of the up to q
+//! smallest negative ones: v = a(q) ≥ b(q). A device may also have sent a smaller q than the budget's
+//! (`compress.budget = "wire"`).
 //!
 //! **‖Δ‖ reported (BN2, BC-BN2).** By Cauchy–Schwarz c·v² ≤ Σ x² over the kept entries, so **v·√c ≤ ‖Δ‖**.
-//! There is a bound from above too. The kept positives add up to c·v. If m is the least of them, no positive entry that
-//! was left out exceeds m; the squares of both are then largest if one kept entry takes what the others leave above m:
-//! (cv − (c−1)m)² + (c−1)m² + u·m², u being left out. That is convex in m, so it is largest at m = 0, where it is c²v²,
-//! or at m = v, where it is (c + u)v². On the negative side the same holds with e ≤ q kept entries that add up to at
-//! most e·v. As c + u + e + w ≤ d and u > 0 only if c is all that q allows,
+//! There is a bound from above too. The kept positives add up to c·v. If m is the least of them, no positive
+//! entry that was left out exceeds m; the squares of both are then largest if one kept entry takes what the
+//! others leave above m: (cv − (c−1)m)² + (c−1)m² + u·m², u being left out. That is convex in m, so it is
+//! largest at m = 0, where it is c²v², or at m = v, where it is (c + u)v². On the negative side the same
+//! holds with e ≤ q kept entries that add up to at most e·v. As c + u + e + w ≤ d and u > 0 only if c is all
+//! that q allows,
 //!
 //! > ‖Δ‖² ≤ v²·max(c² + E², c² + d − c, d − E + E²),  E = min(q, d − c),
 //!
-//! and there are updates that attain it. It is about √(2q) times ‖Δ̂‖: one huge entry among zeros is averaged away by
-//! D-SGD, and the server cannot exclude that this was so. **An inflation that stays below that factor cannot be
-//! proved**, from v, c and q by any method.
+//! and there are updates that attain it. It is about √(2q) times ‖Δ̂‖: one huge entry among zeros is averaged
+//! away by D-SGD, and the server cannot exclude that this was so. **An inflation that stays below that factor
+//! cannot be proved**, from v, c and q by any method.
 //!
-//! **‖Δ̂(q*)‖ reported (BN2-C).** If q = q* (K = 1, the paper's count of bits) the device sends what it reported
-//! on: **equality**. Otherwise q ≤ q*. Means over more of the largest entries fall, so v(q*) ≤ v(q), with at most q*
-//! entries: ‖Δ̂(q*)‖ ≤ v·√q*. And a(q*) ≥ c·v/q*, so that ‖Δ̂(q*)‖ ≥ c·v/q*. Above the truth there is room for a
-//! factor of √(q*/q) at most, about √K.
+//! **‖Δ̂(q*)‖ reported (BN2-C).** If q = q* (K = 1, the paper's count of bits) the device sends what it
+//! reported on: **equality**. Otherwise q ≤ q*. Means over more of the largest entries fall, so v(q*) ≤ v(q),
+//! with at most q* entries: ‖Δ̂(q*)‖ ≤ v·√q*. And a(q*) ≥ c·v/q*, so that ‖Δ̂(q*)‖ ≥ c·v/q*. Above the truth
+//! there is room for a factor of √(q*/q) at most, about √K.
 
 use super::audit::{Sent, unrounded};
 use super::extremes::End;
@@ -52,7 +54,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<SparseBinary>();
 /// use fedlink::rng::{Purpose, stream};
 /// let mut sent = SparseUpdate::default();
 /// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // D-SGD draws no random numbers
-/// SparseBinary {}.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut unused, &mut Scratch::default(), &mut sent);
+/// let update = [0.5, -4.0, 1.5, 0.0, -2.0];
+/// SparseBinary {}.compress(&update, 2, &mut unused, &mut Scratch::default(), &mut sent);
 /// assert_eq!(sent, SparseUpdate { indices: vec![1, 4], values: Values::Shared(-3.0) });
 /// ```
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -111,13 +114,13 @@ impl SparseScheme for SparseBinary {
         }
         let others = (sent.q as f64).min(dim - count);
         let both = (count * count + others * others).max(count * count + dim - count);
-        let least_is_all = if sent.exact && entries < sent.q {
+        let min_is_all = if sent.exact && entries < sent.q {
             // Every positive entry was kept.
             0.0
         } else {
             dim - others + others * others
         };
-        low * count.sqrt()..=high * both.max(least_is_all).sqrt()
+        low * count.sqrt()..=high * both.max(min_is_all).sqrt()
     }
 
     fn honest_compressed_norm(&self, sent: &Sent) -> RangeInclusive<f64> {
@@ -129,10 +132,11 @@ impl SparseScheme for SparseBinary {
         if sent.q <= sent.alone {
             low * count / alone..=high * alone.sqrt()
         } else {
-            // Rounding of the shares of symbols has made the part larger than the whole. Means over fewer of the
-            // largest entries rise, to at most q/q* of what they were. With "wire" the sent q may be on either side.
-            let least = if sent.exact { low } else { low * count / q };
-            least..=high * q / alone.sqrt()
+            // Rounding of the shares of symbols has made the part larger than the whole. Means over fewer of
+            // the largest entries rise, to at most q/q* of what they were. With "wire" the sent q may be on
+            // either side.
+            let min = if sent.exact { low } else { low * count / q };
+            min..=high * q / alone.sqrt()
         }
     }
 }
@@ -250,7 +254,10 @@ mod tests {
         }
 
         #[test]
-        fn the_norm_is_that_of_the_dense_vector_and_never_above_the_update_s(update in updates(), q in 0usize..100) {
+        fn the_norm_is_that_of_the_dense_vector_and_never_above_the_update_s(
+            update in updates(),
+            q in 0usize..100,
+        ) {
             let q = q.min(update.len() / 2);
             let sent = compress(&update, q);
             let mut dense = vec![0.0f32; update.len()];
@@ -289,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_s_link_holds_what_the_formula_says() {
+    fn the_paper_s_link_holds_what_the_formula_gives() {
         // 16 435 bits name 2 035 indices among 203 530, and 33 more carry the value.
         let cost = SparseBinary {}.bits(203_530, 2_035).0;
         assert_eq!(cost as u64, 16_435 + 33);

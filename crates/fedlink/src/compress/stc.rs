@@ -37,10 +37,10 @@
 //! > ‖v̂(q\*)‖ lies between c·μ/√p and μ·√p, in either order, and is ‖v̂‖ if complete and p > c.
 //!
 //! For p = c the two are the same number, ‖v̂‖ to the bit; so a device that sends exactly q = q\* can report
-//! nothing else. Otherwise the room above the truth is a factor of max(p/c, c/p) at most. Each of these ends is
-//! attained, or approached by entries that tend to zero: by c equal entries among zeros, by all entries equal,
-//! by one large entry among tiny ones, by c equal entries among tiny ones. No bound that follows from c, μ, q,
-//! q\* and d is tighter.
+//! nothing else. Otherwise the room above the truth is a factor of max(p/c, c/p) at most. Each of these ends
+//! is attained, or approached by entries that tend to zero: by c equal entries among zeros, by all entries
+//! equal, by one large entry among tiny ones, by c equal entries among tiny ones. No bound that follows from
+//! c, μ, q, q\* and d is tighter.
 
 use super::audit::{Sent, TINY, unrounded};
 use super::top_k::keep_largest;
@@ -169,7 +169,8 @@ impl SparseScheme for Stc {
     }
 }
 
-/// No honest device sends this: more than q entries, or entries that are not of one finite magnitude above zero.
+/// No honest device sends this: more than q entries, or entries that are not of one
+/// finite magnitude above zero.
 const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
 
 /// Whether every entry that is not zero was sent.
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_s_network_sends_what_the_formula_says() {
+    fn the_paper_s_network_sends_what_the_formula_gives() {
         for (budget, q) in [(1500.0, 110), (3000.0, 244), (36_833.0, 4677)] {
             assert_eq!(Stc {}.largest_q(203_530, Bits(budget)), q);
             assert!(Stc {}.bits(203_530, q).0 <= budget && budget < Stc {}.bits(203_530, q + 1).0);
@@ -421,8 +422,8 @@ mod tests {
             for alone in 0..=dim + 1 {
                 let report = report(kind, update, alone);
                 for q in 1..=dim {
-                    for (exact, least) in [(true, q), (false, 1)] {
-                        for received in &sent[least..=q] {
+                    for (exact, min) in [(true, q), (false, 1)] {
+                        for received in &sent[min..=q] {
                             let evidence = evidence(kind, dim, [q, alone], exact, received);
                             assert!(
                                 evidence.allows(report),

@@ -140,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn a_zero_update_says_nothing_and_a_single_entry_gets_through() {
+fn a_zero_update_is_silent_and_a_single_entry_gets_through() {
     for (name, scheme) in schemes() {
         for dim in [1, 2, 3, 50] {
             let (_, zero) = encode(&*scheme, &vec![0.0; dim], Bits(1e6));

@@ -1,8 +1,9 @@
 //! Top-k sparsification: the largest entries as they are.
 //!
 //! # Audit
-//! What is left out is not larger than the least kept magnitude m: ‖Δ̂‖² ≤ ‖Δ‖² ≤ ‖Δ̂‖² + (d − c)·m², and the same with q*
-//! for d if ‖Δ̂(q*)‖ is reported. Zeros are never sent, so fewer entries than q are all there are.
+//! What is left out is not larger than the least kept magnitude m: ‖Δ̂‖² ≤ ‖Δ‖² ≤ ‖Δ̂‖² + (d − c)·m², and the
+//! same with q* for d if ‖Δ̂(q*)‖ is reported. Zeros are never sent, so fewer entries than q
+//! are all there are.
 
 use super::audit::{ROUNDING, Sent};
 use super::wire::Layout;
@@ -19,14 +20,15 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopK>();
 
 /// Keeps the q entries of largest magnitude and sends the value of each.
 ///
-/// - Bits: `r(q) = log2 C(d,q) + 33·q`, the count of [`RandomSparse`](super::RandomSparse): the indices, and 32 bits
-///   and a sign for each value. An `f32` has its sign among its 32 bits; the count is kept so that schemes compare.
-/// - Value: a kept entry arrives as it is. Ties on the boundary go to the lower index. Zeros are never sent: an
-///   update with fewer than q other entries sends fewer.
+/// - Bits: `r(q) = log2 C(d,q) + 33·q`, the count of [`RandomSparse`](super::RandomSparse): the indices, and
+///   32 bits and a sign for each value. An `f32` has its sign among its 32 bits; the count is kept so that
+///   schemes compare.
+/// - Value: a kept entry arrives as it is. Ties on the boundary go to the lower index. Zeros are never sent:
+///   an update with fewer than q other entries sends fewer.
 ///
-/// Source: Aji and Heafield, *Sparse Communication for Distributed Gradient Descent* (2017), with the threshold
-/// that keeps exactly q. Invariants: at most q entries, each unchanged and none smaller than one left out;
-/// ‖Δ − Δ̂‖ is the least that q entries allow; r(q) ≤ R < r(q+1) for the q chosen at budget R.
+/// Source: Aji and Heafield, *Sparse Communication for Distributed Gradient Descent* (2017), with the
+/// threshold that keeps exactly q. Invariants: at most q entries, each unchanged and none smaller than one
+/// left out; ‖Δ − Δ̂‖ is the least that q entries allow; r(q) ≤ R < r(q+1) for the q chosen at budget R.
 ///
 /// ```
 /// use fedlink::compress::{Scratch, SparseScheme, SparseUpdate, TopK, Values};
@@ -81,8 +83,8 @@ impl SparseScheme for TopK {
     }
 }
 
-/// Writes the `q` entries of `update` of largest magnitude to `out`, as they are; ties on the boundary go to the lower
-/// index, zeros are never among them.
+/// Writes the `q` entries of `update` of largest magnitude to `out`, as they are; ties on the boundary go to
+/// the lower index, zeros are never among them.
 pub(super) fn keep_largest(update: &[f32], q: usize, scratch: &mut Scratch, out: &mut SparseUpdate) {
     let mut values = out.take_values();
     out.indices.clear();
@@ -119,9 +121,9 @@ fn norm_of_the_largest(sent: &Sent, max: usize) -> RangeInclusive<f64> {
         // All of a short update.
         return low..=high;
     }
-    let least = values.iter().map(|value| f64::from(value.abs())).fold(f64::INFINITY, f64::min);
+    let min = values.iter().map(|value| f64::from(value.abs())).fold(f64::INFINITY, f64::min);
     let missing = max.saturating_sub(count) as f64;
-    let left_out = if count == 0 { 0.0 } else { missing * least * least };
+    let left_out = if count == 0 { 0.0 } else { missing * min * min };
     low..=(high * high + left_out).sqrt() * (1.0 + ROUNDING)
 }
 
@@ -163,7 +165,9 @@ mod tests {
         }
 
         #[test]
-        fn no_other_choice_of_q_entries_leaves_less_behind(update in prop::collection::vec(-9.0..9.0f32, 1..9)) {
+        fn no_other_choice_of_q_entries_leaves_less_behind(
+            update in prop::collection::vec(-9.0..9.0f32, 1..9),
+        ) {
             let square = |x: &f32| f64::from(*x).powi(2);
             let all: f64 = update.iter().map(square).sum();
             for q in 0..=update.len() {

@@ -74,7 +74,8 @@ pub const KEYS: &[Key] = &[
     key("radio.slots", "whether shares of symbols are real or whole numbers", "\"real\" | \"whole\""),
     key(
         "radio.wire",
-        "whether scheduled devices encode their updates to bytes and the server decodes them; the result is the same",
+        "whether scheduled devices encode their updates to bytes and the server decodes them; the result is \
+         the same",
         "false | true",
     ),
     key("schedule.policy", "who sends", A_PART),
@@ -98,7 +99,8 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "defense.audit",
-        "whether uploads that contradict the device's report are dropped, and devices excluded that do it again",
+        "whether uploads that contradict the device's report are dropped, and devices excluded that do it \
+         again",
         "false | true",
     ),
     key("defense.strikes", "uploads that the audit drops until it excludes the device", "≥ 1"),
@@ -109,7 +111,8 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "defense.participation_cap",
-        "whether no device is scheduled in more than its share K/M of the rounds, so that none spends more than P̄",
+        "whether no device is scheduled in more than its share K/M of the rounds, so that none spends more \
+         than P̄",
         "false | true",
     ),
     key("defense.cap_slack", "transmissions that a device may be ahead of that share before the end", "≥ 1"),
@@ -148,7 +151,8 @@ pub(super) const RENAMED: &[(&str, &str)] = &[
     ("defence", "defense"),
 ];
 
-/// The sections that make a [`Config`], in the order of the file. `custom` names parts that are not this library's.
+/// The sections that make a [`Config`], in the order of the file. `custom` names parts that
+/// are not this library's.
 pub const SECTIONS: [&str; 9] =
     ["data", "learn", "radio", "schedule", "compress", "adversary", "defense", "run", "custom"];
 
@@ -207,7 +211,8 @@ pub fn unknown_section(section: &str, more: &[&str]) -> ConfigError {
     ConfigError::new(section, format!("is not a section; {hint}"))
 }
 
-/// Checks that `name` is one of the parts that `key` chooses among, or a custom one of `config`; other keys take any.
+/// Checks that `name` is one of the parts that `key` chooses among, or a custom one of `config`; other keys
+/// take any.
 pub fn check_name(key: &str, name: &str, config: &Config) -> Result<(), ConfigError> {
     match kinds().iter().find(|kind| kind.key == key) {
         Some(kind) if !config.custom.contains_key(name) => kind.check_name(name),

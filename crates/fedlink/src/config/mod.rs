@@ -26,8 +26,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// One run. Every field is a key `section.name` of the configuration file ([`KEYS`]); the parts that it names have
-/// tables of their own, `[section.part]`.
+/// One run. Every field is a key `section.name` of the configuration file ([`KEYS`]); the parts that it names
+/// have tables of their own, `[section.part]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the sections are documented by their types")]
 pub struct Config {
@@ -62,7 +62,8 @@ impl Config {
         parse().map_err(|error| located("config", text, error))
     }
 
-    /// The configuration that `table` describes, each value of the right type; [`Config::validate`] checks the rest.
+    /// The configuration that `table` describes, each value of the right type; [`Config::validate`] checks
+    /// the rest.
     pub fn from_table(table: Table) -> Result<Self, ConfigError> {
         if let Some((name, value)) = table.iter().find(|(name, _)| !SECTIONS.contains(&name.as_str())) {
             // A value outside of all sections is a key whose section was left out.
@@ -171,7 +172,8 @@ impl Config {
     /// let mut config = fedlink::config::Config::default();
     /// config.set("schedule.policy", "bc-bn2").unwrap();
     /// config.set("schedule.bc-bn2.kc", 20).unwrap();
-    /// assert_eq!(config.set("schedule.kc", 20).unwrap_err().to_string(), "schedule.kc: is now called schedule.bc-bn2.kc");
+    /// let error = config.set("schedule.kc", 20).unwrap_err();
+    /// assert_eq!(error.to_string(), "schedule.kc: is now called schedule.bc-bn2.kc");
     /// ```
     pub fn set(&mut self, key: &str, value: impl Into<Value>) -> Result<(), ConfigError> {
         if !key.split_once('.').is_some_and(|(section, _)| SECTIONS.contains(&section)) {
@@ -239,8 +241,8 @@ impl Config {
         }
     }
 
-    /// The configuration with every value that was left to a rule written out, of parts those that are chosen. Where
-    /// it is not valid it is left as it is.
+    /// The configuration with every value that was left to a rule written out, of parts those that are
+    /// chosen. Where it is not valid it is left as it is.
     #[must_use]
     pub fn resolved(&self) -> Self {
         let mut config = self.clone();

@@ -2,8 +2,8 @@
 
 use super::ConfigError;
 
-/// The line (from 1) that sets `key` (`section.name` or `section.part.name`), in its table or in a table of such keys
-/// (`[sweep]`, `[quick]`).
+/// The line (from 1) that sets `key` (`section.name` or `section.part.name`), in its table or in a table of
+/// such keys (`[sweep]`, `[quick]`).
 pub fn line_of(text: &str, key: &str) -> Option<usize> {
     let mut inside = String::new();
     let is_it = |line: &str, inside: &mut String| {

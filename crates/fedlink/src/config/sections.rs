@@ -1,4 +1,4 @@
-//! The sections of a configuration. [`KEYS`](super::KEYS) says what each key means.
+//! The sections of a configuration. [`KEYS`](super::KEYS) has the meaning of each key.
 
 use crate::compress::{BudgetRule, Feedback};
 use crate::data::Scaling;
@@ -9,7 +9,7 @@ use crate::registry::count::{BatchSize, count};
 use crate::server::Clip;
 use serde::{Deserialize, Serialize};
 
-/// `[data]`: what is learnt from, and who has which part of it.
+/// `[data]`: what is learned from, and who has which part of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "KEYS documents every key")]

@@ -1,4 +1,4 @@
-//! The rules of a configuration, what is said where one is broken, and its text.
+//! The rules of a configuration, the errors where one is broken, and its text.
 
 use super::*;
 use crate::server::Clip;
@@ -181,7 +181,7 @@ fn the_list_of_keys_is_the_configuration_s_own() {
 }
 
 #[test]
-fn every_key_says_what_it_means_and_what_it_takes() {
+fn every_key_has_a_meaning_and_what_it_takes() {
     for key in KEYS {
         assert!(!key.meaning.is_empty() && !allowed(key).is_empty(), "{}", key.name);
     }
@@ -217,7 +217,7 @@ fn the_commented_text_reads_back_as_the_same_configuration() {
 }
 
 #[test]
-fn a_misspelt_key_finds_its_neighbor() {
+fn a_misspelled_key_finds_its_neighbor() {
     let names = || KEYS.iter().map(|key| key.name);
     assert_eq!(nearest("schedule.polcy", names()), Some("schedule.policy"));
     assert_eq!(nearest("run.policy", names()), Some("schedule.policy"));
@@ -227,7 +227,7 @@ fn a_misspelt_key_finds_its_neighbor() {
 }
 
 #[test]
-fn a_mistake_in_a_file_is_told_with_its_line_and_what_to_write() {
+fn a_mistake_in_a_file_is_reported_with_its_line_and_what_to_write() {
     assert_starts([
         (refused("k = 5"), "config, line 1: k: is not a key; did you mean schedule.k?"),
         (refused("[shedule]\nk = 5"), "config, line 1: shedule: is not a section; did you mean [schedule]?"),
@@ -282,7 +282,7 @@ fn a_mistake_in_a_file_is_told_with_its_line_and_what_to_write() {
 }
 
 #[test]
-fn setting_a_key_that_does_not_exist_tells_which_one_was_meant() {
+fn setting_a_key_that_does_not_exist_names_which_one_was_meant() {
     let set = |key: &str, value: Value| Config::default().set(key, value).unwrap_err().to_string();
     assert_starts([
         (set("k", 5.into()), "k: is not a key; did you mean schedule.k?"),

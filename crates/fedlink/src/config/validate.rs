@@ -78,7 +78,8 @@ impl Config {
         self.resolve_part::<dyn Policy>(&self.schedule.policy, &mut own)?;
         self.resolve_part::<dyn Compressor>(&self.compress.scheme, &mut own)?;
         self.resolve_part::<dyn Attack>(&self.adversary.kind, &mut own)?;
-        // Tables of parts that are not chosen have no effect, but a wrong key in one is a mistake all the same.
+        // Tables of parts that are not chosen have no effect, but a wrong key in one is a
+        // mistake all the same.
         for (path, table) in &self.own {
             if !own.contains_key(path) {
                 Self::check_unused(path, table)?;

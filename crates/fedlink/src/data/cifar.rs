@@ -120,7 +120,7 @@ mod tests {
             (&two[..], "byte 3073: label 10, but CIFAR-10 has labels 0 to 9"),
         ] {
             let flaw = parse(file).unwrap_err().to_string();
-            assert!(flaw.contains(expected), "{flaw}\nshould say\n{expected}");
+            assert!(flaw.contains(expected), "{flaw}\nshould contain\n{expected}");
         }
     }
 

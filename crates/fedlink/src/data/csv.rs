@@ -1,4 +1,4 @@
-//! Own data as text: one sample a line, the label first, then its features, with commas between.
+//! Custom data as text: one sample a line, the label first, then its features, with commas between.
 //!
 //! ```text
 //! label,petal length,petal width
@@ -44,7 +44,7 @@ pub fn read_csv_folder(folder: &Path, name: &str) -> Result<Dataset, DataError> 
             part.features = Features::Floats(features.into_floats());
         }
     }
-    Ok(Dataset::own(name.to_owned(), [1, width, 1], train, test))
+    Ok(Dataset::custom(name.to_owned(), [1, width, 1], train, test))
 }
 
 /// Reads one file: the number of features, and the samples.
@@ -196,7 +196,7 @@ mod tests {
             (b"\x1f\x8b\x08\0", "line 1, column 1: this is not UTF-8 text"),
         ] {
             let flaw = parse(text).unwrap_err().to_string();
-            assert!(flaw.contains(expected), "{flaw}\nshould say\n{expected}");
+            assert!(flaw.contains(expected), "{flaw}\nshould contain\n{expected}");
         }
     }
 
@@ -205,19 +205,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("train.csv"), "0,1,2\n3,4,5\n").unwrap();
         fs::write(folder.path().join("test.csv"), "0,1,2.5\n").unwrap();
-        let dataset = read_csv_folder(folder.path(), "own").unwrap();
+        let dataset = read_csv_folder(folder.path(), "custom").unwrap();
         assert_eq!((dataset.shape, dataset.features, dataset.classes), ([1, 2, 1], 2, 4));
         assert_eq!(dataset.train.features, Features::Floats(vec![1.0, 2.0, 4.0, 5.0]));
         assert_eq!(dataset.test.features, Features::Floats(vec![1.0, 2.5]));
         fs::write(folder.path().join("test.csv"), "0,1\n").unwrap();
-        let error = read_csv_folder(folder.path(), "own").unwrap_err().to_string();
+        let error = read_csv_folder(folder.path(), "custom").unwrap_err().to_string();
         assert!(error.contains("test.csv: line 1, column 1: samples have 1 features"), "{error}");
+    }
+
+    fn finite() -> impl Strategy<Value = f32> {
+        any::<f32>().prop_filter("finite", |x| x.is_finite())
     }
 
     proptest! {
         #[test]
         fn numbers_written_out_are_read_back(
-            rows in prop::collection::vec((any::<u8>(), prop::array::uniform3(any::<f32>().prop_filter("finite", |x| x.is_finite()))), 1..20),
+            rows in prop::collection::vec((any::<u8>(), prop::array::uniform3(finite())), 1..20),
             header: bool,
         ) {
             let lines = rows.iter().map(|(label, [a, b, c])| format!("{label},{a:?},{b:?},{c:?}\n"));
@@ -225,7 +229,8 @@ mod tests {
             let (width, samples) = parse(text.as_bytes()).unwrap();
             prop_assert_eq!(width, 3);
             prop_assert_eq!(samples.labels, rows.iter().map(|row| row.0).collect::<Vec<_>>());
-            prop_assert_eq!(samples.features.into_floats(), rows.iter().flat_map(|row| row.1).collect::<Vec<_>>());
+            let expected: Vec<f32> = rows.iter().flat_map(|row| row.1).collect();
+            prop_assert_eq!(samples.features.into_floats(), expected);
         }
 
         #[test]

@@ -12,7 +12,7 @@ pub enum DataError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file was read but its content is not what it should be.
@@ -48,8 +48,8 @@ pub enum DataError {
     },
     /// Neither the name of a data set nor a path that exists.
     #[error(
-        "\"{name}\" is neither a known data set nor a path that exists{}; known are {known}, and your own data \
-         is a .npz file or a folder (see `fedlink::data::catalogue::load`)",
+        "\"{name}\" is neither a known data set nor a path that exists{}; known are {known}, and your own \
+         data is a .npz file or a folder (see `fedlink::data::catalog::load`)",
         nearest.map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)"))
     )]
     Unknown {
@@ -109,7 +109,7 @@ impl Flaw {
         DataError::Malformed { path: path.to_owned(), flaw: self }
     }
 
-    /// The flaw as what tells `path` from the known data set `name`.
+    /// The flaw as what distinguishes `path` from the known data set `name`.
     pub(super) fn unlike(self, name: &'static str, path: &Path) -> DataError {
         DataError::Mismatch { name, path: path.to_owned(), flaw: Box::new(self) }
     }

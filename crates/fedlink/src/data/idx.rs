@@ -2,11 +2,11 @@
 //!
 //! A file is a four-byte magic number (0, 0, element type, number of dimensions), then each dimension as a
 //! big-endian u32, then the elements, last dimension fastest. Images are unsigned bytes (type 8) in three
-//! dimensions, labels unsigned bytes in one. The header says how long the file must be: a gzip file is
+//! dimensions, labels unsigned bytes in one. The header determines how long the file must be: a gzip file is
 //! inflated to that length and one byte further, never beyond.
 //!
 //! EMNIST keeps each image with rows and columns swapped, and counts the labels of its letters from 1;
-//! this reader changes neither (the [catalogue](super::catalogue) lets the letters start at 0).
+//! this reader changes neither (the [catalog](super::catalog) lets the letters start at 0).
 
 use std::path::{Path, PathBuf};
 
@@ -86,13 +86,13 @@ fn parse<const N: usize>(file: &[u8], what: &str) -> Result<([usize; N], Vec<u8>
 /// The four files of a data set in IDX form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdxFiles {
-    /// Training images.
+    /// Training images, bytes in three dimensions.
     pub train_images: PathBuf,
-    /// Training labels.
+    /// A label for each training image.
     pub train_labels: PathBuf,
-    /// Test images.
+    /// Test images, of the same height and width.
     pub test_images: PathBuf,
-    /// Test labels.
+    /// A label for each test image.
     pub test_labels: PathBuf,
 }
 
@@ -137,7 +137,7 @@ impl IdxFiles {
             .in_file(&self.test_images));
         }
         let [height, width] = train_shape;
-        Ok(Dataset::own(name.to_owned(), [height, width, 1], train, test))
+        Ok(Dataset::custom(name.to_owned(), [height, width, 1], train, test))
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
         ];
         for (file, expected) in cases {
             let flaw = flaw_of(&file);
-            assert!(flaw.contains(expected), "{flaw}\nshould say\n{expected}");
+            assert!(flaw.contains(expected), "{flaw}\nshould contain\n{expected}");
         }
     }
 

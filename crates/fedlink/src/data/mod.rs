@@ -1,10 +1,10 @@
 //! Data sets and their split among devices.
 //!
-//! [`catalogue::load`] finds a data set by name or path. The readers beside it ([`idx`], [`cifar`], [`npz`],
+//! [`catalog::load`] finds a data set by name or path. The readers beside it ([`idx`], [`cifar`], [`npz`],
 //! [`csv`]) each parse one format from a file or from bytes; none of them panics on bad input, and none
 //! allocates more than deflate's greatest ratio (1032) times the bytes it was given.
 
-pub mod catalogue;
+pub mod catalog;
 pub mod cifar;
 pub mod csv;
 pub mod digits;
@@ -31,7 +31,7 @@ pub use scaling::{Scaler, Scaling};
 pub enum Features {
     /// Pixels as the file had them; they become floats when training needs them.
     Bytes(Vec<u8>),
-    /// Own data in float form, all finite.
+    /// Custom data in float form, all finite.
     Floats(Vec<f32>),
 }
 
@@ -59,7 +59,7 @@ impl Features {
     }
 }
 
-/// Labelled samples. Invariant: `features.len()` is `labels.len()` times the features of one sample.
+/// Labeled samples. Invariant: `features.len()` is `labels.len()` times the features of one sample.
 ///
 /// [`Scaler::write`] turns one sample into the floats that a model sees.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,13 +121,14 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Own data, of which only the samples are known: as many classes as the greatest label asks for.
-    fn own(name: String, shape: [usize; 3], train: Samples, test: Samples) -> Self {
+    /// Custom data, of which only the samples are known: as many classes as the greatest label asks for.
+    fn custom(name: String, shape: [usize; 3], train: Samples, test: Samples) -> Self {
         let classes = train.classes().max(test.classes());
         Dataset { name, features: shape.iter().product(), shape, classes, train, test }
     }
 
-    /// SHA-256 of shape, classes and every sample, in hexadecimal: equal for equal data, whatever file they came from.
+    /// SHA-256 of shape, classes and every sample, in hexadecimal: equal for equal data, whatever file they
+    /// came from.
     pub fn digest(&self) -> String {
         let mut digest = Sha256::new();
         let mut word = |number: usize| digest.update((number as u64).to_le_bytes());
@@ -147,5 +148,5 @@ impl Dataset {
 
 /// The data set of this name or path (`data.dataset`), looked for in `folders`; the embedded one needs none.
 pub fn load(name: &str, folders: &[PathBuf]) -> Result<Arc<Dataset>, DataError> {
-    catalogue::load(name, folders).map(Arc::new)
+    catalog::load(name, folders).map(Arc::new)
 }

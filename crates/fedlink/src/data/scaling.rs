@@ -139,7 +139,7 @@ mod tests {
         let size = shape.iter().product();
         let labels = vec![0; features.len() / size];
         let train = Samples { features, labels };
-        Dataset { name: "own".into(), features: size, shape, classes: 1, test: train.clone(), train }
+        Dataset { name: "custom".into(), features: size, shape, classes: 1, test: train.clone(), train }
     }
 
     fn rows(dataset: &Dataset, scaling: Scaling) -> Vec<f32> {

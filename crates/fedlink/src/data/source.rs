@@ -1,4 +1,4 @@
-//! The bytes of a data file, plain or gzip, told apart by content and read within bounds.
+//! The bytes of a data file, plain or gzip, distinguished by content and read within bounds.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,7 +17,7 @@ pub const MAX_DEFLATE_RATIO: u64 = 1032;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// What to do about a damaged file.
-pub(super) const FETCH_AGAIN: &str = "the file is damaged or is not what its name says: fetch it again";
+pub(super) const FETCH_AGAIN: &str = "the file is damaged or is not what its name suggests: fetch it again";
 
 /// Reads a whole regular file.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
@@ -111,7 +111,7 @@ impl<'a> Content<'a> {
         }
         Err(Flaw::new(
             Position::Byte(self.offset),
-            "the content should end here by its own header, but goes on",
+            "the content should end here by its own header, but more bytes follow",
             FETCH_AGAIN,
         ))
     }

@@ -14,8 +14,8 @@ use crate::schedule::Ask;
 use crate::units::{Bits, DeviceId};
 use std::sync::Arc;
 
-/// The sending half of a device: compression, reports and bytes. It keeps nothing from one update to the next but
-/// memory, so one serves all devices, in a simulation and on a node alike.
+/// The sending half of a device: compression, reports and bytes. It keeps nothing from one update to the next
+/// but memory, so one serves all devices, in a simulation and on a node alike.
 pub struct Encoder {
     seed: u64,
     compressor: Arc<dyn Compressor>,
@@ -36,7 +36,7 @@ struct Spare {
 /// What a node sends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Δ̂ as the device has it, for what it still owes.
+    /// Δ̂ as the device has it, for its residual.
     pub own: Encoded,
     /// What it spent of its budget.
     pub spent: Spent,
@@ -74,8 +74,9 @@ impl Encoder {
         self.budget
     }
 
-    /// What a device answers to `asks` in round `t`, honestly, of an update and its training loss; `alone` are the bits
-    /// that it could send if the whole band were its own. An update or an answer that is not finite is an error.
+    /// What a device answers to `asks` in round `t`, honestly, of an update and its training loss; `alone`
+    /// are the bits that it could send if the whole band were its own. An update or an answer that is not
+    /// finite is an error.
     pub fn answers(
         &self,
         asks: &[Ask],
@@ -142,8 +143,8 @@ impl Encoder {
         }
     }
 
-    /// Compresses an update within `granted` bits. Bytes are written to `payload`, if they are wanted and the scheme has
-    /// any; `given` says what is put on the air for Δ̂.
+    /// Compresses an update within `granted` bits. Bytes are written to `payload`, if they are wanted and the
+    /// scheme has any; `given` chooses what is transmitted for Δ̂.
     pub(super) fn fit(
         &self,
         update: &[f32],
@@ -193,8 +194,8 @@ impl Encoder {
         Ok(Message { own, spent, payload: Some(payload) })
     }
 
-    /// Randomness of compression. A device that compresses twice in a round, once for its report and once for the
-    /// air, draws the same numbers, so that the reported norm is that of what it will send.
+    /// Randomness of compression. A device that compresses twice in a round, once for its report and once for
+    /// the air, draws the same numbers, so that the reported norm is that of what it will send.
     fn rng(&self, t: u64, device: DeviceId) -> Stream {
         stream(self.seed, Purpose::Sparsify, t, u64::from(device.0))
     }
@@ -212,10 +213,12 @@ fn check(spent: &Spent, budget: Bits, out: &Encoded, dim: usize) -> Result<(), S
     let Spent { bits: Bits(bits), level } = *spent;
     let silent = matches!(out, Encoded::Silent);
     if !(bits.is_finite() && bits >= 0.0) {
-        return Err(format!("it says that it spent {bits} bits; it must be a finite number of at least 0"));
+        return Err(format!(
+            "it reports that it spent {bits} bits; it must be a finite number of at least 0"
+        ));
     }
     if bits > budget.0 {
-        return Err(format!("it says that it spent {bits} bits, but was granted {}", budget.0));
+        return Err(format!("it reports that it spent {bits} bits, but was granted {}", budget.0));
     }
     if silent != (level == 0) {
         let [sent, other] = if silent { ["nothing", "0"] } else { ["an update", "at least 1"] };

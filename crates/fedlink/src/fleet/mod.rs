@@ -1,8 +1,8 @@
 //! All devices: they train, report, compress and send.
 //!
-//! Updates stream: a worker trains a device, notes the few numbers it reports, and offers the update to a set that
-//! keeps the best. Memory is of order (K + threads)·d; only per-device task state or error feedback, where
-//! they are switched on, take M·d.
+//! Updates stream: a worker trains a device, notes the few numbers it reports, and offers the update to a set
+//! that keeps the best. Memory is of order (K + threads)·d; only per-device task state or error feedback,
+//! where they are switched on, take M·d.
 
 mod encoder;
 mod send;
@@ -36,7 +36,7 @@ pub struct Fleet {
     /// Those of the devices that are adversarial, if any.
     adversary: Option<Adversary>,
     /// One for each device if it keeps anything, else none.
-    memories: Vec<Mutex<Memory>>,
+    states: Vec<Mutex<PersistentState>>,
     updates: Pool<Vec<f32>>,
     encoded: Pool<Encoded>,
     payloads: Pool<Vec<u8>>,
@@ -62,9 +62,9 @@ pub struct FleetParts {
 
 /// What a device keeps between rounds.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Memory {
+pub(crate) struct PersistentState {
     task: DeviceState,
-    /// What it still owes the server (error feedback).
+    /// The part of its updates that was not sent (error feedback); empty or d entries.
     residual: Vec<f32>,
 }
 
@@ -101,7 +101,7 @@ impl Fleet {
             wire,
             by_size,
             adversary,
-            memories: (0..if keeps { devices } else { 0 }).map(|_| Mutex::default()).collect(),
+            states: (0..if keeps { devices } else { 0 }).map(|_| Mutex::default()).collect(),
             task,
             updates: Pool::new(),
             encoded: Pool::new(),
@@ -114,13 +114,14 @@ impl Fleet {
         &*self.task
     }
 
-    /// Whether a device's update depends on earlier rounds too: its task keeps state, or there is error feedback.
+    /// Whether a device's update depends on earlier rounds too: its task keeps state, or
+    /// there is error feedback.
     pub fn keeps_state(&self) -> bool {
-        !self.memories.is_empty()
+        !self.states.is_empty()
     }
 
-    pub(crate) fn memories(&self) -> &[Mutex<Memory>] {
-        &self.memories
+    pub(crate) fn states(&self) -> &[Mutex<PersistentState>] {
+        &self.states
     }
 
     pub(crate) fn adversary(&self) -> Option<&Adversary> {
@@ -131,22 +132,22 @@ impl Fleet {
         self.adversary.as_mut()
     }
 
-    /// Whether these memories could be those of this fleet, with models of `dim` entries.
-    pub(crate) fn fits(&self, memories: &[Mutex<Memory>], dim: usize) -> bool {
+    /// Whether these states could be those of this fleet, with models of `dim` entries.
+    pub(crate) fn fits(&self, states: &[Mutex<PersistentState>], dim: usize) -> bool {
         let vectors = self.task.state_vectors();
-        let fits = |memory: &Mutex<Memory>| {
-            let Memory { task, residual } = &*lock(memory);
+        let fits = |state: &Mutex<PersistentState>| {
+            let PersistentState { task, residual } = &*lock(state);
             let whole = |vector: &Vec<f32>| vector.len() == dim;
             (task.vectors.is_empty() || vectors == Some(task.vectors.len()))
                 && task.vectors.iter().all(whole)
                 && (residual.is_empty() || whole(residual))
         };
-        memories.len() == self.memories.len() && memories.iter().all(fits)
+        states.len() == self.states.len() && states.iter().all(fits)
     }
 
-    /// Goes on from memories that [fit](Fleet::fits).
-    pub(crate) fn restore(&mut self, memories: Vec<Mutex<Memory>>) {
-        self.memories = memories;
+    /// Restores states that [fit](Fleet::fits).
+    pub(crate) fn restore(&mut self, states: Vec<Mutex<PersistentState>>) {
+        self.states = states;
     }
 
     /// Whether a device's training this round changes what it does in a later one even if it sends nothing.
@@ -155,20 +156,20 @@ impl Fleet {
         self.task.state_vectors().is_some() || self.feedback == Feedback::Always
     }
 
-    /// How many of the candidates' updates are kept until selection. One that was not kept can be had again by
-    /// training again, unless the device has moved on.
+    /// How many of the candidates' updates are kept until selection. One that was not kept can be had again
+    /// by training again, unless the device has moved on.
     pub(crate) fn kept_updates(&self, candidates: usize, k: usize) -> usize {
-        if self.memories.is_empty() { k.min(candidates) } else { candidates }
+        if self.states.is_empty() { k.min(candidates) } else { candidates }
     }
 
     /// Vectors of the size of θ that the devices keep once all have trained.
     pub(crate) fn state_vectors(&self) -> usize {
         let task = self.task.state_vectors().unwrap_or(0);
-        self.memories.len() * (task + usize::from(self.feedback != Feedback::Off))
+        self.states.len() * (task + usize::from(self.feedback != Feedback::Off))
     }
 
-    /// Trains the devices that must train this round and keeps the updates of the candidates with the largest first
-    /// reports, up to K of them (all, if devices keep state).
+    /// Trains the devices that must train this round and keeps the updates of the candidates with the largest
+    /// first reports, up to K of them (all, if devices keep state).
     pub fn train(&self, theta: &[f32], call: &Call) -> Result<Trained, Error> {
         let keep = self.kept_updates(call.candidates.len(), call.k);
         let best = Mutex::new(Vec::with_capacity(keep + 1));
@@ -197,7 +198,7 @@ impl Fleet {
 
     /// Trains the devices that are no candidates, for the state that they keep; their updates go nowhere.
     fn train_the_others(&self, theta: &[f32], call: &Call) -> Result<Vec<(DeviceId, f64)>, Error> {
-        let mut waiting = vec![true; self.memories.len()];
+        let mut waiting = vec![true; self.states.len()];
         call.candidates.iter().for_each(|device| waiting[device.index()] = false);
         let others: Vec<DeviceId> = DeviceId::all(waiting.len()).filter(|m| waiting[m.index()]).collect();
         self.train_all(theta, call.t, &others, |_, device, loss, update| {
@@ -208,8 +209,8 @@ impl Fleet {
         })
     }
 
-    /// Trains `devices` and hands each one's index, loss and update to `finish`; results are in their order, and of
-    /// several errors the first counts.
+    /// Trains `devices` and hands each one's index, loss and update to `finish`; results are in their order,
+    /// and of several errors the first counts.
     fn train_all<R: Send>(
         &self,
         theta: &[f32],
@@ -268,7 +269,7 @@ impl Fleet {
             .iter()
             .map(|device| {
                 if keeps {
-                    std::mem::take(&mut lock(&self.memories[device.index()]).task)
+                    std::mem::take(&mut lock(&self.states[device.index()]).task)
                 } else {
                     DeviceState::default()
                 }
@@ -283,7 +284,7 @@ impl Fleet {
         let mut losses = self.task.train_cohort(jobs);
         if keeps {
             for (device, state) in members.iter().zip(states) {
-                lock(&self.memories[device.index()]).task = state;
+                lock(&self.states[device.index()]).task = state;
             }
         }
         if losses.len() != members.len() {
@@ -298,20 +299,20 @@ impl Fleet {
         if self.task.state_vectors().is_none() {
             return train(None);
         }
-        train(Some(&mut lock(&self.memories[device.index()]).task))
+        train(Some(&mut lock(&self.states[device.index()]).task))
     }
 
-    /// Adds to Δ what the device still owed.
+    /// Adds the residual of the device to Δ.
     fn add_residual(&self, device: DeviceId, update: &mut [f32]) {
         if self.feedback == Feedback::Off {
             return;
         }
-        let mut memory = lock(&self.memories[device.index()]);
-        update.iter_mut().zip(&memory.residual).for_each(|(delta, owed)| *delta += owed);
+        let mut state = lock(&self.states[device.index()]);
+        update.iter_mut().zip(&state.residual).for_each(|(delta, residual)| *delta += residual);
         if self.feedback == Feedback::Always {
             // As if it were not scheduled; if it is, `settle` takes off what was sent.
-            memory.residual.clear();
-            memory.residual.extend_from_slice(update);
+            state.residual.clear();
+            state.residual.extend_from_slice(update);
         }
     }
 
@@ -370,14 +371,14 @@ impl Fleet {
         Ok(updates.into_iter().flatten().collect())
     }
 
-    /// After the uploads have gone out: each device notes what it still owes, and all memory of the round is free.
+    /// After the uploads have gone out: each device keeps its residual, and all memory of the round is free.
     pub fn settle(&self, trained: Trained, sent: Vec<Sent>) {
         for Sent { device, update, own, payload, .. } in sent {
             if self.feedback != Feedback::Off {
-                let mut memory = lock(&self.memories[device.index()]);
-                memory.residual.clear();
-                memory.residual.extend_from_slice(&update);
-                own.add_to(&mut memory.residual, -1.0);
+                let mut state = lock(&self.states[device.index()]);
+                state.residual.clear();
+                state.residual.extend_from_slice(&update);
+                own.add_to(&mut state.residual, -1.0);
             }
             self.updates.give(update);
             self.encoded.give(own);
@@ -393,8 +394,8 @@ impl Fleet {
     }
 }
 
-fn lock(memory: &Mutex<Memory>) -> std::sync::MutexGuard<'_, Memory> {
-    memory.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<PersistentState>) -> std::sync::MutexGuard<'_, PersistentState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn diverged(t: u64, device: DeviceId) -> Error {

@@ -1,7 +1,8 @@
-//! From the update of a scheduled device to what goes on the air.
+//! From the update of a scheduled device to what is transmitted.
 //!
-//! Without `radio.wire` the server is handed Δ̂ itself. With it devices encode, the server decodes, and nothing but bytes
-//! lies between them. Both ends take the format from the round: d, and the budget that was granted.
+//! Without `radio.wire` the server is handed Δ̂ itself. With it devices encode, the server decodes, and
+//! nothing but bytes lies between them. Both ends take the format from the round: d, and the
+//! budget that was granted.
 
 use super::{Fleet, Trained};
 use crate::compress::wire::bit_length;
@@ -14,7 +15,7 @@ use rayon::prelude::*;
 /// What a scheduled device made of its budget, and what it sends.
 pub struct Sent {
     pub(super) device: DeviceId,
-    /// Δ, with what the device still owed.
+    /// Δ, with the residual of the device.
     pub(super) update: Vec<f32>,
     /// Δ̂ as the device has it.
     pub(super) own: Encoded,
@@ -31,7 +32,7 @@ pub(super) enum Given {
     Own,
     /// Another Δ̂, by an adversarial device.
     Other(Encoded),
-    /// The payload.
+    /// The bytes of its payload, where updates are sent as bytes.
     Payload,
     /// Values that no server accepts, with bytes or without.
     Unreadable,
@@ -76,7 +77,8 @@ impl Fleet {
         Ok(sent)
     }
 
-    /// One device compresses, and encodes if there is a wire or the length of the payload decides on the level.
+    /// One device compresses, and encodes if there is a wire or the length of the payload
+    /// decides on the level.
     fn send_one(&self, scheduled: &Scheduled, update: Vec<f32>, t: u64) -> Result<Sent, Error> {
         let Scheduled { device, grant, .. } = *scheduled;
         let bytes = self.wire || self.encoder.budget() == BudgetRule::Wire;
@@ -98,7 +100,7 @@ impl Fleet {
         self.encoder.compressor().codec().map_or_else(|| update.is_finite(), |codec| codec.accepts(update))
     }
 
-    /// Lets adversarial devices put other bytes on the air.
+    /// Lets adversarial devices transmit other bytes.
     fn tamper_with_payloads(&mut self, sent: &mut [Sent], scheduled: &[Scheduled], (t, dim): (u64, usize)) {
         let (Some(adversary), Some(codec)) = (&mut self.adversary, self.encoder.compressor().codec()) else {
             return;

@@ -1,7 +1,7 @@
 //! One loop, compiled for several instruction sets, chosen when the program runs.
 //!
 //! A kernel is plain safe Rust in [`Kernel::run`]. It is inlined into one function for each set, so that the
-//! compiler vectorises it with what that set has; the only `unsafe` is the call of such a function, and the
+//! compiler vectorizes it with what that set has; the only `unsafe` is the call of such a function, and the
 //! only argument for it is that the set was found on this machine.
 
 use std::sync::OnceLock;
@@ -52,13 +52,14 @@ impl InstructionSet {
         }
     }
 
-    /// The set in use: the one that was [chosen](InstructionSet::choose), or else the best of this machine. Decided once.
+    /// The set in use: the one that was [chosen](InstructionSet::choose), or else the best of this machine.
+    /// Decided once.
     pub fn current() -> Self {
         *CURRENT.get_or_init(|| Self::available().pop().unwrap_or(Self::PORTABLE))
     }
 
-    /// Decides for the set called `portable`, `avx2` or `avx512`. An error says that there is no such set, that this
-    /// machine does not have it, or that kernels have run with another one already.
+    /// Decides for the set called `portable`, `avx2` or `avx512`. It is an error if there is no such set, if
+    /// this machine does not have it, or that kernels have run with another one already.
     pub fn choose(name: &str) -> Result<(), String> {
         const NAMES: [&str; 3] = ["portable", "avx2", "avx512"];
         let Some(index) = NAMES.iter().position(|known| *known == name) else {
@@ -82,8 +83,8 @@ static CURRENT: OnceLock<InstructionSet> = OnceLock::new();
 /// The name of the instruction set that the kernels of this process use, for the record of a run: results are
 /// the same bit for bit on every machine that reports the same name, whatever its number of threads.
 ///
-/// Sets differ because a fused multiply-add rounds once where a product and a sum round twice. The dense matrix
-/// product chooses its instructions by itself, by the same features.
+/// Sets differ because a fused multiply-add rounds once where a product and a sum round twice. The dense
+/// matrix product chooses its instructions by itself, by the same features.
 pub fn instruction_set() -> &'static str {
     InstructionSet::current().name()
 }

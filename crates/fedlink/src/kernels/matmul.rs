@@ -38,8 +38,8 @@ pub fn matmul(a: Matrix, b: Matrix, out: &mut [f32], accumulate: bool) {
     assert_eq!(a.cols, b.rows, "inner dimensions of a matrix product");
     assert_eq!(out.len(), a.rows * b.cols, "size of a matrix product");
     // SAFETY: `Matrix` is built only by `new` and `t`, which keep every (row, column) of the view inside
-    // `data`; `out` holds a.rows·b.cols entries, row-major, by the assertion above, and as an exclusive borrow
-    // it overlaps neither operand.
+    // `data`; `out` holds a.rows·b.cols entries, row-major, by the assertion above, and as an exclusive
+    // borrow it overlaps neither operand.
     unsafe {
         gemm::gemm(
             a.rows,

@@ -3,9 +3,9 @@
 /// A square window that slides over images of one shape, one pixel at a time and never over the edge.
 ///
 /// Images are height × width × channels, the channels of a pixel side by side. A patch is what the window
-/// shows at one index, in the same order, so a row of it is a run of `side · channels` neighbors in memory.
-/// The patches of an image times a matrix (patch length × outputs) is the image's convolution: at index
-/// (y, x), Σ over (i, j, c) of image[y+i, x+j, c] · weight[(i, j, c), output].
+/// shows at one position, in the same order, so a row of it is a run of `side · channels` neighbors in
+/// memory. The patches of an image times a matrix (patch length × outputs) is the image's convolution: at
+/// position (y, x), Σ over (i, j, c) of image[y+i, x+j, c] · weight[(i, j, c), output].
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     image: [usize; 3],
@@ -19,8 +19,8 @@ impl Window {
         (side > 0 && channels > 0 && side <= height && side <= width).then_some(Self { image, side })
     }
 
-    /// In how many indices the window fits: rows and columns.
-    pub fn indices(self) -> [usize; 2] {
+    /// At how many positions the window fits: rows and columns.
+    pub fn positions(self) -> [usize; 2] {
         let [height, width, _] = self.image;
         [height - self.side + 1, width - self.side + 1]
     }
@@ -42,14 +42,14 @@ impl Window {
 
     /// Numbers in all patches of an image.
     pub fn patches_len(self) -> usize {
-        self.indices().iter().product::<usize>() * self.patch_len()
+        self.positions().iter().product::<usize>() * self.patch_len()
     }
 
-    /// Writes the patches of `image`, index after index, row by row.
+    /// Writes the patches of `image`, position after position, row by row.
     pub fn gather(self, image: &[f32], patches: &mut [f32]) {
         self.check(image, patches);
-        for (index, patch) in patches.chunks_exact_mut(self.patch_len()).enumerate() {
-            for (start, row) in self.rows(index).zip(patch.chunks_exact_mut(self.run())) {
+        for (position, patch) in patches.chunks_exact_mut(self.patch_len()).enumerate() {
+            for (start, row) in self.rows(position).zip(patch.chunks_exact_mut(self.run())) {
                 row.copy_from_slice(&image[start..start + row.len()]);
             }
         }
@@ -59,8 +59,8 @@ impl Window {
     pub fn scatter(self, patches: &[f32], image: &mut [f32]) {
         self.check(image, patches);
         image.fill(0.0);
-        for (index, patch) in patches.chunks_exact(self.patch_len()).enumerate() {
-            for (start, row) in self.rows(index).zip(patch.chunks_exact(self.run())) {
+        for (position, patch) in patches.chunks_exact(self.patch_len()).enumerate() {
+            for (start, row) in self.rows(position).zip(patch.chunks_exact(self.run())) {
                 let pixels = &mut image[start..start + row.len()];
                 pixels.iter_mut().zip(row).for_each(|(sum, copy)| *sum += copy);
             }
@@ -72,17 +72,17 @@ impl Window {
         self.side * self.image[2]
     }
 
-    /// Where in the image each row of the patch at `index` starts.
-    fn rows(self, index: usize) -> impl Iterator<Item = usize> {
+    /// Where in the image each row of the patch at `position` starts.
+    fn rows(self, position: usize) -> impl Iterator<Item = usize> {
         let [_, width, channels] = self.image;
-        let columns = self.indices()[1];
-        let corner = (index / columns * width + index % columns) * channels;
+        let columns = self.positions()[1];
+        let corner = (position / columns * width + position % columns) * channels;
         (0..self.side).map(move |row| corner + row * width * channels)
     }
 
     fn check(self, image: &[f32], patches: &[f32]) {
         assert_eq!(image.len(), self.image_len(), "one image");
-        assert_eq!(patches.len(), self.patches_len(), "a place for every patch");
+        assert_eq!(patches.len(), self.patches_len(), "room for every patch");
     }
 }
 
@@ -94,11 +94,11 @@ mod tests {
 
     /// The convolution of one image with one output.
     fn convolve(window: Window, image: &[f32], weights: &[f32]) -> Vec<f32> {
-        let indices = window.indices().iter().product();
+        let positions = window.positions().iter().product();
         let mut patches = vec![f32::NAN; window.patches_len()];
         window.gather(image, &mut patches);
-        let mut map = vec![f32::NAN; indices];
-        let patches = Matrix::new(&patches, indices, window.patch_len());
+        let mut map = vec![f32::NAN; positions];
+        let patches = Matrix::new(&patches, positions, window.patch_len());
         matmul(patches, Matrix::new(weights, window.patch_len(), 1), &mut map, false);
         map
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_convolution_worked_by_hand() {
         // 1 2 3        1 2
-        // 4 5 6   and  3 4: at the first index 1·1 + 2·2 + 4·3 + 5·4 = 37.
+        // 4 5 6   and  3 4: at the first position 1·1 + 2·2 + 4·3 + 5·4 = 37.
         // 7 8 9
         let window = Window::new([3, 3, 1], 2).unwrap();
         let image = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
@@ -116,7 +116,7 @@ mod tests {
         let window = Window::new([3, 3, 2], 2).unwrap();
         let image: Vec<f32> = image.iter().flat_map(|&x| [x, -x]).collect();
         let weights = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 2.0, 0.0];
-        // At the first index 1 − 2 + 2·5 = 9.
+        // At the first position 1 − 2 + 2·5 = 9.
         assert_eq!(convolve(window, &image, &weights), [9.0, 11.0, 15.0, 17.0]);
     }
 
@@ -130,7 +130,8 @@ mod tests {
             convolve(window, &image, &weights)
         };
         let (there, moved) = (dot(2, 2), dot(3, 4));
-        // A dot prints the weights upside down and mirrored; one down and two to the right, 5 columns to a row.
+        // A dot prints the weights upside down and mirrored; one down and two to the right, 5
+        // columns to a row.
         assert_eq!(there[0], weights[8]);
         for y in 0..3 {
             for x in 0..3 {
@@ -144,7 +145,7 @@ mod tests {
         assert!(Window::new([4, 9, 1], 5).is_none());
         assert!(Window::new([9, 4, 1], 5).is_none());
         assert!(Window::new([5, 5, 1], 0).is_none());
-        assert_eq!(Window::new([5, 6, 1], 5).unwrap().indices(), [1, 2]);
+        assert_eq!(Window::new([5, 6, 1], 5).unwrap().positions(), [1, 2]);
     }
 
     proptest! {

@@ -35,8 +35,8 @@ pub fn pool(maps: &[f32], shape: [usize; 3], biases: &[f32], pooled: &mut [f32],
     }
 }
 
-/// The gradient of [`pool`]: what comes back for `pooled` goes to the winner of each block, all else in `maps`
-/// is zero, and each channel's sum is added to `bias_gradient`.
+/// The gradient of [`pool`]: what comes back for `pooled` goes to the winner of each block, all else in
+/// `maps` is zero, and each channel's sum is added to `bias_gradient`.
 pub fn unpool(
     gradient: &[f32],
     winners: &[u8],
@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn the_largest_of_a_block_wins_and_the_first_of_equals() {
-        // Two channels of one 2×4 map; the first channel's second block ties, the second channel's first one too.
+        // Two channels of one 2×4 map; the first channel's second block ties, the second
+        // channel's first one too.
         #[rustfmt::skip]
         let maps = [
             1.0, 7.0,  2.0, 7.0,   5.0, 1.0,  6.0, 2.0,

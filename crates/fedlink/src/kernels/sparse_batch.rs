@@ -2,8 +2,8 @@
 
 /// Rows of a mini-batch by their non-zeros, and the same numbers by column.
 ///
-/// The forward pass reads a sample after the other, the weights' gradient an input after the other; both orders
-/// are there, so that each pass writes what it computes once.
+/// The forward pass reads a sample after the other, the weights' gradient an input after the other; both
+/// orders are there, so that each pass writes what it computes once.
 ///
 /// ```
 /// use fedlink::kernels::SparseBatch;

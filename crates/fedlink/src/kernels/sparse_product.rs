@@ -7,8 +7,8 @@ use std::ops::Range;
 /// Memory that the sparse products reuse from one call to the next.
 ///
 /// The dense operand is copied to it in panels: a few columns, of as many rows as stay in the nearest cache,
-/// contiguous and aligned. In the matrix they would lie a whole row apart, which for common widths (256 floats)
-/// uses a quarter of that cache and half of the load width.
+/// contiguous and aligned. In the matrix they would lie a whole row apart, which for common widths (256
+/// floats) uses a quarter of that cache and half of the load width.
 #[derive(Clone, Debug, Default)]
 pub struct Panels {
     memory: Vec<f32>,
@@ -33,8 +33,8 @@ impl Panels {
 
 /// `out[r, :] += Σ_c batch[r, c] · weights[c, :]`, both matrices row-major.
 ///
-/// Each output is summed in the order of c. Zeros of the batch take no part, so an infinite weight of an input
-/// that is zero does not spread.
+/// Each output is summed in the order of c. Zeros of the batch take no part, so an infinite weight of an
+/// input that is zero does not spread.
 pub fn sparse_forward(batch: &SparseBatch, weights: &[f32], out: &mut [f32], panels: &mut Panels) {
     forward_on(InstructionSet::current(), batch, weights, out, panels);
 }
@@ -99,8 +99,8 @@ fn width(batch: &SparseBatch, outputs: &[f32]) -> usize {
     outputs.len() / rows
 }
 
-/// The next panel of a matrix of `width` columns after those before `start`: 64, 16, 8, 2 or 1 columns, as many
-/// as there still are.
+/// The next panel of a matrix of `width` columns after those before `start`: 64, 16, 8, 2 or 1 columns, as
+/// many as there still are.
 #[inline(always)]
 fn next_panel(start: usize, width: usize) -> Option<Range<usize>> {
     let columns = match width - start {
@@ -247,8 +247,8 @@ mod tests {
         a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
     }
 
-    /// A batch and a dense matrix of every kind of float; wide enough for panels of each width, and more inputs
-    /// than one panel of single columns holds.
+    /// A batch and a dense matrix of every kind of float; wide enough for panels of each width, and more
+    /// inputs than one panel of single columns holds.
     fn operands() -> impl Strategy<Value = (Vec<f32>, Vec<f32>, [usize; 3])> {
         (1usize..6, prop_oneof![Just(1), 2usize..300, Just(TILE + 3)], 1usize..160).prop_flat_map(
             |(rows, inputs, width)| {
@@ -298,7 +298,9 @@ mod tests {
                 let mut out = vec![0.0; 4 * 20];
                 forward_on(set, &batch, &weights, &mut out, &mut Panels::default());
                 for (i, &ours) in out.iter().enumerate() {
-                    let term = |c: usize| f64::from(dense[i / 20 * 200 + c]) * f64::from(weights[c * 20 + i % 20]);
+                    let term = |c: usize| {
+                        f64::from(dense[i / 20 * 200 + c]) * f64::from(weights[c * 20 + i % 20])
+                    };
                     let truth: f64 = (0..200).map(term).sum();
                     prop_assert!((f64::from(ours) - truth).abs() < 2e-5);
                 }

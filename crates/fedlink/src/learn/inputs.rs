@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 /// Up to this share of non-zeros a product by non-zeros is the faster one (see `docs/performance.md`).
 const SPARSE_UP_TO: f64 = 0.4;
 
-/// Samples looked at to find the share of non-zeros.
+/// Samples inspected to find the share of non-zeros.
 const PROBE: usize = 500;
 
 /// Which half of a data set.
@@ -22,7 +22,7 @@ pub enum Split {
 
 /// A data set, ready to be taken in mini-batches.
 ///
-/// Whether the rows are kept by their non-zeros is decided by a look at some training samples, so it depends on
+/// Whether the rows are kept by their non-zeros is decided by some training samples, so it depends on
 /// the data and its scaling alone. Standard scaling, which moves the zeros, leaves nothing to gain.
 pub struct Inputs {
     dataset: Arc<Dataset>,

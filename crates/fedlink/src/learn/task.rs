@@ -5,17 +5,17 @@ use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What devices learn, and how one of them trains. Radio, scheduling, compression, error feedback and aggregation go
-/// on around it.
+/// What devices learn, and how one of them trains. Radio, scheduling, compression, error feedback and
+/// aggregation are unchanged around it.
 ///
-/// A result may depend on nothing but the [`Job`]: a device whose update was not kept is trained a second time in the
-/// same round, unless devices keep state.
+/// A result may depend on nothing but the [`Job`]: a device whose update was not kept is trained a second
+/// time in the same round, unless devices keep state.
 ///
 /// ```
 /// use fedlink::learn::task::{Evaluation, Job, Task, TaskError};
 /// use fedlink::units::DeviceId;
 ///
-/// /// Every device pulls θ half of the way towards its own number.
+/// /// Every device pulls θ half of the way toward its own number.
 /// struct Pull;
 ///
 /// impl Task for Pull {
@@ -55,8 +55,8 @@ pub trait Task: Send + Sync {
     /// How many samples a device has, at least one; what it counts under `learn.aggregate = "by-size"`.
     fn samples(&self, device: DeviceId) -> usize;
 
-    /// Local training of one device: writes Δ to `job.update` and returns the training loss. A loss or an update that
-    /// is not finite ends the run.
+    /// Local training of one device: writes Δ to `job.update` and returns the training loss. A loss or an
+    /// update that is not finite ends the run.
     fn train(&self, job: Job) -> Result<f64, TaskError>;
 
     /// How good `theta` is.
@@ -72,8 +72,8 @@ pub trait Task: Send + Sync {
         jobs.into_iter().map(|job| self.train(job)).collect()
     }
 
-    /// Vectors of the size of θ that a device keeps between rounds, or none if devices keep no state. A device that
-    /// keeps state trains in every round, scheduled or not.
+    /// Vectors of the size of θ that a device keeps between rounds, or none if devices keep no state. A
+    /// device that keeps state trains in every round, scheduled or not.
     fn state_vectors(&self) -> Option<usize> {
         None
     }
@@ -96,7 +96,8 @@ pub struct Job<'a> {
     pub device: DeviceId,
     /// θ(t).
     pub theta: &'a [f32],
-    /// What the device keeps between rounds; none if the task keeps no state. Empty before its first training.
+    /// What the device keeps between rounds; none if the task keeps no state. Empty
+    /// before its first training.
     pub state: Option<&'a mut DeviceState>,
     /// Where Δ = θ_m − θ(t) goes; its content before is undefined.
     pub update: &'a mut [f32],
@@ -134,7 +135,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Accuracy and loss.
+    /// A test accuracy in 0..=1 and a mean test loss, without further metrics.
     pub fn new(accuracy: f64, loss: f64) -> Self {
         Self { accuracy, loss, metrics: Vec::new() }
     }
@@ -152,7 +153,7 @@ impl Evaluation {
 #[error("{0}")]
 pub struct TaskError(pub String);
 
-/// What is to be learnt.
+/// What is to be learned.
 #[derive(Clone)]
 pub enum Work {
     /// The configured model, on this data set.

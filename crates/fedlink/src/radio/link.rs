@@ -5,8 +5,8 @@ use crate::units::Power;
 /// P = M·P̄/K: the transmit power of a scheduled device.
 ///
 /// A device that is scheduled K/M of the time then spends P̄ on average, which is what the average-power
-/// constraint allows. Policies that look at the update do not schedule everyone equally often; the record of
-/// a run therefore reports what each device really spent.
+/// constraint allows. Policies that depend on the update do not schedule everyone equally often; the record
+/// of a run therefore reports what each device really spent.
 pub fn transmit_power(devices: usize, k: usize, average: Power) -> Power {
     Power(devices as f64 * average.0 / k as f64)
 }

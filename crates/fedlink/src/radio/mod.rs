@@ -52,7 +52,8 @@ pub struct Links {
     pub known: Known,
 }
 
-/// What the server knows of the uplink in one round, by device. A device that may not send has a zero-gain link.
+/// What the server knows of the uplink in one round, by device. A device that may not send
+/// has a zero-gain link.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Known {

@@ -1,5 +1,5 @@
-//! The columns of a record, declared once: CSV, Parquet, Arrow, JSON, the report, the digest and the tables of the
-//! documentation follow.
+//! The columns of a record, declared once: CSV, Parquet, Arrow, JSON, the report, the digest and the tables
+//! of the documentation follow.
 
 use super::{Arrival, Row, Transmission};
 
@@ -70,7 +70,7 @@ pub struct Column<R: 'static> {
     pub name: &'static str,
     /// Its unit; empty for counts, ratios and names.
     pub unit: &'static str,
-    /// What it says.
+    /// What its values mean.
     pub meaning: &'static str,
     /// Which values it has.
     pub kind: CellKind,
@@ -104,7 +104,7 @@ impl<R> Column<R> {
         self
     }
 
-    /// Part of the digest as `word` says.
+    /// Part of the digest as `word` makes of it.
     const fn digested_as(mut self, word: fn(&Column<R>, &R) -> Option<u64>) -> Self {
         self.digest = word;
         self
@@ -121,43 +121,68 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
     use CellKind::{Real, Single, Text, Whole};
     &[
         Column::new("round", "", Whole, "round, from 1", |s: &Transmission| Cell::Whole(s.round)),
-        Column::new("device", "", Whole, "who sent, from 0", |s: &Transmission| Cell::Whole(s.device.0.into())).digested(),
+        Column::new("device", "", Whole, "who sent, from 0", |s: &Transmission| {
+            Cell::Whole(s.device.0.into())
+        })
+        .digested(),
         Column::new(
             "report",
             "",
             Single,
-            "what the device reported before selection, the first number if there are several; 0 if nothing is asked",
+            "what the device reported before selection, the first number if there are several; \
+             0 if nothing is asked",
             |s: &Transmission| Cell::Single(s.report),
         )
         .digested(),
-        Column::new("gain", "", Real, "g, the channel's power gain", |s: &Transmission| Cell::Real(s.gain)).digested(),
-        Column::new("capacity", "bit/symbol", Real, "C, what the link carries", |s: &Transmission| Cell::Real(s.capacity))
+        Column::new("gain", "", Real, "g, the channel's power gain", |s: &Transmission| Cell::Real(s.gain))
             .digested(),
-        Column::new("weight", "", Real, "w, what its share of the bits is proportional to", |s: &Transmission| {
-            Cell::Real(s.weight)
+        Column::new("capacity", "bit/symbol", Real, "C, what the link carries", |s: &Transmission| {
+            Cell::Real(s.capacity)
         })
         .digested(),
-        Column::new("symbols", "symbols", Real, "n_m, its share of the round's symbols", |s: &Transmission| {
-            Cell::Real(s.symbols.0)
+        Column::new(
+            "weight",
+            "",
+            Real,
+            "w, what its share of the bits is proportional to",
+            |s: &Transmission| Cell::Real(s.weight),
+        )
+        .digested(),
+        Column::new(
+            "symbols",
+            "symbols",
+            Real,
+            "n_m, its share of the round's symbols",
+            |s: &Transmission| Cell::Real(s.symbols.0),
+        )
+        .digested(),
+        Column::new("budget", "bit", Real, "R = n_m·C, what it may send", |s: &Transmission| {
+            Cell::Real(s.budget.0)
         })
         .digested(),
-        Column::new("budget", "bit", Real, "R = n_m·C, what it may send", |s: &Transmission| Cell::Real(s.budget.0))
-            .digested(),
-        Column::new("bits", "bit", Real, "what it sent by the scheme's count; 0 if silent", |s: &Transmission| {
-            Cell::Real(s.bits.0)
-        })
+        Column::new(
+            "bits",
+            "bit",
+            Real,
+            "what it sent by the scheme's count; 0 if silent",
+            |s: &Transmission| Cell::Real(s.bits.0),
+        )
         .digested(),
         Column::new(
             "q",
             "",
             Whole,
-            "the level of the compression (entries, for the sparse schemes); 0 means that the budget held nothing",
+            "the level of the compression (entries, for the sparse schemes); \
+             0 means that the budget held nothing",
             |s: &Transmission| Cell::Whole(s.q as u64),
         )
         .digested(),
-        Column::new("entries", "", Whole, "entries of Δ̂ that are sent", |s: &Transmission| Cell::Whole(s.entries as u64))
-            .digested(),
-        // Nothing of the bytes is in the digest, so that a run on bytes can be seen to be the same as one without.
+        Column::new("entries", "", Whole, "entries of Δ̂ that are sent", |s: &Transmission| {
+            Cell::Whole(s.entries as u64)
+        })
+        .digested(),
+        // Nothing of the bytes is in the digest, so that a run on bytes can be seen to be the
+        // same as one without.
         Column::new(
             "wire_bits",
             "bit",
@@ -166,9 +191,13 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             |s: &Transmission| s.wire_bits.map_or(Cell::Empty, Cell::Whole),
         )
         .optional(),
-        Column::new("arrival", "", Text, "what became of it: used, silent, undecodable, flagged, lost", |s: &Transmission| {
-            Cell::Text(s.arrival.name())
-        })
+        Column::new(
+            "arrival",
+            "",
+            Text,
+            "what became of it: used, silent, undecodable, flagged, lost",
+            |s: &Transmission| Cell::Text(s.arrival.name()),
+        )
         .digested_as(|_, s| match s.arrival {
             Arrival::Used | Arrival::Silent => None,
             Arrival::Undecodable => Some(u64::MAX),
@@ -176,15 +205,21 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             Arrival::Lost => Some(u64::MAX - 2),
         }),
         // Power and airtime follow from the configuration and the symbols.
-        Column::new("power", "noise variances", Real, "P, the transmit power while it sends", |s: &Transmission| {
-            Cell::Real(s.power.0)
+        Column::new(
+            "power",
+            "noise variances",
+            Real,
+            "P, the transmit power while it sends",
+            |s: &Transmission| Cell::Real(s.power.0),
+        ),
+        Column::new("airtime", "symbol durations", Real, "how long it sends", |s: &Transmission| {
+            Cell::Real(s.airtime.0)
         }),
-        Column::new("airtime", "symbol durations", Real, "how long it sends", |s: &Transmission| Cell::Real(s.airtime.0)),
         Column::new(
             "share",
             "",
             Real,
-            "what the policy made its update count in θ(t+1); empty: as learn.aggregate says",
+            "what the policy made its update count in θ(t+1); empty: as learn.aggregate specifies",
             |s: &Transmission| s.share.map_or(Cell::Empty, Cell::Real),
         )
         .optional()

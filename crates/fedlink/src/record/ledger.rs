@@ -48,7 +48,8 @@ impl Sums {
         self.wire_bits.map(|bits| ratio(bits, self.rounds))
     }
 
-    /// The rounds summed up as a row that ends with `record`, `total_bits` having been sent in all rounds so far.
+    /// The rounds summed up as a row that ends with `record`, `total_bits` having been sent in
+    /// all rounds so far.
     fn row(&self, record: &RoundRecord, total_bits: f64) -> Row {
         let evaluation = record.evaluation.as_ref();
         Row {

@@ -44,7 +44,8 @@ impl Arrival {
     }
 }
 
-/// What one scheduled device sent in a round: a row of `rounds.csv`. [`TRANSMISSION_COLUMNS`] says what each field means.
+/// What one scheduled device sent in a round: a row of `rounds.csv`. [`TRANSMISSION_COLUMNS`] has the meaning
+/// of each field.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "TRANSMISSION_COLUMNS documents every column")]
 pub struct Transmission {
@@ -71,7 +72,8 @@ pub struct Transmission {
 pub struct Training {
     /// Devices that trained.
     pub devices: usize,
-    /// Mean over them of the mean mini-batch loss, weighted as `learn.aggregate` says; 0 if nobody trained.
+    /// Mean over them of the mean mini-batch loss, weighted as `learn.aggregate` specifies;
+    /// 0 if nobody trained.
     pub loss: f64,
 }
 
@@ -88,8 +90,8 @@ pub struct RoundRecord {
     pub evaluation: Option<Evaluation>,
 }
 
-/// One or more rounds in numbers: a row of `results.csv` (an evaluated round with what has happened since the evaluation
-/// before it), or one round by itself. [`ROW_COLUMNS`] says what each field means.
+/// One or more rounds in numbers: a row of `results.csv` (an evaluated round with what has happened since the
+/// evaluation before it), or one round by itself. [`ROW_COLUMNS`] has the meaning of each field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "ROW_COLUMNS documents every column")]
 pub struct Row {
@@ -132,7 +134,7 @@ pub struct Outcome {
     pub silent_transmissions: u64,
     /// Average power of the device that spent most, to be set against `radio.power`.
     pub worst_average_power: Power,
-    /// That device.
+    /// The device of `worst_average_power`.
     pub worst_device: DeviceId,
     /// Average transmit power of each device over the rounds done.
     #[serde(default)]

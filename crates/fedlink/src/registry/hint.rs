@@ -1,7 +1,7 @@
 //! "did you mean".
 
-/// The known name that `name` was most likely meant to be, if any is near: the same but for case, almost the same, or
-/// the same or almost the same last part under another section.
+/// The known name that `name` was most likely meant to be, if any is near: the same but for case, almost the
+/// same, or the same or almost the same last part under another section.
 ///
 /// ```
 /// use fedlink::registry::nearest;
@@ -22,7 +22,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let rank = |candidate: &str| {
         let lower = candidate.to_lowercase();
         let (part, own) = (last(&name), last(&lower));
-        // Where the last part agrees, the section is what is misspelt or left out.
+        // Where the last part agrees, the section is what is misspelled or left out.
         if part == own {
             return Some((0, far(&name, &lower)));
         }

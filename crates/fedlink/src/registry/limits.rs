@@ -12,7 +12,7 @@ pub fn within(key: &str, value: u64, range: RangeInclusive<u64>, note: &str) -> 
     Err(must_be(key, value, &format!("in {}..={}{note}", range.start(), range.end())))
 }
 
-/// Checks that a number is finite and `ok`; `allowed` says so in words.
+/// Checks that a number is finite and `ok`; `allowed` is the range in words.
 pub fn number(key: &str, value: f64, ok: impl Fn(f64) -> bool, allowed: &str) -> Result<(), ConfigError> {
     if value.is_finite() && ok(value) {
         return Ok(());

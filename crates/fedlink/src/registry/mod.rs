@@ -1,9 +1,10 @@
 //! Every pluggable part by name: what it is called, what it means, which keys it has, and how it is built.
 //!
-//! A kind of part (policies, fading laws, compressors …) is a trait; [`Kind`] says which key of a configuration chooses
-//! among its parts and where their own tables stand: `schedule.policy = "bc-bn2"` reads `[schedule.bc-bn2]`. A part
-//! is one file with a [`PartConfig`], listed by one line of the kind's [`register!`](crate::register) list. Lists, help,
-//! the reference page, hints for misspelt names, Python and the contract tests all iterate these lists.
+//! A kind of part (policies, fading laws, compressors …) is a trait; [`Kind`] names which key of a
+//! configuration chooses among its parts and where their own tables stand: `schedule.policy = "bc-bn2"` reads
+//! `[schedule.bc-bn2]`. A part is one file with a [`PartConfig`], listed by one line of the kind's
+//! [`register!`](crate::register) list. Lists, help, the reference page, hints for misspelled names, Python
+//! and the contract tests all iterate these lists.
 
 pub mod count;
 mod hint;
@@ -27,7 +28,7 @@ pub struct Key {
     pub allowed: &'static str,
 }
 
-/// A [`Key`].
+/// A [`Key`] as a constant, for the lists of parts.
 pub const fn key(name: &'static str, meaning: &'static str, allowed: &'static str) -> Key {
     Key { name, meaning, allowed }
 }
@@ -293,8 +294,8 @@ impl Listing {
         if names.contains(&name) { Ok(()) } else { Err(no_such(self.key, self.plural, name, &names)) }
     }
 
-    /// Checks the names and the types of the keys of `own` as the own table of part `name`, whatever their values; none
-    /// if there is no such part.
+    /// Checks the names and the types of the keys of `own` as the own table of part `name`, whatever their
+    /// values; none if there is no such part.
     pub fn check_table(&self, name: &str, own: &Table) -> Option<Result<(), ConfigError>> {
         let index = self.parts.iter().position(|part| part.name == name)?;
         let table = format!("{}.{name}", self.table);

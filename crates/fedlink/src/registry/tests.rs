@@ -62,7 +62,7 @@ fn the_keys_of_a_part_are_the_fields_of_its_table_and_its_defaults_resolve() {
 }
 
 #[test]
-fn every_part_and_every_key_says_what_it_is_in_one_line() {
+fn every_part_and_every_key_is_described_in_one_line() {
     for kind in kinds() {
         assert!(!kind.parts.is_empty(), "{}", kind.plural);
         for part in &kind.parts {

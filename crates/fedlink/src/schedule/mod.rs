@@ -24,7 +24,8 @@ pub struct Schedule {
 pub struct Pick {
     /// Who sends.
     pub device: DeviceId,
-    /// w_m: bits are shared in proportion to it. Finite and ≥ 0; weights that are all zero mean equal weights.
+    /// w_m: bits are shared in proportion to it. Finite and ≥ 0; weights that are all
+    /// zero mean equal weights.
     pub bit_weight: f64,
     /// What its update counts in θ(t+1).
     pub share: Share,
@@ -33,15 +34,16 @@ pub struct Pick {
 /// What an update counts in θ(t+1) = θ(t) + Σ share·Δ̂.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Share {
-    /// As `learn.aggregate` says: 1/K each, or by size.
+    /// As `learn.aggregate` specifies: 1/K each, or by size.
     #[default]
     Rule,
-    /// This much, whatever the others count; 1/(M·p) makes a choice with probability p unbiased. Finite and ≥ 0.
+    /// This much, whatever the others count; 1/(M·p) makes a choice with probability p unbiased.
+    /// Finite and ≥ 0.
     Weight(f64),
 }
 
 impl Pick {
-    /// A device with a weight of its share of bits, counting as `learn.aggregate` says.
+    /// A device with a weight of its share of bits, counting as `learn.aggregate` specifies.
     pub fn new(device: DeviceId, bit_weight: f64) -> Self {
         Self { device, bit_weight, share: Share::Rule }
     }
@@ -90,14 +92,15 @@ impl Schedule {
     }
 }
 
-/// A scheduling policy. It is called twice in a round: before training, when only the channel is known, and after the
-/// candidates have reported.
+/// A scheduling policy. It is called twice in a round: before training, when only the channel is known, and
+/// after the candidates have reported.
 ///
-/// The same trait serves the simulator and a parameter server of real nodes. What a policy keeps between rounds it must
-/// give in [`Persist::save`], or a resumed run differs. To write one, see `docs/adding-parts.md`.
+/// The same trait serves the simulator and a parameter server of real nodes. What a policy keeps between
+/// rounds it must give in [`Persist::save`], or a resumed run differs. To write one, see
+/// `docs/adding-parts.md`.
 pub trait Policy: Persist + Send {
-    /// The devices that must train before selection, by what is known before training. Devices that may not send
-    /// are dropped from them.
+    /// The devices that must train before selection, by what is known before training. Devices that may not
+    /// send are dropped from them.
     fn candidates(&mut self, view: &View) -> Vec<DeviceId>;
 
     /// What every candidate reports; the same in all rounds. Nothing by default.
@@ -111,7 +114,8 @@ pub trait Policy: Persist + Send {
     /// Called after every round with what became of it.
     fn observe(&mut self, _outcome: &RoundRecord) {}
 
-    /// Why a call failed, for parts written in another language, which may; the round then ends with this as its error.
+    /// Why a call failed, for parts written in another language, which may; the round then ends with this as
+    /// its error.
     fn failure(&self) -> Option<String> {
         None
     }
@@ -128,8 +132,8 @@ impl Kind for dyn Policy {
     }
 }
 
-/// The `count` devices with the largest `value` (of an index into `devices`), ties to the lower device; the result
-/// ascends by device.
+/// The `count` devices with the largest `value` (of an index into `devices`), ties to the lower device; the
+/// result ascends by device.
 pub fn largest(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64) -> Vec<DeviceId> {
     largest_indices(devices, count, value).into_iter().map(|index| devices[index]).collect()
 }

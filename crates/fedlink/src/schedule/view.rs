@@ -1,4 +1,4 @@
-//! All that a policy may look at.
+//! All that a policy may read.
 
 use crate::radio::Known;
 use crate::rng::{Purpose, Stream, stream};
@@ -99,8 +99,8 @@ impl DeviceTable {
         &self.scheduled
     }
 
-    /// Age of a device before round `t`: rounds since it was scheduled last, 0 if that was the round before, `t` if it
-    /// never was.
+    /// Age of a device before round `t`: rounds since it was scheduled last, 0 if that was the round before,
+    /// `t` if it never was.
     pub fn age(&self, device: DeviceId, t: u64) -> u64 {
         t.saturating_sub(self.last[device.index()])
     }

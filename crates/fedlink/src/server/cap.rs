@@ -1,16 +1,16 @@
 //! Participation cap: no device sends more often than its average power allows.
 
-/// No device is scheduled more often than ⌊K·t/M⌋ + slack times in the first t rounds, nor more often than ⌊K·T/M⌋
-/// times in all T.
+/// No device is scheduled more often than ⌊K·t/M⌋ + slack times in the first t rounds, nor more often than
+/// ⌊K·T/M⌋ times in all T.
 ///
-/// A scheduled device sends with M·P̄/K, so that being scheduled K·t/M times in t rounds is to spend P̄ on average. After t
-/// rounds no device has therefore spent more than P̄·(1 + slack·M/(K·t)) on average, and after the last none more than P̄:
-/// the paper's constraint, which scheduling by norm breaks on non-IID data. (A run so short that K·T < M could then send
-/// nothing at all; there one transmission each is allowed.)
+/// A scheduled device sends with M·P̄/K, so that being scheduled K·t/M times in t rounds is to spend P̄ on
+/// average. After t rounds no device has therefore spent more than P̄·(1 + slack·M/(K·t)) on average, and
+/// after the last none more than P̄: the paper's constraint, which scheduling by norm breaks on non-IID data.
+/// (A run so short that K·T < M could then send nothing at all; there one transmission each is allowed.)
 ///
-/// The price: where fewer than K devices have anything left, fewer than K are scheduled. As long as nobody is excluded
-/// and slack ≥ 1 there is at least one until the last M/K rounds: if all M had sent ⌊K·t/M⌋ + 1 times before round t,
-/// that would be more than the K·(t−1) transmissions there were.
+/// The price: where fewer than K devices have anything left, fewer than K are scheduled. As long as nobody is
+/// excluded and slack ≥ 1 there is at least one until the last M/K rounds: if all M had sent ⌊K·t/M⌋ + 1
+/// times before round t, that would be more than the K·(t−1) transmissions there were.
 #[derive(Clone, Copy, Debug)]
 pub struct Cap {
     /// M.

@@ -15,7 +15,7 @@ pub enum Clip {
     Median,
 }
 
-/// Norms that the running median looks back on.
+/// Norms that the running median is of.
 pub const WINDOW: usize = 101;
 
 impl Clip {
@@ -93,14 +93,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_clipped_norm_is_at_most_the_limit_and_a_short_one_is_left_alone(norm in 0.0..1e30f32, limit in 1e-30..1e30f64) {
+        fn a_clipped_norm_is_at_most_the_limit_and_a_short_one_is_left_alone(
+            norm in 0.0..1e30f32,
+            limit in 1e-30..1e30f64,
+        ) {
             let factor = factor(norm, limit);
             prop_assert!(f64::from(factor) * f64::from(norm) <= limit * (1.0 + 1e-6));
             prop_assert_eq!(factor == 1.0, f64::from(norm) <= limit * (1.0 + 1e-7));
         }
 
         #[test]
-        fn half_of_the_norms_are_at_most_the_median_and_half_at_least(norms in prop::collection::vec(0.0..1e3f32, 1..50)) {
+        fn half_of_the_norms_are_at_most_the_median_and_half_at_least(
+            norms in prop::collection::vec(0.0..1e3f32, 1..50),
+        ) {
             let limit = Clip::Median.limit(&norms);
             let at_most = norms.iter().filter(|norm| f64::from(**norm) <= limit).count();
             let at_least = norms.iter().filter(|norm| f64::from(**norm) >= limit).count();

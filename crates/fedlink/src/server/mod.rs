@@ -1,8 +1,9 @@
 //! The parameter server: one stateful session that a simulation and real nodes drive alike.
 //!
-//! A round is three calls: [`Server::begin`] names the candidates and what they are asked, [`Server::report`] takes
-//! their answers and grants the scheduled ones their share of the band, [`Server::deliver`] takes what arrived and makes
-//! θ(t+1) of it. A server that trusts nobody may also audit reports, clip updates and limit who sends:
+//! A round is three calls: [`Server::begin`] names the candidates and what they are asked, [`Server::report`]
+//! takes their answers and grants the scheduled ones their share of the band, [`Server::deliver`] takes what
+//! arrived and makes θ(t+1) of it. A server that trusts nobody may also audit reports, clip updates and limit
+//! who sends:
 //!
 //! | defense | against | acts on |
 //! |---|---|---|
@@ -11,8 +12,8 @@
 //! | [median](aggregate::Median), [trimmed mean](aggregate::TrimmedMean) | a minority with any values | what is added up |
 //! | [`Cap`] | whoever would send all the time, and the power that takes | who may send |
 //!
-//! A device that may not send is shown to the policy as one with a zero-gain link, and struck from its candidates. So no
-//! policy needs to know of any of this. If fewer than K may send, fewer are scheduled.
+//! A device that may not send is shown to the policy as one with a zero-gain link, and struck from its
+//! candidates. So no policy needs to know of any of this. If fewer than K may send, fewer are scheduled.
 
 pub mod aggregate;
 mod cap;
@@ -89,7 +90,7 @@ pub struct ServerParts {
     pub aggregator: Box<dyn Aggregator>,
     /// What the server does with the step.
     pub optimizer: Box<dyn ServerOptimizer>,
-    /// Its rate.
+    /// c, what the step is multiplied by (`learn.server_rate`).
     pub server_rate: f32,
     /// What the server does about devices that do not play by the rules.
     pub defense: Defense,
@@ -318,8 +319,8 @@ impl Server {
         }
     }
 
-    /// Opens round `t` (from 0) over links as `known`, with those devices that are `present`: who must train, and what
-    /// is asked. A round that was open before is abandoned.
+    /// Opens round `t` (from 0) over links as `known`, with those devices that are `present`: who must train,
+    /// and what is asked. A round that was open before is abandoned.
     pub fn begin(
         &mut self,
         t: u64,
@@ -350,9 +351,9 @@ impl Server {
         Ok(call)
     }
 
-    /// Replaces what the server knows of the links since the round began, before the reports are taken: nodes that are
-    /// asked to train may give a new rate with their report. Devices that may not send stay silent, and the bits that
-    /// candidates were told they have alone stay as they were told.
+    /// Replaces what the server knows of the links since the round began, before the reports are taken: nodes
+    /// that are asked to train may give a new rate with their report. Devices that may not send stay silent,
+    /// and the bits that candidates were given for themselves alone stay as they were given.
     pub fn relink(&mut self, mut known: Known) -> Result<(), Error> {
         let open = self.open.as_mut().filter(|open| open.decided.is_none());
         let open = open.ok_or(Error::Session("relink: no round waits for reports"))?;
@@ -368,8 +369,8 @@ impl Server {
         Ok(())
     }
 
-    /// Takes the candidates' reports, those of the ones that answered; the policy decides, and the scheduled devices are
-    /// granted their share.
+    /// Takes the candidates' reports, those of the ones that answered; the policy decides, and the scheduled
+    /// devices are granted their share.
     pub fn report(&mut self, reports: Reports) -> Result<Vec<Scheduled>, Error> {
         let mut open = self.open.take().ok_or(Error::Session("report: no round has begun"))?;
         if let Some(problem) = misfit(&reports, &open.call) {
@@ -408,10 +409,10 @@ impl Server {
         Ok(scheduled)
     }
 
-    /// Offers the symbols of a scheduled device that failed before it sent to a candidate that has trained: the one with
-    /// the largest first report that is not scheduled (where nothing is asked, the first in the policy's order). It takes
-    /// the device's place in the schedule. None: there is no such candidate, or the policy gave the failed device a share
-    /// of its own, which no other device can stand for without bias.
+    /// Offers the symbols of a scheduled device that failed before it sent to a candidate that has trained:
+    /// the one with the largest first report that is not scheduled (where nothing is asked, the first in the
+    /// policy's order). It takes the device's index in the schedule. None: there is no such candidate, or the
+    /// policy gave the failed device a share of its own, which no other device can stand for without bias.
     pub fn substitute(&mut self, failed: DeviceId) -> Result<Option<Scheduled>, Error> {
         let Some(Open { known, decided: Some(decided), .. }) = &mut self.open else {
             return Err(Error::Session("substitute: nobody has reported yet"));
@@ -434,7 +435,8 @@ impl Server {
         Ok(Some(Scheduled::of(&schedule.picks[index], &grants[index], known)))
     }
 
-    /// Takes what arrived of the scheduled devices, in their order: θ(t) becomes θ(t+1), and the round is closed.
+    /// Takes what arrived of the scheduled devices, in their order: θ(t) becomes θ(t+1), and
+    /// the round is closed.
     pub fn deliver<'a>(&mut self, uploads: &[Upload<'a>], training: Training) -> Result<RoundRecord, Error> {
         let open = self.open.take().ok_or(Error::Session("deliver: no round has begun"))?;
         let Open { call, known, decided } = open;
@@ -487,7 +489,7 @@ impl Server {
         }
     }
 
-    /// How each upload is handled. One that cannot be read or believed is a strike.
+    /// How each upload is handled. One that cannot be decoded or fails the audit is a strike.
     fn judge(
         &mut self,
         call: &Call,
@@ -527,8 +529,8 @@ impl Server {
         uploads.iter().enumerate().map(judge).collect()
     }
 
-    /// What each scheduled device's update counts. One that was lost counts for nobody; one that was silent, cannot be
-    /// read or is not believed counts and adds nothing.
+    /// What each scheduled device's update counts. One that was lost counts for nobody; one that was silent,
+    /// cannot be decoded or fails the audit counts and adds nothing.
     fn shares(&self, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
         let counting: Vec<DeviceId> =
             schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
@@ -544,7 +546,7 @@ impl Server {
         schedule.picks.iter().zip(arrivals).map(share).collect()
     }
 
-    /// θ(t+1) out of θ(t) and what arrived and was believed.
+    /// θ(t+1) out of θ(t) and what arrived and passed the audit.
     fn update(&mut self, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
         let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
         for ((one, arrival), &share) in received.iter().zip(arrivals).zip(shares) {
@@ -561,7 +563,7 @@ impl Server {
             used.iter_mut().zip(norms).for_each(|(one, norm)| one.factor = clip::factor(norm, limit));
         }
         let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
-        let delta = self.aggregator.combine(&used, counting);
+        let delta = self.aggregator.aggregate(&used, counting);
         self.optimizer.step(&mut self.theta, &delta, self.server_rate);
     }
 
@@ -667,8 +669,8 @@ fn misfit(reports: &Reports, call: &Call) -> Option<&'static str> {
     if reported.windows(2).any(|pair| pair[0] == pair[1]) {
         return Some("report: a device reports twice");
     }
-    let stranger = reported.iter().any(|device| waiting.binary_search(device).is_err());
-    stranger.then_some("report: a device that was no candidate reports")
+    let unexpected = reported.iter().any(|device| waiting.binary_search(device).is_err());
+    unexpected.then_some("report: a device that was no candidate reports")
 }
 
 /// What the server has of an upload.

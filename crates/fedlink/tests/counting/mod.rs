@@ -1,7 +1,7 @@
 //! An allocator that counts, for tests of how much memory something takes.
 //!
 //! It counts for the whole process: a test program that uses it has one test.
-#![allow(dead_code, reason = "a test program looks at one of the counts")]
+#![allow(dead_code, reason = "a test program reads one of the counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -82,7 +82,8 @@ fn an_inflated_norm_is_scheduled_always_where_norms_decide_and_never_helps_where
 
 #[test]
 fn the_audit_excludes_who_inflates_what_it_can_check() {
-    // Alone on the band, BN2-C: any lie is a contradiction. BN2: what is beyond √2·q times the value.
+    // Alone on the band, BN2-C: any false report is a contradiction. BN2: what is beyond
+    // √2·q times the value.
     for (policy, amount, caught) in [
         ("bn2-c", 2.0, true),
         ("bn2-c", 1000.0, true),
@@ -112,7 +113,7 @@ fn the_audit_excludes_who_inflates_what_it_can_check() {
 }
 
 #[test]
-fn a_round_goes_on_with_fewer_than_k_or_nobody_when_others_are_excluded() {
+fn a_round_continues_with_fewer_than_k_or_nobody_when_others_are_excluded() {
     let mut config = attacked("not-a-number");
     (config.adversary.share, config.schedule.policy, config.schedule.k) = (0.75, "bn2".into(), 6);
     config.learn.state = StateMode::Reset;

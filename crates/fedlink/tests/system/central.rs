@@ -22,7 +22,7 @@ fn central_accuracy(model: &str) -> f64 {
 }
 
 #[test]
-fn digits_are_as_hard_as_their_documentation_says() {
+fn digits_are_as_hard_as_documented() {
     let (softmax, mlp) = (central_accuracy("softmax"), central_accuracy("mlp"));
     assert!((0.85..0.94).contains(&softmax), "softmax regression: {softmax}");
     assert!((0.96..0.99).contains(&mlp), "MLP: {mlp}");

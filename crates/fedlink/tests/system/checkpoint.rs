@@ -95,7 +95,7 @@ impl std::io::Write for Full {
 }
 
 #[test]
-fn a_full_disk_is_told_as_such_wherever_it_fills_up() {
+fn a_full_disk_is_reported_as_such_wherever_it_fills_up() {
     let mut config = small_config();
     config.set("learn.mlp.hidden", vec![2000]).unwrap();
     let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();

@@ -1,4 +1,4 @@
-//! Custom parts that break their contract: an error that names the part, and a run that goes on from a
+//! Custom parts that break their contract: an error that names the part, and a run that continues from a
 //! checkpoint.
 
 use crate::common::{blobs, small_config};
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// A policy that says these candidates and this schedule.
+/// A policy with these candidates and this schedule.
 #[derive(Clone)]
 struct Rogue {
     candidates: Vec<u32>,
@@ -47,7 +47,7 @@ fn with_share(share: f64) -> Vec<Pick> {
     picks
 }
 
-/// What the first round of a run with these parts says.
+/// The error of the first round of a run with these parts.
 fn first_round(config: &Config, parts: &Parts) -> Result<RoundRecord, Error> {
     Simulation::with_parts(config, blobs(20, 600, 90), parts)?.step()
 }
@@ -112,10 +112,10 @@ fn a_policy_may_schedule_fewer_than_k_or_nobody() {
 
 type Answer = fn(&mut Encoded, usize, f64) -> Spent;
 
-/// A compressor that answers as it is told.
-struct Liar(Answer);
+/// A compressor with the answers of a test.
+struct Scripted(Answer);
 
-impl Compressor for Liar {
+impl Compressor for Scripted {
     fn encode(
         &self,
         update: &[f32],
@@ -165,16 +165,19 @@ fn a_compressor_that_breaks_its_contract_is_an_error_that_names_it() {
         (|out, _, _| entries(out, &[0, 1], &[1.0]), "it has 1 values for 2 indices"),
         (|out, _, _| entries(out, &[0], &[f32::NAN]), "a value is not finite"),
         (|out, _, _| entries(out, &[0], &[f32::INFINITY]), "a value is not finite"),
-        (|out, _, _| spent(out, f64::NAN, 1), "it says that it spent NaN bits; it must be a finite number"),
+        (
+            |out, _, _| spent(out, f64::NAN, 1),
+            "it reports that it spent NaN bits; it must be a finite number",
+        ),
         (
             |out, _, _| spent(out, f64::INFINITY, 1),
-            "it says that it spent inf bits; it must be a finite number",
+            "it reports that it spent inf bits; it must be a finite number",
         ),
         (
             |out, _, _| spent(out, -1.0, 1),
-            "it says that it spent -1 bits; it must be a finite number of at least 0",
+            "it reports that it spent -1 bits; it must be a finite number of at least 0",
         ),
-        (|out, _, budget| spent(out, budget + 1e6, 1), "it says that it spent 1000"),
+        (|out, _, budget| spent(out, budget + 1e6, 1), "it reports that it spent 1000"),
         (|out, _, _| spent(out, 0.1, 0), "it sends an update at level 0, which must then be at least 1"),
         (
             |out, _, _| {
@@ -194,13 +197,13 @@ fn a_compressor_that_breaks_its_contract_is_an_error_that_names_it() {
     // BN2-C compresses for the report already, BC only what it sends.
     for policy in ["bc", "bn2-c"] {
         for (answer, problem) in cases {
-            let parts =
-                Parts::default().compressor("liar", "this test", move |_, _| Ok(Box::new(Liar(answer))));
+            let parts = Parts::default()
+                .compressor("scripted", "this test", move |_, _| Ok(Box::new(Scripted(answer))));
             let mut config = small_config();
-            (config.schedule.policy, config.compress.scheme) = (policy.into(), "liar".into());
+            (config.schedule.policy, config.compress.scheme) = (policy.into(), "scripted".into());
             let error = first_round(&config, &parts).unwrap_err();
             let message = error.to_string();
-            let start = "compressor liar broke its contract in round 1, device ";
+            let start = "compressor scripted broke its contract in round 1, device ";
             assert!(
                 message.starts_with(start) && message.contains(problem),
                 "{policy}: {message} is not {problem}"
@@ -230,7 +233,7 @@ fn a_compressor_that_claims_fewer_bits_than_it_sends_is_named_in_a_warning() {
     assert_eq!(warnings(honest), Vec::<String>::new());
 }
 
-/// A task whose methods do what a test says.
+/// A task whose methods are those of a test.
 #[derive(Clone)]
 struct Broken {
     theta0: Vec<f32>,
@@ -369,7 +372,7 @@ impl Task for Flaky {
 }
 
 #[test]
-fn after_an_error_a_run_goes_on_from_a_checkpoint_and_from_nowhere_else() {
+fn after_an_error_a_run_continues_from_a_checkpoint_and_from_nowhere_else() {
     let flaky = |failed: bool| Flaky { inner: Broken::default(), failed: Arc::new(AtomicBool::new(failed)) };
     for policy in ["bn2", "round-robin"] {
         let mut config = small_config();
@@ -385,7 +388,7 @@ fn after_an_error_a_run_goes_on_from_a_checkpoint_and_from_nowhere_else() {
         }
         let error = simulation.step().unwrap_err();
         assert_eq!(error.to_string(), "the task failed in round 6, device 7: a cable came loose");
-        // The devices are half of one round and half of the next: nothing may go on from here.
+        // The devices are half of one round and half of the next: nothing may continue from here.
         for _ in 0..2 {
             let error = simulation.step().unwrap_err();
             assert!(matches!(error, Error::Failed { round: 6 }), "{error}");

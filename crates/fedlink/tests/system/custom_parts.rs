@@ -83,7 +83,7 @@ fn a_policy_with_state_and_random_numbers_is_the_same_on_any_threads_and_after_a
 
 #[test]
 fn a_policy_sees_the_losses_that_were_reported_and_how_often_and_when_devices_were_scheduled() {
-    /// Schedules device t mod M, and looks.
+    /// Schedules device t mod M, and checks the view.
     struct Watch;
     impl Persist for Watch {}
     impl Policy for Watch {
@@ -377,7 +377,7 @@ fn a_task_names_itself_in_the_configuration() {
     assert_eq!(&Config::from_toml(&fedlink::config::commented_toml(recorded)).unwrap(), recorded);
 }
 
-/// Pulls θ towards a number of each device, less with every training, which it counts in its state's bytes;
+/// Pulls θ toward a number of each device, less with every training, which it counts in its state's bytes;
 /// keeps a vector besides.
 struct Tiring(Cohorts);
 

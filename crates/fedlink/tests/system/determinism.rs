@@ -57,7 +57,7 @@ fn devices_of_any_size_train_in_full_batches_whatever_the_threads() {
 }
 
 #[test]
-fn the_digest_tells_any_two_different_runs_apart() {
+fn the_digest_distinguishes_any_two_different_runs() {
     let dataset = blobs(20, 600, 90);
     let mut configs = Vec::new();
     for policy in POLICIES {

@@ -59,7 +59,7 @@ fn training_only_the_candidates_changes_nothing_else() {
 
 #[test]
 fn with_feedback_nothing_is_lost_only_late() {
-    // One device, plain descent, a loss whose gradient barely moves: what was sent and what is still owed add
+    // One device, plain descent, a loss whose gradient barely moves: what was sent and the residual add
     // up to the sum of all updates. Checked against a run whose link holds everything twice over.
     let dataset = blobs(20, 600, 90);
     let mut config = small_config();
@@ -191,7 +191,7 @@ fn asking_what_a_round_takes_changes_nothing() {
 }
 
 #[test]
-fn weights_that_are_all_zero_are_told_of_once_and_mean_equal_shares() {
+fn weights_that_are_all_zero_are_reported_once_and_mean_equal_shares() {
     struct Weightless(f64);
     impl Persist for Weightless {}
     impl Policy for Weightless {

@@ -64,8 +64,8 @@ fn the_mean_gain_of_each_device_multiplies_its_fading() {
             assert_eq!(b.gain, gains[a.device.index()] * a.gain);
         }
         // Device 0 has no link at all: no symbols, no bits, silence.
-        let dead = &scaled.transmissions[0];
-        assert_eq!((dead.gain, dead.symbols.0, dead.q), (0.0, 0.0, 0));
+        let zero_gain = &scaled.transmissions[0];
+        assert_eq!((zero_gain.gain, zero_gain.symbols.0, zero_gain.q), (0.0, 0.0, 0));
     }
 }
 

@@ -196,7 +196,7 @@ fn every_policy_follows_the_specification_on_mostly_zero_inputs() {
     follows_the_specification(&data);
 }
 
-/// The two tests above once more in a process that is told to use no vector instructions.
+/// The two tests above once more in a process that is set to use no vector instructions.
 #[test]
 fn the_portable_kernels_follow_the_specification_too() {
     let own = std::env::current_exe().expect("this program");
@@ -209,10 +209,10 @@ fn the_portable_kernels_follow_the_specification_too() {
     assert!(run.status.success() && output.contains("3 passed"), "{output}");
 }
 
-/// Tells a process of these tests which instruction set to use.
+/// The environment variable that sets the instruction set of a process of these tests.
 const INSTRUCTIONS: &str = "INSTRUCTIONS_OF_THE_TEST";
 
-/// Chooses the set that this process is told to use, if any.
+/// Chooses the set that this process is given, if any.
 fn choose_instructions() -> Option<String> {
     let asked = std::env::var(INSTRUCTIONS).ok()?;
     InstructionSet::choose(&asked).expect("a set that this machine has");

@@ -18,7 +18,7 @@ fn after_one_round(config: &Config) -> Vec<f32> {
     simulation.theta().to_vec()
 }
 
-/// BC with the shares that a test says.
+/// BC with the shares that a test gives.
 struct Shared(Share);
 
 impl Persist for Shared {}
@@ -101,7 +101,7 @@ fn momentum_without_decay_of_the_past_is_plain_addition_in_the_first_round_and_f
         run(&momentum, blobs(20, 600, 90), 1).digest,
         run(&config("bc"), blobs(20, 600, 90), 1).digest
     );
-    // β = 0 forgets at once: the sum is the step.
+    // β = 0 keeps nothing: the sum is the step.
     momentum.set("learn.server.momentum.beta", 0.0).unwrap();
     let plain = run(&config("bc"), blobs(20, 600, 90), 1);
     let forgetful = run(&momentum, blobs(20, 600, 90), 1);

@@ -171,7 +171,7 @@ fn the_loop_of_a_round_over_server_and_fleet_is_that_of_a_simulation() {
 }
 
 #[test]
-fn a_fleet_says_whether_its_devices_keep_state() {
+fn a_fleet_reports_whether_its_devices_keep_state() {
     use fedlink::compress::Feedback::{Off, Scheduled};
     let keeps = |state, feedback| {
         let mut config = config("bc");
@@ -211,31 +211,31 @@ fn dense(device: u32, update: &Encoded) -> Upload<'_> {
 fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
     let mut server = small_server(|_| ());
     let training = Training::default();
-    let says = |result: Result<(), Error>| result.unwrap_err().to_string();
-    assert_eq!(says(server.report(Reports::default()).map(drop)), "report: no round has begun");
-    assert_eq!(says(server.deliver(&[], training).map(drop)), "deliver: no round has begun");
+    let message = |result: Result<(), Error>| result.unwrap_err().to_string();
+    assert_eq!(message(server.report(Reports::default()).map(drop)), "report: no round has begun");
+    assert_eq!(message(server.deliver(&[], training).map(drop)), "deliver: no round has begun");
     begin(&mut server, 0);
-    assert_eq!(says(server.deliver(&[], training).map(drop)), "deliver: nobody has reported yet");
+    assert_eq!(message(server.deliver(&[], training).map(drop)), "deliver: nobody has reported yet");
     let report = |server: &mut Server, devices: &[u32], asks: usize| {
         begin(server, 0);
         let values = vec![1.0; devices.len() * asks];
         server.report(Reports::new(ids(devices), asks, values)).map(drop)
     };
     assert_eq!(
-        says(report(&mut server, &[0, 1, 2], 2)),
+        message(report(&mut server, &[0, 1, 2], 2)),
         "report: every candidate answers each ask with one number"
     );
     assert_eq!(
-        says(report(&mut server, &[0, 1, 2], 0)),
+        message(report(&mut server, &[0, 1, 2], 0)),
         "report: every candidate answers each ask with one number"
     );
-    assert_eq!(says(report(&mut server, &[0, 1, 1], 1)), "report: a device reports twice");
-    assert_eq!(says(report(&mut server, &[0, 9], 1)), "report: a device that was no candidate reports");
+    assert_eq!(message(report(&mut server, &[0, 1, 1], 1)), "report: a device reports twice");
+    assert_eq!(message(report(&mut server, &[0, 9], 1)), "report: a device that was no candidate reports");
     for value in [f32::NAN, f32::INFINITY] {
         begin(&mut server, 0);
         let reports = Reports::new(ids(&[0, 1]), 1, vec![1.0, value]);
         let problem = format!("device 1 reported {value} in round 1; a report must be a finite number");
-        assert_eq!(says(server.report(reports).map(drop)), problem);
+        assert_eq!(message(server.report(reports).map(drop)), problem);
     }
     report(&mut server, &[], 1).unwrap();
     report(&mut server, &[], 0).unwrap();
@@ -244,7 +244,7 @@ fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
     for uploads in [&[3u32, 1][..], &[1], &[1, 2], &[1, 3, 3]] {
         report(&mut server, &[3, 1], 1).unwrap();
         let uploads: Vec<Upload> = uploads.iter().map(|&device| Upload::lost(DeviceId(device))).collect();
-        assert_eq!(says(server.deliver(&uploads, training).map(drop)), order);
+        assert_eq!(message(server.deliver(&uploads, training).map(drop)), order);
     }
     assert!(matches!(server.deliver(&[], training), Err(Error::Session(_))), "a refused round is closed");
 }

@@ -16,11 +16,11 @@ const USAGE: &str = "\
 Usage: cargo xtask bench
        cargo xtask bench peers [OPTIONS]
 
-Without a word: the kernels' times and the ratios of docs/performance.md.
+Without arguments: the kernels' times and the ratios of docs/performance.md.
 
-peers: rounds of fedlink and of other libraries in turn, as a table of ratios; see bench/README.md. Needs python3
-(3.11 or later) and, for the first run, a package index. MNIST is taken from $FEDLINK_DATA/mnist, or fetched if that
-is not set.
+peers: rounds of fedlink and of other libraries in turn, as a table of ratios; see bench/README.md. Needs
+python3 (3.11 or later) and, for the first run, a package index. MNIST is taken from $FEDLINK_DATA/mnist, or
+fetched if that is not set.
 
 Options of peers:
   --only NAME[,NAME…]      these only: jax, jax-tuned, torch, torch-tuned, pfl, flower
@@ -66,8 +66,8 @@ impl Options {
         let &Self { rounds, fedavg_rounds, warmup, .. } = &options;
         if [rounds, fedavg_rounds, warmup].iter().any(|count| count % EVALUATE_EVERY != 0) {
             bail!(
-                "--rounds, --fedavg-rounds and --warmup must be multiples of {EVALUATE_EVERY}: every {EVALUATE_EVERY}th \
-                 round evaluates, and a time is the mean of that many"
+                "--rounds, --fedavg-rounds and --warmup must be multiples of {EVALUATE_EVERY}: every \
+                 {EVALUATE_EVERY}th round evaluates, and a time is the mean of that many"
             );
         }
         if warmup >= rounds.min(fedavg_rounds) {

@@ -87,8 +87,8 @@ const FEDAVG: &[&str] = &[
     "learn.state=reset",
 ];
 
-/// Runs fedlink and each peer that was asked for in turn, and keeps what they tell. A peer that fails is told as such
-/// and not run again.
+/// Runs fedlink and each peer that was asked for in turn, and keeps what they print. A peer that fails is
+/// recorded as such and not run again.
 pub fn measure(bench: &Bench, options: &Options) -> anyhow::Result<()> {
     let wanted: Vec<&Peer> = PEERS.iter().filter(|peer| options.wants(peer.name)).collect();
     let mut pythons = Vec::new();
@@ -111,7 +111,7 @@ pub fn measure(bench: &Bench, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What there is; if there is none, a line that says why is kept.
+/// What there is; if there is none, a line with the reason is kept.
 fn kept<T>(
     bench: &Bench,
     peer: &Peer,
@@ -182,7 +182,8 @@ fn install(bench: &Bench, peer: &Peer) -> anyhow::Result<PathBuf> {
     Ok(python)
 }
 
-/// The virtual environment of one folder of `bench/peers`, with exactly the packages of its `requirements.txt`.
+/// The virtual environment of one folder of `bench/peers`, with exactly the packages of its
+/// `requirements.txt`.
 fn environment(bench: &Bench, folder: &str) -> anyhow::Result<PathBuf> {
     let home = bench.root.join("target/bench").join(format!("venv-{folder}"));
     let list = bench.root.join("bench/peers").join(folder).join("requirements.txt");
@@ -215,7 +216,7 @@ fn packages(python: &Path) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(succeed(Command::new(python).args(["-c", ask]))?.trim()))
 }
 
-/// What the command prints; its complaint, if it fails.
+/// What the command prints; its errors, if it fails.
 fn succeed(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     if !output.status.success() {

@@ -16,7 +16,7 @@ pub enum Work {
     /// Whole BN2-C rounds: channel, training, D-SGD at q*, choice, slots, D-SGD, aggregation.
     #[serde(rename = "bn2-c")]
     Bn2C,
-    /// The same training of all devices, the mean of their whole updates, a fresh optimiser in every round.
+    /// The same training of all devices, the mean of their whole updates, a fresh optimizer in every round.
     #[serde(rename = "fedavg")]
     FedAvg,
 }
@@ -77,8 +77,8 @@ impl Work {
 }
 
 impl Measurement {
-    /// Seconds of a round with its share of the evaluations: the median, over the stretches from one evaluation to
-    /// the next, of their mean. Not a number if no stretch is left after the warm-up.
+    /// Seconds of a round with its share of the evaluations: the median, over the stretches from one
+    /// evaluation to the next, of their mean. Not a number if no stretch is left after the warm-up.
     pub fn round(&self, warmup: u64) -> f64 {
         let counted = self.seconds.get(warmup as usize..).unwrap_or_default();
         median(counted.chunks_exact(EVALUATE_EVERY as usize).map(mean).collect())
@@ -144,9 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_runs_and_of_failures_are_told_apart() {
-        let run = r#"{"beside": "jax", "work": "bn2-c", "repetition": 1, "program": "jax", "versions": {"jax": "1"},
-            "rounds": 2, "threads": 2, "seed": 0, "seconds": [1.0, 0.5], "accuracy": 0.9}"#;
+    fn lines_of_runs_and_of_failures_are_distinguished() {
+        let run = r#"{"beside": "jax", "work": "bn2-c", "repetition": 1, "program": "jax",
+            "versions": {"jax": "1"}, "rounds": 2, "threads": 2, "seed": 0, "seconds": [1.0, 0.5],
+            "accuracy": 0.9}"#;
         let line: Line = serde_json::from_str(run).unwrap();
         assert!(matches!(&line.outcome, Outcome::Measured(run) if run.seconds == [1.0, 0.5]));
         let failure =

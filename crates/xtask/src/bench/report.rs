@@ -1,6 +1,7 @@
-//! What a folder of raw runs says: the report, and the table that the README shows.
+//! What follows from a folder of raw runs: the report, and the table that the README shows.
 //!
-//! Everything here is computed from the kept lines alone, so that the README's table can be checked against them.
+//! Everything here is computed from the kept lines alone, so that the README's table can
+//! be checked against them.
 
 use super::EVALUATE_EVERY;
 use super::peers::{PEERS, Peer};
@@ -49,8 +50,8 @@ impl Row {
 
     /// "12.3 (12.1–12.5)": median, least and greatest.
     fn ratio_text(&self) -> String {
-        let (least, greatest) = (self.ratios[0], self.ratios[self.ratios.len() - 1]);
-        format!("{:.1} ({least:.1}–{greatest:.1})", self.ratio())
+        let (min, max) = (self.ratios[0], self.ratios[self.ratios.len() - 1]);
+        format!("{:.1} ({min:.1}–{max:.1})", self.ratio())
     }
 }
 
@@ -58,12 +59,13 @@ impl Row {
 pub fn of(machine: &Machine, lines: &[Line]) -> anyhow::Result<Report> {
     let mut text = format!("# fedlink and its peers\n\n{}\n\n", machine_text(machine));
     if machine.load.is_none_or(|load| load > QUIET) {
-        text += "**The machine was not quiet: these numbers say little.**\n\n";
+        text += "**The machine was not quiet: these numbers mean little.**\n\n";
     }
-    text += "A time is that of a round with its share of the evaluations: the median over stretches of ten rounds. A \
-             ratio is their time over fedlink's, the median over repetitions in turn (least–greatest). Accuracies \
-             are means over the repetitions, after the rounds in brackets.\n\n\
-             | peer | versions | work | its round, ms | fedlink's, ms | ratio | target | accuracy: peer, fedlink |\n\
+    text += "A time is that of a round with its share of the evaluations: the median over stretches of ten \
+             rounds. A ratio is their time over fedlink's, the median over repetitions in turn \
+             (least–greatest). Accuracies are means over the repetitions, after the rounds in brackets.\n\n\
+             | peer | versions | work | its round, ms | fedlink's, ms | ratio | target \
+             | accuracy: peer, fedlink |\n\
              |---|---|---|---|---|---|---|---|\n";
     let (mut missing, mut other_work) = (Vec::new(), Vec::new());
     let mut failures = String::new();
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_the_median_over_pairs_and_tells_its_spread() {
+    fn a_ratio_is_the_median_over_pairs_with_its_spread() {
         let report = of(&machine(), &runs(&[9.0, 7.0, 30.0], 0.91)).unwrap();
         assert!(report.verdict.is_ok());
         assert_eq!(report.text.matches("| 9.0 (7.0–30.0) |").count(), PEERS.len());
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_is_told() {
+    fn a_busy_machine_is_reported() {
         let machine = Machine { load: Some(3.0), ..machine() };
         assert!(of(&machine, &runs(&[9.0], 0.9)).unwrap().text.contains("not quiet"));
     }

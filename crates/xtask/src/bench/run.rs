@@ -73,8 +73,8 @@ impl Bench {
             .output()
             .context("cannot start `timeout`")?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let lines: Vec<&str> = said.lines().collect();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let lines: Vec<&str> = errors.lines().collect();
             let tail = &lines[lines.len().saturating_sub(15)..];
             bail!("{} ended with {}:\n{}", command.join(" "), output.status, tail.join("\n"));
         }
@@ -103,8 +103,8 @@ impl Machine {
     }
 }
 
-/// Cores that are busy for a while from now, on average. (The system's load average would count the builds that have
-/// just ended.)
+/// Cores that are busy for a while from now, on average. (The system's load average would count the builds
+/// that have just ended.)
 fn busy_cores(time: Duration) -> Option<f64> {
     let before = idle_time()?;
     std::thread::sleep(time);

@@ -39,7 +39,9 @@ def save(folder: Path, result, records) -> None:
     """Leaves accuracies, records and counters in `result.json`, complete or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     summary = {
-        "accuracy": {number: metrics["accuracy"] for number, metrics in result.evaluate_metrics_serverapp.items()},
+        "accuracy": {
+            number: metrics["accuracy"] for number, metrics in result.evaluate_metrics_serverapp.items()
+        },
         "rounds": [asdict(record) for record in records],
         "counter": int(result.arrays["norm.num_batches_tracked"].numpy()),
     }

@@ -1,4 +1,4 @@
-"""A small network with batch normalization, and noisy images of ten patterns to tell apart."""
+"""A small network with batch normalization, and noisy images of ten patterns to classify."""
 
 import torch
 

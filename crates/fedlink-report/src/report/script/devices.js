@@ -1,6 +1,6 @@
 // Bars for each device, and the map of classes.
 
-/** Neighbouring values together where bars would be thinner than three pixels. */
+/** Neighboring values together where bars would be thinner than three pixels. */
 function grouped(values, width) {
   const size = Math.max(1, Math.ceil(values.length / Math.max(20, Math.floor(width / 3))));
   const groups = [];
@@ -20,7 +20,7 @@ function grouped(values, width) {
 function describeBars(values, width, { title, yLabel, text, axis, reference, sorted, isOver }) {
   const { size, groups } = grouped(values, width - 70);
   const highest = Math.max(reference.y || 0, ...groups.map((group) => group.high)) || 1;
-  const rank = sorted ? "place" : "device";
+  const rank = sorted ? "rank" : "device";
   return {
     title, yLabel, height: 280,
     xLabel: (sorted ? "devices, most often scheduled first" : "device") + (size > 1 ? ` (${size} to a bar: mean, and range behind)` : ""),
@@ -43,8 +43,8 @@ function describeBars(values, width, { title, yLabel, text, axis, reference, sor
       const group = groups.find((one) => one.from - 0.5 <= x && x <= one.to + 0.5);
       if (!group) return { title: "", rows: [] };
       if (group.from === group.to) {
-        const place = sorted ? ` (${rank} ${group.from + 1})` : "";
-        return { title: `device ${group.devices[0]}${place}`, rows: [{ label: yLabel, text: text(group.mean) }] };
+        const where = sorted ? ` (${rank} ${group.from + 1})` : "";
+        return { title: `device ${group.devices[0]}${where}`, rows: [{ label: yLabel, text: text(group.mean) }] };
       }
       return {
         title: `${rank}s ${group.from + (sorted ? 1 : 0)} to ${group.to + (sorted ? 1 : 0)}`,
@@ -89,7 +89,7 @@ function startSplit() {
   const { split } = DATA;
   if (!split || !$("split-chart")) return;
   const classes = Math.min(split.classes, Math.max(0, ...split.counts.map((counts) => counts.length)));
-  const most = Math.max(1, ...split.counts.map((counts) => Math.max(0, ...counts)));
+  const max = Math.max(1, ...split.counts.map((counts) => Math.max(0, ...counts)));
   const devices = split.counts.length;
   chart($("split-chart"), (width) => {
     const size = Math.max(1, Math.ceil(devices / Math.max(20, Math.floor((width - 60) / 3))));
@@ -113,7 +113,7 @@ function startSplit() {
           const [left, right] = [sx(column.from - 0.5), sx(column.to + 0.5)];
           column.counts.forEach((count, label) => {
             if (!count) return;
-            const share = count / most;
+            const share = count / max;
             const gap = right - left > 6 ? 1 : 0;
             layer.append(svg("rect", {
               class: "cell", x: left, width: Math.max(right - left - gap, 0.5), y: sy(label - 0.5), height: Math.max(sy(label + 0.5) - sy(label - 0.5) - gap, 0.5),

@@ -55,38 +55,38 @@ function redraw(state) {
   const scale = ([low, high], from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
   const [sx, sy] = [scale(spec.x, left, right), scale(spec.y, bottom, top)];
   const clip = `clip-${CHARTS.indexOf(state)}`;
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${spec.height}`, width, height: spec.height, "aria-hidden": "true" },
+  const plot = svg("svg", { viewBox: `0 0 ${width} ${spec.height}`, width, height: spec.height, "aria-hidden": "true" },
     svg("clipPath", { id: clip }, svg("rect", { x: left - 5, y: top - 5, width: right - left + 10, height: bottom - top + 10 })));
-  if (spec.title) picture.append(svg("text", { class: "title", x: left, y: 16 }, spec.title));
-  yTicks.forEach((y, i) => picture.append(
+  if (spec.title) plot.append(svg("text", { class: "title", x: left, y: 16 }, spec.title));
+  yTicks.forEach((y, i) => plot.append(
     svg("line", { class: "grid", x1: left, x2: right, y1: sy(y), y2: sy(y) }),
     svg("text", { x: left - 8, y: sy(y) + 4, "text-anchor": "end" }, yTexts[i])));
   for (const x of xTicks) {
-    picture.append(
+    plot.append(
       svg("line", { class: "axis", x1: sx(x), x2: sx(x), y1: bottom, y2: bottom + 5 }),
       svg("text", { x: sx(x), y: bottom + 19, "text-anchor": sx(x) > right - 14 ? "end" : "middle" }, spec.xText(x)));
   }
-  picture.append(
+  plot.append(
     svg("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
     svg("text", { class: "x-label", x: (left + right) / 2, y: bottom + 39, "text-anchor": "middle" }, spec.xLabel),
     svg("text", { class: "y-label", transform: `translate(14 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, spec.yLabel));
   const layer = svg("g", { "clip-path": `url(#${clip})` });
   spec.paint(layer, sx, sy, right - left);
   const overlay = svg("g", {});
-  picture.append(layer, svg("rect", { class: "plot", x: left, y: top, width: right - left, height: bottom - top, fill: "transparent" }));
+  plot.append(layer, svg("rect", { class: "plot", x: left, y: top, width: right - left, height: bottom - top, fill: "transparent" }));
   for (const { y, label } of references) {
     // Its name stands above the plot, where no curve or bar can cover it.
-    picture.append(
+    plot.append(
       svg("line", { class: "reference", x1: left, x2: right, y1: sy(y), y2: sy(y) }),
       svg("line", { class: "reference", x1: left, x2: left + 28, y1: top - 12, y2: top - 12 }),
       svg("text", { class: "reference-label", x: left + 34, y: top - 8 }, label));
   }
   if (!spec.stops.length) {
-    picture.append(svg("text", { x: (left + right) / 2, y: (top + bottom) / 2, "text-anchor": "middle" }, spec.empty || "No values"));
+    plot.append(svg("text", { x: (left + right) / 2, y: (top + bottom) / 2, "text-anchor": "middle" }, spec.empty || "No values"));
   }
-  picture.append(overlay);
+  plot.append(overlay);
   state.holder.setAttribute("aria-label", `${spec.title || spec.yLabel} by ${spec.xLabel}. Arrow keys read the values.`);
-  state.holder.replaceChildren(picture);
+  state.holder.replaceChildren(plot);
   Object.assign(state, { spec, sx, sy, left, right, top, bottom, width: state.host.clientWidth, pixels: width, overlay });
   if (state.cursor !== null) showCursor(state, state.cursor);
 }
@@ -101,9 +101,9 @@ function nearest(stops, x) {
   return Math.abs(stops[high] - x) < Math.abs(stops[low] - x) ? high : low;
 }
 
-const MOST_ROWS = 14;
+const MAX_ROWS = 14;
 
-function showCursor(state, x, speak) {
+function showCursor(state, x, announce) {
   const { spec, sx, sy, overlay, readout } = state;
   const seen = spec.stops.filter((stop) => stop >= spec.x[0] && stop <= spec.x[1]);
   if (!seen.length) return hideCursor(state);
@@ -113,25 +113,25 @@ function showCursor(state, x, speak) {
   overlay.replaceChildren(svg("line", { class: "cursor", x1: at, x2: at, y1: state.top, y2: state.bottom }));
   for (const row of rows) {
     if (known(row.y) && row.y >= spec.y[0] && row.y <= spec.y[1]) {
-      overlay.append(svg("path", { class: "dot", d: marker(row.curve, at, sy(row.y), 4.5), fill: colourOf(row.curve) }));
+      overlay.append(svg("path", { class: "dot", d: marker(row.curve, at, sy(row.y), 4.5), fill: colorOf(row.curve) }));
     }
   }
   const table = make("table", {});
-  for (const row of rows.slice(0, MOST_ROWS)) {
+  for (const row of rows.slice(0, MAX_ROWS)) {
     const name = make("td", {});
     if (row.curve !== undefined) name.append(make("span", { class: "swatch" }, swatch(row.curve)));
     name.append(row.label);
     table.append(make("tr", {}, name, make("td", {}, row.text)));
   }
   readout.replaceChildren(make("b", {}, title), table);
-  if (rows.length > MOST_ROWS) readout.append(`and ${rows.length - MOST_ROWS} more`);
+  if (rows.length > MAX_ROWS) readout.append(`and ${rows.length - MAX_ROWS} more`);
   readout.hidden = false;
   const pixel = state.holder.clientWidth / state.pixels;
   const width = readout.offsetWidth;
   const beside = at * pixel + 14 + width > state.holder.clientWidth ? at * pixel - 14 - width : at * pixel + 14;
   readout.style.left = `${Math.max(0, beside)}px`;
   readout.style.top = `${state.top * pixel + 8}px`;
-  if (speak) state.live.textContent = [title, ...rows.map((row) => `${row.label} ${row.text}`)].join("; ");
+  if (announce) state.live.textContent = [title, ...rows.map((row) => `${row.label} ${row.text}`)].join("; ");
 }
 
 function hideCursor(state) {
@@ -177,11 +177,11 @@ function keyPressed(state, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const { spec } = state;
   const seen = spec.stops.filter((stop) => stop >= spec.x[0] && stop <= spec.x[1]);
-  const place = state.cursor === null ? -1 : nearest(seen, state.cursor);
+  const index = state.cursor === null ? -1 : nearest(seen, state.cursor);
   const far = Math.max(1, Math.round(seen.length / 10));
   const moves = {
-    ArrowRight: place + (event.shiftKey ? far : 1), ArrowLeft: place - (event.shiftKey ? far : 1),
-    PageUp: place + far, PageDown: place - far, Home: 0, End: seen.length - 1,
+    ArrowRight: index + (event.shiftKey ? far : 1), ArrowLeft: index - (event.shiftKey ? far : 1),
+    PageUp: index + far, PageDown: index - far, Home: 0, End: seen.length - 1,
   };
   const span = spec.x[1] - spec.x[0];
   const middle = state.cursor === null ? (spec.x[0] + spec.x[1]) / 2 : state.cursor;

@@ -41,20 +41,20 @@ function paintLines(layer, sx, sy, width, series) {
     for (const run of runs(x.length, (i) => known(x[i]) && known(low[i]) && known(high[i]))) {
       const edge = (ends) => reduced(run.map((i) => [sx(x[i]), sy(ends[i])]), width);
       const d = path([...edge(high), ...edge(low).reverse()]) + "Z";
-      layer.append(svg("path", { class: "band", "data-curve": curve, d, fill: colourOf(curve) }));
+      layer.append(svg("path", { class: "band", "data-curve": curve, d, fill: colorOf(curve) }));
     }
   }
-  series.forEach(({ curve, x, y }, place) => {
+  series.forEach(({ curve, x, y }, index) => {
     const group = svg("g", { class: "series", "data-curve": curve });
     for (const run of runs(x.length, (i) => known(x[i]) && known(y[i]))) {
       const points = reduced(run.map((i) => [sx(x[i]), sy(y[i])]), width);
-      group.append(svg("path", { class: "curve", d: path(points), stroke: colourOf(curve), "stroke-dasharray": dashOf(curve) }));
+      group.append(svg("path", { class: "curve", d: path(points), stroke: colorOf(curve), "stroke-dasharray": dashOf(curve) }));
       // Markers about 90 pixels apart, each curve's somewhat shifted against the others'.
       let next = -Infinity;
       for (const [px, py] of points) {
         if (px < next) continue;
-        group.append(svg("path", { d: marker(curve, px, py, 3.5), fill: colourOf(curve), class: "dot" }));
-        next = next === -Infinity ? px + 90 * ((place % 5) + 1) / 5 : px + 90;
+        group.append(svg("path", { d: marker(curve, px, py, 3.5), fill: colorOf(curve), class: "dot" }));
+        next = next === -Infinity ? px + 90 * ((index % 5) + 1) / 5 : px + 90;
       }
     }
     layer.append(group);

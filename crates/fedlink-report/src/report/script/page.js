@@ -1,8 +1,8 @@
 // The page around the charts: samples in tables, sorting, copying, printing.
 
 function startSwatches() {
-  for (const place of document.querySelectorAll(".swatch[data-curve]")) {
-    place.append(swatch(Number(place.dataset.curve)));
+  for (const holder of document.querySelectorAll(".swatch[data-curve]")) {
+    holder.append(swatch(Number(holder.dataset.curve)));
   }
 }
 
@@ -40,8 +40,8 @@ function startCopying() {
   for (const box of document.querySelectorAll(".copyable")) {
     const text = box.querySelector("pre");
     const button = make("button", { type: "button" }, "Copy");
-    const said = make("span", { class: "unseen", "aria-live": "polite" });
-    box.append(button, said);
+    const status = make("span", { class: "unseen", "aria-live": "polite" });
+    box.append(button, status);
     button.addEventListener("click", async () => {
       let done = true;
       try {
@@ -52,7 +52,7 @@ function startCopying() {
         done = document.execCommand("copy");
       }
       button.textContent = done ? "Copied" : "Selected";
-      said.textContent = done ? "Copied" : "The text is selected: copy it with the keyboard";
+      status.textContent = done ? "Copied" : "The text is selected: copy it with the keyboard";
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });
   }

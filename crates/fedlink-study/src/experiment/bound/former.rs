@@ -25,11 +25,11 @@ pub(super) fn refusal(text: &str) -> Option<String> {
     Some(message)
 }
 
-/// Names and texts that say the same. One claim becomes several where the curves on the right differ from
+/// Names and texts of the same meaning. One claim becomes several where the curves on the right differ from
 /// each other in more than one key. None if the table lacks something.
 fn rewritten(claim: &Table) -> Option<Vec<(String, String)>> {
     let text = |key: &str| claim.get(key)?.as_str();
-    let (panel, says) = (text("panel")?, text("says")?);
+    let (panel, statement) = (text("panel")?, text("says")?);
     let metric = match (claim.get("rounds_to"), claim.get("at")) {
         (Some(level), _) => format!("rounds-to-bound-{}", number(level)?),
         (None, Some(rounds)) => format!("bound-at-{}", number(rounds)?),
@@ -52,8 +52,8 @@ fn rewritten(claim: &Table) -> Option<Vec<(String, String)>> {
         than => than.iter().map(|terms| selector(panel, terms)).collect(),
     };
     let name = |i: usize| match rights.len() {
-        1 => format!("{panel}: {says}"),
-        _ => format!("{panel}: {says} ({})", i + 1),
+        1 => format!("{panel}: {statement}"),
+        _ => format!("{panel}: {statement} ({})", i + 1),
     };
     let line = |(i, right): (usize, &String)| (name(i), format!("{left} {right} {metric}"));
     Some(rights.iter().enumerate().map(line).collect())

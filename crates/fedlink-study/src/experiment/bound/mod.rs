@@ -202,7 +202,7 @@ pub struct BoundExperiment {
 /// A panel with its curves.
 #[derive(Clone, Debug)]
 pub struct PanelResult {
-    /// The panel.
+    /// The study that its curves are of.
     pub panel: Panel,
     /// Its curves, in the order of [`Study::grid`].
     pub curves: Vec<StudyCurve>,
@@ -262,7 +262,7 @@ impl BoundExperiment {
         Subject::Bound { rounds: self.panels.first().map_or(0, |panel| panel.study.rounds as u64) }
     }
 
-    /// The panels.
+    /// The studies of the file, in its order; each is one plot.
     pub fn panels(&self) -> &[Panel] {
         &self.panels
     }
@@ -390,7 +390,7 @@ pub(super) fn has_section(text: &str, name: &str) -> bool {
         .map_or_else(|_| text.lines().any(opens), |table| table.get(name).is_some_and(Value::is_table))
 }
 
-/// Reads a file; an error names the line and, for a misspelt name, the one that was meant.
+/// Reads a file; an error names the line and, for a misspelled name, the one that was meant.
 pub(super) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ConfigError> {
     let problem = |error: toml::de::Error| {
         let hint = meant(error.message()).map(|near| format!("\ndid you mean {near}?"));

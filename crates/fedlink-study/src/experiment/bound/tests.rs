@@ -111,8 +111,8 @@ fn a_claim_for_every_panel_pairs_the_draws_of_each() {
     assert_eq!(b.pairs[1].left_value.unwrap().mean, last(0, 1));
 }
 
-/// What `fedlink run fig3` and `fig4` said of every claim when claims about the bound had a language of their
-/// own, to the last digit: equal text means equal bits.
+/// What `fedlink run fig3` and `fig4` printed for every claim when claims about the bound had a language of
+/// their own, to the last digit: equal text means equal bits.
 const FIGURE_CLAIMS: &str = include_str!("figure_claims.csv");
 
 #[test]
@@ -157,9 +157,9 @@ fn settings_change_the_bound_and_nothing_else() {
     assert_eq!(again.panels[1].study, experiment.panels[1].study);
     let mut wrong = |key, value| experiment.set(key, value).unwrap_err().to_string();
     assert!(wrong("schedule.k", "3").contains("such as bound.rounds"));
-    let misspelt = wrong("bound.round", "3");
-    assert!(misspelt.starts_with("bound.round: unknown field"), "{misspelt}");
-    assert!(misspelt.ends_with("; did you mean rounds?"), "{misspelt}");
+    let misspelled = wrong("bound.round", "3");
+    assert!(misspelled.starts_with("bound.round: unknown field"), "{misspelled}");
+    assert!(misspelled.ends_with("; did you mean rounds?"), "{misspelled}");
     assert!(wrong("bound.rounds", "many").starts_with("bound.rounds: "));
     let mut theorem = TheoremExperiment::preset("theorem").unwrap();
     theorem.set("quadratic.seeds", "3").unwrap();

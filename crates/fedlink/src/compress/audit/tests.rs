@@ -220,7 +220,7 @@ fn an_inflated_norm_is_caught_where_it_can_be_and_only_there() {
 }
 
 #[test]
-fn an_update_says_nothing_of_the_loss() {
+fn an_update_is_no_evidence_about_the_loss() {
     for report in [0.0, 1e-30, 7.0, f32::MAX] {
         let (seen, _) = honest(&TopK {}, Ask::Loss, &[1.0, -2.0, 3.0, 0.5], [2, 2, 3]);
         assert!(seen.allows(&TopK {}, Ask::Loss, report), "{report}");

@@ -1,16 +1,17 @@
 //! How many of the q entries there are.
 //!
-//! An update may have fewer entries than the budget holds. A question comes first: is any missing? If so, m ≥ 1 of
-//! them are, and m − 1 follows as binary digits, the lowest first. For the probability w^(m−1)·(1 − w) the digits
-//! are independent, and digit j is 1 with probability u/(1 + u), u = w^(2^j). θ, u and these are rounded up, against
-//! "none is missing", which has slots to spare.
+//! An update may have fewer entries than the budget holds. A question comes first: is any missing? If so, m ≥
+//! 1 of them are, and m − 1 follows as binary digits, the lowest first. For the probability w^(m−1)·(1 − w)
+//! the digits are independent, and digit j is 1 with probability u/(1 + u), u = w^(2^j). θ, u and these are
+//! rounded up, against "none is missing", which has slots to spare.
 //!
-//! With one value for all entries, w is θ = q/(d−q+1) = C(d,q−1)/C(d,q), and that of the question θ or ½ if that
-//! is less. The indices of q − m entries cost at least m·log2(1/θ) bits less than those of q, which pays for saying so:
-//! up to q = d/3 an update with entries missing is no longer than one with all q of them, and one with all pays
-//! log2(1/(1−θ)), at most one bit. Near q = d/2, where θ reaches 1, w stays below 1 − 1/√d and a missing entry
-//! costs log2 √d bits. That is no waste: there are about √d times as many updates with up to d/2 entries as with d/2.
-//! Where each entry has a value of 32 bits, that pays for anything: w and the question's probability are 1/256.
+//! With one value for all entries, w is θ = q/(d−q+1) = C(d,q−1)/C(d,q), and that of the question θ or ½ if
+//! that is less. The indices of q − m entries cost at least m·log2(1/θ) bits less than those of q, which pays
+//! for encoding m: up to q = d/3 an update with entries missing is no longer than one with all q of them, and
+//! one with all pays log2(1/(1−θ)), at most one bit. Near q = d/2, where θ reaches 1, w stays below 1 − 1/√d
+//! and a missing entry costs log2 √d bits. That is no waste: there are about √d times as many updates with up
+//! to d/2 entries as with d/2. Where each entry has a value of 32 bits, that pays for anything: w and the
+//! question's probability are 1/256.
 //!
 //! Where each entry has a sign, a missing entry saves that bit too, and θ = q/(2·(d−q+1)) is half of the
 //! above. It is ½ near q = d/2 and reaches 1 at the largest q, ⌈2d/3⌉; between the two the same holds as
@@ -40,22 +41,23 @@ impl CountLaw {
                 // A missing entry saves its sign.
                 let sign_bits = u32::from(layout == Layout::Signs);
                 let theta = (u64::from(q) << 32) / (u64::from(dim - q + 1) << sign_bits) + 1;
-                let most = SLOTS - SLOTS / (u64::from(dim.isqrt()) + 1);
-                (theta.min(SLOTS / 2), theta.min(most))
+                let max = SLOTS - SLOTS / (u64::from(dim.isqrt()) + 1);
+                (theta.min(SLOTS / 2), theta.min(max))
             }
         };
         Self { q, some: some as u32, ratio }
     }
 
-    /// The most bits that saying the count can cost beyond what the entries that are missing save, in indices and
-    /// in values. With q ≤ d/3, with signs and 2 ≤ q ≤ d/2, or with a value for each that is what it costs to
-    /// say that none is missing, as long as a missing value's 32 bits pay for 8 of the law and for log2 d of
-    /// indices.
+    /// The most bits that encoding the count can cost beyond what the entries that are missing save, in
+    /// indices and in values. With q ≤ d/3, with signs and 2 ≤ q ≤ d/2, or with a value for each that is what
+    /// it costs to encode that none is missing, as long as a missing value's 32 bits pay for 8 of the law and
+    /// for log2 d of indices.
     pub(super) fn surplus(&self, layout: Layout, dim: u32) -> f64 {
         let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
         let near_the_largest = 2.0 + 0.5 * libm::log2(f64::from(dim));
         match layout {
-            // The first value's bits are sent even without its entry: if that is the only one, its index must pay.
+            // The first value's bits are sent even without its entry: if that is the only one,
+            // its index must pay.
             Layout::Each if self.q == 1 => none.max(8.0 - libm::log2(f64::from(dim))),
             Layout::Shared if 3 * u64::from(self.q) > u64::from(dim) => near_the_largest,
             Layout::Signs if 2 * u64::from(self.q) > u64::from(dim) => near_the_largest,
@@ -87,7 +89,7 @@ impl CountLaw {
         writer
     }
 
-    /// Takes off a message how many are missing. A message can say that more are than there can be.
+    /// Takes off a message how many are missing. A message can encode more than there can be.
     pub(super) fn read<'a>(&self, mut reader: Reader<'a>) -> (u64, Reader<'a>) {
         if !reader.take_answer(self.some) {
             return (0, reader);
@@ -114,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_probabilities_of_all_counts_are_geometric_and_sum_to_one() {
-        // q = 9 among 100: θ = 9/92. The digits can also say that more than 9 are missing, up to 16.
+        // q = 9 among 100: θ = 9/92. The digits can also encode that more than 9 are missing, up to 16.
         let law = CountLaw::new(Layout::Shared, 100, 9);
         let theta = 9.0 / 92.0f64;
         let rng = |missing| (-cost(&law, missing)).exp2();
@@ -126,7 +128,8 @@ mod tests {
         assert!(((0..=16).map(rng).sum::<f64>() - 1.0).abs() < 1e-9);
     }
 
-    /// The most that a count costs beyond the surplus, with the bits that missing entries save in indices and values.
+    /// The most that a count costs beyond the surplus, with the bits that missing entries save
+    /// in indices and values.
     fn excess(layout: Layout, dim: u32, q: u32, counts: impl Iterator<Item = u32>) -> f64 {
         let law = CountLaw::new(layout, dim, q);
         let values = match layout {
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn saying_that_entries_are_missing_is_paid_for_by_their_absence() {
+    fn encoding_that_entries_are_missing_is_paid_for_by_their_absence() {
         for dim in 1..=120u32 {
             for q in 1..=dim {
                 let layouts = [Layout::Shared, Layout::Each, Layout::Signs];
@@ -180,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn saying_that_none_is_missing_costs_a_bit_at_most_and_mostly_next_to_nothing() {
+    fn encoding_that_none_is_missing_costs_a_bit_at_most_and_mostly_next_to_nothing() {
         for dim in [2u32, 3, 10, 1001, 203_530, u32::MAX] {
             for q in [1, 2, 10, 3000, dim / 3, dim / 2] {
                 let q = q.clamp(1, dim / 2);

@@ -30,7 +30,7 @@ pub enum WireError {
     NotFinite {
         /// Which of the entries, counted from 0; 0 for a shared value.
         entry: usize,
-        /// The value.
+        /// NaN or an infinity.
         value: f32,
     },
     /// Entries of magnitude zero where all entries have one, to be sent or received.
@@ -54,15 +54,20 @@ pub enum WireError {
     #[error("the payload is not of version {}; both ends must use the same", super::VERSION)]
     Version,
     /// A payload by which more entries are missing than there can be.
-    #[error("the payload says that {missing} of {q} entries are missing; it is damaged or of another format")]
+    #[error(
+        "the payload declares that {missing} of {q} entries are missing; it is damaged or of another format"
+    )]
     Missing {
-        /// How many it says.
+        /// How many it declares, more than q.
         missing: u64,
         /// How many there can be.
         q: u32,
     },
     /// A payload that ends before its update does, or the other way round.
-    #[error("the payload is too {}; it is damaged or of another format", if *.short { "short" } else { "long" })]
+    #[error(
+        "the payload is too {}; it is damaged or of another format",
+        if *.short { "short" } else { "long" }
+    )]
     Length {
         /// Whether it is the payload that ends first.
         short: bool,

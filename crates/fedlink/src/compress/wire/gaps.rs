@@ -1,14 +1,15 @@
 //! How likely a gap is: two laws, one that a table holds and one that follows what is left.
 //!
-//! A gap is the number of empty indices before the next entry. A law of reach h gives slots to the gaps 0 to h − 1
-//! and to h, which says that the next h indices are empty. With F(g) the probability that the next g indices are
-//! empty, gap g owns the slots from `S(g) = g + ⌊(2³² − w − 1)·(1 − F(g))⌋` up to S(g + 1), and h owns all from S(h)
-//! on. The summand g gives each gap at least one slot, and w ≥ h leaves at least one for h.
+//! A gap is the number of empty indices before the next entry. A law of reach h gives slots to the gaps 0 to
+//! h − 1 and to h, which means that the next h indices are empty. With F(g) the probability that the next g
+//! indices are empty, gap g owns the slots from `S(g) = g + ⌊(2³² − w − 1)·(1 − F(g))⌋` up to S(g + 1), and h
+//! owns all from S(h) on. The summand g gives each gap at least one slot, and w ≥ h leaves at
+//! least one for h.
 //!
-//! No symbol owns less than its share: S(g+1) − S(g) ≥ 1 + (2³² − w − 1)·(F(g) − F(g+1)) − 1, since one rounding can
-//! take away no more than the one slot that is given, and 2³² − S(h) ≥ (2³² − w − 1)·F(h). So a symbol costs at
-//! most log2(2³²/(2³² − w − 1)) ≤ 4·10⁻⁷ bits more than −log2 of its probability, however small that is. For this
-//! F has 63 bits: a rare gap's share would be lost in the rounding of 32.
+//! No symbol owns less than its share: S(g+1) − S(g) ≥ 1 + (2³² − w − 1)·(F(g) − F(g+1)) − 1, since one
+//! rounding can take away no more than the one slot that is given, and 2³² − S(h) ≥ (2³² − w − 1)·F(h). So a
+//! symbol costs at most log2(2³²/(2³² − w − 1)) ≤ 4·10⁻⁷ bits more than −log2 of its probability, however
+//! small that is. For this F has 63 bits: a rare gap's share would be lost in the rounding of 32.
 //!
 //! All of it is whole numbers, rounded down: the two ends of a link cannot differ.
 
@@ -17,8 +18,8 @@ use super::rans::{Prepared, SLOTS, Slots};
 /// Probability one.
 const ONE: u64 = 1 << 63;
 
-/// ⌊`a`·`b`/2⁶³⌋ for `b` < 2⁶³. Doubling `b`, which the last product does not have to wait for, leaves the upper half of
-/// the product to be taken as it is.
+/// ⌊`a`·`b`/2⁶³⌋ for `b` < 2⁶³. Doubling `b`, which the last product does not have to wait for, leaves the
+/// upper half of the product to be taken as it is.
 #[inline]
 fn scaled(a: u64, b: u64) -> u64 {
     debug_assert!(b < ONE);
@@ -33,7 +34,8 @@ fn start(gap: u32, empty: u64, width: u32) -> u64 {
 
 /// Every index holds an entry with the same probability q/d: F(g) = (1 − q/d)^g.
 ///
-/// Any q entries cost the same under it, wherever they are: (q/d)^q·(1 − q/d)^(d−q) is the probability of each.
+/// Any q entries cost the same under it, wherever they are: (q/d)^q·(1 − q/d)^(d−q) is
+/// the probability of each.
 #[derive(Debug, Default)]
 pub(super) struct PlainLaw {
     /// S(0) up to S(w).
@@ -44,7 +46,8 @@ pub(super) struct PlainLaw {
     index: Vec<Part>,
 }
 
-/// Which gap owns the first slot of a part, its slots, and how many the next gap has. From S(w) on nobody has any.
+/// Which gap owns the first slot of a part, its slots, and how many the next gap has. From S(w)
+/// on nobody has any.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     gap: u32,
@@ -126,10 +129,10 @@ impl PlainLaw {
     }
 }
 
-/// A gap of which it is known that either it or the next one owns the slot in a law of reach w, the slots of both, and
-/// whether it is the next one. Few slots are of neither: then there is nothing.
+/// A gap of which it is known that either it or the next one owns the slot in a law of reach w, the slots of
+/// both, and whether it is the next one. Few slots are of neither: then there is nothing.
 #[inline]
-pub(super) fn glance(index: &[Part; PARTS], slot: u32) -> Option<(u32, [Slots; 2], bool)> {
+pub(super) fn lookup(index: &[Part; PARTS], slot: u32) -> Option<(u32, [Slots; 2], bool)> {
     let Part { gap, first, second_width } = index[(slot >> PART_BITS) as usize];
     let second = Slots { start: first.start + first.width, width: second_width };
     (slot - first.start < first.width + second.width).then_some((gap, [first, second], slot >= second.start))
@@ -147,8 +150,8 @@ impl Inverses {
     }
 }
 
-/// All ways to arrange the entries that are left are equally likely: with r of them among the n indices to come,
-/// F(g) = C(n−g, r) / C(n, r), the product of 1 − r/(n−i) over i < g.
+/// All ways to arrange the entries that are left are equally likely: with r of them among the n indices to
+/// come, F(g) = C(n−g, r) / C(n, r), the product of 1 − r/(n−i) over i < g.
 ///
 /// r/n is computed as r·⌊2⁶³/n⌋ units of 2⁻⁶³, and each product is rounded down to such units.
 #[derive(Clone, Copy, Debug)]
@@ -188,8 +191,8 @@ impl<'a> ExactLaw<'a> {
 
     /// Who owns `slot`.
     pub(super) fn owner(&self, slot: u32) -> (u32, Slots) {
-        // As long as F is not below this, (2³² − w − 1)·(1 − F) ≤ slot − w, so S(g) ≤ slot for any gap g: nothing but F
-        // need be computed.
+        // As long as F is not below this, (2³² − w − 1)·(1 − F) ≤ slot − w, so S(g) ≤ slot for any gap g:
+        // nothing but F need be computed.
         let unit = ONE / (SLOTS - u64::from(self.width) - 1);
         let surely_later = ONE - u64::from(slot.saturating_sub(self.width)) * unit;
         let mut empty = ONE;
@@ -213,7 +216,7 @@ mod tests {
     use num_bigint::BigUint;
     use proptest::prelude::*;
 
-    /// Every slot has one owner, and it is the one that [`PlainLaw::slots`] says.
+    /// Every slot has one owner, and it is the one that [`PlainLaw::slots`] gives.
     fn tiles(reach: u32, slots: impl Fn(u32) -> Slots, owner: impl Fn(u32) -> (u32, Slots)) {
         let mut next = 0u64;
         for gap in 0..=reach {
@@ -232,8 +235,8 @@ mod tests {
         (0..k).fold(BigUint::from(1u32), |product, i| product * (n - i) / (i + 1))
     }
 
-    /// Checks that `width` slots are at least the part `share`/`whole` of all but w + 1 = `given` of them, and few
-    /// more, in exact integers. `error` is that of F in units of 2⁻⁶³.
+    /// Checks that `width` slots are at least the part `share`/`whole` of all but w + 1 = `given` of them,
+    /// and few more, in exact integers. `error` is that of F in units of 2⁻⁶³.
     fn is_its_share(width: u32, given: u32, share: &BigUint, whole: &BigUint, error: u64) {
         let slots = whole * width;
         let spared = share * (SLOTS - u64::from(given));
@@ -290,7 +293,11 @@ mod tests {
     proptest! {
         #[test]
         fn every_slot_has_an_owner_in_the_plain_law(
-            dim in 1..u32::MAX, share in 0.0..=1.0f64, sparse in any::<bool>(), log in 3..=10u32, cut in 0.0..1.0f64,
+            dim in 1..u32::MAX,
+            share in 0.0..=1.0f64,
+            sparse in any::<bool>(),
+            log in 3..=10u32,
+            cut in 0.0..1.0f64,
         ) {
             let share = if sparse { share.powi(20) } else { share };
             let (width, count) = (1 << log, ((share * f64::from(dim)) as u32).max(1));
@@ -302,8 +309,10 @@ mod tests {
             law.set_index();
             let reach = 1 + (cut * f64::from(width)) as u32;
             tiles(reach, |gap| law.slots(gap, reach), |slot| law.owner(slot, reach));
-            tiles(width, |gap| law.slots(gap, width), |slot| match glance(law.index(), slot) {
-                Some((gap, either, is_second)) => (gap + u32::from(is_second), either[usize::from(is_second)]),
+            tiles(width, |gap| law.slots(gap, width), |slot| match lookup(law.index(), slot) {
+                Some((gap, either, is_second)) => {
+                    (gap + u32::from(is_second), either[usize::from(is_second)])
+                }
                 None => law.owner(slot, width),
             });
         }

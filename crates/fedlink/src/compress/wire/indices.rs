@@ -1,19 +1,20 @@
 //! Where the entries are, gap by gap.
 //!
-//! The exact conditional probabilities, entries left over indices left, give every support the same log2 C(d,q)
-//! bits. They change with every index, and to follow them through all d takes too long. The plain law is one table
-//! for a whole message and gives every support the same bits too, `−log2((q/d)^q·(1 − q/d)^(d−q))`. That is
-//! ½·log2(2π·q·(1 − q/d)) more, because it does not know that there are q entries in the end. Nearly all of that
-//! knowledge is worth its bits near the end, so the exact law governs the last T = d/64 indices, and the plain
-//! law those before. With k of the entries among the last T, a support costs
+//! The exact conditional probabilities, entries left over indices left, give every support the same log2
+//! C(d,q) bits. They change with every index, and to follow them through all d takes too long. The plain law
+//! is one table for a whole message and gives every support the same bits too,
+//! `−log2((q/d)^q·(1 − q/d)^(d−q))`. That is ½·log2(2π·q·(1 − q/d)) more, because it does not know that there
+//! are q entries in the end. Nearly all of that knowledge is worth its bits near the end, so the exact law
+//! governs the last T = d/64 indices, and the plain law those before. With k of the entries among the last T,
+//! a support costs
 //!
 //! > log2 C(d,q) + log2( Bin(T, q/d)(k) / Bin(d, q/d)(q) )
 //!
-//! bits, where Bin(n, p)(k) is the probability of k out of n. That fraction is largest if the last indices have
-//! their fair share of the entries, and then it is about √(d/T): no support costs more than [`surplus`], which is
-//! at most 3.23 bits, beyond log2 C(d,q).
+//! bits, where Bin(n, p)(k) is the probability of k out of n. That fraction is largest if the last indices
+//! have their fair share of the entries, and then it is about √(d/T): no support costs more than [`surplus`],
+//! which is at most 3.23 bits, beyond log2 C(d,q).
 
-use super::gaps::{ExactLaw, Inverses, PlainLaw, glance};
+use super::gaps::{ExactLaw, Inverses, PlainLaw, lookup};
 use super::rans::{Reader, Writer};
 
 /// The exact law governs one in so many indices.
@@ -32,9 +33,9 @@ pub(super) fn exact_indices(dim: u32) -> u32 {
 
 /// The most bits beyond log2 C(d,k) that the indices of k ≤ `count` entries cost, wherever they are.
 ///
-/// The largest Bin(T, k/d)(j) / Bin(d, k/d)(k) is √(d/T) for large k and somewhat more for small ones. The excess is
-/// greatest, 0.2213 bits, for k = 1 and T = d/2, where the ratio nears e^(1 − T/d): a test goes through k and d. To
-/// this come the 4·10⁻⁷ bits that a symbol can lose by the rounding of its slots.
+/// The largest Bin(T, k/d)(j) / Bin(d, k/d)(k) is √(d/T) for large k and somewhat more for small ones. The
+/// excess is greatest, 0.2213 bits, for k = 1 and T = d/2, where the ratio nears e^(1 − T/d): a test goes
+/// through k and d. To this come the 4·10⁻⁷ bits that a symbol can lose by the rounding of its slots.
 pub(super) fn surplus(dim: u32, count: u32) -> f64 {
     let exact = exact_indices(dim);
     let uneven = if exact == dim { 0.0 } else { 0.5 * libm::log2(f64::from(dim) / f64::from(exact)) + 0.23 };
@@ -81,16 +82,16 @@ impl Plan {
 
     /// Whether nothing holds a symbol at `index` with `left` entries to come back from the whole stride.
     #[inline]
-    fn is_open(&self, place: u32, left: u32) -> bool {
-        place < self.open_until && self.dim - place - left >= self.stride
+    fn is_open(&self, index: u32, left: u32) -> bool {
+        index < self.open_until && self.dim - index - left >= self.stride
     }
 
-    /// How many indices a symbol at `index` can pass over with `left` entries to come: neither across the border
-    /// of the laws nor more than are empty. At least one, unless every index to come holds an entry.
+    /// How many indices a symbol at `index` can pass over with `left` entries to come: neither across the
+    /// border of the laws nor more than are empty. At least one, unless every index to come holds an entry.
     #[inline]
-    fn reach(&self, place: u32, left: u32) -> u32 {
-        let empty = self.dim - place - left;
-        let part = if place < self.exact_from { self.exact_from - place } else { empty };
+    fn reach(&self, index: u32, left: u32) -> u32 {
+        let empty = self.dim - index - left;
+        let part = if index < self.exact_from { self.exact_from - index } else { empty };
         self.stride.min(part).min(empty)
     }
 }
@@ -110,32 +111,32 @@ pub(super) fn write<'a>(
     let Tables { plain, inverses, passed } = tables;
     for (i, &entry) in indices.iter().enumerate().rev() {
         let left = (indices.len() - i) as u32;
-        let slots = |place: u32, gap: u32, reach: u32| {
-            if place < plan.exact_from {
+        let slots = |index: u32, gap: u32, reach: u32| {
+            if index < plan.exact_from {
                 plain.slots(gap, reach)
             } else {
-                ExactLaw::new(inverses, dim - place, left, reach, plan.stride).slots(gap)
+                ExactLaw::new(inverses, dim - index, left, reach, plan.stride).slots(gap)
             }
         };
-        let mut place = if i == 0 { 0 } else { indices[i - 1] + 1 };
-        if plan.is_open(place, left)
-            && let Some(symbol) = plain.prepared(entry - place)
+        let mut index = if i == 0 { 0 } else { indices[i - 1] + 1 };
+        if plan.is_open(index, left)
+            && let Some(symbol) = plain.prepared(entry - index)
         {
             writer.put_prepared(symbol);
             continue;
         }
-        // Where every index to come holds an entry nothing need be said.
-        while left < dim - place {
-            let reach = plan.reach(place, left);
-            if entry - place < reach {
-                writer.put(slots(place, entry - place, reach));
+        // Where every index to come holds an entry nothing need be encoded.
+        while left < dim - index {
+            let reach = plan.reach(index, left);
+            if entry - index < reach {
+                writer.put(slots(index, entry - index, reach));
                 break;
             }
-            passed.push((place, reach));
-            place += reach;
+            passed.push((index, reach));
+            index += reach;
         }
-        while let Some((place, reach)) = passed.pop() {
-            writer.put(slots(place, reach, reach));
+        while let Some((index, reach)) = passed.pop() {
+            writer.put(slots(index, reach, reach));
         }
     }
     writer
@@ -157,38 +158,38 @@ pub(super) fn read<'a>(
     tables.plain.set_index();
     let Tables { plain, inverses, .. } = tables;
     indices.resize(count as usize, 0);
-    let (mut place, mut entries) = (0, &mut indices[..]);
+    let (mut index, mut entries) = (0, &mut indices[..]);
     loop {
         let read;
-        (reader, place, read) = read_open(&plan, plain, reader, place, entries);
+        (reader, index, read) = read_open(&plan, plain, reader, index, entries);
         entries = &mut entries[read..];
         let left = entries.len() as u32;
         if left == 0 {
             return reader;
         }
-        // Where every index to come holds an entry nothing is said.
-        if left == dim - place {
-            entries.iter_mut().zip(place..dim).for_each(|(entry, place)| *entry = place);
+        // Where every index to come holds an entry nothing is encoded.
+        if left == dim - index {
+            entries.iter_mut().zip(index..dim).for_each(|(entry, index)| *entry = index);
             return reader;
         }
-        let reach = plan.reach(place, left);
-        let (gap, slots) = if place < plan.exact_from {
+        let reach = plan.reach(index, left);
+        let (gap, slots) = if index < plan.exact_from {
             plain.owner(reader.slot(), reach)
         } else {
-            ExactLaw::new(inverses, dim - place, left, reach, plan.stride).owner(reader.slot())
+            ExactLaw::new(inverses, dim - index, left, reach, plan.stride).owner(reader.slot())
         };
         reader.take(slots);
-        place += gap;
+        index += gap;
         if gap < reach {
-            entries[0] = place;
+            entries[0] = index;
             entries = &mut entries[1..];
-            place += 1;
+            index += 1;
         }
     }
 }
 
-/// Takes entries off as long as symbols can have the whole stride, which nearly all have. The first is at `index` or
-/// later. Gives the index after them and how many they are.
+/// Takes entries off as long as symbols can have the whole stride, which nearly all have. The first is at
+/// `index` or later. Gives the index after them and how many they are.
 ///
 /// A function of its own: within the other one its numbers would not stay in registers.
 #[inline(never)]
@@ -196,28 +197,28 @@ fn read_open<'a>(
     plan: &Plan,
     plain: &PlainLaw,
     mut reader: Reader<'a>,
-    mut place: u32,
+    mut index: u32,
     entries: &mut [u32],
 ) -> (Reader<'a>, u32, usize) {
-    let (index, mut read) = (plain.index(), 0);
-    while read < entries.len() && plan.is_open(place, (entries.len() - read) as u32) {
+    let (parts, mut read) = (plain.index(), 0);
+    while read < entries.len() && plan.is_open(index, (entries.len() - read) as u32) {
         let slot = reader.slot();
-        if let Some((gap, either, is_second)) = glance(index, slot) {
+        if let Some((gap, either, is_second)) = lookup(parts, slot) {
             reader.take_either(either, is_second);
-            place += gap + u32::from(is_second);
+            index += gap + u32::from(is_second);
         } else {
             let (gap, slots) = plain.owner(slot, plan.stride);
             reader.take(slots);
-            place += gap;
+            index += gap;
             if gap == plan.stride {
                 continue;
             }
         }
-        entries[read] = place;
-        place += 1;
+        entries[read] = index;
+        index += 1;
         read += 1;
     }
-    (reader, place, read)
+    (reader, index, read)
 }
 
 #[cfg(test)]

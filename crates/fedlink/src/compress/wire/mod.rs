@@ -1,16 +1,16 @@
 //! Updates as bits: what a device sends and the parameter server receives.
 //!
-//! Both ends know the [`Format`]: how values are sent, d, and q, which follow from the round's budget. A payload is
-//! then one whole number, written big-endian, and costs as many bits as that number has. For q entries with one
-//! value that is log2 C(d,q) + 33 and a few, **whatever the support**. Byte for byte the format is described in
-//! `docs/wire-format.md`, with the reasons and with test vectors.
+//! Both ends know the [`Format`]: how values are sent, d, and q, which follow from the round's budget. A
+//! payload is then one whole number, written big-endian, and costs as many bits as that number has. For q
+//! entries with one value that is log2 C(d,q) + 33 and a few, **whatever the support**. Byte for byte the
+//! format is described in `docs/wire-format.md`, with the reasons and with test vectors.
 //!
-//! From the top of the number down: the version (a 256th of a bit), how many of the q entries are missing (next to
-//! nothing if none), the indices, the values but the first (or their signs alone), and at the bottom a one and
-//! the 32 bits of the first.
+//! From the top of the number down: the version (a 256th of a bit), how many of the q entries are missing
+//! (next to nothing if none), the indices, the values but the first (or their signs alone), and at the bottom
+//! a one and the 32 bits of the first.
 //!
-//! Decoding trusts nothing but the format. Any bytes give an update that follows it or an error, in time of the
-//! order of q + d/64 and in memory of the order of that; and no two payloads give the same update.
+//! Decoding trusts nothing but the format. Any bytes give an update that follows it or an error, in time of
+//! the order of q + d/64 and in memory of the order of that; and no two payloads give the same update.
 //!
 //! ```
 //! use fedlink::compress::wire::{Coder, Format, Layout};
@@ -22,7 +22,8 @@
 //! let bits = coder.encode(&format, &sent, &mut payload)?;
 //! coder.decode(&format, &payload, &mut received)?;
 //! assert_eq!(received, sent);
-//! assert!(bits <= 37 + 33 + 5); // log2 C(7850, 3) = 36.2 for the indices, 33 for the value, at most five more
+//! // log2 C(7850, 3) = 36.2 for the indices, 33 for the value, at most five more.
+//! assert!(bits <= 37 + 33 + 5);
 //! # Ok(())
 //! # }
 //! ```
@@ -92,15 +93,15 @@ impl Format {
 
     /// A number of bits that no payload exceeds, whatever the update. It rises with q.
     ///
-    /// It is the sum of what each part can cost at most: the version, saying how many entries are missing, the
+    /// It is the sum of what each part can cost at most: the version, how many entries are missing, the
     /// indices and the values but the first, and 33.6 bits for that one and the rounding.
     pub fn longest(&self) -> u64 {
         let Self { layout, dim, q } = *self;
         if q == 0 {
             return 0;
         }
-        // With less than 24 bits to an index, a missing entry saves more by its value than others can cost by lying
-        // in more ways. Indices and signs together cost the most for q entries, up to the largest q.
+        // With less than 24 bits to an index, a missing entry saves more by its value than others can cost by
+        // lying in more ways. Indices and signs together cost the most for q entries, up to the largest q.
         // Otherwise the number of entries counts that can lie in the most ways.
         let is_paid = match layout {
             Layout::Shared => false,
@@ -129,8 +130,8 @@ pub struct Coder {
 }
 
 impl Coder {
-    /// Writes `update` to `payload` and returns its length in bits. The payload is padded with leading zero bits to
-    /// whole bytes, which do not count. If q = 0 there is nothing to send and the payload is empty.
+    /// Writes `update` to `payload` and returns its length in bits. The payload is padded with leading zero
+    /// bits to whole bytes, which do not count. If q = 0 there is nothing to send and the payload is empty.
     pub fn encode(
         &mut self,
         format: &Format,
@@ -263,7 +264,7 @@ fn check(format: &Format, update: &SparseUpdate) -> Result<(), WireError> {
     if entries > format.q as usize {
         return refuse(format!("it has {entries} entries, the format holds {}", format.q));
     }
-    // To look at all of them without a branch takes less time than to stop early.
+    // To read all of them without a branch takes less time than to stop early.
     let wrong = update.indices.array_windows().fold(0u32, |wrong, [a, b]| wrong | u32::from(a >= b));
     if wrong > 0
         && let Some([a, b]) = update.indices.array_windows().find(|[a, b]| a >= b)
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_count_that_cannot_be_is_refused() {
-        // q = 5 takes three digits, which can say that up to 8 are missing.
+        // q = 5 takes three digits, which can encode that up to 8 are missing.
         let format = Format::new(Layout::Shared, 20, 5).unwrap();
         let law = CountLaw::new(format.layout, format.dim, format.q);
         let (mut memory, mut payload) = (Vec::new(), Vec::new());

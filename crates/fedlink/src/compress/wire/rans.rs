@@ -1,21 +1,21 @@
 //! The entropy coder: a message is one large number.
 //!
-//! Range asymmetric numeral systems (Duda, *Asymmetric numeral systems*, 2013). A symbol that owns `width` slots
-//! from `start` among 2³² is put on the number X by
+//! Range asymmetric numeral systems (Duda, *Asymmetric numeral systems*, 2013). A symbol that owns `width`
+//! slots from `start` among 2³² is put on the number X by
 //!
 //! > X ← ⌊X / width⌋·2³² + start + (X mod width)
 //!
-//! which multiplies X by 2³²/width, that is, adds −log2 of the symbol's probability to its bits. To take it off
-//! again, look who owns slot X mod 2³² and let X ← width·⌊X / 2³²⌋ + slot − start. That is the exact inverse, so the
-//! symbol put last is taken first.
+//! which multiplies X by 2³²/width, that is, adds −log2 of the symbol's probability to its bits. To take it
+//! off again, find the owner of slot X mod 2³² and let X ← width·⌊X / 2³²⌋ + slot − start. That is the exact
+//! inverse, so the symbol put last is taken first.
 //!
-//! X is held as a window of at most 64 bits and 16-bit words below it. Before a symbol is put, words move out of
-//! the window until the step cannot overflow it; after a symbol is taken, words move in until the window is full
-//! (at least 2⁴⁸) or none is left. Each undoes the other exactly, also for the small numbers of a message's
-//! beginning: as long as no word has moved out there is none to move in. A number is therefore written in one way
-//! only, and a message costs the bits of its number.
+//! X is held as a window of at most 64 bits and 16-bit words below it. Before a symbol is put, words move out
+//! of the window until the step cannot overflow it; after a symbol is taken, words move in until the window
+//! is full (at least 2⁴⁸) or none is left. Each undoes the other exactly, also for the small numbers of a
+//! message's beginning: as long as no word has moved out there is none to move in. A number is therefore
+//! written in one way only, and a message costs the bits of its number.
 //!
-//! [`longest`] tells what rounding can cost.
+//! [`longest`] bounds what rounding can cost.
 
 use std::hint::select_unpredictable;
 
@@ -25,20 +25,21 @@ pub(super) const SLOTS: u64 = 1 << 32;
 /// From here on the window is full.
 const FULL: u64 = 1 << 48;
 
-/// The most bits that a message can have that begins with a number below 2³³ and whose symbols have `information`
-/// bits in all, −log2 of their probabilities.
+/// The most bits that a message can have that begins with a number below 2³³ and whose symbols have
+/// `information` bits in all, −log2 of their probabilities.
 ///
-/// With y = X/2³², π = width/2³² and a = ⌊y/π⌋, putting a symbol makes y' ≤ a + (1 − π) + (y − a·π), because no symbol
-/// begins above slot 2³²·(1 − π). As a ≤ y/π, that is at most y/π + 1 − π, and since 2 − π ≤ 1/π
+/// With y = X/2³², π = width/2³² and a = ⌊y/π⌋, putting a symbol makes y' ≤ a + (1 − π) + (y − a·π), because
+/// no symbol begins above slot 2³²·(1 − π). As a ≤ y/π, that is at most y/π + 1 − π, and since 2 − π ≤ 1/π
 ///
 /// > y' + 1 ≤ (y + 1)/π.
 ///
-/// So as long as no word moves, X + 2³² grows by no more than its due, and a message that begins below 2³³ stays
-/// below 3·2³²·2^information: 32 + log2 3 bits and the information.
+/// So as long as no word moves, X + 2³² grows by no more than its due, and a message that begins below 2³³
+/// stays below 3·2³²·2^information: 32 + log2 3 bits and the information.
 ///
-/// Once words have moved, a ≥ 2¹⁶, and the surplus of a symbol is at most log2(1 + (1 − π)/a) < 1.443·(1 − π)/a. From
-/// symbol to symbol a grows as 1/π, so (1 − π)/a is at most the difference of 1/a before and after, until words
-/// move: the sum from one time to the next is below 2·2⁻¹⁶, or 4.5·10⁻⁵ bits for 16 bits and more of message.
+/// Once words have moved, a ≥ 2¹⁶, and the surplus of a symbol is at most log2(1 + (1 − π)/a) < 1.443·(1 −
+/// π)/a. From symbol to symbol a grows as 1/π, so (1 − π)/a is at most the difference of 1/a before and
+/// after, until words move: the sum from one time to the next is below 2·2⁻¹⁶, or 4.5·10⁻⁵ bits for 16 bits
+/// and more of message.
 pub(super) fn longest(information: f64) -> u64 {
     let rounding = 3e-6 * (information + 40.0);
     (32.0 + libm::log2(3.0) + information + rounding) as u64 + 1
@@ -80,8 +81,8 @@ impl Prepared {
 
     /// ⌊`window`/width⌋ and the rest, for a window below 2³²·width.
     ///
-    /// With v = (2⁶⁴ − e)/width, 1 ≤ e ≤ width, the product window·v/2⁶⁴ is window/width less window·e/(2⁶⁴·width), which is
-    /// below 2³²·e/2⁶⁴ < 1. Rounded down, it is the quotient or one less.
+    /// With v = (2⁶⁴ − e)/width, 1 ≤ e ≤ width, the product window·v/2⁶⁴ is window/width less
+    /// window·e/(2⁶⁴·width), which is below 2³²·e/2⁶⁴ < 1. Rounded down, it is the quotient or one less.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
     fn divide(&self, window: u64) -> (u64, u64) {
@@ -95,11 +96,11 @@ impl Prepared {
 
 /// Puts symbols on a message.
 ///
-/// Functions hand writers and readers on by value: behind a reference their numbers would live in memory, and each
-/// symbol would wait for the last one's to get there and back.
+/// Functions hand writers and readers on by value: behind a reference their numbers would live in memory, and
+/// each symbol would wait for the last one's to get there and back.
 pub(super) struct Writer<'a> {
     window: u64,
-    /// The words below the window are at the end; they grow towards the beginning.
+    /// The words below the window are at the end; they grow toward the beginning.
     memory: &'a mut Vec<u8>,
     first: usize,
 }
@@ -205,7 +206,8 @@ impl<'a> Reader<'a> {
         self.refill();
     }
 
-    /// Takes one of two symbols off, the second if `is_second`. Both products are begun before it is known which.
+    /// Takes one of two symbols off, the second if `is_second`. Both products are begun before
+    /// it is known which.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
     pub(super) fn take_either(&mut self, [first, second]: [Slots; 2], is_second: bool) {
@@ -226,10 +228,10 @@ impl<'a> Reader<'a> {
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
     fn refill(&mut self) {
         let Some((word, words)) = self.words.split_first_chunk() else { return };
-        let hungry = self.window < FULL;
+        let refill = self.window < FULL;
         let fed = self.window << 16 | u64::from(u16::from_be_bytes(*word));
-        self.window = select_unpredictable(hungry, fed, self.window);
-        self.words = select_unpredictable(hungry, words, self.words);
+        self.window = select_unpredictable(refill, fed, self.window);
+        self.words = select_unpredictable(refill, words, self.words);
         if self.window < FULL
             && let Some((word, words)) = self.words.split_first_chunk()
         {
@@ -295,7 +297,12 @@ mod tests {
         }
 
         #[test]
-        fn a_prepared_division_is_a_division(symbol in slots(), high in any::<u32>(), low in any::<u64>(), near in 0..3u64) {
+        fn a_prepared_division_is_a_division(
+            symbol in slots(),
+            high in any::<u32>(),
+            low in any::<u64>(),
+            near in 0..3u64,
+        ) {
             let (width, prepared) = (u64::from(symbol.width), Prepared::new(symbol));
             // Any number below the limit, and those beside a multiple of the width.
             let any = (u64::from(high) * width) + low % width;
@@ -307,7 +314,10 @@ mod tests {
         }
 
         #[test]
-        fn one_of_two_comes_off_as_it_would_alone(bytes in prop::collection::vec(1..=u8::MAX, 1..40), cut in 1..u32::MAX) {
+        fn one_of_two_comes_off_as_it_would_alone(
+            bytes in prop::collection::vec(1..=u8::MAX, 1..40),
+            cut in 1..u32::MAX,
+        ) {
             let (mut either, mut alone) = (Reader::new(&bytes).unwrap(), Reader::new(&bytes).unwrap());
             for _ in 0..20 {
                 let answer = alone.take_answer(cut);
@@ -362,12 +372,14 @@ mod tests {
         ) {
             // High symbols are those that rounding is hardest on.
             let up = |symbol: Slots| Slots { start: (SLOTS - u64::from(symbol.width)) as u32, ..symbol };
-            let symbols: Vec<Slots> = symbols.into_iter().map(|symbol| if high { up(symbol) } else { symbol }).collect();
+            let raised = |symbol| if high { up(symbol) } else { symbol };
+            let symbols: Vec<Slots> = symbols.into_iter().map(raised).collect();
             let start = SLOTS + u64::from(value);
             let bits = bits(&write(start, &symbols));
             let information: f64 = symbols.iter().map(|&symbol| information(symbol)).sum();
             prop_assert!(bits <= longest(information), "{} bits for {}", bits, information);
-            prop_assert!(bits as f64 > (start as f64).log2() + information - 1.01, "{} bits for {}", bits, information);
+            let min = (start as f64).log2() + information - 1.01;
+            prop_assert!(bits as f64 > min, "{} bits for {}", bits, information);
         }
     }
 
@@ -381,8 +393,8 @@ mod tests {
 
     #[test]
     fn rounding_costs_no_more_than_was_proved_whatever_the_symbols() {
-        // Symbols of about 16 bits keep the window as it is, at its emptiest if it begins so; those of less than a
-        // bit are many; and all are at the upper end of the slots.
+        // Symbols of about 16 bits keep the window as it is, at its emptiest if it begins so; those of less
+        // than a bit are many; and all are at the upper end of the slots.
         for width in [65_535u32, 65_536, 65_537, 70_000, 1 << 8, 1 << 31, 3 << 30, u32::MAX - 1000, 1] {
             for value in [0, 1, u32::MAX] {
                 let symbol = Slots { start: (SLOTS - u64::from(width)) as u32, width };

@@ -29,7 +29,7 @@ mod spread {
     pub const ROTATION: f64 = 0.12;
     /// Of the logarithm of width over height.
     pub const ASPECT: f64 = 0.12;
-    /// Of the centre of mass along each axis.
+    /// Of the center of mass along each axis.
     pub const SHIFT_PIXELS: f32 = 0.55;
     /// Longer side of the box that holds the ink.
     pub const SIZE_PIXELS: (f64, f64) = (19.5, 21.5);
@@ -208,11 +208,11 @@ fn hermite(p: (f32, f32), m: (f32, f32), q: (f32, f32), n: (f32, f32), t: f32) -
     (a * p.0 + b * m.0 + c * q.0 + d * n.0, a * p.1 + b * m.1 + c * q.1 + d * n.1)
 }
 
-/// Scales the paths so that the longer side of the ink's box has the drawn size, puts their centre of mass
+/// Scales the paths so that the longer side of the ink's box has the drawn size, puts their center of mass
 /// near the middle of the image, and keeps the ink `MARGIN` away from the edge.
 fn position(paths: &mut [Vec<Dot>], edge: f32, random: &mut Stream) {
     let (mut low, mut high) = ((f32::MAX, f32::MAX), (f32::MIN, f32::MIN));
-    let (mut mass, mut centre) = (0.0, (0.0, 0.0));
+    let (mut mass, mut center) = (0.0, (0.0, 0.0));
     let mut reach = 0.0_f32;
     for path in &*paths {
         for dot in path {
@@ -224,19 +224,19 @@ fn position(paths: &mut [Vec<Dot>], edge: f32, random: &mut Stream) {
             let (dx, dy) = (ends[1].x - ends[0].x, ends[1].y - ends[0].y);
             let length = (dx * dx + dy * dy).sqrt();
             mass += length;
-            centre.0 += 0.5 * length * (ends[0].x + ends[1].x);
-            centre.1 += 0.5 * length * (ends[0].y + ends[1].y);
+            center.0 += 0.5 * length * (ends[0].x + ends[1].x);
+            center.1 += 0.5 * length * (ends[0].y + ends[1].y);
         }
     }
     let size = within(spread::SIZE_PIXELS, random);
     let scale = (size - 2.0 * reach) / (high.0 - low.0).max(high.1 - low.1);
     let middle = 0.5 * SIDE as f32;
-    let mut offset = |low: f32, high: f32, centre: f32| {
-        let wanted = middle + spread::SHIFT_PIXELS * bell(random) - scale * centre / mass;
+    let mut offset = |low: f32, high: f32, center: f32| {
+        let wanted = middle + spread::SHIFT_PIXELS * bell(random) - scale * center / mass;
         // The ink is at most 21.5 pixels across and the room is 26, so the bounds are in order.
         wanted.clamp(MARGIN + reach - scale * low, SIDE as f32 - MARGIN - reach - scale * high)
     };
-    let (x, y) = (offset(low.0, high.0, centre.0), offset(low.1, high.1, centre.1));
+    let (x, y) = (offset(low.0, high.0, center.0), offset(low.1, high.1, center.1));
     for dot in paths.iter_mut().flatten() {
         (dot.x, dot.y) = (scale * dot.x + x, scale * dot.y + y);
     }

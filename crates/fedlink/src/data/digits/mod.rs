@@ -7,7 +7,7 @@
 //!    and ends that may fall short.
 //! 3. A smooth random displacement field (a cubic B-spline over a 5 × 5 lattice) bends the curve; slant,
 //!    stretch and rotation follow.
-//! 4. The result is scaled so that its ink fits a box of about 20 pixels, and its centre of mass is put near
+//! 4. The result is scaled so that its ink fits a box of about 20 pixels, and its center of mass is put near
 //!    the middle of the image, at least one pixel from the edge.
 //! 5. A round pen whose pressure wanders along the stroke draws it in white on black with soft edges; pixels
 //!    then lose a little ink at random.
@@ -17,7 +17,7 @@
 //!
 //! # How hard it is
 //! Measured with an independent implementation on exactly these bytes (the tests pin their digest):
-//! pixels in 0..=1, Glorot initialisation, Adam with learning rate 10⁻³, batch 64, all 60 000 images.
+//! pixels in 0..=1, Glorot initialization, Adam with learning rate 10⁻³, batch 64, all 60 000 images.
 //!
 //! | model | epochs | test accuracy | training accuracy |
 //! |---|---|---|---|

@@ -33,7 +33,7 @@ impl Canvas {
 
     /// Draws the line from `a` to `b`, its width and ink changing evenly from the one to the other.
     ///
-    /// A pixel whose centre lies at distance δ from the nearest point of the line gets
+    /// A pixel whose center lies at distance δ from the nearest point of the line gets
     /// clamp(½ + (radius − δ)/edge, 0, 1)·ink, unless it has more already: lines that cross do not add up.
     pub fn line(&mut self, a: Dot, b: Dot) {
         let (dx, dy) = (b.x - a.x, b.y - a.y);
@@ -66,7 +66,7 @@ impl Canvas {
     }
 }
 
-/// The pixels whose centres can lie between two coordinates.
+/// The pixels whose centers can lie between two coordinates.
 fn pixels(low: f32, high: f32) -> std::ops::Range<usize> {
     // Conversion to integers saturates, so a negative coordinate gives pixel 0.
     (low - 0.5) as usize..((high + 0.5) as usize).min(SIDE)
@@ -106,9 +106,9 @@ mod tests {
                 canvas.line(a, b);
             }
             for (i, &ink) in canvas.ink.iter().enumerate() {
-                let most = lines.iter().map(|&(a, b)| discs(a, b, f64::from(edge), i / SIDE, i % SIDE));
-                let most = most.fold(0.0, f64::max);
-                assert!((f64::from(ink) - most).abs() < 2e-3, "pixel {i}: {ink} is not {most}");
+                let max = lines.iter().map(|&(a, b)| discs(a, b, f64::from(edge), i / SIDE, i % SIDE));
+                let max = max.fold(0.0, f64::max);
+                assert!((f64::from(ink) - max).abs() < 2e-3, "pixel {i}: {ink} is not {max}");
             }
         }
     }

@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Float,
 }
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub kind: Kind,
@@ -133,7 +133,7 @@ impl<'a, R: Read> Array<'a, R> {
             Ok(0) => Ok(()),
             Ok(_) => Err(Flaw::new(
                 at(self.name, offset),
-                "the array should end here by its own header, but goes on",
+                "the array should end here by its own header, but more bytes follow",
                 FETCH_AGAIN,
             )),
             Err(error) => {
@@ -268,7 +268,7 @@ mod tests {
         ];
         for (dictionary, expected) in cases {
             let flaw = open(dictionary).unwrap_err();
-            assert!(flaw.contains(expected), "{dictionary}\n{flaw}\nshould say\n{expected}");
+            assert!(flaw.contains(expected), "{dictionary}\n{flaw}\nshould contain\n{expected}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! The dictionary in the header of a `.npy` array.
 //!
-//! That of a plain array needs a string, a truth value and a tuple of whole numbers, so the parser knows these
-//! and nothing else: a header cannot make it recurse or hold more than its own text, where a general parser of
-//! Python literals would bring nesting and integers of any length.
+//! That of a plain array needs a string, a truth value and a tuple of whole numbers, so the parser knows
+//! these and nothing else: a header cannot make it recurse or hold more than its own text, where a general
+//! parser of Python literals would bring nesting and integers of any length.
 
 /// No sample has more dimensions than height, width and channels, and the array has one more.
 const MAX_DIMENSIONS: usize = 4;
@@ -10,7 +10,7 @@ const MAX_DIMENSIONS: usize = 4;
 /// What was read, or an offset and what was wrong there.
 type Parsed<T> = Result<T, (usize, String)>;
 
-/// What the dictionary says.
+/// The entries of the dictionary.
 pub(super) struct Dictionary {
     /// The type of number, such as `<f4`.
     pub descr: String,

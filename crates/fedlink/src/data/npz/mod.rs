@@ -1,11 +1,12 @@
-//! Own data from `NumPy`: an `.npz` archive of `x_train`, `y_train`, `x_test` and `y_test`.
+//! Custom data from `NumPy`: an `.npz` archive of `x_train`, `y_train`, `x_test` and `y_test`.
 //!
 //! ```python
-//! numpy.savez_compressed("own.npz", x_train=…, y_train=…, x_test=…, y_test=…)
+//! numpy.savez_compressed("custom.npz", x_train=…, y_train=…, x_test=…, y_test=…)
 //! ```
 //!
 //! * `x_…` is N × F, N × height × width, or N × height × width × channels, of `uint8`, `float32` or `float64`
-//!   (kept as `float32`), finite, in C order. Bytes stay bytes. Both parts have one type and one sample shape.
+//!   (kept as `float32`), finite, in C order. Bytes stay bytes. Both parts have one type
+//!   and one sample shape.
 //! * `y_…` is N or N × 1, of any integer type, with values from 0 to 255.
 //! * There are as many classes as the greatest label asks for. Other arrays are ignored.
 //!
@@ -53,7 +54,7 @@ pub fn parse(file: &[u8], name: &str) -> Result<Dataset, Flaw> {
             "save both with one type",
         ));
     }
-    Ok(Dataset::own(name.to_owned(), shape, train, test))
+    Ok(Dataset::custom(name.to_owned(), shape, train, test))
 }
 
 struct Npz<'a> {
@@ -110,7 +111,7 @@ impl Npz<'_> {
         let (payload, shape) = (array.payload(), array.header.shape.clone());
         if payload.checked_add(array.header.start) != Some(size) {
             let what = format!(
-                "shape {shape:?} takes {payload} bytes, but the archive says that the array has {size} \
+                "shape {shape:?} takes {payload} bytes, but the archive declares that the array has {size} \
                                 with its header of {}",
                 array.header.start
             );
@@ -202,8 +203,8 @@ mod tests {
     /// Written by `NumPy` 2: `savez_compressed`, `x` = uint8 `arange(24).reshape(2, 3, 4)` and its last image
     /// reversed, `y` = int64 `[3, 0]` and `[1]`.
     const BYTES: &[u8] = include_bytes!("../../../tests/data/bytes.npz");
-    /// Written by `NumPy` 2: `savez`, `x` = big-endian float64 `arange(12).reshape(3, 1, 2, 2) / 8 - 1` and its
-    /// first sample, `y` = uint16 `[[0], [255], [2]]` and `[[7]]`.
+    /// Written by `NumPy` 2: `savez`, `x` = big-endian float64 `arange(12).reshape(3, 1, 2, 2) / 8 - 1` and
+    /// its first sample, `y` = uint16 `[[0], [255], [2]]` and `[[7]]`.
     const FLOATS: &[u8] = include_bytes!("../../../tests/data/floats.npz");
 
     fn npy(descr: &str, shape: &str, payload: &[u8]) -> Vec<u8> {
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn an_archive_of_bytes_by_numpy_is_read() {
-        let dataset = parse(BYTES, "own").unwrap();
+        let dataset = parse(BYTES, "custom").unwrap();
         assert_eq!((dataset.shape, dataset.features, dataset.classes), ([3, 4, 1], 12, 4));
         assert_eq!(
             dataset.train,
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn an_archive_of_floats_by_numpy_is_read() {
-        let dataset = parse(FLOATS, "own").unwrap();
+        let dataset = parse(FLOATS, "custom").unwrap();
         assert_eq!((dataset.shape, dataset.features, dataset.classes), ([1, 2, 2], 4, 256));
         let numbers: Vec<f32> = (0..12u8).map(|i| f32::from(i) / 8.0 - 1.0).collect();
         assert_eq!(dataset.test.features, Features::Floats(numbers[..4].to_vec()));
@@ -268,8 +269,8 @@ mod tests {
                 "array x_train, byte 0: shape [6] is not one of samples",
             ),
             (with("x_train", &npy("<i8", "(2, 3)", &[0; 48])), "x_train.astype('uint8') for pixels"),
-            (with("x_train", &npy("|u1", "(2, 3)", &[0; 5])), "takes 6 bytes, but the archive says"),
-            (with("x_train", &npy("|u1", "(2, 3)", &[0; 7])), "takes 6 bytes, but the archive says"),
+            (with("x_train", &npy("|u1", "(2, 3)", &[0; 5])), "takes 6 bytes, but the archive declares"),
+            (with("x_train", &npy("|u1", "(2, 3)", &[0; 7])), "takes 6 bytes, but the archive declares"),
             (with("x_train", &npy("|u1", "(9223372036854775807, 3)", &[0; 6])), "more than can be counted"),
             (with("x_train", b"junk"), "array x_train, byte 0: 8 bytes should follow"),
             (
@@ -291,8 +292,8 @@ mod tests {
             (Vec::new(), "not a readable .npz archive"),
         ];
         for (file, expected) in cases {
-            let flaw = parse(&file, "own").unwrap_err().to_string();
-            assert!(flaw.contains(expected), "{flaw}\nshould say\n{expected}");
+            let flaw = parse(&file, "custom").unwrap_err().to_string();
+            assert!(flaw.contains(expected), "{flaw}\nshould contain\n{expected}");
         }
     }
 
@@ -302,12 +303,12 @@ mod tests {
         // The first number, −1 as a big-endian float64; its last bit makes a finite neighbor.
         let number = file.windows(8).position(|bytes| bytes == (-1f64).to_be_bytes()).unwrap();
         file[number + 7] ^= 1;
-        let flaw = parse(&file, "own").unwrap_err().to_string();
+        let flaw = parse(&file, "custom").unwrap_err().to_string();
         assert!(flaw.contains("array x_train") && flaw.contains("checksum"), "{flaw}");
     }
 
     fn check(file: &[u8]) {
-        if let Ok(dataset) = parse(file, "own") {
+        if let Ok(dataset) = parse(file, "custom") {
             for part in [&dataset.train, &dataset.test] {
                 assert_eq!(part.features.len(), part.len() * dataset.features);
                 assert!(part.labels.iter().all(|&label| usize::from(label) < dataset.classes));

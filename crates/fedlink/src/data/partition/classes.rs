@@ -27,7 +27,8 @@ impl Default for ClassesConfig {
 impl PartConfig for ClassesConfig {
     type Part = dyn Partition;
     const NAME: &'static str = "classes";
-    const MEANING: &'static str = "data.classes.per_device classes on each device, equally many samples of each; devices may share samples";
+    const MEANING: &'static str = "data.classes.per_device classes on each device, equally many samples of \
+        each; devices may share samples";
     const KEYS: &'static [Key] = &[key("per_device", "distinct classes on a device", "1 ..= classes")];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
@@ -68,12 +69,13 @@ impl Classes {
         if !(chosen..=max).contains(&per_device) {
             let problem = if max == 0 {
                 format!(
-                    "cannot be met: {name} has no training samples of class {rarest}; partition = \"dirichlet\" does without"
+                    "cannot be met: {name} has no training samples of class {rarest}; partition = \
+                     \"dirichlet\" does without"
                 )
             } else {
                 format!(
-                    "is {per_device}, but must be in {chosen}..={max}: at least one sample of each of {chosen} \
-                     classes, and no more than the {fewest} that {name} has of class {rarest}"
+                    "is {per_device}, but must be in {chosen}..={max}: at least one sample of each of \
+                     {chosen} classes, and no more than the {fewest} that {name} has of class {rarest}"
                 )
             };
             return Err(ConfigError::new("data.samples_per_device", problem));

@@ -29,8 +29,8 @@ impl Default for DirichletConfig {
 impl PartConfig for DirichletConfig {
     type Part = dyn Partition;
     const NAME: &'static str = "dirichlet";
-    const MEANING: &'static str = "a mix of classes on each device ~ Dirichlet(data.dirichlet.alpha), in amounts by \
-                                   data.dirichlet.sizes; devices may share samples";
+    const MEANING: &'static str = "a mix of classes on each device ~ Dirichlet(data.dirichlet.alpha), in \
+                                   amounts by data.dirichlet.sizes; devices may share samples";
     const KEYS: &'static [Key] = &[
         key("alpha", "α: large makes the mixes of classes alike, small makes each one class", "1e-9 ..= 1e9"),
         key(
@@ -60,8 +60,8 @@ pub enum Sizes {
     Free,
 }
 
-/// Each device's mix of classes is drawn from the symmetric Dirichlet distribution: p ~ Dir(α, …, α) over the C
-/// classes that have training samples, that is p_c = G_c/ΣG with G_c ~ Gamma(α). The label of each of its
+/// Each device's mix of classes is drawn from the symmetric Dirichlet distribution: p ~ Dir(α, …, α) over the
+/// C classes that have training samples, that is p_c = G_c/ΣG with G_c ~ Gamma(α). The label of each of its
 /// samples is then drawn from p (as in Hsu, Qi and Brown, "Measuring the effects of non-identical data
 /// distribution for federated visual classification", 2019), and the samples of each label uniformly without
 /// replacement within the device. Devices draw on their own, and may share samples.
@@ -70,12 +70,12 @@ pub enum Sizes {
 /// device has one class.
 ///
 /// - `sizes = "equal"`: B samples. When the device has taken all samples of a class, further labels are drawn
-///   from what p says of the others.
-/// - `sizes = "free"`: B·ΣG/(αC) labels, rounded, at least 1 and at most as many as there are training samples.
-///   ΣG ~ Gamma(αC) has mean αC and does not depend on p, so the mean is B and the standard deviation
-///   B/√(αC). It is what each device gets when the samples of every class are shared out among very many devices
-///   in proportion to a Dirichlet draw. A device that has taken all samples of a class goes without further
-///   ones: it is smaller, and its mix not diluted.
+///   from p over the others.
+/// - `sizes = "free"`: B·ΣG/(αC) labels, rounded, at least 1 and at most as many as there are training
+///   samples. ΣG ~ Gamma(αC) has mean αC and does not depend on p, so the mean is B and the standard
+///   deviation B/√(αC). It is what each device gets when the samples of every class are shared out among very
+///   many devices in proportion to a Dirichlet draw. A device that has taken all samples of a class goes
+///   without further ones: it is smaller, and its mix not diluted.
 pub struct Dirichlet {
     seed: u64,
     alpha: f64,
@@ -117,11 +117,11 @@ impl Dirichlet {
         let mut mix = Mix::of(&ln_g, |_| true);
         for _ in 0..labels {
             let class = mix.draw(stream);
-            let most = self.by_class[class].len();
-            if counts[class] < most {
+            let max = self.by_class[class].len();
+            if counts[class] < max {
                 counts[class] += 1;
             }
-            if counts[class] == most && self.sizes == Sizes::Equal {
+            if counts[class] == max && self.sizes == Sizes::Equal {
                 mix = Mix::of(&ln_g, |class| counts[class] < self.by_class[class].len());
             }
         }

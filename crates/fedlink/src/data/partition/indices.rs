@@ -7,7 +7,8 @@ use crate::units::DeviceId;
 
 /// The training samples of every device, as somebody lists them.
 ///
-/// Invariants: M lists, none empty, no sample twice on a device, every index below the size of the training set.
+/// Invariants: M lists, none empty, no sample twice on a device, every index below the size
+/// of the training set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Indices {
     of: Vec<Vec<u32>>,

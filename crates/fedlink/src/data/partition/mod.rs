@@ -1,7 +1,7 @@
 //! Who has which samples, one file for each way to split.
 //!
-//! A device's samples are a function of (seed, device): nothing of size M×B is ever built. What is built is at
-//! most of the size of the training set, so a million devices cost no more memory than one.
+//! A device's samples are a function of (seed, device): nothing of size M×B is ever built. What is built is
+//! at most of the size of the training set, so a million devices cost no more memory than one.
 
 mod indices;
 mod report;
@@ -122,8 +122,8 @@ fn check_disjoint(scope: &Scope, dataset: &Dataset, table: &str) -> Result<(), C
         return Ok(());
     }
     let problem = format!(
-        "is {devices}, but must be in 1..={}: {name} has {train} training samples for devices that share none \
-         and have {per_device} each; or write {table}.sharing = \"overlapping\"",
+        "is {devices}, but must be in 1..={}: {name} has {train} training samples for devices that share \
+         none and have {per_device} each; or write {table}.sharing = \"overlapping\"",
         train / per_device
     );
     Err(ConfigError::new("data.devices", problem))

@@ -55,9 +55,9 @@ impl PartConfig for QuantityConfig {
 /// - `sharing = "overlapping"`: device m has 1 + (B−1)·X_m samples, rounded, which is B on average, and never
 ///   more than the training set (which lowers the average where a device would have had more). They are
 ///   drawn from the whole training set.
-/// - `"disjoint"`: device m has 1 + (B−1)·X_m/X̄ samples, X̄ being the mean over the M devices: the M·B samples of
-///   [`super::Iid`], shared out in proportion. The sizes add up to exactly M·B; rounding moves each by at
-///   most one.
+/// - `"disjoint"`: device m has 1 + (B−1)·X_m/X̄ samples, X̄ being the mean over the M devices: the M·B
+///   samples of [`super::Iid`], shared out in proportion. The sizes add up to exactly M·B; rounding moves
+///   each by at most one.
 ///
 /// At σ = 0 both are [`super::Iid`], sample for sample.
 pub struct Quantity {

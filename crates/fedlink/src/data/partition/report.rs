@@ -1,4 +1,4 @@
-//! What a split looks like: who has how many samples of which class, and how far that is from IID.
+//! Statistics of a split: who has how many samples of which class, and how far that is from IID.
 
 use super::Partition;
 use crate::data::Dataset;
@@ -13,7 +13,8 @@ const MAX_DESCRIBED: usize = 1000;
 pub struct SplitReport {
     /// M.
     pub devices: usize,
-    /// The devices the report is about: the first so many. Fewer than `devices` where those are more than 1000.
+    /// The devices the report is about: the first so many. Fewer than `devices` where those
+    /// are more than 1000.
     pub described: usize,
     /// How many samples of each class the whole training set has.
     pub train_counts: Vec<usize>,

@@ -44,14 +44,14 @@ impl PartConfig for ShardsConfig {
     }
 }
 
-/// The training set, sorted by class, is cut into S = M·s shards, and each device has s of them at random, none
-/// of them twice (McMahan et al., "Communication-efficient learning of deep networks from decentralized data",
-/// 2017, with s = 2; here s is `per_device`).
+/// The training set, sorted by class, is cut into S = M·s shards, and each device has s of them at random,
+/// none of them twice (McMahan et al., "Communication-efficient learning of deep networks from decentralized
+/// data", 2017, with s = 2; here s is `per_device`).
 ///
-/// Of N training samples, shard j is the entries ⌊jN/S⌋..⌊(j+1)N/S⌋ of the sorted set, so shards differ in size by
-/// at most one and together are the whole training set: each sample is on exactly one device, each device has
-/// N/M samples give or take s, and `samples_per_device` has no part in it. A shard that is no larger than the
-/// smallest class holds at most two classes, a device then at most 2s.
+/// Of N training samples, shard j is the entries ⌊jN/S⌋..⌊(j+1)N/S⌋ of the sorted set, so shards differ in
+/// size by at most one and together are the whole training set: each sample is on exactly one device, each
+/// device has N/M samples give or take s, and `samples_per_device` has no part in it. A shard that is no
+/// larger than the smallest class holds at most two classes, a device then at most 2s.
 pub struct Shards {
     per_device: usize,
     /// The training samples, sorted by class.
@@ -67,16 +67,16 @@ impl Shards {
         let (name, train) = (&dataset.name, dataset.train.len() as u64);
         if devices > train {
             let problem = format!(
-                "is {devices}, but must be in 1..={train}: with partition = \"shards\" no two devices share a \
-                 training sample of {name}"
+                "is {devices}, but must be in 1..={train}: with partition = \"shards\" no two devices share \
+                 a training sample of {name}"
             );
             return Err(ConfigError::new("data.devices", problem));
         }
         let shards = devices.saturating_mul(per_device);
         if shards > train {
             let problem = format!(
-                "is {per_device}, but must be in 1..={}: {devices} devices cut the {train} training samples of \
-                 {name}, and a shard has at least one",
+                "is {per_device}, but must be in 1..={}: {devices} devices cut the {train} training samples \
+                 of {name}, and a shard has at least one",
                 train / devices
             );
             return Err(ConfigError::new("per_device", problem));

@@ -149,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn every_device_has_samples_that_exist_none_twice_and_as_many_as_it_says(
+    fn every_device_has_samples_that_exist_none_twice_and_as_many_as_it_declares(
         (counts, split) in possible(ALL),
     ) {
         let data = dataset(&counts);
@@ -333,7 +333,7 @@ fn free_dirichlet_sizes_have_mean_b_and_deviation_b_over_root_alpha_c() {
 }
 
 #[test]
-fn a_dirichlet_device_that_has_all_of_a_class_goes_on_with_others_or_stays_smaller() {
+fn a_dirichlet_device_that_has_all_of_a_class_continues_with_others_or_stays_smaller() {
     let data = dataset(&[5, 7, 1000, 0]);
     let report = |alpha: f64, sizes: &str| {
         split("dirichlet", 200, 100).with("alpha", alpha).with("sizes", sizes).report(&data)
@@ -409,7 +409,7 @@ fn a_dirichlet_split_tends_to_iid_for_large_alpha_and_to_one_class_for_small() {
 }
 
 #[test]
-fn a_report_on_very_many_devices_looks_at_the_first_thousand_and_says_so() {
+fn a_report_on_very_many_devices_covers_the_first_thousand_and_records_it() {
     let data = dataset(&[50, 50]);
     let report = split("classes", 5000, 10).report(&data);
     assert_eq!((report.devices, report.described), (5000, 1000));
@@ -459,7 +459,7 @@ fn a_split_that_cannot_be_names_the_key_and_the_allowed_range() {
         "data.samples_per_device: cannot be met: mixed has no training samples of class 1; \
          partition = \"dirichlet\" does without"
     );
-    // Where devices share nothing, the message says how to let them.
+    // Where devices share nothing, the message names the key that lets them.
     for kind in ["iid", "quantity"] {
         let message = error(split(kind, 5, 25));
         let way_out = format!("or write data.{kind}.sharing = \"overlapping\"");

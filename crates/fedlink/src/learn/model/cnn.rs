@@ -1,6 +1,6 @@
 //! Convolutional network for images.
 
-use super::convolution::{Convolution, Output, Scratch, index};
+use super::convolution::{Convolution, Output, Scratch, row_range};
 use super::{Batch, Init, Mlp, Model, Rows, Score, Workspace, no_images, validate_dim};
 use crate::data::Dataset;
 use crate::kernels::Window;
@@ -20,8 +20,8 @@ pub struct CnnConfig {}
 impl PartConfig for CnnConfig {
     type Part = dyn Model;
     const NAME: &'static str = "cnn";
-    const MEANING: &'static str = "two 5×5 convolutions (32, 64) with 2×2 max-pooling, then 512 units, for images \
-                                   (28×28×1: d = 582 026; 32×32×3: d = 878 538)";
+    const MEANING: &'static str = "two 5×5 convolutions (32, 64) with 2×2 max-pooling, then 512 units, for \
+                                   images (28×28×1: d = 582 026; 32×32×3: d = 878 538)";
 
     fn build(self, _: &Scope, dataset: &Dataset) -> Result<Box<dyn Model>, ConfigError> {
         let model = Cnn::new(dataset.shape, dataset.classes).ok_or_else(|| no_images(dataset))?;
@@ -47,9 +47,9 @@ const HIDDEN: usize = 512;
 /// 12×12, then 8×8, pooled to 4×4. Next to a padded border this takes less than half of the work and
 /// of the parameters. An odd row or column at the end is left out by pooling.
 ///
-/// θ holds for each convolution its weights (5 · 5 · input channels × output channels, row-major, in the order
-/// row, column, channel of the window) and biases, and then the dense layers as [`Mlp`] stores them. d is 582 026
-/// for images of 28×28×1 with 10 classes, and 878 538 for 32×32×3.
+/// θ holds for each convolution its weights (5 · 5 · input channels × output channels, row-major, in the
+/// order row, column, channel of the window) and biases, and then the dense layers as [`Mlp`] stores them. d
+/// is 582 026 for images of 28×28×1 with 10 classes, and 878 538 for 32×32×3.
 ///
 /// ```
 /// use fedlink::learn::model::{Cnn, Model};
@@ -113,7 +113,7 @@ impl Cnn {
             let (before, after) = outputs.split_at_mut(l);
             let input = before.last().map_or(images(batch), |output| &output.pooled);
             for row in 0..batch.labels.len() {
-                let image = &input[index(row, convolution.window.image_len())];
+                let image = &input[row_range(row, convolution.window.image_len())];
                 let output = after[0].row_mut(row, convolution.pooled_len());
                 convolution.forward(theta, image, scratch, output);
             }
@@ -135,7 +135,7 @@ impl Cnn {
             let (before, after) = outputs.split_at_mut(l);
             gradient[convolution.parameters()].fill(0.0);
             for row in 0..batch.labels.len() {
-                let image = index(row, convolution.window.image_len());
+                let image = row_range(row, convolution.window.image_len());
                 let input = before.last().map_or(images(batch), |output| &output.pooled);
                 let output = after[0].row(row, convolution.pooled_len());
                 convolution.add_gradient(&input[image.clone()], output, scratch, gradient);
@@ -172,7 +172,8 @@ impl Model for Cnn {
     fn init(&self, init: Init, stream: &mut Stream) -> Vec<f32> {
         let mut theta = vec![0.0; self.head_start()];
         for convolution in &self.convolutions {
-            // A pixel of the input meets side² weights of each output, as an output meets side² of each input.
+            // A pixel of the input meets side² weights of each output, as an output meets
+            // side² of each input.
             let inputs = convolution.window.patch_len();
             let outputs = convolution.window.area() * convolution.outputs;
             init.fill(&mut theta[convolution.weights()], inputs, outputs, stream);
@@ -186,11 +187,10 @@ impl Model for Cnn {
             let len = rows * convolution.pooled_len();
             Output { pooled: vec![0.0; len], winners: vec![0; len] }
         };
-        let most = |len: fn(Convolution) -> usize| {
+        let max = |len: fn(Convolution) -> usize| {
             vec![0.0; self.convolutions.iter().map(|&c| len(c)).max().unwrap_or(0)]
         };
-        let scratch =
-            Scratch { patches: most(|c| c.window.patches_len()), maps: most(Convolution::maps_len) };
+        let scratch = Scratch { patches: max(|c| c.window.patches_len()), maps: max(Convolution::maps_len) };
         let outputs = self.convolutions.iter().map(output).collect();
         let back = vec![0.0; rows * self.last().pooled_len()];
         let memory = Box::new(Memory { outputs, back, scratch });
@@ -407,8 +407,9 @@ mod tests {
         }
     }
 
-    /// Noisy images of 16×16 with a bar of seven bright pixels somewhere: lying (0), standing (1), falling (2) or
-    /// rising (3). Every pixel is as often bright in one class as in another, so that pixels alone tell nothing.
+    /// Noisy images of 16×16 with a bar of seven bright pixels somewhere: lying (0), standing (1), falling
+    /// (2) or rising (3). Every pixel is as often bright in one class as in another, so that pixels alone are
+    /// no evidence.
     fn bars(count: usize, split: u64) -> (Vec<f32>, Vec<u8>) {
         let mut s = stream(6, Purpose::Test, split, 0);
         let (mut inputs, mut labels) = (Vec::new(), Vec::new());
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_steps_teach_it_to_tell_bars_by_their_direction_wherever_they_are() {
+    fn a_few_steps_train_it_to_classify_bars_by_their_direction_wherever_they_are() {
         let model = Cnn::new([16, 16, 1], 4).unwrap();
         let mut theta = model.init(Init::GlorotUniform, &mut stream(0, Purpose::Init, 0, 0));
         let mut work = model.workspace(200);

@@ -1,7 +1,7 @@
 //! One layer of a convolutional network, one image at a time.
 //!
-//! An image's patches then stay in the cache; matrix products over 2 to 16 images at once were no faster, over 64
-//! slower.
+//! An image's patches then stay in the cache; matrix products over 2 to 16 images at once were no faster,
+//! over 64 slower.
 
 use crate::kernels::{Matrix, Window, matmul, pool, pooled_shape, unpool};
 use std::ops::Range;
@@ -35,16 +35,16 @@ pub(super) struct Output {
 impl Output {
     /// What it gave for image `row`: `len` numbers and who won them.
     pub(super) fn row(&self, row: usize, len: usize) -> (&[f32], &[u8]) {
-        (&self.pooled[index(row, len)], &self.winners[index(row, len)])
+        (&self.pooled[row_range(row, len)], &self.winners[row_range(row, len)])
     }
 
     pub(super) fn row_mut(&mut self, row: usize, len: usize) -> (&mut [f32], &mut [u8]) {
-        (&mut self.pooled[index(row, len)], &mut self.winners[index(row, len)])
+        (&mut self.pooled[row_range(row, len)], &mut self.winners[row_range(row, len)])
     }
 }
 
 /// Where row `row` lies if each has `len` numbers.
-pub(super) fn index(row: usize, len: usize) -> Range<usize> {
+pub(super) fn row_range(row: usize, len: usize) -> Range<usize> {
     row * len..(row + 1) * len
 }
 
@@ -64,7 +64,7 @@ impl Convolution {
 
     /// Height, width and channels before pooling.
     pub(super) fn maps(self) -> [usize; 3] {
-        let [rows, columns] = self.window.indices();
+        let [rows, columns] = self.window.positions();
         [rows, columns, self.outputs]
     }
 
@@ -95,8 +95,8 @@ impl Convolution {
         pool(maps, self.maps(), &theta[self.biases()], pooled, winners);
     }
 
-    /// Adds an image's part to the gradient by weights and biases, given the one by its pooled maps; leaves the
-    /// gradient by the maps in `scratch`.
+    /// Adds an image's part to the gradient by weights and biases, given the one by its pooled maps; leaves
+    /// the gradient by the maps in `scratch`.
     pub(super) fn add_gradient(
         self,
         image: &[f32],

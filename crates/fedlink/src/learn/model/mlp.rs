@@ -131,8 +131,8 @@ impl Layer {
         descent.apply(self.start, theta, gradient);
     }
 
-    /// As [`Layer::descend`] with sparse inputs: the weights of a few inputs at a time, and only those of inputs
-    /// that are not zero in the whole batch, since the others have no gradient.
+    /// As [`Layer::descend`] with sparse inputs: the weights of a few inputs at a time, and only those of
+    /// inputs that are not zero in the whole batch, since the others have no gradient.
     fn descend_sparse(
         self,
         theta: &mut [f32],

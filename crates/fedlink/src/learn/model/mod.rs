@@ -69,8 +69,8 @@ pub struct Batch<'a> {
     pub labels: &'a [u8],
 }
 
-/// Memory a model reuses from one batch to the next; made by [`Model::workspace`]: that of dense layers, and of the
-/// convolutions before them, if there are any.
+/// Memory a model reuses from one batch to the next; made by [`Model::workspace`]: that of dense layers, and
+/// of the convolutions before them, if there are any.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     /// The output of each layer, and one more buffer for the gradient on its way back.
@@ -102,7 +102,8 @@ pub trait Model: Send + Sync {
     /// Memory for batches of up to `rows` samples.
     fn workspace(&self, rows: usize) -> Workspace;
 
-    /// Whether batches may come by their non-zeros ([`Rows::Sparse`]); if not, such a batch is a mistake that panics.
+    /// Whether batches may come by their non-zeros ([`Rows::Sparse`]); if not, such a batch is
+    /// a mistake that panics.
     fn takes_non_zeros(&self) -> bool;
 
     /// The mean loss over the batch; `descent` moves θ along its gradient, block by block.
@@ -216,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_cnn_for_vectors_or_tiny_images_is_refused_with_what_to_write_instead() {
-        let rule = "learn.model: is \"cnn\", which needs images of at least 16 × 16 pixels, but the samples of mine are";
+        let rule = "learn.model: is \"cnn\", which needs images of at least 16 × 16 pixels, but the samples \
+            of mine are";
         for (shape, samples) in [
             ([1, 784, 1], "plain vectors of 784 numbers"),
             ([15, 40, 3], "15 × 40"),

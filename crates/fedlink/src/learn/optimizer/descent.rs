@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// A step in progress. The model offers the gradient of θ block by block, each block once, in any order; a block
-/// is applied while it is still in the cache, and the gradient as a whole need not exist.
+/// A step in progress. The model offers the gradient of θ block by block, each block once, in any order; a
+/// block is applied while it is still in the cache, and the gradient as a whole need not exist.
 ///
 /// The result is the same as for the whole gradient at once: every entry is treated for itself.
 pub trait Descent {
@@ -32,7 +32,7 @@ impl Descent for Tail<'_> {
     }
 }
 
-/// Entries that [`apply_zero_gradient`] looks at together.
+/// Entries that [`apply_zero_gradient`] tests together.
 const STRETCH: usize = 256;
 
 /// Applies a gradient of zero, skipping blocks where nothing would change.
@@ -45,7 +45,7 @@ pub fn apply_zero_gradient(descent: &mut dyn Descent, start: usize, theta: &mut 
     }
 }
 
-/// Whether all entries are zero, of either sign. All are looked at: a loop without an exit is vectorised.
+/// Whether all entries are zero, of either sign. All are read: a loop without an exit is vectorized.
 pub(super) fn all_zero(values: &[f32]) -> bool {
     let bits = values.iter().fold(0, |bits, value| bits | value.to_bits());
     bits << 1 == 0

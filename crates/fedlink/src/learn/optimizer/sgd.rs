@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_descent_remembers_nothing() {
+    fn plain_descent_keeps_no_state() {
         let sgd = Sgd { momentum: 0.0 };
         let mut state = DeviceState::filled(2, sgd.starts());
         let mut theta = [1.0, 2.0];

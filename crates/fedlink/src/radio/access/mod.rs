@@ -31,14 +31,15 @@ pub struct Grant {
 
 /// An access scheme: turns bit weights into symbols, power, airtime and bits.
 ///
-/// Invariants: one grant for each device, in their order; every number finite and ≥ 0; symbols add up to at most n.
+/// Invariants: one grant for each device, in their order; every number finite and ≥ 0; symbols add up to at
+/// most n.
 pub trait Access: Send + Sync {
-    /// The grants of the scheduled `devices`, by what the server knows of their links. Bits are shared in proportion to
-    /// `weights`, one for each device, finite and ≥ 0.
+    /// The grants of the scheduled `devices`, by what the server knows of their links. Bits are shared in
+    /// proportion to `weights`, one for each device, finite and ≥ 0.
     fn grant(&self, devices: &[DeviceId], weights: &[f64], known: &Known, band: &Band) -> Vec<Grant>;
 
-    /// The grant of `device` if it sends in the place of the one that `grant` was for: the same symbols and power over
-    /// its own link.
+    /// The grant of `device` if it sends in the place of the one that `grant` was for: the same symbols and
+    /// power over its own link.
     fn transfer(&self, grant: &Grant, device: DeviceId, known: &Known) -> Grant {
         Grant { budget: Bits(grant.symbols.0 * known.capacity(device)), ..*grant }
     }

@@ -19,8 +19,8 @@ pub enum SlotKind {
 /// Source: the proportionality conditions of the paper's section IV (its printed solutions repeat an index;
 /// see the corrections in the docs). Invariants: every share ≥ 0 and `Σ n_m = n`; with real slots
 /// `n_m·C_m / w_m` is the same for all devices; with whole slots no share is a full symbol away from the real
-/// one. A link without capacity gets nothing as long as another one has some, since no number of symbols could
-/// make it carry its part. Weights that are all zero mean equal weights.
+/// one. A link without capacity gets nothing as long as another one has some, since no number of symbols
+/// could make it carry its part. Weights that are all zero mean equal weights.
 ///
 /// `weights` must be finite and not negative, `capacities` not negative, both of one length.
 ///
@@ -43,13 +43,13 @@ pub fn split_slots(weights: &[f64], capacities: &[f64], symbols: u64, kind: Slot
 
 /// `w_m/C_m`, scaled so that the largest is 1 (neither tiny nor huge weights overflow the sum).
 fn demands(weights: &[f64], capacities: &[f64]) -> Vec<f64> {
-    // Below the smallest normal number w/C would overflow; such a link is dead.
-    let alive = |c: f64| c >= f64::MIN_POSITIVE;
+    // Below the smallest normal number w/C would overflow; such a link counts as one of zero gain.
+    let usable = |c: f64| c >= f64::MIN_POSITIVE;
     let heaviest = weights.iter().copied().fold(0.0, f64::max);
-    let some_link = capacities.iter().zip(weights).any(|(&c, &w)| alive(c) && (w > 0.0 || heaviest == 0.0));
+    let some_link = capacities.iter().zip(weights).any(|(&c, &w)| usable(c) && (w > 0.0 || heaviest == 0.0));
     let demand = |(&w, &c): (&f64, &f64)| {
         let weight = if heaviest > 0.0 { w / heaviest } else { 1.0 };
-        match (some_link, alive(c)) {
+        match (some_link, usable(c)) {
             (true, true) => weight / c,
             (true, false) => 0.0,
             (false, _) => 1.0,

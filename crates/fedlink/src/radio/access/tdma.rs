@@ -8,8 +8,8 @@ use crate::units::{Airtime, Bits, DeviceId, Symbols};
 /// The n symbols of a round are shared so that bits are proportional to the weights of the picks:
 /// n_m = n·(w_m/C_m)/Σ_j(w_j/C_j), R_m = n_m·C_m.
 ///
-/// Source: section IV of the paper, with the corrections that [`split_slots`] names. A device sends alone in its
-/// symbols, so its airtime is their duration.
+/// Source: section IV of the paper, with the corrections that [`split_slots`] names. A device sends alone in
+/// its symbols, so its airtime is their duration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tdma {
     /// Whether shares are real or whole numbers of symbols.

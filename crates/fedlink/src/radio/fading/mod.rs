@@ -22,7 +22,8 @@ pub trait Fading: Send + Sync {
     /// g of a device in round `t`.
     fn gain(&self, t: u64, device: DeviceId) -> f64;
 
-    /// Why a call failed, for parts written in another language, which may; the round then ends with this as its error.
+    /// Why a call failed, for parts written in another language, which may; the round then ends with this as
+    /// its error.
     fn failure(&self) -> Option<String> {
         None
     }

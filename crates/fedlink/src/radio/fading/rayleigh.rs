@@ -26,8 +26,8 @@ impl PartConfig for RayleighConfig {
 
 /// h ~ CN(0,1), independent over devices and rounds, constant within a round; so g = |h|² ~ Exp(1).
 ///
-/// Source: section II-B of the paper. Invariants: g ≥ 0 and finite; mean 1, variance 1; the largest of M has mean
-/// `1 + 1/2 + … + 1/M`.
+/// Source: section II-B of the paper. Invariants: g ≥ 0 and finite; mean 1, variance 1; the largest of M has
+/// mean `1 + 1/2 + … + 1/M`.
 ///
 /// ```
 /// use fedlink::radio::fading::{Fading, Rayleigh};

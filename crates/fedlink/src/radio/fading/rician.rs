@@ -43,11 +43,12 @@ impl PartConfig for RicianConfig {
     }
 }
 
-/// h = √(κ/(κ+1)) + CN(0, 1/(κ+1)) with the K-factor κ (the letter K is taken), independent over devices and rounds.
+/// h = √(κ/(κ+1)) + CN(0, 1/(κ+1)) with the K-factor κ (the letter K is taken), independent
+/// over devices and rounds.
 ///
-/// 2(κ+1)·g follows a noncentral χ² law with two degrees of freedom and noncentrality 2κ. Source: Rice (1944); any text
-/// on fading channels. Invariants: g ≥ 0 and finite; mean 1; variance (1+2κ)/(1+κ)²; κ = 0 has the law of Rayleigh
-/// fading (not its draws), κ → ∞ is no fading.
+/// 2(κ+1)·g follows a noncentral χ² law with two degrees of freedom and noncentrality 2κ. Source: Rice
+/// (1944); any text on fading channels. Invariants: g ≥ 0 and finite; mean 1; variance (1+2κ)/(1+κ)²; κ = 0
+/// has the law of Rayleigh fading (not its draws), κ → ∞ is no fading.
 ///
 /// ```
 /// use fedlink::radio::fading::{Fading, Rician};
@@ -104,7 +105,8 @@ mod tests {
         }
     }
 
-    /// P(g ≤ x) = Σ_j Poisson(j; κ)·P(Gamma(1 + j, 1) ≤ (κ+1)·x): a Poisson mixture of gamma laws, summed in full.
+    /// P(g ≤ x) = Σ_j Poisson(j; κ)·P(Gamma(1 + j, 1) ≤ (κ+1)·x): a Poisson mixture of gamma
+    /// laws, summed in full.
     fn cdf(k: f64, x: f64) -> f64 {
         let y = (k + 1.0) * x;
         let (mut poisson, mut tail_term) = ((-k).exp(), (-y).exp());

@@ -21,7 +21,8 @@ pub struct BestChannelBestNormConfig {
 impl PartConfig for BestChannelBestNormConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "bc-bn2";
-    const MEANING: &'static str = "best channel, then best norm: the K largest ‖Δ‖ among the Kc largest gains, bits in proportion to ‖Δ‖";
+    const MEANING: &'static str = "best channel, then best norm: the K largest ‖Δ‖ among the Kc \
+        largest gains, bits in proportion to ‖Δ‖";
     const KEYS: &'static [Key] = &[key(
         "kc",
         "Kc, devices that pass the selection by channel, train and report",

@@ -21,7 +21,8 @@ pub struct BestCompressedNorm {}
 impl PartConfig for BestCompressedNorm {
     type Part = dyn Policy;
     const NAME: &'static str = "bn2-c";
-    const MEANING: &'static str = "best compressed norm: the K largest ‖Δ̂‖ as if each device had the whole band, bits in proportion to it";
+    const MEANING: &'static str = "best compressed norm: the K largest ‖Δ̂‖ as if each device had \
+        the whole band, bits in proportion to it";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))

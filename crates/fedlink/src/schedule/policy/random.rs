@@ -11,10 +11,10 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Random>();
 
 /// A uniformly random set of K of the devices that may send, with equal shares of bits (`w_m = 1`).
 ///
-/// A partial Fisher–Yates shuffle on the stream of (seed, round). Nobody reports, only the K train. Invariants: every
-/// device is included with probability K/M, every pair with K(K−1)/(M(M−1)), so that the mean update of the K is
-/// an unbiased estimate of that of all M. The baseline of McMahan et al., *Communication-Efficient Learning of Deep
-/// Networks from Decentralized Data* (2017), with K fixed.
+/// A partial Fisher–Yates shuffle on the stream of (seed, round). Nobody reports, only the K train.
+/// Invariants: every device is included with probability K/M, every pair with K(K−1)/(M(M−1)), so that the
+/// mean update of the K is an unbiased estimate of that of all M. The baseline of McMahan et al.,
+/// *Communication-Efficient Learning of Deep Networks from Decentralized Data* (2017), with K fixed.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Random {}
@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn the_shuffle_visits_every_pair_of_five_exactly_equally_often() {
-        // Two out of five take an integer below 5 and one below 4: all 20 outcomes, through the library's shuffle.
+        // Two out of five take an integer below 5 and one below 4: all 20 outcomes,
+        // through the library's shuffle.
         let mut pairs = std::collections::BTreeMap::new();
         for first in 0..5u64 {
             for second in 0..4u64 {

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<RoundRobin>();
 
-/// The devices (tK + i) mod M, i < K, of one random order that is the same in all rounds, with equal shares of bits.
+/// The devices (tK + i) mod M, i < K, of one random order that is the same in all rounds, with equal shares
+/// of bits.
 ///
-/// Source: the RR policy of Yang, Liu, Quek and Poor, *Scheduling Policies for Federated Learning in Wireless Networks*
-/// (2019), with a random order in place of groups by index. A device that may not send loses its turn.
-/// Invariants: in any M consecutive rounds each device is scheduled exactly K times, so that with P = M·P̄/K each
-/// spends P̄ on average, as the paper's power constraint asks. No state but the round number.
+/// Source: the RR policy of Yang, Liu, Quek and Poor, *Scheduling Policies for Federated Learning in Wireless
+/// Networks* (2019), with a random order in place of groups by index. A device that may not send loses its
+/// turn. Invariants: in any M consecutive rounds each device is scheduled exactly K times, so that with P =
+/// M·P̄/K each spends P̄ on average, as the paper's power constraint asks. No state but the round number.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoundRobin {}

@@ -63,10 +63,10 @@ impl Bench {
         self
     }
 
-    /// What `look` makes of the view in round `t`.
-    pub fn at<R>(&self, t: u64, look: impl FnOnce(&View) -> R) -> R {
+    /// What `read` makes of the view in round `t`.
+    pub fn at<R>(&self, t: u64, read: impl FnOnce(&View) -> R) -> R {
         let samples = |device: DeviceId| 10 + device.index();
-        look(&View {
+        read(&View {
             t,
             k: self.k,
             dim: 1000,
@@ -91,7 +91,7 @@ impl Bench {
     }
 }
 
-/// A real server with one policy, whose links and devices are as a test says.
+/// A real server with one policy, whose links and devices a test sets.
 struct Session {
     server: Server,
     t: u64,
@@ -271,7 +271,7 @@ fn history(
 }
 
 #[test]
-fn a_policy_is_deterministic_and_its_saved_state_is_all_that_it_goes_on_from() {
+fn a_policy_is_deterministic_and_its_saved_state_is_all_that_it_continues_from() {
     for entry in POLICIES {
         for (m, k) in [(1, 1), (7, 2), (9, 5)] {
             let whole = history(entry, (m, k), |_| ());

@@ -38,7 +38,7 @@ impl Aggregator for BySize {
         sizes.iter().map(|&size| (size as f64 / total as f64) as f32).collect()
     }
 
-    fn combine<'a>(&mut self, contributions: &[Contribution<'a>], _: usize) -> Delta<'a> {
+    fn aggregate<'a>(&mut self, contributions: &[Contribution<'a>], _: usize) -> Delta<'a> {
         weighted_sum(contributions)
     }
 

@@ -3,7 +3,8 @@
 use super::{Contribution, Delta};
 use crate::compress::{SparseUpdate, Values};
 
-/// The step whose entries are `middle` of the `k` values of each entry in ascending order, for entries that somebody sent.
+/// The step whose entries are `middle` of the `k` values of each entry in ascending order, for entries that
+/// somebody sent.
 pub(super) fn entry_by_entry<'a>(
     contributions: &[Contribution<'a>],
     k: usize,
@@ -53,12 +54,16 @@ mod tests {
     fn apply(mut rule: impl Aggregator, theta: &mut [f32], updates: &[Encoded], k: usize) {
         let contributions: Vec<Contribution> =
             updates.iter().map(|update| Contribution { update, share: 0.0, factor: 1.0 }).collect();
-        rule.combine(&contributions, k).add_to(theta, 1.0);
+        rule.aggregate(&contributions, k).add_to(theta, 1.0);
     }
 
     proptest! {
         #[test]
-        fn entries_are_what_sorting_the_dense_vectors_gives(updates in updates(), absent in 0usize..3, trim in 0.0..0.5f64) {
+        fn entries_are_what_sorting_the_dense_vectors_gives(
+            updates in updates(),
+            absent in 0usize..3,
+            trim in 0.0..0.5f64,
+        ) {
             let k = updates.len() + absent;
             let dense: Vec<Vec<f32>> = updates.iter().map(|update| {
                 let mut dense = vec![0.0; DIM];
@@ -83,7 +88,10 @@ mod tests {
         #[test]
         fn fewer_than_half_cannot_move_a_median_out_of_the_range_of_the_others(
             honest in prop::collection::vec(-1.0..1.0f32, 3..9),
-            mut adversarial in prop::collection::vec(any::<f32>().prop_filter("finite", |x| x.is_finite()), 0..9),
+            mut adversarial in prop::collection::vec(
+                any::<f32>().prop_filter("finite", |x| x.is_finite()),
+                0..9,
+            ),
         ) {
             adversarial.truncate(honest.len() - 1);
             let whole = |&value: &f32| {

@@ -30,7 +30,7 @@ impl Aggregator for Mean {
         equal_shares(devices)
     }
 
-    fn combine<'a>(&mut self, contributions: &[Contribution<'a>], _: usize) -> Delta<'a> {
+    fn aggregate<'a>(&mut self, contributions: &[Contribution<'a>], _: usize) -> Delta<'a> {
         weighted_sum(contributions)
     }
 }

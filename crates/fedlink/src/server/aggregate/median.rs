@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 /// The entry of this rule.
 pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<Median>();
 
-/// The middle value of every entry over all K devices, or the mean of the two middle ones; a device that did not send an
-/// entry counts as zero there, and so does one that was silent or was dropped.
+/// The middle value of every entry over all K devices, or the mean of the two middle ones; a device that did
+/// not send an entry counts as zero there, and so does one that was silent or was dropped.
 ///
-/// It is unmoved by fewer than half of the values in an entry, whatever these are. But sparse updates meet in few
-/// entries: **where fewer than half of the devices send an entry, its median is zero**, and with the supports of D-SGD
-/// at q/d of a few percent that is almost everywhere. The rule is for updates that are sent nearly whole.
+/// It is unmoved by fewer than half of the values in an entry, whatever these are. But sparse updates meet in
+/// few entries: **where fewer than half of the devices send an entry, its median is zero**, and with the
+/// supports of D-SGD at q/d of a few percent that is almost everywhere. The rule is for updates that are sent
+/// nearly whole.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Median {}
@@ -37,7 +38,7 @@ impl Aggregator for Median {
         equal_shares(devices)
     }
 
-    fn combine<'a>(&mut self, contributions: &[Contribution<'a>], k: usize) -> Delta<'a> {
+    fn aggregate<'a>(&mut self, contributions: &[Contribution<'a>], k: usize) -> Delta<'a> {
         entry_by_entry(contributions, k, |sorted| {
             let (lower, upper) = (sorted[(k - 1) / 2], sorted[k / 2]);
             f64::midpoint(f64::from(lower), f64::from(upper)) as f32

@@ -56,12 +56,13 @@ impl Delta<'_> {
 
 /// An aggregation rule (`learn.aggregate`).
 pub trait Aggregator: Persist + Send {
-    /// What each of `devices` devices counts, device i having `samples(i)` training samples: shares ≥ 0 that add up
-    /// to 1. It weighs the devices' training losses too.
+    /// What each of `devices` devices counts, device i having `samples(i)` training samples: shares ≥ 0 that
+    /// add up to 1. It weighs the devices' training losses too.
     fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32>;
 
-    /// The step that the `contributions` of `k` devices come to; devices that are not among them count as zero.
-    fn combine<'a>(&mut self, contributions: &[Contribution<'a>], k: usize) -> Delta<'a>;
+    /// The step that the `contributions` of `k` devices come to; devices that are not among
+    /// them count as zero.
+    fn aggregate<'a>(&mut self, contributions: &[Contribution<'a>], k: usize) -> Delta<'a>;
 
     /// Whether devices count by their number of samples.
     fn by_size(&self) -> bool {

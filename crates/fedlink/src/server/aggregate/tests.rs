@@ -28,7 +28,7 @@ fn moved(rule: &mut dyn Aggregator, updates: &[Encoded], factor: f32) -> Vec<f32
     let contribution = |(update, share)| Contribution { update, share, factor };
     let contributions: Vec<Contribution> = updates.iter().zip(shares).map(contribution).collect();
     let mut theta = vec![0.0; DIM];
-    rule.combine(&contributions, k).add_to(&mut theta, 1.0);
+    rule.aggregate(&contributions, k).add_to(&mut theta, 1.0);
     theta
 }
 
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rule_is_deterministic_and_its_saved_state_is_all_that_it_goes_on_from(
+    fn a_rule_is_deterministic_and_its_saved_state_is_all_that_it_continues_from(
         rounds in prop::collection::vec(updates(), 1..6),
     ) {
         for (entry, (name, mut whole)) in AGGREGATORS.iter().zip(rules()) {
@@ -115,7 +115,7 @@ fn nobody_moves_nothing() {
     for (name, mut rule) in rules() {
         for k in [0, 1, 5] {
             let mut theta = vec![0.5; DIM];
-            rule.combine(&[], k).add_to(&mut theta, 1.0);
+            rule.aggregate(&[], k).add_to(&mut theta, 1.0);
             assert_eq!(theta, [0.5; DIM], "{name}, K = {k}");
         }
     }

@@ -48,7 +48,7 @@ impl Aggregator for TrimmedMean {
         equal_shares(devices)
     }
 
-    fn combine<'a>(&mut self, contributions: &[Contribution<'a>], k: usize) -> Delta<'a> {
+    fn aggregate<'a>(&mut self, contributions: &[Contribution<'a>], k: usize) -> Delta<'a> {
         let cut = ((self.trim * k as f64) as usize).min((k.max(1) - 1) / 2);
         entry_by_entry(contributions, k, |sorted| {
             let rest = &sorted[cut..k - cut];

@@ -42,8 +42,8 @@ impl PartConfig for ServerMomentumConfig {
 /// m ← β·m + Δ̄, θ ← θ + c·m, m starting at zero.
 ///
 /// Source: Hsu, Qi and Brown, *Measuring the Effects of Non-Identical Data Distribution for Federated Visual
-/// Classification* (2019), FedAvgM. State: d numbers. Invariants: β = 0 is [`Add`](super::Add) up to rounding; a constant
-/// step Δ̄ leads to c·Δ̄/(1−β) a round.
+/// Classification* (2019), FedAvgM. State: d numbers. Invariants: β = 0 is [`Add`](super::Add) up to
+/// rounding; a constant step Δ̄ leads to c·Δ̄/(1−β) a round.
 #[derive(Clone, Debug)]
 pub struct ServerMomentum {
     beta: f32,
@@ -105,7 +105,8 @@ mod tests {
                 }
             }
             for (ours, exact) in theta.iter().zip(&exact) {
-                prop_assert!((f64::from(*ours) - exact).abs() < 1e-4 * (1.0 + exact.abs()) , "{ours} {exact}");
+                let error = (f64::from(*ours) - exact).abs();
+                prop_assert!(error < 1e-4 * (1.0 + exact.abs()), "{ours} {exact}");
             }
         }
     }

@@ -22,7 +22,7 @@ fn delta(values: &[f32]) -> Delta<'static> {
 
 proptest! {
     #[test]
-    fn an_optimizer_is_deterministic_and_its_saved_state_is_all_that_it_goes_on_from(
+    fn an_optimizer_is_deterministic_and_its_saved_state_is_all_that_it_continues_from(
         steps in prop::collection::vec(prop::collection::vec(-1.0..1.0f32, DIM), 1..12), rate in 0.1..2.0f32,
     ) {
         for (entry, (name, mut whole)) in SERVER_OPTIMIZERS.iter().zip(optimizers()) {

@@ -21,7 +21,7 @@ pub struct Entry {
     pub train: usize,
     /// Number of test samples.
     pub test: usize,
-    /// Its files.
+    /// What must be in its folder.
     pub files: Files,
 }
 
@@ -70,10 +70,10 @@ const fn unseen(name: &'static str) -> DataFile {
 }
 
 /// Every data set known by name.
-pub const CATALOGUE: &[Entry] = &[
+pub const CATALOG: &[Entry] = &[
     Entry {
         name: "digits",
-        meaning: "drawn digits that look handwritten, 28 × 28 grey; embedded, needs no file",
+        meaning: "drawn digits that look handwritten, 28 × 28 gray; embedded, needs no file",
         shape: [28, 28, 1],
         classes: 10,
         train: 60_000,
@@ -82,7 +82,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "mnist",
-        meaning: "handwritten digits, 28 × 28 grey",
+        meaning: "handwritten digits, 28 × 28 gray",
         shape: [28, 28, 1],
         classes: 10,
         train: 60_000,
@@ -111,7 +111,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "fashion-mnist",
-        meaning: "articles of clothing, 28 × 28 grey, harder than mnist and of the same form",
+        meaning: "articles of clothing, 28 × 28 gray, harder than mnist and of the same form",
         shape: [28, 28, 1],
         classes: 10,
         train: 60_000,
@@ -140,7 +140,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "emnist-digits",
-        meaning: "handwritten digits of EMNIST, 28 × 28 grey, rows and columns swapped",
+        meaning: "handwritten digits of EMNIST, 28 × 28 gray, rows and columns swapped",
         shape: [28, 28, 1],
         classes: 10,
         train: 240_000,
@@ -157,7 +157,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "emnist-letters",
-        meaning: "handwritten letters of EMNIST, 28 × 28 grey, rows and columns swapped; a is class 0",
+        meaning: "handwritten letters of EMNIST, 28 × 28 gray, rows and columns swapped; a is class 0",
         shape: [28, 28, 1],
         classes: 26,
         train: 124_800,
@@ -174,7 +174,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "emnist-balanced",
-        meaning: "handwritten digits and letters of EMNIST, 28 × 28 grey, rows and columns swapped",
+        meaning: "handwritten digits and letters of EMNIST, 28 × 28 gray, rows and columns swapped",
         shape: [28, 28, 1],
         classes: 47,
         train: 112_800,
@@ -210,14 +210,14 @@ pub const CATALOGUE: &[Entry] = &[
 /// What to do with data that only pass for a known data set.
 const LOAD_BY_PATH: &str = "give the folder's path to load it as custom data";
 
-/// The entry of this name.
+/// The data set called `name`, none if it is unknown.
 pub fn entry(name: &str) -> Option<&'static Entry> {
-    CATALOGUE.iter().find(|entry| entry.name == name)
+    CATALOG.iter().find(|entry| entry.name == name)
 }
 
 /// Loads a data set.
 ///
-/// * The name of a [`CATALOGUE`] entry: its files are looked for in the subfolder of that name of each of
+/// * The name of a [`CATALOG`] entry: its files are looked for in the subfolder of that name of each of
 ///   `search_folders`, in turn. A name goes before a path: write `./mnist` for a folder of your own.
 /// * The path of an `.npz` file: see [`npz`].
 /// * The path of a folder: the four [IDX files of standard names](idx::STANDARD_NAMES), or
@@ -233,8 +233,8 @@ pub fn load(name_or_path: &str, search_folders: &[PathBuf]) -> Result<Dataset, D
     if !path.exists() {
         let near = |entry: &&Entry| strsim::damerau_levenshtein(entry.name, name_or_path);
         let nearest =
-            CATALOGUE.iter().min_by_key(near).filter(|entry| near(entry) <= 3).map(|entry| entry.name);
-        let known = CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+            CATALOG.iter().min_by_key(near).filter(|entry| near(entry) <= 3).map(|entry| entry.name);
+        let known = CATALOG.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
         return Err(DataError::Unknown { name: name_or_path.to_owned(), nearest, known });
     }
     if path.extension().is_some_and(|extension| extension == "npz") {
@@ -285,7 +285,8 @@ impl Entry {
                             self.shift_labels(&mut dataset.test, *first_label, &found.test_labels)?;
                             return self.check(Dataset { classes: self.classes, ..dataset }, folder);
                         }
-                        // A folder that is there but lacks a file says more than one that is not there.
+                        // A folder that is there but lacks a file is the better hint than one
+                        // that is not there.
                         Err(name) if folder.is_dir() => missing = Some(name),
                         Err(_) => {}
                     }
@@ -358,8 +359,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_digests_well_formed_and_shapes_not_empty() {
-        for (i, entry) in CATALOGUE.iter().enumerate() {
-            assert!(CATALOGUE[..i].iter().all(|earlier| earlier.name != entry.name));
+        for (i, entry) in CATALOG.iter().enumerate() {
+            assert!(CATALOG[..i].iter().all(|earlier| earlier.name != entry.name));
             assert!(entry.shape.iter().all(|&n| n > 0) && entry.classes > 1 && entry.classes <= 256);
             for digest in entry.files.list().iter().filter_map(|file| file.sha256) {
                 assert!(
@@ -374,7 +375,7 @@ mod tests {
     fn a_missing_data_set_is_named_with_the_folders_and_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().join("a"), folder.path().join("b")];
-        for entry in CATALOGUE.iter().filter(|entry| !entry.files.list().is_empty()) {
+        for entry in CATALOG.iter().filter(|entry| !entry.files.list().is_empty()) {
             let error = load(entry.name, &folders).unwrap_err();
             assert!(matches!(&error, DataError::Missing { name, .. } if name == entry.name));
             let message = error.to_string();
@@ -384,7 +385,7 @@ mod tests {
                 format!("data set \"{}\"", entry.name),
                 entry.files.list()[0].name.to_owned(),
             ] {
-                assert!(message.contains(&expected), "{message}\nshould say\n{expected}");
+                assert!(message.contains(&expected), "{message}\nshould contain\n{expected}");
             }
         }
         assert!(message("mnist", &[]).contains("none were given"));
@@ -423,19 +424,19 @@ mod tests {
     fn a_named_data_set_of_other_labels_or_counts_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().to_owned()];
-        let own = folder.path().join("mnist");
-        write_idx(&own, idx::STANDARD_NAMES, [3, 2], [28, 28], 10);
+        let named = folder.path().join("mnist");
+        write_idx(&named, idx::STANDARD_NAMES, [3, 2], [28, 28], 10);
         assert!(message("mnist", &folders).contains("ubyte: byte 8: label 10, but mnist has labels 0 to 9"));
-        write_idx(&own, idx::STANDARD_NAMES, [3, 2], [28, 28], 9);
+        write_idx(&named, idx::STANDARD_NAMES, [3, 2], [28, 28], 9);
         let error = load("mnist", &folders).unwrap_err();
-        assert!(matches!(&error, DataError::Mismatch { name: "mnist", path, .. } if *path == own));
+        assert!(matches!(&error, DataError::Mismatch { name: "mnist", path, .. } if *path == named));
         let refused = error.to_string();
         assert!(
             refused.contains("this folder holds 3 training and 2 test images of shape [28, 28, 1]"),
             "{refused}"
         );
         // By its path it is anybody's data.
-        assert_eq!(load(own.to_str().unwrap(), &[]).unwrap().train.len(), 3);
+        assert_eq!(load(named.to_str().unwrap(), &[]).unwrap().train.len(), 3);
     }
 
     #[test]
@@ -451,7 +452,7 @@ mod tests {
         fs::write(folder.path().join("test.csv"), "1,1\n").unwrap();
         let dataset = load(path, &[]).unwrap();
         assert_eq!((dataset.name.as_str(), dataset.classes), (path, 2));
-        let npz = folder.path().join("own.npz");
+        let npz = folder.path().join("custom.npz");
         fs::write(&npz, include_bytes!("../../tests/data/bytes.npz")).unwrap();
         assert_eq!(load(npz.to_str().unwrap(), &[]).unwrap().shape, [3, 4, 1]);
     }
