@@ -216,7 +216,8 @@ fn a_compressor_that_breaks_its_contract_is_an_error_that_names_it() {
 #[test]
 fn a_compressor_that_claims_fewer_bits_than_it_sends_is_named_in_a_warning() {
     let warnings = |answer: Answer| {
-        let parts = Parts::default().compressor("cheap", "this test", move |_, _| Ok(Box::new(Liar(answer))));
+        let parts =
+            Parts::default().compressor("cheap", "this test", move |_, _| Ok(Box::new(Scripted(answer))));
         let mut config = small_config();
         config.compress.scheme = "cheap".into();
         let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
