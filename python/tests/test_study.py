@@ -253,7 +253,9 @@ class Slow(ProportionalFair):
         super().observe(record)
         if slow:
             time.sleep(0.05)
-        print("round", flush=True)
+        # In one write: runs are computed on several threads.
+        sys.stdout.write("round\\n")
+        sys.stdout.flush()
 settings = {{"schedule.policy": ["bc", "pf"], "run.rounds": 40}}
 options = dict(parts={{"pf": Slow}}, settings=settings, progress=False)
 slow = True
