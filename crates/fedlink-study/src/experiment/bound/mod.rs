@@ -18,7 +18,8 @@
 
 mod former;
 
-use crate::claims::{Claim, CurveKeys, Measured, Metric, Metrics, Subject, Verdicts};
+use super::ClaimsFile;
+use crate::claims::{Claim, Claims, CurveKeys, Measured, Metric, Metrics, Subject, Verdicts};
 use crate::error::Error;
 use crate::presets::preset;
 use fedlink::config::{ConfigError, nearest};
@@ -194,7 +195,7 @@ pub struct BoundExperiment {
     pub name: String,
     panels: Vec<Panel>,
     /// What is claimed of the panels; every claim was checked against them.
-    claims: Vec<Claim>,
+    claims: Claims,
     /// The file with all settings.
     text: String,
 }
@@ -242,19 +243,19 @@ impl BoundExperiment {
 
     /// What is claimed of the panels.
     pub fn claims(&self) -> &[Claim] {
-        &self.claims
+        &self.claims.list
     }
 
-    /// Claims of its own panels what `other` does; an error if that names panels or curves that are not
+    /// Claims of its own panels what `file` does; an error if that names panels or curves that are not
     /// there.
-    pub fn claim_as(&mut self, other: &Self) -> Result<(), ConfigError> {
-        self.claims.clone_from(&other.claims);
-        self.check_claims().map_err(|error| ConfigError::new(&other.name, error.to_string()))
+    pub fn claim_as(&mut self, file: &ClaimsFile) -> Result<(), ConfigError> {
+        self.claims.clone_from(&file.claims);
+        self.check_claims().map_err(|error| ConfigError::new(&file.name, error.to_string()))
     }
 
     fn check_claims(&self) -> Result<(), ConfigError> {
         let keys: Vec<CurveKeys> = self.panels.iter().flat_map(Panel::curve_keys).collect();
-        self.claims.iter().try_for_each(|claim| claim.check(self.subject(), &keys))
+        self.claims().iter().try_for_each(|claim| claim.check(self.subject(), &keys))
     }
 
     /// What claims are about. All panels have the same number of rounds.
@@ -293,7 +294,7 @@ impl BoundExperiment {
             );
         }
         let located = |error: ConfigError| ConfigError::new(name, error.to_string());
-        let claims = Claim::parse_all(file.claims).map_err(located)?;
+        let claims = Claims::parse(file.claims).map_err(located)?;
         let experiment = Self { name: name.into(), panels, claims, text };
         experiment.check_claims().map_err(located)?;
         Ok(experiment)
@@ -303,7 +304,7 @@ impl BoundExperiment {
     pub fn run(&self) -> Result<(Vec<PanelResult>, Verdicts), Error> {
         let (mut panels, mut measured) = (Vec::new(), Vec::new());
         let mut asked: Vec<Metric> = Vec::new();
-        for metric in self.claims.iter().flat_map(Claim::metrics) {
+        for metric in self.claims().iter().flat_map(Claim::metrics) {
             if !asked.contains(&metric) {
                 asked.push(metric);
             }

@@ -152,7 +152,7 @@ fn settings_change_the_bound_and_nothing_else() {
     experiment.set("bound.rounds", "50").unwrap();
     experiment.set("bound.eta", "0.1").unwrap();
     assert!(experiment.panels.iter().all(|panel| panel.study.rounds == 50));
-    assert_eq!(experiment.claims.len(), BoundExperiment::preset("fig3").unwrap().claims.len());
+    assert_eq!(experiment.claims().len(), BoundExperiment::preset("fig3").unwrap().claims().len());
     let again = BoundExperiment::parse("x", experiment.to_toml()).unwrap();
     assert_eq!(again.panels[1].study, experiment.panels[1].study);
     let mut wrong = |key, value| experiment.set(key, value).unwrap_err().to_string();
