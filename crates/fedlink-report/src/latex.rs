@@ -248,7 +248,8 @@ mod tests {
     fn the_target_is_that_of_the_runs_and_a_shortened_figure_says_so() {
         let mut curve = curve_of("bc", &[&[0.5, 0.9]]);
         curve.config.run.target = 0.9;
-        let short = Shortened { rounds: 60, of_rounds: 500, seeds: 3, of_seeds: 10, quick: false };
+        let short =
+            Shortened { rounds: 60, of_rounds: 500, seeds: 3, of_seeds: 10, quick: false, draws: false };
         curve.shortened = Some(short);
         let text = table(&[curve.clone()]);
         assert!(text.contains("Rounds to 90\\,\\% \\\\"), "{text}");

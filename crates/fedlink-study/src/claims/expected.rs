@@ -194,7 +194,7 @@ mod tests {
     fn a_shortened_curve_is_shown_and_not_judged() {
         let short = |index: usize, seeds| {
             assert_eq!(index, 0);
-            Some(Shortened { rounds: 60, of_rounds: 500, seeds, of_seeds: 10, quick: false })
+            Some(Shortened { rounds: 60, of_rounds: 500, seeds, of_seeds: 10, quick: false, draws: false })
         };
         let comparison = Expected::parse("bc@k=1", 0.5).unwrap().compare(&measured(), short).unwrap();
         assert_eq!((comparison.covered, comparison.ours.is_some()), (None, true));

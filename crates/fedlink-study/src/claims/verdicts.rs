@@ -20,9 +20,14 @@ pub struct Verdicts {
 
 impl Verdicts {
     /// Claims about curves of the bound.
-    pub(crate) fn of_bound(claims: &Claims, subject: Subject, measured: &[Measured]) -> Result<Self, Error> {
+    pub(crate) fn of_bound(
+        claims: &Claims,
+        subject: Subject,
+        measured: &[Measured],
+        shortened: Option<Shortened>,
+    ) -> Result<Self, Error> {
         let judged = claims.list.iter().map(|claim| claim.verdict(subject, measured, claims.correction));
-        Ok(Self { claims: judged.collect::<Result<_, _>>()?, expected: Vec::new(), shortened: None })
+        Ok(Self { claims: judged.collect::<Result<_, _>>()?, expected: Vec::new(), shortened })
     }
 
     /// Whether nothing was claimed.

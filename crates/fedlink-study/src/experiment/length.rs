@@ -24,20 +24,27 @@ pub struct Shortened {
     pub rounds: u64,
     /// T of the experiment itself.
     pub of_rounds: u64,
-    /// Seeds as they were run.
+    /// Seeds as they were run; of the bound, draws of the channel.
     pub seeds: u64,
     /// Seeds of the experiment itself.
     pub of_seeds: u64,
     /// Whether it is the quick variant.
     pub quick: bool,
+    /// Whether `seeds` are draws.
+    #[serde(skip)]
+    pub draws: bool,
 }
 
 /// `60 of 500 rounds, 3 of 10 seeds`.
 impl fmt::Display for Shortened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, of_rounds, seeds, of_seeds, quick } = self;
+        let Self { rounds, of_rounds, seeds, of_seeds, quick, draws } = self;
         let variant = if *quick { "quick variant, " } else { "" };
-        write!(f, "{variant}{rounds} of {of_rounds} rounds, {seeds} of {of_seeds} seeds")
+        write!(
+            f,
+            "{variant}{rounds} of {of_rounds} rounds, {seeds} of {of_seeds} {}",
+            if *draws { "draws" } else { "seeds" }
+        )
     }
 }
 
@@ -46,6 +53,6 @@ impl Original {
     pub fn shortened(self, rounds: u64, seeds: u64) -> Option<Shortened> {
         let Self { rounds: of_rounds, seeds: of_seeds, quick } = self;
         let shorter = quick || rounds < of_rounds || seeds < of_seeds;
-        shorter.then_some(Shortened { rounds, of_rounds, seeds, of_seeds, quick })
+        shorter.then_some(Shortened { rounds, of_rounds, seeds, of_seeds, quick, draws: false })
     }
 }

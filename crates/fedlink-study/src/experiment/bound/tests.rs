@@ -258,3 +258,19 @@ fn the_theorem_s_file_runs_every_schedule_on_every_problem() {
         assert!(check.looseness(12) > 1.0);
     }
 }
+
+#[test]
+fn a_shortened_figure_of_the_bound_keeps_its_own_length() {
+    let mut experiment = BoundExperiment::preset("fig3").unwrap();
+    assert!(experiment.shortened().is_none());
+    experiment.set("bound.rounds", "20").unwrap();
+    let shortened = experiment.shortened().unwrap();
+    assert_eq!((shortened.rounds, shortened.of_rounds), (20, 1000));
+    assert!(
+        shortened.to_string().starts_with("20 of 1000 rounds, ") && shortened.to_string().ends_with(" draws")
+    );
+    let again = BoundExperiment::parse("x", experiment.to_toml()).unwrap();
+    assert_eq!(again.shortened(), experiment.shortened());
+    experiment.set("bound.rounds", "1000").unwrap();
+    assert!(experiment.shortened().is_none() && !experiment.to_toml().contains("[original]"));
+}
