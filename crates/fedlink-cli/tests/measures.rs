@@ -152,7 +152,7 @@ fn what_no_machine_can_hold_is_refused_before_the_first_round() {
 #[test]
 fn long_and_similar_labels_have_plots_of_their_own() {
     let folder = folder();
-    let mut file = FILE.split("[sweep]").next().unwrap().to_owned();
+    let base = FILE.split("[sweep]").next().unwrap();
     let (deep, long) = ("a/".repeat(20), "x".repeat(120));
     std::fs::create_dir_all(folder.path().join(&deep)).unwrap();
     let paths = [format!("{deep}{long}_gains"), format!("{deep}{long}/gains")];
@@ -160,7 +160,7 @@ fn long_and_similar_labels_have_plots_of_their_own() {
     for path in &paths {
         std::fs::write(folder.path().join(path), "1 1 1 1 1 1 1 1").unwrap();
     }
-    file += &format!("[sweep]\n\"radio.mean_gains\" = [\"{}\", \"{}\"]\n", paths[0], paths[1]);
+    let file = format!("{base}[sweep]\n\"radio.mean_gains\" = [\"{}\", \"{}\"]\n", paths[0], paths[1]);
     std::fs::write(folder.path().join("long.toml"), file).unwrap();
     let words = ["run", "long.toml", "--set", "run.rounds=2", "--seeds", "1", "--quiet", "--out", "out"];
     fedlink(&folder, &words).assert().success();

@@ -20,18 +20,15 @@ pub fn file_names(labels: &[&str]) -> Vec<String> {
     }
     let name = |(name, label): (&String, &&str)| {
         let shared = owners.get(&name.to_lowercase()).is_some_and(|owners| owners.len() > 1);
-        match shared || name.chars().count() < label.chars().count() {
-            // Two labels with one checksum and one name are told apart by their number.
-            true => {
-                let sum = checksum(label);
-                let twins = owners.get(&name.to_lowercase()).into_iter().flatten();
-                let before =
-                    twins.take_while(|twin| *twin != label).filter(|twin| checksum(twin) == sum).count();
-                let number = if before > 0 { format!("-{}", before + 1) } else { String::new() };
-                format!("{name}-{sum}{number}")
-            }
-            false => name.clone(),
+        if !shared && name.chars().count() == label.chars().count() {
+            return name.clone();
         }
+        // Two labels with one checksum and one name are told apart by their number.
+        let sum = checksum(label);
+        let twins = owners.get(&name.to_lowercase()).into_iter().flatten();
+        let before = twins.take_while(|twin| *twin != label).filter(|twin| checksum(twin) == sum).count();
+        let number = if before > 0 { format!("-{}", before + 1) } else { String::new() };
+        format!("{name}-{sum}{number}")
     };
     plain.iter().zip(labels).map(name).collect()
 }

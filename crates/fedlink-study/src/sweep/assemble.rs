@@ -58,10 +58,10 @@ impl Assembled {
         if self.unfinished.len() > LISTED {
             names.push(format!("{} more", self.unfinished.len() - LISTED));
         }
-        match names.is_empty() {
-            true => String::new(),
-            false => format!("not finished, and in no mean with finished runs: {}\n", names.join(", ")),
+        if names.is_empty() {
+            return String::new();
         }
+        format!("not finished, and in no mean with finished runs: {}\n", names.join(", "))
     }
 
     /// Writes `results.csv`, `summary.json`, `split.json` and, if something is claimed, `claims.json`. The manifest,

@@ -28,7 +28,7 @@ impl Symmetric {
         if !(trace > 0.0 && trace.is_finite()) {
             return if trace == 0.0 { 0.0 } else { f64::NAN };
         }
-        let below = self.from_below();
+        let below = self.largest_quotient();
         let mut gap = 1e-10;
         // No eigenvalue is above the trace: with that the loop ends.
         while below * (1.0 + gap) < trace {
@@ -50,7 +50,7 @@ impl Symmetric {
     }
 
     /// The Rayleigh quotient after some steps of power iteration: at most λ_max, but for rounding.
-    fn from_below(&self) -> f64 {
+    fn largest_quotient(&self) -> f64 {
         // Not quite constant, so that no symmetry of the matrix is orthogonal to it.
         let mut vector: Vec<f64> = (0..self.size).map(|i| 1.0 + 1e-3 * (i % 17) as f64).collect();
         let mut quotient = 0.0f64;

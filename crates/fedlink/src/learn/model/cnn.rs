@@ -150,16 +150,15 @@ impl Cnn {
         }
     }
 
-    /// The memory of the convolutions; a workspace without one, which some other model made, becomes one of this model.
-    fn memory(&self, work: &mut Workspace, rows: usize) -> Box<Memory> {
-        work.convolutions.take().unwrap_or_else(|| {
-            *work = self.head.workspace(rows);
-            self.new_memory(rows)
-        })
+    /// A workspace without memory for convolutions, which some other model made, becomes one of this model.
+    fn make_fit(&self, work: &mut Workspace, rows: usize) {
+        if work.convolutions.is_none() {
+            *work = self.workspace(rows);
+        }
     }
 
     /// Memory of the convolutions for batches of up to `rows` images.
-    fn new_memory(&self, rows: usize) -> Box<Memory> {
+    fn new_memory(&self, rows: usize) -> Memory {
         let output = |convolution: &Convolution| {
             let len = rows * convolution.pooled_len();
             Output { pooled: vec![0.0; len], winners: vec![0; len] }
@@ -171,7 +170,7 @@ impl Cnn {
             Scratch { patches: most(|c| c.window.patches_len()), maps: most(Convolution::maps_len) };
         let outputs = self.convolutions.iter().map(output).collect();
         let back = vec![0.0; rows * self.last().pooled_len()];
-        Box::new(Memory { outputs, back, scratch })
+        Memory { outputs, back, scratch }
     }
 
     /// What the dense layers see of a batch: the last convolution's output.
@@ -215,7 +214,7 @@ impl Model for Cnn {
     }
 
     fn workspace(&self, rows: usize) -> Workspace {
-        Workspace { convolutions: Some(self.new_memory(rows)), ..self.head.workspace(rows) }
+        Workspace { convolutions: Some(Box::new(self.new_memory(rows))), ..self.head.workspace(rows) }
     }
 
     fn takes_non_zeros(&self) -> bool {
@@ -232,7 +231,8 @@ impl Model for Cnn {
         let images = dense(batch);
         let batch = Batch { inputs: Rows::Dense(&images), ..batch };
         let (theta, head_theta) = theta.split_at_mut(self.head_start());
-        let mut memory = self.memory(work, batch.labels.len());
+        self.make_fit(work, batch.labels.len());
+        let mut memory = work.convolutions.take().expect("it was made to fit");
         self.forward(theta, batch, &mut memory);
         let mut back = std::mem::take(&mut memory.back);
         let features = self.features(batch, &memory);
@@ -252,7 +252,8 @@ impl Model for Cnn {
         let images = dense(batch);
         let batch = Batch { inputs: Rows::Dense(&images), ..batch };
         let (theta, head_theta) = theta.split_at(self.head_start());
-        let mut memory = self.memory(work, batch.labels.len());
+        self.make_fit(work, batch.labels.len());
+        let mut memory = work.convolutions.take().expect("it was made to fit");
         self.forward(theta, batch, &mut memory);
         let seen = Batch { inputs: Rows::Dense(self.features(batch, &memory)), labels: batch.labels };
         let score = self.head.score(head_theta, seen, work);
