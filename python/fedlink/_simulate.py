@@ -209,11 +209,13 @@ class Result:
         def percent(share: float | None) -> str:
             return "–" if share is None else f"{share:.2%}"
 
+        to_target = summary["rounds_to_target"]
         rows = [
             ("policy, K", f"{schedule['policy']}, {schedule['k']}"),
             ("rounds", summary["rounds"]),
             ("final accuracy", percent(summary["final_accuracy"])),
             ("best accuracy", percent(summary["best_accuracy"])),
+            (f"rounds to {100 * summary['target']:g} %", "–" if to_target is None else to_target),
             ("bits a round", f"{summary['bits_per_round']:.0f}"),
             ("highest average power of a device", f"{summary['worst_average_power']:.2f}"),
             ("digest", self.digest[:12]),

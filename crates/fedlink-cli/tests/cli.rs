@@ -164,7 +164,8 @@ fn a_table_ends_a_run_and_gives_the_folder_of_the_files() {
     let folder = TempDir::new().unwrap();
     let output = small_run(&folder, &[]).assert().success().get_output().clone();
     let text = String::from_utf8(output.stdout).unwrap();
-    for word in ["curve", "rounds to 80 %", "bits/round", "mean q", "worst power", "bn2-c", "results/demo"] {
+    for word in ["curve", "rounds to 80 %", "bits/round", "mean q", "highest power", "bn2-c", "results/demo"]
+    {
         assert!(text.contains(word), "{word} is not in\n{text}");
     }
     let progress = String::from_utf8(output.stderr).unwrap();

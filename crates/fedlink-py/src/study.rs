@@ -8,7 +8,7 @@ use crate::table::{Table, rounds};
 use fedlink::parts::Parts;
 use fedlink_report::{WriteOptions, bound_output, theorem_output, write_all};
 use fedlink_study::data_folders;
-use fedlink_study::experiment::{AnyExperiment, Experiment};
+use fedlink_study::experiment::{AnyExperiment, ClaimsFile, Experiment};
 use fedlink_study::output::{OutputFolder, check_free};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::sweep::{
@@ -379,8 +379,8 @@ pub fn verify(
     py.detach(|| {
         let claims = match (claims, text) {
             (None, _) => None,
-            (Some(name), Some(text)) => Some(AnyExperiment::parse(name, text).map_err(exception)?),
-            (Some(name), None) => Some(AnyExperiment::open(name).map_err(exception)?),
+            (Some(name), Some(text)) => Some(ClaimsFile::parse(name, text).map_err(exception)?),
+            (Some(name), None) => Some(ClaimsFile::open(name).map_err(exception)?),
         };
         let Verified { verdicts, missing, .. } =
             sweep::verify(&folder, claims.as_ref()).map_err(exception)?;

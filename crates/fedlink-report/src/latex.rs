@@ -4,8 +4,8 @@
 //! prints depends on the TeX engine and its fonts. The same results always give the same text.
 
 use crate::figure::{COLORS, DASHES, MAX_BANDS};
-use fedlink_study::claims::{Metric, TARGET};
-use fedlink_study::results::{CurveResult, Status};
+use fedlink_study::claims::Metric;
+use fedlink_study::results::{CurveResult, Status, target_name};
 use fedlink_study::statistics::Estimate;
 use std::borrow::Borrow;
 use std::fmt::Write;
@@ -21,11 +21,12 @@ const MISSING: &str = "--";
 pub fn table(results: &[CurveResult]) -> String {
     let mut text = format!(
         "% \\usepackage{{booktabs}}\n\
-         % Means over seeds; final accuracy with its 95 % interval.\n\
+         % Means over seeds; final accuracy with its 95 % interval.\n{}\
          \\begin{{tabular}}{{lrrrrr}}\n\\toprule\n\
-         Curve & Final (\\%) & Best (\\%) & Area (\\%) & Instability (points) & Rounds to {:.0}\\,\\% \\\\\n\
+         Curve & Final (\\%) & Best (\\%) & Area (\\%) & Instability (points) & Rounds to {} \\\\\n\
          \\midrule\n",
-        100.0 * TARGET
+        shortened(results),
+        target_name(results).replace(" %", "\\,\\%")
     );
     for curve in results {
         let percent = |metric| number(curve.estimate(metric), 100.0, 2);
@@ -37,16 +38,30 @@ pub fn table(results: &[CurveResult]) -> String {
             percent(Metric::Best),
             percent(Metric::Area),
             percent(Metric::Instability),
-            number(curve.estimate(Metric::RoundsTo(TARGET)), 1.0, 0),
+            number(curve.estimate(Metric::RoundsToTarget), 1.0, 0),
         );
     }
     text + "\\bottomrule\n\\end{tabular}\n"
 }
 
+/// A comment on every way in which curves were shortened: such numbers are not those of the experiment.
+fn shortened<C: Borrow<CurveResult>>(results: &[C]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for shortened in results.iter().filter_map(|curve| curve.borrow().shortened) {
+        let line = format!("% Shortened: {shortened}.\n");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.concat()
+}
+
 /// The label, and how the curve ended if that is not as it should.
 fn name(curve: &CurveResult) -> String {
-    let ended = curve.runs.iter().find(|run| run.status != Status::Finished);
-    let remark = ended.map_or_else(String::new, |run| format!(" ({})", run.status.name()));
+    let remark = match curve.status() {
+        Status::Finished => String::new(),
+        other => format!(" ({})", other.name()),
+    };
     escape(&curve.label) + &remark
 }
 
@@ -71,8 +86,9 @@ pub fn plot<C: Borrow<CurveResult>>(results: &[C]) -> String {
     let mut text = format!(
         "% \\usepackage{{pgfplots}} \\pgfplotsset{{compat=1.18}}\n\
          % Means over seeds, at most {MAX_POINTS} evaluations of a curve; \
-         95 % bands of up to {MAX_BANDS} curves.\n\
-         \\begin{{tikzpicture}}\n"
+         95 % bands of up to {MAX_BANDS} curves.\n{}\
+         \\begin{{tikzpicture}}\n",
+        shortened(&results)
     );
     for (i, (red, green, blue)) in COLORS.iter().enumerate().take(results.len()) {
         let _ = writeln!(text, "\\definecolor{{fedlink{i}}}{{RGB}}{{{red},{green},{blue}}}");
@@ -172,6 +188,7 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use fedlink_study::example::{curve, curve_of, results};
+    use fedlink_study::experiment::Shortened;
     use proptest::prelude::*;
 
     /// What is wrong with the braces, the environments or the special characters, if anything.
@@ -229,6 +246,22 @@ mod tests {
         assert!(table(&[curve.clone()]).contains("bc & $60.00$ & $60.00$ & $55.00$ & -- & -- \\\\"));
         curve.runs[0].status = Status::Diverged("it is {large}".into());
         assert!(table(&[curve]).contains("bc (diverged) & -- & -- & -- & -- & -- \\\\"));
+    }
+
+    #[test]
+    fn the_target_is_that_of_the_runs_and_a_shortened_figure_says_so() {
+        let mut curve = curve_of("bc", &[&[0.5, 0.9]]);
+        curve.config.run.target = 0.9;
+        let short =
+            Shortened { rounds: 60, of_rounds: 500, seeds: 3, of_seeds: 10, quick: false, draws: false };
+        curve.shortened = Some(short);
+        let text = table(&[curve.clone()]);
+        assert!(text.contains("Rounds to 90\\,\\% \\\\"), "{text}");
+        assert!(text.contains("& $20$ \\\\"), "{text}");
+        for text in [text, plot(&[curve.clone()])] {
+            assert!(text.contains("\n% Shortened: 60 of 500 rounds, 3 of 10 seeds.\n"), "{text}");
+            assert_eq!(fault(&text), None);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@
 pub mod bound_report;
 mod error;
 pub mod figure;
+mod file_names;
 pub mod latex;
 mod panels;
 pub mod parquet;

@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::figure::{BarChart, Curve, Figure, LineChart};
+use crate::file_names::file_names;
 use crate::panels::panels;
 use fedlink::record::Row;
 use fedlink_study::output::OutputFolder;
-use fedlink_study::results::CurveResult;
+use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::statistics::Estimate;
 
 /// A number of a curve's row.
@@ -31,13 +32,15 @@ pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Resu
     for (file, x_label, x, y_label, y) in charts {
         write_figure(folder, file, &chart(name, &all, (x_label, x), (y_label, y)))?;
     }
-    for panel in panels(results) {
+    let panels = panels(results);
+    let panel_names: Vec<&str> = panels.iter().map(|panel| panel.name.as_str()).collect();
+    for (panel, file) in panels.iter().zip(file_names(&panel_names)) {
         let title = format!("{name}: {}", panel.name);
         let figure = chart(&title, &panel.curves, ("round", ROUND), ("test accuracy", ACCURACY));
-        write_figure(folder, &format!("accuracy-{}", file_name(&panel.name)), &figure)?;
+        write_figure(folder, &format!("accuracy-{file}"), &figure)?;
     }
-    for curve in results {
-        let label = file_name(&curve.label);
+    let labels: Vec<&str> = results.iter().map(|curve| curve.label.as_str()).collect();
+    for (curve, label) in results.iter().zip(file_names(&labels)) {
         write_figure(folder, &format!("scheduled-{label}"), &scheduled(curve))?;
         write_figure(folder, &format!("power-{label}"), &power(curve))?;
     }
@@ -64,11 +67,6 @@ pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> R
     Ok(folder.write(&format!("plots/{name}.png"), figure.png()?)?)
 }
 
-/// A label with everything that could trouble a file system replaced.
-pub fn file_name(label: &str) -> String {
-    label.chars().map(|c| if c.is_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
-}
-
 /// Means over the seeds at every round that all of them have reached, with the 95 % band, which is cut at
 /// zero and at `max`.
 fn line(curve: &CurveResult, x: Value, y: Value, max: f64) -> Curve {
@@ -87,9 +85,10 @@ fn scheduled(curve: &CurveResult) -> BarChart {
     let (devices, k) = (curve.config.data.devices, curve.config.schedule.k);
     let reference = (format!("fair share {k}/{devices}"), k as f64 / devices as f64);
     bars(
+        curve,
         format!("Who was scheduled: {}", curve.label),
         "share of rounds",
-        curve.scheduled_shares(),
+        RunResult::scheduled_shares,
         reference,
     )
 }
@@ -97,20 +96,29 @@ fn scheduled(curve: &CurveResult) -> BarChart {
 /// The average power of each device, against what it is allowed.
 fn power(curve: &CurveResult) -> BarChart {
     let allowed = curve.config.radio.power;
-    bars(
-        format!("Average power: {}", curve.label),
-        "power",
-        curve.average_powers(),
-        (format!("allowed {allowed}"), allowed),
-    )
+    let powers = |run: &RunResult| run.outcome.average_power.clone();
+    let title = format!("Average power: {}", curve.label);
+    bars(curve, title, "power", powers, (format!("allowed {allowed}"), allowed))
 }
 
-fn bars(title: String, y_label: &str, values: Vec<f64>, reference: (String, f64)) -> BarChart {
+/// A bar for each device of one seed; of several, for each rank among the devices of a seed, mean over the seeds.
+fn bars(
+    curve: &CurveResult,
+    title: String,
+    y_label: &str,
+    values: impl Fn(&RunResult) -> Vec<f64>,
+    reference: (String, f64),
+) -> BarChart {
+    let (first, x_label) = match curve.runs.len() {
+        1 => (0, "device".to_owned()),
+        seeds => (1, format!("rank of a device in its seed, mean over {seeds} seeds")),
+    };
+    let bar = |(i, value): (usize, f64)| ((first + i).to_string(), value);
     BarChart {
         title,
-        x_label: "device".into(),
+        x_label,
         y_label: y_label.into(),
-        bars: values.into_iter().enumerate().map(|(device, value)| (device.to_string(), value)).collect(),
+        bars: curve.by_device(values).into_iter().enumerate().map(bar).collect(),
         reference: Some(reference),
     }
 }
@@ -127,5 +135,20 @@ mod tests {
         assert_eq!(line(&wide, ROUND, ACCURACY, 1.0).band, Some(vec![(0.0, 1.0)]));
         let loss = line(&wide, ROUND, |_, row| row.test_loss, f64::INFINITY);
         assert_eq!(loss.band, Some(vec![(2.3, 2.3)]));
+    }
+
+    #[test]
+    fn bars_stand_for_devices_of_one_seed_and_for_ranks_of_several() {
+        let mut curve = curve_of("bn2", &[&[0.5], &[0.6]]);
+        for (run, scheduled) in curve.runs.iter_mut().zip([vec![8, 2], vec![2, 8]]) {
+            run.outcome.scheduled = scheduled;
+        }
+        let several = scheduled(&curve);
+        assert_eq!(several.bars, [("1".into(), 0.8), ("2".into(), 0.2)]);
+        assert!(several.x_label.contains("rank"));
+        curve.runs.remove(0);
+        let one = scheduled(&curve);
+        assert_eq!(one.bars, [("0".into(), 0.2), ("1".into(), 0.8)]);
+        assert_eq!(one.x_label, "device");
     }
 }

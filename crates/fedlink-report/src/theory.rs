@@ -3,6 +3,7 @@
 use crate::bound_report::{self, CurveJson};
 use crate::error::Error;
 use crate::figure::Figure;
+use crate::file_names::file_names;
 use crate::theorem_report;
 use fedlink_study::claims::Verdict;
 use fedlink_study::experiment::{BoundExperiment, PanelResult, TheoremExperiment, TheoremResult};
@@ -55,15 +56,16 @@ pub fn bound_output(
 ) -> Result<TheoryOutput, Error> {
     let mut files = vec![("config.toml".to_owned(), experiment.to_toml().into())];
     let mut text = String::new();
-    for PanelResult { panel, curves } in panels {
+    let names: Vec<&str> = panels.iter().map(|result| result.panel.name.as_str()).collect();
+    for (PanelResult { panel, curves }, file) in panels.iter().zip(file_names(&names)) {
         let study = &panel.study;
         let subtitle = format!(
             "M = {}, n = {}, d = {}, η(t) = {}",
             study.link.devices, study.link.symbols, study.link.dim, study.rate
         );
         let chart = bound_report::chart(&panel.title, &subtitle, curves);
-        files.push((format!("{}.svg", panel.name), chart.svg().into()));
-        files.push((format!("{}.png", panel.name), chart.png()?));
+        files.push((format!("{file}.svg"), chart.svg().into()));
+        files.push((format!("{file}.png"), chart.png()?));
         let _ = writeln!(text, "{} ({})\n\n{}", panel.title, panel.name, bound_report::table(curves));
     }
     let tables: Vec<_> =

@@ -1,7 +1,7 @@
 //! A complete folder of results.
 
 use crate::error::Error;
-use crate::plots::file_name;
+use crate::file_names::file_names;
 use crate::report::Report;
 use crate::{latex, panels, parquet, plots, split};
 use fedlink_study::output::OutputFolder;
@@ -42,9 +42,10 @@ pub fn write_all(
     if options.latex {
         folder.write("results.tex", latex::table(curves))?;
         folder.write("accuracy.tex", latex::plot(curves))?;
-        for panel in panels::panels(curves) {
-            let name = format!("accuracy-{}.tex", file_name(&panel.name));
-            folder.write(&name, latex::plot(&panel.curves))?;
+        let panels = panels::panels(curves);
+        let names: Vec<&str> = panels.iter().map(|panel| panel.name.as_str()).collect();
+        for (panel, name) in panels.iter().zip(file_names(&names)) {
+            folder.write(&format!("accuracy-{name}.tex"), latex::plot(&panel.curves))?;
         }
     }
     plots::write(&experiment.name, curves, folder)?;
@@ -52,6 +53,8 @@ pub fn write_all(
     let toml = experiment.to_toml().map_err(fedlink_study::Error::from)?;
     let mut report = Report::new(&experiment.name, toml, curves, assembled.splits.first());
     report.add_verdicts(&assembled.verdicts);
+    let unfinished = assembled.unfinished_text();
+    report.notes.extend((!unfinished.is_empty()).then(|| unfinished.trim_end().to_owned()));
     folder.write("report.html", report.html())?;
     write_manifest(folder, plan, runs, options.threads, options.wall)?;
     Ok(assembled)

@@ -26,7 +26,15 @@ pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
     let mut config = Config::default();
     config.schedule.k = label.len() as u64;
     let runs = accuracies.iter().enumerate().map(|(seed, run)| run_of(seed as u64, run)).collect();
-    CurveResult { label: label.into(), keys: Vec::new(), config, heterogeneity: 0.25, runs }
+    CurveResult {
+        label: label.into(),
+        keys: Vec::new(),
+        config,
+        heterogeneity: 0.25,
+        runs,
+        unfinished: Vec::new(),
+        shortened: None,
+    }
 }
 
 fn run_of(seed: u64, accuracies: &[f64]) -> RunResult {
@@ -53,7 +61,8 @@ fn run_of(seed: u64, accuracies: &[f64]) -> RunResult {
     outcome.final_accuracy = accuracies.last().copied();
     outcome.best_accuracy = accuracies.iter().copied().reduce(f64::max);
     outcome.final_loss = rows.last().map(|row| row.test_loss);
-    outcome.rounds_to_80 = rows.iter().find(|row| row.test_accuracy >= 0.8).map(|row| row.round);
+    outcome.target = 0.8;
+    outcome.rounds_to_target = rows.iter().find(|row| row.test_accuracy >= 0.8).map(|row| row.round);
     outcome.bits_per_round = 1e5 / 3.0;
     outcome.mean_q = 4321.5;
     outcome.silent_transmissions = seed;

@@ -61,6 +61,7 @@ pub mod presets;
 pub mod results;
 pub mod split;
 pub mod statistics;
+pub mod summary;
 pub mod sweep;
 pub mod table;
 pub mod verdicts;

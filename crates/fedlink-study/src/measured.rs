@@ -5,11 +5,11 @@ use crate::results::{CurveResult, RunResult, Status};
 use crate::statistics::{Estimate, estimate};
 
 impl RunResult {
-    /// The run's curve, for any metric.
-    pub fn metrics(&self) -> Metrics {
+    /// The run's curve, for any metric; `target` is its `run.target`.
+    pub fn metrics(&self, target: f64) -> Metrics {
         match &self.status {
-            Status::Finished => Metrics::new(&self.rows),
-            ended => Metrics::unfinished(&self.rows, ended.name()),
+            Status::Finished => Metrics::new(&self.rows, target),
+            ended => Metrics::unfinished(&self.rows, target, ended.name()),
         }
     }
 }
@@ -17,7 +17,9 @@ impl RunResult {
 impl CurveResult {
     /// Mean and interval of a metric over the seeds; none if a seed has no number.
     pub fn estimate(&self, metric: Metric) -> Option<Estimate> {
-        let values: Option<Vec<f64>> = self.runs.iter().map(|run| run.metrics().value(metric)).collect();
+        let target = self.config.run.target;
+        let values: Option<Vec<f64>> =
+            self.runs.iter().map(|run| run.metrics(target).value(metric)).collect();
         values.filter(|values| !values.is_empty()).map(estimate)
     }
 }
@@ -35,6 +37,9 @@ mod tests {
         assert!((last.mean - 0.85).abs() < 1e-12 && (last.half_width - 0.05 * 12.706_204_736).abs() < 1e-9);
         assert_eq!(curve.estimate(Metric::RoundsTo(0.8)).unwrap().mean, 20.0);
         assert_eq!(curve.estimate(Metric::RoundsTo(0.85)), None);
+        assert_eq!(curve.estimate(Metric::RoundsToTarget).unwrap().mean, 20.0);
+        curve.config.run.target = 0.45;
+        assert_eq!(curve.estimate(Metric::RoundsToTarget).unwrap().mean, 10.0);
         curve.runs[1].status = Status::Diverged("in round 21".into());
         assert_eq!(curve.estimate(Metric::Final), None);
         curve.runs.clear();

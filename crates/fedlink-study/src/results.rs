@@ -1,15 +1,13 @@
-//! The numbers of runs, and their tables: `results.csv`, `summary.json`, and one for people.
+//! The numbers of runs, and their tables: `results.csv`, and one for people. `summary.json` is in `summary.rs`.
 
-use crate::claims::{CurveKeys, TARGET};
+use crate::claims::CurveKeys;
 use crate::error::Error;
-use crate::experiment::Curve;
-use crate::statistics::{Estimate, estimate, instability, mean_height};
+use crate::experiment::{Curve, Shortened};
+use crate::statistics::{Estimate, estimate, evenness, instability, mean_height, median};
 use crate::table::table as plain_table;
 use fedlink::config::{Config, ScheduleConfig};
 use fedlink::record::{Outcome, ROW_COLUMNS, Row};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// How a run ended.
@@ -52,9 +50,44 @@ impl RunResult {
         instability(&accuracies)
     }
 
-    /// The first evaluated round that meets the target.
-    pub fn at_target(&self) -> Option<&Row> {
-        self.rows.iter().find(|row| row.test_accuracy >= TARGET)
+    /// The first evaluated round that meets the target, a share.
+    pub fn at_target(&self, target: f64) -> Option<&Row> {
+        self.rows.iter().find(|row| row.test_accuracy >= target)
+    }
+
+    /// The share of rounds in which each device was scheduled.
+    pub fn scheduled_shares(&self) -> Vec<f64> {
+        let rounds = self.outcome.rounds.max(1) as f64;
+        self.outcome.scheduled.iter().map(|&times| f64::from(times) / rounds).collect()
+    }
+
+    /// Whether its numbers are those of all its rounds.
+    pub fn is_finished(&self) -> bool {
+        self.status == Status::Finished
+    }
+}
+
+/// A run of a curve that has no end yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The curve's label.
+    pub curve: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Rounds done.
+    pub rounds: u64,
+    /// Rounds to do.
+    pub of: u64,
+}
+
+/// `bc k=1 seed 3 (round 20 of 500)`.
+impl std::fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { curve, seed, rounds, of } = self;
+        match rounds {
+            0 => write!(f, "{curve} seed {seed} (not begun)"),
+            _ => write!(f, "{curve} seed {seed} (round {rounds} of {of})"),
+        }
     }
 }
 
@@ -69,76 +102,61 @@ pub struct CurveResult {
     pub config: Config,
     /// Mean distance of the devices' class mixes from the overall one, at the first seed.
     pub heterogeneity: f64,
-    /// One for each seed.
+    /// The runs that have ended, one for each seed; of a curve none of whose runs has, those that were begun. Means are
+    /// over these: a run that was stopped is never averaged with one that was not.
     pub runs: Vec<RunResult>,
+    /// The seeds that are not among `runs`, or have not ended.
+    pub unfinished: Vec<Unfinished>,
+    /// How the curve was shortened, if it was.
+    pub shortened: Option<Shortened>,
 }
 
-/// The runs under the curves they belong to; a curve none of whose runs was begun is left out.
-pub fn gather(curves: &[Curve], heterogeneity: &[f64], runs: Vec<(usize, RunResult)>) -> Vec<CurveResult> {
-    let mut results: Vec<CurveResult> = curves
-        .iter()
-        .zip(heterogeneity)
-        .map(|(curve, &heterogeneity)| CurveResult {
-            label: curve.label.clone(),
-            keys: curve.keys.clone(),
-            heterogeneity,
-            config: curve.config.clone(),
-            runs: Vec::new(),
-        })
-        .collect();
-    for (curve, run) in runs {
-        results[curve].runs.push(run);
+/// The runs under the curves they belong to, and every run that has no end. A curve none of whose runs was begun is
+/// in the second list only. `whole` says how the experiment was shortened.
+pub fn gather(
+    curves: &[Curve],
+    heterogeneity: &[f64],
+    whole: Option<Shortened>,
+    runs: Vec<(usize, RunResult)>,
+) -> (Vec<CurveResult>, Vec<Unfinished>) {
+    let mut by_curve: Vec<Vec<RunResult>> = curves.iter().map(|_| Vec::new()).collect();
+    for (curve, mut run) in runs {
+        let target = curves[curve].config.run.target;
+        run.outcome.target = target;
+        run.outcome.rounds_to_target = run.at_target(target).map(|row| row.round);
+        by_curve[curve].push(run);
     }
-    results.retain(|curve| !curve.runs.is_empty());
-    results
-}
-
-/// The ends of a 95 % interval; none for one seed.
-type Ends = Option<[f64; 2]>;
-
-/// A curve in `summary.json`: means over its seeds, and every run.
-#[derive(Serialize)]
-struct CurveSummary<'a> {
-    curve: &'a str,
-    policy: &'a str,
-    k: u64,
-    swept: BTreeMap<&'a str, Value>,
-    status: &'static str,
-    rounds: u64,
-    final_accuracy: Option<f64>,
-    final_accuracy_interval: Ends,
-    best_accuracy: Option<f64>,
-    best_accuracy_interval: Ends,
-    final_loss: Option<f64>,
-    rounds_to_80: Option<f64>,
-    rounds_to_80_interval: Ends,
-    bits_to_80: Option<f64>,
-    bits_to_80_interval: Ends,
-    area_under_curve: Option<f64>,
-    area_under_curve_interval: Ends,
-    instability: Option<f64>,
-    instability_interval: Ends,
-    bits_per_round: f64,
-    mean_q: f64,
-    silent_transmissions: f64,
-    wire_bits_per_round: Option<f64>,
-    undecodable_transmissions: f64,
-    flagged_transmissions: f64,
-    excluded_devices: f64,
-    worst_average_power: f64,
-    heterogeneity: f64,
-    digest: String,
-    runs: Vec<RunSummary<'a>>,
-}
-
-#[derive(Serialize)]
-struct RunSummary<'a> {
-    seed: u64,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
-    #[serde(flatten)]
-    outcome: &'a Outcome,
+    let (mut results, mut all_unfinished) = (Vec::new(), Vec::new());
+    for ((curve, &heterogeneity), mut runs) in curves.iter().zip(heterogeneity).zip(by_curve) {
+        let Curve { label, keys, config } = curve;
+        let unfinished: Vec<Unfinished> = (0..config.run.seeds)
+            .map(|i| config.run.seed + i)
+            .filter(|seed| !runs.iter().any(|run| run.seed == *seed && run.status.has_ended()))
+            .map(|seed| {
+                let begun = runs.iter().find(|run| run.seed == seed);
+                let rounds = begun.map_or(0, |run| run.outcome.rounds);
+                Unfinished { curve: label.clone(), seed, rounds, of: config.run.rounds }
+            })
+            .collect();
+        all_unfinished.extend(unfinished.iter().cloned());
+        if runs.iter().any(|run| run.status.has_ended()) {
+            runs.retain(|run| run.status.has_ended());
+        }
+        if runs.is_empty() {
+            continue;
+        }
+        let ended = runs.iter().filter(|run| run.status.has_ended()).count() as u64;
+        results.push(CurveResult {
+            label: label.clone(),
+            keys: keys.clone(),
+            config: config.clone(),
+            heterogeneity,
+            shortened: curve.shortened(whole, ended),
+            runs,
+            unfinished,
+        });
+    }
+    (results, all_unfinished)
 }
 
 impl Status {
@@ -161,16 +179,26 @@ impl CurveResult {
     /// Mean and interval over the seeds; none if a seed has no value.
     pub fn over_seeds(&self, value: impl Fn(&RunResult) -> Option<f64>) -> Option<Estimate> {
         let values: Option<Vec<f64>> = self.runs.iter().map(value).collect();
-        values.map(estimate)
+        values.filter(|values| !values.is_empty()).map(estimate)
+    }
+
+    /// The same of a number that every run has.
+    pub fn over_all(&self, value: impl Fn(&RunResult) -> f64) -> Estimate {
+        estimate(self.runs.iter().map(value))
+    }
+
+    /// The same of a number that a run that diverged does not have; none if one did: the mean of the others would look
+    /// better than the curve is.
+    pub fn at_the_end(&self, value: impl Fn(&RunResult) -> Option<f64>) -> Option<Estimate> {
+        self.over_seeds(|run| value(run).filter(|_| !matches!(run.status, Status::Diverged(_))))
     }
 
     /// The mean over the seeds; none if a seed has no value.
-    fn mean(&self, value: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
-        let values: Option<Vec<f64>> = self.runs.iter().map(|run| value(&run.outcome)).collect();
-        values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+    pub(crate) fn mean(&self, value: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
+        self.over_seeds(|run| value(&run.outcome)).map(|estimate| estimate.mean)
     }
 
-    fn mean_of(&self, value: impl Fn(&Outcome) -> f64) -> f64 {
+    pub(crate) fn mean_of(&self, value: impl Fn(&Outcome) -> f64) -> f64 {
         self.mean(|outcome| Some(value(outcome))).unwrap_or(f64::NAN)
     }
 
@@ -180,27 +208,42 @@ impl CurveResult {
         (0..reached).map(|i| estimate(self.runs.iter().map(|run| value(&run.rows[i])))).collect()
     }
 
-    /// The share of rounds in which each device was scheduled, mean over the seeds.
-    pub fn scheduled_shares(&self) -> Vec<f64> {
-        let share = |m: usize| {
-            let often =
-                |run: &RunResult| f64::from(run.outcome.scheduled[m]) / run.outcome.rounds.max(1) as f64;
-            self.runs.iter().map(often).sum::<f64>() / self.runs.len() as f64
-        };
-        (0..self.config.data.devices as usize).map(share).collect()
+    /// A number of every device. Device m holds other data at every seed, so that its mean over the seeds means nothing.
+    /// Of several seeds the devices of each are therefore sorted, the largest number first, and the means are those of
+    /// equal ranks; of one seed they stand by their index.
+    pub fn by_device(&self, values: impl Fn(&RunResult) -> Vec<f64>) -> Vec<f64> {
+        let mut runs: Vec<Vec<f64>> = self.runs.iter().map(values).collect();
+        if let [run] = &mut runs[..] {
+            return std::mem::take(run);
+        }
+        runs.iter_mut().for_each(|run| run.sort_by(|a, b| b.total_cmp(a)));
+        let devices = runs.iter().map(Vec::len).min().unwrap_or(0);
+        (0..devices).map(|rank| estimate(runs.iter().map(|run| run[rank])).mean).collect()
     }
 
-    /// The average power of each device, mean over the seeds.
-    pub fn average_powers(&self) -> Vec<f64> {
-        let mean = |m: usize| {
-            let of = |run: &RunResult| run.outcome.average_power.get(m).copied().unwrap_or(0.0);
-            self.runs.iter().map(of).sum::<f64>() / self.runs.len() as f64
+    /// How evenly the devices were used: of each seed by itself, then the mean over the seeds with its interval.
+    pub fn device_use(&self) -> DeviceUse {
+        let sorted = |run: &RunResult| {
+            let mut shares = run.scheduled_shares();
+            shares.sort_by(f64::total_cmp);
+            shares
         };
-        (0..self.config.data.devices as usize).map(mean).collect()
+        let allowed = self.config.radio.power * (1.0 + 1e-9);
+        DeviceUse {
+            least: self.over_all(|run| sorted(run).first().copied().unwrap_or(f64::NAN)),
+            median: self.over_all(|run| median(&sorted(run))),
+            most: self.over_all(|run| sorted(run).last().copied().unwrap_or(f64::NAN)),
+            evenness: self.over_all(|run| evenness(&run.scheduled_shares())),
+            highest_power: self.over_all(|run| run.outcome.worst_average_power.0),
+            above: self.over_all(|run| {
+                run.outcome.average_power.iter().filter(|power| **power > allowed).count() as f64
+            }),
+        }
     }
 
-    fn worst_power(&self) -> f64 {
-        self.runs.iter().map(|run| run.outcome.worst_average_power.0).fold(0.0, f64::max)
+    /// Average power of the device that spent most: of each seed by itself, then the mean over the seeds.
+    pub fn highest_power(&self) -> Estimate {
+        self.over_all(|run| run.outcome.worst_average_power.0)
     }
 
     /// The status of the run that ended worst.
@@ -210,87 +253,16 @@ impl CurveResult {
             Status::Interrupted => 1,
             Status::Diverged(_) => 2,
         };
-        let statuses = self.runs.iter().map(|run| &run.status);
-        statuses.max_by_key(|status| badness(status)).expect("a curve has runs")
+        let left_out = (!self.unfinished.is_empty()).then_some(&Status::Interrupted);
+        let statuses = self.runs.iter().map(|run| &run.status).chain(left_out);
+        statuses.max_by_key(|status| badness(status)).unwrap_or(&Status::Interrupted)
     }
 
     /// The run's digest, or the digests of all seeds one after the other.
-    fn digest(&self) -> String {
+    pub(crate) fn digest(&self) -> String {
         let digests: Vec<&str> = self.runs.iter().map(|run| run.outcome.digest.as_str()).collect();
         digests.join("+")
     }
-}
-
-/// `summary.json`.
-pub fn json(results: &[CurveResult]) -> Result<String, Error> {
-    let summaries: Vec<CurveSummary> = results.iter().map(CurveSummary::new).collect();
-    Ok(serde_json::to_string_pretty(&summaries)? + "\n")
-}
-
-impl<'a> CurveSummary<'a> {
-    fn new(curve: &'a CurveResult) -> Self {
-        let split = |estimate: Option<Estimate>| {
-            let known = estimate.filter(|estimate| estimate.half_width.is_finite());
-            let ends = known.map(|Estimate { mean, half_width }| [mean - half_width, mean + half_width]);
-            (estimate.map(|estimate| estimate.mean), ends)
-        };
-        let (final_accuracy, final_accuracy_interval) =
-            split(curve.over_seeds(|run| run.outcome.final_accuracy));
-        let (best_accuracy, best_accuracy_interval) =
-            split(curve.over_seeds(|run| run.outcome.best_accuracy));
-        let at_target = |value: fn(&Row) -> f64| split(curve.over_seeds(|run| run.at_target().map(value)));
-        let (rounds_to_80, rounds_to_80_interval) = at_target(|row| row.round as f64);
-        let (bits_to_80, bits_to_80_interval) = at_target(|row| row.total_bits);
-        let (area_under_curve, area_under_curve_interval) = split(curve.over_seeds(RunResult::area));
-        let (instability, instability_interval) = split(curve.over_seeds(RunResult::instability));
-        Self {
-            curve: &curve.label,
-            policy: &curve.config.schedule.policy,
-            k: curve.config.schedule.k,
-            swept: curve.keys.iter().map(|(key, value)| (key.as_str(), typed(value))).collect(),
-            status: curve.status().name(),
-            rounds: curve.runs.iter().map(|run| run.outcome.rounds).min().unwrap_or(0),
-            final_accuracy,
-            final_accuracy_interval,
-            best_accuracy,
-            best_accuracy_interval,
-            final_loss: curve.mean(|outcome| outcome.final_loss),
-            rounds_to_80,
-            rounds_to_80_interval,
-            bits_to_80,
-            bits_to_80_interval,
-            area_under_curve,
-            area_under_curve_interval,
-            instability,
-            instability_interval,
-            bits_per_round: curve.mean_of(|outcome| outcome.bits_per_round),
-            mean_q: curve.mean_of(|outcome| outcome.mean_q),
-            silent_transmissions: curve.mean_of(|outcome| outcome.silent_transmissions as f64),
-            wire_bits_per_round: curve.mean(|outcome| outcome.wire_bits_per_round),
-            undecodable_transmissions: curve.mean_of(|outcome| outcome.undecodable_transmissions as f64),
-            flagged_transmissions: curve.mean_of(|outcome| outcome.flagged_transmissions as f64),
-            excluded_devices: curve.mean_of(|outcome| outcome.excluded.len() as f64),
-            worst_average_power: curve.worst_power(),
-            heterogeneity: curve.heterogeneity,
-            digest: curve.digest(),
-            runs: curve.runs.iter().map(RunSummary::new).collect(),
-        }
-    }
-}
-
-impl<'a> RunSummary<'a> {
-    fn new(run: &'a RunResult) -> Self {
-        let message = match &run.status {
-            Status::Diverged(message) => Some(message.as_str()),
-            _ => None,
-        };
-        Self { seed: run.seed, status: run.status.name(), message, outcome: &run.outcome }
-    }
-}
-
-/// A swept value as JSON has it: a number, a list, a truth value, and text for anything else.
-fn typed(written: &str) -> Value {
-    serde_json::from_str(written).unwrap_or_else(|_| Value::from(written))
 }
 
 /// The swept keys that have a column of their own in `results.csv`: all but policy and K,
@@ -298,6 +270,23 @@ fn typed(written: &str) -> Value {
 pub fn swept_columns(results: &[CurveResult]) -> Vec<&str> {
     let keys = results.first().into_iter().flat_map(|curve| &curve.keys).map(|(key, _)| key.as_str());
     keys.filter(|key| !["schedule.policy", "schedule.k"].contains(key)).collect()
+}
+
+/// How evenly the devices of a curve were used: means over the seeds, each with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceUse {
+    /// The smallest share of rounds in which a device was scheduled.
+    pub least: Estimate,
+    /// The median share.
+    pub median: Estimate,
+    /// The largest share.
+    pub most: Estimate,
+    /// Jain's index of the shares.
+    pub evenness: Estimate,
+    /// Average power of the device that spent most.
+    pub highest_power: Estimate,
+    /// Devices whose average power is above `radio.power`.
+    pub above: Estimate,
 }
 
 impl CurveResult {
@@ -349,62 +338,97 @@ pub fn metric_columns(results: &[CurveResult]) -> Vec<String> {
     names
 }
 
+/// `bits to 80 %`: a target as tables call it.
+pub fn percent_of(share: f64) -> String {
+    let percent = format!("{:.2}", 100.0 * share);
+    format!("{} %", percent.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The targets of the curves as a table's head has them: `80 %`, or `target` where they differ.
+pub fn target_name(results: &[CurveResult]) -> String {
+    let mut targets = results.iter().map(|curve| curve.config.run.target);
+    let first = targets.next().unwrap_or_else(|| Config::default().run.target);
+    if targets.all(|target| target == first) { percent_of(first) } else { "target".into() }
+}
+
 /// The table at the end of a run.
 pub fn table(results: &[CurveResult]) -> String {
-    let header = [
-        "curve",
-        "final",
-        "best",
-        "rounds to 80 %",
-        "bits/round",
-        "mean q",
-        "worst power",
-        "digest",
-        "status",
-    ];
+    let to_target = format!("rounds to {}", target_name(results));
+    let header =
+        ["curve", "final", "best", &to_target, "bits/round", "mean q", "highest power", "digest", "status"];
     let dash = || "–".to_owned();
-    let percent = |value: Option<f64>| value.map_or_else(dash, |share| format!("{:.2} %", 100.0 * share));
+    let percent =
+        |value: Option<Estimate>| value.map_or_else(dash, |share| format!("{:.2} %", 100.0 * share.mean));
     let row = |curve: &CurveResult| {
-        let to_80 = curve.mean(|outcome| outcome.rounds_to_80.map(|round| round as f64));
+        let target = curve.config.run.target;
+        let rounds = curve.over_seeds(|run| run.at_target(target).map(|row| row.round as f64));
         let digest = match &curve.runs[..] {
             [run] => run.outcome.digest[..12].to_owned(),
             runs => format!("{} seeds", runs.len()),
         };
         vec![
             curve.label.clone(),
-            percent(curve.mean(|outcome| outcome.final_accuracy)),
-            percent(curve.mean(|outcome| outcome.best_accuracy)),
-            to_80.map_or_else(dash, |rounds| format!("{rounds:.0}")),
+            percent(curve.at_the_end(|run| run.outcome.final_accuracy)),
+            percent(curve.at_the_end(|run| run.outcome.best_accuracy)),
+            rounds.map_or_else(dash, |rounds| format!("{:.0}", rounds.mean)),
             format!("{:.0}", curve.mean_of(|outcome| outcome.bits_per_round)),
             format!("{:.0}", curve.mean_of(|outcome| outcome.mean_q)),
-            format!("{:.2}", curve.worst_power()),
+            format!("{:.2}", curve.highest_power().mean),
             digest,
             curve.status().name().to_owned(),
         ]
     };
     let rows: Vec<Vec<String>> = results.iter().map(row).collect();
     let mut text = plain_table(&header, &rows);
-    text += "worst power: average power of the device that was scheduled most, against radio.power\n";
-    for curve in results {
-        let lost = [
-            ("could not be decoded", curve.mean_of(|outcome| outcome.undecodable_transmissions as f64)),
-            (
-                "contradicted reports and were dropped",
-                curve.mean_of(|outcome| outcome.flagged_transmissions as f64),
-            ),
-        ];
-        for (what, uploads) in lost.into_iter().filter(|(_, uploads)| *uploads > 0.0) {
-            let _ = writeln!(text, "{}: {uploads:.1} uploads a run {what}", curve.label);
-        }
-        let excluded = curve.mean_of(|outcome| outcome.excluded.len() as f64);
-        if excluded > 0.0 {
-            let _ = writeln!(text, "{}: {excluded:.1} devices a run were excluded", curve.label);
-        }
-        for run in &curve.runs {
-            if let Status::Diverged(message) = &run.status {
-                let _ = writeln!(text, "{} (seed {}): {message}", curve.label, run.seed);
-            }
+    text += "highest power: average power of the device that was scheduled most, of each seed by itself, against \
+             radio.power;\n  P counts for the whole of every round in which the device is scheduled\n";
+    results.iter().for_each(|curve| text += &remarks(curve));
+    text
+}
+
+/// What the numbers of a curve do not show, a line each.
+fn remarks(curve: &CurveResult) -> String {
+    let mut text = String::new();
+    let lost = [
+        ("could not be decoded", curve.mean_of(|outcome| outcome.undecodable_transmissions as f64)),
+        (
+            "contradicted reports and were dropped",
+            curve.mean_of(|outcome| outcome.flagged_transmissions as f64),
+        ),
+    ];
+    for (what, uploads) in lost.into_iter().filter(|(_, uploads)| *uploads > 0.0) {
+        let _ = writeln!(text, "{}: {uploads:.1} uploads a run {what}", curve.label);
+    }
+    let excluded = curve.mean_of(|outcome| outcome.excluded.len() as f64);
+    if excluded > 0.0 {
+        let _ = writeln!(text, "{}: {excluded:.1} devices a run were excluded", curve.label);
+    }
+    if let Some(saturated) = curve.saturated() {
+        let _ = writeln!(text, "{}: {saturated}", curve.label);
+    }
+    for run in &curve.runs {
+        if let Status::Diverged(message) = &run.status {
+            let _ = writeln!(text, "{} (seed {}): {message}", curve.label, run.seed);
         }
     }
     text
 }
+
+impl CurveResult {
+    /// That the scheme was at its highest level in most uploads, so that the links could have carried more than it can
+    /// send; none if it was not.
+    pub fn saturated(&self) -> Option<String> {
+        let highest = self.mean(|outcome| outcome.at_highest_level).filter(|share| *share > 0.5)?;
+        let used = self.mean(|outcome| outcome.budget_used)?;
+        Some(format!(
+            "{} was at its highest level in {:.0} % of the uploads, and used {:.0} % of the bits that the links would \
+             have carried",
+            self.config.compress.scheme,
+            100.0 * highest,
+            100.0 * used
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

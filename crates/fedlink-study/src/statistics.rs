@@ -1,6 +1,6 @@
 //! Means with their 95 % intervals, and curves summarized in one number.
 
-pub use fedlink_theory::statistics::{Estimate, Moments, estimate};
+pub use fedlink_theory::statistics::{Estimate, Moments, estimate, p_of_mean};
 
 /// The area under a curve through (x, y) by the trapezoidal rule, divided by the width: the mean height. A
 /// curve of one point has that point's height; none if there is no point.
@@ -21,6 +21,23 @@ pub fn instability(values: &[f64]) -> Option<f64> {
     (last_third.len() > 1).then(|| changes.sum::<f64>() / (last_third.len() - 1) as f64)
 }
 
+/// Jain's index of how evenly something is shared, (Σx)²/(n·Σx²): 1 if all have the same, 1/n if one has all; not a
+/// number if nobody has anything.
+pub fn evenness(values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|x| x * x).sum();
+    sum * sum / (values.len() as f64 * squares)
+}
+
+/// The median of ascending values, of an even number the mean of the two in the middle; not a number of none.
+pub fn median(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,6 +48,14 @@ mod tests {
         assert_eq!(mean_height(&[(0.0, 0.0), (2.0, 1.0), (4.0, 1.0)]), Some(0.75));
         assert_eq!(mean_height(&[(3.0, 0.4)]), Some(0.4));
         assert_eq!(mean_height(&[]), None);
+    }
+
+    #[test]
+    fn evenness_is_one_for_equal_shares_and_one_over_m_for_a_single_device() {
+        assert_eq!(evenness(&[0.25; 4]), 1.0);
+        assert_eq!(evenness(&[0.0, 1.0, 0.0, 0.0]), 0.25);
+        assert!(evenness(&[]).is_nan() && evenness(&[0.0; 3]).is_nan());
+        assert_eq!((median(&[1.0, 2.0, 9.0]), median(&[1.0, 2.0, 4.0, 9.0])), (2.0, 3.0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::bound::{Bound, BoundParameters};
 use super::rate::Rate;
-use super::rho::{Efficiencies, Link, LinkParameters, MAX_TABLE};
+use super::rho::{Efficiencies, Link, LinkParameters, max_table};
 use super::{MAX_ROUNDS, TheoryError, average, real, whole};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -172,8 +172,8 @@ impl Planner {
         whole("tau", taus_count, 1..=10_000, " as a number of values to try")?;
         let note =
             format!(" with {ks_count} values of K and {taus_count} of tau (the grid is kept in memory)");
-        whole("rounds", *rounds as u64, 1..=MAX_TABLE / ks_count.saturating_add(taus_count), &note)?;
-        whole("k", ks_count, 1..=MAX_TABLE / taus_count, " as a number of values to try")?;
+        whole("rounds", *rounds as u64, 1..=max_table() / ks_count.saturating_add(taus_count), &note)?;
+        whole("k", ks_count, 1..=max_table() / taus_count, " as a number of values to try")?;
         if let Goal::RoundsTo(target) = request.goal {
             real("target", target, |x| x > 0.0, "a finite number above 0")?;
         }

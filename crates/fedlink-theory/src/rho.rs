@@ -13,8 +13,20 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Most numbers that a table over K and rounds may hold.
-pub(super) const MAX_TABLE: u64 = 200_000_000;
+/// Most numbers that a table over K and rounds may hold, however much memory there is.
+const MAX_TABLE: u64 = 200_000_000;
+/// Bytes that each of them takes at the most: eight, and a planner has four tables at a time (the draws by round, the
+/// same by K, the curves of a row on every thread, and their means).
+const BYTES_A_NUMBER: u64 = 4 * 8;
+
+/// Most numbers that a table over K and rounds may hold on this machine.
+pub(super) fn max_table() -> u64 {
+    table_within(fedlink::memory::total())
+}
+
+fn table_within(memory: Option<u64>) -> u64 {
+    memory.map_or(MAX_TABLE, |bytes| (bytes / BYTES_A_NUMBER).clamp(1, MAX_TABLE))
+}
 /// Most numbers that a [`RhoStore`] keeps.
 const MAX_KEPT: usize = 10_000_000;
 
@@ -111,8 +123,9 @@ impl Link {
         whole("k", *ks.end(), *ks.start()..=devices, " (K cannot exceed devices)")?;
         whole("rounds", rounds as u64, 1..=MAX_ROUNDS as u64, "")?;
         let count = ks.end() - ks.start() + 1;
-        let note = format!(" for {count} values of K (at most {MAX_TABLE} numbers are kept)");
-        whole("rounds", rounds as u64, 1..=MAX_TABLE / count, &note)?;
+        let most = max_table();
+        let note = format!(" for {count} values of K (at most {most} numbers are kept)");
+        whole("rounds", rounds as u64, 1..=most / count, &note)?;
         let by_round: Vec<Vec<f64>> =
             (0..rounds as u64).into_par_iter().map(|t| self.round(ks.clone(), t, seed)).collect();
         let rows = (0..count as usize).map(|i| by_round.iter().map(|row| row[i]).collect()).collect();
@@ -247,6 +260,14 @@ mod tests {
             (q, index_bits) = (q + 1, next);
         }
         q as f64 / parameters.dim as f64
+    }
+
+    #[test]
+    fn a_table_never_takes_more_than_the_machine_has() {
+        assert_eq!(table_within(None), MAX_TABLE);
+        assert_eq!(table_within(Some(u64::MAX)), MAX_TABLE);
+        assert_eq!(table_within(Some(4_000_000_000)), 125_000_000);
+        assert_eq!(table_within(Some(0)), 1);
     }
 
     #[test]

@@ -63,6 +63,28 @@ pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
     moments.estimate()
 }
 
+/// The two-sided p-value of Student's test of "the mean is zero": P(|T| ≥ |mean|/(s/√n)) with n − 1 degrees of
+/// freedom. None for fewer than two values.
+///
+/// ```
+/// let p = fedlink_theory::statistics::p_of_mean([1.0, 2.0, 3.0]).unwrap();
+/// assert!((p - 0.074_179_900_227_44).abs() < 1e-12); // scipy.stats.ttest_1samp
+/// ```
+pub fn p_of_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut moments = Moments::default();
+    values.into_iter().for_each(|value| moments.add(value));
+    let freedom = moments.count.saturating_sub(1);
+    if freedom == 0 {
+        return None;
+    }
+    let error = (moments.squares / freedom as f64 / moments.count as f64).sqrt();
+    match moments.mean.abs() {
+        0.0 => Some(1.0),
+        _ if error == 0.0 => Some(0.0),
+        mean => Some((1.0 - central_probability(mean / error, freedom)).clamp(0.0, 1.0)),
+    }
+}
+
 /// The 97.5 % point of Student's t with `freedom` ≥ 1 degrees of freedom.
 ///
 /// Up to 60 degrees by bisection on the finite series of the distribution (Abramowitz & Stegun 26.7.3–4),

@@ -3,7 +3,7 @@
 use super::average::expectation;
 use super::bound::{Bound, BoundParameters, Curve, Parts, Terms};
 use super::rate::Rate;
-use super::rho::{Link, LinkParameters, MAX_TABLE, RhoStore};
+use super::rho::{Link, LinkParameters, RhoStore, max_table};
 use super::{Estimate, MAX_ROUNDS, TheoryError, whole};
 use crate::statistics::Moments;
 use rayon::prelude::*;
@@ -94,7 +94,7 @@ impl Study {
         let curves = self.grid().len() as u64;
         whole("k and tau", curves, 1..=MAX_CURVES, " curves")?;
         let note = format!(" for {curves} curves");
-        whole("rounds", self.rounds as u64, 1..=(MAX_TABLE / curves).min(MAX_ROUNDS as u64), &note)?;
+        whole("rounds", self.rounds as u64, 1..=(max_table() / curves).min(MAX_ROUNDS as u64), &note)?;
         match &self.mode {
             Mode::Draws(draws) => whole("draws", *draws, 1..=1_000_000, "")?,
             Mode::Given(rhos) if rhos.len() != self.rounds => {

@@ -22,7 +22,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 
 /// The last byte is the version of the layout.
-const MAGIC: [u8; 8] = *b"fedlink\x03";
+const MAGIC: [u8; 8] = *b"fedlink\x04";
 const DIGEST: usize = 32;
 const CHECK: u64 = 4;
 

@@ -31,6 +31,7 @@ pub mod fleet;
 pub mod hex;
 pub mod kernels;
 pub mod learn;
+pub mod memory;
 pub mod parts;
 mod pool;
 pub mod radio;

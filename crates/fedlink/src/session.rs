@@ -7,6 +7,7 @@ use crate::compress::{Encoded, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
 use crate::learn::task::Evaluation;
+use crate::memory;
 use crate::parts::Parts;
 use crate::radio::{Known, Links};
 use crate::record::{Arrival, Ledger, Outcome, RoundRecord, Row, Training};
@@ -116,6 +117,7 @@ impl Session {
         let mut config = config.clone();
         parts.declare(&mut config);
         config.validate()?;
+        memory::check(config.data.devices, theta.len(), 2)?;
         let samples = samples.unwrap_or_else(|| vec![1; config.data.devices as usize]);
         let samples: Arc<[AtomicUsize]> = samples.into_iter().map(AtomicUsize::new).collect();
         let shared = Arc::clone(&samples);
@@ -127,7 +129,8 @@ impl Session {
     }
 
     pub(crate) fn new(config: Config, server: Server) -> Self {
-        let ledger = Ledger::new(server.radio.devices());
+        let highest_level = server.compressor().highest_level(server.theta().len());
+        let ledger = Ledger::new(server.radio.devices(), highest_level.map(|level| level as u64));
         Self { config, server, ledger, rounds_done: 0, last: None, samples: Arc::default() }
     }
 
@@ -279,7 +282,7 @@ impl Session {
 
     /// The run so far in numbers.
     pub fn outcome(&self) -> Outcome {
-        let mut outcome = self.counted().outcome(self.theta());
+        let mut outcome = self.counted().outcome(self.theta(), self.config.run.target);
         outcome.excluded = self.server.excluded();
         outcome.warnings = self.server.warnings();
         outcome

@@ -10,6 +10,7 @@ use crate::learn::local_training::LocalTraining;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
 use crate::learn::task::{Task, Work};
+use crate::memory;
 use crate::parts::Parts;
 use crate::round::World;
 use crate::server::SampleCounts;
@@ -26,6 +27,7 @@ impl World {
         let work = work.into();
         let config = described(config, &work, parts);
         config.validate()?;
+        memory::check(config.data.devices, 0, 0)?;
         let task = task(&config, work, parts)?;
         let theta = task.theta0();
         check_theta0("task", &theta)?;
@@ -40,6 +42,8 @@ impl World {
             by_size: aggregator.by_size(),
             adversary: adversary(&config)?,
         });
+        // The model, its aggregate and what the devices keep.
+        memory::check(config.data.devices, theta.len(), fleet.state_vectors().saturating_add(2))?;
         let samples: SampleCounts = Arc::new(move |device| task.samples(device));
         let server = server(&config, parts, compressor, aggregator, samples, theta)?;
         Ok(Self { session: Session::new(config, server), fleet })
@@ -87,6 +91,7 @@ fn task(config: &Config, work: Work, parts: &Parts) -> Result<Arc<dyn Task>, Con
         Work::Dataset(dataset) => dataset,
     };
     let model = config.build::<dyn Model>(&config.learn.model, &dataset)?;
+    memory::check(config.data.devices, model.dim(), 2)?;
     let inputs = if model.takes_non_zeros() { Inputs::new } else { Inputs::dense };
     let training = LocalTraining {
         model,

@@ -1,6 +1,6 @@
 //! Reports made up for the tests, here and in the browser: the numbers are formulas, not results.
 
-use super::{ClaimVerdict, Interval, PairedDifference, Report, ReportCurve, SplitTable};
+use super::{ClaimVerdict, DeviceTotals, Interval, PairedDifference, Report, ReportCurve, SplitTable};
 
 /// Every page, with the name of its file.
 pub fn pages() -> [(&'static str, Report); 4] {
@@ -25,8 +25,12 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
         time().map(|t| 16_000.0 + 900.0 * phase + 700.0 * (0.05 * t + phase).sin()).collect();
     let per_round = 16_000.0 + 900.0 * phase;
     let fair = k as f64 / devices as f64;
-    let scheduled: Vec<f64> =
+    let mut scheduled: Vec<f64> =
         (0..devices).map(|m| fair * (1.0 + favor * (m as f64 * 1.7 + phase).sin()).max(0.0)).collect();
+    if seeds > 1 {
+        // By rank, as means over seeds are.
+        scheduled.sort_by(|a, b| b.total_cmp(a));
+    }
     let end = *accuracy.last().unwrap();
     let best = accuracy.iter().copied().fold(0.0, f64::max);
     let spread = if seeds > 1 { 0.004 } else { 0.0 };
@@ -53,6 +57,15 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
         bits_to_target: to_target.map(|rounds| wide(rounds * per_round)),
         area_under_curve: around(accuracy.iter().sum::<f64>() / accuracy.len() as f64, spread),
         instability: around(0.004 + 0.001 * phase, spread / 10.0),
+        ranked: seeds > 1,
+        devices: DeviceTotals {
+            least: wide(scheduled.iter().copied().fold(f64::INFINITY, f64::min)),
+            median: wide(fair),
+            most: wide(scheduled.iter().copied().fold(0.0, f64::max)),
+            evenness: wide(1.0 / (1.0 + favor)),
+            highest_power: wide(scheduled.iter().copied().fold(0.0, f64::max) / fair),
+            above: wide(scheduled.iter().filter(|share| **share > fair).count() as f64),
+        },
         power: scheduled.iter().map(|share| share / fair).collect(),
         scheduled,
         digest: (0..seeds)

@@ -1,9 +1,9 @@
 //! The report of a run.
 
-use super::{ClaimVerdict, Interval, PairedDifference, Report, ReportCurve, SplitTable};
+use super::{ClaimVerdict, DeviceTotals, Interval, PairedDifference, Report, ReportCurve, SplitTable};
 use fedlink::data::partition::SplitReport;
 use fedlink::record::Row;
-use fedlink_study::claims::{Comparison, TARGET, Verdict};
+use fedlink_study::claims::{Comparison, Verdict};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::statistics::{Estimate, estimate};
 use fedlink_study::verdicts::Verdicts;
@@ -23,6 +23,15 @@ impl Report {
                 "One seed only: differences between curves may be random. Run with --seeds 5 or more.".into(),
             );
         }
+        for shortened in results.iter().filter_map(|curve| curve.shortened) {
+            let note = format!("Shortened: {shortened}. These are not the numbers of the whole experiment.");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes.extend(
+            results.iter().filter_map(|curve| Some(format!("{}: {}.", curve.label, curve.saturated()?))),
+        );
         Self {
             title: title.to_owned(),
             generated_by: format!("fedlink {}", env!("CARGO_PKG_VERSION")),
@@ -33,7 +42,7 @@ impl Report {
             config_toml,
             devices: first.data.devices as usize,
             average_power: first.radio.power,
-            target: TARGET,
+            target: first.run.target,
             curves: results.iter().map(report_curve).collect(),
             differences: differences(results),
             split: split.map(split_table),
@@ -44,9 +53,10 @@ impl Report {
 
     /// Adds the claims, and every published value as the claim that it is ours.
     pub fn add_verdicts(&mut self, verdicts: &Verdicts) {
+        let short = verdicts.shortened.map_or_else(String::new, |shortened| format!(" ({shortened})"));
         let claim = |verdict: &Verdict| ClaimVerdict {
             claim: format!("{}: {}", verdict.name, verdict.claim),
-            verdict: verdict.verdict.to_string(),
+            verdict: format!("{}{short}", verdict.verdict),
             difference: None,
             detail: verdict.pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         };
@@ -58,14 +68,9 @@ impl Report {
                 (Some(Estimate { mean, .. }), _) => format!("ours: {:.2} %, one seed", 100.0 * mean),
                 (None, note) => note.clone().unwrap_or_default(),
             };
-            let verdict = match line.covered {
-                Some(true) => "holds",
-                Some(false) => "does not hold",
-                None => "undecided",
-            };
             ClaimVerdict {
                 claim: format!("{} ends at the published {:.1} %", line.curve, 100.0 * line.published),
-                verdict: verdict.to_owned(),
+                verdict: line.verdict(),
                 difference: None,
                 detail: ours,
             }
@@ -91,8 +96,10 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         curve.by_row(value).iter().map(|estimate| estimate.mean).collect()
     };
     let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
-    let scheduled = curve.scheduled_shares();
-    let target = |value: fn(&Row) -> f64| over_seeds(curve, |run| run.at_target().map(value));
+    let goal = config.run.target;
+    let target = |value: fn(&Row) -> f64| over_seeds(curve, |run| run.at_target(goal).map(value));
+    let at_the_end = |value: fn(&RunResult) -> Option<f64>| curve.at_the_end(value).map(interval);
+    let used = curve.device_use();
     let missing = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
     ReportCurve {
         label: curve.label.clone(),
@@ -111,14 +118,23 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         loss: means(|row| row.test_loss),
         mean_q: means(|row| row.mean_q),
         bits_per_round: means(|row| row.bits),
-        final_accuracy: over_seeds(curve, |run| run.outcome.final_accuracy).unwrap_or(missing),
-        best_accuracy: over_seeds(curve, |run| run.outcome.best_accuracy).unwrap_or(missing),
+        final_accuracy: at_the_end(|run| run.outcome.final_accuracy).unwrap_or(missing),
+        best_accuracy: at_the_end(|run| run.outcome.best_accuracy).unwrap_or(missing),
         rounds_to_target: target(|row| row.round as f64),
         bits_to_target: target(|row| row.total_bits),
-        area_under_curve: over_seeds(curve, RunResult::area).unwrap_or(missing),
-        instability: over_seeds(curve, RunResult::instability).unwrap_or(missing),
-        power: curve.average_powers(),
-        scheduled,
+        area_under_curve: at_the_end(RunResult::area).unwrap_or(missing),
+        instability: at_the_end(RunResult::instability).unwrap_or(missing),
+        ranked: runs.len() > 1,
+        scheduled: curve.by_device(RunResult::scheduled_shares),
+        power: curve.by_device(|run| run.outcome.average_power.clone()),
+        devices: DeviceTotals {
+            least: interval(used.least),
+            median: interval(used.median),
+            most: interval(used.most),
+            evenness: interval(used.evenness),
+            highest_power: interval(used.highest_power),
+            above: interval(used.above),
+        },
         digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
     }
 }
@@ -136,12 +152,14 @@ fn interval(estimate: Estimate) -> Interval {
 /// Final accuracy of every curve less that of every later one, on the seeds that both have.
 fn differences(results: &[CurveResult]) -> Vec<PairedDifference> {
     let final_of = |curve: &CurveResult, seed: u64| {
-        curve.runs.iter().find(|run| run.seed == seed).and_then(|run| run.outcome.final_accuracy)
+        let run = curve.runs.iter().find(|run| run.seed == seed && run.is_finished());
+        run.and_then(|run| run.outcome.final_accuracy)
     };
     let mut differences = Vec::new();
     for (i, a) in results.iter().enumerate() {
         for b in &results[i + 1..] {
-            let pairs = a.runs.iter().filter_map(|run| Some(final_of(a, run.seed)? - final_of(b, run.seed)?));
+            let ended = a.runs.iter().filter(|run| run.is_finished());
+            let pairs = ended.filter_map(|run| Some(final_of(a, run.seed)? - final_of(b, run.seed)?));
             let pairs: Vec<f64> = pairs.collect();
             if !pairs.is_empty() {
                 let difference = interval(estimate(pairs));

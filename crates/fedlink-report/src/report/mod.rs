@@ -118,14 +118,36 @@ pub struct ReportCurve {
     pub area_under_curve: Interval,
     /// How much the accuracy jumps from one evaluation to the next.
     pub instability: Interval,
-    /// The share of rounds in which each device was scheduled, mean over the seeds.
+    /// Whether `scheduled` and `power` are by rank among the devices of a seed, the largest first, and means over the
+    /// seeds; if not, they are those of the devices of the only seed.
+    pub ranked: bool,
+    /// The share of rounds in which a device was scheduled.
     #[serde(serialize_with = "rounded")]
     pub scheduled: Vec<f64>,
-    /// The average power of each device, mean over the seeds.
+    /// The average power of a device.
     #[serde(serialize_with = "rounded")]
     pub power: Vec<f64>,
+    /// How evenly the devices were used.
+    pub devices: DeviceTotals,
     /// The digest of every run, in the order of the seeds.
     pub digest: Vec<String>,
+}
+
+/// How evenly the devices were used: measured in each seed, then the mean over the seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceTotals {
+    /// The smallest share of rounds in which a device was scheduled.
+    pub least: Interval,
+    /// The median share.
+    pub median: Interval,
+    /// The largest share.
+    pub most: Interval,
+    /// Jain's index.
+    pub evenness: Interval,
+    /// Average power of the device that spent most.
+    pub highest_power: Interval,
+    /// Devices above P̄.
+    pub above: Interval,
 }
 
 /// A mean with its 95 % confidence interval. `low == high` means that there is no interval, as for one seed.

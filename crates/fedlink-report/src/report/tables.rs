@@ -4,7 +4,7 @@ use super::html::{
     MISSING, count, curve_name, escape, headings, interval_cell, number_cell, percent, prefixed, significant,
     table,
 };
-use super::{Interval, Report, ReportCurve, SplitTable};
+use super::{DeviceTotals, Interval, Report, ReportCurve, SplitTable};
 use std::fmt::Write;
 
 /// More devices than this are counted together in the table of the split.
@@ -27,9 +27,17 @@ pub fn facts(report: &Report) -> String {
     )
 }
 
+/// A target in percent with as many decimals as it has, two at most.
+pub fn target_percent(share: f64) -> String {
+    match (1e4 * share).round() / 1e2 {
+        percent if percent.is_finite() => percent.to_string(),
+        _ => MISSING.to_owned(),
+    }
+}
+
 /// One row per curve: accuracy, rounds and bits to the target, and how it ended.
 pub fn results(report: &Report) -> String {
-    let target = escape(&count(100.0 * report.target));
+    let target = escape(&target_percent(report.target));
     let names: Vec<String> = [
         "Curve",
         "Final accuracy",
@@ -136,7 +144,6 @@ pub fn scheduling(report: &Report) -> String {
         "Least",
         "Median",
         "Most",
-        "Most often",
         "Evenness",
         "Highest average power",
         "Devices above P̄",
@@ -144,35 +151,27 @@ pub fn scheduling(report: &Report) -> String {
     .map(str::to_owned)
     .into();
     let row = |(i, curve): (usize, &ReportCurve)| {
-        let mut shares: Vec<f64> =
-            curve.scheduled.iter().copied().filter(|share| share.is_finite()).collect();
-        shares.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let index = (share * (shares.len().max(1) - 1) as f64).round() as usize;
-            shares.get(index).copied().unwrap_or(f64::NAN)
-        };
-        let worst = argmax(&curve.scheduled);
-        let highest = argmax(&curve.power).map_or(f64::NAN, |device| curve.power[device]);
-        let above = curve.power.iter().filter(|&&power| is_above(power, report.average_power)).count();
-        let share = |value: f64| number_cell(value, &percent(value));
-        let device = worst.map_or_else(|| MISSING.to_owned(), |device| format!("device {device}"));
+        let DeviceTotals { least, median, most, evenness, highest_power, above } = curve.devices;
+        let share = |value: Interval| interval_cell(Some(value), percent);
+        let number = |value: Interval| interval_cell(Some(value), |value| significant(value, 3));
         format!(
-            "<tr><th scope=\"row\">{}</th>{}{}{}{}{}{}{}{}</tr>\n",
+            "<tr><th scope=\"row\">{}</th>{}{}{}{}{}{}{}</tr>\n",
             curve_name(i, &curve.label),
-            share(curve.fair_share),
-            share(at(0.0)),
-            share(at(0.5)),
-            share(at(1.0)),
-            number_cell(worst.map_or(f64::NAN, |device| device as f64), &device),
-            number_cell(evenness(&shares), &significant(evenness(&shares), 3)),
-            number_cell(highest, &significant(highest, 3)),
-            number_cell(above as f64, &format!("{above} of {}", curve.power.len())),
+            number_cell(curve.fair_share, &percent(curve.fair_share)),
+            share(least),
+            share(median),
+            share(most),
+            number(evenness),
+            number(highest_power),
+            interval_cell(Some(above), |devices| format!("{} of {}", count(devices), curve.power.len())),
         )
     };
     let body: String = report.curves.iter().enumerate().map(row).collect();
     let caption = format!(
-        "Share of rounds in which a device was scheduled, and average power against P̄ = {}. \
-         Evenness is Jain’s index: 1 if all devices were scheduled equally often, 1/M if only one was",
+        "Share of rounds in which a device was scheduled, and average power against P̄ = {}: measured in each seed, then \
+         the mean over the seeds, with its 95 % confidence interval in brackets. A device’s power counts for the whole \
+         of every round in which it is scheduled. Evenness is Jain’s index: 1 if all devices were scheduled equally \
+         often, 1/M if only one was",
         significant(report.average_power, 3)
     );
     table("scheduling-table", &caption, &headings(&names), &body)
@@ -181,13 +180,6 @@ pub fn scheduling(report: &Report) -> String {
 /// Whether a device spends more than it is allowed; rounding of the sums is forgiven.
 pub fn is_above(power: f64, allowed: f64) -> bool {
     power > allowed * (1.0 + 1e-9)
-}
-
-/// Jain's index, (Σx)² / (n·Σx²).
-fn evenness(shares: &[f64]) -> f64 {
-    let sum: f64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|share| share * share).sum();
-    sum * sum / (shares.len() as f64 * squares)
 }
 
 /// The index of the largest value, the first of equals.
@@ -259,13 +251,6 @@ pub fn notes(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn evenness_is_one_for_equal_shares_and_one_over_m_for_a_single_device() {
-        assert_eq!(evenness(&[0.25; 4]), 1.0);
-        assert_eq!(evenness(&[0.0, 1.0, 0.0, 0.0]), 0.25);
-        assert!(evenness(&[]).is_nan());
-    }
 
     #[test]
     fn the_first_of_equal_devices_is_the_most_scheduled() {

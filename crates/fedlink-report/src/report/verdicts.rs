@@ -1,7 +1,7 @@
 //! What follows from the numbers: highlights, claims and paired differences.
 
 use super::html::{MISSING, count, curve_name, ends, escape, percent, points, prefixed, significant, table};
-use super::tables::{argmax, is_above};
+use super::tables::{argmax, is_above, target_percent};
 use super::{ClaimVerdict, Interval, Report, ReportCurve};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ pub fn highlights(report: &Report) -> String {
     let mut tile = |name: &str, value: &str, detail: &str| {
         let _ = writeln!(tiles, "<div class=\"tile\"><dt>{name}</dt><dd>{value}</dd><dd>{detail}</dd></div>");
     };
-    let target = count(100.0 * report.target);
+    let target = target_percent(report.target);
     let lowest =
         |value: fn(&ReportCurve) -> Option<Interval>| argmin(report, |curve| value(curve).map(|i| i.mean));
     if let Some((i, minus)) = argmin(report, |curve| Some(-curve.final_accuracy.mean)) {
@@ -27,11 +27,7 @@ pub fn highlights(report: &Report) -> String {
     if let Some((i, bits)) = lowest(|curve| curve.bits_to_target) {
         tile(&format!("Fewest bits to {target} %"), &prefixed(bits, "bit"), &name(report, i));
     }
-    let powers: Vec<f64> = report
-        .curves
-        .iter()
-        .map(|curve| argmax(&curve.power).map_or(f64::NAN, |device| curve.power[device]))
-        .collect();
+    let powers: Vec<f64> = report.curves.iter().map(|curve| curve.devices.highest_power.mean).collect();
     if let Some(i) = argmax(&powers) {
         let above = if is_above(powers[i], report.average_power) { "above" } else { "within" };
         let allowed = significant(report.average_power, 3);
@@ -64,9 +60,10 @@ pub fn claims(report: &Report) -> String {
 }
 
 fn claim(claim: &ClaimVerdict) -> String {
-    let (class, sign) = match claim.verdict.as_str() {
-        "holds" => ("good", "✓"),
-        "does not hold" => ("bad", "✗"),
+    // The verdict may be followed by how the experiment was shortened.
+    let (class, sign) = match claim.verdict.split(" (").next() {
+        Some("holds") => ("good", "✓"),
+        Some("does not hold") => ("bad", "✗"),
         _ => ("open", "?"),
     };
     let difference = claim.difference.map_or_else(String::new, |difference| {

@@ -2,9 +2,11 @@
 
 use super::curves::{CurveKeys, Curves, Selector};
 use super::{Measured, Metric, Subject};
+use crate::experiment::Shortened;
 use crate::statistics::{Estimate, estimate};
 use fedlink::config::ConfigError;
 use serde::Serialize;
+use toml::Table;
 
 /// One line of `[expected]`: `"bc@k=1" = 0.912`, the final accuracy that somebody published for a curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,13 +31,26 @@ pub struct Comparison {
     pub ours: Option<Estimate>,
     /// Our mean less the published value.
     pub difference: Option<f64>,
-    /// Whether the published value lies in our interval; none if there is no interval.
+    /// Whether the published value lies in our interval; none if there is no interval, or if it was shortened.
     pub covered: Option<bool>,
+    /// How the curve was shortened; what was published is then not judged.
+    pub shortened: Option<Shortened>,
     /// Why something is missing.
     pub note: Option<String>,
 }
 
 impl Expected {
+    /// Reads `[expected]`: final accuracies by curve, each with the curve as it is written.
+    pub(crate) fn parse_all(table: Table) -> Result<Vec<(String, Self)>, ConfigError> {
+        let read = |(curve, value): (String, toml::Value)| {
+            let share = value.as_float().or(value.as_integer().map(|whole| whole as f64));
+            let share =
+                share.ok_or_else(|| ConfigError::new(key(&curve), "must be a share, such as 0.912"))?;
+            Self::parse(&curve, share).map(|expected| (curve, expected))
+        };
+        table.into_iter().map(read).collect()
+    }
+
     /// Reads one line of `[expected]`.
     pub fn parse(curve: &str, value: f64) -> Result<Self, ConfigError> {
         let error = |problem| ConfigError::new(key(curve), problem);
@@ -57,8 +72,13 @@ impl Expected {
         only.map_err(|problem| ConfigError::new(key(&self.text), problem))
     }
 
-    /// Ours beside it.
-    pub fn compare(&self, measured: &[Measured]) -> Result<Comparison, ConfigError> {
+    /// Ours beside it; `shortened` says of the curve at an index, by how many of its seeds were run, whether it is
+    /// shorter than what was published.
+    pub fn compare(
+        &self,
+        measured: &[Measured],
+        shortened: impl Fn(usize, u64) -> Option<Shortened>,
+    ) -> Result<Comparison, ConfigError> {
         let curves = Curves::new(Subject::Runs, measured.iter().map(|curve| &curve.keys));
         let index = self.curve(&curves)?;
         let runs = &measured[index].runs;
@@ -75,15 +95,29 @@ impl Expected {
         if ours.is_some() && interval.is_none() {
             note = Some("one seed has no interval".into());
         }
+        let shortened = shortened(index, runs.len() as u64).filter(|_| !runs.is_empty());
         Ok(Comparison {
+            shortened,
             curve: curves.name(index),
             published: self.value,
             seeds: runs.len(),
             ours,
             difference: ours.map(|ours| ours.mean - self.value),
-            covered: interval.map(|ours| ours.covers(self.value)),
+            covered: interval.filter(|_| shortened.is_none()).map(|ours| ours.covers(self.value)),
             note,
         })
+    }
+}
+
+impl Comparison {
+    /// What our runs say of the published value.
+    pub fn verdict(&self) -> String {
+        match (self.shortened, self.covered) {
+            (Some(shortened), _) => format!("not judged: shortened ({shortened})"),
+            (None, Some(true)) => "holds".into(),
+            (None, Some(false)) => "does not hold".into(),
+            (None, None) => "undecided".into(),
+        }
     }
 }
 
@@ -99,7 +133,8 @@ mod tests {
 
     fn curve(policy: &str, k: &str, finals: &[f64]) -> Measured {
         let keys = vec![("schedule.policy".into(), policy.into()), ("schedule.k".into(), k.into())];
-        let run = |(seed, accuracy): (usize, &f64)| (seed as u64, Metrics::new(&rows(&[0.1, *accuracy])));
+        let run =
+            |(seed, accuracy): (usize, &f64)| (seed as u64, Metrics::new(&rows(&[0.1, *accuracy]), 0.8));
         Measured { keys, runs: finals.iter().enumerate().map(run).collect() }
     }
 
@@ -113,7 +148,7 @@ mod tests {
     }
 
     fn compare(text: &str, value: f64) -> Comparison {
-        Expected::parse(text, value).unwrap().compare(&measured()).unwrap()
+        Expected::parse(text, value).unwrap().compare(&measured(), |_, _| None).unwrap()
     }
 
     fn problem(text: &str, value: f64) -> String {
@@ -149,10 +184,24 @@ mod tests {
     #[test]
     fn a_run_that_ended_early_has_no_final_value() {
         let mut measured = measured();
-        measured[0].runs[1].1 = Metrics::unfinished(&rows(&[0.1, 0.2]), "diverged");
-        let comparison = Expected::parse("bc@k=1", 0.9).unwrap().compare(&measured).unwrap();
+        measured[0].runs[1].1 = Metrics::unfinished(&rows(&[0.1, 0.2]), 0.8, "diverged");
+        let comparison = Expected::parse("bc@k=1", 0.9).unwrap().compare(&measured, |_, _| None).unwrap();
         assert_eq!((comparison.ours, comparison.covered), (None, None));
         assert_eq!(comparison.note.unwrap(), "seed 1: it ended early (diverged)");
+    }
+
+    #[test]
+    fn a_shortened_curve_is_shown_and_not_judged() {
+        let short = |index: usize, seeds| {
+            assert_eq!(index, 0);
+            Some(Shortened { rounds: 60, of_rounds: 500, seeds, of_seeds: 10, quick: false, draws: false })
+        };
+        let comparison = Expected::parse("bc@k=1", 0.5).unwrap().compare(&measured(), short).unwrap();
+        assert_eq!((comparison.covered, comparison.ours.is_some()), (None, true));
+        assert_eq!(comparison.verdict(), "not judged: shortened (60 of 500 rounds, 3 of 10 seeds)");
+        assert_eq!(compare("bc@k=1", 0.5).verdict(), "does not hold");
+        assert_eq!(compare("bc@k=1", 0.91).verdict(), "holds");
+        assert_eq!(compare("bc@k=10", 0.91).verdict(), "undecided");
     }
 
     #[test]

@@ -5,9 +5,6 @@ use fedlink::config::nearest;
 use serde::Serialize;
 use std::fmt;
 
-/// The accuracy that "to target" asks for if none is written.
-pub const TARGET: f64 = 0.8;
-
 /// The names without a number in them.
 const NAMES: [(&str, Metric); 8] = [
     ("final", Metric::Final),
@@ -15,8 +12,8 @@ const NAMES: [(&str, Metric); 8] = [
     ("loss", Metric::Loss),
     ("area", Metric::Area),
     ("instability", Metric::Instability),
-    ("rounds-to-target", Metric::RoundsTo(TARGET)),
-    ("bits-to-target", Metric::BitsTo(TARGET)),
+    ("rounds-to-target", Metric::RoundsToTarget),
+    ("bits-to-target", Metric::BitsToTarget),
     ("bound", Metric::Bound),
 ];
 
@@ -34,6 +31,10 @@ pub enum Metric {
     /// `instability`: mean change from one evaluation to the next over the last third
     /// ([`instability`](crate::statistics::instability)).
     Instability,
+    /// `rounds-to-target`: the first evaluated round with the accuracy `run.target` of the run.
+    RoundsToTarget,
+    /// `bits-to-target`: all bits sent until then.
+    BitsToTarget,
     /// `rounds-to-0.9`: the first evaluated round with that accuracy.
     RoundsTo(f64),
     /// `bits-to-0.9`: all bits sent until then.
@@ -105,8 +106,8 @@ impl Metric {
         match self {
             Self::Final | Self::Best | Self::Area | Self::Instability => Unit::Share,
             Self::Loss => Unit::Loss,
-            Self::RoundsTo(_) | Self::RoundsToBound(_) => Unit::Rounds,
-            Self::BitsTo(_) => Unit::Bits,
+            Self::RoundsTo(_) | Self::RoundsToTarget | Self::RoundsToBound(_) => Unit::Rounds,
+            Self::BitsTo(_) | Self::BitsToTarget => Unit::Bits,
             Self::Bound | Self::BoundAt(_) => Unit::Bound,
         }
     }
@@ -198,7 +199,14 @@ mod tests {
             level in 1e-300..1e300f64,
             rounds: u64,
         ) {
-            let of_runs = [Metric::RoundsTo(target), Metric::BitsTo(target), Metric::Final, Metric::Area];
+            let of_runs = [
+                Metric::RoundsTo(target),
+                Metric::BitsTo(target),
+                Metric::RoundsToTarget,
+                Metric::BitsToTarget,
+                Metric::Final,
+                Metric::Area,
+            ];
             let of_bound = [Metric::Bound, Metric::BoundAt(rounds), Metric::RoundsToBound(level)];
             prop_assert!(of_bound.iter().all(|metric| metric.is_of_bound()));
             for metric in of_runs.into_iter().chain(of_bound) {

@@ -10,8 +10,8 @@ pub struct Metrics(Source);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    /// The evaluated rounds, and how the run ended if it ended early.
-    Run { rows: Vec<Row>, unfinished: Option<String> },
+    /// The evaluated rounds, `run.target`, and how the run ended if it ended early.
+    Run { rows: Vec<Row>, target: f64, unfinished: Option<String> },
     /// Readings of the metrics that were asked for.
     Bound(Vec<(Metric, Reading)>),
 }
@@ -48,15 +48,15 @@ impl Reading {
 }
 
 impl Metrics {
-    /// Of a run that did all its rounds.
-    pub fn new(rows: &[Row]) -> Self {
-        Self(Source::Run { rows: rows.to_vec(), unfinished: None })
+    /// Of a run that did all its rounds; `target` is its `run.target`.
+    pub fn new(rows: &[Row], target: f64) -> Self {
+        Self(Source::Run { rows: rows.to_vec(), target, unfinished: None })
     }
 
     /// Of a run that ended early; `how` is the reason, as `diverged`. Of its metrics only those about a
     /// target that it did reach are known: where its curve would have ended is unknown.
-    pub fn unfinished(rows: &[Row], how: impl Into<String>) -> Self {
-        Self(Source::Run { rows: rows.to_vec(), unfinished: Some(how.into()) })
+    pub fn unfinished(rows: &[Row], target: f64, how: impl Into<String>) -> Self {
+        Self(Source::Run { rows: rows.to_vec(), target, unfinished: Some(how.into()) })
     }
 
     /// Of a curve of the bound with these values after 0, 1, …, T rounds. Of the metrics only those `asked`
@@ -86,15 +86,15 @@ impl Metrics {
     ///
     /// ```
     /// use fedlink_study::claims::{Metric, Metrics};
-    /// assert_eq!(Metrics::new(&[]).value(Metric::Final), None);
+    /// assert_eq!(Metrics::new(&[], 0.8).value(Metric::Final), None);
     /// ```
     pub fn value(&self, metric: Metric) -> Option<f64> {
         self.read(metric).number().ok()
     }
 
     pub(super) fn read(&self, metric: Metric) -> Reading {
-        let (rows, unfinished) = match &self.0 {
-            Source::Run { rows, unfinished } => (rows, unfinished),
+        let (rows, own_target, unfinished) = match &self.0 {
+            Source::Run { rows, target, unfinished } => (rows, *target, unfinished),
             Source::Bound(readings) => {
                 let asked = readings.iter().find(|(asked, _)| *asked == metric);
                 let missing = || Reading::Missing(format!("{metric} was not asked for"));
@@ -104,6 +104,11 @@ impl Metrics {
         let Some(last) = rows.last() else { return Reading::Missing("it has no evaluation".into()) };
         let reached = |target: f64| rows.iter().find(|row| row.test_accuracy >= target);
         let accuracies = || rows.iter().map(|row| row.test_accuracy);
+        let metric = match metric {
+            Metric::RoundsToTarget => Metric::RoundsTo(own_target),
+            Metric::BitsToTarget => Metric::BitsTo(own_target),
+            other => other,
+        };
         match metric {
             Metric::RoundsTo(target) => match reached(target) {
                 Some(row) => Reading::Known(row.round as f64),
@@ -129,9 +134,11 @@ impl Metrics {
                 let accuracies: Vec<f64> = accuracies().collect();
                 instability(&accuracies).map_or_else(too_short, finite)
             }
-            Metric::Bound | Metric::BoundAt(_) | Metric::RoundsToBound(_) => {
-                Reading::Missing(format!("a run has no {metric}"))
-            }
+            Metric::RoundsToTarget
+            | Metric::BitsToTarget
+            | Metric::Bound
+            | Metric::BoundAt(_)
+            | Metric::RoundsToBound(_) => Reading::Missing(format!("a run has no {metric}")),
         }
     }
 }
@@ -166,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_metric_is_what_a_person_reads_off_the_curve() {
-        let run = Metrics::new(&rows(&[0.2, 0.6, 0.8, 0.9, 0.7, 0.8]));
+        let run = Metrics::new(&rows(&[0.2, 0.6, 0.8, 0.9, 0.7, 0.8]), 0.8);
         let expected = [
             ("final", 0.8),
             ("best", 0.9),
@@ -188,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_target_that_was_not_reached_lies_after_the_last_evaluation() {
-        let run = Metrics::new(&rows(&[0.2, 0.6]));
+        let run = Metrics::new(&rows(&[0.2, 0.6]), 0.8);
         assert_eq!(read(&run, "rounds-to-target"), Reading::AtLeast(21.0));
         assert_eq!(read(&run, "bits-to-target"), Reading::AtLeast(20_000.0));
         assert_eq!(run.value(Metric::RoundsTo(0.8)), None);
@@ -196,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_run_that_ended_early_has_no_end() {
-        let run = Metrics::unfinished(&rows(&[0.2, 0.9]), "diverged");
+        let run = Metrics::unfinished(&rows(&[0.2, 0.9]), 0.8, "diverged");
         for name in ["final", "best", "loss", "area", "instability"] {
             assert_eq!(read(&run, name), Reading::Missing("it ended early (diverged)".into()), "{name}");
         }
@@ -209,11 +216,11 @@ mod tests {
             Reading::Missing(reason) => reason,
             other => panic!("{other:?}"),
         };
-        assert!(reason(Metrics::new(&[]), "rounds-to-target").contains("no evaluation"));
-        assert!(reason(Metrics::new(&rows(&[0.5, 0.5])), "instability").contains("too few"));
+        assert!(reason(Metrics::new(&[], 0.8), "rounds-to-target").contains("no evaluation"));
+        assert!(reason(Metrics::new(&rows(&[0.5, 0.5]), 0.8), "instability").contains("too few"));
         let mut exploded = rows(&[0.1]);
         exploded[0].test_loss = f64::INFINITY;
-        assert!(reason(Metrics::new(&exploded), "loss").contains("not finite"));
+        assert!(reason(Metrics::new(&exploded, 0.8), "loss").contains("not finite"));
     }
 
     #[test]
@@ -241,7 +248,7 @@ mod tests {
         assert_eq!(read(&draw, "rounds-to-bound-1"), Reading::Known(4.0));
         assert!(matches!(read(&draw, "final"), Reading::Missing(reason) if reason.contains("has no final")));
         assert!(matches!(read(&draw, "best"), Reading::Missing(reason) if reason.contains("not asked")));
-        let run = Metrics::new(&rows(&[0.5]));
+        let run = Metrics::new(&rows(&[0.5]), 0.8);
         assert!(
             matches!(read(&run, "bound"), Reading::Missing(reason) if reason.contains("a run has no bound"))
         );

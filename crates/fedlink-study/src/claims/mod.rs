@@ -43,7 +43,8 @@
 //! side of zero, *does not hold* if it lies on the other side, and is *undecided* otherwise. A number on the
 //! right is the same at every seed. Of several comparisons all must hold; one that does not hold is enough to
 //! contradict the claim. Each interval stands for itself: of forty comparisons of equals, one is expected to
-//! contradict at random.
+//! contradict at random. `correction = "holm"` among the claims makes the comparisons of each claim one family: see
+//! [`Correction`].
 //!
 //! # One seed and one draw
 //! With fewer than two shared seeds a comparison of runs is undecided: a run is an experiment, and nothing
@@ -65,8 +66,10 @@
 //! A curve of the bound has no round after its last: a level that it never reaches counts as reached in one
 //! round more than there are, T + 1, on both sides alike, and the interval decides.
 
+mod correction;
 mod curves;
 mod expected;
+mod list;
 mod metric;
 mod metrics;
 mod parse;
@@ -75,9 +78,11 @@ mod tests;
 mod verdict;
 mod verdicts;
 
+pub use correction::Correction;
 pub use curves::CurveKeys;
 pub use expected::{Comparison, Expected};
-pub use metric::{Metric, TARGET, Unit};
+pub use list::Claims;
+pub use metric::{Metric, Unit};
 pub use metrics::Metrics;
 pub use verdict::{Answer, Pair, Pairing, Verdict};
 pub use verdicts::Verdicts;
@@ -87,8 +92,7 @@ use curves::{Curves, Grouped, Selector};
 use fedlink::config::ConfigError;
 use metrics::Reading;
 use std::collections::{BTreeMap, BTreeSet};
-use toml::Table;
-use verdict::{Order, decide};
+use verdict::{Order, decide, p_value};
 
 /// What the curves of an experiment are. It decides which keys and metrics a claim may name, and how one
 /// sample is judged.
@@ -198,30 +202,28 @@ impl Claim {
         parse::claim(name, text).map_err(|problem| error(name, problem))
     }
 
-    /// Reads `[claims]`: texts by name.
-    pub(crate) fn parse_all(table: Table) -> Result<Vec<Self>, ConfigError> {
-        let read = |(name, value): (String, toml::Value)| match value.as_str() {
-            Some(text) => Self::parse(&name, text),
-            None => Err(error(&name, "must be text, such as \"bn2-c@k=1 final > bc@k=1 final\"".into())),
-        };
-        table.into_iter().map(read).collect()
-    }
-
     /// Whether the claim is about these curves.
     pub fn check(&self, subject: Subject, curves: &[CurveKeys]) -> Result<(), ConfigError> {
         let comparisons = self.comparisons(subject, &Curves::new(subject, curves));
         comparisons.map(|_| ()).map_err(|problem| error(&self.name, problem))
     }
 
-    /// The verdict of the measurements; an error where [`check`](Self::check) would give one.
-    pub fn verdict(&self, subject: Subject, measured: &[Measured]) -> Result<Verdict, ConfigError> {
+    /// The verdict of the measurements, `correction` being made for the number of comparisons; an error where
+    /// [`check`](Self::check) would give one.
+    pub fn verdict(
+        &self,
+        subject: Subject,
+        measured: &[Measured],
+        correction: Correction,
+    ) -> Result<Verdict, ConfigError> {
         let curves = Curves::new(subject, measured.iter().map(|curve| &curve.keys));
         let comparisons = self.comparisons(subject, &curves).map_err(|problem| error(&self.name, problem))?;
         let pair = |&(left, opponent): &(usize, Opponent)| {
             let shared = self.shared(&measured[left], opponent, measured);
             self.pair(subject.pairing(), &curves, (left, opponent), &shared)
         };
-        let pairs: Vec<Pair> = comparisons.pairs.iter().map(pair).collect();
+        let mut pairs: Vec<Pair> = comparisons.pairs.iter().map(pair).collect();
+        correction.apply(&mut pairs);
         Ok(Verdict {
             name: self.name.clone(),
             claim: self.text.clone(),
@@ -270,6 +272,8 @@ impl Claim {
             left_value: mean(shared.iter().map(|(_, left, _)| left)),
             right_value,
             difference,
+            p: p_value(pairing, &scaled),
+            adjusted_p: None,
             note,
             unit: self.left.metric.unit(),
             pairing,

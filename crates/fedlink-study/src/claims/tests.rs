@@ -7,7 +7,7 @@ use proptest::prelude::*;
 /// Final accuracies by seed, reached through a dull curve.
 fn curve(policy: &str, k: &str, finals: &[f64]) -> Measured {
     let keys = vec![("schedule.policy".into(), policy.into()), ("schedule.k".into(), k.into())];
-    let run = |(seed, accuracy): (usize, &f64)| (seed as u64, Metrics::new(&rows(&[0.1, *accuracy])));
+    let run = |(seed, accuracy): (usize, &f64)| (seed as u64, Metrics::new(&rows(&[0.1, *accuracy]), 0.8));
     Measured { keys, runs: finals.iter().enumerate().map(run).collect() }
 }
 
@@ -27,7 +27,7 @@ fn keys(measured: &[Measured]) -> Vec<CurveKeys> {
 fn verdict(text: &str, measured: &[Measured]) -> Verdict {
     let claim = Claim::parse("it", text).unwrap();
     claim.check(Subject::Runs, &keys(measured)).unwrap();
-    claim.verdict(Subject::Runs, measured).unwrap()
+    claim.verdict(Subject::Runs, measured, Correction::None).unwrap()
 }
 
 fn answer(text: &str) -> Answer {
@@ -151,7 +151,7 @@ fn instability_and_targets_are_read_off_the_whole_curve() {
     let restless = |swing: f64| {
         let run = |seed: u64| {
             let wave = |i: usize| 0.8 + if i.is_multiple_of(2) { swing } else { 0.01 * seed as f64 };
-            (seed, Metrics::new(&rows(&(0..9).map(wave).collect::<Vec<_>>())))
+            (seed, Metrics::new(&rows(&(0..9).map(wave).collect::<Vec<_>>()), 0.8))
         };
         (0..6).map(run).collect()
     };
@@ -338,13 +338,13 @@ fn errors_in_the_text_give_the_form_to_write() {
 /// Reads a claim and judges it by runs and by curves of the bound, whatever comes out.
 fn judge_anyhow(text: &str) {
     let Ok(claim) = Claim::parse("it", text) else { return };
-    let _ = claim.verdict(Subject::Runs, &grid());
+    let _ = claim.verdict(Subject::Runs, &grid(), Correction::Holm);
     let asked: Vec<Metric> = claim.metrics().collect();
     let curve = |k: &str| {
         let keys = [("panel", "a"), ("k", k), ("tau", "3")].map(|(key, value)| (key.into(), value.into()));
         Measured { keys: keys.into(), runs: vec![(0, Metrics::of_bound(&[9.0, 6.0, 3.0], &asked))] }
     };
-    let _ = claim.verdict(Subject::Bound { rounds: 2 }, &[curve("1"), curve("10")]);
+    let _ = claim.verdict(Subject::Bound { rounds: 2 }, &[curve("1"), curve("10")], Correction::Holm);
 }
 
 proptest! {
@@ -403,4 +403,37 @@ proptest! {
         let other = verdict(&format!("bn2 {metric} {reverse} bc {metric}"), &curves);
         prop_assert_eq!(one.verdict, other.verdict);
     }
+}
+
+#[test]
+fn holm_judges_the_comparisons_of_a_claim_as_one_family() {
+    let claim = Claim::parse("it", "k=1 final > k=10 final for every policy").unwrap();
+    let judged = |correction| claim.verdict(Subject::Runs, &grid(), correction).unwrap();
+    let (plain, holm) = (judged(Correction::None), judged(Correction::Holm));
+    assert_eq!(plain.pairs[0].adjusted_p, None);
+    let p: Vec<f64> = plain.pairs.iter().map(|pair| pair.p.unwrap()).collect();
+    // Differences .05, .04, .06: t = .05/(.01/√3) = 8.660254; P(|T₂| > t) = 1 − t/√(t² + 2).
+    assert!((p[0] - (1.0 - 8.660_254_f64 / 77f64.sqrt())).abs() < 1e-7, "{p:?}");
+    let smaller = p[0].min(p[1]);
+    assert!((holm.pairs[0].adjusted_p.unwrap() - 2.0 * smaller).abs() < 1e-12);
+    assert_eq!(holm.pairs[1].adjusted_p.unwrap(), p[1].max(2.0 * smaller));
+    // One comparison is its own family.
+    let alone = Claim::parse("it", "bc@k=1 final > bc@k=10 final").unwrap();
+    let alone = alone.verdict(Subject::Runs, &grid(), Correction::Holm).unwrap();
+    assert_eq!((alone.verdict, alone.pairs[0].adjusted_p), (Answer::Holds, None));
+}
+
+#[test]
+fn what_one_comparison_of_many_decides_by_chance_holm_leaves_open() {
+    // .04, .06, .08: t = .06/(.02/√3) = 5.196 with two degrees of freedom, p = 1 − t/√(t² + 2) = 0.0351; six times
+    // that is above 5 %.
+    let left: Vec<Measured> =
+        (1..=6).map(|k| curve("bc", &k.to_string(), &[0.60, 0.60 + 0.02, 0.60 + 0.04])).collect();
+    let claim = Claim::parse("it", "bc final > 0.56 for every k").unwrap();
+    let judged = |correction| claim.verdict(Subject::Runs, &left, correction).unwrap();
+    assert_eq!(judged(Correction::None).verdict, Answer::Holds);
+    let holm = judged(Correction::Holm);
+    assert_eq!(holm.verdict, Answer::Undecided);
+    let note = holm.pairs[0].note.as_deref().unwrap();
+    assert!(note.starts_with("holds by itself, but its p-value adjusted for 6 comparisons is 0."), "{note}");
 }

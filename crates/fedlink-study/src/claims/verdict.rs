@@ -2,7 +2,7 @@
 
 use super::metric::Unit;
 use super::metrics::Reading;
-use crate::statistics::{Estimate, estimate};
+use crate::statistics::{Estimate, estimate, p_of_mean};
 use serde::Serialize;
 use std::fmt;
 
@@ -90,6 +90,11 @@ pub struct Pair {
     /// Left less right at the same seed, each times its factor: mean and 95 % interval (in JSON the half
     /// width of a single seed is null). None if a seed has no number.
     pub difference: Option<Estimate>,
+    /// The two-sided p-value of "the sides are equal": of Student's test of the differences or, where seeds are
+    /// counted, of the sign test. None if there is no test.
+    pub p: Option<f64>,
+    /// The same adjusted for the number of comparisons; none without a [`Correction`](super::Correction).
+    pub adjusted_p: Option<f64>,
     /// Why it is undecided, or how it was decided, where the interval alone does not show it.
     pub note: Option<String>,
     /// What the difference is measured in.
@@ -167,6 +172,31 @@ pub(super) fn decide(order: Order, pairing: Pairing, shared: &[(u64, Reading, Re
     }
 }
 
+/// The two-sided p-value that belongs to [`decide`]; none where it decides without a test.
+pub(super) fn p_value(pairing: Pairing, shared: &[(u64, Reading, Reading)]) -> Option<f64> {
+    let missing = |reading: &Reading| matches!(reading, Reading::Missing(_));
+    if shared.len() < 2 || shared.iter().any(|(_, left, right)| missing(left) || missing(right)) {
+        return None;
+    }
+    let known: Option<Vec<f64>> = shared.iter().map(|(_, left, right)| difference(left, right)).collect();
+    match (known, pairing) {
+        (Some(differences), _) => p_of_mean(differences),
+        (None, Pairing::Seed) => {
+            let (above, below) = signs(shared);
+            Some((2.0 * tail(shared.len(), above.max(below))).min(1.0))
+        }
+        (None, Pairing::Draw) => None,
+    }
+}
+
+/// In how many seeds left is surely higher, and surely lower.
+fn signs(shared: &[(u64, Reading, Reading)]) -> (usize, usize) {
+    let count = |wanted: fn(&Reading, &Reading) -> bool| {
+        shared.iter().filter(|(_, left, right)| wanted(left, right)).count()
+    };
+    (count(surely_above), count(|left, right| surely_above(right, left)))
+}
+
 fn difference(left: &Reading, right: &Reading) -> Option<f64> {
     match (left, right) {
         (Reading::Known(left), Reading::Known(right)) => Some(left - right),
@@ -186,10 +216,7 @@ fn by_interval(order: Order, Estimate { mean, half_width }: Estimate) -> Answer 
 
 /// The sign test on seeds some of which have only a lower bound: see the module's page.
 fn by_signs(order: Order, shared: &[(u64, Reading, Reading)]) -> Decision {
-    let count = |wanted: fn(&Reading, &Reading) -> bool| {
-        shared.iter().filter(|(_, left, right)| wanted(left, right)).count()
-    };
-    let (above, below) = (count(surely_above), count(|left, right| surely_above(right, left)));
+    let (above, below) = signs(shared);
     let (with, against) = if order == Order::Above { (above, below) } else { (below, above) };
     // A seed that cannot be ordered is counted for the other side, whichever side that is.
     let answer = if tail(shared.len(), with) <= TAIL {
@@ -373,6 +400,19 @@ mod tests {
             prop_assert_eq!(verdict, other);
             let ends = |sign: f64| move |d: Estimate| (sign * d.mean, d.half_width);
             prop_assert_eq!(difference.map(ends(-1.0)), negated.map(ends(1.0)));
+        }
+
+        #[test]
+        fn a_p_value_of_at_most_five_percent_goes_with_a_decision(
+            readings in proptest::collection::vec((reading(), reading()), 0..14),
+        ) {
+            let shared = seeds(readings);
+            let decided = decide(Order::Above, Pairing::Seed, &shared).0 != Answer::Undecided;
+            let p = p_value(Pairing::Seed, &shared);
+            prop_assert!(p.is_none_or(|p| (0.0..=1.0).contains(&p)));
+            // At the boundary itself rounding may tell the two apart.
+            prop_assume!(p.is_none_or(|p| (p - 0.05).abs() > 1e-9));
+            prop_assert_eq!(decided, p.is_some_and(|p| p < 0.05));
         }
 
         #[test]

@@ -1,7 +1,8 @@
 //! All verdicts of an experiment, as JSON and as text.
 
-use super::{Answer, Claim, Comparison, Measured, Subject, Verdict};
+use super::{Answer, Claims, Comparison, Measured, Subject, Verdict};
 use crate::error::Error;
+use crate::experiment::Shortened;
 use crate::table::table;
 use serde::Serialize;
 use std::fmt::Write;
@@ -13,13 +14,20 @@ pub struct Verdicts {
     pub claims: Vec<Verdict>,
     /// What was published, beside what was measured.
     pub expected: Vec<Comparison>,
+    /// How the experiment was shortened, if it was: the verdicts are then about less than was claimed.
+    pub shortened: Option<Shortened>,
 }
 
 impl Verdicts {
     /// Claims about curves of the bound.
-    pub(crate) fn of_bound(claims: &[Claim], subject: Subject, measured: &[Measured]) -> Result<Self, Error> {
-        let claims = claims.iter().map(|claim| claim.verdict(subject, measured)).collect::<Result<_, _>>()?;
-        Ok(Self { claims, expected: Vec::new() })
+    pub(crate) fn of_bound(
+        claims: &Claims,
+        subject: Subject,
+        measured: &[Measured],
+        shortened: Option<Shortened>,
+    ) -> Result<Self, Error> {
+        let judged = claims.list.iter().map(|claim| claim.verdict(subject, measured, claims.correction));
+        Ok(Self { claims: judged.collect::<Result<_, _>>()?, expected: Vec::new(), shortened })
     }
 
     /// Whether nothing was claimed.
@@ -41,8 +49,9 @@ impl Verdicts {
                 [Answer::Holds, Answer::DoesNotHold, Answer::Undecided].map(count);
             let _ = writeln!(text, "Claims: {hold} hold, {do_not} do not, {undecided} undecided\n");
         }
+        let short = self.shortened.map_or_else(String::new, |shortened| format!(" ({shortened})"));
         for Verdict { name, claim, verdict, pairs, left_out, .. } in &self.claims {
-            let _ = writeln!(text, "{name}: {verdict}\n  {claim}");
+            let _ = writeln!(text, "{name}: {verdict}{short}\n  {claim}");
             for pair in pairs {
                 let _ = writeln!(text, "  {pair}");
             }
@@ -59,12 +68,12 @@ impl Verdicts {
             let half = line.ours.map(|ours| ours.half_width).filter(|half| half.is_finite());
             let half = half.map_or_else(|| "–".into(), |half| format!("{:.2}", 100.0 * half));
             let difference = line.difference.map_or_else(|| "–".into(), |by| format!("{:+.2}", 100.0 * by));
-            vec![line.curve.clone(), percent(line.published), ours, half, difference]
+            vec![line.curve.clone(), percent(line.published), ours, half, difference, line.verdict()]
         };
         let rows: Vec<Vec<String>> = self.expected.iter().map(row).collect();
         if !text.is_empty() {
             text.push('\n');
         }
-        text + &table(&["final accuracy", "published", "ours", "±", "difference"], &rows)
+        text + &table(&["final accuracy", "published", "ours", "±", "difference", "verdict"], &rows)
     }
 }

@@ -1,11 +1,13 @@
 //! An experiment of any kind, by the name of a preset or of a file.
 
 use super::{BoundExperiment, Experiment, TheoremExperiment};
+use crate::claims::{Claims, Expected};
 use crate::error::Error;
 use crate::presets::{PRESETS, preset};
-use fedlink::config::{ConfigError, nearest};
+use fedlink::config::{ConfigError, located, nearest, syntax_error};
 use fedlink::parts::Parts;
 use std::path::Path;
+use toml::{Table, Value};
 
 /// An experiment of any kind.
 #[derive(Clone, Debug)]
@@ -92,6 +94,47 @@ impl AnyExperiment {
             Self::Bound(experiment) => Ok(experiment.to_toml().to_owned()),
             Self::Theorem(experiment) => Ok(experiment.to_toml().to_owned()),
         }
+    }
+}
+
+/// `[claims]` and `[expected]` of a file, to be judged by the curves of another experiment. What else the file holds
+/// does not matter, and nothing but the two sections need be there.
+#[derive(Clone, Debug)]
+pub struct ClaimsFile {
+    /// Where they came from, for messages.
+    pub name: String,
+    pub(super) claims: Claims,
+    pub(super) expected: Vec<(String, Expected)>,
+}
+
+impl ClaimsFile {
+    /// Those of the preset called `name`, or else of the file.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        Ok(Self::parse(name, &read(name)?.1)?)
+    }
+
+    /// Parses a file; `name` stands for it in messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+        let mut file: Table = toml::from_str(text).map_err(|error| syntax_error(name, text, &error))?;
+        let mut section = |section: &str| match file.remove(section) {
+            None => Ok(Table::new()),
+            Some(Value::Table(table)) => Ok(table),
+            Some(_) => Err(ConfigError::new(section, format!("must be a section: write [{section}]"))),
+        };
+        let mut parse = || {
+            let claims = Claims::parse(section("claims")?)?;
+            let expected = Expected::parse_all(section("expected")?)?;
+            if claims.list.is_empty() && expected.is_empty() {
+                return Err(ConfigError::new("claims", "the file has neither claims nor expected values"));
+            }
+            Ok(Self { name: name.to_owned(), claims, expected })
+        };
+        parse().map_err(|error| located(name, text, error))
+    }
+
+    /// Whether it expects final accuracies, which only runs of the system have.
+    pub fn expects(&self) -> bool {
+        !self.expected.is_empty()
     }
 }
 

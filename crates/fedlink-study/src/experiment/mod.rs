@@ -25,20 +25,24 @@
 
 mod any;
 mod bound;
+mod length;
+mod limits;
 mod rule;
 mod theorem;
 
-pub use any::AnyExperiment;
+pub use any::{AnyExperiment, ClaimsFile};
 pub use bound::{BoundExperiment, EXPECTATION_SAMPLES, Panel, PanelResult};
+pub use length::Shortened;
 pub use theorem::{TheoremExperiment, TheoremResult};
 
-use crate::claims::{Claim, CurveKeys, Expected, Subject};
+use crate::claims::{Claim, Claims, CurveKeys, Expected, Subject};
 use crate::presets::preset;
 use fedlink::config::{
     Config, ConfigError, SECTIONS, all_keys, check_name, located, put_in, syntax_error, unknown_key,
     unknown_section,
 };
 use fedlink::parts::Parts;
+use length::Original;
 use rule::{Override, When, flat, toml_keys};
 use serde::Deserialize;
 use std::fmt::Write;
@@ -61,9 +65,11 @@ pub struct Experiment {
     /// What `--quick` changes.
     quick: Vec<(String, Value)>,
     /// What is claimed of the curves.
-    claims: Vec<Claim>,
+    claims: Claims,
     /// What was published of them, as written and as read.
     expected: Vec<(String, Expected)>,
+    /// The length that the file gave it.
+    original: Original,
 }
 
 /// One curve of an experiment.
@@ -86,6 +92,20 @@ pub struct Cell {
     pub config: Config,
 }
 
+impl Curve {
+    /// Whether the curve, `seeds` of which were run to their end, is shorter than it should be; `whole` says it of
+    /// the experiment.
+    pub fn shortened(&self, whole: Option<Shortened>, seeds: u64) -> Option<Shortened> {
+        let run = &self.config.run;
+        match whole {
+            Some(whole) => Some(Shortened { seeds, ..whole }),
+            None => {
+                Original { rounds: run.rounds, seeds: run.seeds, quick: false }.shortened(run.rounds, seeds)
+            }
+        }
+    }
+}
+
 /// Swept keys with one value each.
 type Swept<'a> = Vec<(&'a str, &'a Value)>;
 
@@ -100,6 +120,7 @@ struct Rules {
     quick: Table,
     expected: Table,
     claims: Table,
+    original: Option<Original>,
 }
 
 #[derive(Deserialize)]
@@ -164,16 +185,24 @@ impl Experiment {
             self.check_value(&key, Some(&value))?;
             self.quick.push((key, value));
         }
-        self.claims = Claim::parse_all(rules.claims)?;
-        for (curve, value) in rules.expected {
-            let share =
-                value.as_float().or(value.as_integer().map(|whole| whole as f64)).ok_or_else(|| {
-                    ConfigError::new(format!("expected.\"{curve}\""), "must be a share, such as 0.912")
-                })?;
-            let expected = Expected::parse(&curve, share)?;
-            self.expected.push((curve, expected));
-        }
+        self.claims = Claims::parse(rules.claims)?;
+        self.expected = Expected::parse_all(rules.expected)?;
+        let (rounds, seeds) = self.length()?;
+        self.original = rules.original.unwrap_or(Original { rounds, seeds, quick: false });
         Ok(())
+    }
+
+    /// The most rounds and the most seeds of a curve.
+    fn length(&self) -> Result<(u64, u64), ConfigError> {
+        let lengths =
+            self.curves()?.into_iter().map(|curve| (curve.config.run.rounds, curve.config.run.seeds));
+        Ok(lengths.fold((0, 0), |most, length| (most.0.max(length.0), most.1.max(length.1))))
+    }
+
+    /// Whether it is shorter than its own file says, and how.
+    pub fn shortened(&self) -> Option<Shortened> {
+        let (rounds, seeds) = self.length().ok()?;
+        self.original.shortened(rounds, seeds)
     }
 
     fn add_sweep(&mut self, key: String, values: Value) -> Result<(), ConfigError> {
@@ -208,13 +237,18 @@ impl Experiment {
 
     fn check_claims(&self) -> Result<(), ConfigError> {
         let keys: Vec<CurveKeys> = self.curves()?.into_iter().map(|curve| curve.keys).collect();
-        self.claims.iter().try_for_each(|claim| claim.check(Subject::Runs, &keys))?;
+        self.claims().iter().try_for_each(|claim| claim.check(Subject::Runs, &keys))?;
         self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))?;
         Ok(())
     }
 
     /// What is claimed of the curves.
     pub fn claims(&self) -> &[Claim] {
+        &self.claims.list
+    }
+
+    /// The claims, and how they are judged.
+    pub fn all_claims(&self) -> &Claims {
         &self.claims
     }
 
@@ -223,10 +257,10 @@ impl Experiment {
         self.expected.iter().map(|(_, expected)| expected)
     }
 
-    /// Claims and expects of its own curves what `other` does; an error if that names curves
+    /// Claims and expects of its own curves what `file` does; an error if that names curves
     /// that are not there.
-    pub fn claim_as(&mut self, other: &Self) -> Result<(), ConfigError> {
-        (self.claims, self.expected) = (other.claims.clone(), other.expected.clone());
+    pub fn claim_as(&mut self, file: &ClaimsFile) -> Result<(), ConfigError> {
+        (self.claims, self.expected) = (file.claims.clone(), file.expected.clone());
         self.check_claims()
     }
 
@@ -293,7 +327,7 @@ impl Experiment {
     /// What is claimed of curves that are gone goes with them.
     fn forget_missing_curves(&mut self) -> Result<(), ConfigError> {
         let keys: Vec<CurveKeys> = self.combinations()?.iter().map(|(swept, _)| keys_of(swept)).collect();
-        self.claims.retain(|claim| claim.check(Subject::Runs, &keys).is_ok());
+        self.claims.list.retain(|claim| claim.check(Subject::Runs, &keys).is_ok());
         self.expected.retain(|(_, expected)| expected.check(&keys).is_ok());
         Ok(())
     }
@@ -335,9 +369,9 @@ impl Experiment {
     }
 
     /// Applies `[quick]`, as `--quick` does. What was published is about the whole
-    /// experiment, and is dropped.
+    /// experiment, and is not judged.
     pub fn quicken(&mut self) -> Result<(), ConfigError> {
-        self.expected.clear();
+        self.original.quick = true;
         std::mem::take(&mut self.quick).into_iter().try_for_each(|(key, value)| self.put(&key, value))
     }
 
@@ -349,6 +383,7 @@ impl Experiment {
     /// Every combination of the sweep, excluded ones too, without overrides: its swept
     /// values and its configuration.
     fn combinations(&self) -> Result<Vec<(Swept<'_>, Config)>, ConfigError> {
+        self.check_size()?;
         let mut combinations: Vec<Swept> = vec![Vec::new()];
         for (key, values) in &self.sweep {
             let mut longer = Vec::with_capacity(combinations.len() * values.len());
@@ -441,12 +476,14 @@ impl Experiment {
                 let _ = writeln!(text, "{} = {}", Value::from(curve.as_str()), expected.value);
             });
         }
-        if !self.claims.is_empty() {
-            text.push_str("\n[claims]\n");
-            self.claims.iter().for_each(|claim| {
-                let [name, statement] = [&claim.name, &claim.text].map(|text| Value::from(text.as_str()));
-                let _ = writeln!(text, "{name} = {statement}");
-            });
+        text += &self.claims.to_toml();
+        if self.shortened().is_some() {
+            let Original { rounds, seeds, quick } = self.original;
+            let _ = writeln!(
+                text,
+                "\n# The experiment was shortened: this is its own length.\n[original]\nrounds = {rounds}\n\
+                 seeds = {seeds}\nquick = {quick}"
+            );
         }
         if self.has_quick() {
             let _ = writeln!(text, "\n[quick]\n{}", toml_keys(&self.quick, "\n"));
@@ -456,7 +493,7 @@ impl Experiment {
 }
 
 /// The sections of a file beside those of a [`Config`].
-const MORE_SECTIONS: [&str; 6] = ["sweep", "exclude", "override", "quick", "expected", "claims"];
+const MORE_SECTIONS: [&str; 7] = ["sweep", "exclude", "override", "quick", "expected", "claims", "original"];
 
 /// The rules of a file.
 fn rules_of(table: Table) -> Result<Rules, ConfigError> {

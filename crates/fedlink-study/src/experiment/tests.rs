@@ -264,3 +264,52 @@ fn parts_that_an_experiment_does_not_name_become_further_curves() {
     named.add_unnamed(&parts).unwrap();
     assert_eq!(labels(&named), ["bc", "mine"]);
 }
+
+#[test]
+fn what_was_shortened_says_so_and_its_file_too() {
+    let text = format!("{GRID}[run]\nrounds = 500\nseeds = 10\n[claims]\nc = \"bc@k=1 final > 0.5\"\n");
+    let whole = Experiment::parse("x", &text).unwrap();
+    assert_eq!(whole.shortened(), None);
+    assert!(!whole.to_toml().unwrap().contains("[original]"));
+    let mut longer = whole.clone();
+    longer.set("run.rounds", "600").unwrap();
+    assert_eq!(longer.shortened(), None);
+    let mut short = whole.clone();
+    short.set("run.rounds", "60").unwrap();
+    short.set("run.seeds", "3").unwrap();
+    assert_eq!(short.shortened().unwrap().to_string(), "60 of 500 rounds, 3 of 10 seeds");
+    // The folder's config.toml is what was run, and knows what it was made of.
+    let again = Experiment::parse("x", &short.to_toml().unwrap()).unwrap();
+    assert_eq!(again.shortened(), short.shortened());
+    assert_eq!(again.curves().unwrap()[0].config.run.rounds, 60);
+    short.set("run.rounds", "500").unwrap();
+    short.set("run.seeds", "10").unwrap();
+    assert_eq!(short.shortened(), None);
+    assert!(error(&format!("{GRID}[original]\nround = 5\n")).contains("original"));
+}
+
+#[test]
+fn the_quick_variant_is_shortened_and_keeps_what_was_published() {
+    let text = format!("{GRID}[expected]\n\"bc@k=1\" = 0.9\n[quick]\n\"run.rounds\" = 3\n");
+    let mut experiment = Experiment::parse("x", &text).unwrap();
+    experiment.quicken().unwrap();
+    assert_eq!(experiment.expected().count(), 1);
+    let shortened = experiment.shortened().unwrap().to_string();
+    assert_eq!(shortened, "quick variant, 3 of 500 rounds, 1 of 1 seeds");
+    let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    assert_eq!(again.shortened(), experiment.shortened());
+}
+
+#[test]
+fn a_file_of_claims_alone_is_judged_by_other_curves() {
+    let file = ClaimsFile::parse("c.toml", "[claims]\na = \"bc@k=1 final > bc@k=10 final\"\n").unwrap();
+    let mut experiment = Experiment::parse("x", GRID).unwrap();
+    experiment.claim_as(&file).unwrap();
+    assert_eq!(experiment.claims().len(), 1);
+    let other = ClaimsFile::parse("c.toml", "[claims]\na = \"bc@k=3 final > 0.5\"\n").unwrap();
+    assert!(experiment.claim_as(&other).unwrap_err().to_string().contains("no curve has schedule.k = 3"));
+    let nothing = ClaimsFile::parse("c.toml", "[run]\nrounds = 5\n").unwrap_err().to_string();
+    assert!(nothing.contains("neither claims nor expected"), "{nothing}");
+    assert!(ClaimsFile::parse("c.toml", "claims = 3\n").unwrap_err().to_string().contains("[claims]"));
+    assert!(ClaimsFile::open("fig1").unwrap().expects());
+}

@@ -6,8 +6,9 @@ use super::plan::Plan;
 use super::runner::Done;
 use crate::error::Error;
 use crate::output::OutputFolder;
-use crate::results::{self, CurveResult};
+use crate::results::{self, CurveResult, Unfinished};
 use crate::split::Splits;
+use crate::summary;
 use crate::verdicts::Verdicts;
 use fedlink::record::TRANSMISSION_COLUMNS;
 use std::path::Path;
@@ -16,6 +17,8 @@ use std::path::Path;
 pub struct Assembled {
     /// The curves that have at least one run.
     pub curves: Vec<CurveResult>,
+    /// The runs that have no end; none of them is in a mean that holds one that has.
+    pub unfinished: Vec<Unfinished>,
     /// `summary.json`.
     pub summary: String,
     /// What the experiment claims, judged.
@@ -34,17 +37,31 @@ impl Assembled {
             heterogeneity.push(splits.add(&curve.label, &curve.config, dataset, &plan.parts)?);
         }
         let by_curve = runs.iter().map(|done| (plan.cells[done.index].curve, done.result.clone())).collect();
-        let curves = results::gather(&plan.curves, &heterogeneity, by_curve);
-        let summary = results::json(&curves)?;
+        let whole = plan.experiment.shortened();
+        let (curves, unfinished) = results::gather(&plan.curves, &heterogeneity, whole, by_curve);
+        let summary = summary::json(&curves)?;
         let judged = runs.iter().map(|done| (plan.cells[done.index].curve, &done.result));
         let verdicts = Verdicts::new(&plan.experiment, &plan.curves, judged)?;
-        Ok(Self { curves, summary, verdicts, splits })
+        Ok(Self { curves, unfinished, summary, verdicts, splits })
     }
 
     /// What is shown at the end: the table of curves, and the verdicts.
     pub fn text(&self) -> String {
-        let table = results::table(&self.curves);
+        let table = results::table(&self.curves) + &self.unfinished_text();
         if self.verdicts.is_empty() { table } else { format!("{table}\n{}", self.verdicts.text()) }
+    }
+
+    /// The runs that are not finished, on a line; nothing if all are.
+    pub fn unfinished_text(&self) -> String {
+        const LISTED: usize = 10;
+        let mut names: Vec<String> = self.unfinished.iter().take(LISTED).map(ToString::to_string).collect();
+        if self.unfinished.len() > LISTED {
+            names.push(format!("{} more", self.unfinished.len() - LISTED));
+        }
+        if names.is_empty() {
+            return String::new();
+        }
+        format!("not finished, and in no mean with finished runs: {}\n", names.join(", "))
     }
 
     /// Writes `results.csv`, `summary.json`, `split.json` and, if something is claimed, `claims.json`. The

@@ -6,7 +6,7 @@ use super::folder::{frozen, frozen_any};
 use super::plan::Plan;
 use super::runner::Done;
 use crate::error::Error;
-use crate::experiment::{AnyExperiment, BoundExperiment, Cell, Experiment, PanelResult};
+use crate::experiment::{AnyExperiment, BoundExperiment, Cell, ClaimsFile, Experiment, PanelResult};
 use crate::verdicts::Verdicts;
 use fedlink::parts::Parts;
 use std::path::{Path, PathBuf};
@@ -57,23 +57,17 @@ pub struct Verified {
 ///
 /// Runs of the system are read from their files. Curves of the bound follow from `config.toml` alone: they
 /// are computed again, draw by draw, and must be those of `results.csv`.
-pub fn verify(folder: &Path, claims: Option<&AnyExperiment>) -> Result<Verified, Error> {
-    let other = |claims: &AnyExperiment| Error::OtherKind { name: claims.name().into(), path: folder.into() };
+pub fn verify(folder: &Path, claims: Option<&ClaimsFile>) -> Result<Verified, Error> {
     match frozen_any(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))? {
         AnyExperiment::Simulation(mut experiment) => {
-            match claims {
-                None => {}
-                Some(AnyExperiment::Simulation(claims)) => experiment.claim_as(claims)?,
-                Some(claims) => return Err(other(claims)),
-            }
+            claims.map_or(Ok(()), |claims| experiment.claim_as(claims))?;
             verify_runs(folder, &experiment)
         }
         AnyExperiment::Bound(mut experiment) => {
-            match claims {
-                None => {}
-                Some(AnyExperiment::Bound(claims)) => experiment.claim_as(claims)?,
-                Some(claims) => return Err(other(claims)),
+            if let Some(claims) = claims.filter(|claims| claims.expects()) {
+                return Err(Error::OtherKind { name: claims.name.clone(), path: folder.into() });
             }
+            claims.map_or(Ok(()), |claims| experiment.claim_as(claims))?;
             verify_bound(folder, &experiment)
         }
         AnyExperiment::Theorem(_) => Err(Error::ClaimsNothing(folder.into())),

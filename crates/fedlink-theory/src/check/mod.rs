@@ -11,7 +11,7 @@ pub use quadratic::{Quadratic, QuadraticParameters};
 
 use super::bound::{Bound, BoundParameters, Parts, Terms};
 use super::rate::Rate;
-use super::rho::{LinkParameters, MAX_TABLE};
+use super::rho::{LinkParameters, max_table};
 use super::{Estimate, TheoryError, whole};
 use crate::statistics::Moments;
 use fedlink::rng::Stream;
@@ -156,7 +156,7 @@ pub fn check(problem: &dyn Problem, request: &CheckRequest) -> Result<Check, The
     let request = &CheckRequest { link, ..request.clone() };
     super::rho::Link::new(link)?;
     whole("rounds", request.rounds as u64, 1..=1_000_000, "")?;
-    let max = MAX_TABLE / (request.rounds as u64 + 1);
+    let max = max_table() / (request.rounds as u64 + 1);
     whole("seeds", request.seeds, 1..=max, &format!(" for {} rounds", request.rounds))?;
     let distance0 = run::square_distance(problem.start(), problem.optimum());
     let mut parameters = BoundParameters {

@@ -3,6 +3,7 @@
 //! This is the model for which the theorem's assumptions hold: F_m is the mean cross-entropy of device m's
 //! samples plus (λ/2)‖θ‖².
 
+mod eigenvalue;
 mod shard;
 mod solve;
 
@@ -43,7 +44,7 @@ impl Default for MeasureOptions {
 ///
 /// - μ = λ. (The cross-entropy itself is convex and no more.)
 /// - L = λ + ½·λ_max, λ_max being the largest over the devices of the largest eigenvalue of the mean of x·xᵀ
-///   (with the bias' constant 1 in x), by power iteration. The Hessian of softmax regression is at most half
+///   (with the bias' constant 1 in x), certified from above by a Cholesky factorization. The Hessian of softmax regression is at most half
 ///   of that matrix, for every class.
 /// - Γ = F* − mean F_m*, each minimum found by L-BFGS to the certified `gap` at most.
 /// - G² is the largest value of E‖∇F_m(θ, ξ)‖² over all devices m and over the points θ of one path: from

@@ -1,6 +1,10 @@
 //! One device's samples and the softmax loss on them, in double precision.
 
+use super::eigenvalue::Symmetric;
 use super::solve::dot;
+
+/// Rows of a matrix that is factored at most: 134 MB, and some seconds.
+const MAX_FACTORED: usize = 4096;
 
 /// Samples as their non-zero inputs; the last input of every sample is the constant 1 of the bias.
 #[derive(Clone, Debug, Default)]
@@ -91,29 +95,66 @@ impl Shard {
         Pass { loss: sum.loss / count + 0.5 * lambda * size, mean_square: sum.mean_square / count }
     }
 
-    /// λ_max of the mean of x·xᵀ by power iteration, to about nine digits (from below).
+    /// λ_max of the mean of x·xᵀ, from above (see [`eigenvalue`](super::eigenvalue)).
+    ///
+    /// X·Xᵀ/B has the same largest eigenvalue as XᵀX/B; the smaller of the two is formed. Every entry is a sum of at most
+    /// `max(B, inputs)` products, so that the whole matrix is off by at most that many roundings of its trace.
     pub fn largest_eigenvalue(&self, inputs: usize) -> f64 {
-        // Not quite constant, so that no symmetry of the data is orthogonal to it.
-        let mut vector: Vec<f64> = (0..inputs).map(|i| 1.0 + 1e-3 * (i % 17) as f64).collect();
-        let mut eigenvalue = 0.0;
-        for _ in 0..2000 {
-            let length = dot(&vector, &vector).sqrt();
-            vector.iter_mut().for_each(|v| *v /= length);
-            let mut image = vec![0.0; inputs];
+        let (size, terms) = (inputs.min(self.len()), inputs.max(self.len()));
+        if size > MAX_FACTORED {
+            return self.largest_ratio(inputs);
+        }
+        let samples = self.len() as f64;
+        let mut entries = vec![0.0; size * size];
+        if inputs <= self.len() {
             for i in 0..self.len() {
                 let (indices, values) = self.row(i);
-                let along: f64 = indices.iter().zip(values).map(|(&p, x)| x * vector[p as usize]).sum();
-                indices.iter().zip(values).for_each(|(&p, x)| image[p as usize] += along * x);
+                for (&p, x) in indices.iter().zip(values) {
+                    let row = &mut entries[p as usize * size..][..size];
+                    indices.iter().zip(values).for_each(|(&q, y)| row[q as usize] += x * y / samples);
+                }
+            }
+        } else {
+            let mut dense = vec![0.0; inputs];
+            for i in 0..size {
+                let (indices, values) = self.row(i);
+                indices.iter().zip(values).for_each(|(&p, x)| dense[p as usize] = *x);
+                for j in 0..=i {
+                    let (others, weights) = self.row(j);
+                    let along: f64 = others.iter().zip(weights).map(|(&p, y)| dense[p as usize] * y).sum();
+                    entries[i * size + j] = along / samples;
+                    entries[j * size + i] = along / samples;
+                }
+                indices.iter().for_each(|&p| dense[p as usize] = 0.0);
+            }
+        }
+        let trace: f64 = (0..size).map(|i| entries[i * size + i]).sum();
+        let error = 2.0 * (terms + 3) as f64 * f64::EPSILON * trace;
+        Symmetric { size, entries, error }.largest_eigenvalue()
+    }
+
+    /// A number that λ_max is at most, for matrices too large to be factored: with |X| for X, whose λ_max is no
+    /// smaller, max_i (|X|ᵀ|X|v)_i/(B·v_i) for a positive vector v (Collatz and Wielandt). It is tight where no input is
+    /// negative, as in images.
+    fn largest_ratio(&self, inputs: usize) -> f64 {
+        let mut vector = vec![1.0f64; inputs];
+        let mut least = f64::INFINITY;
+        for _ in 0..100 {
+            let mut image = vec![0.0f64; inputs];
+            for i in 0..self.len() {
+                let (indices, values) = self.row(i);
+                let along: f64 = indices.iter().zip(values).map(|(&p, x)| x.abs() * vector[p as usize]).sum();
+                indices.iter().zip(values).for_each(|(&p, x)| image[p as usize] += along * x.abs());
             }
             image.iter_mut().for_each(|v| *v /= self.len() as f64);
-            let estimate = dot(&vector, &image);
-            vector = image;
-            if (estimate - eigenvalue).abs() <= 1e-10 * estimate {
-                return estimate;
-            }
-            eigenvalue = estimate;
+            let ratios = image.iter().zip(&vector).map(|(image, v)| image / v);
+            least = least.min(ratios.fold(0.0, f64::max));
+            let largest = image.iter().copied().fold(0.0, f64::max);
+            // Any positive vector will do, so that none may vanish.
+            vector = image.iter().map(|v| (v / largest).max(1e-100)).collect();
         }
-        eigenvalue
+        // Sums of so many terms, one within the other, and a quotient.
+        least * (1.0 + 2.0 * (inputs + self.len() + 4) as f64 * f64::EPSILON)
     }
 }
 
@@ -165,6 +206,42 @@ mod tests {
         shard.push(&[0.0, 2.0], 1);
         let largest = shard.largest_eigenvalue(3);
         // Its characteristic polynomial x³ − 3.5x² + 2.25x vanishes at 0 and (3.5 ± √3.25)/2.
-        assert!((largest - f64::midpoint(3.5, 3.25f64.sqrt())).abs() < 1e-8, "{largest}");
+        let exact = f64::midpoint(3.5, 3.25f64.sqrt());
+        assert!(largest >= exact && largest < exact + 1e-8, "{largest}");
+        // With more samples than inputs the other product is formed; repeated samples have the same mean.
+        for _ in 0..3 {
+            shard.push(&[1.0, 0.0], 0);
+            shard.push(&[0.0, 2.0], 1);
+        }
+        let largest = shard.largest_eigenvalue(3);
+        assert!(largest >= exact && largest < exact + 1e-8, "{largest}");
+    }
+
+    #[test]
+    fn the_bound_by_ratios_is_above_and_tight_where_nothing_is_negative() {
+        let mut shard = Shard::default();
+        shard.push(&[1.0, 0.0, 0.0], 0);
+        shard.push(&[0.0, 2.0, 0.0], 1);
+        let exact = f64::midpoint(3.5, 3.25f64.sqrt());
+        let bound = shard.largest_ratio(4);
+        assert!(bound >= exact && bound < exact * (1.0 + 1e-9), "{bound}");
+        let signed = self::shard();
+        assert!(signed.largest_ratio(5) >= signed.largest_eigenvalue(5) * (1.0 - 1e-9));
+    }
+
+    #[test]
+    fn both_products_bound_every_rayleigh_quotient() {
+        let few = shard();
+        let mut random = stream(2, Purpose::Test, 0, 0);
+        let bound = few.largest_eigenvalue(5);
+        for _ in 0..2000 {
+            let v: Vec<f64> = (0..5).map(|_| random.normal()).collect();
+            let along = |i: usize| {
+                let (indices, values) = few.row(i);
+                indices.iter().zip(values).map(|(&p, x)| x * v[p as usize]).sum::<f64>()
+            };
+            let quotient = (0..9).map(|i| along(i) * along(i)).sum::<f64>() / 9.0 / dot(&v, &v);
+            assert!(quotient <= bound, "{quotient} {bound}");
+        }
     }
 }

@@ -91,6 +91,12 @@ pub trait Compressor: Send + Sync {
     /// of the report itself.
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64>;
 
+    /// The highest level that an update of `dim` numbers can have, however large its budget; none if the scheme does
+    /// not say. A transmission at it could not have used a larger budget.
+    fn highest_level(&self, _dim: usize) -> Option<usize> {
+        None
+    }
+
     /// Why a call failed, for parts written in another language, which may; the round then ends with this as
     /// its error.
     fn failure(&self) -> Option<String> {

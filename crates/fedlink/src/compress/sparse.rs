@@ -59,6 +59,10 @@ impl<S: SparseScheme> Compressor for S {
         Some(self)
     }
 
+    fn highest_level(&self, dim: usize) -> Option<usize> {
+        Some(self.largest_q(dim, Bits(f64::INFINITY))).filter(|&level| level > 0)
+    }
+
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {
         let Evidence { ask, dim, budget, alone, exact, received } = *evidence;
         let Encoded::Sparse(update) = received else { return 0.0..=f64::INFINITY };

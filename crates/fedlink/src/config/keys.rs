@@ -120,6 +120,11 @@ pub const KEYS: &[Key] = &[
     key("run.evaluate_every", "rounds between evaluations; the last round is always evaluated", "≥ 1"),
     key("run.seed", "the first seed", "≥ 0"),
     key("run.seeds", "how many seeds, counted up from run.seed", "≥ 1"),
+    key(
+        "run.target",
+        "the test accuracy that tables and claims count rounds and bits to; it changes no run",
+        "> 0 and < 1",
+    ),
 ];
 
 /// Keys of version 0.1 and what they are called now.

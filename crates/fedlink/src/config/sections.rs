@@ -113,6 +113,7 @@ pub struct RunConfig {
     pub seed: u64,
     #[serde(deserialize_with = "count")]
     pub seeds: u64,
+    pub target: f64,
 }
 
 impl Default for DataConfig {
@@ -184,6 +185,6 @@ impl Default for DefenseConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { rounds: 500, evaluate_every: 10, seed: 0, seeds: 1 }
+        Self { rounds: 500, evaluate_every: 10, seed: 0, seeds: 1, target: 0.8 }
     }
 }

@@ -45,6 +45,7 @@ impl Config {
         within("run.evaluate_every", run.evaluate_every, 1..=u64::from(u32::MAX), "")?;
         within("run.seeds", run.seeds, 1..=1_000_000, "")?;
         within("run.seed", run.seed, 0..=(i64::MAX as u64 - run.seeds), "")?;
+        number("run.target", run.target, |x| x > 0.0 && x < 1.0, "a share above 0 and below 1, such as 0.9")?;
         self.resolve_own()?;
         if !self.custom.contains_key(&learn.optimizer) {
             number("learn.rate", self.rate()?, positive, "a finite number above 0")?;

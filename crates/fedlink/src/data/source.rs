@@ -8,6 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::error::{DataError, Flaw, Position};
+use crate::memory;
 
 /// Deflate cannot expand a byte to more than this many: 258 bytes from 2 bits, a match of greatest length
 /// under one-bit codes for length and distance.
@@ -24,9 +25,22 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
     let mut file = open(path)?;
     let length = file.metadata().map_err(unreadable)?.len();
+    check_size(length, memory::total()).map_err(|flaw| flaw.in_file(path))?;
     let mut bytes = reserve(length, Position::Whole).map_err(|flaw| flaw.in_file(path))?;
     file.read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
+}
+
+/// Refuses a file of `length` bytes that is larger than the whole memory, which it is read into.
+fn check_size(length: u64, memory: Option<u64>) -> Result<(), Flaw> {
+    match memory {
+        Some(memory) if length > memory => Err(Flaw::new(
+            Position::Whole,
+            format!("is {length} bytes long, and this machine has {memory} bytes of memory"),
+            "use a part of the data, or a machine with more memory",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Opens a regular file; a device or a pipe could be endless.
@@ -200,6 +214,24 @@ mod tests {
             assert!(matches!(sha256_uncompressed(&path), Err(DataError::Unreadable { .. })));
             assert!(matches!(read_file(&path), Err(DataError::Unreadable { .. })));
         }
+    }
+
+    #[test]
+    fn a_file_larger_than_all_memory_is_refused_before_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("huge.npz");
+        // A hole of 100 TB takes no disk.
+        let Ok(()) = File::create(&path).and_then(|file| file.set_len(100_000_000_000_000)) else {
+            // Some file systems have smaller files; then the rule by itself.
+            assert!(check_size(100_000_000_000, Some(24_000_000_000)).is_err());
+            return;
+        };
+        let error = read_file(&path).unwrap_err().to_string();
+        assert!(error.contains("huge.npz: is 100000000000000 bytes long"), "{error}");
+        assert!(error.ends_with("use a part of the data, or a machine with more memory"), "{error}");
+        assert!(check_size(100_000_000_000, Some(24_000_000_000)).is_err());
+        assert_eq!(check_size(24_000_000_000, Some(24_000_000_000)), Ok(()));
+        assert_eq!(check_size(u64::MAX, None), Ok(()));
     }
 
     #[test]

@@ -22,16 +22,22 @@ struct Sums {
     lost: u64,
     /// Local trainings.
     trainings: u64,
+    /// Bits granted.
+    budget: f64,
+    /// Transmissions at the scheme's highest level.
+    highest: u64,
 }
 
 impl Sums {
-    fn add(&mut self, record: &RoundRecord) {
+    fn add(&mut self, record: &RoundRecord, highest_level: Option<u64>) {
         self.rounds += 1;
         self.trained += u64::from(record.training.devices > 0);
         self.trainings += record.training.devices as u64;
         self.train_loss += record.training.loss;
         for sent in &record.transmissions {
             self.bits += sent.bits.0;
+            self.budget += sent.budget.0;
+            self.highest += u64::from(Some(sent.q as u64) == highest_level);
             self.q += sent.q as u64;
             self.transmissions += 1;
             self.silent += u64::from(sent.q == 0);
@@ -79,6 +85,8 @@ pub(crate) struct Ledger {
     since_row: Sums,
     rounds: u64,
     all: Sums,
+    /// The highest level of the scheme, if it says so.
+    highest_level: Option<u64>,
     scheduled: Vec<u32>,
     /// Power of each device, summed over the rounds in which it sent.
     power: Vec<f64>,
@@ -86,8 +94,10 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(devices: usize) -> Self {
+    /// The empty ledger of a run with so many devices, whose scheme has levels up to `highest_level`.
+    pub(crate) fn new(devices: usize, highest_level: Option<u64>) -> Self {
         Self {
+            highest_level,
             chain: [0; 32],
             since_row: Sums::default(),
             rounds: 0,
@@ -109,8 +119,8 @@ impl Ledger {
 
     pub(crate) fn add(&mut self, record: &RoundRecord) {
         self.rounds = record.round;
-        self.since_row.add(record);
-        self.all.add(record);
+        self.since_row.add(record, self.highest_level);
+        self.all.add(record, self.highest_level);
         for sent in &record.transmissions {
             self.scheduled[sent.device.index()] += 1;
             self.power[sent.device.index()] += sent.power.0;
@@ -125,7 +135,7 @@ impl Ledger {
     /// The last record that was added as a row by itself.
     pub(crate) fn round_row(&self, record: &RoundRecord) -> Row {
         let mut alone = Sums::default();
-        alone.add(record);
+        alone.add(record, self.highest_level);
         alone.row(record, self.all.bits)
     }
 
@@ -150,8 +160,8 @@ impl Ledger {
         self.chain = digest.finalize().into();
     }
 
-    /// The run so far, `theta` being its model.
-    pub(crate) fn outcome(&self, theta: &[f32]) -> Outcome {
+    /// The run so far, `theta` being its model and `target` the accuracy that rounds are counted to.
+    pub(crate) fn outcome(&self, theta: &[f32], target: f64) -> Outcome {
         let mut digest = Sha256::new_with_prefix(self.chain);
         theta.iter().for_each(|weight| digest.update(weight.to_le_bytes()));
         let digest = hexadecimal(&digest.finalize());
@@ -165,10 +175,16 @@ impl Ledger {
             final_accuracy: accuracies.clone().next_back(),
             best_accuracy: accuracies.clone().reduce(f64::max),
             final_loss: self.rows.last().map(|row| row.test_loss),
-            rounds_to_80: self.rows.iter().find(|row| row.test_accuracy >= 0.8).map(|row| row.round),
+            target,
+            rounds_to_target: self.rows.iter().find(|row| row.test_accuracy >= target).map(|row| row.round),
             bits_per_round: self.all.bits / (self.rounds.max(1)) as f64,
             mean_q: ratio(self.all.q, self.all.transmissions),
             silent_transmissions: self.all.silent,
+            budget_used: (self.all.budget > 0.0).then(|| self.all.bits / self.all.budget),
+            at_highest_level: self
+                .highest_level
+                .filter(|_| self.all.transmissions > 0)
+                .map(|_| ratio(self.all.highest, self.all.transmissions)),
             worst_average_power: Power(average_power.get(worst).copied().unwrap_or(0.0)),
             worst_device: DeviceId::new(worst),
             average_power,

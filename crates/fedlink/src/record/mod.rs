@@ -124,19 +124,33 @@ pub struct Outcome {
     pub best_accuracy: Option<f64>,
     /// Mean loss on the test set at the last evaluation.
     pub final_loss: Option<f64>,
-    /// The first evaluated round with an accuracy of at least 80 %.
-    pub rounds_to_80: Option<u64>,
+    /// `run.target`, the accuracy that `rounds_to_target` asks for.
+    #[serde(default)]
+    pub target: f64,
+    /// The first evaluated round with an accuracy of at least `target`.
+    #[serde(default)]
+    pub rounds_to_target: Option<u64>,
     /// Mean bits sent in a round.
     pub bits_per_round: f64,
     /// Mean q over all transmissions.
     pub mean_q: f64,
     /// Transmissions whose budget held nothing.
     pub silent_transmissions: u64,
-    /// Average power of the device that spent most, to be set against `radio.power`.
+    /// Bits sent as a share of the bits that were granted; none if nothing was granted.
+    #[serde(default)]
+    pub budget_used: Option<f64>,
+    /// Share of the transmissions in which the scheme was at its highest level, so that it could not have used a
+    /// larger budget; none if the scheme does not say which level that is, or if nothing was sent.
+    #[serde(default)]
+    pub at_highest_level: Option<f64>,
+    /// The largest of `average_power`, to be compared with `radio.power`.
     pub worst_average_power: Power,
-    /// The device of `worst_average_power`.
+    /// The device that has it, the first of equals.
     pub worst_device: DeviceId,
-    /// Average transmit power of each device over the rounds done.
+    /// Average transmit power of each device over the rounds done, as the paper's power constraint counts it: P = M·P̄/K
+    /// for the whole of every round in which the device is scheduled, however few of the n symbols it sends, and 0 for
+    /// the others. So it is P̄ where a device is scheduled in K/M of the rounds. The power that it radiates is lower by
+    /// its share of the symbols.
     #[serde(default)]
     pub average_power: Vec<f64>,
     /// How often each device was scheduled.

@@ -53,9 +53,9 @@ fn record() -> RoundRecord {
 }
 
 fn digest(record: &RoundRecord) -> String {
-    let mut ledger = Ledger::new(10);
+    let mut ledger = Ledger::new(10, None);
     ledger.add(record);
-    ledger.outcome(&[1.0, 2.0]).digest
+    ledger.outcome(&[1.0, 2.0], 0.8).digest
 }
 
 #[track_caller]
@@ -212,12 +212,12 @@ fn the_digest_changes_with_everything_else_of_a_round_and_with_the_model() {
         record.transmissions[0].arrival = arrival;
         digests.insert(digest(&record));
     }
-    let mut ledger = Ledger::new(10);
+    let mut ledger = Ledger::new(10, None);
     ledger.add(&record());
-    digests.insert(ledger.outcome(&[1.0, 2.5]).digest);
+    digests.insert(ledger.outcome(&[1.0, 2.5], 0.8).digest);
     // A second record is another run.
     ledger.add(&record());
-    digests.insert(ledger.outcome(&[1.0, 2.0]).digest);
+    digests.insert(ledger.outcome(&[1.0, 2.0], 0.8).digest);
     assert_eq!(digests.len(), 1 + changes.len() + 3 + 2);
     // One that was used and one that was silent differ in their bits already.
     let mut silent = record();
@@ -227,7 +227,7 @@ fn the_digest_changes_with_everything_else_of_a_round_and_with_the_model() {
 
 #[test]
 fn rows_sum_up_the_rounds_since_the_row_before() {
-    let mut ledger = Ledger::new(10);
+    let mut ledger = Ledger::new(10, None);
     let mut silent = record();
     (silent.round, silent.evaluation) = (1, None);
     silent.transmissions[0] = Transmission {
@@ -257,7 +257,7 @@ fn rows_sum_up_the_rounds_since_the_row_before() {
     let alone = ledger.round_row(&silent);
     assert!(alone.test_accuracy.is_nan() && alone.metrics.is_empty());
     assert_eq!((alone.round, alone.bits, alone.total_bits, alone.silent_devices), (1, 0.0, 49.0, 1));
-    let outcome = ledger.outcome(&[0.0]);
+    let outcome = ledger.outcome(&[0.0], 0.8);
     assert_eq!((outcome.rounds, outcome.silent_transmissions, outcome.flagged_transmissions), (2, 1, 1));
     assert_eq!(outcome.scheduled[..5], [0, 1, 0, 0, 2]);
     // 3 and 12 over two rounds.
@@ -268,7 +268,7 @@ fn rows_sum_up_the_rounds_since_the_row_before() {
 
 #[test]
 fn a_round_in_which_nobody_trained_does_not_lower_the_mean_loss() {
-    let mut ledger = Ledger::new(10);
+    let mut ledger = Ledger::new(10, None);
     let idle =
         RoundRecord { round: 1, transmissions: vec![], training: Training::default(), evaluation: None };
     ledger.add(&idle);

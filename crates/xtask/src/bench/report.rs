@@ -58,14 +58,11 @@ impl Row {
 /// The report on kept runs.
 pub fn of(machine: &Machine, lines: &[Line]) -> anyhow::Result<Report> {
     let mut text = format!("# fedlink and its peers\n\n{}\n\n", machine_text(machine));
-    if machine.load.is_none_or(|load| load > QUIET) {
-        text += "**The machine was not quiet: these numbers mean little.**\n\n";
-    }
-    text += "A time is that of a round with its share of the evaluations: the median over stretches of ten \
-             rounds. A ratio is their time over fedlink's, the median over repetitions in turn \
-             (least–greatest). Accuracies are means over the repetitions, after the rounds in brackets.\n\n\
-             | peer | versions | work | its round, ms | fedlink's, ms | ratio | target \
-             | accuracy: peer, fedlink |\n\
+    text += &caveat(machine);
+    text += "A time is that of a round with its share of the evaluations: the median over stretches of ten rounds. A \
+             ratio is their time over fedlink's, the median over repetitions in turn (least–greatest). Accuracies \
+             are means over the repetitions, after the rounds in brackets.\n\n\
+             | peer | versions | work | its round, ms | fedlink's, ms | ratio | target | accuracy: peer, fedlink |\n\
              |---|---|---|---|---|---|---|---|\n";
     let (mut missing, mut other_work) = (Vec::new(), Vec::new());
     let mut failures = String::new();
@@ -108,6 +105,20 @@ pub fn of(machine: &Machine, lines: &[Line]) -> anyhow::Result<Report> {
         Ok(())
     };
     Ok(Report { text: text + &failures, verdict })
+}
+
+/// What takes from the worth of all numbers of a run, in a paragraph; nothing if nothing does.
+fn caveat(machine: &Machine) -> String {
+    let reasons = [
+        (machine.load.is_none_or(|load| load > QUIET), "the machine was not quiet"),
+        (machine.commit.ends_with("-dirty"), "the program had changes that are in no commit"),
+    ];
+    let reasons: Vec<&str> =
+        reasons.into_iter().filter(|(applies, _)| *applies).map(|(_, reason)| reason).collect();
+    if reasons.is_empty() {
+        return String::new();
+    }
+    format!("**These numbers say little: {}.**\n\n", reasons.join(", and "))
 }
 
 fn machine_text(machine: &Machine) -> String {
@@ -157,11 +168,10 @@ fn row(peer: &Peer, lines: &[Line], warmup: u64) -> anyhow::Result<Row> {
     })
 }
 
-/// What the README shows: every peer, or an error.
+/// What the README shows: every peer, or an error; what takes from the worth of the numbers stands before them.
 fn summary(machine: &Machine, lines: &[Line]) -> anyhow::Result<String> {
-    let mut text = String::from(
-        "| | work | its round, ms | fedlink's, ms | fedlink is faster by |\n|---|---|---|---|---|\n",
-    );
+    let mut text = caveat(machine);
+    text += "| | work | its round, ms | fedlink's, ms | fedlink is faster by |\n|---|---|---|---|---|\n";
     for peer in PEERS {
         let row = row(peer, lines, machine.warmup).context(peer.name)?;
         if !row.same_accuracy() {
@@ -182,7 +192,8 @@ fn summary(machine: &Machine, lines: &[Line]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The newest folder of `bench/runs`, by name; none if there is none.
+/// The folder of `bench/runs` that the README shows: the newest, by name, of those on a quiet machine from a commit; if
+/// there is none, the newest of all, whose table then says so. None if there are no runs.
 fn newest(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let runs = root.join("bench/runs");
     if !runs.exists() {
@@ -190,7 +201,14 @@ fn newest(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     }
     let folders =
         std::fs::read_dir(&runs)?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(folders.into_iter().filter(|path| path.join(RUNS).exists()).max())
+    let mut folders: Vec<PathBuf> = folders.into_iter().filter(|path| path.join(RUNS).exists()).collect();
+    folders.sort();
+    for folder in folders.iter().rev() {
+        if caveat(&record::read(folder)?.0).is_empty() {
+            return Ok(Some(folder.clone()));
+        }
+    }
+    Ok(folders.pop())
 }
 
 /// The README with its table as the newest runs make it; none if there are no runs.
@@ -279,13 +297,31 @@ mod tests {
         assert_eq!(report.text.matches("| 9.0 (7.0–30.0) |").count(), PEERS.len());
         assert!(report.text.contains("≥ 6: met") && report.text.contains("≥ 10: **missed**"));
         assert!(report.text.contains("lib 1.2") && report.text.contains("abacus"));
-        assert!(!report.text.contains("not quiet"));
+        assert!(!report.text.contains("say little"));
     }
 
     #[test]
     fn a_busy_machine_is_reported() {
         let machine = Machine { load: Some(3.0), ..machine() };
         assert!(of(&machine, &runs(&[9.0], 0.9)).unwrap().text.contains("not quiet"));
+    }
+
+    #[test]
+    fn the_readme_never_shows_numbers_of_a_busy_machine_or_of_no_commit_as_if_they_were_good() {
+        let table = |load, commit: &str| {
+            let machine = Machine { load, commit: commit.into(), ..machine() };
+            summary(&machine, &runs(&[9.0], 0.9)).unwrap()
+        };
+        assert!(table(Some(0.1), "abc").starts_with("| | work |"));
+        assert!(
+            table(Some(2.39), "abc")
+                .starts_with("**These numbers say little: the machine was not quiet.**\n\n| |")
+        );
+        assert!(table(None, "abc").contains("not quiet"));
+        let both = table(Some(2.39), "3048c81-dirty");
+        assert!(
+            both.contains("the machine was not quiet, and the program had changes that are in no commit")
+        );
     }
 
     #[test]

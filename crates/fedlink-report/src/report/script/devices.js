@@ -17,13 +17,15 @@ function grouped(values, width) {
   return { size, groups };
 }
 
-function describeBars(values, width, { title, yLabel, text, axis, reference, sorted, isOver }) {
+function describeBars(values, width, { title, yLabel, text, axis, reference, sorted, ranked, isOver }) {
   const { size, groups } = grouped(values, width - 70);
   const highest = Math.max(reference.y || 0, ...groups.map((group) => group.high)) || 1;
-  const rank = sorted ? "rank" : "device";
+  const first = sorted || ranked ? 1 : 0;
+  const rank = ranked ? "rank" : sorted ? "rank" : "device";
+  const order = ranked ? "rank of a device in its seed, mean over the seeds" : sorted ? "devices, most often scheduled first" : "device";
   return {
     title, yLabel, height: 280,
-    xLabel: (sorted ? "devices, most often scheduled first" : "device") + (size > 1 ? ` (${size} to a bar: mean, and range behind)` : ""),
+    xLabel: order + (size > 1 ? ` (${size} to a bar: mean, and range behind)` : ""),
     x: [-0.5, Math.max(values.length, 1) - 0.5], y: [0, 1.12 * highest],
     xText: (x) => digits(x, 7), yText: axis,
     xTicks: ticks([0, Math.max(values.length - 1, 1)], Math.max(2, Math.floor((width - 70) / 60))).filter(Number.isInteger),
@@ -44,10 +46,11 @@ function describeBars(values, width, { title, yLabel, text, axis, reference, sor
       if (!group) return { title: "", rows: [] };
       if (group.from === group.to) {
         const where = sorted ? ` (${rank} ${group.from + 1})` : "";
-        return { title: `device ${group.devices[0]}${where}`, rows: [{ label: yLabel, text: text(group.mean) }] };
+        const name = ranked ? `rank ${group.from + 1}` : `device ${group.devices[0]}${where}`;
+        return { title: name, rows: [{ label: yLabel, text: text(group.mean) }] };
       }
       return {
-        title: `${rank}s ${group.from + (sorted ? 1 : 0)} to ${group.to + (sorted ? 1 : 0)}`,
+        title: `${rank}s ${group.from + first} to ${group.to + first}`,
         rows: [
           { label: "mean", text: text(group.mean) }, { label: "lowest", text: text(group.low) },
           { label: "highest", text: text(group.high) },
@@ -62,20 +65,20 @@ function startDevices() {
   const chosen = () => CURVES[Number($("device-curve").value)] || CURVES[0];
   /** The devices in the chosen order: by number, or by how often they were scheduled. */
   const inOrder = (values) => {
-    const { scheduled } = chosen();
+    const { scheduled, ranked } = chosen();
     const items = values.map((value, device) => ({ device, value }));
-    return $("device-order").value === "share"
+    return $("device-order").value === "share" && !ranked
       ? items.sort((a, b) => scheduled[b.device] - scheduled[a.device] || a.device - b.device) : items;
   };
   const sorted = () => $("device-order").value === "share";
   const charts = [
     chart($("share-chart"), (width) => describeBars(inOrder(chosen().scheduled), width, {
-      title: "Share of rounds scheduled", yLabel: "share of rounds (%)", sorted: sorted(),
+      title: "Share of rounds scheduled", yLabel: "share of rounds (%)", sorted: sorted(), ranked: chosen().ranked,
       text: percent, axis: (y) => digits(100 * y, 4), isOver: () => false,
       reference: { y: chosen().fair_share, label: `fair share K/M = ${percent(chosen().fair_share)}` },
     })),
     chart($("power-chart"), (width) => describeBars(inOrder(chosen().power), width, {
-      title: "Average power", yLabel: "average power", sorted: sorted(),
+      title: "Average power", yLabel: "average power", sorted: sorted(), ranked: chosen().ranked,
       text: (y) => digits(y, 4), axis: (y) => digits(y, 4), isOver: (y) => y > DATA.average_power * (1 + 1e-9),
       reference: { y: DATA.average_power, label: `allowed P̄ = ${digits(DATA.average_power, 3)}` },
     })),

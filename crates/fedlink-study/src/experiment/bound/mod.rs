@@ -18,7 +18,9 @@
 
 mod former;
 
-use crate::claims::{Claim, CurveKeys, Measured, Metric, Metrics, Subject, Verdicts};
+use super::ClaimsFile;
+use super::length::{Original, Shortened};
+use crate::claims::{Claim, Claims, CurveKeys, Measured, Metric, Metrics, Subject, Verdicts};
 use crate::error::Error;
 use crate::presets::preset;
 use fedlink::config::{ConfigError, nearest};
@@ -115,6 +117,15 @@ struct File {
     panel: Vec<PanelSection>,
     #[serde(default)]
     claims: Table,
+    original: Option<OriginalSection>,
+}
+
+/// `[original]`: the length that the experiment's own file gives it, if it was shortened.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OriginalSection {
+    rounds: u64,
+    draws: u64,
 }
 
 /// One whole number or a list of them, each also as `1e5`.
@@ -194,7 +205,9 @@ pub struct BoundExperiment {
     pub name: String,
     panels: Vec<Panel>,
     /// What is claimed of the panels; every claim was checked against them.
-    claims: Vec<Claim>,
+    claims: Claims,
+    /// The length that the file gave it.
+    original: OriginalSection,
     /// The file with all settings.
     text: String,
 }
@@ -236,25 +249,60 @@ impl BoundExperiment {
             return Err(ConfigError::new(key, problem));
         };
         let text = set_in(&self.text, "bound", key_name, value);
+        let original = self.original;
         *self = Self::from_file(&self.name, text.clone(), read_set(key, &text)?)?;
+        self.original = original;
+        self.write_original();
         Ok(())
+    }
+
+    /// Rounds and draws of a curve.
+    fn length(&self) -> OriginalSection {
+        let draws = |panel: &Panel| match panel.study.mode {
+            Mode::Draws(draws) => draws,
+            _ => 1,
+        };
+        let rounds = self.panels.iter().map(|panel| panel.study.rounds as u64).max();
+        let draws = self.panels.iter().map(draws).max();
+        OriginalSection { rounds: rounds.unwrap_or(0), draws: draws.unwrap_or(0) }
+    }
+
+    /// Whether it is shorter than its own file says, and how.
+    pub fn shortened(&self) -> Option<Shortened> {
+        let (now, own) = (self.length(), self.original);
+        let original = Original { rounds: own.rounds, seeds: own.draws, quick: false };
+        original.shortened(now.rounds, now.draws).map(|short| Shortened { draws: true, ..short })
+    }
+
+    /// Makes the file say what the experiment's own length is, if it was shortened.
+    fn write_original(&mut self) {
+        let Ok(mut table) = toml::from_str::<Table>(&self.text) else { return };
+        let before = table.remove("original");
+        if self.shortened().is_some() {
+            let numbers = [("rounds", self.original.rounds), ("draws", self.original.draws)];
+            let numbers = numbers.map(|(name, number)| (name.to_owned(), Value::from(number as i64)));
+            table.insert("original".into(), Value::Table(numbers.into_iter().collect()));
+        } else if before.is_none() {
+            return;
+        }
+        self.text = table.to_string();
     }
 
     /// What is claimed of the panels.
     pub fn claims(&self) -> &[Claim] {
-        &self.claims
+        &self.claims.list
     }
 
-    /// Claims of its own panels what `other` does; an error if that names panels or curves that are not
+    /// Claims of its own panels what `file` does; an error if that names panels or curves that are not
     /// there.
-    pub fn claim_as(&mut self, other: &Self) -> Result<(), ConfigError> {
-        self.claims.clone_from(&other.claims);
-        self.check_claims().map_err(|error| ConfigError::new(&other.name, error.to_string()))
+    pub fn claim_as(&mut self, file: &ClaimsFile) -> Result<(), ConfigError> {
+        self.claims.clone_from(&file.claims);
+        self.check_claims().map_err(|error| ConfigError::new(&file.name, error.to_string()))
     }
 
     fn check_claims(&self) -> Result<(), ConfigError> {
         let keys: Vec<CurveKeys> = self.panels.iter().flat_map(Panel::curve_keys).collect();
-        self.claims.iter().try_for_each(|claim| claim.check(self.subject(), &keys))
+        self.claims().iter().try_for_each(|claim| claim.check(self.subject(), &keys))
     }
 
     /// What claims are about. All panels have the same number of rounds.
@@ -293,8 +341,10 @@ impl BoundExperiment {
             );
         }
         let located = |error: ConfigError| ConfigError::new(name, error.to_string());
-        let claims = Claim::parse_all(file.claims).map_err(located)?;
-        let experiment = Self { name: name.into(), panels, claims, text };
+        let claims = Claims::parse(file.claims).map_err(located)?;
+        let original = OriginalSection { rounds: 0, draws: 0 };
+        let mut experiment = Self { name: name.into(), panels, claims, original, text };
+        experiment.original = file.original.unwrap_or_else(|| experiment.length());
         experiment.check_claims().map_err(located)?;
         Ok(experiment)
     }
@@ -303,7 +353,7 @@ impl BoundExperiment {
     pub fn run(&self) -> Result<(Vec<PanelResult>, Verdicts), Error> {
         let (mut panels, mut measured) = (Vec::new(), Vec::new());
         let mut asked: Vec<Metric> = Vec::new();
-        for metric in self.claims.iter().flat_map(Claim::metrics) {
+        for metric in self.claims().iter().flat_map(Claim::metrics) {
             if !asked.contains(&metric) {
                 asked.push(metric);
             }
@@ -331,7 +381,8 @@ impl BoundExperiment {
             measured.extend(drawn);
             panels.push(PanelResult { panel: panel.clone(), curves });
         }
-        Ok((panels, Verdicts::of_bound(&self.claims, self.subject(), &measured)?))
+        let verdicts = Verdicts::of_bound(&self.claims, self.subject(), &measured, self.shortened())?;
+        Ok((panels, verdicts))
     }
 }
 

@@ -152,7 +152,7 @@ fn settings_change_the_bound_and_nothing_else() {
     experiment.set("bound.rounds", "50").unwrap();
     experiment.set("bound.eta", "0.1").unwrap();
     assert!(experiment.panels.iter().all(|panel| panel.study.rounds == 50));
-    assert_eq!(experiment.claims.len(), BoundExperiment::preset("fig3").unwrap().claims.len());
+    assert_eq!(experiment.claims().len(), BoundExperiment::preset("fig3").unwrap().claims().len());
     let again = BoundExperiment::parse("x", experiment.to_toml()).unwrap();
     assert_eq!(again.panels[1].study, experiment.panels[1].study);
     let mut wrong = |key, value| experiment.set(key, value).unwrap_err().to_string();
@@ -257,4 +257,20 @@ fn the_theorem_s_file_runs_every_schedule_on_every_problem() {
         assert!(check.breaks.is_some() || check.exceeded.is_none(), "{}", check.schedule.name());
         assert!(check.looseness(12) > 1.0);
     }
+}
+
+#[test]
+fn a_shortened_figure_of_the_bound_keeps_its_own_length() {
+    let mut experiment = BoundExperiment::preset("fig3").unwrap();
+    assert!(experiment.shortened().is_none());
+    experiment.set("bound.rounds", "20").unwrap();
+    let shortened = experiment.shortened().unwrap();
+    assert_eq!((shortened.rounds, shortened.of_rounds), (20, 1000));
+    assert!(
+        shortened.to_string().starts_with("20 of 1000 rounds, ") && shortened.to_string().ends_with(" draws")
+    );
+    let again = BoundExperiment::parse("x", experiment.to_toml()).unwrap();
+    assert_eq!(again.shortened(), experiment.shortened());
+    experiment.set("bound.rounds", "1000").unwrap();
+    assert!(experiment.shortened().is_none() && !experiment.to_toml().contains("[original]"));
 }

@@ -8,6 +8,7 @@ use crate::learn::optimizer::{Descent, Tail};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The entry of this model.
 pub const ENTRY: Entry<dyn Model> = Entry::of::<CnnConfig>();
@@ -149,6 +150,29 @@ impl Cnn {
         }
     }
 
+    /// A workspace without memory for convolutions, which some other model made, becomes one of this model.
+    fn make_fit(&self, work: &mut Workspace, rows: usize) {
+        if work.convolutions.is_none() {
+            *work = self.workspace(rows);
+        }
+    }
+
+    /// Memory of the convolutions for batches of up to `rows` images.
+    fn new_memory(&self, rows: usize) -> Memory {
+        let output = |convolution: &Convolution| {
+            let len = rows * convolution.pooled_len();
+            Output { pooled: vec![0.0; len], winners: vec![0; len] }
+        };
+        let most = |len: fn(Convolution) -> usize| {
+            vec![0.0; self.convolutions.iter().map(|&c| len(c)).max().unwrap_or(0)]
+        };
+        let scratch =
+            Scratch { patches: most(|c| c.window.patches_len()), maps: most(Convolution::maps_len) };
+        let outputs = self.convolutions.iter().map(output).collect();
+        let back = vec![0.0; rows * self.last().pooled_len()];
+        Memory { outputs, back, scratch }
+    }
+
     /// What the dense layers see of a batch: the last convolution's output.
     fn features<'a>(&self, batch: Batch, memory: &'a Memory) -> &'a [f32] {
         let output = memory.outputs.last().expect("a CNN has a convolution");
@@ -156,11 +180,19 @@ impl Cnn {
     }
 }
 
-/// The images of a batch, number by number.
+/// The images of a batch that [`dense`] has made number by number.
 fn images(batch: Batch<'_>) -> &[f32] {
     match batch.inputs {
         Rows::Dense(images) => images,
-        Rows::Sparse(_) => panic!("a CNN takes dense rows only"),
+        Rows::Sparse(_) => &[],
+    }
+}
+
+/// All numbers of a batch: as they are, or written out if it came by its non-zeros.
+fn dense(batch: Batch<'_>) -> Cow<'_, [f32]> {
+    match batch.inputs {
+        Rows::Dense(images) => Cow::Borrowed(images),
+        Rows::Sparse(rows) => Cow::Owned(rows.to_dense()),
     }
 }
 
@@ -183,18 +215,7 @@ impl Model for Cnn {
     }
 
     fn workspace(&self, rows: usize) -> Workspace {
-        let output = |convolution: &Convolution| {
-            let len = rows * convolution.pooled_len();
-            Output { pooled: vec![0.0; len], winners: vec![0; len] }
-        };
-        let max = |len: fn(Convolution) -> usize| {
-            vec![0.0; self.convolutions.iter().map(|&c| len(c)).max().unwrap_or(0)]
-        };
-        let scratch = Scratch { patches: max(|c| c.window.patches_len()), maps: max(Convolution::maps_len) };
-        let outputs = self.convolutions.iter().map(output).collect();
-        let back = vec![0.0; rows * self.last().pooled_len()];
-        let memory = Box::new(Memory { outputs, back, scratch });
-        Workspace { convolutions: Some(memory), ..self.head.workspace(rows) }
+        Workspace { convolutions: Some(Box::new(self.new_memory(rows))), ..self.head.workspace(rows) }
     }
 
     fn takes_non_zeros(&self) -> bool {
@@ -208,8 +229,11 @@ impl Model for Cnn {
         work: &mut Workspace,
         descent: &mut dyn Descent,
     ) -> f64 {
+        let images = dense(batch);
+        let batch = Batch { inputs: Rows::Dense(&images), ..batch };
         let (theta, head_theta) = theta.split_at_mut(self.head_start());
-        let mut memory = work.convolutions.take().expect("a workspace of this model");
+        self.make_fit(work, batch.labels.len());
+        let mut memory = work.convolutions.take().expect("it was made to fit");
         self.forward(theta, batch, &mut memory);
         let mut back = std::mem::take(&mut memory.back);
         let features = self.features(batch, &memory);
@@ -226,8 +250,11 @@ impl Model for Cnn {
     }
 
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score {
+        let images = dense(batch);
+        let batch = Batch { inputs: Rows::Dense(&images), ..batch };
         let (theta, head_theta) = theta.split_at(self.head_start());
-        let mut memory = work.convolutions.take().expect("a workspace of this model");
+        self.make_fit(work, batch.labels.len());
+        let mut memory = work.convolutions.take().expect("it was made to fit");
         self.forward(theta, batch, &mut memory);
         let seen = Batch { inputs: Rows::Dense(self.features(batch, &memory)), labels: batch.labels };
         let score = self.head.score(head_theta, seen, work);
@@ -425,6 +452,20 @@ mod tests {
             labels.push(label);
         }
         (inputs, labels)
+    }
+
+    #[test]
+    fn non_zeros_and_a_workspace_without_convolutions_give_the_same_numbers() {
+        let model = Cnn::new([16, 16, 1], 4).unwrap();
+        let theta = model.init(Init::GlorotUniform, &mut stream(0, Purpose::Init, 0, 0));
+        let (inputs, labels) = bars(8, 1);
+        let rows = crate::kernels::SparseBatch::of_dense(&inputs, 256);
+        let plain = Batch { inputs: Rows::Dense(&inputs), labels: &labels };
+        let expected = model.score(&theta, plain, &mut model.workspace(8));
+        let sparse = Batch { inputs: Rows::Sparse(&rows), labels: &labels };
+        assert_eq!(model.score(&theta, sparse, &mut model.workspace(8)), expected);
+        let mut other = Mlp::new(3, &[2], 2).workspace(8);
+        assert_eq!(model.score(&theta, plain, &mut other), expected);
     }
 
     #[test]

@@ -102,8 +102,7 @@ pub trait Model: Send + Sync {
     /// Memory for batches of up to `rows` samples.
     fn workspace(&self, rows: usize) -> Workspace;
 
-    /// Whether batches may come by their non-zeros ([`Rows::Sparse`]); if not, such a batch is
-    /// a mistake that panics.
+    /// Whether batches by their non-zeros ([`Rows::Sparse`]) are of use; if not, they are written out in full first.
     fn takes_non_zeros(&self) -> bool;
 
     /// The mean loss over the batch; `descent` moves θ along its gradient, block by block.

@@ -22,7 +22,8 @@ pub enum SlotKind {
 /// one. A link without capacity gets nothing as long as another one has some, since no number of symbols
 /// could make it carry its part. Weights that are all zero mean equal weights.
 ///
-/// `weights` must be finite and not negative, `capacities` not negative, both of one length.
+/// `weights` must be finite and not negative, `capacities` not negative, both of one length. The shares are
+/// finite and right for all such numbers, however small or far apart.
 ///
 /// ```
 /// use fedlink::{radio::access::slots::{split_slots, SlotKind}, units::Symbols};
@@ -56,8 +57,34 @@ fn demands(weights: &[f64], capacities: &[f64]) -> Vec<f64> {
         }
     };
     let demands: Vec<f64> = weights.iter().zip(capacities).map(demand).collect();
+    // A positive weight beside a far larger one can fall below the normal numbers, and its digits are lost.
+    let lost = |((&w, &c), demand): ((&f64, &f64), &f64)| {
+        some_link && w > 0.0 && usable(c) && (w / heaviest).min(*demand) < f64::MIN_POSITIVE
+    };
+    if weights.iter().zip(capacities).zip(&demands).any(lost) {
+        return wide_demands(weights, capacities, usable);
+    }
     let largest = demands.iter().copied().fold(0.0, f64::max);
     demands.into_iter().map(|share| share / largest).collect()
+}
+
+/// The same for numbers further apart than a float can tell: fractions and powers of two are kept apart until
+/// the largest is known. Some usable link has a weight.
+fn wide_demands(weights: &[f64], capacities: &[f64], usable: impl Fn(f64) -> bool) -> Vec<f64> {
+    let demand = |(&w, &c): (&f64, &f64)| {
+        if w == 0.0 || !usable(c) {
+            return (0.0, 0);
+        }
+        // A capacity without bound stands for the largest that a float can hold.
+        let ((w, w_power), (c, c_power)) = (libm::frexp(w), libm::frexp(c.min(f64::MAX)));
+        let (ratio, power) = libm::frexp(w / c);
+        (ratio, w_power - c_power + power)
+    };
+    let demands: Vec<(f64, i32)> = weights.iter().zip(capacities).map(demand).collect();
+    let by_size = |a: &(f64, i32), b: &(f64, i32)| a.1.cmp(&b.1).then(a.0.total_cmp(&b.0));
+    let (largest, power) =
+        demands.iter().copied().filter(|(ratio, _)| *ratio > 0.0).max_by(by_size).unwrap_or((1.0, 0));
+    demands.iter().map(|&(ratio, own)| libm::ldexp(ratio / largest, own - power)).collect()
 }
 
 /// Whole numbers next to `real` that add up to `total`: the floors, then one more for the largest remainders
@@ -71,6 +98,8 @@ fn largest_remainder(real: &[f64], total: u64) -> Vec<Symbols> {
     if missing >= 0.0 {
         order.iter().cycle().take(missing as usize).for_each(|&m| whole[m] += 1.0);
     } else {
+        // Who has nothing has nothing to give back.
+        order.retain(|&m| whole[m] >= 1.0);
         order.iter().rev().take(-missing as usize).for_each(|&m| whole[m] -= 1.0);
     }
     whole.into_iter().map(Symbols).collect()
@@ -152,6 +181,76 @@ mod tests {
         for weight in [f64::MIN_POSITIVE, f64::MAX] {
             let slots = split_slots(&[weight, weight], &[1e-300, 1e-300], 10, SlotKind::Real);
             assert_eq!(slots, [Symbols(5.0), Symbols(5.0)]);
+        }
+    }
+
+    #[test]
+    fn a_weight_that_vanishes_beside_that_of_a_dead_link_still_gets_the_symbols() {
+        for (tiny, capacity) in [(1e-310, 1.0), (f64::from_bits(1), 1e300), (f64::from_bits(1), f64::MAX)] {
+            let slots = split_slots(&[tiny, 1e20], &[capacity, 0.0], 10, SlotKind::Real);
+            assert_eq!(slots, [Symbols(10.0), Symbols(0.0)]);
+        }
+        // 1e-310/1e-300 against 1e20/1e300: all to the first, though its weight vanishes beside the other.
+        let slots = split_slots(&[1e-310, 1e20], &[1e-300, 1e300], 10, SlotKind::Real);
+        assert_eq!(slots[0], Symbols(10.0));
+        let endless = split_slots(&[1.0, 1.0], &[f64::INFINITY; 2], 10, SlotKind::Real);
+        assert_eq!(endless, [Symbols(5.0), Symbols(5.0)]);
+    }
+
+    /// a·2^power, exact down to the smallest subnormal number.
+    fn scaled(a: u32, power: i32) -> f64 {
+        libm::ldexp(f64::from(a), power)
+    }
+
+    /// Whole numbers times powers of two over all of a float's range, zeros among them.
+    fn extreme() -> impl Strategy<Value = Vec<[(u32, i32); 2]>> {
+        let number = || (prop_oneof![1 => Just(0u32), 6 => 1..1u32 << 20], -1074..=1000i32);
+        prop::collection::vec((number(), number()).prop_map(|(w, c)| [w, c]), 1..8)
+    }
+
+    proptest! {
+        #[test]
+        fn any_finite_input_gives_finite_shares_that_add_up(
+            bits in prop::collection::vec((any::<u64>(), any::<u64>()), 1..12),
+            n in 1..=1u64 << 53,
+        ) {
+            let finite = |bits: u64| Some(f64::from_bits(bits).abs()).filter(|x| x.is_finite()).unwrap_or(0.0);
+            let (w, c): (Vec<f64>, Vec<f64>) = bits.iter().map(|&(w, c)| (finite(w), finite(c))).unzip();
+            for kind in [SlotKind::Real, SlotKind::Whole] {
+                let slots = split_slots(&w, &c, n, kind);
+                let total: f64 = slots.iter().map(|s| s.0).sum();
+                prop_assert!(slots.iter().all(|s| s.0.is_finite() && s.0 >= 0.0), "{:?} {:?} {:?}", w, c, slots);
+                let allowed = if kind == SlotKind::Whole { 0.0 } else { 1e-12 };
+                prop_assert!((total / n as f64 - 1.0).abs() <= allowed, "{:?} {:?}: {}", w, c, total);
+            }
+        }
+
+        /// Independent: the shares by logarithms of the whole numbers and powers that the inputs are made of.
+        #[test]
+        fn shares_are_right_over_all_of_a_float_s_range(numbers in extreme()) {
+            let value = |[w, c]: &[(u32, i32); 2]| (scaled(w.0, w.1), scaled(c.0, c.1));
+            let (w, c): (Vec<f64>, Vec<f64>) = numbers.iter().map(value).unzip();
+            let slots = split_slots(&w, &c, 1000, SlotKind::Real);
+            let usable = |m: usize| c[m] >= f64::MIN_POSITIVE;
+            let logarithm = |(a, power): (u32, i32)| f64::from(a).ln() + f64::from(power) * std::f64::consts::LN_2;
+            let all_zero = w.iter().all(|&w| w == 0.0);
+            let counts = |m: usize| usable(m) && (w[m] > 0.0 || all_zero);
+            let some = (0..w.len()).any(counts);
+            let demand = |m: usize| match (some, counts(m)) {
+                (false, _) => Some(0.0),
+                (true, false) => None,
+                (true, true) if all_zero => Some(-logarithm(numbers[m][1])),
+                (true, true) => Some(logarithm(numbers[m][0]) - logarithm(numbers[m][1])),
+            };
+            let largest = (0..w.len()).filter_map(demand).fold(f64::NEG_INFINITY, f64::max);
+            let parts: Vec<f64> =
+                (0..w.len()).map(|m| demand(m).map_or(0.0, |d| (d - largest).exp())).collect();
+            let total: f64 = parts.iter().sum();
+            for m in 0..w.len() {
+                let expected = 1000.0 * parts[m] / total;
+                prop_assert!((slots[m].0 - expected).abs() <= 1e-9 * expected + 1e-300,
+                    "{:?} {:?}: {:?} against {}", w, c, slots, expected);
+            }
         }
     }
 

@@ -1,0 +1,172 @@
+//! What is measured, what is judged and what is refused, as a user sees it.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs::File;
+use tempfile::TempDir;
+
+/// Two policies on little data, with a claim and a published value.
+const FILE: &str = r#"
+[data]
+devices = 8
+samples_per_device = 50
+[learn]
+model = "softmax"
+batch = 16
+[radio]
+symbols = 500
+[run]
+rounds = 12
+evaluate_every = 4
+seeds = 3
+[sweep]
+"schedule.policy" = ["bc", "bn2"]
+[expected]
+"bc" = 0.99
+[claims]
+"bc is no oracle" = "bc final < 0.999"
+"#;
+
+fn folder() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("two.toml"), FILE).unwrap();
+    folder
+}
+
+fn fedlink(folder: &TempDir, words: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("fedlink").unwrap();
+    command.current_dir(folder.path()).args(words);
+    command
+}
+
+fn output(folder: &TempDir, words: &[&str]) -> String {
+    String::from_utf8(fedlink(folder, words).assert().success().get_output().stdout.clone()).unwrap()
+}
+
+fn text(folder: &TempDir, file: &str) -> String {
+    std::fs::read_to_string(folder.path().join(file)).unwrap()
+}
+
+fn json(folder: &TempDir, file: &str) -> Value {
+    serde_json::from_str(&text(folder, file)).unwrap()
+}
+
+/// The message of a refusal, which comes before anything runs or is written.
+fn refused(folder: &TempDir, words: &[&str]) -> String {
+    let output = fedlink(folder, words).assert().code(2).get_output().clone();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.starts_with("error: ") && message.lines().count() == 1, "{message}");
+    assert!(!folder.path().join("results").exists());
+    message
+}
+
+#[test]
+fn a_shortened_figure_is_not_judged_as_the_figure() {
+    let folder = folder();
+    let short = "4 of 12 rounds, 2 of 3 seeds";
+    let words = ["run", "two.toml", "--set", "run.rounds=4", "--seeds", "2", "--latex", "--out", "short"];
+    let said = output(&folder, &words);
+    assert!(said.contains(&format!("bc is no oracle: holds ({short})")), "{said}");
+    assert!(said.contains(&format!("not judged: shortened ({short})")), "{said}");
+    let verified = output(&folder, &["verify", "short"]);
+    assert!(verified.contains(&format!("bc is no oracle: holds ({short})")), "{verified}");
+    assert!(verified.contains(&format!("not judged: shortened ({short})")), "{verified}");
+    let claims = json(&folder, "short/claims.json");
+    assert_eq!((&claims["shortened"]["rounds"], &claims["shortened"]["of_rounds"]), (&4.into(), &12.into()));
+    assert!(claims["expected"][0]["covered"].is_null());
+    assert_eq!(json(&folder, "short/summary.json")[0]["shortened"]["of_seeds"], 3);
+    for file in ["results.tex", "accuracy.tex"] {
+        assert!(text(&folder, &format!("short/{file}")).contains(&format!("% Shortened: {short}.")));
+    }
+    let report = text(&folder, "short/report.html");
+    assert!(report.contains(&format!("not judged: shortened ({short})")));
+    assert!(report.contains(&format!("holds ({short})")));
+    assert!(text(&folder, "short/config.toml").contains("[original]\nrounds = 12\nseeds = 3\n"));
+
+    let whole = output(&folder, &["run", "two.toml", "--latex", "--out", "whole"]);
+    assert!(whole.contains("bc is no oracle: holds\n") && !whole.contains("shortened"), "{whole}");
+    assert!(whole.contains("does not hold"), "{whole}");
+    assert!(!text(&folder, "whole/results.tex").contains("Shortened"));
+    assert!(json(&folder, "whole/claims.json")["shortened"].is_null());
+}
+
+#[test]
+fn claims_alone_are_judged_by_the_sweep_of_the_folder() {
+    let folder = folder();
+    let words = ["run", "two.toml", "--set", "run.rounds=2", "--seeds", "2", "--quiet", "--out", "out"];
+    fedlink(&folder, &words).assert().success();
+    let write = |claims: &str| std::fs::write(folder.path().join("c.toml"), claims).unwrap();
+    write("[claims]\ncorrection = \"holm\"\n\"all low\" = \"final < 0.999 for every policy\"\n");
+    let said = output(&folder, &["verify", "out", "--claims", "c.toml"]);
+    assert!(said.contains("all low: ") && said.contains("bn2 − 0.999"), "{said}");
+    write("[claims]\nx = \"bn2-c final > 0.5\"\n");
+    let message = refused(&folder, &["verify", "out", "--claims", "c.toml"]);
+    assert!(message.contains("no curve has schedule.policy = bn2-c"), "{message}");
+    write("[run]\nrounds = 3\n");
+    let message = refused(&folder, &["verify", "out", "--claims", "c.toml"]);
+    assert!(message.contains("neither claims nor expected"), "{message}");
+}
+
+#[test]
+fn the_target_is_a_key_and_changes_no_run() {
+    let folder = folder();
+    let words = ["run", "two.toml", "--set", "run.rounds=4", "--set", "run.seeds=1"];
+    let run = |out: &str, more: &[&str]| output(&folder, &[&words[..], &["--out", out], more].concat());
+    assert!(run("usual", &[]).contains("rounds to 80 %"));
+    assert!(run("low", &["--set", "run.target=0.005"]).contains("rounds to 0.5 %"));
+    let (usual, low) = (json(&folder, "usual/summary.json"), json(&folder, "low/summary.json"));
+    assert_eq!(usual[0]["digest"], low[0]["digest"]);
+    assert_eq!((&low[0]["target"], &low[0]["rounds_to_target"]), (&0.005.into(), &4.0.into()));
+    assert!(text(&folder, "low/report.html").contains("Rounds to 0.5 %"));
+    let message = refused(&folder, &["run", "two.toml", "--set", "run.target=1"]);
+    assert!(message.contains("run.target: is 1, but must be a share above 0 and below 1"), "{message}");
+}
+
+#[test]
+fn what_no_machine_can_hold_is_refused_before_the_first_round() {
+    let folder = folder();
+    let many: Vec<String> = (1..=200).map(|i| i.to_string()).collect();
+    let many = format!("[{}]", many.join(","));
+    let keys = ["learn.local_steps", "run.rounds", "run.evaluate_every"];
+    let settings: Vec<String> = keys.iter().map(|key| format!("{key}={many}")).collect();
+    let mut words = vec!["run", "two.toml"];
+    settings.iter().for_each(|setting| words.extend(["--set", setting]));
+    let message = refused(&folder, &words);
+    assert!(
+        message.contains("16000000 combinations") && message.contains("1000000 are the most"),
+        "{message}"
+    );
+    for more in [&[][..], &["--dry-run"]] {
+        let words = [&["run", "two.toml", "--set", "data.devices=4294967295"][..], more].concat();
+        let message = refused(&folder, &words);
+        assert!(message.contains("data.devices: is 4294967295, which takes at least 274.9 GB"), "{message}");
+    }
+    // A hole takes no disk; file systems that cannot have one have no such file either.
+    let huge = folder.path().join("huge.npz");
+    if File::create(&huge).and_then(|file| file.set_len(100_000_000_000_000)).is_ok() {
+        let message = refused(&folder, &["run", "two.toml", "--set", "data.dataset=huge.npz"]);
+        assert!(message.contains("huge.npz: is 100000000000000 bytes long"), "{message}");
+    }
+}
+
+#[test]
+fn long_and_similar_labels_have_plots_of_their_own() {
+    let folder = folder();
+    let base = FILE.split("[sweep]").next().unwrap();
+    let (deep, long) = ("a/".repeat(20), "x".repeat(120));
+    std::fs::create_dir_all(folder.path().join(&deep)).unwrap();
+    let paths = [format!("{deep}{long}_gains"), format!("{deep}{long}/gains")];
+    std::fs::create_dir_all(folder.path().join(format!("{deep}{long}"))).unwrap();
+    for path in &paths {
+        std::fs::write(folder.path().join(path), "1 1 1 1 1 1 1 1").unwrap();
+    }
+    let file = format!("{base}[sweep]\n\"radio.mean_gains\" = [\"{}\", \"{}\"]\n", paths[0], paths[1]);
+    std::fs::write(folder.path().join("long.toml"), file).unwrap();
+    let words = ["run", "long.toml", "--set", "run.rounds=2", "--seeds", "1", "--quiet", "--out", "out"];
+    fedlink(&folder, &words).assert().success();
+    let plots = std::fs::read_dir(folder.path().join("out/plots")).unwrap();
+    let scheduled = plots
+        .filter(|plot| plot.as_ref().unwrap().file_name().to_string_lossy().starts_with("scheduled-"))
+        .count();
+    assert_eq!(scheduled, 4);
+}
