@@ -403,3 +403,16 @@ proptest! {
         prop_assert_eq!(one.verdict, other.verdict);
     }
 }
+
+#[test]
+fn more_pairs_than_memory_could_hold_are_refused() {
+    let key = |k: usize| vec![("schedule.k".to_owned(), k.to_string())];
+    let curves: Vec<CurveKeys> = (0..10_000).map(key).collect();
+    let check = |count: usize| {
+        let values: Vec<String> = (0..count).map(|k| k.to_string()).collect();
+        let claim = Claim::parse("x", &format!("k={} final > others final", values.join("|"))).unwrap();
+        claim.check(Subject::Runs, &curves)
+    };
+    assert_eq!(check(100), Ok(()));
+    assert!(check(101).unwrap_err().to_string().contains("more than 1000000 pairs"));
+}
