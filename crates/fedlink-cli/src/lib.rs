@@ -20,6 +20,9 @@ mod progress;
 mod remedy;
 
 pub use custom::{NoLoader, PartLoader};
+/// The readers of what is downloaded, for the fuzz targets.
+#[doc(hidden)]
+pub use fetch::{archive, cifar_png};
 pub use interrupt::{quit_on_interrupt, stop};
 
 use args::{Arguments, Command};

@@ -25,6 +25,8 @@ use std::sync::Mutex;
 const MAGIC: [u8; 8] = *b"fedlink\x04";
 const DIGEST: usize = 32;
 const CHECK: u64 = 4;
+/// The longest name of a metric that is read back, in bytes.
+const MAX_NAME: usize = 1 << 20;
 
 /// What is saved, by reference.
 #[derive(Serialize)]
@@ -95,9 +97,10 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
     if digest != config_digest(config) {
         return Err(CheckpointError::OtherConfig);
     }
-    // The second buffer holds one number at a time.
-    let mut number = [0; 16];
-    let state = postcard::from_io((from.take(content - (MAGIC.len() + DIGEST) as u64), &mut number));
+    // The second buffer holds one number or one name of a metric at a time.
+    let content = content - (MAGIC.len() + DIGEST) as u64;
+    let mut buffer = vec![0; usize::try_from(content).unwrap_or(usize::MAX).clamp(16, MAX_NAME)];
+    let state = postcard::from_io((from.take(content), &mut buffer));
     state.map(|(state, _)| state).map_err(|error| damaged(&error.to_string()))
 }
 

@@ -14,7 +14,7 @@ use crate::record::{Arrival, Ledger, Outcome, RoundRecord, Row, Training};
 use crate::schedule::Reports;
 use crate::server::{Body, Call, Scheduled, Server, Upload};
 use crate::setup::server_of;
-use crate::state::{Persist, State, StateError};
+use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Bits, DeviceId};
 use std::borrow::Cow;
 use std::io::{Read, Seek, Write};
@@ -338,10 +338,14 @@ impl Session {
 
     /// Whether a checkpoint can be of this run.
     pub(crate) fn fits(&self, state: &checkpoint::Restored) -> Result<(), CheckpointError> {
-        if state.theta.len() == self.theta().len() && state.ledger.devices() == self.server.radio.devices() {
-            return Ok(());
+        let (devices, done) = (self.server.radio.devices(), state.next_round);
+        if state.theta.len() != self.theta().len() || state.ledger.devices() != devices {
+            return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
         }
-        Err(CheckpointError::Damaged("its sizes are not those of this run".into()))
+        if done > MAX_COUNT || !state.ledger.is_consistent(done) {
+            return Err(CheckpointError::Damaged("its counts contradict each other".into()));
+        }
+        Ok(())
     }
 
     /// Restores a checkpoint that [fits](Session::fits) and whose server state is loaded.

@@ -5,6 +5,7 @@ mod bench;
 mod browser;
 mod columns;
 mod cycles;
+mod fuzz;
 mod python;
 mod readme;
 mod reference;
@@ -26,6 +27,8 @@ Tasks:
   browser the report's tests in a real browser, which `test` runs too
   python  the tests of the Python package, which `test` runs too
   wheel   the Python package as a wheel, into dist/
+  fuzz    every parser on inputs made by libFuzzer: --minutes N or --executions N for each target (1 minute if
+          neither is given), --target NAME for one of them
   docs    write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
           docs/wire-format.md and its test vectors, the README's table of peers)
   bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries";
@@ -42,6 +45,7 @@ fn main() -> anyhow::Result<()> {
             nodes.finish()
         }
         Some("wheel") => python::wheel(&root()),
+        Some("fuzz") => fuzz::fuzz(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("docs") => {
             reference::write(&root())?;

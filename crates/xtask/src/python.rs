@@ -29,6 +29,14 @@ pub fn start_nodes(root: &Path) -> anyhow::Result<Background> {
     )
 }
 
+/// Python with Flower and this package; the extension module is built.
+pub fn with_nodes(root: &Path) -> anyhow::Result<Command> {
+    let nodes = nodes_environment(root)?;
+    run(Command::new(cargo_path()).args(["build", "--package", "fedlink-py", "--quiet"]))?;
+    install_module(root)?;
+    Ok(with_package(&nodes, root))
+}
+
 /// Runs the other tests of `python/tests`, the type checker on the package, and its check of the stubs
 /// against the module that [`start_nodes`] has built.
 pub fn test(root: &Path) -> anyhow::Result<()> {

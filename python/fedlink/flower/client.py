@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from time import monotonic
@@ -50,7 +49,7 @@ def configured_rate(context: Context) -> float:
             f"the server asks for this node's uplink rate: set {RATE_KEY} in its --node-config, or give "
             "UpdateAwareClientApp(rate=…) a function that returns it"
         )
-    return float(rate)
+    return protocol.finite({RATE_KEY: rate}, RATE_KEY)
 
 
 def update_reply(
@@ -145,9 +144,10 @@ class UpdateAwareClientApp(ClientApp):
         """Phase 1: train, keep Δ, report what is asked."""
         request = protocol.checked_request(message)
         number = protocol.whole(request, "round", 1, 2**62)
-        device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES)
+        device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)
+        alone_bits, asks = protocol.real(request, "alone_bits"), protocol.asks_of(request)
         config, encoder = self._encoder(request)
-        (model,) = message.content.array_records.values()
+        model = protocol.only_model(message.content)
         before = {name: array.copy() for name, array in protocol.floating(model).items()}
         begun = monotonic()
         trained = train(message, context)
@@ -167,7 +167,6 @@ class UpdateAwareClientApp(ClientApp):
         metrics = _metrics(trained.content)
         loss = _number(metrics, self._loss_key)
         examples = _number(metrics, EXAMPLES_KEY)
-        asks = str(request.get("asks", "")).split()
         if "loss" in asks and loss is None:
             raise ProtocolError(
                 f"the policy asks for the training loss: return {self._loss_key!r} among the metrics of "
@@ -177,7 +176,7 @@ class UpdateAwareClientApp(ClientApp):
             asks,
             update,
             0.0 if loss is None else loss,
-            protocol.real(request, "alone_bits"),
+            alone_bits,
             number - 1,
             device,
         )
@@ -207,7 +206,7 @@ class UpdateAwareClientApp(ClientApp):
             lost = ConfigRecord({"lost": f"of round {kept_round!r}" if kept_round else "none"})
             return Message(RecordDict({KEY: lost}), reply_to=message)
         (update,) = protocol.floating(kept).values()
-        device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES)
+        device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)
         encoded = encoder.encode(update, protocol.real(request, "budget"), number - 1, device)
         if config["compress"]["feedback"] != "off":
             context.state[RESIDUAL] = ArrayRecord({"0": Array(update - encoded.dense(update.size))})
@@ -221,10 +220,12 @@ class UpdateAwareClientApp(ClientApp):
 
     def _encoder(self, request: dict[str, object]) -> tuple[dict[str, Any], fedlink.Encoder]:
         """How the server wants updates compressed."""
-        config: dict[str, Any] = json.loads(str(request.get("encoder")))
-        scheme = config["compress"]["scheme"]
-        if scheme not in config.pop("custom"):
-            return config, fedlink.Encoder(config)
+        config, scheme = protocol.encoder_of(request)
+        if scheme is None:
+            try:
+                return config, fedlink.Encoder(config)
+            except (TypeError, ValueError) as problem:
+                raise ProtocolError(f"encoder: {problem}") from problem
         if self._compressor is None:
             raise ProtocolError(
                 f"the server's compressor {scheme!r} is not fedlink's: give it to the nodes too, "
@@ -261,8 +262,9 @@ def _metrics(content: RecordDict) -> MetricRecord | None:
 
 
 def _number(metrics: MetricRecord | None, name: str) -> float | None:
+    """The metric called ``name``, if there is one; it must be finite."""
     value = None if metrics is None else metrics.get(name)
-    return float(value) if isinstance(value, (int, float)) else None
+    return protocol.finite({name: value}, name) if isinstance(value, (int, float)) else None
 
 
 def _stock_server(message: Message, context: Context) -> Message:

@@ -17,12 +17,17 @@ config, and        ``answers``: one number for each ask,
 ==============================================
 
 Every request has the ``version`` of these messages, and a node refuses one that is not its own.
+
+Messages come from others. Each reader here gives a value of its documented type and range, or a
+:class:`ProtocolError` in a few words, and takes no more memory than a few times the message.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -46,7 +51,10 @@ UPDATE = "update"
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
-#: A device number from a node is below this.
+#: What a candidate may be asked.
+ASKS = ("norm", "compressed-norm", "loss")
+
+#: A device number is below this.
 MAX_DEVICES = 2**32
 
 #: The entries of an update.
@@ -93,7 +101,7 @@ def check_version(record: Mapping[str, object], who: str) -> None:
     version = record.get("version", 1)
     if version != VERSION:
         raise ProtocolError(
-            f"{who} uses version {version!r} of fedlink's messages, this side version {VERSION}: "
+            f"{who} uses version {shown(version)} of fedlink's messages, this side version {VERSION}: "
             "install the same fedlink on the server and on every node"
         )
 
@@ -110,11 +118,66 @@ def encoder_config(config: Mapping[str, Any]) -> str:
     )
 
 
+def encoder_of(record: Mapping[str, object]) -> tuple[dict[str, Any], str | None]:
+    """The configuration that :func:`encoder_config` wrote, without ``custom``, and the name of its scheme if
+    that is a custom one."""
+    text = record.get("encoder")
+    try:
+        config = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        config = None
+    if isinstance(config, dict):
+        compress, custom = config.get("compress"), config.pop("custom", None)
+        if isinstance(compress, dict) and isinstance(custom, dict) and "feedback" in compress:
+            scheme = compress.get("scheme")
+            if isinstance(scheme, str):
+                return config, scheme if scheme in custom else None
+    raise ProtocolError(f"encoder must be a configuration of compression as JSON, not {shown(text)}")
+
+
+def asks_of(record: Mapping[str, object]) -> list[str]:
+    """What the server asks of a candidate, by name."""
+    text = record.get("asks", "")
+    names = text.split() if isinstance(text, str) else None
+    if names is None or any(name not in ASKS for name in names):
+        raise ProtocolError(f"asks must be names from {', '.join(ASKS)}, not {shown(text)}")
+    return names
+
+
+def only_model(content: RecordDict) -> ArrayRecord:
+    """The model in a message's content."""
+    records = list(content.array_records.values())
+    if len(records) != 1:
+        raise ProtocolError(f"a message with a model must have one ArrayRecord, not {len(records)}")
+    return records[0]
+
+
+def dense(array: Array) -> npt.NDArray[Any]:
+    """The numbers of an array. Its header is held against its bytes before memory is taken for it."""
+    try:
+        if array.stype != "numpy.ndarray":
+            raise ValueError(f"it is of type {shown(array.stype)}")
+        stream = io.BytesIO(array.data)
+        npy: Any = np.lib.format
+        version = npy.read_magic(stream)
+        header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+        if version not in header:
+            raise ValueError(f"it is of version {version} of NumPy's format")
+        shape, _, dtype = header[version](stream)
+        size, there = math.prod(shape) * dtype.itemsize, len(array.data) - stream.tell()
+        if min(shape, default=0) < 0 or size != there:
+            raise ValueError(f"its header speaks of {size} bytes, and {there} are there")
+        return array.numpy()
+    # What NumPy raises for bytes that are no array is not listed anywhere.
+    except Exception as problem:
+        raise ProtocolError(f"an array cannot be read: {shown(str(problem))}") from problem
+
+
 def floating(arrays: ArrayRecord) -> dict[str, npt.NDArray[Any]]:
     """The arrays of real numbers in a model, by name. They are its parameters; counters and the like are
     not."""
-    dense = {name: array.numpy() for name, array in arrays.items()}
-    return {name: array for name, array in dense.items() if array.dtype.kind == "f"}
+    numbers = {name: dense(array) for name, array in arrays.items()}
+    return {name: array for name, array in numbers.items() if array.dtype.kind == "f"}
 
 
 def flat(arrays: Iterable[npt.NDArray[Any]]) -> Update:
@@ -134,11 +197,11 @@ def model_of(theta: Update, like: ArrayRecord) -> ArrayRecord:
     result: dict[str, Array] = {}
     start = 0
     for name, array in like.items():
-        dense = array.numpy()
-        if dense.dtype.kind == "f":
-            part = theta[start : start + dense.size]
-            start += dense.size
-            array = Array(part.astype(dense.dtype).reshape(dense.shape))
+        numbers = dense(array)
+        if numbers.dtype.kind == "f":
+            part = theta[start : start + numbers.size]
+            start += numbers.size
+            array = Array(part.astype(numbers.dtype).reshape(numbers.shape))
         result[name] = array
     return ArrayRecord(result)
 
@@ -173,33 +236,45 @@ def whole(record: Mapping[str, object], name: str, low: int, high: int) -> int:
     """The whole number called ``name``, between ``low`` and ``high``."""
     value = record.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ProtocolError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        raise ProtocolError(f"{name} must be a whole number from {low} to {high}, not {shown(value)}")
     return value
 
 
 def real(record: Mapping[str, object], name: str, above: float | None = None) -> float:
     """The number called ``name``, finite and at least 0, or above ``above``."""
-    value = record.get(name)
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-        raise ProtocolError(f"{name} must be a finite number, not {value!r}")
+    value = finite(record, name)
     if value < 0 or (above is not None and not value > above):
         raise ProtocolError(f"{name} must not be {value!r}")
-    return float(value)
+    return value
 
 
 def finite(record: Mapping[str, object], name: str) -> float:
     """The number called ``name``, finite and of any sign."""
     value = record.get(name)
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-        raise ProtocolError(f"{name} must be a finite number, not {value!r}")
-    return float(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise ProtocolError(f"{name} must be a finite number, not {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """A value as messages show it, shortened: it may be anything that a record holds."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        # Python does not print whole numbers of thousands of digits.
+        return "a number of too many digits"
 
 
 def answers(record: Mapping[str, object], asks: list[str]) -> list[float]:
     """What a candidate answers to everything that is asked: norms are at least 0."""
     values = record.get("answers", [])
     if not isinstance(values, list) or len(values) != len(asks):
-        raise ProtocolError(f"answers must be a list of {len(asks)} numbers, not {values!r}")
+        raise ProtocolError(f"answers must be a list of {len(asks)} numbers, not {shown(values)}")
     numbers = [(finite if ask == "loss" else real)({ask: value}, ask) for ask, value in zip(asks, values)]
     for ask, value in zip(asks, numbers):
         if abs(value) > _FLOAT32_MAX:

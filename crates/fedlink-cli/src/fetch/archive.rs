@@ -1,13 +1,18 @@
 //! Single files out of archives.
 //!
 //! Only members asked for are written, under names that we choose, so no name inside an archive can point
-//! anywhere; and no more than the stated number of bytes of each.
+//! anywhere; and no more than the stated number of bytes of each. A member must be a plain file: links,
+//! folders and devices are refused.
 
 use anyhow::{Context, bail};
 use flate2::read::GzDecoder;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
+
+/// The bits of a Unix mode that say what a file is, and those of a plain file.
+const FORM: u32 = 0o170_000;
+const PLAIN: u32 = 0o100_000;
 
 /// A file wanted from an archive.
 #[derive(Debug)]
@@ -32,7 +37,9 @@ pub fn take_from_tar(tar: impl Read, members: &[Member]) -> anyhow::Result<()> {
     let max = members.iter().map(|member| member.limit).sum::<u64>() + (64 << 20);
     let mut tar = tar::Archive::new(tar.take(max));
     let mut taken = vec![false; members.len()];
-    for entry in tar.entries()? {
+    // Raw: long names and attributes in entries of their own would be held in memory whole, and no member
+    // needs them.
+    for entry in tar.entries()?.raw(true) {
         let mut entry = entry.context("the archive is broken")?;
         let inside = entry.path_bytes();
         let inside = inside.strip_prefix(b"./").unwrap_or(&inside);
@@ -52,13 +59,16 @@ pub fn take_from_tar(tar: impl Read, members: &[Member]) -> anyhow::Result<()> {
 }
 
 /// Takes members out of a zip file.
-#[cfg(feature = "download")]
-pub fn take_from_zip(archive: &Path, members: &[Member]) -> anyhow::Result<()> {
-    let file = File::open(archive).with_context(|| format!("cannot read {}", archive.display()))?;
-    let mut zip = zip::ZipArchive::new(BufReader::new(file)).context("the archive is broken")?;
+pub fn take_from_zip(zip: impl Read + Seek, members: &[Member]) -> anyhow::Result<()> {
+    let mut zip = zip::ZipArchive::new(zip).context("the archive is broken")?;
     for member in members {
         let mut entry =
             zip.by_name(&member.inside).with_context(|| format!("the archive lacks {}", member.inside))?;
+        // Without a mode it was written by a system that has none, and then the name tells folders from
+        // files.
+        if !entry.is_file() || entry.unix_mode().is_some_and(|mode| ![0, PLAIN].contains(&(mode & FORM))) {
+            bail!("the archive does not hold {} as a plain file", member.inside);
+        }
         write(&mut entry, member)?;
     }
     Ok(())
@@ -147,17 +157,118 @@ mod tests {
         assert!(refusal(&tar[..300], "a", 9).contains("broken"), "cut inside the header");
     }
 
-    #[test]
-    fn a_link_is_not_followed() {
+    /// A tar file with one entry `a` of this type that points at `/etc/passwd`.
+    fn tar_with(kind: tar::EntryType) -> Vec<u8> {
         let mut header = tar::Header::new_gnu();
-        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_entry_type(kind);
         header.set_size(0);
         let mut builder = tar::Builder::new(Vec::new());
         builder.append_link(&mut header, "a", "/etc/passwd").unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let tar = builder.into_inner().unwrap();
-        let error = take_from_tar(&tar[..], &[member(folder.path(), "a", 9)]).unwrap_err().to_string();
-        assert!(error.contains("not as a plain file"), "{error}");
-        assert!(!folder.path().join("out").exists());
+        builder.into_inner().unwrap()
+    }
+
+    /// What happens if `a` is asked for, with at most nine bytes; nothing may be written beside its location.
+    fn taken(take: impl FnOnce(&[Member]) -> anyhow::Result<()>) -> (Result<(), String>, Option<Vec<u8>>) {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("inner");
+        fs::create_dir(&folder).unwrap();
+        let result = take(&[member(&folder, "a", 9)]).map_err(|error| format!("{error:#}"));
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+        let out = folder.join("out");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), usize::from(out.exists()));
+        (result, fs::read(out).ok())
+    }
+
+    #[test]
+    fn links_folders_devices_and_pipes_of_a_tar_file_are_refused() {
+        use tar::EntryType::{Block, Char, Directory, Fifo, GNUSparse, Link, Symlink};
+        for kind in [Symlink, Link, Directory, Char, Block, Fifo, GNUSparse] {
+            let (result, out) = taken(|members| take_from_tar(&tar_with(kind)[..], members));
+            let error = result.unwrap_err();
+            assert!(error.contains("not as a plain file"), "{kind:?}: {error}");
+            assert_eq!(out, None, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_before_a_file_of_the_same_name_does_not_lead_elsewhere() {
+        let mut tar = tar_with(tar::EntryType::Symlink);
+        tar.truncate(512);
+        tar.extend(tar_of(&[("a", b"content")]));
+        let (result, out) = taken(|members| take_from_tar(&tar[..], members));
+        assert!(result.unwrap_err().contains("not as a plain file"));
+        assert_eq!(out, None);
+    }
+
+    #[test]
+    fn a_tar_file_that_claims_more_than_it_holds_costs_nothing() {
+        // Sizes of a member that is asked for, of one that is not, and of a name in an entry of its own.
+        let claiming = |name: &str, kind: tar::EntryType, size: u64| {
+            let mut header = tar::Header::new_gnu();
+            header.set_path(name).unwrap();
+            header.set_entry_type(kind);
+            header.set_size(size);
+            header.set_cksum();
+            [header.as_bytes().as_slice(), &[b'x'; 600]].concat()
+        };
+        for size in [601, 1 << 40, (1 << 62) + 1] {
+            for (name, kind) in [
+                ("a", tar::EntryType::Regular),
+                ("b", tar::EntryType::Regular),
+                ("b", tar::EntryType::GNULongName),
+                ("b", tar::EntryType::XHeader),
+            ] {
+                let (result, out) = taken(|members| take_from_tar(&claiming(name, kind, size)[..], members));
+                assert!(result.is_err(), "{name} {kind:?} {size}");
+                assert!(out.is_none_or(|content| content.len() <= 10));
+            }
+        }
+    }
+
+    fn zip_of(files: &[(&str, &[u8], Option<u32>)]) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, content, mode) in files {
+            let mut options = zip::write::SimpleFileOptions::default();
+            if let Some(mode) = mode {
+                options = options.unix_permissions(*mode);
+            }
+            writer.start_file(*name, options).unwrap();
+            writer.write_all(content).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn from_zip(zip: &[u8]) -> (Result<(), String>, Option<Vec<u8>>) {
+        taken(|members| take_from_zip(std::io::Cursor::new(zip), members))
+    }
+
+    #[test]
+    fn a_zip_file_gives_the_members_asked_for_and_writes_nothing_else() {
+        let climbing: [(&str, &[u8], Option<u32>); 4] = [
+            ("../escaped", b"no", None),
+            ("/tmp/absolute-path-of-the-zip-test", b"no", None),
+            ("a", b"content", Some(0o644)),
+            ("C:\\escaped", b"no", None),
+        ];
+        assert_eq!(from_zip(&zip_of(&climbing)), (Ok(()), Some(b"content".to_vec())));
+        assert!(!Path::new("/tmp/absolute-path-of-the-zip-test").exists());
+        assert!(from_zip(&zip_of(&[("b", b"1", None)])).0.unwrap_err().contains("the archive lacks a"));
+        let long = from_zip(&zip_of(&[("a", &[0; 1_000_000], None)]));
+        assert_eq!(long.0.unwrap_err(), "a in the archive is longer than 9 bytes");
+        assert!(long.1.is_none_or(|content| content.len() <= 10));
+        assert!(from_zip(b"PK").0.unwrap_err().contains("the archive is broken"));
+    }
+
+    #[test]
+    fn links_folders_and_devices_of_a_zip_file_are_refused() {
+        for form in [0o120_000, 0o040_000, 0o020_000, 0o060_000, 0o010_000, 0o140_000] {
+            let mut zip = zip_of(&[("a", b"/etc/pass", Some(0o644))]);
+            // The writer knows plain files alone: the mode is in the upper half of the external attributes.
+            let at = zip.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap() + 40;
+            zip[at..at + 2].copy_from_slice(&(form as u16 | 0o644).to_le_bytes());
+            let (result, out) = from_zip(&zip);
+            assert_eq!(result.unwrap_err(), "the archive does not hold a as a plain file", "{form:o}");
+            assert_eq!(out, None);
+        }
     }
 }

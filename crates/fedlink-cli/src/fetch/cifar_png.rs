@@ -6,25 +6,35 @@
 
 use anyhow::{Context, bail};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::Path;
 
 const PIXELS: usize = 32 * 32;
 
-/// Writes the records of the images of `sheet` with these labels.
+/// Writes the records of the images of the file `sheet` with these labels.
 pub fn write_records(sheet: &Path, labels: &[u8], to: &Path) -> anyhow::Result<()> {
     let name = sheet.display();
     let file = File::open(sheet).with_context(|| format!("cannot read {name}"))?;
-    let mut reader = png::Decoder::new(BufReader::new(file))
-        .read_info()
-        .with_context(|| format!("{name} is not a PNG image"))?;
+    let cannot = || format!("cannot write {}", to.display());
+    let mut records = BufWriter::new(File::create(to).with_context(cannot)?);
+    convert(&name.to_string(), BufReader::new(file), labels, &mut records)?;
+    records.flush().with_context(cannot)
+}
+
+/// Writes the records of the images of `sheet`, called `name` in messages, with these labels.
+pub fn convert(
+    name: &str,
+    sheet: impl BufRead + Seek,
+    labels: &[u8],
+    records: &mut impl Write,
+) -> anyhow::Result<()> {
+    let mut reader =
+        png::Decoder::new(sheet).read_info().with_context(|| format!("{name} is not a PNG image"))?;
     let info = reader.info();
     let form = (info.color_type, info.bit_depth, info.interlaced, info.width as usize, info.height as usize);
     if form != (png::ColorType::Rgb, png::BitDepth::Eight, false, PIXELS, labels.len()) {
         bail!("{name} is not a sheet of {} images of 32 × 32 pixels, red, green and blue", labels.len());
     }
-    let cannot = || format!("cannot write {}", to.display());
-    let mut records = BufWriter::new(File::create(to).with_context(cannot)?);
     for &label in labels {
         let row = reader.next_row().with_context(|| format!("{name} is broken"))?;
         let row = row.with_context(|| format!("{name} ends early"))?;
@@ -32,9 +42,9 @@ pub fn write_records(sheet: &Path, labels: &[u8], to: &Path) -> anyhow::Result<(
         for channel in 0..3 {
             record.extend(row.data().iter().skip(channel).step_by(3));
         }
-        records.write_all(&record).with_context(cannot)?;
+        records.write_all(&record).with_context(|| format!("cannot write the records of {name}"))?;
     }
-    records.flush().with_context(cannot)
+    Ok(())
 }
 
 #[cfg(test)]

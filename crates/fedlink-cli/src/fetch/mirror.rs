@@ -9,7 +9,8 @@ use super::meter::Meter;
 use super::{Request, Staging};
 use crate::inspect;
 use anyhow::{Context, anyhow, bail};
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::Path;
 use ureq::Agent;
 
@@ -146,7 +147,11 @@ fn whole(request: &Request, agent: &Agent, base: &str, archive: &Archive) -> any
         let members: Vec<Member> = names.iter().zip(&request.wanted).map(member).collect();
         match archive.kind {
             Kind::TarGz => take_from_tar_gz(partial, &members)?,
-            Kind::Zip => take_from_zip(partial, &members)?,
+            Kind::Zip => {
+                let file =
+                    File::open(partial).with_context(|| format!("cannot read {}", partial.display()))?;
+                take_from_zip(BufReader::new(file), &members)?;
+            }
         }
         for ((&index, name), member) in request.wanted.iter().zip(&names).zip(&members) {
             request.accept(index, &member.to, name)?;

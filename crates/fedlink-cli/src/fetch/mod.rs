@@ -3,8 +3,8 @@
 //! Whatever the source, a file comes to its location by [`Request::accept`] alone: it is verified where it
 //! was written and then renamed, so that a file in its location is good or was never ours.
 
-mod archive;
-mod cifar_png;
+pub mod archive;
+pub mod cifar_png;
 #[cfg(feature = "download")]
 mod http;
 #[cfg(feature = "download")]

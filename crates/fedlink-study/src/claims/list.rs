@@ -46,8 +46,8 @@ impl Claims {
             text += "correction = \"holm\"\n";
         }
         for claim in &self.list {
-            let [name, said] = [&claim.name, &claim.text].map(|text| Value::from(text.as_str()));
-            let _ = writeln!(text, "{name} = {said}");
+            let [name, statement] = [&claim.name, &claim.text].map(|text| Value::from(text.as_str()));
+            let _ = writeln!(text, "{name} = {statement}");
         }
         text
     }

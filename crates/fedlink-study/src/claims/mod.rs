@@ -163,6 +163,9 @@ enum Opponent {
     Number(f64),
 }
 
+/// The most pairs of curves that a claim may compare: with every other curve, pairs grow as the square.
+const MAX_PAIRS: usize = 1_000_000;
+
 impl Subject {
     /// What pairs the two sides.
     pub fn pairing(self) -> Pairing {
@@ -323,6 +326,15 @@ impl Claim {
             (Right::Side(_), None) => return Err("selects nothing on the right".into()),
         };
         let rights = curves.group(&right, &every, side.others)?;
+        let count = |groups: &Grouped| groups.iter().map(|(_, curves)| curves.len()).sum::<usize>();
+        // With one curve in each group there are no more pairs than curves.
+        let widest = rights.iter().map(|(_, curves)| curves.len()).max().unwrap_or(0);
+        if count(&lefts).saturating_mul(widest) > MAX_PAIRS {
+            let curves = count(&lefts);
+            return Err(format!(
+                "compares {curves} curves with up to {widest} each, more than {MAX_PAIRS} pairs"
+            ));
+        }
         let comparisons = matched(&lefts, &rights, side.others);
         let same_metric = side.metric == self.left.metric;
         for &(left, opponent) in &comparisons.pairs {

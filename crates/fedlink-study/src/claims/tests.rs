@@ -437,3 +437,16 @@ fn what_one_comparison_of_many_decides_by_chance_holm_leaves_open() {
     let note = holm.pairs[0].note.as_deref().unwrap();
     assert!(note.starts_with("holds by itself, but its p-value adjusted for 6 comparisons is 0."), "{note}");
 }
+
+#[test]
+fn more_pairs_than_memory_could_hold_are_refused() {
+    let key = |k: usize| vec![("schedule.k".to_owned(), k.to_string())];
+    let curves: Vec<CurveKeys> = (0..10_000).map(key).collect();
+    let check = |count: usize| {
+        let values: Vec<String> = (0..count).map(|k| k.to_string()).collect();
+        let claim = Claim::parse("x", &format!("k={} final > others final", values.join("|"))).unwrap();
+        claim.check(Subject::Runs, &curves)
+    };
+    assert_eq!(check(100), Ok(()));
+    assert!(check(101).unwrap_err().to_string().contains("more than 1000000 pairs"));
+}

@@ -4,30 +4,34 @@ use super::Experiment;
 use fedlink::config::ConfigError;
 use toml::Value;
 
-/// Most runs of an experiment, excluded combinations counted too: each has a configuration in memory, and a file.
+/// Max curves of an experiment, excluded combinations counted too: each has a configuration in memory, and a line in
+/// every table.
+const MAX_CURVES: u128 = 10_000;
+
+/// Max runs of an experiment, excluded combinations counted too: each has a configuration in memory, and a file.
 const MAX_RUNS: u128 = 1_000_000;
 
 impl Experiment {
     /// Refuses a sweep of too many runs.
     pub(super) fn check_size(&self) -> Result<(), ConfigError> {
         let curves = product(self.sweep.iter().map(|(_, values)| values.len()));
-        let seeds = self.most_seeds();
+        let seeds = self.max_seeds();
         let runs = curves.saturating_mul(seeds.into());
-        if runs <= MAX_RUNS {
+        if curves <= MAX_CURVES && runs <= MAX_RUNS {
             return Ok(());
         }
         let sizes: Vec<String> =
             self.sweep.iter().map(|(key, values)| format!("{} of {key}", values.len())).collect();
         let problem = format!(
-            "{curves} combinations ({}) of {seeds} seeds each make {runs} runs, and {MAX_RUNS} are the most; sweep \
-             fewer keys or values, or lower run.seeds",
+            "{curves} combinations ({}) of {seeds} seeds each make {runs} runs; at most {MAX_CURVES} \
+             combinations and {MAX_RUNS} runs are allowed: sweep fewer keys or values, or lower run.seeds",
             if sizes.is_empty() { "nothing is swept".into() } else { sizes.join(" × ") },
         );
         Err(ConfigError::new(if self.sweep.is_empty() { "run.seeds" } else { "sweep" }, problem))
     }
 
-    /// The most seeds that any value of `run.seeds` gives a curve.
-    fn most_seeds(&self) -> u64 {
+    /// The largest number of seeds that any value of `run.seeds` gives a curve.
+    fn max_seeds(&self) -> u64 {
         let whole = |value: &Value| value.as_integer().and_then(|seeds| u64::try_from(seeds).ok());
         let of_key = |(key, value): (&str, &Value)| if key == "run.seeds" { whole(value) } else { None };
         let base = self.table.get("run").and_then(|run| run.get("seeds"));
@@ -72,7 +76,10 @@ mod tests {
         ];
         let error = Experiment::parse("x", &sweep(&keys, 100, 3)).unwrap_err().to_string();
         assert!(error.contains("100000000000000000000 combinations (100 of "), "{error}");
-        assert!(error.contains("make 300000000000000000000 runs, and 1000000 are the most"), "{error}");
+        assert!(
+            error.contains("make 300000000000000000000 runs; at most 10000 combinations and 1000000 runs"),
+            "{error}"
+        );
     }
 
     #[test]

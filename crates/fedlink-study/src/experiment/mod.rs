@@ -38,8 +38,8 @@ pub use theorem::{TheoremExperiment, TheoremResult};
 use crate::claims::{Claim, Claims, CurveKeys, Expected, Subject};
 use crate::presets::preset;
 use fedlink::config::{
-    Config, ConfigError, SECTIONS, all_keys, check_name, located, put_in, syntax_error, unknown_key,
-    unknown_section,
+    Config, ConfigError, SECTIONS, all_keys, check_name, located, put_in, syntax_error, toml_key,
+    unknown_key, unknown_section,
 };
 use fedlink::parts::Parts;
 use length::Original;
@@ -221,7 +221,8 @@ impl Experiment {
     fn check_rules(&self) -> Result<(), ConfigError> {
         self.check_claims()?;
         let combinations = self.combinations()?;
-        let used = |when: &When| combinations.iter().any(|(_, config)| when.matches(config));
+        let tables: Vec<Table> = combinations.iter().map(|(_, config)| self.table_of_rules(config)).collect();
+        let used = |when: &When| tables.iter().any(|table| when.matches(table));
         let idle = self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when));
         for when in idle {
             if !used(when) {
@@ -348,7 +349,9 @@ impl Experiment {
     fn known_key(&self, key: &str) -> Result<(), ConfigError> {
         // The keys of custom parts are their own business.
         let custom = |name: &str| self.table.get("custom").is_some_and(|parts| parts.get(name).is_some());
-        let is_custom = || key.rsplit('.').nth(1).is_some_and(custom) && key.matches('.').count() > 1;
+        // `section.part.key`, or one deeper for the parts of the server.
+        let is_deep = || [2, 3].contains(&key.matches('.').count());
+        let is_custom = || key.rsplit('.').nth(1).is_some_and(custom) && is_deep();
         let is_origin = || key.strip_prefix("custom.").is_some_and(|name| !name.contains('.'));
         let known = all_keys().iter().any(|known| known == key) || is_custom() || is_origin();
         if known { Ok(()) } else { Err(unknown_key(key)) }
@@ -402,15 +405,22 @@ impl Experiment {
             .collect()
     }
 
+    /// What rules are matched with: every key of a combination, defaults too. Empty if there are no rules.
+    fn table_of_rules(&self, config: &Config) -> Table {
+        let none = self.excluded.is_empty() && self.overrides.is_empty();
+        if none { Table::new() } else { config.resolved().to_table() }
+    }
+
     /// The curves, in the order of the sweep, each with a valid configuration.
     pub fn curves(&self) -> Result<Vec<Curve>, ConfigError> {
         let mut curves = Vec::new();
         for (swept, config) in self.combinations()? {
-            if self.excluded.iter().any(|when| when.matches(&config)) {
+            let resolved = self.table_of_rules(&config);
+            if self.excluded.iter().any(|when| when.matches(&resolved)) {
                 continue;
             }
             let mut table = config.to_table();
-            for rule in self.overrides.iter().filter(|rule| rule.when.matches(&config)) {
+            for rule in self.overrides.iter().filter(|rule| rule.when.matches(&resolved)) {
                 rule.set.iter().for_each(|(key, value)| put_in(&mut table, key, value.clone()));
             }
             let mut config = Config::from_table(table)?;
@@ -459,21 +469,28 @@ impl Experiment {
         if !self.sweep.is_empty() {
             text.push_str("\n[sweep]\n");
             for (key, values) in &self.sweep {
-                let _ = writeln!(text, "\"{key}\" = {}", Value::Array(values.clone()));
+                let _ = writeln!(text, "{} = {}", toml_key(key), Value::Array(values.clone()));
             }
         }
-        for when in &self.excluded {
+        // A rule that `set` has made idle, and a `[quick]` that no longer fits, would be refused when the file is read.
+        let tables: Vec<Table> =
+            self.combinations()?.iter().map(|(_, config)| self.table_of_rules(config)).collect();
+        let used = |when: &When| tables.iter().any(|table| when.matches(table));
+        for when in self.excluded.iter().filter(|when| used(when)) {
             let _ = write!(text, "\n[[exclude]]\n{}", toml_keys(&when.keys, "\n"));
             text.push('\n');
         }
         for Override { when, set } in &self.overrides {
+            if set.is_empty() || !used(when) {
+                continue;
+            }
             let [when, set] = [&when.keys, set].map(|keys| toml_keys(keys, ", "));
             let _ = writeln!(text, "\n[[override]]\nwhen = {{ {when} }}\nset = {{ {set} }}");
         }
         if !self.expected.is_empty() {
             text.push_str("\n[expected]\n");
             self.expected.iter().for_each(|(curve, expected)| {
-                let _ = writeln!(text, "{} = {}", Value::from(curve.as_str()), expected.value);
+                let _ = writeln!(text, "{} = {}", toml_key(curve), Value::Float(expected.value));
             });
         }
         text += &self.claims.to_toml();
@@ -485,7 +502,8 @@ impl Experiment {
                  seeds = {seeds}\nquick = {quick}"
             );
         }
-        if self.has_quick() {
+        let mut quick = self.clone();
+        if self.has_quick() && quick.quicken().and_then(|()| quick.curves()).is_ok() {
             let _ = writeln!(text, "\n[quick]\n{}", toml_keys(&self.quick, "\n"));
         }
         Ok(text)

@@ -1,7 +1,7 @@
 //! Exceptions from a sweep: combinations left out, and values of single curves.
 
 use super::{Experiment, nested};
-use fedlink::config::{Config, ConfigError};
+use fedlink::config::{ConfigError, toml_key};
 use std::{fmt, slice};
 use toml::{Table, Value};
 
@@ -25,11 +25,10 @@ impl When {
         Ok(Self { section, keys: checked(of, section, table, values_of)? })
     }
 
-    /// Whether `config` has all the values.
-    pub fn matches(&self, config: &Config) -> bool {
-        let table = config.resolved().to_table();
+    /// Whether the configuration that is resolved as `table` has all the values.
+    pub fn matches(&self, table: &Table) -> bool {
         let has = |(key, wanted): &(String, Value)| {
-            let value = nested(&table, key);
+            let value = nested(table, key);
             value.is_some_and(|value| values_of(wanted).iter().any(|wanted| same(value, wanted)))
         };
         self.keys.iter().all(has)
@@ -101,6 +100,6 @@ pub(super) fn flat(table: Table) -> Vec<(String, Value)> {
 
 /// Keys and values as TOML.
 pub(super) fn toml_keys(keys: &[(String, Value)], between: &str) -> String {
-    let lines: Vec<String> = keys.iter().map(|(key, value)| format!("\"{key}\" = {value}")).collect();
+    let lines: Vec<String> = keys.iter().map(|(key, value)| format!("{} = {value}", toml_key(key))).collect();
     lines.join(between)
 }

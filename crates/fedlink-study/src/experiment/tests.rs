@@ -313,3 +313,29 @@ fn a_file_of_claims_alone_is_judged_by_other_curves() {
     assert!(ClaimsFile::parse("c.toml", "claims = 3\n").unwrap_err().to_string().contains("[claims]"));
     assert!(ClaimsFile::open("fig1").unwrap().expects());
 }
+
+#[test]
+fn a_sweep_that_no_memory_could_hold_is_refused_at_once() {
+    let values = (1..=100).map(|k| k.to_string()).collect::<Vec<_>>().join(", ");
+    let keys = ["schedule.k", "run.rounds", "radio.symbols", "learn.local_steps", "data.samples_per_device"];
+    let sweep =
+        |keys: &[&str]| keys.iter().map(|key| format!("\"{key}\" = [{values}]\n")).collect::<String>();
+    let text = format!("[data]\ndevices = 100\n[sweep]\n{}", sweep(&keys[..2]));
+    assert_eq!(Experiment::parse("x", &text).unwrap().curves().unwrap().len(), 10_000);
+    let message = error(&format!("[sweep]\n{}", sweep(&keys)));
+    assert!(message.contains("sweep: 10000000000 combinations ("), "{message}");
+}
+
+#[test]
+fn a_key_of_many_parts_is_unknown_however_many() {
+    let mut experiment = Experiment::parse("x", "[custom]\nmine = \"here\"\n").unwrap();
+    experiment.set("schedule.mine.x", "1").unwrap();
+    for depth in [4, 100_000] {
+        let key = format!("schedule{}.mine.x", ".a".repeat(depth));
+        assert!(experiment.set(&key, "1").is_err());
+        assert!(fedlink::config::Config::default().set(&key, 1).is_err());
+        // The same as a dotted key of a file.
+        assert!(Experiment::parse("x", &format!("{key} = 1\n")).is_err());
+        assert!(Experiment::parse("x", &format!("[{key}]\n")).is_err());
+    }
+}

@@ -263,17 +263,40 @@ pub fn commented_toml(config: &Config) -> String {
     text
 }
 
+/// A key as TOML writes it: bare if it can be, else in quotes on one line.
+///
+/// ```
+/// use fedlink::config::toml_key;
+/// assert_eq!(["beta", "schedule.k", "a \"b\"\n"].map(toml_key), ["beta", r#""schedule.k""#, r#""a \"b\"\u000a""#]);
+/// ```
+pub fn toml_key(key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if !key.is_empty() && key.chars().all(bare) {
+        return key.to_owned();
+    }
+    let mut text = "\"".to_owned();
+    for c in key.chars() {
+        let _ = match c {
+            '"' | '\\' => write!(text, "\\{c}"),
+            c if c.is_control() => write!(text, "\\u{:04x}", u32::from(c)),
+            c => write!(text, "{c}"),
+        };
+    }
+    text + "\""
+}
+
 /// A part's own table, if there is anything in it.
 fn write_own(text: &mut String, path: &str, keys: &[Key], own: &Table) {
     if own.is_empty() {
         return;
     }
-    let _ = writeln!(text, "\n[{path}]");
+    let path: Vec<String> = path.split('.').map(toml_key).collect();
+    let _ = writeln!(text, "\n[{}]", path.join("."));
     for (name, value) in own {
         if let Some(key) = keys.iter().find(|key| key.name == name) {
             let _ = writeln!(text, "# {}: {}", key.meaning, key.allowed);
         }
-        let _ = writeln!(text, "{name} = {value}");
+        let _ = writeln!(text, "{} = {value}", toml_key(name));
     }
 }
 

@@ -8,8 +8,8 @@ mod validate;
 pub use crate::registry::count::BatchSize;
 pub use crate::registry::{ConfigError, Key, nearest};
 pub use keys::{
-    KEYS, SECTIONS, all_keys, allowed, check_name, commented_toml, kinds, own_defaults, unknown_key,
-    unknown_section,
+    KEYS, SECTIONS, all_keys, allowed, check_name, commented_toml, kinds, own_defaults, toml_key,
+    unknown_key, unknown_section,
 };
 pub use position::{line_of, located, syntax_error};
 pub use sections::{
@@ -83,6 +83,11 @@ impl Config {
         }
         let custom = sections.remove("custom").unwrap_or_default();
         let mut config = Self { custom: section("custom", custom)?, ..Self::default() };
+        // Its own table is `[section.name]`, so that a dot would end the name.
+        if let Some(name) = config.custom.keys().find(|name| name.is_empty() || name.contains('.')) {
+            let problem = "is not a name for a part, which has at least one character and no dot";
+            return Err(ConfigError::new(format!("custom.{name:?}"), problem));
+        }
         for (name, table) in &mut sections {
             config.take_own_tables(name, table)?;
             if let Some(key) = table.keys().find(|key| !is_known(&format!("{name}.{key}"))) {
@@ -176,7 +181,9 @@ impl Config {
     /// assert_eq!(error.to_string(), "schedule.kc: is now called schedule.bc-bn2.kc");
     /// ```
     pub fn set(&mut self, key: &str, value: impl Into<Value>) -> Result<(), ConfigError> {
-        if !key.split_once('.').is_some_and(|(section, _)| SECTIONS.contains(&section)) {
+        // The deepest keys are those of the parts of the server, `learn.server.part.key`.
+        let deep = key.matches('.').count() > 3;
+        if deep || !key.split_once('.').is_some_and(|(section, _)| SECTIONS.contains(&section)) {
             return Err(unknown_key(key));
         }
         let mut table = self.to_table();

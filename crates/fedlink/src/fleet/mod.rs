@@ -19,6 +19,7 @@ use crate::pool::Pool;
 use crate::record::Training;
 use crate::schedule::Reports;
 use crate::server::Call;
+use crate::state::MAX_COUNT;
 use crate::units::DeviceId;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -138,7 +139,8 @@ impl Fleet {
         let fits = |state: &Mutex<PersistentState>| {
             let PersistentState { task, residual } = &*lock(state);
             let whole = |vector: &Vec<f32>| vector.len() == dim;
-            (task.vectors.is_empty() || vectors == Some(task.vectors.len()))
+            task.steps <= MAX_COUNT
+                && (task.vectors.is_empty() || vectors == Some(task.vectors.len()))
                 && task.vectors.iter().all(whole)
                 && (residual.is_empty() || whole(residual))
         };

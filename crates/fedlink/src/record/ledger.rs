@@ -1,6 +1,7 @@
 //! Records summed up as they come, and their digest.
 
 use super::{Arrival, Outcome, RoundRecord, Row, TRANSMISSION_COLUMNS, hexadecimal};
+use crate::state::MAX_COUNT;
 use crate::units::{DeviceId, Power};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -48,6 +49,14 @@ impl Sums {
                 self.wire_bits = Some(self.wire_bits.unwrap_or(0) + bits);
             }
         }
+    }
+
+    /// Whether no count is near its limit.
+    fn are_countable(&self) -> bool {
+        let Self { rounds, trained, wire_bits, q, transmissions, .. } = *self;
+        let Self { silent, undecodable, flagged, lost, trainings, .. } = *self;
+        let counts = [rounds, trained, q, transmissions, silent, undecodable, flagged, lost, trainings];
+        counts.into_iter().chain(wire_bits).all(|count| count <= MAX_COUNT)
     }
 
     fn wire_bits_per_round(&self) -> Option<f64> {
@@ -106,6 +115,17 @@ impl Ledger {
             power: vec![0.0; devices],
             rows: Vec::new(),
         }
+    }
+
+    /// Whether it can be that of a run after `done` rounds: columns of one length, and counts that adding to does not
+    /// overflow. What was read from a file is checked by this.
+    pub(crate) fn is_consistent(&self, done: u64) -> bool {
+        let Self { scheduled, power, .. } = self;
+        self.rounds == done
+            && power.len() == scheduled.len()
+            && scheduled.iter().all(|&count| u64::from(count) <= done && count < u32::MAX)
+            && self.since_row.are_countable()
+            && self.all.are_countable()
     }
 
     /// The number of devices it counts.

@@ -1,5 +1,8 @@
 //! "did you mean".
 
+/// Names longer than this, in bytes, have no hint: a distance takes time and memory of the product of both lengths.
+const MAX_LENGTH: usize = 200;
+
 /// The known name that `name` was most likely meant to be, if any is near: the same but for case, almost the
 /// same, or the same or almost the same last part under another section.
 ///
@@ -12,10 +15,14 @@
 /// assert_eq!(nearest("run.policy", keys), Some("schedule.policy"));
 /// assert_eq!(nearest("radio.smybols", keys), Some("radio.symbols"));
 /// assert_eq!(nearest("learn.lr", keys), None);
+/// assert_eq!(nearest(&"schedule.k".repeat(100_000), keys), None);
 /// ```
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     fn last(key: &str) -> &str {
         key.rsplit('.').next().unwrap_or(key)
+    }
+    if name.len() > MAX_LENGTH {
+        return None;
     }
     let name = name.to_lowercase();
     let far = |a: &str, b: &str| strsim::damerau_levenshtein(a, b);
@@ -33,6 +40,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     };
     known
         .into_iter()
+        .filter(|candidate| candidate.len() <= MAX_LENGTH)
         .filter_map(|candidate| Some((rank(candidate)?, candidate)))
         .min_by_key(|&(rank, _)| rank)
         .map(|(_, candidate)| candidate)

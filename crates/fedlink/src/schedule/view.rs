@@ -79,6 +79,13 @@ impl DeviceTable {
         }
     }
 
+    /// Whether every column is of `devices` entries, which those of a state that was read need not be.
+    pub(crate) fn is_of(&self, devices: usize) -> bool {
+        let Self { scheduled, last, last_loss, may_send } = self;
+        [scheduled.len(), last.len(), may_send.len()] == [devices; 3]
+            && [0, devices].contains(&last_loss.len())
+    }
+
     /// M.
     pub fn len(&self) -> usize {
         self.scheduled.len()

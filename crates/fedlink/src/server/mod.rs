@@ -33,7 +33,7 @@ use crate::radio::access::Grant;
 use crate::radio::{Known, Radio};
 use crate::record::{Arrival, RoundRecord, Training, Transmission};
 use crate::schedule::{Ask, DeviceTable, Pick, Policy, Reports, Schedule, Share, View, check_candidates};
-use crate::state::{Persist, State, StateError};
+use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Bits, DeviceId};
 use aggregate::{Aggregator, Contribution};
 use optimizer::ServerOptimizer;
@@ -625,9 +625,12 @@ impl Persist for Server {
     fn load(&mut self, state: State) -> Result<(), StateError> {
         let saved: Saved = state.read()?;
         let devices = self.radio.devices();
-        let Ledger { devices: table, strikes, norms, .. } = &saved.ledger;
-        if table.len() != devices || ![0, devices].contains(&strikes.len()) || norms.len() > WINDOW {
+        let Ledger { devices: table, strikes, norms, zero_weights, underpriced } = &saved.ledger;
+        if !table.is_of(devices) || ![0, devices].contains(&strikes.len()) || norms.len() > WINDOW {
             return Err(StateError("the server's tables are not of this run's size".into()));
+        }
+        if (*zero_weights).max(underpriced.0) > MAX_COUNT {
+            return Err(StateError("the server's counts are beyond those of any run".into()));
         }
         let before = [self.policy.save(), self.aggregator.save(), self.optimizer.save()];
         let named = |part: &str, error: StateError| StateError(format!("{part}: {error}"));

@@ -77,6 +77,40 @@ fn another_configuration_or_another_layout_is_refused() {
     assert_eq!(narrow.rounds_done(), 0);
 }
 
+/// A checkpoint with `state` in a right frame.
+fn sealed(checkpoint: &[u8], state: &[u8]) -> Vec<u8> {
+    let mut file = [&checkpoint[..40], state].concat();
+    file.extend(crc32fast::hash(&file).to_le_bytes());
+    file
+}
+
+#[test]
+fn a_state_with_any_one_byte_changed_is_refused_or_goes_on_without_a_panic() {
+    let config = small_config();
+    let whole = saved(&config, 1);
+    let state = &whole[40..whole.len() - 4];
+    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    // θ of 203 entries is near the beginning; what follows has the lengths and the counts.
+    let theta = 2 + 4 * simulation.theta().len();
+    for at in (0..4).chain(theta..state.len()) {
+        for largest in [false, true] {
+            let mut changed = state.to_vec();
+            // A number of ten bytes, 2⁶⁴ − 1, in place of one byte; or its lowest bit.
+            let number = [[0xff; 9].as_slice(), &[1]].concat();
+            if largest {
+                drop(changed.splice(at..=at, number))
+            } else {
+                changed[at] ^= 1
+            }
+            if simulation.restore(Cursor::new(sealed(&whole, &changed))).is_ok() {
+                let _ = (simulation.step(), simulation.outcome());
+            }
+        }
+    }
+    simulation.restore(Cursor::new(&whole)).unwrap();
+    assert_eq!(simulation.rounds_done(), 1);
+}
+
 /// A disk with room for so many bytes.
 struct Full(usize);
 

@@ -451,7 +451,7 @@ fn named_metrics_are_in_records_rows_and_the_digest() {
         }
         fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError> {
             let mut evaluation = self.0.evaluate(theta)?;
-            evaluation.metrics[1].0 = "front".into();
+            evaluation.metrics[1].0 = "the first entry, under a name of some length".into();
             Ok(evaluation)
         }
         fn state_vectors(&self) -> Option<usize> {
@@ -474,4 +474,8 @@ fn named_metrics_are_in_records_rows_and_the_digest() {
     let renamed = run(&config, Renamed(Tiring(Cohorts::SideBySide)), 1);
     assert_ne!(renamed.digest, simulation.outcome().digest);
     assert_eq!(renamed.final_loss, simulation.outcome().final_loss);
+    // Names of any length are in a checkpoint too.
+    let again =
+        resumed(&config, || Renamed(Tiring(Cohorts::SideBySide)), &Parts::default(), config.run.rounds - 1);
+    assert_eq!(again, renamed);
 }

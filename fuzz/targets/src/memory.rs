@@ -1,0 +1,37 @@
+//! An allocator that counts what is held, so that a target can be held to the memory that it states.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// The system's allocator with a count of what the process holds. A program takes it as its
+/// `#[global_allocator]`.
+#[derive(Debug)]
+pub struct Counting;
+
+// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract. Growing goes
+// through the default `realloc`, which calls `alloc`.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        PEAK.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// The most that `work` held beyond what was held before it, in bytes, on all threads of the process
+/// together.
+pub fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = HELD.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let result = work();
+    (PEAK.load(Relaxed).saturating_sub(before), result)
+}

@@ -1,0 +1,21 @@
+//! Any text is a learning rate, which has a value in every round and reads back from what it prints, or an
+//! error.
+
+use fedlink_theory::rate::Rate;
+
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match text.parse::<Rate>() {
+        Err(error) => assert!(error.to_string().len() < 16 * (text.len() + 100)),
+        Ok(rate) => {
+            let again: Rate = rate.to_string().parse().expect("what a rate prints");
+            for t in [0, 1, 1000, usize::MAX] {
+                let [first, second] = [&rate, &again].map(|rate| rate.at(t, 0.5, 3).expect("no table"));
+                assert!(first.to_bits() == second.to_bits() || first.is_nan() && second.is_nan());
+            }
+            if let Ok(rates) = rate.values(0.5, 3, 20) {
+                assert!(rates.iter().all(|eta| *eta > 0.0 && *eta <= 2.0 / 3.0 * (1.0 + 1e-9)));
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Any bytes are the checkpoint of a server session, from which it goes on, or an error that changes nothing.
+//!
+//! The first byte chooses a session; the rest is as in `checkpoint`.
+
+use super::checkpoint::{alone, config, file};
+use fedlink::fleet::Encoder;
+use fedlink::learn::task::Evaluation;
+use fedlink::parts::Parts;
+use fedlink::record::Training;
+use fedlink::schedule::Reports;
+use fedlink::session::{Message, Session};
+use std::cell::RefCell;
+use std::io::Cursor;
+
+/// d.
+const DIM: usize = 40;
+
+thread_local! {
+    static SESSIONS: RefCell<Vec<(Session, Encoder, Vec<u8>)>> = RefCell::new(sessions());
+}
+
+pub fn run(bytes: &[u8]) {
+    alone(|| restore(bytes));
+}
+
+fn restore(bytes: &[u8]) {
+    let Some((&choice, bytes)) = bytes.split_first() else { return };
+    SESSIONS.with_borrow_mut(|sessions| {
+        let count = sessions.len();
+        let (session, encoder, pristine) = &mut sessions[usize::from(choice) % count];
+        let before = saved(session);
+        if session.restore(Cursor::new(file(bytes, pristine))).is_err() {
+            assert!(saved(session) == before, "a restore that failed has changed something");
+            return;
+        }
+        let first = saved(session);
+        session.restore(Cursor::new(&first)).expect("what was saved");
+        assert!(saved(session) == first, "what was restored is saved as something else");
+        let _ = (session.outcome(), round(session, encoder), round(session, encoder), session.outcome());
+        session.restore(Cursor::new(&*pristine)).expect("what was saved");
+    });
+}
+
+fn saved(session: &Session) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    session.checkpoint(&mut bytes).expect("memory takes all");
+    bytes
+}
+
+/// A round on nodes that all have learnt the same.
+fn round(session: &mut Session, encoder: &Encoder) -> Result<(), fedlink::Error> {
+    let t = session.rounds_done();
+    let links = session.links(t);
+    let call = session.begin(t, links.known, |_| true)?;
+    let update: Vec<f32> = (0..DIM).map(|i| i as f32 - 7.5).collect();
+    let mut answers = Vec::new();
+    for (&device, &alone) in call.candidates.iter().zip(&call.alone) {
+        answers.extend(encoder.answers(&call.asks, (&update, 0.7), alone, (t, device))?);
+    }
+    let granted = session.report(Reports::new(call.candidates, call.asks.len(), answers))?;
+    let sent = granted
+        .iter()
+        .map(|granted| encoder.message(&update, granted.grant.budget, (t, granted.device)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let messages: Vec<Message> =
+        granted.iter().zip(&sent).map(|(granted, sent)| Message::of(granted.device, sent)).collect();
+    session.deliver_messages(&messages, Training { devices: 4, loss: 0.7 })?;
+    session.evaluated(Evaluation {
+        accuracy: 0.5,
+        loss: 1.0,
+        metrics: vec![("a metric with a long name".into(), 0.25)],
+    })
+}
+
+/// Sessions whose policies keep state, each after two rounds, with the nodes' half and their checkpoints.
+fn sessions() -> Vec<(Session, Encoder, Vec<u8>)> {
+    let begun = |policy: &str| {
+        let mut config = config(&[("schedule.policy", policy)]);
+        config.adversary.share = 0.0;
+        let parts = Parts::default();
+        let mut session = Session::of(&config, &parts, vec![0.0; DIM], None).expect("a valid session");
+        let encoder = Encoder::of(&config, &parts).expect("a valid encoder");
+        (0..2).for_each(|_| round(&mut session, &encoder).expect("a round"));
+        let bytes = saved(&session);
+        (session, encoder, bytes)
+    };
+    ["round-robin", "random", "bc-bn2"].map(begun).into()
+}
