@@ -46,6 +46,12 @@ Examples:
   fedlink data check                            are the files in order?
   fedlink data preview digits --out digits.png  show it";
 
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  fedlink completions bash > ~/.local/share/bash-completion/completions/fedlink
+  fedlink completions zsh > \"${fpath[1]}/_fedlink\"
+  fedlink completions fish > ~/.config/fish/completions/fedlink.fish";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run an experiment and write its results to a folder.
@@ -72,6 +78,14 @@ pub enum Command {
     /// List what a configuration can choose from.
     #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json")]
     List(ListOptions),
+    /// Print the completions of the command line for a shell.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsOptions),
+    /// Write the manual pages, or print that of `fedlink`.
+    #[command(
+        after_help = "Examples:\n  fedlink man | man -l -\n  fedlink man --out ~/.local/share/man/man1"
+    )]
+    Man(ManOptions),
 }
 
 impl Default for Command {
@@ -326,4 +340,17 @@ fn kinds() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(
         fedlink_study::presets::choices().into_iter().map(|choices| choices.plural),
     )
+}
+
+#[derive(Args, Debug)]
+pub struct CompletionsOptions {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub struct ManOptions {
+    /// Folder for fedlink.1 and a page for each command; files of these names there are replaced.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }

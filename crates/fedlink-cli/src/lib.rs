@@ -60,6 +60,8 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         Command::Verify(options) => commands::verify::run(&options),
         Command::Merge(options) => commands::merge::run(&options, parts),
         Command::List(options) => commands::list::run(&options),
+        Command::Completions(options) => commands::completions::run(&options),
+        Command::Man(options) => commands::man::run(&options),
     };
     match result {
         Ok(exit) => exit.code(),

@@ -358,8 +358,52 @@ fn help_is_everywhere_and_has_examples() {
         &["config", "--help"],
         &["list", "--help"],
         &["data", "preview", "--help"],
+        &["completions", "--help"],
+        &["man", "--help"],
     ] {
         let text = fedlink(&folder).args(words).assert().success().get_output().stdout.clone();
         assert!(String::from_utf8(text).unwrap().contains("Examples:"), "{words:?}");
     }
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let folder = TempDir::new().unwrap();
+    let script =
+        fedlink(&folder).args(["completions", "bash"]).assert().success().get_output().stdout.clone();
+    std::fs::write(folder.path().join("completions"), script).unwrap();
+    // As bash calls it when the tabulator is pressed after `words`.
+    let complete = |words: &str| {
+        let count = words.split(' ').count() - 1;
+        let call = format!(
+            ". ./completions; COMP_WORDS=({words}); COMP_CWORD={count}; COMP_LINE='{words}'; COMP_POINT=${{#COMP_LINE}}; \
+             _fedlink fedlink \"${{COMP_WORDS[$COMP_CWORD]}}\" \"${{COMP_WORDS[$COMP_CWORD-1]}}\"; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let output =
+            std::process::Command::new("bash").args(["-c", &call]).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(complete("fedlink ver"), ["verify"]);
+    assert_eq!(complete("fedlink run --resu"), ["--resume"]);
+    assert!(complete("fedlink list pol").contains(&"policies".to_owned()));
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        let script =
+            fedlink(&folder).args(["completions", shell]).assert().success().get_output().stdout.clone();
+        assert!(String::from_utf8(script).unwrap().contains("checkpoint-every"), "{shell}");
+    }
+    refused(fedlink(&folder).args(["completions", "dos"]));
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = TempDir::new().unwrap();
+    fedlink(&folder).args(["man", "--out", "man1"]).assert().success();
+    let page = |name: &str| std::fs::read_to_string(folder.path().join("man1").join(name)).unwrap();
+    assert!(page("fedlink.1").contains("fedlink\\-run(1)"));
+    assert!(page("fedlink-run.1").contains("\\-\\-checkpoint\\-every"));
+    assert!(page("fedlink-data-get.1").contains(".TH fedlink-data-get 1"));
+    let printed = fedlink(&folder).arg("man").assert().success().get_output().stdout.clone();
+    assert_eq!(String::from_utf8(printed).unwrap(), page("fedlink.1"));
 }

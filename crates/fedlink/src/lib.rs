@@ -5,6 +5,12 @@
 //! each update into its share. This library is that system, after *Convergence of Update Aware Device
 //! Scheduling for Federated Learning at the Wireless Edge* (Amiri, Gündüz, Kulkarni, Poor).
 //!
+//! # Features
+//! - `threads` (default): work is spread over the threads of the current `rayon` pool. Results are the same
+//!   without it.
+//! - `files` (default): gzip and NPZ data files can be read. Plain IDX, CIFAR-10 and CSV files always can.
+//!
+//! # Reading it
 //! Data flows one way: [`data`] → [`learn`] → [`schedule`] → [`radio`] → [`compress`] → [`server`] →
 //! [`record`]. Start reading at [`round`](mod@round).
 //!
@@ -32,6 +38,7 @@ pub mod hex;
 pub mod kernels;
 pub mod learn;
 pub mod memory;
+mod parallel;
 pub mod parts;
 mod pool;
 pub mod radio;

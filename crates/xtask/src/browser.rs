@@ -1,7 +1,7 @@
 //! The report in a real browser: `tests/browser`, driven by Node and Debian's Chromium.
 
 use crate::{cargo_path, run, step};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,7 +11,6 @@ const FILES: [&str; 4] = ["package.json", "package-lock.json", "report.test.mjs"
 /// Writes the example pages and the report of a small run, and runs the tests of `tests/browser` on them.
 pub fn test(root: &Path) -> anyhow::Result<()> {
     step("report in the browser");
-    install_missing(&[("chromium", "chromium"), ("node", "nodejs"), ("npm", "npm")])?;
     let folder = root.join("target/browser");
     let pages = folder.join("pages");
     if pages.exists() {
@@ -65,31 +64,4 @@ fn write_real_page(root: &Path, folder: &Path, pages: &Path) -> anyhow::Result<(
             .with_context(|| format!("the run left no {from}"))?;
     }
     Ok(())
-}
-
-/// Installs the Debian packages of the programs that are not on the path.
-pub fn install_missing(programs: &[(&str, &str)]) -> anyhow::Result<()> {
-    let missing = || programs.iter().filter(|(program, _)| !is_on_path(program));
-    let packages: Vec<&str> = missing().map(|(_, package)| *package).collect();
-    if packages.is_empty() {
-        return Ok(());
-    }
-    install(&[], &packages)?;
-    match missing().next() {
-        Some((program, package)) => bail!("{package} is installed and yet there is no {program}"),
-        None => Ok(()),
-    }
-}
-
-/// Installs Debian packages; `options` are for `apt-get install`.
-pub fn install(options: &[&str], packages: &[&str]) -> anyhow::Result<()> {
-    let advice = || format!("the tests need {}: install them and run again", packages.join(", "));
-    run(Command::new("apt-get").args(["update", "--quiet"])).with_context(advice)?;
-    run(Command::new("apt-get").args(["install", "--yes", "--quiet"]).args(options).args(packages))
-        .with_context(advice)
-}
-
-fn is_on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

@@ -1,6 +1,5 @@
 //! The fuzz targets under libFuzzer, and the messages of Flower under a fuzzer in Python.
 
-use crate::browser::install_missing;
 use crate::{cargo_path, python, root, run, step};
 use anyhow::{Context, bail};
 use fedlink::config::{SECTIONS, all_keys, kinds};
@@ -108,7 +107,7 @@ impl Request {
 /// Builds the one program that runs all targets.
 fn build() -> anyhow::Result<PathBuf> {
     step("fuzzer");
-    install_missing(&[("g++", "g++")])?;
+    crate::setup::ensure(&["g++"])?;
     let version = Command::new("rustc").arg("-vV").output().context("cannot start rustc")?;
     let version = String::from_utf8(version.stdout)?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));

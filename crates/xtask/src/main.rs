@@ -6,9 +6,11 @@ mod browser;
 mod columns;
 mod cycles;
 mod fuzz;
+mod packages;
 mod python;
 mod readme;
 mod reference;
+mod setup;
 mod wire;
 
 use anyhow::{Context, bail};
@@ -23,10 +25,15 @@ Usage: cargo xtask <TASK>
 Tasks:
   test    every check and test: format, module cycles, lints, Rust tests, documentation, the wire format, the
           README's commands, the Python package, the report
+  rust    the part that needs nothing but Rust and the data: lints, features, Rust tests, documentation
+  setup   list what `test` needs and install the Debian packages that are missing, which `test` does too
+  package build every crate as it is published, each feature alone, and install both Python distributions
+  msrv    check the code with the oldest compiler that is supported
+  deny    licenses, advisories and duplicates of the dependencies (installs cargo-deny under target/)
   lint    the quick part of it: format, lints, modules that depend on each other
   browser the report's tests in a real browser, which `test` runs too
   python  the tests of the Python package, which `test` runs too
-  wheel   the Python package as a wheel, into dist/
+  wheel   the Python package as a wheel and as a source distribution, into dist/
   fuzz    every parser on inputs made by libFuzzer: --minutes N or --executions N for each target (1 minute if
           neither is given), --target NAME for one of them
   docs    write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
@@ -38,6 +45,11 @@ fn main() -> anyhow::Result<()> {
     match task.as_deref() {
         Some("test") => test(),
         Some("lint") => lint(),
+        Some("rust") => rust(),
+        Some("setup") => setup::setup(&root()),
+        Some("package") => packages::package(&root()),
+        Some("msrv") => packages::msrv(&root()),
+        Some("deny") => packages::deny(&root()),
         Some("browser") => browser::test(&root()),
         Some("python") => {
             let nodes = python::start_nodes(&root())?;
@@ -64,30 +76,51 @@ fn main() -> anyhow::Result<()> {
 
 /// Everything that must hold before a change is merged.
 fn test() -> anyhow::Result<()> {
+    step("what is needed");
+    setup::setup(&root())?;
+    packages::workflows(&root())?;
     lint()?;
     cargo("release build", &["build", "--release", "--quiet"])?;
     let data = data_folder()?;
     let nodes = python::start_nodes(&root())?;
+    rust_tests(&data)?;
+    documentation()?;
+    packages::features()?;
+    wire::test()?;
+    step("README commands");
+    readme::run_commands(&root())?;
+    python::test(&root())?;
+    python::distributions(&root())?;
+    browser::test(&root())?;
+    nodes.finish()
+}
+
+/// What needs nothing but Rust, for the platforms on which the rest is not tested.
+fn rust() -> anyhow::Result<()> {
+    lint()?;
+    cargo("release build", &["build", "--release", "--quiet"])?;
+    rust_tests(&data_folder()?)?;
+    documentation()?;
+    packages::features()
+}
+
+fn rust_tests(data: &Path) -> anyhow::Result<()> {
     step("tests");
     // The same cases every time: whether a change may be merged must not depend on random cases. `cargo test`
     // draws new ones.
     run(Command::new(cargo_path())
         .args(["test", "--workspace", "--quiet"])
-        .envs([("FEDLINK_DATA", data.as_os_str()), ("PROPTEST_RNG_SEED", "1".as_ref())]))?;
+        .envs([("FEDLINK_DATA", data.as_os_str()), ("PROPTEST_RNG_SEED", "1".as_ref())]))
+}
+
+fn documentation() -> anyhow::Result<()> {
     step("documentation");
     reference::check(&root())?;
     columns::check(&root())?;
     bench::check_readme(&root())?;
-    let strict = ("RUSTDOCFLAGS", "-D warnings");
     run(Command::new(cargo_path())
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
-        .env(strict.0, strict.1))?;
-    wire::test()?;
-    step("README commands");
-    readme::run_commands(&root())?;
-    python::test(&root())?;
-    browser::test(&root())?;
-    nodes.finish()
+        .env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// What can be checked without building everything.

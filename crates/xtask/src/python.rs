@@ -1,16 +1,12 @@
 //! The Python package: its tests, and the wheel.
 
 use crate::background::Background;
-use crate::{browser, cargo_path, run, step};
+use crate::setup::{DEBIAN_PYTHON, works};
+use crate::{cargo_path, run, step};
 use anyhow::{Context, bail};
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// Debian's packages with PyTorch for the processor alone. What the package index has for Linux brings 4 GB
-/// of CUDA.
-const TORCH: [&str; 2] = ["python3-torch", "python3-venv"];
+use std::process::Command;
 
 /// Tests with Flower, Ray and PyTorch. They mostly wait for messages, so they run beside others.
 const WITH_NODES: [&str; 3] = ["python/tests/flower", "python/tests/cluster", "python/tests/test_torch.py"];
@@ -51,16 +47,39 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
     run(with_package(&nodes, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))
 }
 
-/// Builds the wheel into `dist/`, for this platform and any CPython from 3.10 on.
+/// Builds the wheel, for this platform and any CPython from 3.10 on, and the source distribution into `dist/`.
 pub fn wheel(root: &Path) -> anyhow::Result<()> {
-    step("wheel");
+    step("wheel and source distribution");
+    run(builder(root)?.args(["--outdir", "dist"]))
+}
+
+/// Builds both distributions, installs each into an empty environment, and runs the command and the first example of
+/// `docs/python.md` there.
+pub fn distributions(root: &Path) -> anyhow::Result<()> {
+    step("Python distributions");
+    let folder = root.join("target/python/dist");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    // As `cargo build --workspace` builds it: what that has built serves again.
+    run(builder(root)?
+        .args(["--config-setting", "build-args=--profile dev", "--outdir"])
+        .arg(&folder)
+        .env("CARGO_TARGET_DIR", root.join("target")))?;
+    run(Command::new("python3").arg("python/tests/distributions.py").arg(&folder))
+}
+
+/// `python -m build`, by the tools of an environment of its own.
+fn builder(root: &Path) -> anyhow::Result<Command> {
     let python = environment(root, "wheel", "python/wheel-requirements.txt", "python3", &[])?;
-    run(Command::new(python).args(["-m", "maturin", "build", "--release", "--out", "dist"]))
+    let mut command = Command::new(python);
+    command.args(["-m", "build", "--no-isolation"]);
+    Ok(command)
 }
 
 /// The interpreter of a virtual environment of `python` with what the file `requirements` lists; `options`
 /// are for `venv`. It is made anew if the list or the interpreter is another.
-fn environment(
+pub fn environment(
     root: &Path,
     name: &str,
     requirements: &str,
@@ -68,16 +87,14 @@ fn environment(
     options: &[&str],
 ) -> anyhow::Result<PathBuf> {
     let folder = root.join("target/python").join(name);
-    let (made, stamp) = (folder.join("bin/python"), folder.join("made-from.txt"));
+    let interpreter = if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" };
+    let (made, stamp) = (folder.join(interpreter), folder.join("made-from.txt"));
     let requirements = root.join(requirements);
     let listed = std::fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
     let wanted = format!("{python}\n{listed}");
     if std::fs::read_to_string(&stamp).ok().as_ref() == Some(&wanted) {
         return Ok(made);
-    }
-    if !works(python, "import ensurepip, venv") {
-        browser::install(&[], &["python3", "python3-venv"])?;
     }
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
@@ -92,10 +109,7 @@ fn environment(
 /// Debian's, or the one that `FEDLINK_TORCH_PYTHON` names.
 fn nodes_environment(root: &Path) -> anyhow::Result<PathBuf> {
     let own = std::env::var("FEDLINK_TORCH_PYTHON").ok().filter(|path| !path.is_empty());
-    let python = own.unwrap_or_else(|| "/usr/bin/python3".into());
-    if python == "/usr/bin/python3" && !works(&python, "import torch") {
-        browser::install(&["--no-install-recommends"], &TORCH)?;
-    }
+    let python = own.unwrap_or_else(|| DEBIAN_PYTHON.into());
     let requirements = "python/tests/nodes-requirements.txt";
     let made = environment(root, "nodes", requirements, &python, &["--system-site-packages"])?;
     if !works(&made, "import torch") {
@@ -124,10 +138,4 @@ fn with_package(python: &Path, root: &Path) -> Command {
     // Hypothesis then draws the same cases every time, and does not mind a slow machine.
     command.env("CI", "true");
     command
-}
-
-fn works(python: impl AsRef<OsStr>, code: &str) -> bool {
-    let mut command = Command::new(python);
-    command.args(["-c", code]).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

@@ -1,6 +1,5 @@
 //! The wire format's generated parts, and its second decoder.
 
-use crate::browser::install_missing;
 use crate::{cargo_path, root, run, step};
 use anyhow::{Context, bail};
 use std::path::Path;
@@ -46,7 +45,6 @@ fn print(example: &str) -> anyhow::Result<String> {
 /// Has the decoder that was written from the page alone read the test vectors.
 pub fn test() -> anyhow::Result<()> {
     step("wire format by a second decoder");
-    install_missing(&[("python3", "python3")])?;
     run(Command::new("python3").args(["tests/wire/decode.py", VECTORS]))
 }
 

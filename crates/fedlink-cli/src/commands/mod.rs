@@ -1,9 +1,11 @@
 //! One file for each command.
 
 pub mod bound;
+pub mod completions;
 pub mod config;
 pub mod data;
 pub mod list;
+pub mod man;
 pub mod merge;
 pub mod plan;
 pub mod run;

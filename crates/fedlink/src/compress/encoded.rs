@@ -2,8 +2,8 @@
 
 use super::bits::log2_choose;
 use crate::kernels::norm;
+use crate::parallel::prelude::*;
 use crate::units::Bits;
-use rayon::prelude::*;
 
 /// Δ̂ in the form that suits the scheme.
 #[derive(Clone, Debug, Default, PartialEq)]

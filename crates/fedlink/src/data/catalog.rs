@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::{DataError, Flaw, Position};
 use super::idx::{self, IdxFiles};
-use super::{Dataset, Samples, cifar, csv, digits, npz};
+#[cfg(feature = "files")]
+use super::npz;
+use super::{Dataset, Samples, cifar, csv, digits};
 
 /// A data set known by name.
 #[derive(Clone, Copy, Debug)]
@@ -238,7 +240,15 @@ pub fn load(name_or_path: &str, search_folders: &[PathBuf]) -> Result<Dataset, D
         return Err(DataError::Unknown { name: name_or_path.to_owned(), nearest, known });
     }
     if path.extension().is_some_and(|extension| extension == "npz") {
+        #[cfg(feature = "files")]
         return npz::read_npz(path, name_or_path);
+        #[cfg(not(feature = "files"))]
+        return Err(Flaw::new(
+            Position::Whole,
+            "this build does not read .npz files",
+            "give a folder of plain files, or build fedlink with the feature `files`",
+        )
+        .in_file(path));
     }
     Err(Flaw::new(
         Position::Whole,

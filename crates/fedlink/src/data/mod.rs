@@ -10,6 +10,7 @@ pub mod csv;
 pub mod digits;
 mod error;
 pub mod idx;
+#[cfg(feature = "files")]
 pub mod npz;
 pub mod partition;
 pub mod scaling;

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+#[cfg(feature = "files")]
 use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
@@ -19,6 +20,33 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// What to do about a damaged file.
 pub(super) const FETCH_AGAIN: &str = "the file is damaged or is not what its name suggests: fetch it again";
+
+/// Stands in for the decoder in a build without the feature `files`.
+#[cfg(not(feature = "files"))]
+struct MultiGzDecoder<R>(std::marker::PhantomData<R>);
+
+#[cfg(not(feature = "files"))]
+impl<R> MultiGzDecoder<R> {
+    fn new(_: R) -> Self {
+        Self(std::marker::PhantomData)
+    }
+}
+
+#[cfg(not(feature = "files"))]
+impl<R> Read for MultiGzDecoder<R> {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// What is wrong with gzip data that cannot be read from `offset` on.
+fn broken_gzip(offset: u64, error: &io::Error) -> Flaw {
+    if error.kind() == io::ErrorKind::Unsupported {
+        let fix = "unpack it, or build fedlink with the feature `files`";
+        return Flaw::new(Position::Whole, "this build does not read gzip files", fix);
+    }
+    Flaw::new(Position::Byte(offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
+}
 
 /// Reads a whole regular file.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
@@ -138,7 +166,7 @@ impl<'a> Content<'a> {
     }
 
     fn broken(&self, error: &io::Error) -> Flaw {
-        Flaw::new(Position::Byte(self.offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
+        broken_gzip(self.offset, error)
     }
 }
 
@@ -150,10 +178,7 @@ pub fn sha256_uncompressed(path: &Path) -> Result<String, DataError> {
     let is_gzip = file.fill_buf().map_err(unreadable)?.starts_with(&GZIP_MAGIC);
     if is_gzip {
         let mut decoder = MultiGzDecoder::new(file);
-        return sha256(&mut decoder).map_err(|(offset, error)| {
-            Flaw::new(Position::Byte(offset), format!("the gzip data is broken ({error})"), FETCH_AGAIN)
-                .in_file(path)
-        });
+        return sha256(&mut decoder).map_err(|(offset, error)| broken_gzip(offset, &error).in_file(path));
     }
     sha256(&mut file).map_err(|(_, error)| unreadable(error))
 }

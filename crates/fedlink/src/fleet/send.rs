@@ -8,9 +8,9 @@ use super::{Fleet, Trained};
 use crate::compress::wire::bit_length;
 use crate::compress::{BudgetRule, Encoded, Spent};
 use crate::error::Error;
+use crate::parallel::prelude::*;
 use crate::server::{Body, Scheduled, Upload};
 use crate::units::DeviceId;
-use rayon::prelude::*;
 
 /// What a scheduled device made of its budget, and what it sends.
 pub struct Sent {

@@ -7,10 +7,10 @@ use super::optimizer::StateMode;
 use super::task::{DeviceState, Evaluation, Job, Task, TaskError};
 use crate::data::Dataset;
 use crate::data::partition::Partition;
+use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::rng::{Purpose, stream};
 use crate::units::DeviceId;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Test samples scored at a time. Fixed, because the order of summation follows it.

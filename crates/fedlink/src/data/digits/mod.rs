@@ -33,7 +33,7 @@ mod hand;
 mod render;
 mod skeletons;
 
-use rayon::prelude::*;
+use crate::parallel::prelude::*;
 
 use self::skeletons::FORMS;
 use super::{Dataset, Features, Samples};

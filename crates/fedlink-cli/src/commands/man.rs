@@ -1,0 +1,37 @@
+//! `fedlink man`: the manual pages, made from the definition of the command line.
+
+use crate::args::{Arguments, ManOptions};
+use crate::failure::Exit;
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_mangen::Man;
+use fedlink_study::output::write_file;
+use std::io::Write;
+use std::path::Path;
+
+pub fn run(options: &ManOptions) -> anyhow::Result<Exit> {
+    let mut command = Arguments::command();
+    // Subcommands take over version and help of the whole.
+    command.build();
+    match &options.out {
+        Some(folder) => write_pages(&command, "fedlink", folder)?,
+        None => std::io::stdout().write_all(&page(&command, "fedlink")?)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The page of `command` and those of its subcommands: `fedlink-data-get.1` for `fedlink data get`.
+fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    write_file(&folder.join(format!("{name}.1")), page(command, name)?)?;
+    for subcommand in command.get_subcommands().filter(|one| one.get_name() != "help") {
+        write_pages(subcommand, &format!("{name}-{}", subcommand.get_name()), folder)?;
+    }
+    Ok(())
+}
+
+fn page(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    Man::new(command.clone()).title(name).render(&mut page)?;
+    Ok(page)
+}
