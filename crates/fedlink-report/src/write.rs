@@ -30,6 +30,8 @@ pub fn write_all(
     folder: &OutputFolder,
     options: &WriteOptions,
 ) -> Result<Assembled, Error> {
+    // One process at a time, so that the files of a folder belong together.
+    let _lock = folder.lock()?;
     let assembled = Assembled::new(plan, runs)?;
     let (curves, experiment) = (&assembled.curves, &plan.experiment);
     assembled.write(folder)?;
@@ -52,6 +54,9 @@ pub fn write_all(
     let toml = experiment.to_toml().map_err(fedlink_study::Error::from)?;
     let mut report = Report::new(&experiment.name, toml, curves, assembled.splits.first());
     report.add_verdicts(&assembled.verdicts);
+    for note in &assembled.notes {
+        report.generated_by += &format!("; {note}");
+    }
     folder.write("report.html", report.html())?;
     write_manifest(folder, plan, runs, options.threads, options.wall)?;
     Ok(assembled)

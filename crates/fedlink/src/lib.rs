@@ -29,6 +29,7 @@ pub mod data;
 mod error;
 pub mod fleet;
 pub mod hex;
+pub mod identity;
 pub mod kernels;
 pub mod learn;
 pub mod parts;

@@ -22,6 +22,14 @@ pub fn run(options: &MergeOptions, loader: &dyn PartLoader) -> anyhow::Result<Ex
         wall: started.elapsed(),
     };
     let assembled = write_all(&plan, &runs, &folder, &write)?;
+    if options.quiet || options.json {
+        // The text says so too.
+        if !assembled.missing.is_empty() {
+            let missing = assembled.missing.join(", ");
+            eprintln!("{} of {} runs are missing: {missing}", assembled.missing.len(), assembled.of);
+        }
+        assembled.notes.iter().for_each(|note| eprintln!("{note}"));
+    }
     if options.json {
         print!("{}", assembled.summary);
     } else if !options.quiet {

@@ -7,6 +7,7 @@ pub mod list;
 pub mod merge;
 pub mod plan;
 pub mod run;
+pub mod status;
 pub mod theory_run;
 pub mod verify;
 
@@ -63,6 +64,9 @@ fn out(error: fedlink_study::Error, or: &str) -> anyhow::Error {
             anyhow!("--out {error}; choose another folder{or} --force to replace it")
         }
         error @ fedlink_study::Error::NotAFolder { .. } => anyhow!("--out {error}"),
+        error @ (fedlink_study::Error::NotOurs { .. } | fedlink_study::Error::InUse { .. }) => {
+            anyhow::Error::from(error).context("--force")
+        }
         other => other.into(),
     }
 }

@@ -1,7 +1,8 @@
 //! From the numbers of all runs to the tables that people and programs read.
 
 use super::cell::CellFiles;
-
+use super::maker::mixed;
+use super::manifest::missing;
 use super::plan::Plan;
 use super::runner::Done;
 use crate::error::Error;
@@ -10,6 +11,7 @@ use crate::results::{self, CurveResult};
 use crate::split::Splits;
 use crate::verdicts::Verdicts;
 use fedlink::record::TRANSMISSION_COLUMNS;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The numbers of all runs, put together.
@@ -22,10 +24,17 @@ pub struct Assembled {
     pub verdicts: Verdicts,
     /// How the data were split.
     pub splits: Splits,
+    /// The labels of the runs that have not ended.
+    pub missing: Vec<String>,
+    /// How many runs the experiment has.
+    pub of: usize,
+    /// In what the makers of the runs differ so that their numbers may.
+    pub notes: Vec<String>,
 }
 
 impl Assembled {
-    /// Puts the runs of a plan together.
+    /// Puts the runs of a plan together. A run that was interrupted is not averaged with those that have ended: it is
+    /// shown only where no run of its curve has, and no claim is judged by it.
     pub fn new(plan: &Plan, runs: &[Done]) -> Result<Self, Error> {
         let mut splits = Splits::default();
         let mut heterogeneity = Vec::new();
@@ -33,18 +42,33 @@ impl Assembled {
             let dataset = &plan.datasets()[&curve.config.data.dataset];
             heterogeneity.push(splits.add(&curve.label, &curve.config, dataset, &plan.parts)?);
         }
-        let by_curve = runs.iter().map(|done| (plan.cells[done.index].curve, done.result.clone())).collect();
+        let curve_of = |done: &Done| plan.cells[done.index].curve;
+        let has_ended = |done: &Done| done.result.status.has_ended();
+        let complete: BTreeSet<usize> = runs.iter().filter(|done| has_ended(done)).map(curve_of).collect();
+        let shown = runs.iter().filter(|done| has_ended(done) || !complete.contains(&curve_of(done)));
+        let by_curve = shown.map(|done| (curve_of(done), done.result.clone())).collect();
         let curves = results::gather(&plan.curves, &heterogeneity, by_curve);
         let summary = results::json(&curves)?;
-        let judged = runs.iter().map(|done| (plan.cells[done.index].curve, &done.result));
+        let judged = runs.iter().filter(|done| has_ended(done)).map(|done| (curve_of(done), &done.result));
         let verdicts = Verdicts::new(&plan.experiment, &plan.curves, judged)?;
-        Ok(Self { curves, summary, verdicts, splits })
+        let notes = mixed(runs.iter().map(|done| &done.makers[..]));
+        Ok(Self { curves, summary, verdicts, splits, missing: missing(plan, runs), of: plan.cells.len(), notes })
     }
 
     /// What is shown at the end: the table of curves, and the verdicts.
     pub fn text(&self) -> String {
-        let table = results::table(&self.curves);
-        if self.verdicts.is_empty() { table } else { format!("{table}\n{}", self.verdicts.text()) }
+        let mut text = results::table(&self.curves);
+        if !self.verdicts.is_empty() {
+            text += &format!("\n{}", self.verdicts.text());
+        }
+        if !self.missing.is_empty() {
+            let (missing, of) = (self.missing.len(), self.of);
+            text += &format!("\n{missing} of {of} runs are missing: {}\n", self.missing.join(", "));
+        }
+        for note in &self.notes {
+            text += &format!("\n{note}\n");
+        }
+        text
     }
 
     /// Writes `results.csv`, `summary.json`, `split.json` and, if something is claimed, `claims.json`. The manifest,
@@ -73,7 +97,7 @@ impl Plan {
         writer.write_record(["curve"].into_iter().chain(keys).chain(["seed"]).chain(columns))?;
         for done in runs {
             let cell = &self.cells[done.index];
-            let path = CellFiles::new(folder, done.index).rounds;
+            let path = CellFiles::new(folder, &cell.config).rounds();
             let cannot = |_| Error::NoRoundLog(path.clone());
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(&path).map_err(cannot)?;
             let seed = cell.config.run.seed.to_string();
