@@ -72,7 +72,9 @@ pub enum Command {
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyOptions),
     /// Tell how far the runs in a folder are.
-    #[command(after_help = "Examples:\n  fedlink status night\n  fedlink status night --json | jq .seconds_left")]
+    #[command(
+        after_help = "Examples:\n  fedlink status night\n  fedlink status night --json | jq .seconds_left"
+    )]
     Status(StatusOptions),
     /// List what a configuration can choose from.
     #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json")]

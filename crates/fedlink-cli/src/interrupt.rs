@@ -90,7 +90,11 @@ fn install_handler(handler: impl Fn(Wish) + Send + 'static) -> Result<(), String
             handler(if signal == SIGINT { Wish::Interrupt } else { Wish::Terminate });
         }
     };
-    std::thread::Builder::new().name("signals".into()).spawn(listen).map(drop).map_err(|error| error.to_string())
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(listen)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(not(unix))]
@@ -157,6 +161,7 @@ impl Signals {
 
 #[cfg(test)]
 mod tests {
+    use super::Wish::{Interrupt, Terminate};
     use super::*;
 
     #[test]
@@ -178,7 +183,6 @@ mod tests {
             let at = |millis: u64| start + Duration::from_millis(millis);
             signals.iter().map(|&(wish, millis)| seen.quits(wish, at(millis))).collect()
         };
-        use Wish::{Interrupt, Terminate};
         assert_eq!(quits(&[(Interrupt, 0), (Interrupt, 300)]), [false, true]);
         assert_eq!(quits(&[(Interrupt, 0), (Interrupt, 1)]), [false, false]);
         assert_eq!(quits(&[(Terminate, 0), (Terminate, 0), (Terminate, 900)]), [false, false, false]);

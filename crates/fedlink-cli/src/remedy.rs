@@ -24,8 +24,12 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
         Error::MissingRuns { .. } => "run their shares again, or add --partial to go without them",
         Error::NotOurs { .. } => "move them away, or choose another folder",
         Error::InUse { .. } => "wait until it has ended, or choose another folder",
-        Error::OtherData { .. } => "give --data-dir the folder of those data, or choose another folder for the results",
-        Error::NotRepeated { .. } => "choose another folder, or remove the stored run if you trust the new one",
+        Error::OtherData { .. } => {
+            "give --data-dir the folder of those data, or choose another folder for the results"
+        }
+        Error::NotRepeated { .. } => {
+            "choose another folder, or remove the stored run if you trust the new one"
+        }
         Error::ClaimsNothing(_) => "add [claims] to its config.toml or name a file by --claims",
         _ => return None,
     };

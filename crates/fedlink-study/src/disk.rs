@@ -71,7 +71,9 @@ impl Disk for RealDisk {
         }
         match File::open(path)?.sync_all() {
             // Some network folders know no such thing.
-            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+            {
                 Ok(())
             }
             result => result,

@@ -175,7 +175,9 @@ impl Error {
     /// Whether the machine is at fault, not the request: a disk that is full, a folder that cannot be written to or has
     /// gone.
     pub fn is_machines_fault(&self) -> bool {
-        use io::ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+        use io::ErrorKind::{
+            InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+        };
         let Self::File { action, problem, .. } = self else { return false };
         match problem.kind() {
             InvalidInput | InvalidFilename | IsADirectory | NotADirectory => false,

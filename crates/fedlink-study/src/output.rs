@@ -159,7 +159,8 @@ impl FolderFiles {
                 }
                 let ours = [FILES, LOCK].contains(&name.as_str())
                     || noted.contains(&name)
-                    || partial_of(&name).is_some_and(|whole| noted.contains(&whole) || FIRST.contains(&whole.as_str()))
+                    || partial_of(&name)
+                        .is_some_and(|whole| noted.contains(&whole) || FIRST.contains(&whole.as_str()))
                     || (prefix == format!("{CELLS}/") && is_cell_file(&file));
                 let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
                 files.push((name, ours && !link));
@@ -190,7 +191,12 @@ impl FolderFiles {
         let mut folders = BTreeSet::from([self.folder.clone()]);
         for (name, ours) in self.all()? {
             let path = self.folder.join(&name);
-            folders.extend(path.ancestors().skip(1).take_while(|above| above.starts_with(&self.folder)).map(Path::to_owned));
+            folders.extend(
+                path.ancestors()
+                    .skip(1)
+                    .take_while(|above| above.starts_with(&self.folder))
+                    .map(Path::to_owned),
+            );
             if ours {
                 fs::remove_file(&path).map_err(Error::file("remove", &path))?;
             }
@@ -199,7 +205,9 @@ impl FolderFiles {
         // Deeper ones first.
         for folder in folders.iter().rev() {
             match fs::remove_dir(folder) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::file("remove", folder)(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::file("remove", folder)(error));
+                }
                 _ => {}
             }
         }
@@ -287,7 +295,8 @@ mod tests {
         fs::write(target.join("cells/bc-k1-seed3-4f0c2a9b61de-r400.json"), "x").unwrap();
         fs::write(target.join("plots/.a.svg.partial-77"), "x").unwrap();
         let before = listed(&target);
-        let mine = ["thesis.tex", "plots/mine.svg", "cells/notes.json", ".results.csv.partial-x", "deep/er/file"];
+        let mine =
+            ["thesis.tex", "plots/mine.svg", "cells/notes.json", ".results.csv.partial-x", "deep/er/file"];
         for name in mine {
             let path = target.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -13,8 +13,8 @@ use fedlink_study::data_folders;
 use fedlink_study::experiment::{AnyExperiment, Experiment};
 use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{
-    Forecast, Plan, RunForecast, RunState, RunStatus, Runner, Standing, forecast, freeze, run_states, standing,
-    unfinished,
+    Forecast, Plan, RunForecast, RunState, RunStatus, Runner, Standing, forecast, freeze, run_states,
+    standing, unfinished,
 };
 use fedlink_study::table::table;
 use std::path::{Path, PathBuf};
@@ -101,9 +101,7 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         let name = options.experiment.as_deref().unwrap_or("demo");
         format!("fedlink run {name}{quick}{} --out {} --resume", settings.concat(), target.display())
     };
-    let runs = runner
-        .run(&indices)
-        .map_err(|error| Stopped { error, resume: resume() })?;
+    let runs = runner.run(&indices).map_err(|error| Stopped { error, resume: resume() })?;
     if let Some(share) = options.cell {
         let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
         if !options.quiet {
@@ -136,7 +134,8 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     let replaced = folder.replaced().map(Path::to_owned);
     let written = if exit == Exit::Interrupted { target.clone() } else { folder.finish()? };
     if exit == Exit::Interrupted {
-        let replaced = replaced.map_or_else(String::new, |path| format!("; what it replaces is in {}", path.display()));
+        let replaced =
+            replaced.map_or_else(String::new, |path| format!("; what it replaces is in {}", path.display()));
         eprintln!("stopped{replaced}; resume with `{}`", resume());
     }
     if options.json {

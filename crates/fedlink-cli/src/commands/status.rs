@@ -34,7 +34,12 @@ fn text(status: &SweepStatus) -> String {
             RunState::Running(progress) => {
                 let accuracy =
                     progress.accuracy.map_or_else(String::new, |share| format!(", {:.1} %", 100.0 * share));
-                writeln!(text, "running  {label}: round {}/{rounds}{accuracy}; {}", progress.round, progress.holder())
+                writeln!(
+                    text,
+                    "running  {label}: round {}/{rounds}{accuracy}; {}",
+                    progress.round,
+                    progress.holder()
+                )
             }
             RunState::Failed { message } => writeln!(text, "failed   {label} ({cell}): {message}"),
             RunState::Done { .. } | RunState::Waiting { .. } => Ok(()),

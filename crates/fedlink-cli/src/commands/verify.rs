@@ -51,7 +51,11 @@ fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> any
     let runs = rerun(&options.folder, &data, &parts, count, seed, &pool, &mut each)?;
     let different = runs.iter().filter(|run| run.difference.is_some()).count();
     if different > 0 {
-        anyhow::bail!("{different} of {} runs of {} are not the same when made again", runs.len(), options.folder.display());
+        anyhow::bail!(
+            "{different} of {} runs of {} are not the same when made again",
+            runs.len(),
+            options.folder.display()
+        );
     }
     eprintln!("{} of {} runs are the same when made again", runs.len(), runs.len());
     Ok(Exit::Done)

@@ -43,7 +43,8 @@ fn a_run_that_was_stopped_is_not_averaged_with_runs_that_have_ended() {
     // One run of each curve is done before; the others are stopped.
     told(&folder, "run two.toml --set run.rounds=3000 --seeds 1 --out out --quiet --threads 2");
     let finished = json(&folder.path().join("out/summary.json"));
-    let mut child = start(&folder, "run two.toml --set run.rounds=3000 --seeds 4 --out out --threads 1 --resume", "log");
+    let mut child =
+        start(&folder, "run two.toml --set run.rounds=3000 --seeds 4 --out out --threads 1 --resume", "log");
     until("runs are going on", || !cells(&folder, "out", "", ".progress").is_empty());
     signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -73,12 +74,17 @@ fn a_folder_that_cannot_be_written_is_the_machines_fault_and_what_is_there_stays
     let (code, message) = limited("1", words);
     assert_eq!(code, Some(1), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
-    assert!(message.contains("File too large") && message.contains("what was finished is saved; resume with"), "{message}");
+    assert!(
+        message.contains("File too large") && message.contains("what was finished is saved; resume with"),
+        "{message}"
+    );
     assert_eq!(cells(&folder, "out", "", ".json"), before);
     assert!(cells(&folder, "out", "", ".partial").is_empty());
     // With a longer run the checkpoint is what does not fit.
-    let (code, message) = limited("1", "run two.toml --set run.rounds=50 --checkpoint-every 3 --out long --quiet");
+    let (code, message) =
+        limited("16", "run two.toml --set run.rounds=50 --checkpoint-every 3 --out long --quiet");
     assert_eq!((code, message.lines().count()), (Some(1), 1), "{message}");
+    assert!(message.contains(".checkpoint"), "{message}");
     told(&folder, words);
     told(&folder, "merge out --quiet");
     told(&folder, "run two.toml --quick --out whole --quiet");
@@ -94,7 +100,11 @@ fn a_read_only_folder_and_one_that_vanishes_are_told_in_one_line() {
     // Permissions do not bind root; /proc takes files from nobody.
     let root = std::fs::write(closed.join("x"), "").is_ok();
     let out = if root { "/proc/fedlink".to_owned() } else { "closed/out".to_owned() };
-    let output = fedlink(&folder, &format!("run two.toml --quick --quiet --out {out}")).assert().code(1).get_output().clone();
+    let output = fedlink(&folder, &format!("run two.toml --quick --quiet --out {out}"))
+        .assert()
+        .code(1)
+        .get_output()
+        .clone();
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.starts_with("error: cannot ") && message.lines().count() == 1, "{message}");
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -104,6 +114,9 @@ fn a_read_only_folder_and_one_that_vanishes_are_told_in_one_line() {
     std::fs::rename(folder.path().join("out"), folder.path().join("gone")).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let message = std::fs::read_to_string(folder.path().join("log")).unwrap();
-    assert!(message.starts_with("error: cannot write out/cells/") && message.lines().count() == 1, "{message}");
+    assert!(
+        message.starts_with("error: cannot write out/cells/") && message.lines().count() == 1,
+        "{message}"
+    );
     assert_eq!(cells(&folder, "gone", "", ".checkpoint").len(), 4);
 }

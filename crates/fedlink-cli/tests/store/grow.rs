@@ -46,7 +46,10 @@ fn more_rounds_go_on_from_the_final_state_or_start_over_and_are_compared() {
         assert_eq!(numbers(&folder, out), numbers(&folder, "whole"));
         assert_eq!(log(out), log("whole"));
         // The shorter runs are gone, and it is known who made which rounds.
-        assert!(cells(&folder, out, "", "").iter().all(|path| path.to_string_lossy().contains("-r14.")), "{out}");
+        assert!(
+            cells(&folder, out, "", "").iter().all(|path| path.to_string_lossy().contains("-r14.")),
+            "{out}"
+        );
         let run = &json(&folder.path().join(out).join("manifest.json"))["runs"][0];
         assert_eq!(run["makers"].as_array().unwrap().len(), if keep.is_empty() { 1 } else { 2 });
         assert_eq!(run["resumed_from"], if keep.is_empty() { 0 } else { 6 });
@@ -74,9 +77,12 @@ fn rounds_that_do_not_come_out_as_before_end_the_run_and_the_shorter_result_stay
     // The same is found by making runs again.
     told(&folder, "run two.toml --quick --out fresh --quiet");
     std::fs::copy(&path, cell(&folder, "fresh", "bc-k1-seed1-", ".json")).unwrap();
-    let output = fedlink(&folder, "verify fresh --rerun 4 --rerun-seed 1").assert().code(2).get_output().clone();
+    let output =
+        fedlink(&folder, "verify fresh --rerun 4 --rerun-seed 1").assert().code(2).get_output().clone();
     let message = String::from_utf8(output.stderr).unwrap();
-    for words in ["chosen by --rerun-seed 1", "bc-k1-seed1-", "NOT the same", &other, &digest, "1 of 4 runs of fresh"] {
+    for words in
+        ["chosen by --rerun-seed 1", "bc-k1-seed1-", "NOT the same", &other, &digest, "1 of 4 runs of fresh"]
+    {
         assert!(message.contains(words), "{words} is not in {message}");
     }
     assert_eq!(message.matches("the same, digest").count(), 3, "{message}");

@@ -1,10 +1,11 @@
 //! Many processes share a folder.
 
-use crate::common::{cell, cells, fedlink, folder, json, numbers, start, told, until};
+use crate::common::{cells, fedlink, folder, json, numbers, start, told, until};
 
 #[test]
 fn the_tasks_of_an_array_may_all_start_at_once_on_a_folder_that_is_not_there() {
-    let times: usize = std::env::var("FEDLINK_STARTS").map_or(3, |times| times.parse().expect("FEDLINK_STARTS"));
+    let times: usize =
+        std::env::var("FEDLINK_STARTS").map_or(3, |times| times.parse().expect("FEDLINK_STARTS"));
     let folder = folder();
     told(&folder, "run two.toml --quick --out whole --quiet --threads 1");
     for time in 0..times {
@@ -62,7 +63,10 @@ fn the_state_of_a_sweep_can_be_seen_from_outside() {
     assert_eq!((&status["of"], &status["done"], &status["waiting"]), (&4.into(), &2.into(), &2.into()));
     assert_eq!(status["runs"].as_array().unwrap().iter().filter(|run| run["state"] == "done").count(), 2);
     let (text, _) = told(&folder, "run two.toml --quick --out out --resume --dry-run");
-    assert!(text.contains("2 runs, 2 at a time") && text.contains("2 of 4 runs are done already in out"), "{text}");
+    assert!(
+        text.contains("2 runs, 2 at a time") && text.contains("2 of 4 runs are done already in out"),
+        "{text}"
+    );
     let damaged = cells(&folder, "out", "", ".json").remove(0);
     std::fs::write(&damaged, "x").unwrap();
     assert!(told(&folder, "status out").0.contains("is damaged"));
@@ -74,5 +78,4 @@ fn the_state_of_a_sweep_can_be_seen_from_outside() {
     let (_, notes) = told(&folder, "merge out --partial --quiet");
     assert!(notes.contains("2 of 4 runs are missing: "), "{notes}");
     assert_eq!(json(&folder.path().join("out/manifest.json"))["missing"].as_array().unwrap().len(), 2);
-    let _ = cell;
 }

@@ -52,7 +52,15 @@ impl Assembled {
         let judged = runs.iter().filter(|done| has_ended(done)).map(|done| (curve_of(done), &done.result));
         let verdicts = Verdicts::new(&plan.experiment, &plan.curves, judged)?;
         let notes = mixed(runs.iter().map(|done| &done.makers[..]));
-        Ok(Self { curves, summary, verdicts, splits, missing: missing(plan, runs), of: plan.cells.len(), notes })
+        Ok(Self {
+            curves,
+            summary,
+            verdicts,
+            splits,
+            missing: missing(plan, runs),
+            of: plan.cells.len(),
+            notes,
+        })
     }
 
     /// What is shown at the end: the table of curves, and the verdicts.

@@ -138,7 +138,7 @@ impl CellFiles {
             let previous = self.file("checkpoint.previous");
             // The new one is whole before the last one gets its other name, and both are there if the power fails.
             let partial = self.file("checkpoint.partial");
-            self.write_to(disk, &partial, simulation)?;
+            write_to(disk, &partial, simulation)?;
             let swap = || disk.rename(&path, &previous).and_then(|()| disk.rename(&partial, &path));
             swap().and_then(|()| disk.sync_dir(&parent(&path))).map_err(Error::file("write", &path))
         } else {
@@ -148,24 +148,9 @@ impl CellFiles {
 
     fn write_state(&self, disk: &dyn Disk, ending: &str, simulation: &Simulation) -> Result<(), Error> {
         let (path, partial) = (self.file(ending), self.file(&format!("{ending}.partial")));
-        self.write_to(disk, &partial, simulation)?;
+        write_to(disk, &partial, simulation)?;
         let rename = || disk.rename(&partial, &path).and_then(|()| disk.sync_dir(&parent(&path)));
         rename().map_err(Error::file("write", &path))
-    }
-
-    fn write_to(&self, disk: &dyn Disk, path: &Path, simulation: &Simulation) -> Result<(), Error> {
-        let write = || -> io::Result<()> {
-            let mut file = disk.create(path)?;
-            simulation.checkpoint(&mut file).map_err(|error| match error {
-                CheckpointError::Io(error) => error,
-                other => io::Error::other(other),
-            })?;
-            file.sync()
-        };
-        write().map_err(|error| {
-            let _ = disk.remove(path);
-            Error::file("write", path)(error)
-        })
     }
 
     /// Restores the run from its last good checkpoint; returns what is wrong with others.
@@ -203,7 +188,10 @@ impl CellFiles {
 
     /// Removes every file of the run but its lock.
     pub fn remove(&self, disk: &dyn Disk) -> Result<(), Error> {
-        ENDINGS.iter().filter(|ending| **ending != "lock").try_for_each(|ending| remove(disk, &self.file(ending)))
+        ENDINGS
+            .iter()
+            .filter(|ending| **ending != "lock")
+            .try_for_each(|ending| remove(disk, &self.file(ending)))
     }
 
     /// Takes over the log of rounds of another run, which this one begins with.
@@ -226,7 +214,9 @@ impl CellFiles {
         let Ok(entries) = fs::read_dir(parent(&self.base)) else { return Ok(shorter) };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let rounds = name.strip_prefix(&beginning).and_then(|rest| rest.strip_suffix(".json")?.parse::<u64>().ok());
+            let rounds = name
+                .strip_prefix(&beginning)
+                .and_then(|rest| rest.strip_suffix(".json")?.parse::<u64>().ok());
             let Some(rounds) = rounds.filter(|&rounds| rounds < config.run.rounds) else { continue };
             let mut config = config.clone();
             config.run.rounds = rounds;
@@ -240,6 +230,22 @@ impl CellFiles {
         shorter.sort_by_key(|(_, cell)| std::cmp::Reverse(cell.rounds));
         Ok(shorter)
     }
+}
+
+/// Writes the state of a run, which is on the disk when this returns.
+fn write_to(disk: &dyn Disk, path: &Path, simulation: &Simulation) -> Result<(), Error> {
+    let write = || -> io::Result<()> {
+        let mut file = disk.create(path)?;
+        simulation.checkpoint(&mut file).map_err(|error| match error {
+            CheckpointError::Io(error) => error,
+            other => io::Error::other(other),
+        })?;
+        file.sync()
+    };
+    write().map_err(|error| {
+        let _ = disk.remove(path);
+        Error::file("write", path)(error)
+    })
 }
 
 /// Removes a file that may not be there.
@@ -263,13 +269,17 @@ mod tests {
         let mut config = Config::default();
         config.schedule.policy = "../my policy:é".into();
         let name = cell_name(&config);
-        assert!(name.starts_with("_my_policy__-k") && name.ends_with("-r400"), "{name}");
+        assert!(name.starts_with("_my_policy__-k") && name.ends_with("-r500"), "{name}");
         for ending in ENDINGS {
             assert!(is_cell_file(&format!("{name}.{ending}")), "{ending}");
         }
         let base = "bc-k1-seed3-4f0c2a9b61de-r400";
-        assert!(is_cell_file(&format!("{base}.json")) && is_cell_file(&format!("proportional-fair-{base}.lock")));
-        for other in ["notes.json", "a-k1-seed3-4f0c2a9b61de-r4.txt", "a-k1-seed3-4f0c-r4.json", base, ".json"] {
+        assert!(
+            is_cell_file(&format!("{base}.json")) && is_cell_file(&format!("proportional-fair-{base}.lock"))
+        );
+        for other in
+            ["notes.json", "a-k1-seed3-4f0c2a9b61de-r4.txt", "a-k1-seed3-4f0c-r4.json", base, ".json"]
+        {
             assert!(!is_cell_file(other), "{other}");
         }
     }

@@ -73,7 +73,10 @@ pub fn differences(there: &DataFacts, here: &DataFacts) -> Option<String> {
 }
 
 /// As [`differences`], for digests alone.
-pub fn digest_differences(there: &BTreeMap<String, String>, here: &BTreeMap<String, String>) -> Option<String> {
+pub fn digest_differences(
+    there: &BTreeMap<String, String>,
+    here: &BTreeMap<String, String>,
+) -> Option<String> {
     let fact = |(name, sha256): (&String, &String)| {
         (name.clone(), DataFact { sha256: sha256.clone(), ..DataFact::default() })
     };
@@ -86,13 +89,18 @@ mod tests {
 
     #[test]
     fn only_data_of_the_same_name_can_differ_and_the_difference_is_named() {
-        let fact = |sha256: &str, train| DataFact { sha256: sha256.into(), train, test: 5, ..DataFact::default() };
-        let there = DataFacts::from([("a".into(), fact("1111111111111111", 10)), ("b".into(), fact("2", 20))]);
+        let fact =
+            |sha256: &str, train| DataFact { sha256: sha256.into(), train, test: 5, ..DataFact::default() };
+        let there =
+            DataFacts::from([("a".into(), fact("1111111111111111", 10)), ("b".into(), fact("2", 20))]);
         assert_eq!(differences(&there, &there), None);
         assert_eq!(differences(&there, &DataFacts::from([("c".into(), fact("9", 1))])), None);
         let here = DataFacts::from([("a".into(), fact("3333333333333333", 11)), ("b".into(), fact("2", 20))]);
         let text = differences(&there, &here).unwrap();
-        assert!(text.starts_with("a (10 training and 5 test samples, sha256 111111111111… there; 11 "), "{text}");
+        assert!(
+            text.starts_with("a (10 training and 5 test samples, sha256 111111111111… there; 11 "),
+            "{text}"
+        );
         assert!(!text.contains("b ("), "{text}");
     }
 }

@@ -86,10 +86,13 @@ impl StoredCell {
             Status::Diverged(message) => Some(message),
             _ => None,
         };
-        let metrics: Vec<&String> =
-            result.rows.first().map_or_else(Vec::new, |row| row.metrics.iter().map(|(name, _)| name).collect());
+        let metrics: Vec<&String> = result
+            .rows
+            .first()
+            .map_or_else(Vec::new, |row| row.metrics.iter().map(|(name, _)| name).collect());
         let columns: Vec<&str> = ROW_COLUMNS.iter().map(|column| column.name).collect();
-        let columns: Vec<&str> = columns.into_iter().chain(metrics.iter().map(|name| name.as_str())).collect();
+        let columns: Vec<&str> =
+            columns.into_iter().chain(metrics.iter().map(|name| name.as_str())).collect();
         let fields = [
             ("format", json!(FORMAT)),
             ("version", json!(VERSION)),
@@ -108,7 +111,8 @@ impl StoredCell {
             ("columns", json!(columns)),
             ("metrics", json!(metrics)),
         ];
-        let fields: Vec<String> = fields.into_iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
+        let fields: Vec<String> =
+            fields.into_iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
         let rows: Vec<String> = result.rows.iter().map(row_text).collect();
         let text = format!("{{\n{},\n\"rows\": [\n{}\n]", fields.join(",\n"), rows.join(",\n"));
         Ok(format!("{text}{SEAL}{}\"\n}}\n", hexadecimal(&Sha256::digest(&text))))
@@ -135,7 +139,8 @@ impl StoredCell {
             let known = columns().filter(|(name, _)| !is_metric(name));
             let mut row: Row = filled(&known.map(|(name, value)| (name.clone(), value.clone())).collect())?;
             let metrics = columns().filter(|(name, _)| is_metric(name));
-            row.metrics = metrics.map(|(name, value)| Some((name.clone(), number(value)?))).collect::<Option<_>>()?;
+            row.metrics =
+                metrics.map(|(name, value)| Some((name.clone(), number(value)?))).collect::<Option<_>>()?;
             (values.len() == fields.columns.len()).then_some(row)
         };
         let rows = fields.rows.iter().map(row).collect::<Option<Vec<Row>>>().ok_or_else(other)?;
@@ -229,7 +234,7 @@ mod tests {
         let makers = vec![Maker { seconds: Some(1.5), host: "a \"host\"".into(), ..Maker::default() }];
         let data = BTreeMap::from([("digits".to_owned(), "ab".to_owned())]);
         let config_digest = hexadecimal(&config_digest(&Config::default()));
-        StoredCell { label: "bc ✓".into(), config_digest, rounds: 400, data, makers, result }
+        StoredCell { label: "bc ✓".into(), config_digest, rounds: 500, data, makers, result }
     }
 
     fn bits(row: &Row) -> Vec<u64> {
@@ -271,7 +276,7 @@ mod tests {
         let cell = stored(Vec::new(), Status::Diverged("in round 7".into()));
         let text = cell.to_text(&Config::default()).unwrap();
         let read = StoredCell::from_bytes(Path::new("x"), text.as_bytes()).unwrap();
-        assert_eq!((&read.label, &read.config_digest, read.rounds), (&cell.label, &cell.config_digest, 400));
+        assert_eq!((&read.label, &read.config_digest, read.rounds), (&cell.label, &cell.config_digest, 500));
         assert_eq!((&read.makers, &read.data), (&cell.makers, &cell.data));
         assert_eq!((read.result.seed, &read.result.status), (3, &cell.result.status));
         assert_eq!(read.result.outcome, cell.result.outcome);

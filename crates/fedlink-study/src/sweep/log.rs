@@ -21,8 +21,14 @@ const ENOUGH: usize = 1 << 16;
 impl RoundLog {
     /// Opens the log of a run that has done `rounds` with so many `transmissions`, with what it says of later rounds
     /// removed. None if transmissions are missing: then the log cannot go on.
-    pub fn open(disk: &dyn Disk, path: &Path, rounds: u64, transmissions: u64) -> Result<Option<Self>, Error> {
-        let Some(length) = Self::length(path, rounds, transmissions).map_err(Error::file("read", path))? else {
+    pub fn open(
+        disk: &dyn Disk,
+        path: &Path,
+        rounds: u64,
+        transmissions: u64,
+    ) -> Result<Option<Self>, Error> {
+        let Some(length) = Self::length(path, rounds, transmissions).map_err(Error::file("read", path))?
+        else {
             return Ok(None);
         };
         let open = || -> io::Result<Box<dyn DiskFile>> {

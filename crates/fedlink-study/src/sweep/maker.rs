@@ -94,7 +94,9 @@ pub fn mixed<'a>(runs: impl Iterator<Item = &'a [Maker]>) -> Vec<String> {
     let mut notes = Vec::new();
     if sets.len() > 1 {
         let sets = list(&mut sets.iter().map(|(name, runs)| (*name, *runs)));
-        notes.push(format!("runs were made with different instruction sets, which may differ in the last bits: {sets}"));
+        notes.push(format!(
+            "runs were made with different instruction sets, which may differ in the last bits: {sets}"
+        ));
     }
     if versions.len() > 1 {
         let versions = list(&mut versions.iter().map(|(name, runs)| (name.as_str(), *runs)));

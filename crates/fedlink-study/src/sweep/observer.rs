@@ -106,7 +106,10 @@ impl fmt::Display for Warning {
             }
             Self::NoLocks(folder) => {
                 let folder = folder.display();
-                write!(f, "{folder}: its file system has no locks; processes that share it may do the same runs")
+                write!(
+                    f,
+                    "{folder}: its file system has no locks; processes that share it may do the same runs"
+                )
             }
             Self::LogGaps { label } => write!(f, "{label}: its log of rounds has gaps; starting over"),
         }

@@ -8,6 +8,7 @@ use super::{Assembled, Event, Observer, Plan, Runner, freeze};
 use crate::disk::{Disk, DiskFile, RealDisk};
 use crate::experiment::Experiment;
 use fedlink::parts::Parts;
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ enum Op {
     Sync(usize),
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
-    CreateDir(PathBuf),
+    CreateDir,
     SyncDir(PathBuf),
     /// No operation: the run of this name has done so many rounds.
     Round(String, u64),
@@ -102,7 +103,7 @@ impl Disk for Recorder {
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         RealDisk.create_dir(path)?;
-        self.note(Op::CreateDir(path.into()));
+        self.note(Op::CreateDir);
         Ok(())
     }
 
@@ -135,6 +136,9 @@ impl Observer for Begun {
         }
     }
 }
+
+/// The files that a power cut leaves.
+type Image = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A change of the names in a folder.
 #[derive(Clone, Debug)]
@@ -208,7 +212,7 @@ impl Model {
             }
             Op::Rename(from, to) => self.change(Change::Move(from.clone(), to.clone())),
             Op::Remove(path) => self.change(Change::Drop(path.clone())),
-            Op::CreateDir(_) => {}
+            Op::CreateDir => {}
             Op::SyncDir(folder) => {
                 let (now, later) = std::mem::take(&mut self.pending)
                     .into_iter()
@@ -223,10 +227,10 @@ impl Model {
 
     /// Everything that a power cut may leave now: files by path. Any of the changes of names may be lost, and of the
     /// content of files what is not synced is there, is not there, or is torn.
-    fn images(&self) -> BTreeSet<BTreeMap<PathBuf, Vec<u8>>> {
+    fn images(&self) -> BTreeSet<Image> {
         let mut images = BTreeSet::new();
         // All subsets of the latest changes; those before them are there or not together.
-        let free = self.pending.len().min(4);
+        let free = self.pending.len().min(3);
         let (older, newer) = self.pending.split_at(self.pending.len() - free);
         for subset in 0..1_u32 << (free + 1) {
             let mut names = self.durable.clone();
@@ -243,7 +247,8 @@ impl Model {
                     let (durable, all) = &self.contents[*content];
                     let cut = durable.len() as f64 + kept * (all.len() as f64 - durable.len() as f64);
                     // What is torn is neither the old nor the new.
-                    let source = if all.len() >= durable.len() && all.starts_with(durable) { all } else { durable };
+                    let source =
+                        if all.len() >= durable.len() && all.starts_with(durable) { all } else { durable };
                     source[..(cut as usize).min(source.len())].to_vec()
                 };
                 images.insert(names.iter().map(|(path, content)| (path.clone(), left(content))).collect());
@@ -287,7 +292,7 @@ fn after_a_power_cut_between_any_two_operations_the_sweep_resumes_to_the_same_re
     let plan = plan();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let order = plan.longest_first();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary();
     let recorder = Recorder::default();
     freeze_on(&recorder, folder.path(), &plan).unwrap();
     let rounds = Rounds(&recorder, &plan);
@@ -296,31 +301,38 @@ fn after_a_power_cut_between_any_two_operations_the_sweep_resumes_to_the_same_re
     let ops = recorder.0.lock().unwrap().1.clone();
     assert!(ops.iter().filter(|op| matches!(op, Op::Sync(_))).count() > 10, "{}", ops.len());
 
+    // Everything that a power cut may leave, with the rounds that were done by then and the operation before it.
     let mut model = Model::default();
-    let mut tried = BTreeSet::new();
+    let mut left: BTreeMap<Image, (BTreeMap<String, u64>, String)> = BTreeMap::new();
     for op in &ops {
         model.apply(op);
         for image in model.images() {
-            // Rounds that are done count, so an image is tried again if more should be there.
-            if !tried.insert((image.clone(), model.rounds.clone())) {
-                continue;
-            }
-            let fresh = tempfile::tempdir().unwrap();
-            std::fs::create_dir(fresh.path().join("cells")).unwrap();
-            for (path, content) in &image {
-                std::fs::write(fresh.path().join(path.strip_prefix(folder.path()).unwrap()), content).unwrap();
-            }
-            freeze(fresh.path(), &plan).unwrap_or_else(|error| panic!("after {op:?}: {error}"));
-            let begun = Begun::default();
-            let resumed = runner(&plan, fresh.path(), &pool, &begun).run(&order);
-            let resumed = resumed.unwrap_or_else(|error| panic!("after {op:?}: {error}"));
-            assert!(results(&plan, fresh.path(), &resumed) == undisturbed, "after {op:?}: {:?}", image.keys());
-            let begun = begun.0.into_inner().unwrap();
-            for (run, cell) in plan.cells.iter().enumerate() {
-                let done = model.rounds.get(&cell_name(&cell.config)).copied().unwrap_or(0);
-                assert!(begun[&run] + EVERY >= done, "{} of {done} rounds are left after {op:?}", begun[&run]);
-            }
+            left.insert(image, (model.rounds.clone(), format!("{op:.80?}")));
         }
     }
-    assert!(tried.len() > 200, "{} images only", tried.len());
+    assert!(left.len() > 200, "{} images only", left.len());
+    left.par_iter().for_each(|(image, (rounds, op))| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let fresh = temporary();
+        std::fs::create_dir(fresh.path().join("cells")).unwrap();
+        for (path, content) in image {
+            std::fs::write(fresh.path().join(path.strip_prefix(folder.path()).unwrap()), content).unwrap();
+        }
+        freeze(fresh.path(), &plan).unwrap_or_else(|error| panic!("after {op}: {error}"));
+        let begun = Begun::default();
+        let resumed = runner(&plan, fresh.path(), &pool, &begun).run(&order);
+        let resumed = resumed.unwrap_or_else(|error| panic!("after {op}: {error}"));
+        assert!(results(&plan, fresh.path(), &resumed) == undisturbed, "after {op}: {:?}", image.keys());
+        let begun = begun.0.into_inner().unwrap();
+        for (run, cell) in plan.cells.iter().enumerate() {
+            let done = rounds.get(&cell_name(&cell.config)).copied().unwrap_or(0);
+            assert!(begun[&run] + EVERY >= done, "{} of {done} rounds are left after {op}", begun[&run]);
+        }
+    });
+}
+
+/// A folder in memory where there is one: what is replayed need not reach a disk.
+fn temporary() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }

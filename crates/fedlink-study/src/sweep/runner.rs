@@ -93,32 +93,36 @@ impl Runner<'_> {
     /// As [`Runner::run`], on another disk.
     pub(crate) fn run_on(&self, disk: &dyn Disk, runs: &[usize]) -> Result<Vec<Done>, Error> {
         let wanted: BTreeSet<String> = self.plan.cells.iter().map(|cell| cell_name(&cell.config)).collect();
-        let session = Session { runner: self, disk, wanted, failed: AtomicBool::new(false), warned: AtomicBool::new(false) };
+        let session = Session {
+            runner: self,
+            disk,
+            wanted,
+            failed: AtomicBool::new(false),
+            warned: AtomicBool::new(false),
+        };
         let queue = Mutex::new(Queue { waiting: runs.iter().rev().copied().collect(), busy: Vec::new() });
         let finished = Mutex::new(Vec::new());
         let drive = || {
             while !session.must_stop() {
                 let Some((run, last)) = next(&queue) else { break };
-                let turn = session.turn(run);
-                if let Ok(Turn::Busy) = turn {
-                    // Tell it once, when there is nothing else to do.
-                    lock(&queue).busy.push(run);
-                    if last {
-                        session.wait(run);
+                let result = match session.turn(run) {
+                    Ok(Turn::Done(done)) => {
+                        self.observer.observe(Event::Finished { run, result: &done.result });
+                        Ok(*done)
                     }
-                    continue;
-                }
-                let result = turn.map(|turn| match turn {
-                    Turn::Done(done) => *done,
-                    Turn::Busy => unreachable!("it was put back"),
-                });
-                match &result {
-                    Ok(done) => self.observer.observe(Event::Finished { run, result: &done.result }),
+                    Ok(Turn::Busy) => {
+                        lock(&queue).busy.push(run);
+                        if last {
+                            session.wait(run);
+                        }
+                        continue;
+                    }
                     Err(error) => {
                         session.failed.store(true, Ordering::SeqCst);
-                        self.observer.observe(Event::Failed { run, error });
+                        self.observer.observe(Event::Failed { run, error: &error });
+                        Err(error)
                     }
-                }
+                };
                 lock(&finished).push(result);
             }
         };
@@ -287,7 +291,7 @@ impl Session<'_> {
             let done = simulation.rounds_done();
             if earlier.as_ref().is_some_and(|earlier| earlier.result.outcome.rounds == done) {
                 let earlier = earlier.take().expect("it is there");
-                self.compare(cell, files, &earlier, &simulation, &makers)?;
+                compare(cell, &files.name(), &earlier, &simulation, &makers)?;
             }
             if told.elapsed() >= TELL {
                 told = Instant::now();
@@ -382,37 +386,6 @@ impl Session<'_> {
         Ok(Going { simulation: start()?, log, makers: Vec::new(), earlier })
     }
 
-    /// An error if the rounds so far are not those of an earlier result.
-    fn compare(
-        &self,
-        cell: &Cell,
-        files: &CellFiles,
-        earlier: &StoredCell,
-        simulation: &Simulation,
-        makers: &[Maker],
-    ) -> Result<(), Error> {
-        let every = cell.config.run.evaluate_every;
-        let theirs = &earlier.result;
-        let finished = theirs.status == Status::Finished;
-        let due = theirs.outcome.rounds.is_multiple_of(every) || earlier.rounds == cell.config.run.rounds;
-        let same = if finished && due {
-            theirs.outcome.digest == simulation.outcome().digest
-        } else {
-            // The last round was evaluated only because it was the last; or a round began that did not end.
-            let common = theirs.rows.len().saturating_sub(usize::from(finished));
-            theirs.rows[..common].iter().zip(simulation.rows()).all(|(a, b)| super::rerun::same_row(a, b))
-        };
-        if same {
-            return Ok(());
-        }
-        Err(Error::NotRepeated {
-            cell: files.name(),
-            rounds: theirs.outcome.rounds,
-            stored: format!("{} by {}", theirs.outcome.digest, makers_text(&earlier.makers)),
-            repeated: format!("{} by {}", simulation.outcome().digest, makers_text(makers)),
-        })
-    }
-
     /// Removes the shorter runs that this one has replaced: those that the experiment no longer has.
     fn remove_shorter(&self, cell: &Cell, files: &CellFiles) -> Result<(), Error> {
         for (shorter, _) in files.shorter(&cell.config)? {
@@ -422,6 +395,36 @@ impl Session<'_> {
         }
         Ok(())
     }
+}
+
+/// An error if the rounds so far are not those of an earlier result.
+fn compare(
+    cell: &Cell,
+    name: &str,
+    earlier: &StoredCell,
+    simulation: &Simulation,
+    makers: &[Maker],
+) -> Result<(), Error> {
+    let every = cell.config.run.evaluate_every;
+    let theirs = &earlier.result;
+    let finished = theirs.status == Status::Finished;
+    let due = theirs.outcome.rounds.is_multiple_of(every) || earlier.rounds == cell.config.run.rounds;
+    let same = if finished && due {
+        theirs.outcome.digest == simulation.outcome().digest
+    } else {
+        // The last round was evaluated only because it was the last; or a round began that did not end.
+        let common = theirs.rows.len().saturating_sub(usize::from(finished));
+        theirs.rows[..common].iter().zip(simulation.rows()).all(|(a, b)| super::rerun::same_row(a, b))
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Error::NotRepeated {
+        cell: name.to_owned(),
+        rounds: theirs.outcome.rounds,
+        stored: format!("{} by {}", theirs.outcome.digest, makers_text(&earlier.makers)),
+        repeated: format!("{} by {}", simulation.outcome().digest, makers_text(makers)),
+    })
 }
 
 /// The makers of a run in words.
