@@ -41,7 +41,7 @@ from ._fedlink import (
 )
 from ._parts import Compressor, Fading, Pick, Policy, Task
 from ._plan import Plan, PlanCell, PlanHorizon, plan
-from ._run import Curve, Run, Study, Verified, merge, run, verify
+from ._run import Curve, Rerun, Run, Study, Verified, merge, run, status, verify
 from ._session import Encoder, Session
 from ._simulate import Result, simulate
 from ._system import System, digest
@@ -63,6 +63,7 @@ __all__ = [
     "Policy",
     "Record",
     "Reports",
+    "Rerun",
     "Result",
     "Run",
     "Session",
@@ -96,5 +97,6 @@ __all__ = [
     "simulate",
     "split",
     "split_slots",
+    "status",
     "verify",
 ]

@@ -400,6 +400,7 @@ def run(
     cell: str | None,
     threads: _Whole | None,
     log_rounds: bool,
+    keep_state: bool,
     latex: bool,
     checkpoint_every: _Whole,
     data_dir: _Path | None,
@@ -414,7 +415,19 @@ def merge(
     latex: bool,
     data_dir: _Path | None,
 ) -> StudyOutcome: ...
-def verify(folder: _Path, claims: str | None = None, text: str | None = None) -> tuple[str, str, int]: ...
+def verify(
+    folder: _Path, claims: str | None = None, text: str | None = None, *, silent: bool = False
+) -> tuple[str, str, int]: ...
+def rerun(
+    folder: _Path,
+    parts: Sequence[_Part],
+    *,
+    count: _Whole,
+    seed: _Whole,
+    threads: _Whole | None,
+    data_dir: _Path | None,
+) -> list[tuple[str, str, str, tuple[str, str, str] | None]]: ...
+def status(folder: _Path) -> str: ...
 def dataset(name: str, text: str, settings: dict[str, Any]) -> Dataset: ...
 def split(
     name: str,

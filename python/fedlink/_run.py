@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import json
 import os
+import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
 
@@ -95,6 +96,27 @@ class Study:
 
 
 @dataclass(frozen=True)
+class Rerun:
+    """A stored run that was made again."""
+
+    #: Its name in ``cells/``.
+    cell: str
+    #: What tells it from the others.
+    label: str
+    #: The stored digest, and that of the new run.
+    stored: str
+    repeated: str
+    #: Who made each, if they differ.
+    stored_by: str = ""
+    repeated_by: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether both are the same to the bit."""
+        return self.stored == self.repeated
+
+
+@dataclass(frozen=True)
 class Verified:
     """The claims of an experiment, judged by the runs in its folder."""
 
@@ -106,6 +128,8 @@ class Verified:
     missing: int
     #: The same for people.
     text: str
+    #: The runs that were made again (``rerun=N``).
+    reruns: list[Rerun] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"<fedlink.Verified>\n{self.text}".rstrip()
@@ -124,6 +148,7 @@ def run(
     cell: str | None = None,
     threads: int | None = None,
     log_rounds: bool = False,
+    keep_state: bool = False,
     latex: bool = False,
     checkpoint_every: int = CHECKPOINT_EVERY,
     data_dir: str | os.PathLike[str] | None = None,
@@ -136,7 +161,9 @@ def run(
     them. ``settings`` are keys that go before those of the experiment; a list of values is swept.
 
     ``out`` is the folder (by default a new one under ``results/``), which ``resume`` continues and ``force``
-    replaces. ``cell="3/10"`` runs the third of ten shares only; ``fedlink.merge`` puts them together. The
+    replaces
+    if it holds nothing but what fedlink wrote. With ``resume`` the experiment may have grown: more seeds, swept values
+    or rounds; ``keep_state`` keeps what more rounds can go on from. ``cell="3/10"`` runs the third of ten shares only; ``fedlink.merge`` puts them together. The
     other keywords are those of the command. Ctrl-C saves what there is: ``KeyboardInterrupt`` has it as its
     attribute ``result``, and ``resume=True`` continues to the same bits.
 
@@ -159,6 +186,7 @@ def run(
             cell=cell,
             threads=threads,
             log_rounds=log_rounds,
+            keep_state=keep_state,
             latex=latex,
             checkpoint_every=checkpoint_every,
             data_dir=_path(data_dir),
@@ -200,17 +228,45 @@ def merge(
     return Study(outcome)
 
 
-def verify(folder: str | os.PathLike[str], claims: Experiment | None = None) -> Verified:
+def verify(
+    folder: str | os.PathLike[str],
+    claims: Experiment | None = None,
+    *,
+    rerun: int = 0,
+    rerun_seed: int | None = None,
+    parts: Mapping[str, Part] | None = None,
+    threads: int | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+) -> Verified:
     """Judges the claims of the experiment in ``folder``, or those of another, by the runs there, as
-    ``fedlink verify``."""
+    ``fedlink verify``.
+
+    With ``rerun`` so many finished runs are made again, chosen at random by ``rerun_seed`` (by default the time), and
+    their digests are compared: ``Verified.reruns``. Then nothing need be claimed.
+    """
     name, text = None, None
     if claims is not None:
         if isinstance(claims, Mapping):
             raise TypeError("claims: must be a preset, the path of a file or TOML text")
         name, text, _ = _read(claims)
-    found, words, missing = _fedlink.verify(os.fspath(folder), name, text)
+    found, words, missing = _fedlink.verify(os.fspath(folder), name, text, silent=rerun > 0 and claims is None)
     judged = json.loads(found)
-    return Verified(judged.get("claims", []), judged.get("expected", []), missing, words)
+    reruns = []
+    if rerun > 0:
+        registered, _ = collect(parts=parts)
+        seed = int(time.time()) if rerun_seed is None else rerun_seed
+        made = _fedlink.rerun(
+            os.fspath(folder), registered, count=rerun, seed=seed, threads=threads, data_dir=_path(data_dir)
+        )
+        reruns = [Rerun(cell, label, stored, *(other or (stored,))) for cell, label, stored, other in made]
+    return Verified(judged.get("claims", []), judged.get("expected", []), missing, words, reruns)
+
+
+def status(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """How far the runs in ``folder`` are, as ``fedlink status --json``: ``done``, ``running``, ``waiting`` and ``failed`` of
+    ``of``, ``seconds_left``, the ``best`` curve so far, and the state of each of ``runs``.
+    """
+    return json.loads(_fedlink.status(os.fspath(folder)))  # type: ignore[no-any-return]
 
 
 def _read(experiment: Experiment) -> tuple[str, str | None, Mapping[str, Any]]:

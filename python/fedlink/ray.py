@@ -95,7 +95,7 @@ def sweep(
 
 
 def _share(name: str, text: str | None, options: dict[str, Any], share: str, done: Files) -> Files:
-    """Runs a share in a folder of its own; gives the files that it left and that were not there before."""
+    """Runs a share in a folder of its own; gives the files that it left and that were not there before, or not so."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "out")
         _write(folder, done)
@@ -105,16 +105,13 @@ def _share(name: str, text: str | None, options: dict[str, Any], share: str, don
             path.write_text(text, encoding="utf-8")
             experiment = path
         _run.run(experiment, cell=share, out=folder, progress=False, **options)
-        return {path: content for path, content in _finished(folder).items() if path not in done}
+        return {path: content for path, content in _finished(folder).items() if done.get(path) != content}
 
 
 def _finished(folder: Path) -> Files:
     """What there is in the folder of an experiment: its configuration, and the runs that are done."""
-    kept = [
-        folder / "config.toml",
-        *(folder / "cells").glob("*.cell"),
-        *(folder / "cells").glob("*.rounds.csv"),
-    ]
+    first = [folder / "config.toml", folder / "data.json"]
+    kept = [*first, *(folder / "cells").glob("*.json"), *(folder / "cells").glob("*.rounds.csv")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept if path.is_file()}
 
 

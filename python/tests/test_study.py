@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas
 import pytest
 
 import fedlink
@@ -300,7 +301,7 @@ def test_the_command_loads_parts_from_python_files_and_resumes(tmp_path, parts_f
     assert {curve for curve, *_ in first[1]} == {"bc k=1", "bc k=2", "pf k=1", "pf k=2"}
     config = (tmp_path / "out" / "config.toml").read_text()
     assert "pf.py:ProportionalFair" in config
-    cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").glob("*.cell")}
+    cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").glob("*.json")}
     again = fedlink_command(*run, "--resume")
     assert again.returncode == 0, again.stderr
     assert numbers(tmp_path / "out") == first
@@ -388,3 +389,56 @@ def test_ctrl_c_in_the_command_of_the_package_saves_and_stops(tmp_path, parts_fi
     assert "stopping after this round" in errors and "resume with `fedlink run" in errors
     assert f"--parts {parts_file}" in errors
     assert not json.loads((tmp_path / "out" / "manifest.json").read_text())["complete"]
+
+
+def test_a_stored_run_is_read_without_fedlink_to_the_last_bit(tmp_path):
+    study = fedlink.run(TEXT, out=tmp_path / "night", progress=False)
+    page = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    cells = [json.loads(path.read_text()) for path in (tmp_path / "night" / "cells").glob("*.json")]
+    assert len(cells) == 8
+    for cell in cells:
+        run = next(run for run in study.curve(cell["label"].rsplit(" seed", 1)[0]).runs if run.seed == cell["seed"])
+        assert cell["digest"] == run.summary["digest"] and cell["status"] == "finished"
+        for name, values in zip(cell["columns"], zip(*cell["rows"])):
+            stored = [float("nan") if value is None else value for value in values]
+            assert repr(stored) == repr(run.rounds[name].tolist()), name
+        assert cell["makers"][0]["fedlink"] == fedlink.__version__ and cell["data"].keys() == {"digits"}
+    # The code of the page does the same with pandas.
+    snippet = page.split("```python\n")[1].split("```")[0]
+    assert "pd.DataFrame" in snippet
+    names = {}
+    exec(snippet.replace('"night/cells"', repr(str(tmp_path / "night" / "cells"))), names)
+    table = pandas.read_csv(tmp_path / "night" / "results.csv")
+    assert len(names["runs"]) == len(table) and sorted(names["runs"]["test_loss"]) == sorted(table["test_loss"])
+
+
+def test_a_sweep_grows_tells_its_state_and_is_made_again(tmp_path):
+    out = tmp_path / "out"
+    fedlink.run(TEXT, out=out, cell="1/2", progress=False)
+    state = fedlink.status(out)
+    assert (state["of"], state["done"], state["waiting"], state["running"]) == (8, 4, 4, 0)
+    assert {run["state"] for run in state["runs"]} == {"done", "waiting"}
+    fedlink.run(TEXT, out=out, resume=True, progress=False, keep_state=True)
+    before = {path: path.stat().st_mtime_ns for path in (out / "cells").glob("*.json")}
+    fedlink.run(TEXT, out=out, resume=True, seeds=3, progress=False)
+    assert len(list((out / "cells").glob("*.json"))) == 12
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    with pytest.raises(ValueError, match="differs in run.seeds"):
+        fedlink.run(TEXT, out=out, resume=True, progress=False)
+    longer = fedlink.run(TEXT, out=out, resume=True, seeds=3, settings={"run.rounds": 8}, progress=False)
+    whole = fedlink.run(TEXT, out=tmp_path / "whole", seeds=3, settings={"run.rounds": 8}, progress=False)
+    assert longer.summary == whole.summary
+    verified = fedlink.verify(out, rerun=3, rerun_seed=1)
+    assert len(verified.reruns) == 3 and all(again.same for again in verified.reruns)
+    assert verified.claims[0]["name"] == "norms help"
+    path = next((out / "cells").glob("*.json"))
+    path.write_text("damaged")
+    assert fedlink.status(out)["failed"] == 1
+
+
+def test_force_leaves_alone_what_fedlink_did_not_write(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.tex").write_text("precious")
+    with pytest.raises(ValueError, match=r"did not write: thesis\.tex"):
+        fedlink.run(TEXT, out=tmp_path / "thesis", force=True, progress=False)
+    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["thesis.tex"]

@@ -33,11 +33,13 @@ Examples:
   fedlink run demo --set schedule.k=10 --out results/k10 with ten devices a round
   fedlink run my.toml --seeds 5 --threads 2              your file, five seeds
   fedlink run my.toml --out night --resume               begin, or resume after a crash
+  fedlink run my.toml --out night --resume --seeds 20    more seeds, policies or rounds: what is there is kept
   fedlink run my.toml --cell $I/$N --out shared          one share of N, then `fedlink merge shared`
   fedlink run my.toml --dry-run                          what would it take?
   fedlink run --set run.rounds=20 --json | jq '.[].final_accuracy'
 
-Exit codes: 0 done, 2 bad request, 3 a curve diverged, 130 stopped by Ctrl-C (finished work is saved).";
+Exit codes: 0 done, 1 the machine's fault (a full disk, …), 2 bad request, 3 a curve diverged, 130 stopped by
+Ctrl-C (finished work is saved).";
 
 const DATA_EXAMPLES: &str = "\
 Examples:
@@ -75,6 +77,11 @@ pub enum Command {
     /// Judge the claims of an experiment by the runs in its folder.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyOptions),
+    /// Tell how far the runs in a folder are.
+    #[command(
+        after_help = "Examples:\n  fedlink status night\n  fedlink status night --json | jq .seconds_left"
+    )]
+    Status(StatusOptions),
     /// List what a configuration can choose from.
     #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json")]
     List(ListOptions),
@@ -118,10 +125,11 @@ pub struct RunOptions {
     /// Folder that holds data sets, looked in before the others (`fedlink data list` prints which).
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Replace the folder if it is there already.
+    /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// Resume where an earlier run stopped, however it stopped, to the same bits.
+    /// Resume where an earlier run stopped, however it stopped, to the same bits. The experiment may have grown: more
+    /// seeds, swept values or rounds.
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
     /// Run one share of the experiment only: the I-th of N, for N processes or machines
@@ -138,6 +146,9 @@ pub struct RunOptions {
     /// [default: 100].
     #[arg(long, value_name = "ROUNDS")]
     pub checkpoint_every: Option<u64>,
+    /// Keep the final state of every run, so that more rounds can be added later without starting over.
+    #[arg(long)]
+    pub keep_state: bool,
     /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and
     /// power of every transmission.
     #[arg(long)]
@@ -201,8 +212,10 @@ Examples:
   fedlink verify results/fig1
   fedlink verify results/fig1 --claims mine.toml   other claims about the same curves
   fedlink verify results/fig1 --json | jq '.claims[] | {name, verdict}'
+  fedlink verify results/fig1 --rerun 5            are five of its runs the same when made again?
 
-Exit codes: 0 judged (whatever the verdicts), 2 nothing to judge or a claim about curves that are not there.";
+Exit codes: 0 judged (whatever the verdicts), 2 nothing to judge, a claim about curves that are not there, or
+results that do not come out the same when they are made again (--rerun, or figures of the bound).";
 
 #[derive(Args, Debug)]
 pub struct VerifyOptions {
@@ -212,6 +225,31 @@ pub struct VerifyOptions {
     /// Take `[claims]` and `[expected]` from this preset or file.
     #[arg(long, value_name = "PRESET|FILE.toml")]
     pub claims: Option<String>,
+    /// Make N finished runs again, chosen at random, and compare their digests.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rerun: Option<u32>,
+    /// What the choice of --rerun depends on [default: the time].
+    #[arg(long, value_name = "SEED", requires = "rerun")]
+    pub rerun_seed: Option<u64>,
+    /// Python file with custom parts that the experiment names, for --rerun; may be repeated.
+    #[arg(long = "parts", value_name = "FILE.py")]
+    pub parts: Vec<PathBuf>,
+    /// Folder that holds data sets, looked in before the others, for --rerun.
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Threads to use for --rerun [default: all cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct StatusOptions {
+    /// The folder that `fedlink run` writes to.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

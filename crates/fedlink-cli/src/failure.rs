@@ -7,6 +7,8 @@ use fedlink_study::results::{CurveResult, Status};
 pub enum Exit {
     /// Everything that was asked for is there.
     Done,
+    /// The machine could not do it: a full disk, a folder that cannot be written to. The request was fine.
+    MachineFault,
     /// The request cannot be met as given.
     BadRequest,
     /// A curve's training diverged; the others are there.
@@ -16,6 +18,13 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// How the program should end with this error.
+    pub fn of(error: &anyhow::Error) -> Self {
+        let study = error.chain().find_map(crate::remedy::study_error);
+        let fault = study.is_some_and(fedlink_study::Error::is_machines_fault);
+        if fault { Self::MachineFault } else { Self::BadRequest }
+    }
+
     /// How the program should end after these results; `stopped` if it was asked to.
     pub fn after(results: &[CurveResult], stopped: bool) -> Self {
         let any = |wanted: fn(&Status) -> bool| {
@@ -34,9 +43,28 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
+            Self::MachineFault => 1,
             Self::BadRequest => 2,
             Self::Diverged => 3,
             Self::Interrupted => 130,
         }
     }
 }
+
+/// A sweep that has failed, with the command that resumes it.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Why.
+    pub error: fedlink_study::Error,
+    /// The command.
+    pub resume: String,
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; what was finished is saved; resume with `{}`", self.error, self.resume)
+    }
+}
+
+/// The error is in the text, so it is no source besides.
+impl std::error::Error for Stopped {}

@@ -1,15 +1,18 @@
-//! Ctrl-C: a run ends cleanly at the first and at once at the second; a download ends at once.
+//! Ctrl-C and other wishes to end: a run ends cleanly at the first and at once at a second that is meant so; a download
+//! ends at once.
 //!
 //! The handler belongs to the process, so it is installed once, and only in a process that allows it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 /// How the process ends at once; set if Ctrl-C is ours to handle.
 static QUIT: OnceLock<fn()> = OnceLock::new();
 static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
+static SIGNALS: Mutex<Signals> = Mutex::new(Signals::new());
 static AT_CTRL_C: Mutex<AtCtrlC> = Mutex::new(AtCtrlC::Stop);
 
 /// What Ctrl-C does.
@@ -34,6 +37,7 @@ pub fn stop() {
 /// Starts to listen for a wish to [stop].
 pub(crate) fn listen() -> anyhow::Result<()> {
     STOP.store(false, Ordering::SeqCst);
+    *SIGNALS.lock().unwrap_or_else(PoisonError::into_inner) = Signals::new();
     *at_ctrl_c() = AtCtrlC::Stop;
     install()
 }
@@ -63,9 +67,52 @@ fn at_ctrl_c() -> MutexGuard<'static, AtCtrlC> {
 /// Installs the handler, if it is ours to install and not there yet.
 fn install() -> anyhow::Result<()> {
     let Some(&quit) = QUIT.get() else { return Ok(()) };
-    let handler = move || match &mut *at_ctrl_c() {
-        AtCtrlC::Stop if STOP.swap(true, Ordering::SeqCst) => quit(),
+    let installed = INSTALLED.get_or_init(|| install_handler(move |wish| handle(wish, quit)));
+    installed.clone().map_err(|problem| anyhow::anyhow!("cannot handle Ctrl-C: {problem}"))
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// Ctrl-C: a person at the keyboard.
+    Interrupt,
+    /// A program or the system wants the process to end; such a signal often comes twice at once.
+    Terminate,
+}
+
+#[cfg(unix)]
+fn install_handler(handler: impl Fn(Wish) + Send + 'static) -> Result<(), String> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| error.to_string())?;
+    let listen = move || {
+        for signal in signals.forever() {
+            handler(if signal == SIGINT { Wish::Interrupt } else { Wish::Terminate });
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(listen)
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(not(unix))]
+fn install_handler(handler: impl Fn(Wish) + Send + 'static) -> Result<(), String> {
+    ctrlc::set_handler(move || handler(Wish::Interrupt)).map_err(|error| error.to_string())
+}
+
+/// Does what a signal asks for.
+fn handle(wish: Wish, quit: fn()) {
+    match &mut *at_ctrl_c() {
         AtCtrlC::Stop => {
+            let quits = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner).quits(wish, Instant::now());
+            if STOP.swap(true, Ordering::SeqCst) {
+                if quits {
+                    quit();
+                }
+                return;
+            }
             eprintln!(
                 "\nstopping after this round and saving what is there; press Ctrl-C again to quit at once"
             );
@@ -78,13 +125,43 @@ fn install() -> anyhow::Result<()> {
             eprintln!("\n{message}");
             quit();
         }
-    };
-    let installed = INSTALLED.get_or_init(|| ctrlc::set_handler(handler).map_err(|error| error.to_string()));
-    installed.clone().map_err(|problem| anyhow::anyhow!("cannot handle Ctrl-C: {problem}"))
+    }
+}
+
+/// The signals that have come since a run began to listen.
+struct Signals {
+    first: Option<Instant>,
+    /// The first Ctrl-C.
+    interrupt: Option<Instant>,
+}
+
+impl Signals {
+    /// After this a signal is a wish of its own.
+    const LATER: Duration = Duration::from_secs(1);
+    /// Two Ctrl-C within this are one, sent to a process and to its group.
+    const ECHO: Duration = Duration::from_millis(50);
+
+    const fn new() -> Self {
+        Self { first: None, interrupt: None }
+    }
+
+    /// Whether to quit at once: at a second Ctrl-C, or at any signal more than a second after the first. A program
+    /// that wants another to end often sends the signal twice at once, and means: save and end.
+    fn quits(&mut self, wish: Wish, now: Instant) -> bool {
+        let later = self.first.is_some_and(|first| now.duration_since(first) > Self::LATER);
+        let again = wish == Wish::Interrupt
+            && self.interrupt.is_some_and(|before| now.duration_since(before) > Self::ECHO);
+        self.first.get_or_insert(now);
+        if wish == Wish::Interrupt {
+            self.interrupt.get_or_insert(now);
+        }
+        later || again
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Wish::{Interrupt, Terminate};
     use super::*;
 
     #[test]
@@ -96,5 +173,20 @@ mod tests {
         assert!(asked());
         listen().unwrap();
         assert!(!asked());
+    }
+
+    #[test]
+    fn a_second_ctrl_c_or_a_signal_after_a_second_quits_and_an_echo_does_not() {
+        let start = Instant::now();
+        let quits = |signals: &[(Wish, u64)]| -> Vec<bool> {
+            let mut seen = Signals::new();
+            let at = |millis: u64| start + Duration::from_millis(millis);
+            signals.iter().map(|&(wish, millis)| seen.quits(wish, at(millis))).collect()
+        };
+        assert_eq!(quits(&[(Interrupt, 0), (Interrupt, 300)]), [false, true]);
+        assert_eq!(quits(&[(Interrupt, 0), (Interrupt, 1)]), [false, false]);
+        assert_eq!(quits(&[(Terminate, 0), (Terminate, 0), (Terminate, 900)]), [false, false, false]);
+        assert_eq!(quits(&[(Terminate, 0), (Terminate, 1001)]), [false, true]);
+        assert_eq!(quits(&[(Terminate, 0), (Interrupt, 300), (Interrupt, 600)]), [false, false, true]);
     }
 }

@@ -1,6 +1,6 @@
 //! The `fedlink` command: arguments, progress and messages around [`fedlink_study`] and [`fedlink_report`].
 //!
-//! Exit codes: 0 done; 2 the request cannot be met as given (the message names what to change); 3 a curve
+//! Exit codes: 0 done; 1 the machine is at fault, such as a full disk; 2 the request cannot be met as given (the message names what to change); 3 a curve
 //! diverged; 130 stopped by Ctrl-C with what was finished saved.
 //!
 //! [`run`] is the whole command as a function, for any process that wants it inside itself. It never ends the
@@ -57,7 +57,8 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         Command::Plan(options) => commands::plan::run(&options),
         Command::Config(options) => commands::config::run(&options),
         Command::Data(command) => commands::data::run(&command),
-        Command::Verify(options) => commands::verify::run(&options),
+        Command::Verify(options) => commands::verify::run(&options, parts),
+        Command::Status(options) => commands::status::run(&options),
         Command::Merge(options) => commands::merge::run(&options, parts),
         Command::List(options) => commands::list::run(&options),
         Command::Completions(options) => commands::completions::run(&options),
@@ -67,7 +68,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         Ok(exit) => exit.code(),
         Err(error) => {
             eprintln!("error: {}", remedy::worded(&error));
-            Exit::BadRequest.code()
+            Exit::of(&error).code()
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What the user sees while runs are in progress: bars on a terminal, plain lines elsewhere.
 
 use fedlink_study::results::Status;
-use fedlink_study::sweep::{Event, Observer, Plan};
+use fedlink_study::sweep::{Event, Observer, Plan, Progress as RunProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -44,6 +44,8 @@ struct State {
     /// Cost of the rounds done, and of those done before this process began.
     done: f64,
     before: f64,
+    /// Runs of which it was told that another process computes them.
+    waited: BTreeSet<usize>,
 }
 
 #[derive(Clone, Default)]
@@ -85,8 +87,8 @@ impl Progress {
         };
         let width = lanes.iter().map(|lane| lane.label.chars().count()).max().unwrap_or(0);
         let total = lanes.iter().map(|lane| lane.cost * lane.rounds as f64).sum();
-        let state =
-            State { lanes: vec![LaneState::default(); lanes.len()], ended: 0, done: 0.0, before: 0.0 };
+        let shown = vec![LaneState::default(); lanes.len()];
+        let state = State { lanes: shown, ended: 0, done: 0.0, before: 0.0, waited: BTreeSet::new() };
         Self { lanes, lane_of, view, state: Mutex::new(state), width, started: Instant::now(), total }
     }
 
@@ -214,6 +216,12 @@ impl Observer for Progress {
                 self.round(lane(run), record.evaluation.as_ref().map(|evaluation| evaluation.accuracy));
             }
             Event::Warned { warning, .. } => self.note(&warning.to_string()),
+            Event::Waiting { run, label, progress } => {
+                if self.lock().waited.insert(run) && !matches!(self.view, View::Nothing) {
+                    let holder = progress.map_or_else(|| "another process".into(), RunProgress::holder);
+                    self.note(&format!("{label} is being computed by {holder}; waiting for it"));
+                }
+            }
             Event::Finished { run, result } => match &result.status {
                 Status::Diverged(message) => self.end(lane(run), Some(message)),
                 _ => self.end(lane(run), None),

@@ -1,5 +1,6 @@
 //! Errors of the library with what to type on the command line instead.
 
+use crate::failure::Stopped;
 use fedlink::data::DataError;
 use fedlink_study::Error;
 
@@ -21,14 +22,24 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
         Error::OtherVersion(_) => "`fedlink run` with --resume makes it again",
         Error::NoRoundLog(_) => "run with --log-rounds",
         Error::MissingRuns { .. } => "run their shares again, or add --partial to go without them",
+        Error::NotOurs { .. } => "move them away, or choose another folder",
+        Error::InUse { .. } => "wait until it has ended, or choose another folder",
+        Error::OtherData { .. } => {
+            "give --data-dir the folder of those data, or choose another folder for the results"
+        }
+        Error::NotRepeated { .. } => {
+            "choose another folder, or remove the stored run if you trust the new one"
+        }
         Error::ClaimsNothing(_) => "add [claims] to its config.toml or name a file by --claims",
         _ => return None,
     };
     Some(remedy.to_owned())
 }
 
-fn study_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
-    error.downcast_ref::<Error>().or_else(|| match error.downcast_ref::<fedlink_report::Error>() {
+pub fn study_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
+    let direct = error.downcast_ref::<Error>();
+    let direct = direct.or_else(|| error.downcast_ref::<Stopped>().map(|stopped| &stopped.error));
+    direct.or_else(|| match error.downcast_ref::<fedlink_report::Error>() {
         Some(fedlink_report::Error::Study(error)) => Some(error),
         _ => None,
     })

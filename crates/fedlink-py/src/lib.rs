@@ -46,7 +46,7 @@ mod _fedlink {
     #[pymodule_export]
     use super::simulation::Simulation;
     #[pymodule_export]
-    use super::study::{StudyCurve, StudyOutcome, StudyRun, merge, run, verify};
+    use super::study::{StudyCurve, StudyOutcome, StudyRun, merge, rerun, run, status, verify};
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

@@ -12,7 +12,7 @@ use fedlink_study::experiment::{AnyExperiment, ClaimsFile, Experiment};
 use fedlink_study::output::{OutputFolder, check_free};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::sweep::{
-    self, Assembled, Event, Observer, Plan, Runner, Share, Verified, check_same, freeze, unfinished,
+    self, Assembled, Event, Observer, Plan, Runner, Share, Standing, Verified, freeze, standing, unfinished,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -40,6 +40,7 @@ struct Options {
     cell: Option<Share>,
     threads: usize,
     log_rounds: bool,
+    keep_state: bool,
     latex: bool,
     checkpoint_every: u64,
     data_dir: Option<PathBuf>,
@@ -131,7 +132,7 @@ struct Ended {
 /// done and those that there are.
 #[pyfunction]
 #[pyo3(signature = (
-    name, text, settings, parts, *, out, seeds, quick, resume, force, cell, threads, log_rounds, latex,
+    name, text, settings, parts, *, out, seeds, quick, resume, force, cell, threads, log_rounds, keep_state, latex,
     checkpoint_every, data_dir, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -150,6 +151,7 @@ pub fn run(
     cell: Option<&str>,
     threads: Option<usize>,
     log_rounds: bool,
+    keep_state: bool,
     latex: bool,
     checkpoint_every: u64,
     data_dir: Option<PathBuf>,
@@ -178,6 +180,7 @@ pub fn run(
         cell,
         threads: threads.clamp(1, 1024),
         log_rounds,
+        keep_state,
         latex,
         checkpoint_every,
         data_dir,
@@ -246,7 +249,10 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
         .clone()
         .or_else(resumed)
         .unwrap_or_else(|| OutputFolder::free_name(base, &experiment.name));
-    let begun = options.resume && target.exists() && check_same(&target, &experiment).map_err(exception)?;
+    if options.resume {
+        // Before the data are loaded: what cannot be is told at once.
+        standing(&target, &experiment).map_err(exception)?;
+    }
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts).map_err(exception)?;
     let pool = pool(options.threads)?;
     let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
@@ -255,9 +261,7 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
     } else {
         create(&target, options.force)?
     };
-    if !begun {
-        freeze(folder.path(), &plan.experiment).map_err(exception)?;
-    }
+    freeze(folder.path(), &plan).map_err(exception)?;
     let rounds = indices.iter().map(|&index| plan.cells[index].config.run.rounds).sum();
     watch.total.store(rounds, Ordering::SeqCst);
     let runner = Runner {
@@ -266,12 +270,15 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
         pool: &pool,
         checkpoint_every: options.checkpoint_every,
         log_rounds: options.log_rounds,
+        keep_state: options.keep_state,
         observer: watch,
         stop: &|| watch.stop.load(Ordering::SeqCst),
     };
     let runs = runner.run(&indices).map_err(exception)?;
     let stopped = watch.stop.load(Ordering::SeqCst);
-    if options.cell.is_some() || runs.is_empty() {
+    // Another process may have grown the sweep, and has more to put together.
+    let grown = standing(&target, &plan.experiment).ok() != Some(Standing::Same);
+    if options.cell.is_some() || runs.is_empty() || grown {
         let (summary, claims, text) = Default::default();
         return Ok(Ended { folder: target, summary, claims, text, curves: Vec::new(), stopped });
     }
@@ -298,6 +305,7 @@ fn theory(experiment: AnyExperiment, options: &Options) -> PyResult<Ended> {
         ("resume", options.resume),
         ("cell", options.cell.is_some()),
         ("log_rounds", options.log_rounds),
+        ("keep_state", options.keep_state),
         ("latex", options.latex),
     ];
     if let Some((keyword, _)) = pointless.into_iter().find(|(_, given)| *given) {
@@ -366,26 +374,82 @@ pub fn merge(
     outcome(py, ended, &watch)
 }
 
-/// The claims of the experiment in `folder`, or those of another, judged by what is there: as JSON and as
-/// text, with the number of runs that are missing.
+/// What [`verify`] gives: the claims with their verdicts as JSON and as text, and how many runs are missing; nothing
+/// claimed leaves them empty.
+type Judged = (String, String, usize);
+
+/// The claims of the experiment in `folder`, or those of another, judged by what is there. Nothing may be claimed if
+/// `silent`.
 #[pyfunction]
-#[pyo3(signature = (folder, claims = None, text = None))]
+#[pyo3(signature = (folder, claims = None, text = None, *, silent = false))]
 pub fn verify(
     py: Python<'_>,
     folder: PathBuf,
     claims: Option<&str>,
     text: Option<&str>,
-) -> PyResult<(String, String, usize)> {
+    silent: bool,
+) -> PyResult<Judged> {
     py.detach(|| {
         let claims = match (claims, text) {
             (None, _) => None,
             (Some(name), Some(text)) => Some(ClaimsFile::parse(name, text).map_err(exception)?),
             (Some(name), None) => Some(ClaimsFile::open(name).map_err(exception)?),
         };
-        let Verified { verdicts, missing, .. } =
-            sweep::verify(&folder, claims.as_ref()).map_err(exception)?;
-        Ok((verdicts.json().map_err(exception)?, verdicts.text(), missing))
+        match sweep::verify(&folder, claims.as_ref()) {
+            Ok(Verified { verdicts, missing, .. }) => {
+                Ok((verdicts.json().map_err(exception)?, verdicts.text(), missing))
+            }
+            Err(fedlink_study::Error::ClaimsNothing(_)) if silent => Ok(("{}".into(), String::new(), 0)),
+            Err(error) => Err(exception(error)),
+        }
     })
+}
+
+/// A run that was made again: its name in `cells/`, its label, the stored digest, and if they differ the new digest
+/// and who made each.
+type Again = (String, String, String, Option<(String, String, String)>);
+
+/// Makes `count` runs of the experiment in `folder` again, chosen by `seed`.
+#[pyfunction]
+#[pyo3(signature = (folder, parts, *, count, seed, threads, data_dir))]
+pub fn rerun(
+    py: Python<'_>,
+    folder: PathBuf,
+    parts: Vec<Part<'_>>,
+    count: usize,
+    seed: u64,
+    threads: Option<usize>,
+    data_dir: Option<PathBuf>,
+) -> PyResult<Vec<Again>> {
+    let raised = Raised::default();
+    let parts = collect(parts, &raised)?;
+    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let watch = Watch::default();
+    let work = || {
+        let data = data_folders(data_dir.as_deref());
+        let mut each = |_: &sweep::Rerun| !watch.stop.load(Ordering::SeqCst);
+        let pool = pool(threads.clamp(1, 1024))?;
+        sweep::rerun(&folder, &data, &parts, count, seed, &pool, &mut each).map_err(exception)
+    };
+    let reruns = watched(py, work, &watch, None)?.map_err(|error| raised.or(error))?;
+    if let Some(error) = raised.take() {
+        return Err(error);
+    }
+    if watch.stop.load(Ordering::SeqCst) {
+        return Err(pyo3::exceptions::PyKeyboardInterrupt::new_err("stopped"));
+    }
+    let again = |rerun: sweep::Rerun| {
+        let other = rerun.difference.map(|other| (other.repeated, other.stored_by, other.repeated_by));
+        (rerun.cell, rerun.label, rerun.stored, other)
+    };
+    Ok(reruns.into_iter().map(again).collect())
+}
+
+/// How far the runs in `folder` are, as JSON.
+#[pyfunction]
+pub fn status(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
+    let status = py.detach(|| sweep::status(&folder)).map_err(exception)?;
+    json(&status)
 }
 
 /// Does `work` on another thread; this one polls Ctrl-C and progress.

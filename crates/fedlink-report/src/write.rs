@@ -30,6 +30,8 @@ pub fn write_all(
     folder: &OutputFolder,
     options: &WriteOptions,
 ) -> Result<Assembled, Error> {
+    // One process at a time, so that the files of a folder belong together.
+    let _lock = folder.lock()?;
     let assembled = Assembled::new(plan, runs)?;
     let (curves, experiment) = (&assembled.curves, &plan.experiment);
     assembled.write(folder)?;
@@ -55,6 +57,9 @@ pub fn write_all(
     report.add_verdicts(&assembled.verdicts);
     let unfinished = assembled.unfinished_text();
     report.notes.extend((!unfinished.is_empty()).then(|| unfinished.trim_end().to_owned()));
+    for note in &assembled.notes {
+        report.generated_by += &format!("; {note}");
+    }
     folder.write("report.html", report.html())?;
     write_manifest(folder, plan, runs, options.threads, options.wall)?;
     Ok(assembled)

@@ -12,3 +12,8 @@ pub fn choose_instructions() -> Result<(), String> {
         _ => Ok(()),
     }
 }
+
+/// The name of this machine.
+pub(crate) fn host_name() -> String {
+    gethostname::gethostname().to_string_lossy().into_owned()
+}

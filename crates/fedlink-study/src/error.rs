@@ -81,6 +81,42 @@ pub enum Error {
         /// What it is instead.
         what: &'static str,
     },
+    /// The folder to be replaced holds files that fedlink did not write.
+    #[error("{path} holds files that fedlink did not write: {}", named(others), path = path.display())]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+        /// The files.
+        others: Vec<String>,
+    },
+    /// A process is writing to the folder that is to be replaced.
+    #[error("{path} is being written to by another process, which holds {lock}", path = path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// The lock that is held.
+        lock: String,
+    },
+    /// Runs were made with other data than those at hand.
+    #[error("{path} was made with other data than those found here: {differences}", path = path.display())]
+    OtherData {
+        /// The folder or the run.
+        path: PathBuf,
+        /// Which data differ, and how.
+        differences: String,
+    },
+    /// A run that was made again, or made longer, is not the run that is stored.
+    #[error("{cell} is not repeated: its {rounds} rounds have the digest {stored}, but now {repeated}")]
+    NotRepeated {
+        /// The run.
+        cell: String,
+        /// How many rounds were compared.
+        rounds: u64,
+        /// The stored digest, and who made it.
+        stored: String,
+        /// The other one, and who made it.
+        repeated: String,
+    },
     /// No experiment was run in the folder.
     #[error("{path} has no config.toml", path = .0.display())]
     NoExperiment(PathBuf),
@@ -142,6 +178,21 @@ impl Error {
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |problem| Self::File { action, path, problem }
+    }
+
+    /// Whether the machine is at fault, not the request: a disk that is full, a folder that cannot be written to or has
+    /// gone.
+    pub fn is_machines_fault(&self) -> bool {
+        use io::ErrorKind::{
+            InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+        };
+        let Self::File { action, problem, .. } = self else { return false };
+        match problem.kind() {
+            InvalidInput | InvalidFilename | IsADirectory | NotADirectory => false,
+            // A file to be read was named by somebody.
+            NotFound | PermissionDenied => *action != "read",
+            _ => true,
+        }
     }
 
     /// What is wrong with a data set, if that is the matter.

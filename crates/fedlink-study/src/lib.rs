@@ -30,13 +30,14 @@
 //! }
 //! let plan = Plan::new(experiment, &fedlink_study::data_folders(None), &Parts::default())?;
 //! let folder = tempfile::tempdir()?;
-//! freeze(folder.path(), &plan.experiment)?;
+//! freeze(folder.path(), &plan)?;
 //! let runner = Runner {
 //!     plan: &plan,
 //!     folder: folder.path(),
 //!     pool: &rayon::ThreadPoolBuilder::new().build()?,
 //!     checkpoint_every: 100,
 //!     log_rounds: false,
+//!     keep_state: false,
 //!     observer: &(),
 //!     stop: &|| false,
 //! };
@@ -49,13 +50,16 @@
 #![forbid(unsafe_code)]
 
 pub mod claims;
+mod disk;
 mod environment;
 mod error;
 #[doc(hidden)]
 pub mod example;
 pub mod experiment;
 mod folders;
+mod lock;
 mod measured;
+mod names;
 pub mod output;
 pub mod presets;
 pub mod results;

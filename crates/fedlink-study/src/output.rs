@@ -1,27 +1,42 @@
 //! The output folder. It exists under its final name from the start, so that what is saved there survives a
-//! crash; every file in it appears complete or not at all.
+//! crash; every file in it appears complete or not at all. `files.txt` lists what was written, so that a folder can be replaced without
+//! touching anything that somebody else has put there.
 
+use crate::disk::{Disk, RealDisk, parent, write_synced};
 use crate::error::Error;
+use crate::lock::Lock;
+use crate::names::{CELLS, is_cell_file};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fs, mem};
+
+/// The lock of who writes to the folder.
+pub(crate) const LOCK: &str = ".lock";
+/// What fedlink has written.
+const FILES: &str = "files.txt";
+
+/// What is written first: a power cut may leave it half-written and not noted.
+const FIRST: [&str; 2] = ["config.toml", "data.json"];
 
 /// A folder that is being filled.
 pub struct OutputFolder {
-    path: PathBuf,
+    folder: PathBuf,
     /// Where what was there before is now; it goes when the new folder is complete.
     replaced: Option<PathBuf>,
+    files: FolderFiles,
 }
 
 impl OutputFolder {
-    /// A new folder. An existing one is moved aside if `replace`, and goes when this one is finished.
+    /// A new folder. If `replace`, an existing one is moved aside, and what fedlink wrote there is removed when this one
+    /// is finished. One that holds anything else, or that a process is writing to, is refused before anything is touched.
     pub fn create(target: &Path, replace: bool) -> Result<Self, Error> {
-        let replaced = replaceable(target, replace)?;
+        check_free(target, replace)?;
+        let replaced = if target.exists() { Some(beside(target)?) } else { None };
         if let Some(aside) = &replaced {
             fs::rename(target, aside).map_err(Error::file("move aside", target))?;
         }
-        let folder = Self { path: target.into(), replaced };
-        folder.make()?;
-        Ok(folder)
+        Self::made(target, replaced)
     }
 
     /// A folder that may be there already, with whatever it holds.
@@ -29,13 +44,12 @@ impl OutputFolder {
         if target.exists() && !target.is_dir() {
             return Err(Error::NotAFolder { path: target.into(), what: "a file" });
         }
-        let folder = Self { path: target.into(), replaced: None };
-        folder.make()?;
-        Ok(folder)
+        Self::made(target, None)
     }
 
-    fn make(&self) -> Result<(), Error> {
-        fs::create_dir_all(&self.path).map_err(Error::file("write to", &parent(&self.path)))
+    fn made(target: &Path, replaced: Option<PathBuf>) -> Result<Self, Error> {
+        fs::create_dir_all(target).map_err(Error::file("write to", target))?;
+        Ok(Self { folder: target.into(), replaced, files: FolderFiles::new(target) })
     }
 
     /// `base/name`, or `base/name-2`, … if that is there already.
@@ -46,37 +60,166 @@ impl OutputFolder {
 
     /// Where files are written now.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.folder
+    }
+
+    /// Where the folder that this one replaces is until this one is finished.
+    pub fn replaced(&self) -> Option<&Path> {
+        self.replaced.as_deref()
+    }
+
+    /// Keeps others from writing to the folder until the lock goes, and removes what killed processes have left
+    /// half-written.
+    pub fn lock(&self) -> Result<Lock, Error> {
+        let lock = Lock::wait(&self.folder.join(LOCK))?;
+        if lock.is_real() {
+            self.files.sweep()?;
+        }
+        // The runs of a sweep may have been brought here from other machines.
+        if self.folder.join(CELLS).is_dir() {
+            let there = FIRST.iter().filter(|name| self.folder.join(name).exists());
+            { there }.try_for_each(|name| self.files.note(name))?;
+        }
+        Ok(lock)
     }
 
     /// Writes one file; `name` may have a folder in it.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), Error> {
-        let path = self.path.join(name);
+        let path = self.folder.join(name);
         fs::create_dir_all(parent(&path)).map_err(Error::file("write", &path))?;
+        self.files.note(name)?;
         write_file(&path, content)
     }
 
     /// The folder is complete: removes what it replaces, and returns where it is.
-    pub fn finish(self) -> Result<PathBuf, Error> {
-        if let Some(aside) = &self.replaced {
-            fs::remove_dir_all(aside).map_err(Error::file("remove", aside))?;
+    pub fn finish(mut self) -> Result<PathBuf, Error> {
+        if let Some(aside) = self.replaced.take() {
+            FolderFiles::new(&aside).remove_all()?;
         }
-        Ok(self.path)
+        Ok(mem::take(&mut self.folder))
     }
 }
 
-/// An error if `target` is there and must stay: for who makes the folder only when all is computed.
+/// What a folder holds, and what of it fedlink wrote.
+pub(crate) struct FolderFiles {
+    folder: PathBuf,
+}
+
+impl FolderFiles {
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// What fedlink has written, by `files.txt`; none if there is no such file.
+    fn noted(&self) -> Result<Option<BTreeSet<String>>, Error> {
+        let path = self.folder.join(FILES);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.lines().map(str::to_owned).collect())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::file("read", &path)(error)),
+        }
+    }
+
+    /// Notes that the file `name` will be written.
+    pub fn note(&self, name: &str) -> Result<(), Error> {
+        if self.noted()?.is_some_and(|noted| noted.contains(name)) {
+            return Ok(());
+        }
+        let path = self.folder.join(FILES);
+        let open = || fs::OpenOptions::new().create(true).append(true).open(&path);
+        // One write, so that lines of several processes do not mix.
+        let note = || open()?.write_all(format!("{name}\n").as_bytes());
+        note().map_err(Error::file("write", &path))
+    }
+
+    /// Every file in the folder by its path, and whether fedlink wrote it. A link is somebody else's, and so is an empty
+    /// folder that no file of ours was to be in.
+    fn all(&self) -> Result<Vec<(String, bool)>, Error> {
+        let noted = self.noted()?.unwrap_or_default();
+        let mut files = Vec::new();
+        let mut folders = vec![(self.folder.clone(), String::new())];
+        while let Some((path, prefix)) = folders.pop() {
+            let entries = match fs::read_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries.map_err(Error::file("read", &path))?,
+            };
+            let entries = entries.collect::<io::Result<Vec<_>>>().map_err(Error::file("read", &path))?;
+            let known = prefix.is_empty()
+                || prefix == format!("{CELLS}/")
+                || noted.iter().any(|name| name.starts_with(&prefix));
+            if entries.is_empty() && !known {
+                files.push((prefix.clone(), false));
+            }
+            for entry in entries {
+                let file = entry.file_name().to_string_lossy().into_owned();
+                let name = format!("{prefix}{file}");
+                if entry.file_type().map_err(Error::file("read", &path))?.is_dir() {
+                    folders.push((entry.path(), format!("{name}/")));
+                    continue;
+                }
+                let ours = [FILES, LOCK].contains(&name.as_str())
+                    || noted.contains(&name)
+                    || partial_of(&name)
+                        .is_some_and(|whole| noted.contains(&whole) || FIRST.contains(&whole.as_str()))
+                    || (prefix == format!("{CELLS}/") && is_cell_file(&file));
+                let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                files.push((name, ours && !link));
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// The files that fedlink did not write.
+    pub fn others(&self) -> Result<Vec<String>, Error> {
+        Ok(self.all()?.into_iter().filter(|(_, ours)| !ours).map(|(name, _)| name).collect())
+    }
+
+    /// Removes what killed processes have left half-written. The folder must be locked.
+    fn sweep(&self) -> Result<(), Error> {
+        for (name, ours) in self.all()? {
+            if ours && partial_of(&name).is_some() {
+                let path = self.folder.join(&name);
+                fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files that fedlink wrote, and the folders that are empty then. What else there is stays.
+    fn remove_all(&self) -> Result<(), Error> {
+        let mut folders = BTreeSet::from([self.folder.clone()]);
+        for (name, ours) in self.all()? {
+            let path = self.folder.join(&name);
+            folders.extend(
+                path.ancestors()
+                    .skip(1)
+                    .take_while(|above| above.starts_with(&self.folder))
+                    .map(Path::to_owned),
+            );
+            if ours {
+                fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+            }
+        }
+        folders.insert(self.folder.join(CELLS));
+        // Deeper ones first.
+        for folder in folders.iter().rev() {
+            match fs::remove_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::file("remove", folder)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error if `target` is there and must stay: for who makes the folder only when all is computed. A folder can be
+/// replaced if nothing but what fedlink wrote is in it.
 pub fn check_free(target: &Path, replace: bool) -> Result<(), Error> {
-    if target.exists() && !replace {
-        return Err(Error::Exists(target.into()));
-    }
-    Ok(())
-}
-
-/// Where an existing `target` will be moved to; an error if it must stay.
-fn replaceable(target: &Path, replace: bool) -> Result<Option<PathBuf>, Error> {
     if !target.exists() {
-        return Ok(None);
+        return Ok(());
     }
     if !replace {
         return Err(Error::Exists(target.into()));
@@ -84,36 +227,139 @@ fn replaceable(target: &Path, replace: bool) -> Result<Option<PathBuf>, Error> {
     if !target.is_dir() {
         return Err(Error::NotAFolder { path: target.into(), what: "a file" });
     }
-    beside(target, "replaced").map(Some)
+    let files = FolderFiles::new(target);
+    let others = files.others()?;
+    if !others.is_empty() {
+        return Err(Error::NotOurs { path: target.into(), others });
+    }
+    let busy = |(name, _): &(String, bool)| name.ends_with(".lock") && Lock::is_held(&target.join(name));
+    if let Some((lock, _)) = files.all()?.into_iter().find(busy) {
+        return Err(Error::InUse { path: target.into(), lock });
+    }
+    Ok(())
+}
+
+/// The file that `.NAME.partial-PID` is to become.
+fn partial_of(name: &str) -> Option<String> {
+    let (folder, file) = name.rsplit_once('/').map_or(("", name), |(folder, file)| (folder, file));
+    let (whole, pid) = file.strip_prefix('.')?.rsplit_once(".partial-")?;
+    let is_pid = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
+    is_pid.then(|| if folder.is_empty() { whole.to_owned() } else { format!("{folder}/{whole}") })
 }
 
 /// A hidden name beside `target`, whose parent is made.
-fn beside(target: &Path, what: &str) -> Result<PathBuf, Error> {
+fn beside(target: &Path) -> Result<PathBuf, Error> {
     let Some(name) = target.file_name() else {
         return Err(Error::NotAFolder { path: target.into(), what: "a path without a name" });
     };
     let parent = parent(target);
     fs::create_dir_all(&parent).map_err(Error::file("write to", &parent))?;
-    Ok(parent.join(format!(".{}.{what}-{}", name.to_string_lossy(), std::process::id())))
+    Ok(parent.join(format!(".{}.replaced-{}", name.to_string_lossy(), std::process::id())))
 }
 
-/// Writes one file so that it is there complete or not at all.
+/// Writes one file so that it is there complete or not at all, and on the disk when this returns.
 pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    write_file_with(&RealDisk, path, content)
+}
+
+/// As [`write_file`], on another disk.
+pub(crate) fn write_file_with(disk: &dyn Disk, path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
     let Some(name) = path.file_name() else {
         let problem = io::Error::new(io::ErrorKind::InvalidInput, "it names no file");
         return Err(Error::file("write", path)(problem));
     };
     let partial = parent(path).join(format!(".{}.partial-{}", name.to_string_lossy(), std::process::id()));
-    let written = fs::write(&partial, content).and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&partial);
-    }
-    written.map_err(Error::file("write", path))
+    write_synced(disk, path, &partial, |file| file.write_all(content.as_ref()))
 }
 
-fn parent(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
-        _ => PathBuf::from("."),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every file under `folder`.
+    fn listed(folder: &Path) -> Vec<String> {
+        FolderFiles::new(folder).all().unwrap().into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn a_folder_is_replaced_only_if_all_in_it_was_written_by_us() {
+        let base = tempfile::tempdir().unwrap();
+        let target = base.path().join("out");
+        let folder = OutputFolder::create(&target, false).unwrap();
+        folder.write("results.csv", "1").unwrap();
+        folder.write("plots/a.svg", "1").unwrap();
+        folder.finish().unwrap();
+        assert!(matches!(check_free(&target, false), Err(Error::Exists(_))));
+        // A cell, a partial file of a killed process.
+        fs::create_dir(target.join(CELLS)).unwrap();
+        fs::write(target.join("cells/bc-k1-seed3-4f0c2a9b61de-r400.json"), "x").unwrap();
+        fs::write(target.join("plots/.a.svg.partial-77"), "x").unwrap();
+        let before = listed(&target);
+        let mine =
+            ["thesis.tex", "plots/mine.svg", "cells/notes.json", ".results.csv.partial-x", "deep/er/file"];
+        for name in mine {
+            let path = target.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "precious").unwrap();
+            let Err(Error::NotOurs { others, .. }) = OutputFolder::create(&target, true).map(drop) else {
+                panic!("{name}")
+            };
+            assert_eq!(others, [name]);
+            fs::remove_file(&path).unwrap();
+        }
+        assert_eq!(listed(&target), before);
+        let folder = OutputFolder::create(&target, true).unwrap();
+        let aside = folder.replaced().unwrap().to_owned();
+        assert_eq!(listed(&aside), before);
+        // What somebody puts there at the last moment stays, and is told.
+        fs::write(aside.join("late"), "precious").unwrap();
+        let error = folder.finish().unwrap_err().to_string();
+        assert!(error.contains(".out.replaced-"), "{error}");
+        assert_eq!(listed(&aside), ["late"]);
+        fs::remove_dir_all(&aside).unwrap();
+        OutputFolder::create(&target, true).unwrap().finish().unwrap();
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+        fs::create_dir_all(target.join("my/own")).unwrap();
+        let refused = OutputFolder::create(&target, true);
+        assert!(matches!(refused, Err(Error::NotOurs { others, .. }) if others == ["my/own/"]));
+        fs::remove_dir(target.join("my/own")).unwrap();
+        fs::remove_dir(target.join("my")).unwrap();
+        // An empty one.
+        OutputFolder::create(&target, true).unwrap().finish().unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_not_followed_and_a_folder_in_use_is_left_alone() {
+        let base = tempfile::tempdir().unwrap();
+        let (target, other) = (base.path().join("out"), base.path().join("other"));
+        OutputFolder::create(&target, false).unwrap().write("a.csv", "1").unwrap();
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("b"), "precious").unwrap();
+        fs::remove_file(target.join("a.csv")).unwrap();
+        std::os::unix::fs::symlink(other.join("b"), target.join("a.csv")).unwrap();
+        std::os::unix::fs::symlink(&other, target.join("linked")).unwrap();
+        assert_eq!(FolderFiles::new(&target).others().unwrap(), ["a.csv", "linked"]);
+        assert!(matches!(OutputFolder::create(&target, true), Err(Error::NotOurs { .. })));
+        for name in ["a.csv", "linked"] {
+            fs::remove_file(target.join(name)).unwrap();
+        }
+        let lock = OutputFolder::open(&target).unwrap().lock().unwrap();
+        assert!(matches!(OutputFolder::create(&target, true), Err(Error::InUse { .. })));
+        drop(lock);
+        OutputFolder::create(&target, true).unwrap().finish().unwrap();
+        assert_eq!(fs::read(other.join("b")).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn what_killed_processes_left_half_written_goes_with_the_next_lock() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = OutputFolder::open(base.path()).unwrap();
+        folder.write("plots/a.svg", "1").unwrap();
+        for name in ["plots/.a.svg.partial-77", "plots/.mine.partial-77"] {
+            fs::write(base.path().join(name), "x").unwrap();
+        }
+        drop(folder.lock().unwrap());
+        assert_eq!(listed(base.path()), [FILES, "plots/.mine.partial-77", "plots/a.svg"]);
     }
 }

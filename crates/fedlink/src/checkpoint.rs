@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! magic "fedlink" and the version of this layout    8 bytes
-//! SHA-256 of the complete configuration            32 bytes
+//! digest of the run's trajectory                   32 bytes
+//! run.rounds of the run                             8 bytes, little-endian
 //! state (postcard)
 //! CRC-32 of all before it                           4 bytes, little-endian
 //! ```
@@ -10,20 +11,25 @@
 //! The checksum is verified before anything is parsed, so a damaged file costs no memory. The state holds the
 //! model, the records so far and the state of server and devices; everything else follows from the
 //! configuration, because every random number is keyed by (seed, purpose, round, device).
+//!
+//! A checkpoint also serves a run with the same [trajectory](crate::identity::trajectory_digest) and another number of
+//! rounds, unless custom parts may know that number or the last evaluation was made only because the run had ended.
 
 use crate::config::Config;
 use crate::fleet::PersistentState;
+use crate::identity::trajectory_digest;
 use crate::record::Ledger;
 pub use crate::state::CheckpointError;
 use crate::state::State;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 
 /// The last byte is the version of the layout.
 const MAGIC: [u8; 8] = *b"fedlink\x04";
 const DIGEST: usize = 32;
+const ROUNDS: usize = 8;
+const HEADER: u64 = (MAGIC.len() + DIGEST + ROUNDS) as u64;
 const CHECK: u64 = 4;
 /// The longest name of a metric that is read back, in bytes.
 const MAX_NAME: usize = 1 << 20;
@@ -50,16 +56,11 @@ pub(crate) struct Restored {
     pub adversary: State,
 }
 
-/// The digest of a configuration with all its defaults: what a run's numbers depend on, but for the data.
-pub fn config_digest(config: &Config) -> [u8; DIGEST] {
-    let text = config.resolved().to_table().to_string();
-    Sha256::digest(text.as_bytes()).into()
-}
-
 pub(crate) fn write(config: &Config, state: &Saved, to: impl Write) -> Result<(), CheckpointError> {
     let mut to = Checked::new(BufWriter::with_capacity(1 << 16, to));
     to.write_all(&MAGIC)?;
-    to.write_all(&config_digest(config))?;
+    to.write_all(&trajectory_digest(config))?;
+    to.write_all(&config.run.rounds.to_le_bytes())?;
     if let Err(error) = postcard::to_io(state, &mut to) {
         // postcard drops the I/O error; `Checked` keeps it.
         return Err(to.failure.unwrap_or_else(|| io::Error::other(error.to_string())).into());
@@ -73,7 +74,7 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
     let damaged = |problem: &str| CheckpointError::Damaged(problem.to_owned());
     let mut from = BufReader::with_capacity(1 << 16, from);
     let length = from.seek(SeekFrom::End(0))?;
-    let Some(content) = length.checked_sub(CHECK).filter(|&n| n >= (MAGIC.len() + DIGEST) as u64) else {
+    let Some(content) = length.checked_sub(CHECK).filter(|&n| n >= HEADER) else {
         return Err(damaged("it is too short"));
     };
     from.rewind()?;
@@ -85,23 +86,36 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
         return Err(damaged("its checksum is wrong"));
     }
     from.rewind()?;
-    let (mut magic, mut digest) = ([0; MAGIC.len()], [0; DIGEST]);
+    let (mut magic, mut digest, mut rounds) = ([0; MAGIC.len()], [0; DIGEST], [0; ROUNDS]);
     from.read_exact(&mut magic)?;
     from.read_exact(&mut digest)?;
+    from.read_exact(&mut rounds)?;
     if magic[..7] != MAGIC[..7] {
         return Err(damaged("it does not begin as one"));
     }
     if magic[7] != MAGIC[7] {
         return Err(CheckpointError::Version { found: magic[7], reads: MAGIC[7] });
     }
-    if digest != config_digest(config) {
+    if digest != trajectory_digest(config) {
         return Err(CheckpointError::OtherConfig);
     }
     // The second buffer holds one number or one name of a metric at a time.
-    let content = content - (MAGIC.len() + DIGEST) as u64;
+    let content = content - HEADER;
     let mut buffer = vec![0; usize::try_from(content).unwrap_or(usize::MAX).clamp(16, MAX_NAME)];
     let state = postcard::from_io((from.take(content), &mut buffer));
-    state.map(|(state, _)| state).map_err(|error| damaged(&error.to_string()))
+    let (state, _): (Restored, _) = state.map_err(|error| damaged(&error.to_string()))?;
+    if !serves(config, u64::from_le_bytes(rounds), state.next_round) {
+        return Err(CheckpointError::OtherConfig);
+    }
+    Ok(state)
+}
+
+/// Whether the state after `next_round` rounds of a run of `rounds` is also that of a run as `config` says.
+fn serves(config: &Config, rounds: u64, next_round: u64) -> bool {
+    let run = &config.run;
+    // The last round of a run is evaluated whether or not it is due, which leaves its trace in the records.
+    let due = next_round < rounds || next_round.is_multiple_of(run.evaluate_every);
+    rounds == run.rounds || (next_round <= run.rounds && due && config.custom.is_empty())
 }
 
 /// Sums up what passes through, and keeps the error of what did not.

@@ -35,6 +35,7 @@ pub mod data;
 mod error;
 pub mod fleet;
 pub mod hex;
+pub mod identity;
 pub mod kernels;
 pub mod learn;
 pub mod memory;

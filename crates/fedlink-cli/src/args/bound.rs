@@ -94,7 +94,7 @@ pub struct BoundOptions {
     /// Folder for bound.svg, bound.png, bound.csv and bound.json.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace the folder if it is there already.
+    /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
     #[arg(long, requires = "out")]
     pub force: bool,
     /// Print JSON with the whole series instead of the table.
@@ -182,7 +182,7 @@ pub struct PlanOptions {
     /// Folder for the loss surface, the best K by horizon, plan.csv and plan.json.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace the folder if it is there already.
+    /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
     #[arg(long, requires = "out")]
     pub force: bool,
     /// Print JSON instead of the summary.

@@ -1,13 +1,12 @@
 //! `fedlink bound`: the convergence bound for any parameters.
 
-use super::check_free;
+use super::{check_free, create};
 use crate::args::bound::BoundOptions;
 use crate::failure::Exit;
 use anyhow::{Context, anyhow, bail};
 use fedlink_report::bound_report::{self, CurveJson};
 use fedlink_report::figure::Figure;
 use fedlink_study::experiment::EXPECTATION_SAMPLES;
-use fedlink_study::output::OutputFolder;
 use fedlink_theory::bound::BoundParameters;
 use fedlink_theory::rate::Rate;
 use fedlink_theory::rho::LinkParameters;
@@ -39,7 +38,7 @@ pub fn run(options: &BoundOptions) -> anyhow::Result<Exit> {
     let json = json(&study, &curves)?;
     let written = match &options.out {
         Some(out) => {
-            let folder = OutputFolder::create(out, options.force)?;
+            let folder = create(out, options.force)?;
             let title = format!("Loss bound for Γ = {}, G = {}", options.gamma, options.g);
             let link = format!("M = {}, n = {}, d = {}", options.devices, options.symbols, options.dim);
             let subtitle = match &options.rho {

@@ -22,6 +22,11 @@ pub fn run(options: &MergeOptions, loader: &dyn PartLoader) -> anyhow::Result<Ex
         wall: started.elapsed(),
     };
     let assembled = write_all(&plan, &runs, &folder, &write)?;
+    if options.quiet || options.json {
+        // As in the text, which is not printed here.
+        eprint!("{}", assembled.unfinished_text());
+        assembled.notes.iter().for_each(|note| eprintln!("{note}"));
+    }
     if options.json {
         print!("{}", assembled.summary);
     } else if !options.quiet {

@@ -9,6 +9,7 @@ pub mod man;
 pub mod merge;
 pub mod plan;
 pub mod run;
+pub mod status;
 pub mod theory_run;
 pub mod verify;
 
@@ -66,6 +67,9 @@ fn out(error: fedlink_study::Error, or: &str) -> anyhow::Error {
             anyhow!("--out {error}; choose another folder{or} --force to replace it")
         }
         error @ fedlink_study::Error::NotAFolder { .. } => anyhow!("--out {error}"),
+        error @ (fedlink_study::Error::NotOurs { .. } | fedlink_study::Error::InUse { .. }) => {
+            anyhow::Error::from(error).context("--force")
+        }
         other => other.into(),
     }
 }

@@ -3,16 +3,19 @@
 use super::{create, out, theory_run};
 use crate::args::RunOptions;
 use crate::custom::PartLoader;
-use crate::failure::Exit;
+use crate::failure::{Exit, Stopped};
 use crate::interrupt;
 use crate::progress::{Progress, duration};
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use fedlink::parts::Parts;
 use fedlink_report::{WriteOptions, write_all};
 use fedlink_study::data_folders;
 use fedlink_study::experiment::{AnyExperiment, Experiment};
 use fedlink_study::output::OutputFolder;
-use fedlink_study::sweep::{Forecast, Plan, RunForecast, Runner, check_same, forecast, freeze, unfinished};
+use fedlink_study::sweep::{
+    Forecast, Plan, RunForecast, RunState, RunStatus, Runner, Standing, forecast, freeze, run_states,
+    standing, unfinished,
+};
 use fedlink_study::table::table;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -51,13 +54,22 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         experiment.set("run.seeds", &seeds.to_string())?;
     }
     let target = target(options, &experiment);
-    let begun = options.resumes() && target.exists() && check_same(&target, &experiment)?;
+    if options.resumes() {
+        // Before the data are loaded: what cannot be is told at once.
+        standing(&target, &experiment)?;
+    }
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts)?;
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
     if options.dry_run {
-        print!("{}", forecast_text(&forecast(&plan, &indices, &pool)?));
+        let states = run_states(&target, &plan.curves, &plan.cells);
+        let (done, left): (Vec<usize>, Vec<usize>) =
+            indices.iter().partition(|&&index| matches!(states[index].state, RunState::Done { .. }));
+        print!("{}", forecast_text(&forecast(&plan, &left, &pool)?, &states));
+        if !done.is_empty() {
+            println!("{} of {} runs are done already in {}", done.len(), indices.len(), target.display());
+        }
         return Ok(Exit::Done);
     }
 
@@ -66,8 +78,8 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     } else {
         create(&target, options.force)?
     };
-    if !begun {
-        freeze(folder.path(), &plan.experiment)?;
+    if freeze(folder.path(), &plan)? == Standing::Grown && !options.quiet {
+        eprintln!("{} has grown: runs that are there are kept", target.display());
     }
     let progress = Progress::new(&plan, &indices, options.quiet);
     let runner = Runner {
@@ -76,6 +88,7 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         pool: &pool,
         checkpoint_every: options.checkpoint_every.unwrap_or(CHECKPOINT_EVERY),
         log_rounds: options.log_rounds,
+        keep_state: options.keep_state,
         observer: &progress,
         stop: &interrupt::asked,
     };
@@ -88,9 +101,7 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         let name = options.experiment.as_deref().unwrap_or("demo");
         format!("fedlink run {name}{quick}{} --out {} --resume", settings.concat(), target.display())
     };
-    let runs = runner
-        .run(&indices)
-        .map_err(|error| anyhow!("{error}; completed work is saved; resume with `{}`", resume()))?;
+    let runs = runner.run(&indices).map_err(|error| Stopped { error, resume: resume() })?;
     if let Some(share) = options.cell {
         let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
         if !options.quiet {
@@ -106,6 +117,11 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         eprintln!("stopped before the first round; nothing was written");
         return Ok(Exit::Interrupted);
     }
+    // Another process may have grown the sweep, and has more to put together.
+    if standing(&target, &plan.experiment).ok() != Some(Standing::Same) {
+        eprintln!("{0} has grown meanwhile; `fedlink merge {0}` puts all runs together", target.display());
+        return Ok(if interrupt::asked() { Exit::Interrupted } else { Exit::Done });
+    }
     let write = WriteOptions {
         log_rounds: options.log_rounds,
         latex: options.latex,
@@ -115,9 +131,12 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     let assembled = write_all(&plan, &runs, &folder, &write)?;
     let exit = Exit::after(&assembled.curves, interrupt::asked());
     // What an unfinished run replaces is not thrown away.
+    let replaced = folder.replaced().map(Path::to_owned);
     let written = if exit == Exit::Interrupted { target.clone() } else { folder.finish()? };
     if exit == Exit::Interrupted {
-        eprintln!("stopped; resume with `{}`", resume());
+        let replaced =
+            replaced.map_or_else(String::new, |path| format!("; what it replaces is in {}", path.display()));
+        eprintln!("stopped{replaced}; resume with `{}`", resume());
     }
     if options.json {
         print!("{}", assembled.summary);
@@ -130,12 +149,18 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
 }
 
 /// What `--dry-run` prints.
-fn forecast_text(forecast: &Forecast) -> String {
+fn forecast_text(forecast: &Forecast, states: &[RunStatus]) -> String {
     let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
     let row = |run: &RunForecast| {
         vec![
             (run.index + 1).to_string(),
             run.label.clone(),
+            match &states[run.index].state {
+                RunState::Running(progress) => format!("round {}, {}", progress.round, progress.holder()),
+                RunState::Waiting { begun: true } => "begun".into(),
+                RunState::Failed { .. } => "failed".into(),
+                _ => "–".into(),
+            },
             run.rounds.to_string(),
             run.trained.to_string(),
             duration(run.seconds),
@@ -145,7 +170,7 @@ fn forecast_text(forecast: &Forecast) -> String {
     let rows: Vec<Vec<String>> = forecast.runs.iter().map(row).collect();
     format!(
         "{}{} runs, {} at a time on {} threads: about {}, about {} at most (training data {})\n",
-        table(&["run", "curve", "rounds", "devices training", "time", "memory"], &rows),
+        table(&["run", "curve", "so far", "rounds", "devices training", "time", "memory"], &rows),
         rows.len(),
         forecast.at_once,
         forecast.threads,

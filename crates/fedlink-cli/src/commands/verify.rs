@@ -1,20 +1,62 @@
-//! `fedlink verify`: judge the claims of an experiment by what is in its folder.
+//! `fedlink verify`: judge the claims of an experiment by what is in its folder, and make runs of it again.
 
 use crate::args::VerifyOptions;
+use crate::custom::PartLoader;
 use crate::failure::Exit;
+use fedlink_study::data_folders;
 use fedlink_study::experiment::ClaimsFile;
-use fedlink_study::sweep::{Verified, verify};
+use fedlink_study::sweep::{Rerun, Verified, rerun, verify};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-pub fn run(options: &VerifyOptions) -> anyhow::Result<Exit> {
+pub fn run(options: &VerifyOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
     let claims = options.claims.as_deref().map(ClaimsFile::open).transpose()?;
-    let Verified { verdicts, missing, of } = verify(&options.folder, claims.as_ref())?;
-    if options.json {
-        print!("{}", verdicts.json()?);
-    } else {
-        print!("{}", verdicts.text());
+    match verify(&options.folder, claims.as_ref()) {
+        Ok(Verified { verdicts, missing, of }) => {
+            if options.json {
+                print!("{}", verdicts.json()?);
+            } else {
+                print!("{}", verdicts.text());
+            }
+            if missing > 0 {
+                eprintln!("{missing} of {of} runs are not finished");
+            }
+        }
+        // Runs can be made again whether or not anything is claimed of them.
+        Err(fedlink_study::Error::ClaimsNothing(_)) if options.rerun.is_some() && claims.is_none() => {}
+        Err(error) => return Err(error.into()),
     }
-    if missing > 0 {
-        eprintln!("{missing} of {of} runs are not finished");
+    options.rerun.map_or(Ok(Exit::Done), |count| repeat(options, loader, count as usize))
+}
+
+/// Makes runs again. What is told goes to standard error, so that standard output stays JSON if it is.
+fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> anyhow::Result<Exit> {
+    let parts = loader.load(&options.parts)?;
+    let threads = options.threads.map_or(0, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let time = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let seed = options.rerun_seed.unwrap_or_else(time);
+    eprintln!("making up to {count} runs again, chosen by --rerun-seed {seed}");
+    let mut each = |done: &Rerun| {
+        let Rerun { cell, label, stored, difference } = done;
+        match difference {
+            None => eprintln!("{cell} ({label}): the same, digest {stored}"),
+            Some(difference) => eprintln!(
+                "{cell} ({label}): NOT the same\n  stored    {stored} by {}\n  made now  {} by {}",
+                difference.stored_by, difference.repeated, difference.repeated_by
+            ),
+        }
+        true
+    };
+    let data = data_folders(options.data_dir.as_deref());
+    let runs = rerun(&options.folder, &data, &parts, count, seed, &pool, &mut each)?;
+    let different = runs.iter().filter(|run| run.difference.is_some()).count();
+    if different > 0 {
+        anyhow::bail!(
+            "{different} of {} runs of {} are not the same when made again",
+            runs.len(),
+            options.folder.display()
+        );
     }
+    eprintln!("{} of {} runs are the same when made again", runs.len(), runs.len());
     Ok(Exit::Done)
 }

@@ -1,7 +1,7 @@
 //! From the numbers of all runs to the tables that people and programs read.
 
 use super::cell::CellFiles;
-
+use super::maker::mixed;
 use super::plan::Plan;
 use super::runner::Done;
 use crate::error::Error;
@@ -25,10 +25,15 @@ pub struct Assembled {
     pub verdicts: Verdicts,
     /// How the data were split.
     pub splits: Splits,
+    /// How many runs the experiment has.
+    pub of: usize,
+    /// In what the makers of the runs differ so that their numbers may.
+    pub notes: Vec<String>,
 }
 
 impl Assembled {
-    /// Puts the runs of a plan together.
+    /// Puts the runs of a plan together. A run that was interrupted is not averaged with those that have ended: it is
+    /// shown only where no run of its curve has, and no claim is judged by it.
     pub fn new(plan: &Plan, runs: &[Done]) -> Result<Self, Error> {
         let mut splits = Splits::default();
         let mut heterogeneity = Vec::new();
@@ -36,22 +41,31 @@ impl Assembled {
             let dataset = &plan.datasets()[&curve.config.data.dataset];
             heterogeneity.push(splits.add(&curve.label, &curve.config, dataset, &plan.parts)?);
         }
-        let by_curve = runs.iter().map(|done| (plan.cells[done.index].curve, done.result.clone())).collect();
+        let curve_of = |done: &Done| plan.cells[done.index].curve;
+        let has_ended = |done: &Done| done.result.status.has_ended();
+        let by_curve = runs.iter().map(|done| (curve_of(done), done.result.clone())).collect();
         let whole = plan.experiment.shortened();
         let (curves, unfinished) = results::gather(&plan.curves, &heterogeneity, whole, by_curve);
         let summary = summary::json(&curves)?;
-        let judged = runs.iter().map(|done| (plan.cells[done.index].curve, &done.result));
+        let judged = runs.iter().filter(|done| has_ended(done)).map(|done| (curve_of(done), &done.result));
         let verdicts = Verdicts::new(&plan.experiment, &plan.curves, judged)?;
-        Ok(Self { curves, unfinished, summary, verdicts, splits })
+        let notes = mixed(runs.iter().map(|done| &done.makers[..]));
+        Ok(Self { curves, unfinished, summary, verdicts, splits, of: plan.cells.len(), notes })
     }
 
     /// What is shown at the end: the table of curves, and the verdicts.
     pub fn text(&self) -> String {
-        let table = results::table(&self.curves) + &self.unfinished_text();
-        if self.verdicts.is_empty() { table } else { format!("{table}\n{}", self.verdicts.text()) }
+        let mut text = results::table(&self.curves) + &self.unfinished_text();
+        if !self.verdicts.is_empty() {
+            text += &format!("\n{}", self.verdicts.text());
+        }
+        for note in &self.notes {
+            text += &format!("\n{note}\n");
+        }
+        text
     }
 
-    /// The runs that are not finished, on a line; nothing if all are.
+    /// The runs that have not ended, on a line; nothing if all have.
     pub fn unfinished_text(&self) -> String {
         const LISTED: usize = 10;
         let mut names: Vec<String> = self.unfinished.iter().take(LISTED).map(ToString::to_string).collect();
@@ -61,7 +75,8 @@ impl Assembled {
         if names.is_empty() {
             return String::new();
         }
-        format!("not finished, and in no mean with finished runs: {}\n", names.join(", "))
+        let (missing, of) = (self.unfinished.len(), self.of);
+        format!("{missing} of {of} runs are missing: {}\n", names.join(", "))
     }
 
     /// Writes `results.csv`, `summary.json`, `split.json` and, if something is claimed, `claims.json`. The
@@ -91,7 +106,7 @@ impl Plan {
         writer.write_record(["curve"].into_iter().chain(keys).chain(["seed"]).chain(columns))?;
         for done in runs {
             let cell = &self.cells[done.index];
-            let path = CellFiles::new(folder, done.index).rounds;
+            let path = CellFiles::new(folder, &cell.config).rounds();
             let cannot = |_| Error::NoRoundLog(path.clone());
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(&path).map_err(cannot)?;
             let seed = cell.config.run.seed.to_string();

@@ -1,18 +1,82 @@
-//! The folder of an experiment: which one it belongs to, and whether it is complete.
+//! The folder of an experiment: which one it belongs to, how it grows, and whether it is complete.
 
+use super::data::{DataFacts, differences};
 use super::manifest;
+use super::plan::Plan;
+use crate::disk::{Disk, RealDisk};
 use crate::error::Error;
 use crate::experiment::{AnyExperiment, Experiment};
-use crate::output::write_file;
-use std::collections::BTreeMap;
+use crate::lock::Lock;
+use crate::names::CELLS;
+use crate::output::{FolderFiles, LOCK, write_file_with};
+use fedlink::identity::trajectory_digest;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Makes `folder` that of `experiment`: `config.toml` is there, and `cells/` for its runs.
-pub fn freeze(folder: &Path, experiment: &Experiment) -> Result<(), Error> {
-    let cells = folder.join("cells");
-    fs::create_dir_all(&cells).map_err(Error::file("make", &cells))?;
-    write_file(&folder.join("config.toml"), experiment.to_toml()?)
+/// What an experiment is to the folder that it is to run in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The folder is empty or not there.
+    New,
+    /// The folder has the same runs.
+    Same,
+    /// The experiment has all runs of the folder and more, or more rounds of them.
+    Grown,
+}
+
+/// Makes `folder` that of the experiment of `plan`: `config.toml` is there, which is replaced if the experiment has
+/// grown; then `data.json`, and `cells/` for its runs. It is an error if the folder has other runs or other data. Many
+/// processes may do so at once.
+pub fn freeze(folder: &Path, plan: &Plan) -> Result<Standing, Error> {
+    freeze_on(&RealDisk, folder, plan)
+}
+
+/// As [`freeze`], on another disk.
+pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<Standing, Error> {
+    // Before anything is made in a folder that may be somebody else's.
+    standing(folder, &plan.experiment)?;
+    disk.create_dir(folder).map_err(Error::file("make", folder))?;
+    let _lock = Lock::wait(&folder.join(LOCK))?;
+    let standing = standing(folder, &plan.experiment)?;
+    let data = read_data(folder)?;
+    if let Some(differences) = differences(&data, &plan.data) {
+        return Err(Error::OtherData { path: folder.into(), differences });
+    }
+    let files = FolderFiles::new(folder);
+    if standing == Standing::Grown {
+        // It vouches for fewer runs than there are to be.
+        let path = folder.join("manifest.json");
+        if path.exists() {
+            disk.remove(&path).map_err(Error::file("remove", &path))?;
+            disk.sync_dir(folder).map_err(Error::file("write", folder))?;
+        }
+    }
+    if standing != Standing::Same {
+        files.note("config.toml")?;
+        write_file_with(disk, &folder.join("config.toml"), plan.experiment.to_toml()?)?;
+    }
+    if plan.data.keys().any(|name| !data.contains_key(name)) {
+        let all: DataFacts = data.into_iter().chain(plan.data.clone()).collect();
+        files.note("data.json")?;
+        write_file_with(disk, &folder.join("data.json"), serde_json::to_string_pretty(&all)? + "\n")?;
+    }
+    let cells = folder.join(CELLS);
+    if !cells.is_dir() {
+        disk.create_dir(&cells).map_err(Error::file("make", &cells))?;
+        disk.sync_dir(folder).map_err(Error::file("write", folder))?;
+    }
+    Ok(standing)
+}
+
+/// `data.json` of a folder; nothing if it is not there.
+pub fn read_data(folder: &Path) -> Result<DataFacts, Error> {
+    let path = folder.join("data.json");
+    match fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| Error::Damaged(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(DataFacts::new()),
+        Err(error) => Err(Error::file("read", &path)(error)),
+    }
 }
 
 /// The experiment with the system that `folder` belongs to, if any.
@@ -41,27 +105,26 @@ pub fn frozen_any(folder: &Path) -> Result<Option<AnyExperiment>, Error> {
     Ok(Some(experiment))
 }
 
-/// Whether `folder` was begun by this very experiment (`false` if it was not begun at all); an error names
-/// the keys in which another differs.
-pub fn check_same(folder: &Path, experiment: &Experiment) -> Result<bool, Error> {
+/// What `experiment` is to `folder`; an error names the keys in which another differs.
+pub fn standing(folder: &Path, experiment: &Experiment) -> Result<Standing, Error> {
     let Some(before) = frozen(folder)? else {
-        let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-        if !empty {
-            return Err(Error::OtherFiles(folder.into()));
-        }
-        return Ok(false);
+        // A sibling may just have begun: what it makes before config.toml is no other file.
+        let others = FolderFiles::new(folder).others()?;
+        return if others.is_empty() { Ok(Standing::New) } else { Err(Error::OtherFiles(folder.into())) };
     };
-    let runs = |experiment: &Experiment| -> Result<Vec<_>, Error> {
-        let curves = experiment.curves()?.into_iter();
-        Ok(curves.map(|curve| (curve.label, curve.config.resolved())).collect())
-    };
-    if runs(&before)? == runs(experiment)? {
-        return Ok(true);
+    let (there, here) = (runs(&before)?, runs(experiment)?);
+    if there == here {
+        return Ok(Standing::Same);
+    }
+    // Every run that is there must be here, at least as long.
+    let longest: BTreeMap<[u8; 32], u64> = here.iter().copied().collect();
+    if there.iter().all(|(trajectory, rounds)| longest.get(trajectory).is_some_and(|here| here >= rounds)) {
+        return Ok(Standing::Grown);
     }
     let [there, here] =
         [&before, experiment].map(|experiment| experiment.to_toml().map(|text| flat_keys(&text)));
     let (there, here) = (there?, here?);
-    let keys: std::collections::BTreeSet<&String> = there.keys().chain(here.keys()).collect();
+    let keys: BTreeSet<&String> = there.keys().chain(here.keys()).collect();
     let missing = || "not set".to_owned();
     let differences: Vec<String> = keys
         .into_iter()
@@ -72,6 +135,12 @@ pub fn check_same(folder: &Path, experiment: &Experiment) -> Result<bool, Error>
         })
         .collect();
     Err(Error::OtherExperiment { path: folder.into(), differences: differences.join(", ") })
+}
+
+/// The trajectories of an experiment's runs with their rounds, in order: a later one with more rounds comes later.
+fn runs(experiment: &Experiment) -> Result<BTreeSet<([u8; 32], u64)>, Error> {
+    let cells = experiment.cells()?;
+    Ok(cells.iter().map(|cell| (trajectory_digest(&cell.config), cell.config.run.rounds)).collect())
 }
 
 /// Every `section.name` of a file with its value.
@@ -97,5 +166,5 @@ fn flat_keys(text: &str) -> BTreeMap<String, String> {
 pub fn unfinished(base: &Path, name: &str) -> Option<PathBuf> {
     let numbered = |i: u32| base.join(if i == 1 { name.to_owned() } else { format!("{name}-{i}") });
     let folders = (1..=u32::MAX).map(numbered).take_while(|path| path.exists());
-    folders.filter(|path| path.join("cells").is_dir() && !manifest::is_complete(path)).last()
+    folders.filter(|path| path.join(CELLS).is_dir() && !manifest::is_complete(path)).last()
 }

@@ -1,28 +1,55 @@
 //! The log of rounds: a line for every transmission of every round of a run.
 
+use crate::disk::{Disk, DiskFile, parent};
 use crate::error::Error;
 use fedlink::record::{RoundRecord, TRANSMISSION_COLUMNS};
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, BufWriter};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 
 /// An open log.
 pub struct RoundLog {
-    writer: csv::Writer<BufWriter<File>>,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// Lines that are not yet with the operating system.
+    waiting: Vec<u8>,
 }
+
+/// Lines are handed to the operating system when they are so many bytes.
+const ENOUGH: usize = 1 << 16;
 
 impl RoundLog {
     /// Opens the log of a run that has done `rounds` with so many `transmissions`, with what it has of later
     /// rounds removed. None if transmissions are missing: then the log cannot be resumed.
-    pub fn open(path: &Path, rounds: u64, transmissions: u64) -> Result<Option<Self>, Error> {
-        let mut lines = 0;
-        let mut length = 0;
+    pub fn open(
+        disk: &dyn Disk,
+        path: &Path,
+        rounds: u64,
+        transmissions: u64,
+    ) -> Result<Option<Self>, Error> {
+        let Some(length) = Self::length(path, rounds, transmissions).map_err(Error::file("read", path))?
+        else {
+            return Ok(None);
+        };
+        let open = || -> io::Result<Box<dyn DiskFile>> {
+            let file = disk.append(path, length)?;
+            // A checkpoint must not outlive the name of the log that it relies on.
+            disk.sync_dir(&parent(path))?;
+            Ok(file)
+        };
+        let file = open().map_err(Error::file("write", path))?;
+        Ok(Some(Self { path: path.into(), file, waiting: Vec::new() }))
+    }
+
+    /// Where the lines of the first `rounds` end; none if they are not `transmissions`.
+    fn length(path: &Path, rounds: u64, transmissions: u64) -> io::Result<Option<u64>> {
+        let (mut lines, mut length) = (0, 0);
         if rounds > 0 && path.exists() {
-            let mut reader = BufReader::new(File::open(path).map_err(Error::file("write", path))?);
+            let mut reader = BufReader::new(File::open(path)?);
             let mut line = Vec::new();
             loop {
                 line.clear();
-                let bytes = reader.read_until(b'\n', &mut line).map_err(Error::file("write", path))?;
+                let bytes = reader.read_until(b'\n', &mut line)?;
                 let round =
                     line.split(|byte| *byte == b',').next().and_then(|word| std::str::from_utf8(word).ok());
                 let round = round.and_then(|word| word.parse::<u64>().ok());
@@ -33,41 +60,44 @@ impl RoundLog {
                 length += bytes as u64;
             }
         }
-        if lines != transmissions {
-            return Ok(None);
-        }
-        let file =
-            OpenOptions::new().create(true).append(true).open(path).map_err(Error::file("write", path))?;
-        file.set_len(length).map_err(Error::file("write", path))?;
-        let writer = csv::WriterBuilder::new().has_headers(false).from_writer(BufWriter::new(file));
-        Ok(Some(Self { writer }))
+        Ok((lines == transmissions).then_some(length))
     }
 
     /// Notes a round.
     pub fn add(&mut self, record: &RoundRecord) -> Result<(), Error> {
+        let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(&mut self.waiting);
         for sent in &record.transmissions {
-            self.writer
-                .write_record(TRANSMISSION_COLUMNS.iter().map(|column| (column.value)(sent).text()))?;
+            writer.write_record(TRANSMISSION_COLUMNS.iter().map(|column| (column.value)(sent).text()))?;
         }
+        writer.flush().map_err(|error| Error::Table(error.to_string()))?;
+        drop(writer);
+        if self.waiting.len() >= ENOUGH { self.hand_over() } else { Ok(()) }
+    }
+
+    fn hand_over(&mut self) -> Result<(), Error> {
+        self.file.write_all(&self.waiting).map_err(Error::file("write", &self.path))?;
+        self.waiting.clear();
         Ok(())
     }
 
-    /// Brings what was noted to the disk.
-    pub fn flush(&mut self) -> Result<(), Error> {
-        self.writer.flush().map_err(|error| Error::Table(error.to_string()))
+    /// Returns when what was noted is on the disk.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.hand_over()?;
+        self.file.sync().map_err(Error::file("write", &self.path))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::RealDisk;
 
     /// What is left of a log of `text` when a run resumes after so many rounds and transmissions.
     fn left(text: &str, rounds: u64, transmissions: u64) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rounds.csv");
         std::fs::write(&path, text).unwrap();
-        let log = RoundLog::open(&path, rounds, transmissions).unwrap()?;
+        let log = RoundLog::open(&RealDisk, &path, rounds, transmissions).unwrap()?;
         drop(log);
         Some(std::fs::read_to_string(path).unwrap())
     }

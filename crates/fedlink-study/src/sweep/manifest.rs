@@ -1,64 +1,56 @@
 //! `manifest.json`: how and where the numbers in a folder were made. Written last: it records whether they
 //! are complete.
 
+use super::data::DataFacts;
+use super::maker::{Maker, mixed, now};
 use super::plan::Plan;
 use super::runner::Done;
 use crate::error::Error;
 use crate::output::OutputFolder;
-use fedlink::checkpoint::config_digest;
+use fedlink::identity::config_digest;
 use fedlink::record::hexadecimal;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 #[derive(Serialize)]
 struct Manifest<'a> {
     experiment: &'a str,
     /// Whether every run of the experiment is in the results.
     complete: bool,
-    fedlink: &'static str,
+    /// The runs that are not.
+    missing: Vec<String>,
+    /// In what the makers of the runs differ.
+    notes: Vec<String>,
+    /// The process that put the results together, which need not have made a run.
+    writer: Maker,
     written: String,
     /// Wall-clock time of the process that wrote it, in seconds.
     wall_seconds: f64,
-    threads: usize,
-    host: Host,
-    datasets: Vec<Data<'a>>,
+    data: &'a DataFacts,
     runs: Vec<Run<'a>>,
-}
-
-#[derive(Serialize)]
-struct Host {
-    os: &'static str,
-    architecture: &'static str,
-    processor: Option<String>,
-    cores: usize,
-    /// The instructions that the kernels used: digests may differ from one set to another.
-    instruction_set: String,
-}
-
-#[derive(Serialize)]
-struct Data<'a> {
-    name: &'a str,
-    sha256: String,
 }
 
 #[derive(Serialize)]
 struct Run<'a> {
     curve: &'a str,
     seed: u64,
-    /// SHA-256 of the run's complete configuration.
+    /// Digest of the run's configuration.
     config: String,
+    /// Digests of its data.
+    data: BTreeMap<String, String>,
     status: &'static str,
     rounds: u64,
     digest: &'a str,
-    /// Wall-clock time in seconds, with other runs beside it; for a run in several parts, of its last one.
-    seconds: f64,
     /// Rounds that an earlier process had done.
     resumed_from: u64,
+    /// Who made it, in the order of the rounds.
+    makers: &'a [Maker],
 }
 
-/// Writes `manifest.json`: which runs the results in `folder` are made of, by which program, on which
-/// machine, with how many `threads` and in which `wall`-clock time. It is the last file of a folder.
+/// Writes `manifest.json`: which runs the results in `folder` are made of, and what made each of them. The process that
+/// writes it has `threads` and has taken the `wall`-clock time. It is the last file of a folder.
 pub fn write_manifest(
     folder: &OutputFolder,
     plan: &Plan,
@@ -73,32 +65,34 @@ pub fn write_manifest(
             curve: &plan.curves[cell.curve].label,
             seed: cell.config.run.seed,
             config: hexadecimal(&config_digest(&cell.config)),
+            data: plan.data_digests(cell),
             status: done.result.status.name(),
             rounds: done.result.outcome.rounds,
             digest: &done.result.outcome.digest,
-            seconds: done.result.seconds,
             resumed_from: done.resumed_from,
+            makers: &done.makers,
         }
     };
-    let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
+    let missing = missing(plan, runs);
     let manifest = Manifest {
         experiment: &plan.experiment.name,
-        complete: ended == plan.cells.len(),
-        fedlink: env!("CARGO_PKG_VERSION"),
-        written: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        complete: missing.is_empty(),
+        missing,
+        notes: mixed(runs.iter().map(|done| &done.makers[..])),
+        writer: Maker::here(threads),
+        written: now(),
         wall_seconds: wall.as_secs_f64(),
-        threads,
-        host: Host {
-            os: std::env::consts::OS,
-            architecture: std::env::consts::ARCH,
-            processor: processor(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            instruction_set: fedlink::kernels::instruction_set().to_string(),
-        },
-        datasets: plan.datasets().iter().map(|(name, data)| Data { name, sha256: data.digest() }).collect(),
+        data: &plan.data,
         runs: runs.iter().map(run).collect(),
     };
     folder.write("manifest.json", serde_json::to_string_pretty(&manifest)? + "\n")
+}
+
+/// The labels of the runs of a plan that have not ended.
+pub(super) fn missing(plan: &Plan, runs: &[Done]) -> Vec<String> {
+    let ended = |index: usize| runs.iter().any(|done| done.index == index && done.result.status.has_ended());
+    let cells = plan.cells.iter().enumerate().filter(|(index, _)| !ended(*index));
+    cells.map(|(_, cell)| plan.label(cell)).collect()
 }
 
 /// Whether the manifest in `folder` records a complete run.
@@ -106,11 +100,4 @@ pub fn is_complete(folder: &Path) -> bool {
     let text = std::fs::read(folder.join("manifest.json")).unwrap_or_default();
     let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     manifest["complete"] == true
-}
-
-/// The processor's name where the system has it.
-fn processor() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
 }

@@ -1,28 +1,41 @@
 //! All runs of an experiment: planned, run side by side, saved, resumed, put together.
 //!
 //! ```text
-//! Experiment ─► Plan ─► Runner::run (events to an Observer) ─► Vec<Done>
-//!     ─► Assembled ─► results.csv, summary.json, …
-//!                          │ cells/: checkpoints, finished runs      ▲
-//!                          └──────────────► stored (merge, verify) ──┘
+//! Experiment ─► Plan ─► freeze ─► Runner::run (events to an Observer) ─► Vec<Done>
+//!     ─► Assembled ─► results.csv, …
+//!                                    │ cells/: checkpoints, finished runs      ▲
+//!                                    └────────► stored (merge, verify, rerun) ─┘   status: how far it is
 //! ```
 
 mod assemble;
 mod cell;
+mod data;
 mod estimate;
 mod folder;
+mod format;
 mod log;
+mod maker;
 mod manifest;
 mod observer;
 mod plan;
+#[cfg(test)]
+mod power_cut;
+mod progress;
+mod rerun;
 mod runner;
+mod status;
 mod stored;
 
 pub use assemble::Assembled;
+pub use data::{DataFact, DataFacts};
 pub use estimate::{Forecast, RunForecast, forecast};
-pub use folder::{check_same, freeze, frozen, frozen_any, unfinished};
+pub use folder::{Standing, freeze, frozen, frozen_any, standing, unfinished};
+pub use maker::Maker;
 pub use manifest::{is_complete, write_manifest};
 pub use observer::{Event, Observer, Warning};
 pub use plan::{Plan, Share};
+pub use progress::Progress;
+pub use rerun::{Difference, Rerun, rerun};
 pub use runner::{Done, Runner};
+pub use status::{RunState, RunStatus, SweepStatus, run_states, status};
 pub use stored::{Verified, finished_runs, merge, verify};

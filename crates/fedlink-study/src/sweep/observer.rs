@@ -1,9 +1,11 @@
 //! What happens during runs, for who wants to watch: progress bars, logs, live pages.
 
+use super::progress::Progress;
 use crate::error::Error;
 use crate::results::RunResult;
 use fedlink::record::RoundRecord;
 use std::fmt;
+use std::path::PathBuf;
 
 /// Something that happened to one run of a sweep. `run` is its index in [`Plan::cells`](super::Plan::cells).
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,15 @@ pub enum Event<'a> {
         run: usize,
         /// After which round, counted from 1.
         round: u64,
+    },
+    /// Another process computes the run, and there is nothing else to do; told again and again while that is so.
+    Waiting {
+        /// Which run.
+        run: usize,
+        /// What tells it from the others.
+        label: &'a str,
+        /// Who computes it, and how far it is, if that is known.
+        progress: Option<&'a Progress>,
     },
     /// Something was wrong with what an earlier process has left, and the run continues without it.
     Warned {
@@ -77,6 +88,8 @@ pub enum Warning {
         /// From which round the run continues.
         rounds_done: u64,
     },
+    /// The file system of this folder has no locks, so that processes that share it may do the same runs.
+    NoLocks(PathBuf),
     /// The log of rounds lacks transmissions: the run starts over.
     LogGaps {
         /// The run.
@@ -90,6 +103,13 @@ impl fmt::Display for Warning {
             Self::Repeated(error) => write!(f, "{error}; the run is repeated"),
             Self::BadCheckpoints { label, problems, rounds_done } => {
                 write!(f, "{label}: {}; continuing from round {rounds_done}", problems.join("; "))
+            }
+            Self::NoLocks(folder) => {
+                let folder = folder.display();
+                write!(
+                    f,
+                    "{folder}: its file system has no locks; processes that share it may do the same runs"
+                )
             }
             Self::LogGaps { label } => write!(f, "{label}: its log of rounds has gaps; starting over"),
         }

@@ -1,5 +1,6 @@
 //! Everything that an experiment will run, known before the first round.
 
+use super::data::{DataFact, DataFacts};
 use crate::error::Error;
 use crate::experiment::{Cell, Curve, Experiment};
 use fedlink::config::BatchSize;
@@ -21,6 +22,8 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// Custom parts that its curves name.
     pub parts: Parts,
+    /// What is known of the data that its runs depend on, by name.
+    pub data: DataFacts,
     datasets: BTreeMap<String, Arc<Dataset>>,
     /// What a round of each curve takes.
     needs: Vec<Needs>,
@@ -31,17 +34,21 @@ impl Plan {
     pub fn new(experiment: Experiment, folders: &[PathBuf], parts: &Parts) -> Result<Self, Error> {
         let (curves, cells) = (experiment.curves()?, experiment.cells()?);
         let mut datasets: BTreeMap<String, Arc<Dataset>> = BTreeMap::new();
-        let mut needs = Vec::new();
+        let (mut needs, mut data) = (Vec::new(), DataFacts::new());
         for Curve { config, .. } in &curves {
             let name = &config.data.dataset;
             if !datasets.contains_key(name) {
                 let dataset = fedlink::data::load(name, folders).map_err(Error::Dataset)?;
+                data.insert(name.clone(), DataFact::new(&dataset));
                 datasets.insert(name.clone(), dataset);
             }
             let mut simulation = Simulation::with_parts(config, Arc::clone(&datasets[name]), parts)?;
             needs.push(simulation.needs()?);
+            if let Some((name, fact)) = DataFact::of_gains(config)? {
+                data.insert(name, fact);
+            }
         }
-        Ok(Self { experiment, curves, cells, parts: parts.clone(), datasets, needs })
+        Ok(Self { experiment, curves, cells, parts: parts.clone(), data, datasets, needs })
     }
 
     /// The data sets by name.
@@ -52,6 +59,12 @@ impl Plan {
     /// The data set of a run.
     pub fn dataset(&self, cell: &Cell) -> &Arc<Dataset> {
         &self.datasets[&cell.config.data.dataset]
+    }
+
+    /// Digests of the data that a run depends on, by name.
+    pub fn data_digests(&self, cell: &Cell) -> BTreeMap<String, String> {
+        let names = [&cell.config.data.dataset, &cell.config.radio.mean_gains].into_iter();
+        names.filter_map(|name| Some((name.clone(), self.data.get(name)?.sha256.clone()))).collect()
     }
 
     /// A run from its start.
@@ -66,11 +79,7 @@ impl Plan {
 
     /// `bc k=1`, or `bc k=1 seed 3` where a curve has several seeds.
     pub fn label(&self, cell: &Cell) -> String {
-        let curve = &self.curves[cell.curve];
-        match curve.config.run.seeds {
-            1 => curve.label.clone(),
-            _ => format!("{} seed {}", curve.label, cell.config.run.seed),
-        }
+        label(&self.curves, cell)
     }
 
     /// The work of a whole run, in multiplications: 6·d for every sample in every step of every device that
@@ -113,6 +122,15 @@ impl Plan {
             }
         }
         mine
+    }
+}
+
+/// What tells a run from the others: `bc k=1`, or `bc k=1 seed 3` where a curve has several seeds.
+pub(super) fn label(curves: &[Curve], cell: &Cell) -> String {
+    let curve = &curves[cell.curve];
+    match curve.config.run.seeds {
+        1 => curve.label.clone(),
+        _ => format!("{} seed {}", curve.label, cell.config.run.seed),
     }
 }
 

@@ -2,23 +2,35 @@
 //! anything.
 
 use super::cell::CellFiles;
-use super::folder::{frozen, frozen_any};
+use super::data::{differences, digest_differences};
+use super::folder::{frozen, frozen_any, read_data};
 use super::plan::Plan;
 use super::runner::Done;
 use crate::error::Error;
 use crate::experiment::{AnyExperiment, BoundExperiment, Cell, ClaimsFile, Experiment, PanelResult};
 use crate::verdicts::Verdicts;
 use fedlink::parts::Parts;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Those of `cells` whose numbers are in `folder`, and the indices of those that are not there.
+/// Those of `cells` whose numbers are in `folder`, and the indices of those that are not there. It is an error if two
+/// of them were made with different data.
 pub fn finished_runs(cells: &[Cell], folder: &Path) -> Result<(Vec<Done>, Vec<usize>), Error> {
     let (mut done, mut missing) = (Vec::new(), Vec::new());
+    let facts = read_data(folder)?;
+    let mut data: BTreeMap<String, String> =
+        facts.into_iter().map(|(name, fact)| (name, fact.sha256)).collect();
     for (index, cell) in cells.iter().enumerate() {
-        match CellFiles::new(folder, index).finished(&cell.config)? {
-            Some(result) => done.push(Done { index, resumed_from: 0, result }),
-            None => missing.push(index),
+        let files = CellFiles::new(folder, &cell.config);
+        let Some(cell) = files.read()? else {
+            missing.push(index);
+            continue;
+        };
+        if let Some(differences) = digest_differences(&data, &cell.data) {
+            return Err(Error::OtherData { path: files.finished(), differences });
         }
+        data.extend(cell.data);
+        done.push(Done { index, resumed_from: 0, result: cell.result, makers: cell.makers });
     }
     Ok((done, missing))
 }
@@ -33,6 +45,9 @@ pub fn merge(
 ) -> Result<(Plan, Vec<Done>), Error> {
     let experiment = frozen(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))?;
     let plan = Plan::new(experiment, data_folders, parts)?;
+    if let Some(differences) = differences(&read_data(folder)?, &plan.data) {
+        return Err(Error::OtherData { path: folder.into(), differences });
+    }
     let (runs, missing) = finished_runs(&plan.cells, folder)?;
     if runs.is_empty() || (!missing.is_empty() && !partial) {
         let missing = missing.iter().map(|&index| plan.label(&plan.cells[index])).collect();

@@ -69,7 +69,7 @@ fn another_configuration_or_another_layout_is_refused() {
     newer[end..].copy_from_slice(&sum.to_le_bytes());
     assert!(matches!(
         simulation.restore(Cursor::new(newer)),
-        Err(CheckpointError::Version { found: 4, reads: 3 })
+        Err(CheckpointError::Version { found: 5, reads: 4 })
     ));
     // The same configuration over data of another width: the sizes do not fit.
     let mut narrow = Simulation::new(&small_config(), blobs(10, 600, 90)).unwrap();
@@ -79,7 +79,7 @@ fn another_configuration_or_another_layout_is_refused() {
 
 /// A checkpoint with `state` in a right frame.
 fn sealed(checkpoint: &[u8], state: &[u8]) -> Vec<u8> {
-    let mut file = [&checkpoint[..40], state].concat();
+    let mut file = [&checkpoint[..48], state].concat();
     file.extend(crc32fast::hash(&file).to_le_bytes());
     file
 }
@@ -88,7 +88,7 @@ fn sealed(checkpoint: &[u8], state: &[u8]) -> Vec<u8> {
 fn a_state_with_any_one_byte_changed_is_refused_or_goes_on_without_a_panic() {
     let config = small_config();
     let whole = saved(&config, 1);
-    let state = &whole[40..whole.len() - 4];
+    let state = &whole[48..whole.len() - 4];
     let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
     // θ of 203 entries is near the beginning; what follows has the lengths and the counts.
     let theta = 2 + 4 * simulation.theta().len();
@@ -109,6 +109,33 @@ fn a_state_with_any_one_byte_changed_is_refused_or_goes_on_without_a_panic() {
     }
     simulation.restore(Cursor::new(&whole)).unwrap();
     assert_eq!(simulation.rounds_done(), 1);
+}
+
+#[test]
+fn a_state_serves_a_longer_run_if_nothing_of_it_depends_on_the_number_of_rounds() {
+    let dataset = blobs(20, 600, 90);
+    let mut short = small_config();
+    (short.run.rounds, short.run.evaluate_every) = (6, 3);
+    let mut long = short.clone();
+    long.run.rounds = 10;
+    let whole = Simulation::new(&long, Arc::clone(&dataset)).unwrap().run(&mut ()).unwrap();
+    for done in [2, 5, 6] {
+        let mut longer = Simulation::new(&long, Arc::clone(&dataset)).unwrap();
+        longer.restore(Cursor::new(saved(&short, done))).unwrap();
+        assert_eq!(longer.run(&mut ()).unwrap(), whole, "after {done} rounds");
+    }
+    let refused = |short: &Config, done: u64, long: &Config| {
+        let mut longer = Simulation::new(long, Arc::clone(&dataset)).unwrap();
+        let result = longer.restore(Cursor::new(saved(short, done)));
+        assert!(matches!(result, Err(CheckpointError::OtherConfig)));
+    };
+    // A shorter run has not done so many rounds.
+    refused(&long, 8, &short);
+    // The sixth round would not have been evaluated in a longer run.
+    (short.run.evaluate_every, long.run.evaluate_every) = (4, 4);
+    refused(&short, 6, &long);
+    (short.defense.participation_cap, long.defense.participation_cap) = (true, true);
+    refused(&short, 2, &long);
 }
 
 /// A disk with room for so many bytes.

@@ -1,0 +1,49 @@
+//! `fedlink status`: how far the runs in a folder are.
+
+use crate::args::StatusOptions;
+use crate::failure::Exit;
+use crate::progress::duration;
+use fedlink_study::sweep::{RunState, RunStatus, SweepStatus, status};
+use std::fmt::Write;
+
+pub fn run(options: &StatusOptions) -> anyhow::Result<Exit> {
+    let status = status(&options.folder)?;
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&status)?);
+    } else {
+        print!("{}", text(&status));
+    }
+    Ok(Exit::Done)
+}
+
+fn text(status: &SweepStatus) -> String {
+    let SweepStatus { of, done, running, waiting, failed, .. } = status;
+    let mut text = format!("{done} of {of} done, {running} running, {waiting} to go");
+    if *failed > 0 {
+        let _ = write!(text, ", {failed} failed");
+    }
+    if let Some(seconds) = status.seconds_left {
+        let _ = write!(text, ", about {} left", duration(seconds));
+    }
+    if let Some((label, accuracy)) = &status.best {
+        let _ = write!(text, "; best so far {label} {:.1} %", 100.0 * accuracy);
+    }
+    text.push('\n');
+    for RunStatus { label, cell, rounds, state } in &status.runs {
+        let _ = match state {
+            RunState::Running(progress) => {
+                let accuracy =
+                    progress.accuracy.map_or_else(String::new, |share| format!(", {:.1} %", 100.0 * share));
+                writeln!(
+                    text,
+                    "running  {label}: round {}/{rounds}{accuracy}; {}",
+                    progress.round,
+                    progress.holder()
+                )
+            }
+            RunState::Failed { message } => writeln!(text, "failed   {label} ({cell}): {message}"),
+            RunState::Done { .. } | RunState::Waiting { .. } => Ok(()),
+        };
+    }
+    text
+}

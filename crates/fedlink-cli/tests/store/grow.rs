@@ -1,0 +1,102 @@
+//! A sweep grows: what is there is kept.
+
+use crate::common::{cell, cells, fedlink, folder, json, numbers, refused, told};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::SystemTime;
+use tempfile::TempDir;
+
+/// When each finished run was written.
+fn written(folder: &TempDir, out: &str) -> BTreeMap<PathBuf, SystemTime> {
+    let time = |path: PathBuf| (path.clone(), path.metadata().unwrap().modified().unwrap());
+    cells(folder, out, "", ".json").into_iter().map(time).collect()
+}
+
+#[test]
+fn more_seeds_policies_and_values_use_the_runs_that_are_there() {
+    let folder = folder();
+    told(&folder, "run two.toml --quick --out out --quiet");
+    let before = written(&folder, "out");
+    assert_eq!(before.len(), 4);
+    let grown = "run two.toml --quick --seeds 3 --set schedule.policy=[\"bn2-c\",\"bc\",\"random\"] --set schedule.k=[1,2]";
+    told(&folder, &format!("{grown} --out out --resume --quiet"));
+    let after = written(&folder, "out");
+    assert_eq!(after.len(), 18);
+    assert!(before.iter().all(|(path, time)| after.get(path) == Some(time)), "runs were made again");
+    told(&folder, &format!("{grown} --out whole --quiet"));
+    assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
+    let config = |out: &str| std::fs::read_to_string(folder.path().join(out).join("config.toml")).unwrap();
+    assert_eq!(config("out"), config("whole"));
+    // Less is another experiment.
+    let message = refused(&folder, "run two.toml --quick --out out --resume", 2);
+    assert!(message.contains("differs in run.seeds (3 there, 2 here)"), "{message}");
+    assert!(message.contains("sweep.schedule.k"), "{message}");
+}
+
+#[test]
+fn more_rounds_go_on_from_the_final_state_or_start_over_and_are_compared() {
+    let folder = folder();
+    told(&folder, "run two.toml --quick --set run.rounds=14 --out whole --quiet --log-rounds");
+    let log = |out: &str| std::fs::read(folder.path().join(out).join("rounds.csv")).unwrap();
+    for (out, keep) in [("kept", " --keep-state"), ("not", "")] {
+        told(&folder, &format!("run two.toml --quick --out {out} --quiet --log-rounds{keep}"));
+        assert_eq!(cells(&folder, out, "", ".state").len(), if keep.is_empty() { 0 } else { 4 });
+        let longer = "run two.toml --quick --set run.rounds=14 --resume --quiet --log-rounds --out";
+        told(&folder, &format!("{longer} {out}"));
+        assert_eq!(numbers(&folder, out), numbers(&folder, "whole"));
+        assert_eq!(log(out), log("whole"));
+        // The shorter runs are gone, and it is known who made which rounds.
+        assert!(
+            cells(&folder, out, "", "").iter().all(|path| path.to_string_lossy().contains("-r14.")),
+            "{out}"
+        );
+        let run = &json(&folder.path().join(out).join("manifest.json"))["runs"][0];
+        assert_eq!(run["makers"].as_array().unwrap().len(), if keep.is_empty() { 1 } else { 2 });
+        assert_eq!(run["resumed_from"], if keep.is_empty() { 0 } else { 6 });
+    }
+}
+
+#[test]
+fn rounds_that_do_not_come_out_as_before_end_the_run_and_the_shorter_result_stays() {
+    let folder = folder();
+    told(&folder, "run two.toml --quick --out out --quiet");
+    // As if another program had made it: whole, but with another digest.
+    let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let digest = json(&path)["digest"].as_str().unwrap().to_owned();
+    let other = "0".repeat(64);
+    let (content, _) = text.rsplit_once(",\n\"sha256\": ").unwrap();
+    let content = content.replace(&digest, &other);
+    let seal = fedlink::record::hexadecimal(&<sha2::Sha256 as sha2::Digest>::digest(&content));
+    std::fs::write(&path, format!("{content},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
+    let message = refused(&folder, "run two.toml --quick --set run.rounds=8 --out out --resume --quiet", 2);
+    for words in ["bc-k1-seed1-", "its 6 rounds have the digest 000000", &digest, "by fedlink "] {
+        assert!(message.contains(words), "{words} is not in {message}");
+    }
+    assert!(path.exists());
+    // The same is found by making runs again.
+    told(&folder, "run two.toml --quick --out fresh --quiet");
+    std::fs::copy(&path, cell(&folder, "fresh", "bc-k1-seed1-", ".json")).unwrap();
+    let output =
+        fedlink(&folder, "verify fresh --rerun 4 --rerun-seed 1").assert().code(2).get_output().clone();
+    let message = String::from_utf8(output.stderr).unwrap();
+    for words in
+        ["chosen by --rerun-seed 1", "bc-k1-seed1-", "NOT the same", &other, &digest, "1 of 4 runs of fresh"]
+    {
+        assert!(message.contains(words), "{words} is not in {message}");
+    }
+    assert_eq!(message.matches("the same, digest").count(), 3, "{message}");
+}
+
+#[test]
+fn a_choice_of_runs_to_be_made_again_is_that_of_its_seed() {
+    let folder = folder();
+    told(&folder, "run two.toml --quick --out out --quiet");
+    let chosen = |seed: u32| {
+        let (_, message) = told(&folder, &format!("verify out --rerun 2 --rerun-seed {seed}"));
+        assert!(message.contains("2 of 2 runs are the same when made again"), "{message}");
+        message.lines().skip(1).take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(chosen(1), chosen(1));
+    assert!((2..9).any(|seed| chosen(seed) != chosen(1)));
+}

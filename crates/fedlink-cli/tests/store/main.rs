@@ -1,0 +1,10 @@
+//! The store of a sweep: it survives kills, signals and full disks, is shared by many processes, grows, and says what made
+//! it.
+
+mod common;
+mod faults;
+mod fixtures;
+mod grow;
+mod kill;
+mod provenance;
+mod share;

@@ -1,0 +1,139 @@
+//! Runs say what made them, and different data never mix.
+
+use crate::common::{cell, folder, json, refused, told};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Data of 40 training samples whose first number is `first`.
+fn write_data(path: &Path, first: u8) {
+    std::fs::create_dir_all(path).unwrap();
+    for (name, samples) in [("train", 400), ("t10k", 60)] {
+        let header = |magic: u32, sizes: &[u32]| -> Vec<u8> {
+            [magic].iter().chain(sizes).flat_map(|number| number.to_be_bytes()).collect()
+        };
+        let mut images = header(0x803, &[samples, 4, 4]);
+        images.extend((0..samples * 16).map(|i| if i == 0 { first } else { (i * 37 % 251) as u8 }));
+        let mut labels = header(0x801, &[samples]);
+        labels.extend((0..samples).map(|i| (i % 10) as u8));
+        std::fs::write(path.join(format!("{name}-images-idx3-ubyte")), images).unwrap();
+        std::fs::write(path.join(format!("{name}-labels-idx1-ubyte")), labels).unwrap();
+    }
+}
+
+const MINE: &str = "run two.toml --quick --set data.dataset=./mine --out out --quiet";
+
+#[test]
+fn other_data_of_the_same_name_are_refused_by_resume_shares_and_merge() {
+    let folder = folder();
+    let data = folder.path().join("mine");
+    write_data(&data, 1);
+    told(&folder, &format!("{MINE} --cell 1/2"));
+    let facts = json(&folder.path().join("out/data.json"));
+    assert_eq!(facts["./mine"]["train"], 400);
+    write_data(&data, 2);
+    let merge = "merge out --partial";
+    for words in [
+        format!("{MINE} --cell 2/2"),
+        format!("{MINE} --resume"),
+        merge.into(),
+        "verify out --rerun 1".into(),
+    ] {
+        let message = refused(&folder, &words, 2);
+        assert!(message.contains("out was made with other data than those found here: ./mine"), "{message}");
+        assert!(message.contains("400 training and 60 test samples, sha256 "), "{message}");
+    }
+    // A run that was brought from a machine with other data is refused by its name.
+    told(&folder, &MINE.replace("--out out", "--out other"));
+    let foreign = cell(&folder, "other", "bn2-c-k1-seed1-", ".json");
+    write_data(&data, 1);
+    std::fs::copy(&foreign, folder.path().join("out/cells").join(foreign.file_name().unwrap())).unwrap();
+    for words in ["merge out --partial".to_owned(), format!("{MINE} --cell 2/2")] {
+        let message = refused(&folder, &words, 2);
+        assert!(message.contains("out/cells/bn2-c-k1-seed1-") && message.contains("other data"), "{message}");
+    }
+}
+
+/// Writes a cell with `old` replaced by `new`, and its digest made right.
+fn replace(path: &Path, old: &str, new: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (content, _) = text.rsplit_once(",\n\"sha256\": ").unwrap();
+    assert!(content.contains(old));
+    let content = content.replace(old, new);
+    let seal = fedlink::record::hexadecimal(&<sha2::Sha256 as sha2::Digest>::digest(&content));
+    std::fs::write(path, format!("{content},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
+}
+
+#[test]
+fn every_run_has_its_own_maker_and_different_ones_are_named_everywhere() {
+    let folder = folder();
+    told(&folder, "run two.toml --quick --out out --quiet --threads 1");
+    let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
+    let set = json(&path)["makers"][0]["instruction_set"].as_str().unwrap().to_owned();
+    replace(&path, &format!("\"instruction_set\":\"{set}\""), "\"instruction_set\":\"abacus\"");
+    replace(&path, "\"fedlink\":\"", "\"fedlink\":\"99.");
+    let (text, _) = told(&folder, "merge out");
+    let notes = [
+        format!("different instruction sets, which may differ in the last bits: abacus (1), {set} (3)"),
+        "different versions of fedlink: 0.".into(),
+    ];
+    let manifest = json(&folder.path().join("out/manifest.json"));
+    let report = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    for (i, note) in notes.iter().enumerate() {
+        assert!(text.contains(note), "{text}");
+        assert!(manifest["notes"][i].as_str().unwrap().contains(note), "{manifest}");
+        assert!(report.contains(note), "the report does not say so");
+    }
+    let sets: Vec<&str> = manifest["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["makers"][0]["instruction_set"].as_str().unwrap())
+        .collect();
+    assert_eq!(sets, [&set, "abacus", &set, &set]);
+    let run = &manifest["runs"][0];
+    assert_eq!((&run["makers"][0]["threads"], &run["makers"][0]["from_round"]), (&1.into(), &0.into()));
+    for key in ["host", "started", "fedlink", "semantics", "seconds", "processor"] {
+        assert!(run["makers"][0].get(key).is_some(), "{key}");
+    }
+    assert_eq!(run["data"]["digits"], json(&path)["data"]["digits"]);
+    // The writer is another process than the makers.
+    assert_ne!(manifest["writer"]["pid"], run["makers"][0]["pid"]);
+}
+
+#[test]
+fn force_replaces_what_fedlink_wrote_and_nothing_else() {
+    let folder = folder();
+    let commands = [
+        "run two.toml --quick --quiet --out",
+        "bound --draws 1 --rounds 20 --out",
+        "run fig3 --set bound.rounds=20 --quiet --out",
+        "plan --rounds 20 --devices 10 --k 1..=3 --tau 1..=2 --samples 2 --out",
+    ];
+    for (i, command) in commands.iter().enumerate() {
+        let thesis = TempDir::new_in(folder.path()).unwrap();
+        std::fs::write(thesis.path().join("thesis.tex"), "precious").unwrap();
+        let message = refused(&folder, &format!("{command} {} --force", thesis.path().display()), 2);
+        assert!(
+            message.contains("holds files that fedlink did not write: thesis.tex"),
+            "{command}: {message}"
+        );
+        assert_eq!(std::fs::read_dir(thesis.path()).unwrap().count(), 1);
+        let out = format!("out{i}");
+        told(&folder, &format!("{command} {out}"));
+        let mine = folder.path().join(&out).join("mine.txt");
+        std::fs::write(&mine, "precious").unwrap();
+        let before = std::fs::read_dir(folder.path().join(&out)).unwrap().count();
+        let message = refused(&folder, &format!("{command} {out} --force"), 2);
+        assert!(message.contains("--force: ") && message.contains(": mine.txt;"), "{command}: {message}");
+        assert_eq!(std::fs::read_dir(folder.path().join(&out)).unwrap().count(), before);
+        std::fs::remove_file(mine).unwrap();
+        told(&folder, &format!("{command} {out} --force"));
+        assert!(
+            std::fs::read_dir(folder.path()).unwrap().all(|entry| !entry
+                .unwrap()
+                .file_name()
+                .to_string_lossy()
+                .contains("replaced"))
+        );
+    }
+}

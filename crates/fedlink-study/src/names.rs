@@ -1,0 +1,38 @@
+//! The names of the files of runs.
+
+/// The folder of the runs.
+pub const CELLS: &str = "cells";
+
+/// Every ending of a file of a run.
+pub const ENDINGS: [&str; 14] = [
+    "json",
+    "json.partial",
+    "checkpoint",
+    "checkpoint.partial",
+    "checkpoint.previous",
+    "state",
+    "state.partial",
+    "rounds.csv",
+    "rounds.csv.partial",
+    "makers",
+    "makers.partial",
+    "lock",
+    "progress",
+    "failed",
+];
+
+/// Whether a file of this name in `cells/` is of some run.
+pub fn is_cell_file(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let stem = ENDINGS.iter().filter_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
+    { stem }.any(|stem| {
+        let mut words = stem.rsplitn(5, '-');
+        let mut word = || words.next().unwrap_or_default();
+        let (rounds, digest, seed, k) = (word(), word(), word(), word());
+        rounds.strip_prefix('r').is_some_and(digits)
+            && digest.len() == 12
+            && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && seed.strip_prefix("seed").is_some_and(digits)
+            && k.strip_prefix('k').is_some_and(digits)
+    })
+}

@@ -1,0 +1,106 @@
+//! `data.json`: the data that the runs of a folder are made with, so that runs of different data never mix.
+
+use crate::error::Error;
+use fedlink::config::Config;
+use fedlink::data::Dataset;
+use fedlink::record::hexadecimal;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is known of the data sets, and of other files that runs depend on, by name.
+pub type DataFacts = BTreeMap<String, DataFact>;
+
+/// What is known of a data set or of a file that runs depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DataFact {
+    /// SHA-256 of the arrays as they were loaded, or of the file.
+    pub sha256: String,
+    /// Training samples; 0 for other files.
+    pub train: usize,
+    /// Test samples.
+    pub test: usize,
+    /// Classes.
+    pub classes: usize,
+    /// Rows, columns and channels of a sample.
+    pub shape: Vec<usize>,
+}
+
+impl DataFact {
+    /// What is to be known of a data set.
+    pub fn new(dataset: &Dataset) -> Self {
+        Self {
+            sha256: dataset.digest(),
+            train: dataset.train.len(),
+            test: dataset.test.len(),
+            classes: dataset.classes,
+            shape: dataset.shape.to_vec(),
+        }
+    }
+
+    /// Of the file of mean gains (`radio.mean_gains`) of a run, if it has one.
+    pub fn of_gains(config: &Config) -> Result<Option<(String, Self)>, Error> {
+        let name = &config.radio.mean_gains;
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let bytes = std::fs::read(name).map_err(Error::file("read", Path::new(name)))?;
+        let sha256 = hexadecimal(&Sha256::digest(bytes));
+        Ok(Some((name.clone(), Self { sha256, ..Self::default() })))
+    }
+
+    fn text(&self) -> String {
+        let digest = &self.sha256[..self.sha256.len().min(12)];
+        match self.train {
+            0 => format!("sha256 {digest}…"),
+            train => format!("{train} training and {} test samples, sha256 {digest}…", self.test),
+        }
+    }
+}
+
+/// What of `here` is other data than that of the same name `there`, in words; none if nothing is.
+pub fn differences(there: &DataFacts, here: &DataFacts) -> Option<String> {
+    let differing: Vec<String> = here
+        .iter()
+        .filter_map(|(name, here)| {
+            let there = there.get(name).filter(|there| there.sha256 != here.sha256)?;
+            Some(format!("{name} ({} there; {} here)", there.text(), here.text()))
+        })
+        .collect();
+    (!differing.is_empty()).then(|| differing.join(", "))
+}
+
+/// As [`differences`], for digests alone.
+pub fn digest_differences(
+    there: &BTreeMap<String, String>,
+    here: &BTreeMap<String, String>,
+) -> Option<String> {
+    let fact = |(name, sha256): (&String, &String)| {
+        (name.clone(), DataFact { sha256: sha256.clone(), ..DataFact::default() })
+    };
+    differences(&there.iter().map(fact).collect(), &here.iter().map(fact).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_data_of_the_same_name_can_differ_and_the_difference_is_named() {
+        let fact =
+            |sha256: &str, train| DataFact { sha256: sha256.into(), train, test: 5, ..DataFact::default() };
+        let there =
+            DataFacts::from([("a".into(), fact("1111111111111111", 10)), ("b".into(), fact("2", 20))]);
+        assert_eq!(differences(&there, &there), None);
+        assert_eq!(differences(&there, &DataFacts::from([("c".into(), fact("9", 1))])), None);
+        let here = DataFacts::from([("a".into(), fact("3333333333333333", 11)), ("b".into(), fact("2", 20))]);
+        let text = differences(&there, &here).unwrap();
+        assert!(
+            text.starts_with("a (10 training and 5 test samples, sha256 111111111111… there; 11 "),
+            "{text}"
+        );
+        assert!(!text.contains("b ("), "{text}");
+    }
+}

@@ -1,0 +1,44 @@
+//! How far a run is, for other processes.
+
+use super::maker::now;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// What a process tells others of a run that it computes: a small file beside the lock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// Number of the process.
+    pub pid: u32,
+    /// Its machine.
+    pub host: String,
+    /// Rounds done.
+    pub round: u64,
+    /// Rounds that were done before this process began.
+    pub from_round: u64,
+    /// Test accuracy at the last evaluation, as a share.
+    pub accuracy: Option<f64>,
+    /// Seconds that this process has worked on the run.
+    pub seconds: f64,
+    /// When this was written, UTC.
+    pub updated: String,
+}
+
+impl Progress {
+    /// What is told at `path`, if anything.
+    pub fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
+
+    /// Tells it. That it cannot be told is no reason to end a run: what matters is written elsewhere.
+    pub fn write(&mut self, path: &Path) {
+        self.updated = now();
+        let _ = fs::write(path, serde_json::to_vec(self).unwrap_or_default());
+    }
+
+    /// `pid 12 on node7`.
+    pub fn holder(&self) -> String {
+        format!("pid {} on {}", self.pid, self.host)
+    }
+}

@@ -1,0 +1,177 @@
+//! How far a sweep is, seen from outside.
+
+use super::cell::CellFiles;
+use super::folder::frozen;
+use super::plan::label;
+use super::progress::Progress;
+use crate::error::Error;
+use crate::experiment::{Cell, Curve};
+use crate::lock::Lock;
+use crate::results::Status;
+use serde::Serialize;
+use std::path::Path;
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum RunState {
+    /// It has ended with all its rounds.
+    Done {
+        /// Test accuracy at the last evaluation, as a share.
+        accuracy: Option<f64>,
+        /// Wall-clock time of the process that ended it.
+        seconds: f64,
+    },
+    /// A process computes it.
+    Running(Progress),
+    /// Nobody computes it; it may have a checkpoint.
+    Waiting {
+        /// Whether a checkpoint is there.
+        begun: bool,
+    },
+    /// It has diverged, ended with an error, or its file is damaged.
+    Failed {
+        /// What happened.
+        message: String,
+    },
+}
+
+/// A run and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunStatus {
+    /// What tells it from the others.
+    pub label: String,
+    /// Its name in `cells/`.
+    pub cell: String,
+    /// T.
+    pub rounds: u64,
+    /// How far it is.
+    #[serde(flatten)]
+    pub state: RunState,
+}
+
+/// How far a sweep is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SweepStatus {
+    /// Runs of the experiment.
+    pub of: usize,
+    /// How many are done, running, waiting and failed.
+    pub done: usize,
+    /// A process computes them.
+    pub running: usize,
+    /// Nobody computes them yet.
+    pub waiting: usize,
+    /// They have diverged or ended with an error.
+    pub failed: usize,
+    /// Wall-clock time until all are done if as many processes go on, in seconds; none if nobody computes or nothing is
+    /// known of the pace.
+    pub seconds_left: Option<f64>,
+    /// The curve with the highest mean accuracy over its finished runs, and that accuracy.
+    pub best: Option<(String, f64)>,
+    /// Every run.
+    pub runs: Vec<RunStatus>,
+}
+
+/// How far each of `cells` is by what is in `folder`.
+pub fn run_states(folder: &Path, curves: &[Curve], cells: &[Cell]) -> Vec<RunStatus> {
+    let state = |cell: &Cell| {
+        let files = CellFiles::new(folder, &cell.config);
+        let state = match files.read() {
+            Ok(Some(stored)) => match stored.result.status {
+                Status::Diverged(message) => RunState::Failed { message },
+                _ => RunState::Done {
+                    accuracy: stored.result.outcome.final_accuracy,
+                    seconds: stored.result.seconds,
+                },
+            },
+            _ if Lock::is_held(&files.lock()) => {
+                RunState::Running(Progress::read(&files.progress()).unwrap_or_default())
+            }
+            Err(error) => RunState::Failed { message: error.to_string() },
+            Ok(None) => match std::fs::read_to_string(files.failed()) {
+                Ok(message) => RunState::Failed { message },
+                Err(_) => RunState::Waiting { begun: files.was_begun() },
+            },
+        };
+        RunStatus { label: label(curves, cell), cell: files.name(), rounds: cell.config.run.rounds, state }
+    };
+    cells.iter().map(state).collect()
+}
+
+/// How far the sweep in `folder` is. Nothing is changed, and nobody is kept waiting.
+pub fn status(folder: &Path) -> Result<SweepStatus, Error> {
+    let experiment = frozen(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))?;
+    let (curves, cells) = (experiment.curves()?, experiment.cells()?);
+    let runs = run_states(folder, &curves, &cells);
+    let count = |wanted: fn(&RunState) -> bool| runs.iter().filter(|run| wanted(&run.state)).count();
+    let running = count(|state| matches!(state, RunState::Running(_)));
+    let mut best: Option<(String, f64)> = None;
+    for (index, curve) in curves.iter().enumerate() {
+        let own = cells.iter().zip(&runs).filter(|(cell, _)| cell.curve == index);
+        let accuracies: Vec<f64> = own
+            .filter_map(|(_, run)| match run.state {
+                RunState::Done { accuracy, .. } => accuracy,
+                _ => None,
+            })
+            .collect();
+        let mean = accuracies.iter().sum::<f64>() / accuracies.len() as f64;
+        if !accuracies.is_empty() && best.as_ref().is_none_or(|(_, best)| mean > *best) {
+            best = Some((curve.label.clone(), mean));
+        }
+    }
+    Ok(SweepStatus {
+        of: runs.len(),
+        done: count(|state| matches!(state, RunState::Done { .. })),
+        running,
+        waiting: count(|state| matches!(state, RunState::Waiting { .. })),
+        failed: count(|state| matches!(state, RunState::Failed { .. })),
+        seconds_left: seconds_left(&runs, running),
+        best,
+        runs,
+    })
+}
+
+/// The rounds that are left at the mean pace of the rounds that were done, shared by the runs that go on at a time.
+fn seconds_left(runs: &[RunStatus], running: usize) -> Option<f64> {
+    let (mut rounds, mut seconds, mut left) = (0.0, 0.0, 0.0);
+    for run in runs {
+        match &run.state {
+            RunState::Done { seconds: own, .. } => {
+                rounds += run.rounds as f64;
+                seconds += own;
+            }
+            RunState::Running(progress) => {
+                rounds += progress.round.saturating_sub(progress.from_round) as f64;
+                seconds += progress.seconds;
+                left += run.rounds.saturating_sub(progress.round) as f64;
+            }
+            RunState::Waiting { .. } => left += run.rounds as f64,
+            RunState::Failed { .. } => {}
+        }
+    }
+    let pace = seconds / rounds;
+    (running > 0 && pace.is_finite()).then(|| left * pace / running as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_is_rounds_left_at_the_pace_so_far_over_the_runs_at_a_time() {
+        let run = |rounds, state| RunStatus { label: String::new(), cell: String::new(), rounds, state };
+        let going = |round, seconds| {
+            RunState::Running(Progress { round, from_round: 20, seconds, ..Progress::default() })
+        };
+        let runs = [
+            run(100, RunState::Done { accuracy: None, seconds: 10.0 }),
+            run(100, going(60, 4.0)),
+            run(100, going(40, 2.0)),
+            run(50, RunState::Waiting { begun: true }),
+        ];
+        // 16 s for 160 rounds; 40 + 60 + 50 are left.
+        let left = seconds_left(&runs, 2).unwrap();
+        assert!((left - 150.0 * 0.1 / 2.0).abs() < 1e-12, "{left}");
+        assert_eq!(seconds_left(&runs[3..], 0), None);
+    }
+}
