@@ -58,7 +58,7 @@ pub fn write_all(
     let unfinished = assembled.unfinished_text();
     report.notes.extend((!unfinished.is_empty()).then(|| unfinished.trim_end().to_owned()));
     for note in &assembled.notes {
-        report.generated_by += &format!("; {note}");
+        report.generated_by.extend(["; ", note]);
     }
     folder.write("report.html", report.html())?;
     write_manifest(folder, plan, runs, options.threads, options.wall)?;

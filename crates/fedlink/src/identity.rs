@@ -7,6 +7,7 @@
 use crate::config::{Config, kinds};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use toml::{Table, Value};
 
 /// What configurations mean, as a version that is part of every [digest](config_digest).
@@ -37,7 +38,7 @@ pub fn trajectory_digest(config: &Config) -> [u8; 32] {
 fn digest_of(keys: &BTreeMap<String, Value>) -> [u8; 32] {
     let mut text = format!("semantics {SEMANTICS}\n");
     for (key, value) in keys {
-        text += &format!("{key} = {value}\n");
+        let _ = writeln!(text, "{key} = {value}");
     }
     Sha256::digest(text.as_bytes()).into()
 }
@@ -77,6 +78,7 @@ fn flat(table: &Table) -> BTreeMap<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::DefenseConfig;
 
     #[test]
     fn a_digest_is_that_of_the_keys_that_differ_from_their_defaults() {
@@ -113,7 +115,8 @@ mod tests {
         (short.defense.participation_cap, long.defense.participation_cap) = (true, true);
         assert_ne!(trajectory_digest(&short), trajectory_digest(&long));
         long.run.seed = 3;
-        (long.run.rounds, long.defense, short.defense) = (10, Default::default(), Default::default());
+        (long.run.rounds, long.defense, short.defense) =
+            (10, DefenseConfig::default(), DefenseConfig::default());
         assert_ne!(trajectory_digest(&short), trajectory_digest(&long));
     }
 

@@ -57,10 +57,10 @@ impl Assembled {
     pub fn text(&self) -> String {
         let mut text = results::table(&self.curves) + &self.unfinished_text();
         if !self.verdicts.is_empty() {
-            text += &format!("\n{}", self.verdicts.text());
+            text.extend(["\n", &self.verdicts.text()]);
         }
         for note in &self.notes {
-            text += &format!("\n{note}\n");
+            text.extend(["\n", note, "\n"]);
         }
         text
     }
