@@ -28,7 +28,7 @@ pub fn run(bytes: &[u8]) {
     let mut next = 0u32;
     let mut places = Vec::new();
     for &gap in gaps {
-        let place = next + (u32::from(gap) << (flags >> 1 & 7));
+        let place = next + (u32::from(gap) << ((flags >> 1) & 7));
         if place >= dim || places.len() as u32 >= most {
             break;
         }
