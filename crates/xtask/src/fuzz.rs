@@ -87,7 +87,8 @@ impl Request {
                 _ => bail!("fuzz has --minutes N, --executions N and --target NAME, and not {name}"),
             }
         }
-        if request.minutes.is_some_and(|minutes| !(minutes > 0.0)) || request.executions == Some(0) {
+        let wrong = |minutes: f64| !minutes.is_finite() || minutes <= 0.0;
+        if request.minutes.is_some_and(wrong) || request.executions == Some(0) {
             bail!("--minutes and --executions must be above 0");
         }
         if request.minutes.is_none() && request.executions.is_none() {
@@ -190,8 +191,11 @@ fn run_target(program: &Path, words: &Path, target: &Target, request: &Request) 
     if !status.success() && findings.is_empty() {
         bail!("target {}: the fuzzer failed ({status}); see {}", target.name, log.display());
     }
+    if !findings.is_empty() {
+        let words: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        eprintln!("{}", words.join("\n"));
+    }
     for finding in &findings {
-        eprintln!("{}", text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n"));
         eprintln!("repeat it: FEDLINK_FUZZ={} {} {}", target.name, program.display(), finding.display());
     }
     Ok(Found { name: target.name.clone(), executions, findings })

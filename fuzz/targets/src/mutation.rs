@@ -6,7 +6,7 @@ pub struct Numbers(pub u64);
 
 impl Numbers {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +16,7 @@ impl Numbers {
 
     /// A number below `limit`; 0 if that is 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        (u128::from(self.next()) * limit as u128 >> 64) as usize
+        ((u128::from(self.draw()) * limit as u128) >> 64) as usize
     }
 }
 
@@ -41,7 +41,7 @@ fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], numbers: &mut Numbers) {
     let end = at + numbers.below(longest + 1);
     match numbers.below(8) {
         0 if !bytes.is_empty() => bytes[at] ^= 1 << numbers.below(8),
-        1 if !bytes.is_empty() => bytes[at] = numbers.next() as u8,
+        1 if !bytes.is_empty() => bytes[at] = numbers.draw() as u8,
         2 if !bytes.is_empty() => bytes[at] = SPECIAL[numbers.below(SPECIAL.len())],
         3 => bytes.insert(at, SPECIAL[numbers.below(SPECIAL.len())]),
         4 => drop(bytes.drain(at..end)),

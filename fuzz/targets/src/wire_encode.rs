@@ -28,7 +28,7 @@ pub fn run(bytes: &[u8]) {
     let mut next = 0u32;
     let mut indices = Vec::new();
     for &gap in gaps {
-        let index = next + (u32::from(gap) << (flags >> 1 & 7));
+        let index = next + (u32::from(gap) << ((flags >> 1) & 7));
         if index >= dim || indices.len() as u32 >= max {
             break;
         }

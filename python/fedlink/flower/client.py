@@ -172,6 +172,9 @@ class UpdateAwareClientApp(ClientApp):
                 f"the policy asks for the training loss: return {self._loss_key!r} among the metrics of "
                 "training, or give its name as UpdateAwareClientApp(loss_key=…)"
             )
+        if loss is not None and "loss" in asks:
+            # The range that the server reads.
+            protocol.answers({"answers": [loss]}, ["loss"])
         answers = encoder.report(
             asks,
             update,

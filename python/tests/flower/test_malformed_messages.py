@@ -77,6 +77,20 @@ def test_a_long_value_is_shortened_in_the_refusal():
         assert len(str(refused.value)) < 300
 
 
+@pytest.mark.parametrize("case", [165178])
+def test_cases_that_were_findings_are_none(case):
+    """165178: a training loss beyond single precision."""
+    assert fuzz(case, 1) == 1
+
+
+def test_an_update_whose_norm_is_no_number_of_32_bits_is_refused():
+    largest = float(np.finfo(np.float32).max)
+    protocol.check_finite(np.array([largest, 0.0], np.float32))
+    for update in ([largest, largest], [math.nan, 0.0], [math.inf, 0.0]):
+        with pytest.raises(ProtocolError, match="training diverged"):
+            protocol.check_finite(np.array(update, np.float32))
+
+
 def test_a_model_is_one_record_of_arrays():
     model = ArrayRecord({"0": Array(np.zeros(3, np.float32))})
     assert protocol.only_model(RecordDict({"arrays": model, "config": ConfigRecord()})) == model
