@@ -33,7 +33,8 @@ thread_local! {
 
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let _ = Expected::parse(text, 0.5).and_then(|expected| RUNS.with(|runs| expected.compare(runs, |_, _| None)));
+    let _ =
+        Expected::parse(text, 0.5).and_then(|expected| RUNS.with(|runs| expected.compare(runs, |_, _| None)));
     let Ok(claim) = Claim::parse("fuzz", text) else { return };
     assert_eq!(Claim::parse("fuzz", &claim.text).as_ref(), Ok(&claim));
     RUNS.with(|runs| {
