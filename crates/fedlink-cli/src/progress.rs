@@ -185,6 +185,14 @@ impl Progress {
         }
     }
 
+    /// Another process computes a run; told once.
+    fn waiting(&self, run: usize, label: &str, progress: Option<&RunProgress>) {
+        if self.lock().waited.insert(run) && !matches!(self.view, View::Nothing) {
+            let holder = progress.map_or_else(|| "another process".into(), RunProgress::holder);
+            self.note(&format!("{label} is being computed by {holder}; waiting for it"));
+        }
+    }
+
     /// Something that must not go unseen.
     fn note(&self, text: &str) {
         match &self.view {
@@ -216,12 +224,7 @@ impl Observer for Progress {
                 self.round(lane(run), record.evaluation.as_ref().map(|evaluation| evaluation.accuracy));
             }
             Event::Warned { warning, .. } => self.note(&warning.to_string()),
-            Event::Waiting { run, label, progress } => {
-                if self.lock().waited.insert(run) && !matches!(self.view, View::Nothing) {
-                    let holder = progress.map_or_else(|| "another process".into(), RunProgress::holder);
-                    self.note(&format!("{label} is being computed by {holder}; waiting for it"));
-                }
-            }
+            Event::Waiting { run, label, progress } => self.waiting(run, label, progress),
             Event::Finished { run, result } => match &result.status {
                 Status::Diverged(message) => self.end(lane(run), Some(message)),
                 _ => self.end(lane(run), None),

@@ -6,6 +6,7 @@ use crate::report::Report;
 use crate::{latex, panels, parquet, plots, split};
 use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{Assembled, Done, Plan, write_manifest};
+use std::fmt::Write;
 use std::time::Duration;
 
 /// What is written beside the default files, and what the manifest says of the process.
@@ -55,7 +56,7 @@ pub fn write_all(
     let mut report = Report::new(&experiment.name, toml, curves, assembled.splits.first());
     report.add_verdicts(&assembled.verdicts);
     for note in &assembled.notes {
-        report.generated_by += &format!("; {note}");
+        let _ = write!(report.generated_by, "; {note}");
     }
     folder.write("report.html", report.html())?;
     write_manifest(folder, plan, runs, options.threads, options.wall)?;

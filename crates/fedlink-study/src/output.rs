@@ -232,7 +232,9 @@ pub fn check_free(target: &Path, replace: bool) -> Result<(), Error> {
     if !others.is_empty() {
         return Err(Error::NotOurs { path: target.into(), others });
     }
-    let busy = |(name, _): &(String, bool)| name.ends_with(".lock") && Lock::is_held(&target.join(name));
+    let busy = |(name, _): &(String, bool)| {
+        name.rsplit('.').next() == Some("lock") && Lock::is_held(&target.join(name))
+    };
     if let Some((lock, _)) = files.all()?.into_iter().find(busy) {
         return Err(Error::InUse { path: target.into(), lock });
     }
@@ -307,6 +309,8 @@ mod tests {
             assert_eq!(others, [name]);
             fs::remove_file(&path).unwrap();
         }
+        fs::remove_dir(target.join("deep/er")).unwrap();
+        fs::remove_dir(target.join("deep")).unwrap();
         assert_eq!(listed(&target), before);
         let folder = OutputFolder::create(&target, true).unwrap();
         let aside = folder.replaced().unwrap().to_owned();

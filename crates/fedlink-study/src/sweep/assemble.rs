@@ -12,6 +12,7 @@ use crate::split::Splits;
 use crate::verdicts::Verdicts;
 use fedlink::record::TRANSMISSION_COLUMNS;
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::path::Path;
 
 /// The numbers of all runs, put together.
@@ -67,14 +68,14 @@ impl Assembled {
     pub fn text(&self) -> String {
         let mut text = results::table(&self.curves);
         if !self.verdicts.is_empty() {
-            text += &format!("\n{}", self.verdicts.text());
+            let _ = write!(text, "\n{}", self.verdicts.text());
         }
         if !self.missing.is_empty() {
             let (missing, of) = (self.missing.len(), self.of);
-            text += &format!("\n{missing} of {of} runs are missing: {}\n", self.missing.join(", "));
+            let _ = write!(text, "\n{missing} of {of} runs are missing: {}\n", self.missing.join(", "));
         }
         for note in &self.notes {
-            text += &format!("\n{note}\n");
+            let _ = write!(text, "\n{note}\n");
         }
         text
     }

@@ -208,10 +208,10 @@ impl CellFiles {
 
     /// The finished runs in the folder that differ from this one in nothing but that they have fewer rounds, the longest
     /// first.
-    pub fn shorter(&self, config: &Config) -> Result<Vec<(Self, StoredCell)>, Error> {
+    pub fn shorter(&self, config: &Config) -> Vec<(Self, StoredCell)> {
         let beginning = family(config);
         let mut shorter = Vec::new();
-        let Ok(entries) = fs::read_dir(parent(&self.base)) else { return Ok(shorter) };
+        let Ok(entries) = fs::read_dir(parent(&self.base)) else { return shorter };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let rounds = name
@@ -228,7 +228,7 @@ impl CellFiles {
             }
         }
         shorter.sort_by_key(|(_, cell)| std::cmp::Reverse(cell.rounds));
-        Ok(shorter)
+        shorter
     }
 }
 

@@ -357,7 +357,7 @@ impl Session<'_> {
         // The run itself, if it is made again for its log, or the longest shorter one.
         let mut earlier = files.read().ok().flatten();
         if earlier.is_none()
-            && let Some((shorter, stored)) = files.shorter(&cell.config)?.into_iter().next()
+            && let Some((shorter, stored)) = files.shorter(&cell.config).into_iter().next()
         {
             if let Some(differences) = digest_differences(&stored.data, &plan.data_digests(cell)) {
                 return Err(Error::OtherData { path: shorter.finished(), differences });
@@ -388,7 +388,7 @@ impl Session<'_> {
 
     /// Removes the shorter runs that this one has replaced: those that the experiment no longer has.
     fn remove_shorter(&self, cell: &Cell, files: &CellFiles) -> Result<(), Error> {
-        for (shorter, _) in files.shorter(&cell.config)? {
+        for (shorter, _) in files.shorter(&cell.config) {
             if !self.wanted.contains(&shorter.name()) {
                 shorter.remove(self.disk)?;
             }
