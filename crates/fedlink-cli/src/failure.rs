@@ -50,21 +50,3 @@ impl Exit {
         }
     }
 }
-
-/// A sweep that has failed, with the command that resumes it.
-#[derive(Debug)]
-pub struct Stopped {
-    /// Why.
-    pub error: fedlink_study::Error,
-    /// The command.
-    pub resume: String,
-}
-
-impl std::fmt::Display for Stopped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}; what was finished is saved; resume with `{}`", self.error, self.resume)
-    }
-}
-
-/// The error is in the text, so it is no source besides.
-impl std::error::Error for Stopped {}

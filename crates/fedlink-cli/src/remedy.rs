@@ -1,8 +1,25 @@
 //! Errors of the library with what to type on the command line instead.
 
-use crate::failure::Stopped;
 use fedlink::data::DataError;
 use fedlink_study::Error;
+
+/// A sweep that has failed, with the command that resumes it.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Why.
+    pub error: fedlink_study::Error,
+    /// The command.
+    pub resume: String,
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; what was finished is saved; resume with `{}`", self.error, self.resume)
+    }
+}
+
+/// The error is in the text, so it is no source besides.
+impl std::error::Error for Stopped {}
 
 /// The error in one line, with the remedy if the command knows one.
 pub fn worded(error: &anyhow::Error) -> String {

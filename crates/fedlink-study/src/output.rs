@@ -308,6 +308,8 @@ mod tests {
             assert_eq!(others, [name]);
             fs::remove_file(&path).unwrap();
         }
+        fs::remove_dir(target.join("deep/er")).unwrap();
+        fs::remove_dir(target.join("deep")).unwrap();
         assert_eq!(listed(&target), before);
         let folder = OutputFolder::create(&target, true).unwrap();
         let aside = folder.replaced().unwrap().to_owned();

@@ -3,9 +3,10 @@
 use super::{create, out, theory_run};
 use crate::args::RunOptions;
 use crate::custom::PartLoader;
-use crate::failure::{Exit, Stopped};
+use crate::failure::Exit;
 use crate::interrupt;
 use crate::progress::{Progress, duration};
+use crate::remedy::Stopped;
 use anyhow::bail;
 use fedlink::parts::Parts;
 use fedlink_report::{WriteOptions, write_all};

@@ -1,6 +1,6 @@
 //! Runs say what made them, and different data never mix.
 
-use crate::common::{cell, folder, json, refused, told};
+use crate::common::{cell, fedlink, folder, json, refused, told};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -32,16 +32,13 @@ fn other_data_of_the_same_name_are_refused_by_resume_shares_and_merge() {
     assert_eq!(facts["./mine"]["train"], 400);
     write_data(&data, 2);
     let merge = "merge out --partial";
-    for words in [
-        format!("{MINE} --cell 2/2"),
-        format!("{MINE} --resume"),
-        merge.into(),
-        "verify out --rerun 1".into(),
-    ] {
+    for words in [format!("{MINE} --cell 2/2"), format!("{MINE} --resume"), merge.into()] {
         let message = refused(&folder, &words, 2);
         assert!(message.contains("out was made with other data than those found here: ./mine"), "{message}");
         assert!(message.contains("400 training and 60 test samples, sha256 "), "{message}");
     }
+    let output = fedlink(&folder, "verify out --rerun 1").assert().code(2).get_output().clone();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("error: out was made with other data"));
     // A run that was brought from a machine with other data is refused by its name.
     told(&folder, &MINE.replace("--out out", "--out other"));
     let foreign = cell(&folder, "other", "bn2-c-k1-seed1-", ".json");

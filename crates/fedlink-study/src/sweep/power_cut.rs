@@ -14,8 +14,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-const EVERY: u64 = 2;
-const FILE: &str = "[data]\ndevices = 6\nsamples_per_device = 20\n[learn]\nmodel = \"softmax\"\n[run]\nrounds = 5\n\
+const EVERY: u64 = 1;
+const FILE: &str = "[data]\ndevices = 6\nsamples_per_device = 20\n[learn]\nmodel = \"softmax\"\n[run]\nrounds = 3\n\
                     evaluate_every = 2\n[sweep]\n\"schedule.policy\" = [\"bc\", \"bn2-c\"]\n";
 
 /// A file operation; files are numbered in the order in which they were opened.
@@ -230,7 +230,7 @@ impl Model {
     fn images(&self) -> BTreeSet<Image> {
         let mut images = BTreeSet::new();
         // All subsets of the latest changes; those before them are there or not together.
-        let free = self.pending.len().min(3);
+        let free = self.pending.len().min(2);
         let (older, newer) = self.pending.split_at(self.pending.len() - free);
         for subset in 0..1_u32 << (free + 1) {
             let mut names = self.durable.clone();
