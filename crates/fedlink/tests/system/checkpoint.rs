@@ -98,9 +98,9 @@ fn a_state_with_any_one_byte_changed_is_refused_or_goes_on_without_a_panic() {
             // A number of ten bytes, 2⁶⁴ − 1, in place of one byte; or its lowest bit.
             let number = [[0xff; 9].as_slice(), &[1]].concat();
             if largest {
-                drop(changed.splice(at..=at, number))
+                drop(changed.splice(at..=at, number));
             } else {
-                changed[at] ^= 1
+                changed[at] ^= 1;
             }
             if simulation.restore(Cursor::new(sealed(&whole, &changed))).is_ok() {
                 let _ = (simulation.step(), simulation.outcome());
