@@ -12,7 +12,7 @@ use std::path::PathBuf;
 ///
 /// Without a command, `fedlink run demo`: four scheduling policies race on embedded data.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "fedlink", version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,

@@ -77,6 +77,8 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
     let expected = [
         "cells",
         "config.toml",
+        "data.json",
+        "files.txt",
         "manifest.json",
         "plots",
         "report.html",
@@ -184,9 +186,15 @@ fn an_existing_folder_is_kept_unless_force_is_given() {
     let message = refused(&mut small_run(&folder, &["--out", "mine"]));
     assert!(message.contains("mine exists already") && message.contains("--force"), "{message}");
     assert_eq!(entries(&folder.path().join("mine")), ["precious"]);
-    small_run(&folder, &["--out", "mine", "--force", "--quiet"]).assert().success();
-    assert!(!folder.path().join("mine/precious").exists());
-    assert_eq!(entries(folder.path()), ["mine"]);
+    // What fedlink did not write stays, whatever is asked for.
+    let message = refused(&mut small_run(&folder, &["--out", "mine", "--force"]));
+    assert!(message.contains("mine holds files that fedlink did not write: precious"), "{message}");
+    assert_eq!(entries(&folder.path().join("mine")), ["precious"]);
+    small_run(&folder, &["--out", "ours", "--quiet"]).assert().success();
+    let before = std::fs::read(folder.path().join("ours/manifest.json")).unwrap();
+    small_run(&folder, &["--out", "ours", "--force", "--quiet"]).assert().success();
+    assert_ne!(std::fs::read(folder.path().join("ours/manifest.json")).unwrap(), before);
+    assert_eq!(entries(folder.path()), ["mine", "ours"]);
 }
 
 #[test]

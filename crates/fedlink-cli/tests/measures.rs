@@ -133,7 +133,8 @@ fn what_no_machine_can_hold_is_refused_before_the_first_round() {
     settings.iter().for_each(|setting| words.extend(["--set", setting]));
     let message = refused(&folder, &words);
     assert!(
-        message.contains("16000000 combinations") && message.contains("1000000 are the most"),
+        message.contains(" combinations (")
+            && message.contains("at most 10000 combinations and 1000000 runs"),
         "{message}"
     );
     for more in [&[][..], &["--dry-run"]] {

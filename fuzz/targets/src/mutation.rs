@@ -70,16 +70,16 @@ mod tests {
 
     #[test]
     fn mutations_differ_from_each_other_and_not_from_run_to_run() {
-        let seeds = [b"first seed".to_vec(), b"another".to_vec(), Vec::new()];
+        let seeds = [b"the first seed of the two".to_vec(), b"another, longer one [1, 2, 3]".to_vec()];
         let all = |seed| {
             let mut numbers = Numbers(seed);
-            (0..1000).map(|_| mutated(&seeds, 12, &mut numbers)).collect::<Vec<_>>()
+            (0..1000).map(|_| mutated(&seeds, 40, &mut numbers)).collect::<Vec<_>>()
         };
         let first = all(1);
         assert_eq!(first, all(1));
         assert_ne!(first, all(2));
-        assert!(first.iter().all(|bytes| bytes.len() <= 12));
+        assert!(first.iter().all(|bytes| bytes.len() <= 40));
         let distinct: std::collections::BTreeSet<_> = first.iter().collect();
-        assert!(distinct.len() > 800, "{} distinct mutations of 1000", distinct.len());
+        assert!(distinct.len() > 900, "{} distinct mutations of 1000", distinct.len());
     }
 }

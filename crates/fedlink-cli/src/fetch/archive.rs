@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(from_zip(&zip_of(&climbing)), (Ok(()), Some(b"content".to_vec())));
         assert!(!Path::new("/tmp/absolute-path-of-the-zip-test").exists());
         assert!(from_zip(&zip_of(&[("b", b"1", None)])).0.unwrap_err().contains("the archive lacks a"));
-        let long = from_zip(&zip_of(&[("a", &vec![0; 1_000_000], None)]));
+        let content = vec![0; 1_000_000];
+        let long = from_zip(&zip_of(&[("a", &content, None)]));
         assert_eq!(long.0.unwrap_err(), "a in the archive is longer than 9 bytes");
         assert!(long.1.is_none_or(|content| content.len() <= 10));
         assert!(from_zip(b"PK").0.unwrap_err().contains("the archive is broken"));

@@ -231,7 +231,7 @@ fn the_folder_holds_figure_table_and_json() {
     let printed = text(&folder, &words);
     assert!(printed.contains("heterogeneity") && printed.contains("K=5"), "{printed}");
     let here = folder.path().join("here");
-    assert_eq!(entries(&here), ["bound.csv", "bound.json", "bound.png", "bound.svg"]);
+    assert_eq!(entries(&here), ["bound.csv", "bound.json", "bound.png", "bound.svg", "files.txt"]);
     let written: Value = serde_json::from_slice(&std::fs::read(here.join("bound.json")).unwrap()).unwrap();
     let mut reader = csv::Reader::from_path(here.join("bound.csv")).unwrap();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();

@@ -39,7 +39,8 @@ fn a_plan_names_the_best_point_of_its_own_table() {
             .all(|pair| pair[0]["to"].as_u64().unwrap() + 1 == pair[1]["from"].as_u64().unwrap())
     );
     assert_eq!(plan["sensitivity"]["shifts"].as_array().unwrap().len(), 6);
-    let files = ["horizons.png", "horizons.svg", "plan.csv", "plan.json", "surface.png", "surface.svg"];
+    let files =
+        ["files.txt", "horizons.png", "horizons.svg", "plan.csv", "plan.json", "surface.png", "surface.svg"];
     assert_eq!(entries(&folder.path().join("here")), files);
     // What the plan promises is what `fedlink bound` gives in expectation.
     let (k, tau) = (plan["best"]["k"].to_string(), plan["best"]["tau"].to_string());

@@ -76,6 +76,7 @@ fn the_paper_s_figures_run_from_anywhere_and_leave_complete_folders() {
             "config.toml",
             "even.png",
             "even.svg",
+            "files.txt",
             "results.csv",
             "summary.json",
             "uneven.png",
@@ -146,6 +147,7 @@ fn the_theorem_runs_and_marks_what_is_outside_it() {
     assert!(printed.contains("no promise is made here") && printed.contains("never"), "{printed}");
     let files = [
         "config.toml",
+        "files.txt",
         "quadratic.png",
         "quadratic.svg",
         "results.csv",

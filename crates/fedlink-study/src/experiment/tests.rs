@@ -318,9 +318,8 @@ fn a_file_of_claims_alone_is_judged_by_other_curves() {
 fn a_sweep_that_no_memory_could_hold_is_refused_at_once() {
     let values = (1..=100).map(|k| k.to_string()).collect::<Vec<_>>().join(", ");
     let keys = ["schedule.k", "run.rounds", "radio.symbols", "learn.local_steps", "data.samples_per_device"];
-    let sweep = |keys: &[&str]| {
-        keys.iter().map(|key| format!("\"{key}\" = [{values}]\n")).collect::<Vec<_>>().concat()
-    };
+    let line = |key: &&str| format!("\"{key}\" = [{values}]\n");
+    let sweep = |keys: &[&str]| keys.iter().map(line).collect::<Vec<_>>().concat();
     let text = format!("[data]\ndevices = 100\n[sweep]\n{}", sweep(&keys[..2]));
     assert_eq!(Experiment::parse("x", &text).unwrap().curves().unwrap().len(), 10_000);
     let message = error(&format!("[sweep]\n{}", sweep(&keys)));
