@@ -77,6 +77,8 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
     let expected = [
         "cells",
         "config.toml",
+        "data.json",
+        "files.txt",
         "manifest.json",
         "plots",
         "report.html",
@@ -183,9 +185,15 @@ fn an_existing_folder_is_kept_unless_told_otherwise() {
     let message = refused(&mut small_run(&folder, &["--out", "mine"]));
     assert!(message.contains("mine exists already") && message.contains("--force"), "{message}");
     assert_eq!(entries(&folder.path().join("mine")), ["precious"]);
-    small_run(&folder, &["--out", "mine", "--force", "--quiet"]).assert().success();
-    assert!(!folder.path().join("mine/precious").exists());
-    assert_eq!(entries(folder.path()), ["mine"]);
+    // What somebody else has written is never replaced.
+    let message = refused(&mut small_run(&folder, &["--out", "mine", "--force"]));
+    assert!(message.contains("did not write: precious"), "{message}");
+    assert_eq!(entries(&folder.path().join("mine")), ["precious"]);
+    std::fs::remove_file(folder.path().join("mine/precious")).unwrap();
+    for _ in 0..2 {
+        small_run(&folder, &["--out", "mine", "--force", "--quiet"]).assert().success();
+        assert_eq!(entries(folder.path()), ["mine"]);
+    }
 }
 
 #[test]
