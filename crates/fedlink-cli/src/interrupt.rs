@@ -83,8 +83,12 @@ enum Wish {
 #[cfg(unix)]
 fn install_handler(handler: impl Fn(Wish) + Send + 'static) -> Result<(), String> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals =
-        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| error.to_string())?;
+    let mut wanted = vec![SIGINT, SIGTERM];
+    // Whoever started it with `nohup` wants it to outlive the terminal.
+    if !is_ignored(SIGHUP) {
+        wanted.push(SIGHUP);
+    }
+    let mut signals = signal_hook::iterator::Signals::new(wanted).map_err(|error| error.to_string())?;
     let listen = move || {
         for signal in signals.forever() {
             handler(if signal == SIGINT { Wish::Interrupt } else { Wish::Terminate });
@@ -95,6 +99,15 @@ fn install_handler(handler: impl Fn(Wish) + Send + 'static) -> Result<(), String
         .spawn(listen)
         .map(drop)
         .map_err(|error| error.to_string())
+}
+
+/// Whether this process was started with a signal ignored, where the system tells it.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 #[cfg(not(unix))]

@@ -37,6 +37,27 @@ fn two_wishes_to_terminate_at_once_save_what_there_is() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_was_started_with_nohup_outlives_its_terminal() {
+    let folder = folder();
+    let program = assert_cmd::cargo::cargo_bin("fedlink");
+    let mut child = Command::new("nohup")
+        .arg(program)
+        .args(LONG.split(' '))
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    until("runs are going on", || cells(&folder, "out", "", ".progress").len() == 4);
+    signal(child.id(), "HUP");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it has ended");
+    signal(child.id(), "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
 #[test]
 fn a_run_that_was_stopped_is_not_averaged_with_runs_that_have_ended() {
     let folder = folder();
