@@ -54,8 +54,9 @@ impl Sums {
     /// Whether no count is near its limit.
     fn are_countable(&self) -> bool {
         let Self { rounds, trained, wire_bits, q, transmissions, .. } = *self;
-        let Self { silent, undecodable, flagged, lost, trainings, .. } = *self;
-        let counts = [rounds, trained, q, transmissions, silent, undecodable, flagged, lost, trainings];
+        let Self { silent, undecodable, flagged, lost, trainings, highest, .. } = *self;
+        let counts =
+            [rounds, trained, q, transmissions, silent, undecodable, flagged, lost, trainings, highest];
         counts.into_iter().chain(wire_bits).all(|count| count <= MAX_COUNT)
     }
 
