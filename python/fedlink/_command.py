@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import signal
 import sys
 from types import ModuleType
 
@@ -14,6 +15,9 @@ from ._parts import KINDS, Registered, collect, part_name
 
 def main() -> int:
     """Runs the command with the arguments of this process."""
+    # Ctrl-C is the command's, which saves and stops; Python's handler would raise an exception beside it.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     # The command writes past Python's buffers.
     sys.stdout.flush()
     return _fedlink.command(["fedlink", *sys.argv[1:]], parts_of)
