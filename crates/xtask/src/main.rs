@@ -90,7 +90,6 @@ fn test() -> anyhow::Result<()> {
     step("README commands");
     readme::run_commands(&root())?;
     python::test(&root())?;
-    python::distributions(&root())?;
     browser::test(&root())?;
     nodes.finish()
 }
