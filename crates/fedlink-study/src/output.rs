@@ -232,8 +232,9 @@ pub fn check_free(target: &Path, replace: bool) -> Result<(), Error> {
     if !others.is_empty() {
         return Err(Error::NotOurs { path: target.into(), others });
     }
-    let is_lock = |name: &String| Path::new(name).extension().is_some_and(|ending| ending == "lock");
-    let busy = |(name, _): &(String, bool)| is_lock(name) && Lock::is_held(&target.join(name));
+    let busy = |(name, _): &(String, bool)| {
+        name.rsplit('.').next() == Some("lock") && Lock::is_held(&target.join(name))
+    };
     if let Some((lock, _)) = files.all()?.into_iter().find(busy) {
         return Err(Error::InUse { path: target.into(), lock });
     }
