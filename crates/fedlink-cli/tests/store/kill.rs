@@ -13,7 +13,7 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
         std::env::var("FEDLINK_KILLS").map_or(KILLS, |kills| kills.parse().expect("FEDLINK_KILLS"));
     let folder = folder();
     let started = Instant::now();
-    told(&folder, "run two.toml --out whole --quiet --log-rounds --threads 1");
+    told(&folder, "run two.toml --set run.rounds=100 --out whole --quiet --log-rounds --threads 1");
     let took = started.elapsed().as_millis() as u64;
     let whole = numbers(&folder, "whole");
     let log = |out: &str| std::fs::read(folder.path().join(out).join("rounds.csv")).unwrap();
@@ -26,12 +26,13 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
         random ^= random << 17;
         random % below
     };
-    let run = "run two.toml --out out --quiet --log-rounds --checkpoint-every 20 --threads 1";
+    let run =
+        "run two.toml --set run.rounds=100 --out out --quiet --log-rounds --checkpoint-every 10 --threads 1";
     let (mut killed, mut sweeps, mut resumed) = (0, 0, 0);
     while killed < kills {
         let _ = std::fs::remove_dir_all(folder.path().join("out"));
         // One sweep: killed a few times, by one to three processes at a time.
-        for _ in 0..4 {
+        for _ in 0..3 {
             let count = 1 + draw(3);
             let shares = draw(2) == 0;
             let children: Vec<_> = (1..=count)

@@ -28,7 +28,7 @@ fn the_tasks_of_an_array_may_all_start_at_once_on_a_folder_that_is_not_there() {
 #[test]
 fn a_second_process_does_other_runs_first_then_waits_and_computes_nothing_twice() {
     let folder = folder();
-    let long = "run two.toml --set run.rounds=1000 --out out --threads 1 --resume";
+    let long = "run two.toml --set run.rounds=400 --out out --threads 1 --resume";
     let mut first = start(&folder, long, "first");
     until("four runs are going on", || cells(&folder, "out", "", ".progress").len() == 4);
     let (text, _) = told(&folder, "status out");
@@ -47,7 +47,7 @@ fn a_second_process_does_other_runs_first_then_waits_and_computes_nothing_twice(
     };
     assert_eq!(makers(0), [u64::from(first.id()); 2]);
     assert!(!makers(2).contains(&u64::from(first.id())));
-    told(&folder, "run two.toml --set run.rounds=1000 --seeds 3 --out whole --quiet");
+    told(&folder, "run two.toml --set run.rounds=400 --seeds 3 --out whole --quiet");
     told(&folder, "merge out --quiet");
     assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
     let (text, _) = told(&folder, "status out");
