@@ -57,6 +57,7 @@ mod error;
 pub mod example;
 pub mod experiment;
 mod folders;
+mod length;
 mod lock;
 mod measured;
 mod names;

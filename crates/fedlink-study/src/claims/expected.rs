@@ -2,7 +2,7 @@
 
 use super::curves::{CurveKeys, Curves, Selector};
 use super::{Measured, Metric, Subject};
-use crate::experiment::Shortened;
+use crate::length::Shortened;
 use crate::statistics::{Estimate, estimate};
 use fedlink::config::ConfigError;
 use serde::Serialize;

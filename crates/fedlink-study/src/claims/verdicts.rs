@@ -2,7 +2,7 @@
 
 use super::{Answer, Claims, Comparison, Measured, Subject, Verdict};
 use crate::error::Error;
-use crate::experiment::Shortened;
+use crate::length::Shortened;
 use crate::table::table;
 use serde::Serialize;
 use std::fmt::Write;

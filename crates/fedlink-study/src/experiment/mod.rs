@@ -25,24 +25,23 @@
 
 mod any;
 mod bound;
-mod length;
 mod limits;
 mod rule;
 mod theorem;
 
+pub use crate::length::Shortened;
 pub use any::{AnyExperiment, ClaimsFile};
 pub use bound::{BoundExperiment, EXPECTATION_SAMPLES, Panel, PanelResult};
-pub use length::Shortened;
 pub use theorem::{TheoremExperiment, TheoremResult};
 
 use crate::claims::{Claim, Claims, CurveKeys, Expected, Subject};
+use crate::length::Original;
 use crate::presets::preset;
 use fedlink::config::{
     Config, ConfigError, SECTIONS, all_keys, check_name, located, put_in, syntax_error, toml_key,
     unknown_key, unknown_section,
 };
 use fedlink::parts::Parts;
-use length::Original;
 use rule::{Override, When, flat, toml_keys};
 use serde::Deserialize;
 use std::fmt::Write;

@@ -19,9 +19,9 @@
 mod former;
 
 use super::ClaimsFile;
-use super::length::{Original, Shortened};
 use crate::claims::{Claim, Claims, CurveKeys, Measured, Metric, Metrics, Subject, Verdicts};
 use crate::error::Error;
+use crate::length::{Original, Shortened};
 use crate::presets::preset;
 use fedlink::config::{ConfigError, nearest};
 use fedlink::registry::count::count;
