@@ -42,10 +42,12 @@ __all__ = [
     "merge",
     "norm",
     "plan",
+    "rerun",
     "run",
     "select",
     "split",
     "split_slots",
+    "status",
     "verify",
 ]
 
