@@ -112,10 +112,10 @@ fn the_target_is_a_key_and_changes_no_run() {
     let folder = folder();
     let words = ["run", "two.toml", "--set", "run.rounds=4", "--set", "run.seeds=1"];
     let run = |out: &str, more: &[&str]| output(&folder, &[&words[..], &["--out", out], more].concat());
-    assert!(run("usual", &[]).contains("rounds to 80 %"));
+    assert!(run("default", &[]).contains("rounds to 80 %"));
     assert!(run("low", &["--set", "run.target=0.005"]).contains("rounds to 0.5 %"));
-    let (usual, low) = (json(&folder, "usual/summary.json"), json(&folder, "low/summary.json"));
-    assert_eq!(usual[0]["digest"], low[0]["digest"]);
+    let (default, low) = (json(&folder, "default/summary.json"), json(&folder, "low/summary.json"));
+    assert_eq!(default[0]["digest"], low[0]["digest"]);
     assert_eq!((&low[0]["target"], &low[0]["rounds_to_target"]), (&0.005.into(), &4.0.into()));
     assert!(text(&folder, "low/report.html").contains("Rounds to 0.5 %"));
     let message = refused(&folder, &["run", "two.toml", "--set", "run.target=1"]);

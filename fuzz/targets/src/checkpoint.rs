@@ -47,7 +47,7 @@ fn restore(bytes: &[u8]) {
         let first = saved(simulation);
         simulation.restore(Cursor::new(&first)).expect("what was saved");
         assert!(saved(simulation) == first, "what was restored is saved as something else");
-        // A hostile model may diverge, which is an error.
+        // An adversarial model may diverge, which is an error.
         let _ = (simulation.outcome(), simulation.step(), simulation.step(), simulation.outcome());
         simulation.restore(Cursor::new(&*pristine)).expect("what was saved");
     });

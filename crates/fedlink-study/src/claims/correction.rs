@@ -8,7 +8,7 @@ const LEVEL: f64 = 0.05;
 
 /// What is done about the number of comparisons that one claim makes (`for every`, `others`, several values).
 ///
-/// Without a correction each comparison is decided at 5 % by itself, so that the chance that at least one of m
+/// Without a correction each comparison is decided at 5 % by itself, so that the probability that at least one of m
 /// comparisons of equals is decided wrongly grows towards 1 − 0.95^m. Holm's correction keeps it at 5 % for all
 /// comparisons of the claim together, whatever their dependence: with the two-sided p-values in ascending order, the
 /// adjusted ones are p̃₍ᵢ₎ = min(1, max over j ≤ i of (m − j + 1)·p₍ⱼ₎), and a comparison is decided if p̃ ≤ 5 %

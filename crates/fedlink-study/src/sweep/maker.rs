@@ -65,7 +65,7 @@ impl Maker {
     }
 }
 
-/// The makers of a run that goes on with `maker` after `from_round` rounds: those that did rounds before, and it.
+/// The makers of a run that continues with `maker` after `from_round` rounds: those that did rounds before, and it.
 pub fn continued(before: Vec<Maker>, mut maker: Maker, from_round: u64) -> Vec<Maker> {
     // Of a process that was killed before its first checkpoint nothing is left.
     let mut makers: Vec<Maker> = before.into_iter().filter(|maker| maker.from_round < from_round).collect();
