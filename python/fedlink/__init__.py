@@ -17,6 +17,7 @@ from ._fedlink import (
     DivergedError,
     Encoded,
     Grant,
+    Links,
     Record,
     Reports,
     Table,
@@ -41,6 +42,7 @@ from ._fedlink import (
 )
 from ._parts import Compressor, Fading, Pick, Policy, Task
 from ._plan import Plan, PlanCell, PlanHorizon, plan
+from ._radio import LinkBudget, radio
 from ._run import Curve, Rerun, Run, Study, Verified, merge, run, status, verify
 from ._session import Encoder, Session
 from ._simulate import Result, simulate
@@ -56,6 +58,8 @@ __all__ = [
     "Encoder",
     "Fading",
     "Grant",
+    "LinkBudget",
+    "Links",
     "Pick",
     "Plan",
     "PlanCell",
@@ -92,6 +96,7 @@ __all__ = [
     "merge",
     "norm",
     "plan",
+    "radio",
     "run",
     "select",
     "simulate",

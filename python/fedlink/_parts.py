@@ -135,7 +135,14 @@ class Fading:
     ...     def gain(self, t, device):
     ...         return 1.0 if (t + device) % 2 == 0 else 0.1
     >>> fedlink.simulate({"run.rounds": 20}, fading=Even)
+
+    Mean gains, a cell, powers and channel estimates work on it as on the library's laws; a downlink
+    (``clock.downlink``) has the same gains.
     """
+
+    #: Antennas of the server whose gains are added up: with ``radio.csi_error`` the estimates spread less
+    #: the more there are.
+    antennas: int = 1
 
     def gain(self, t: int, device: int) -> float:
         """The power gain of a device's link in round ``t`` (from 0): finite, at least 0."""
@@ -274,7 +281,8 @@ def _registered(kind: str, part: Part, argument: str, name: str | None = None) -
         return kind, name or part_name(part), origin(part), _checked(part, base, argument)
     if isinstance(part, base):
         cls = type(part)
-        return kind, name or part_name(cls), origin(cls), _once(part, argument)
+        make = _pure(part, argument) if kind == "fading" else _once(part, argument)
+        return kind, name or part_name(cls), origin(cls), make
     if not callable(part):
         raise TypeError(f"{argument}: must be {wanted}, but is {_described(part)}")
     cls = type(_checked(part, base, argument)({}))
@@ -294,6 +302,17 @@ def _checked(make: Callable[..., Any], base: type, argument: str) -> Callable[[d
             raise TypeError(
                 f"{argument}: must make an object of fedlink.{base.__name__}, but made {_described(part)}"
             )
+        return part
+
+    return made
+
+
+def _pure(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
+    """A fading law keeps nothing: one object serves any number of runs, and both directions of a link."""
+
+    def made(own: dict[str, Any]) -> Any:
+        if own:
+            raise ValueError(f"{argument}: an object takes no keys ({', '.join(own)}); give the class")
         return part
 
     return made

@@ -14,6 +14,7 @@ from typing import Any, Union
 
 from . import _fedlink
 from ._config import is_path
+from ._costs import Costs
 from ._parts import Part, collect
 from ._progress import Progress
 
@@ -25,7 +26,7 @@ CHECKPOINT_EVERY = 100
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Costs):
     """One seed of a curve."""
 
     seed: int

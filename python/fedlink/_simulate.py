@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _fedlink
 from ._config import Config, read
+from ._costs import Costs
 from ._data import Data, as_dataset
 from ._interrupt import Interrupt
 from ._parts import Part, Task, collect, part_name
@@ -143,7 +144,16 @@ def _save(run: _fedlink.Simulation, checkpoint: str | os.PathLike[str]) -> None:
     os.replace(partial, checkpoint)
 
 
-class Result:
+#: What ``Result.plot`` can have on its x-axis: the column, and what is written there.
+AXES = {
+    "round": ("round", "round"),
+    "bits": ("total_bits", "bits sent"),
+    "seconds": ("total_seconds", "seconds"),
+    "joules": ("total_joules", "joules of all devices"),
+}
+
+
+class Result(Costs):
     """A run that is done, or the part of it that is."""
 
     #: The configuration, every default written out.
@@ -175,15 +185,18 @@ class Result:
     def _curve(self, x: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         import numpy
 
-        columns = {"round": "round", "bits": "total_bits"}
-        if x not in columns:
-            raise ValueError(f'x: must be "round" or "bits", but is {x!r}')
+        if x not in AXES:
+            known = ", ".join(f'"{name}"' for name in AXES)
+            raise ValueError(f"x: must be one of {known}, but is {x!r}")
+        if x in ("seconds", "joules") and self.phases is None:
+            raise ValueError(f"x: there are no {x} without radio.bandwidth_hz; set it, or choose another axis")
         accuracy = self.rounds["test_accuracy"]
         seen = ~numpy.isnan(accuracy)
-        return self.rounds[columns[x]][seen], accuracy[seen]
+        return self.rounds[AXES[x][0]][seen], accuracy[seen]
 
     def plot(self, ax: Any = None, x: str = "round", **style: Any) -> Any:
-        """Draws test accuracy by round, or by bits sent (``x="bits"``), with matplotlib; returns the axes."""
+        """Draws test accuracy with matplotlib by ``x``: "round", "bits", "seconds" or "joules"; returns the
+        axes."""
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
@@ -193,7 +206,7 @@ class Result:
         style.setdefault("label", self.config["schedule"]["policy"])
         rounds, accuracy = self._curve(x)
         ax.plot(rounds, 100 * accuracy, **style)
-        ax.set_xlabel("round" if x == "round" else "bits sent")
+        ax.set_xlabel(AXES[x][1])
         ax.set_ylabel("test accuracy, %")
         ax.grid(alpha=0.3)
         return ax
@@ -217,9 +230,15 @@ class Result:
             ("best accuracy", percent(summary["best_accuracy"])),
             (f"rounds to {100 * summary['target']:g} %", "–" if to_target is None else to_target),
             ("bits a round", f"{summary['bits_per_round']:.0f}"),
-            ("highest average power of a device", f"{summary['worst_average_power']:.2f}"),
-            ("digest", self.digest[:12]),
+            ("highest average power of a device", f"{summary['worst_average_power']:.3g}"),
         ]
+        if self.phases is not None:
+            rows += [
+                ("seconds", f"{self.seconds:.6g}"),
+                ("joules", f"{self.joules:.6g}"),
+                ("joules of the device that spent the most", f"{self.worst_device_joules:.6g}"),
+            ]
+        rows.append(("digest", self.digest[:12]))
         cells = "".join(f"<tr><th>{name}</th><td>{html.escape(str(value))}</td></tr>" for name, value in rows)
         return (
             '<div style="display:flex;flex-wrap:wrap;gap:1em;align-items:center">'

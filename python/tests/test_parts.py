@@ -353,7 +353,7 @@ def test_gains_may_come_from_a_class_or_from_an_array_either_way_round(small):
     assert by_class.config["radio"]["fading"] == "even"
     by_array = fedlink.simulate(config, fading=table)
     assert by_array.config["radio"]["fading"] == "array" and "8 × 4" in by_array.config["custom"]["array"]
-    named = fedlink.simulate({**config, "radio.fading": "trace"}, parts={"trace": table})
+    named = fedlink.simulate({**config, "radio.fading": "measured"}, parts={"measured": table})
     assert named.digest == by_class.digest
 
 

@@ -127,6 +127,39 @@ for (const name of pages) {
       assert.ok(await bands() > 0);
     }));
 
+    ofCurves("seconds and joules can be chosen as the axis where a curve has them, and only there", () => open(name, {}, async (page) => {
+      const priced = all.filter((i) => data.curves[i].seconds.length);
+      const axes = page.locator('input[name="x"]');
+      assert.deepEqual(await axes.evaluateAll((inputs) => inputs.map((input) => input.value)),
+        ["rounds", "bits", "symbols", ...(priced.length ? ["seconds", "joules"] : [])]);
+      for (const id of ["costs", "costs-table"]) assert.equal(await page.locator(`#${id}`).count(), priced.length ? 1 : 0, id);
+      if (!priced.length) return;
+      for (const axis of ["seconds", "joules"]) {
+        await page.locator(`input[name="x"][value="${axis}"]`).check();
+        for (const chart of ["curves-chart", "q-chart"]) assert.match(await label(page, chart, "x"), new RegExp(`^${axis}`));
+        const drawn = await page.locator("#curves-chart g.series").evaluateAll((groups) =>
+          groups.filter((group) => group.querySelector("path.curve")).map((group) => Number(group.dataset.curve)));
+        assert.deepEqual(drawn, priced);
+        const end = Math.max(...priced.map((i) => data.curves[i][axis].at(-1)));
+        const [, to] = (await page.locator("#zoom-range").textContent()).match(/ to (.*)$/);
+        assert.ok(Math.abs(number(to) - end) <= 1e-4 * end, `${to} against ${end}`);
+      }
+      await page.locator("#costs-table thead button").nth(3).click();
+      const seconds = await page.locator("#costs-table tbody tr td:nth-child(4)").evaluateAll((cells) => cells.map((cell) => cell.dataset.value));
+      const known = seconds.filter((value) => value !== "").map(Number);
+      assert.deepEqual(known, [...known].sort((a, b) => b - a));
+      assert.equal(known.length, priced.length);
+    }));
+
+    test("every drawing of the costs and the cell has a name and fits the page", () => open(name, {}, async (page) => {
+      for (const details of await page.locator("#costs details, #cell details").all()) await details.locator("summary").click();
+      for (const drawing of await page.locator("#costs svg[role=img], #cell svg[role=img]").all()) {
+        assert.ok((await drawing.getAttribute("aria-label")).length > 5);
+        const [box, around] = [await drawing.boundingBox(), await page.locator("#main").boundingBox()];
+        assert.ok(box.width > 300 && box.x >= around.x && box.x + box.width <= around.x + around.width + 1, JSON.stringify(box));
+      }
+    }));
+
     ofCurves("the axes are chosen by mouse and keyboard", () => open(name, {}, async (page) => {
       assert.equal(await label(page, "curves-chart", "x"), "round");
       await page.locator('input[name="x"][value="bits"]').check();
@@ -349,7 +382,7 @@ for (const name of pages) {
     test("without JavaScript the tables and a still chart are there", () => open(name, { javaScriptEnabled: false }, async (page) => {
       assert.equal(await page.locator("#results-table tbody tr").count(), data.curves.length);
       assert.equal(await page.locator("#differences-table td[data-value]").count(), 2 * data.differences.length);
-      assert.ok(await page.locator(".still svg").isVisible());
+      assert.ok(await page.locator("#curves .still svg").isVisible());
       assert.ok(await page.locator(".needs-script").first().isHidden());
       assert.ok(await page.locator(".scripted").first().isVisible());
     }));

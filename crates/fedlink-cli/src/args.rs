@@ -25,6 +25,7 @@ Examples:
   fedlink config > my.toml; fedlink run my.toml an experiment of your own
   fedlink run fig3                              the paper's convergence bound, and what it claims of it
   fedlink plan --gamma 2 --g 3 --rounds 300     which K and which τ for your deployment
+  fedlink radio paper-cell                      what links carry and a round costs, before training
   fedlink list policies                         what there is to choose from";
 
 const RUN_EXAMPLES: &str = "\
@@ -40,6 +41,18 @@ Examples:
 
 Exit codes: 0 done, 1 the machine's fault (a full disk, …), 2 bad request, 3 a curve diverged, 130 stopped by
 Ctrl-C (finished work is saved).";
+
+const RADIO_EXAMPLES: &str = "\
+Examples:
+  fedlink radio paper-cell                              the paper's Figure 1 as a cell
+  fedlink radio paper-cell --set schedule.k=10          what ten devices a round change
+  fedlink radio my.toml --set radio.snr_db=[20,0]       near devices at 20 dB, far ones at 0 dB
+  fedlink radio my.toml --out cell                      a map of the cell and the CDF of the SNR
+  fedlink radio yang --json | jq '.policies[] | {policy, phases, energy}'
+
+Nothing is trained: links are those of the first rounds of a run, policies schedule them by norms that are drawn.
+
+Exit codes: 0 done, 2 bad request.";
 
 const DATA_EXAMPLES: &str = "\
 Examples:
@@ -65,6 +78,9 @@ pub enum Command {
     /// Find the best K and τ for a deployment by the convergence bound.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanOptions),
+    /// Print the link budget of an experiment: what links carry, and what a round costs by each policy.
+    #[command(after_help = RADIO_EXAMPLES)]
+    Radio(RadioOptions),
     /// Print a complete, commented configuration.
     #[command(after_help = "Examples:\n  fedlink config > my.toml\n  fedlink config demo")]
     Config(ConfigOptions),
@@ -250,6 +266,31 @@ pub struct StatusOptions {
     /// The folder that `fedlink run` writes to.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct RadioOptions {
+    /// A preset (`fedlink list presets`) or a TOML file; without it, the defaults. Of a sweep, its first curve.
+    #[arg(value_name = "PRESET|FILE.toml")]
+    pub experiment: Option<String>,
+    /// Set a key of the configuration; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+    /// Python file with custom parts that the experiment names; may be repeated.
+    #[arg(long = "parts", value_name = "FILE.py")]
+    pub parts: Vec<PathBuf>,
+    /// Folder for radio.json, links.csv, a map of the cell and the CDF of the SNR.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
+    #[arg(long, requires = "out")]
+    pub force: bool,
+    /// Folder that holds data sets, looked in before the others.
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

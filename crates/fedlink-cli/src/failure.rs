@@ -1,5 +1,6 @@
 //! How the program ends.
 
+use crate::streams::OutputError;
 use fedlink_study::results::{CurveResult, Status};
 
 /// The ways to end.
@@ -21,7 +22,8 @@ impl Exit {
     /// How the program should end with this error.
     pub fn of(error: &anyhow::Error) -> Self {
         let study = error.chain().find_map(crate::remedy::study_error);
-        let fault = study.is_some_and(fedlink_study::Error::is_machines_fault);
+        let unwritten = error.chain().any(<dyn std::error::Error>::is::<OutputError>);
+        let fault = unwritten || study.is_some_and(fedlink_study::Error::is_machines_fault);
         if fault { Self::MachineFault } else { Self::BadRequest }
     }
 

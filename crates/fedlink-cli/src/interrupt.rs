@@ -126,7 +126,7 @@ fn handle(wish: Wish, quit: fn()) {
                 }
                 return;
             }
-            eprintln!(
+            errln!(
                 "\nstopping after this round and saving what is there; press Ctrl-C again to quit at once"
             );
         }
@@ -135,7 +135,7 @@ fn handle(wish: Wish, quit: fn()) {
                 // Once more if a file came in meanwhile.
                 let _ = std::fs::remove_dir_all(&folder).or_else(|_| std::fs::remove_dir_all(&folder));
             }
-            eprintln!("\n{message}");
+            errln!("\n{message}");
             quit();
         }
     }

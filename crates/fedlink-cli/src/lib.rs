@@ -1,13 +1,19 @@
 //! The `fedlink` command: arguments, progress and messages around [`fedlink_study`] and [`fedlink_report`].
 //!
-//! Exit codes: 0 done; 1 the machine is at fault, such as a full disk; 2 the request cannot be met as given (the message names what to change); 3 a curve
-//! diverged; 130 stopped by Ctrl-C with what was finished saved.
+//! Exit codes: 0 done; 1 the machine is at fault, such as a full disk; 2 the request cannot be met as given (the
+//! message names what to change); 3 a curve diverged; 130 stopped by Ctrl-C with what was finished saved. A reader
+//! that closes the pipe (`fedlink list | head`) changes none of them.
 //!
 //! [`run`] is the whole command as a function, for any process that wants it inside itself. It never ends the
 //! process, and it touches the handling of Ctrl-C only if the process has allowed it by
 //! [`quit_on_interrupt`]; otherwise [`stop`] ends a run cleanly.
 
 #![forbid(unsafe_code)]
+// They panic if the stream is closed: see `streams`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+mod streams;
 
 mod args;
 mod commands;
@@ -40,7 +46,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, parts: &dyn PartLoader
 /// As [`run`], with the exit code as a number.
 pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn PartLoader) -> u8 {
     if let Err(problem) = fedlink_study::choose_instructions() {
-        eprintln!("error: {problem}");
+        errln!("error: {problem}");
         return Exit::BadRequest.code();
     }
     let arguments = match Arguments::try_parse_from(arguments) {
@@ -55,6 +61,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         Command::Run(options) => commands::run::run(&options, parts),
         Command::Bound(options) => commands::bound::run(&options),
         Command::Plan(options) => commands::plan::run(&options),
+        Command::Radio(options) => commands::radio::run(&options, parts),
         Command::Config(options) => commands::config::run(&options),
         Command::Data(command) => commands::data::run(&command),
         Command::Verify(options) => commands::verify::run(&options, parts),
@@ -67,7 +74,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
     match result {
         Ok(exit) => exit.code(),
         Err(error) => {
-            eprintln!("error: {}", remedy::worded(&error));
+            errln!("error: {}", remedy::worded(&error));
             Exit::of(&error).code()
         }
     }

@@ -139,7 +139,7 @@ impl Progress {
                 if self.lanes.len() <= FEW && tenths > shown.tenths {
                     shown.tenths = tenths;
                     let rounds = shown.rounds;
-                    eprintln!(
+                    errln!(
                         "{:<width$}  round {rounds:>5}/{}  accuracy {:>8}  {}",
                         lane.label,
                         lane.rounds,
@@ -168,11 +168,11 @@ impl Progress {
             },
             View::Lines => {
                 if let Some(message) = message {
-                    eprintln!("{:<1$}  {message}", lane.label, self.width);
+                    errln!("{:<1$}  {message}", lane.label, self.width);
                 } else if self.lanes.len() > FEW {
                     let percent =
                         shown.accuracy.map_or_else(|| "–".into(), |share| format!("{:.2} %", 100.0 * share));
-                    eprintln!(
+                    errln!(
                         "{:>5}/{}  {:<width$}  accuracy {percent:>8}  {}",
                         state.ended,
                         self.lanes.len(),
@@ -199,7 +199,7 @@ impl Progress {
             View::Bars { all, .. } => {
                 let _ = all.println(text);
             }
-            View::Lines | View::Nothing => eprintln!("{text}"),
+            View::Lines | View::Nothing => errln!("{text}"),
         }
     }
 

@@ -326,6 +326,46 @@ fn the_printed_configuration_is_complete_and_can_be_run() {
 }
 
 #[test]
+fn a_link_budget_is_told_before_anything_is_trained() {
+    let folder = TempDir::new().unwrap();
+    let survey = json(fedlink(&folder).args(["radio", "paper-cell", "--set", "learn.state=reset"]));
+    assert_eq!((survey["symbols"].as_u64(), survey["rows"].as_array().unwrap().len()), (Some(5000), 1));
+    let joules = |policy: usize| survey["policies"][policy]["energy"]["compute_j"].as_f64().unwrap();
+    // BC trains one device, BN2 forty.
+    assert!((joules(1) / joules(0) - 40.0).abs() < 1e-9);
+    let words = ["radio", "paper-cell", "--set", "cell.layout=disc", "--out", "cell"];
+    let output = fedlink(&folder).args(words).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    for wanted in ["W = 1 MHz", "fair-share: M·P̄/K", "nearest", "farthest", "bn2-c", "joules/round"] {
+        assert!(text.contains(wanted), "no {wanted} in\n{text}");
+    }
+    let written = entries(&folder.path().join("cell"));
+    let expected = ["links.csv", "map.png", "map.svg", "radio.json", "snr.png", "snr.svg"];
+    assert!(expected.iter().all(|name| written.iter().any(|there| there == name)), "{written:?}");
+    let rows = std::fs::read_to_string(folder.path().join("cell/links.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 41);
+}
+
+#[test]
+fn a_radio_without_units_or_with_mistakes_is_told_in_one_line() {
+    let folder = TempDir::new().unwrap();
+    let words = ["radio", "--set", "radio.snr_db=[20, 0]", "--set", "schedule.k=10"];
+    let output = fedlink(&folder).args(words).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    assert!(text.contains("group 2") && !text.contains("joules"), "{text}");
+    for (words, wanted) in [
+        (&["nowhere.toml"][..], "nowhere.toml"),
+        (&["fig3"], "about the bound"),
+        (&["demo", "--set", "radio.snr_db=near"], "[20, 0]"),
+        (&["demo", "--set", "radio.uplink_s=1"], "radio.bandwidth_hz"),
+        (&["demo", "--set", "schedule.k=41"], "schedule.k"),
+    ] {
+        let message = refused(fedlink(&folder).arg("radio").args(words));
+        assert!(message.contains(wanted) && message.lines().count() == 1, "{message}");
+    }
+}
+
+#[test]
 fn lists_come_as_text_and_as_json() {
     let folder = TempDir::new().unwrap();
     let text = fedlink(&folder).arg("list").assert().success().get_output().stdout.clone();
@@ -363,6 +403,7 @@ fn help_is_everywhere_and_has_examples() {
     for words in [
         &["--help"][..],
         &["run", "--help"],
+        &["radio", "--help"],
         &["config", "--help"],
         &["list", "--help"],
         &["data", "preview", "--help"],
@@ -414,4 +455,66 @@ fn every_command_has_a_manual_page() {
     assert!(page("fedlink-data-get.1").contains(".TH fedlink-data-get 1"));
     let printed = fedlink(&folder).arg("man").assert().success().get_output().stdout.clone();
     assert_eq!(String::from_utf8(printed).unwrap(), page("fedlink.1"));
+}
+
+/// The words after `fedlink` with a standard output, or a standard error, that nobody reads.
+fn unread(words: &[&str], error_too: bool) -> std::process::Output {
+    let folder = TempDir::new().unwrap();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("fedlink"));
+    command.current_dir(folder.path()).args(words).env("FEDLINK_DATA", folder.path());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    if error_too {
+        command.stderr(writer.try_clone().unwrap());
+    } else {
+        command.stderr(std::process::Stdio::piped());
+    }
+    command.stdout(writer).spawn().unwrap().wait_with_output().unwrap()
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_ends_no_command_with_an_error() {
+    let commands: &[&[&str]] = &[
+        &["list"],
+        &["list", "--json"],
+        &["data", "list"],
+        &["data", "check"],
+        &["config", "fig1"],
+        &["bound", "--rounds", "20"],
+        &["plan", "--rounds", "20", "--json"],
+        &["run", "--dry-run", "--set", "run.rounds=2"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+    ];
+    for words in commands {
+        let output = unread(words, false);
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*printed), (Some(0), ""), "{words:?}");
+    }
+}
+
+#[test]
+fn a_run_whose_progress_nobody_reads_writes_its_results() {
+    let results = TempDir::new().unwrap();
+    let here = results.path().join("here");
+    let mut words = vec!["run", "--out", here.to_str().unwrap()];
+    words.extend(SMALL.iter().flat_map(|setting| ["--set", setting]));
+    assert_eq!(unread(&words, true).status.code(), Some(0));
+    assert!(here.join("report.html").is_file());
+    // One that fails has the exit code of its error.
+    assert_eq!(unread(&["status", "missing"], true).status.code(), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_behind_standard_output_is_the_fault_of_the_machine() {
+    let folder = TempDir::new().unwrap();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("fedlink"));
+    let output = command.current_dir(folder.path()).arg("list").stdout(full).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.starts_with("error: cannot write to standard output: "), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
 }

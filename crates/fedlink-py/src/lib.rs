@@ -13,6 +13,8 @@ mod command;
 mod config;
 mod data;
 mod errors;
+mod link_budget;
+mod links;
 mod parts;
 mod primitives;
 mod random;
@@ -34,6 +36,10 @@ mod _fedlink {
     use super::data::{Dataset, dataset, split};
     #[pymodule_export]
     use super::errors::DivergedError;
+    #[pymodule_export]
+    use super::link_budget::{LinkBudget, radio};
+    #[pymodule_export]
+    use super::links::Links;
     #[pymodule_export]
     use super::parts::{Record, Reports, View};
     #[pymodule_export]

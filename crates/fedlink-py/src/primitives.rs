@@ -157,7 +157,7 @@ pub fn gains<'py>(
     let seed = seed.map_or(Ok(0), |seed| whole("seed", seed, 0..=i64::MAX as u64))?;
     let mut config = Config::default();
     (config.data.devices, config.run.seed, config.radio.fading) = (devices as u64, seed, fading.to_owned());
-    let radio = fedlink::setup::radio(&config, &Parts::default()).map_err(exception)?;
+    let radio = fedlink::setup::radio(&config, &Parts::default(), 1).map_err(exception)?;
     Ok(PyArray1::from_vec(py, py.detach(|| radio.links(round).gains)))
 }
 

@@ -4,6 +4,7 @@ use crate::arguments::{number, real, whole};
 use crate::arrays::{float32_rows, float32s, indices, not_negative, numbers};
 use crate::config::read;
 use crate::errors::exception;
+use crate::links::Links;
 use crate::parts::{Part, Raised, collect};
 use crate::saved::{self, Saved};
 use crate::simulation::{in_use, json};
@@ -11,7 +12,7 @@ use crate::table::{Table, rounds, transmissions};
 use fedlink::compress::{Encoded as Compressed, SparseUpdate, Spent, Values};
 use fedlink::fleet;
 use fedlink::learn::task::Evaluation;
-use fedlink::radio::Known;
+use fedlink::radio::{Known, Radio};
 use fedlink::record::{History, Training};
 use fedlink::schedule::{Ask, Reports, Share};
 use fedlink::server::Scheduled;
@@ -22,8 +23,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::{Mutex, MutexGuard};
-
-type Reals<'py> = Bound<'py, PyArray1<f64>>;
 
 /// The server's half of rounds on nodes; `fedlink.Session` is made of it.
 #[pyclass(frozen, module = "fedlink._fedlink", subclass)]
@@ -59,10 +58,12 @@ pub struct Grant {
     device: u32,
     /// Its share of the symbols.
     symbols: f64,
-    /// Its transmit power while it sends.
+    /// Its transmit power while it sends; watts if radio.bandwidth_hz is set.
     power: f64,
     /// How long it sends, in durations of a symbol.
     airtime: f64,
+    /// How long it sends, in seconds; None without radio.bandwidth_hz.
+    seconds: Option<f64>,
     /// The bits that it may send.
     budget: f64,
     /// Bits a symbol that its link carries.
@@ -227,7 +228,8 @@ impl Session {
         Ok(self.state()?.inner.server().radio.band().symbols)
     }
 
-    /// P = M·P̄/K, what a scheduled device sends with.
+    /// P, what a scheduled device sends with over a link of its mean gain: M·P̄/K unless radio.power_policy is
+    /// another. Where devices differ it is the first one's; links(t).powers has all.
     #[getter]
     fn power(&self) -> PyResult<f64> {
         Ok(self.state()?.inner.server().radio.power().0)
@@ -285,16 +287,16 @@ impl Session {
         json(&self.state()?.inner.config().resolved())
     }
 
-    /// Gains and capacities of all devices in round `t` (from 0), as the radio is configured.
-    fn links<'py>(&self, py: Python<'py>, t: &Bound<'py, PyAny>) -> PyResult<(Reals<'py>, Reals<'py>)> {
+    /// The links of all devices in round `t` (from 0), as the radio is configured. It unpacks as what the server
+    /// knows: gains, capacities.
+    fn links(&self, py: Python<'_>, t: &Bound<'_, PyAny>) -> PyResult<Links> {
         let t = whole("t", t, 0..=u64::from(u32::MAX))?;
-        let mut state = self.state()?;
-        let inner = &mut state.inner;
-        let known = py.detach(move || inner.links(t).known);
-        if let Some(error) = self.raised.take() {
-            return Err(error);
+        let state = self.state()?;
+        let links = Links::of(py, &state.inner.server().radio, t);
+        match self.raised.take() {
+            Some(error) => Err(error),
+            None => links,
         }
-        Ok((PyArray1::from_vec(py, known.gains), PyArray1::from_vec(py, known.capacities)))
     }
 
     /// Opens round `t`: who must train, and what is asked. `present` are the devices that are there; `gains`
@@ -362,14 +364,16 @@ impl Session {
         let inner = &mut state.inner;
         let granted = py.detach(move || inner.report(reports));
         let granted = granted.map_err(|error| self.raised.or(exception(error)))?;
-        Ok(granted.iter().map(Grant::of).collect())
+        let radio = &state.inner.server().radio;
+        Ok(granted.iter().map(|one| Grant::of(one, radio)).collect())
     }
 
     /// Offers the share of a scheduled device that failed before it sent to a candidate that has trained: the
     /// one with the largest first report that is not scheduled. None if there is none.
     fn substitute(&self, device: &Bound<'_, PyAny>) -> PyResult<Option<Grant>> {
-        let other = self.state()?.inner.substitute(device_of(device)?).map_err(exception)?;
-        Ok(other.as_ref().map(Grant::of))
+        let mut state = self.state()?;
+        let other = state.inner.substitute(device_of(device)?).map_err(exception)?;
+        Ok(other.map(|one| Grant::of(&one, &state.inner.server().radio)))
     }
 
     /// Takes what arrived of the scheduled devices; θ(t) becomes θ(t+1). Returns how each was handled, in the
@@ -386,7 +390,7 @@ impl Session {
         let mut state = self.state()?;
         let messages: Vec<Message> =
             uploads.iter().filter(|upload| !upload.lost).map(Upload::message).collect();
-        let training = Training { devices: trained, loss };
+        let training = Training::new(trained, loss);
         let inner = &mut state.inner;
         let arrivals = py.detach(|| inner.deliver_messages(&messages, training));
         let arrivals = arrivals.map_err(|error| self.raised.or(exception(error)))?;
@@ -460,13 +464,14 @@ impl State {
 }
 
 impl Grant {
-    fn of(scheduled: &Scheduled) -> Self {
-        let Scheduled { device, grant, capacity, bit_weight, share } = *scheduled;
+    fn of(scheduled: &Scheduled, radio: &Radio) -> Self {
+        let Scheduled { device, grant, capacity, bit_weight, share, .. } = *scheduled;
         Self {
             device: device.0,
             symbols: grant.symbols.0,
             power: grant.power.0,
             airtime: grant.airtime.0,
+            seconds: radio.budget().symbol_s().map(|symbol_s| grant.airtime.0 * symbol_s),
             budget: grant.budget.0,
             capacity,
             weight: bit_weight,

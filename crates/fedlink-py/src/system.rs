@@ -4,6 +4,7 @@ use crate::arguments::whole;
 use crate::arrays::float32s;
 use crate::config::{load, read};
 use crate::errors::exception;
+use crate::links::Links;
 use crate::simulation::json;
 use fedlink::config::Config;
 use fedlink::fleet::Fleet;
@@ -32,8 +33,9 @@ impl System {
         let config = read(name, text, settings, &Parts::default())?;
         let dataset = load(py, &config)?;
         let world = py.detach(|| World::new(&config, dataset, &Parts::default())).map_err(exception)?;
-        let World { session, fleet } = world;
-        let radio = fedlink::setup::radio(&config, &Parts::default()).map_err(exception)?;
+        let World { session, fleet, .. } = world;
+        let radio =
+            fedlink::setup::radio(&config, &Parts::default(), session.theta().len()).map_err(exception)?;
         Ok(Self { config, theta0: session.theta().to_vec(), fleet, radio })
     }
 
@@ -58,10 +60,11 @@ impl System {
     /// n, channel symbols in a round.
     #[getter]
     fn symbols(&self) -> u64 {
-        self.config.radio.symbols
+        self.radio.band().symbols
     }
 
-    /// P = M·P̄/K, what a scheduled device sends with.
+    /// P, what a scheduled device sends with over a link of its mean gain: M·P̄/K unless radio.power_policy is
+    /// another. Where devices differ it is the first one's; links(t).powers has all.
     #[getter]
     fn power(&self) -> f64 {
         self.radio.power().0
@@ -82,7 +85,13 @@ impl System {
         Ok(self.fleet.task().samples(self.device(device)?))
     }
 
-    /// The power gain of every device in a round (from 0).
+    /// The links of all devices in round `t` (from 0): gains as they are and as the server estimates them,
+    /// powers, SNRs, bits a symbol, and where devices are. It depends on the seed and `t` alone.
+    fn links(&self, py: Python<'_>, t: &Bound<'_, PyAny>) -> PyResult<Links> {
+        Links::of(py, &self.radio, whole("t", t, 0..=u64::from(u32::MAX))?)
+    }
+
+    /// The power gain of every device in a round (from 0), as the server knows it.
     fn gains<'py>(&self, py: Python<'py>, round: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         Ok(PyArray1::from_vec(py, self.radio.links(round_of(round)?).known.gains))
     }

@@ -31,6 +31,7 @@ impl Table {
             DataType::Int64 => column.as_primitive::<Int64Type>().value(row).to_string(),
             DataType::Float32 => short(column.as_primitive::<Float32Type>().value(row).into()),
             DataType::Utf8 => column.as_string::<i32>().value(row).to_owned(),
+            DataType::Boolean => if column.as_boolean().value(row) { "yes" } else { "no" }.to_owned(),
             _ => short(column.as_primitive::<Float64Type>().value(row)),
         };
         self.batch.columns().iter().map(cell).collect()
@@ -77,6 +78,9 @@ impl Table {
             DataType::Utf8 => {
                 let words: Vec<Option<&str>> = column.as_string::<i32>().iter().collect();
                 py.import("numpy")?.call_method1("array", (words,))?
+            }
+            DataType::Boolean => {
+                PyArray1::from_vec(py, column.as_boolean().values().iter().collect()).into_any()
             }
             _ => {
                 let values = column.as_primitive::<Float64Type>().iter();
@@ -157,6 +161,13 @@ impl Table {
 fn table<R>(rows: &[R], columns: &[Column<R>], more: Vec<(String, ArrayRef)>) -> PyResult<Table> {
     let column = |column: &Column<R>| (column.name.to_owned(), values(rows, column));
     let columns = columns.iter().map(column).chain(more);
+    RecordBatch::try_from_iter(columns)
+        .map(|batch| Table { batch })
+        .map_err(|error: ArrowError| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// A table of columns of equal length.
+pub fn columns(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
     RecordBatch::try_from_iter(columns)
         .map(|batch| Table { batch })
         .map_err(|error: ArrowError| PyRuntimeError::new_err(error.to_string()))

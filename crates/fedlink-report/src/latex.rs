@@ -7,6 +7,7 @@ use crate::figure::{COLORS, DASHES, MAX_BANDS};
 use fedlink_study::claims::Metric;
 use fedlink_study::results::{CurveResult, Status, target_name};
 use fedlink_study::statistics::Estimate;
+use fedlink_study::table::number as four_digits;
 use std::borrow::Borrow;
 use std::fmt::Write;
 
@@ -17,31 +18,71 @@ const POINTS_A_LINE: usize = 6;
 /// Where there is no number.
 const MISSING: &str = "--";
 
-/// A row for each curve: means over the seeds, the final accuracy with its 95 % interval.
+/// A row for each curve: means over the seeds, the final accuracy with its 95 % interval. Seconds and joules are there
+/// where some run has them.
 pub fn table(results: &[CurveResult]) -> String {
+    let target = target_name(results).replace(" %", "\\,\\%");
+    let costs = results.iter().any(CurveResult::has_costs);
+    let mut header = vec![
+        "Curve".to_owned(),
+        "Final (\\%)".into(),
+        "Best (\\%)".into(),
+        "Area (\\%)".into(),
+        "Instability (points)".into(),
+        format!("Rounds to {target}"),
+    ];
+    if costs {
+        header.extend([format!("Seconds to {target}"), format!("Joules to {target}")]);
+        header.extend(["Seconds", "Joules", "Worst device (J)"].map(str::to_owned));
+    }
     let mut text = format!(
         "% \\usepackage{{booktabs}}\n\
          % Means over seeds; final accuracy with its 95 % interval.\n{}\
-         \\begin{{tabular}}{{lrrrrr}}\n\\toprule\n\
-         Curve & Final (\\%) & Best (\\%) & Area (\\%) & Instability (points) & Rounds to {} \\\\\n\
-         \\midrule\n",
+         \\begin{{tabular}}{{l{}}}\n\\toprule\n{} \\\\\n\\midrule\n",
         shortened(results),
-        target_name(results).replace(" %", "\\,\\%")
+        "r".repeat(header.len() - 1),
+        header.join(" & "),
     );
     for curve in results {
         let percent = |metric| number(curve.estimate(metric), 100.0, 2);
-        let _ = writeln!(
-            text,
-            "{} & {} & {} & {} & {} & {} \\\\",
+        let mut cells = vec![
             name(curve),
             with_interval(curve.estimate(Metric::Final)),
             percent(Metric::Best),
             percent(Metric::Area),
             percent(Metric::Instability),
             number(curve.estimate(Metric::RoundsToTarget), 1.0, 0),
-        );
+        ];
+        if costs {
+            cells.extend(COSTS.map(|metric| spent(curve.estimate(metric))));
+        }
+        let _ = writeln!(text, "{} \\\\", cells.join(" & "));
     }
     text + "\\bottomrule\n\\end{tabular}\n"
+}
+
+/// The columns of seconds and joules.
+const COSTS: [Metric; 5] = [
+    Metric::SecondsToTarget,
+    Metric::JoulesToTarget,
+    Metric::TotalSeconds,
+    Metric::TotalJoules,
+    Metric::WorstDeviceJoules,
+];
+
+/// Seconds or joules with about four digits.
+fn spent(estimate: Option<Estimate>) -> String {
+    let known = estimate.filter(|estimate| estimate.mean.is_finite());
+    known.map_or_else(
+        || MISSING.into(),
+        |estimate| {
+            let text = four_digits(estimate.mean);
+            match text.split_once('e') {
+                Some((mantissa, power)) => format!("${mantissa} \\cdot 10^{{{power}}}$"),
+                None => format!("${text}$"),
+            }
+        },
+    )
 }
 
 /// A comment on every way in which curves were shortened: such numbers are not those of the experiment.
@@ -187,13 +228,14 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedlink_study::example::{curve, curve_of, results};
+    use fedlink_study::example::{curve, curve_of, results, with_units};
     use fedlink_study::experiment::Shortened;
     use proptest::prelude::*;
 
     /// What is wrong with the braces, the environments or the special characters, if anything.
     fn fault(text: &str) -> Option<String> {
         let (mut depth, mut open, mut maths) = (0i32, Vec::new(), false);
+        let columns = text.split("\\begin{tabular}{").nth(1).and_then(|rest| rest.find('}')).unwrap_or(6);
         for line in text.lines().filter(|line| !line.starts_with('%')) {
             let bare = line.replace("\\\\", "");
             for piece in bare.split("\\begin{").skip(1) {
@@ -213,6 +255,7 @@ mod tests {
                     '}' => depth -= 1,
                     '$' => maths = !maths,
                     '&' => cells += 1,
+                    '^' if maths => {}
                     '%' | '#' | '_' | '^' | '~' => return Some(format!("bare {c} in {line}")),
                     _ => {}
                 }
@@ -221,7 +264,7 @@ mod tests {
                 }
                 escaped = c == '\\' && !escaped;
             }
-            if cells > 1 && cells != 6 {
+            if cells > 1 && cells != columns {
                 return Some(format!("{cells} cells in {line}"));
             }
         }
@@ -238,6 +281,22 @@ mod tests {
             "{table}"
         );
         assert_eq!(fault(&table), None);
+    }
+
+    #[test]
+    fn seconds_and_joules_have_columns_where_some_run_has_them() {
+        // 80 % after 20 rounds of 0.25 s and 3 J; a tenth of the 60 J on one device.
+        let curves = [with_units(curve_of("bc", &[&[0.5, 0.9]])), curve_of("bn2", &[&[0.5, 0.9]])];
+        let text = table(&curves);
+        assert!(text.contains("\\begin{tabular}{lrrrrrrrrrr}"), "{text}");
+        assert!(text.contains(
+            "& Seconds to 80\\,\\% & Joules to 80\\,\\% & Seconds & Joules & Worst device (J) \\\\"
+        ));
+        assert!(text.contains("& $20$ & $5.000$ & $60.00$ & $5.000$ & $60.00$ & $6.000$ \\\\"), "{text}");
+        assert!(text.contains("& $20$ & -- & -- & -- & -- & -- \\\\"), "{text}");
+        assert_eq!(fault(&text), None);
+        let large = Estimate { mean: 2.5e9, half_width: f64::NAN };
+        assert_eq!(spent(Some(large)), "$2.50 \\cdot 10^{9}$");
     }
 
     #[test]

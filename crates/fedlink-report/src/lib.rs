@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bound_report;
+mod costs;
 mod error;
 pub mod figure;
 mod file_names;

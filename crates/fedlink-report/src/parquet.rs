@@ -11,8 +11,8 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{Type, TypePtr};
-use fedlink::record::{Cell, CellKind, ROW_COLUMNS, Row, TRANSMISSION_COLUMNS};
-use fedlink_study::results::{CurveResult, RunResult, metric_columns, swept_columns};
+use fedlink::record::{Cell, CellKind, Row, TRANSMISSION_COLUMNS};
+use fedlink_study::results::{CurveResult, RunResult, metric_columns, row_columns, swept_columns};
 use std::io::Write;
 use std::ops::Range;
 use std::str::FromStr;
@@ -143,7 +143,7 @@ pub fn result_columns(results: &[CurveResult]) -> Vec<Column> {
     ];
     columns.extend(swept_columns(results).into_iter().map(|key| swept_column(results, key)));
     columns.push(Column::Whole("seed".into(), repeated(results, |_, run| run.seed.cast_signed())));
-    for declared in ROW_COLUMNS {
+    for declared in row_columns(results) {
         let mut column = Column::empty(declared.name, declared.kind, declared.optional);
         rows().for_each(|row| column.push((declared.value)(row)));
         columns.push(column);
@@ -273,7 +273,7 @@ mod tests {
     fn a_table_without_rows_has_its_columns() {
         for results in [vec![], vec![curve("bc", 1, 0)]] {
             let (names, rows) = read(&write(&result_columns(&results)).unwrap());
-            assert_eq!((names.len(), rows.len()), (4 + ROW_COLUMNS.len(), 0));
+            assert_eq!((names.len(), rows.len()), (4 + row_columns(&results).len(), 0));
         }
     }
 

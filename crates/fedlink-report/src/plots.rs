@@ -1,5 +1,6 @@
 //! The plots of an experiment, as SVG and PNG in `plots/`.
 
+use crate::costs::{curve_cell, device_energy_chart, energy_chart, phases_chart, snr_chart, snr_series};
 use crate::error::Error;
 use crate::figure::{BarChart, Curve, Figure, LineChart};
 use crate::file_names::file_names;
@@ -9,29 +10,56 @@ use fedlink_study::output::OutputFolder;
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::statistics::Estimate;
 
-/// A number of a curve's row.
-type Value = fn(&CurveResult, &Row) -> f64;
+/// A number of a row.
+type Value = fn(&Row) -> f64;
 
-const ROUND: Value = |_, row| row.round as f64;
-const ACCURACY: Value = |_, row| row.test_accuracy;
+/// What runs to the right: a number of a row, or one that follows from the radio of a curve.
+#[derive(Clone, Copy)]
+enum Across {
+    Row(Value),
+    Symbols,
+}
 
-/// Curves by round, bits and symbols, accuracy for each value of each swept key, and for each curve who was
-/// scheduled and what it spent.
+const ROUND: Across = Across::Row(|row| row.round as f64);
+const ACCURACY: Value = |row| row.test_accuracy;
+
+/// A figure of curves: file, what runs to the right and upwards, each with its name.
+type Chart = (&'static str, &'static str, Across, &'static str, Value);
+
+const CHARTS: [Chart; 7] = [
+    ("accuracy", "round", ROUND, "test accuracy", ACCURACY),
+    ("accuracy-by-bits", "bits sent", Across::Row(|row| row.total_bits), "test accuracy", ACCURACY),
+    ("accuracy-by-symbols", "channel symbols used", Across::Symbols, "test accuracy", ACCURACY),
+    ("loss", "round", ROUND, "test loss", |row| row.test_loss),
+    ("train-loss", "round", ROUND, "training loss", |row| row.train_loss),
+    ("q", "round", ROUND, "q, mean since the evaluation before", |row| row.mean_q),
+    ("bits", "round", ROUND, "bits a round, mean since the evaluation before", |row| row.bits),
+];
+
+/// Those of runs that have seconds and joules.
+const COST_CHARTS: [Chart; 2] = [
+    ("accuracy-by-seconds", "time (s)", Across::Row(seconds), "test accuracy", ACCURACY),
+    ("accuracy-by-joules", "energy of all devices (J)", Across::Row(joules), "test accuracy", ACCURACY),
+];
+
+fn seconds(row: &Row) -> f64 {
+    row.total_seconds.unwrap_or(f64::NAN)
+}
+
+fn joules(row: &Row) -> f64 {
+    row.total_joules.unwrap_or(f64::NAN)
+}
+
+/// Curves by round, bits, symbols and, where the radio has units, seconds and joules; accuracy for each value of each
+/// swept key; for each curve who was scheduled and what it spent; the cell and its SNRs where there are any.
 pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Result<(), Error> {
     let all: Vec<&CurveResult> = results.iter().collect();
-    let symbols: Value = |curve, row| row.round as f64 * curve.config.radio.symbols as f64;
-    let charts: [(&str, &str, Value, &str, Value); 7] = [
-        ("accuracy", "round", ROUND, "test accuracy", ACCURACY),
-        ("accuracy-by-bits", "bits sent", |_, row| row.total_bits, "test accuracy", ACCURACY),
-        ("accuracy-by-symbols", "channel symbols used", symbols, "test accuracy", ACCURACY),
-        ("loss", "round", ROUND, "test loss", |_, row| row.test_loss),
-        ("train-loss", "round", ROUND, "training loss", |_, row| row.train_loss),
-        ("q", "round", ROUND, "q, mean since the evaluation before", |_, row| row.mean_q),
-        ("bits", "round", ROUND, "bits a round, mean since the evaluation before", |_, row| row.bits),
-    ];
-    for (file, x_label, x, y_label, y) in charts {
+    let costs = results.iter().any(CurveResult::has_costs);
+    let cost_charts = if costs { &COST_CHARTS[..] } else { &[] };
+    for &(file, x_label, x, y_label, y) in CHARTS.iter().chain(cost_charts) {
         write_figure(folder, file, &chart(name, &all, (x_label, x), (y_label, y)))?;
     }
+    write_costs(name, results, folder)?;
     let panels = panels(results);
     let panel_names: Vec<&str> = panels.iter().map(|panel| panel.name.as_str()).collect();
     for (panel, file) in panels.iter().zip(file_names(&panel_names)) {
@@ -43,12 +71,41 @@ pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Resu
     for (curve, label) in results.iter().zip(file_names(&labels)) {
         write_figure(folder, &format!("scheduled-{label}"), &scheduled(curve))?;
         write_figure(folder, &format!("power-{label}"), &power(curve))?;
+        let devices = curve.device_energy();
+        if !devices.is_empty() {
+            let title = format!("Energy by device: {}", curve.label);
+            let chart = device_energy_chart(&title, curve.runs.len(), &devices);
+            write_figure(folder, &format!("energy-{label}"), &chart)?;
+        }
+        if let Some(map) = curve_cell(curve) {
+            write_figure(folder, &format!("cell-{label}"), &map)?;
+        }
+    }
+    Ok(())
+}
+
+/// Phases and energy of a round by curve, and the SNRs, where there are any.
+fn write_costs(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Result<(), Error> {
+    fn parts<T>(results: &[CurveResult], of: fn(&CurveResult) -> Option<T>) -> Vec<(String, T)> {
+        results.iter().filter_map(|curve| Some((curve.label.clone(), of(curve)?))).collect()
+    }
+    let phases = parts(results, CurveResult::phases_per_round);
+    if !phases.is_empty() {
+        write_figure(folder, "phases", &phases_chart(&format!("{name}: seconds of a round"), phases))?;
+    }
+    let energy = parts(results, CurveResult::energy_per_round);
+    if !energy.is_empty() {
+        write_figure(folder, "energy", &energy_chart(&format!("{name}: joules of a round"), energy))?;
+    }
+    let snrs = snr_series(results);
+    if !snrs.is_empty() {
+        write_figure(folder, "snr", &snr_chart(&format!("{name}: SNR"), &snrs))?;
     }
     Ok(())
 }
 
 /// One value by another, with what the axes are called.
-fn chart(title: &str, curves: &[&CurveResult], x: (&str, Value), y: (&str, Value)) -> LineChart {
+fn chart(title: &str, curves: &[&CurveResult], x: (&str, Across), y: (&str, Value)) -> LineChart {
     let percent_y = y.0 == "test accuracy";
     let max = if percent_y { 1.0 } else { f64::INFINITY };
     LineChart {
@@ -69,14 +126,17 @@ pub fn write_figure(folder: &OutputFolder, name: &str, figure: &dyn Figure) -> R
 
 /// Means over the seeds at every round that all of them have reached, with the 95 % band, which is cut at
 /// zero and at `max`.
-fn line(curve: &CurveResult, x: Value, y: Value, max: f64) -> Curve {
-    let by_row = |value: Value| curve.by_row(|row| value(curve, row));
-    let (across, up) = (by_row(x), by_row(y));
+fn line(curve: &CurveResult, x: Across, y: Value, max: f64) -> Curve {
+    let across: Vec<f64> = match x {
+        Across::Row(value) => curve.by_row(value).iter().map(|estimate| estimate.mean).collect(),
+        Across::Symbols => curve.symbols_by_row(),
+    };
+    let up = curve.by_row(y);
     let band = |estimate: &Estimate| estimate.ends_within(0.0, max);
     Curve {
         label: curve.label.clone(),
         band: (curve.runs.len() > 1).then(|| up.iter().map(band).collect()),
-        points: across.iter().zip(&up).map(|(x, y)| (x.mean, y.mean)).collect(),
+        points: across.iter().zip(&up).map(|(x, y)| (*x, y.mean)).collect(),
     }
 }
 
@@ -95,9 +155,13 @@ fn scheduled(curve: &CurveResult) -> BarChart {
 
 /// The average power of each device, against what it is allowed.
 fn power(curve: &CurveResult) -> BarChart {
-    let allowed = curve.config.radio.power;
+    let allowed = curve.allowed_power();
     let powers = |run: &RunResult| run.outcome.average_power.clone();
     let title = format!("Average power: {}", curve.label);
+    if curve.has_units() {
+        let reference = format!("allowed {}", curve.power_text(allowed));
+        return bars(curve, title, "power (W)", powers, (reference, allowed));
+    }
     bars(curve, title, "power", powers, (format!("allowed {allowed}"), allowed))
 }
 
@@ -126,15 +190,70 @@ fn bars(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedlink_study::example::curve_of;
+    use fedlink_study::example::{curve_of, with_units};
 
     #[test]
     fn a_band_stays_within_what_its_number_can_be() {
         // 0.5 ± 12.7·0.4, and a loss of 2.3 that both seeds have.
         let wide = curve_of("bc", &[&[0.1], &[0.9]]);
         assert_eq!(line(&wide, ROUND, ACCURACY, 1.0).band, Some(vec![(0.0, 1.0)]));
-        let loss = line(&wide, ROUND, |_, row| row.test_loss, f64::INFINITY);
+        let loss = line(&wide, ROUND, |row| row.test_loss, f64::INFINITY);
         assert_eq!(loss.band, Some(vec![(2.3, 2.3)]));
+    }
+
+    #[test]
+    fn seconds_and_joules_run_to_the_right_where_there_are_any() {
+        let curve = with_units(curve_of("bc", &[&[0.5, 0.7]]));
+        let points = |x| line(&curve, x, ACCURACY, 1.0).points;
+        // A quarter of a second and 3 J a round, 5000 symbols of 5 ms at 1 MHz.
+        assert_eq!(points(Across::Row(seconds)), [(2.5, 0.5), (5.0, 0.7)]);
+        assert_eq!(points(Across::Row(joules)), [(30.0, 0.5), (60.0, 0.7)]);
+        assert_eq!(points(Across::Symbols), [(50_000.0, 0.5), (100_000.0, 0.7)]);
+        let without = line(&curve_of("bc", &[&[0.5]]), Across::Row(seconds), ACCURACY, 1.0);
+        assert!(without.points[0].0.is_nan());
+    }
+
+    #[test]
+    fn the_files_of_seconds_and_joules_are_there_for_runs_that_have_them() {
+        let written = |curve: CurveResult| {
+            let base = tempfile::tempdir().unwrap();
+            let folder = OutputFolder::open(base.path()).unwrap();
+            write("x", &[curve], &folder).unwrap();
+            let files = std::fs::read_dir(base.path().join("plots")).unwrap();
+            let mut files: Vec<std::path::PathBuf> = files.map(|file| file.unwrap().path()).collect();
+            files.retain(|file| file.extension() == Some("svg".as_ref()));
+            let mut files: Vec<String> =
+                files.iter().map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+            files.sort();
+            files
+        };
+        let before = [
+            "accuracy-by-bits.svg",
+            "accuracy-by-symbols.svg",
+            "accuracy.svg",
+            "bits.svg",
+            "loss.svg",
+            "power-bc.svg",
+            "q.svg",
+            "scheduled-bc.svg",
+            "train-loss.svg",
+        ];
+        assert_eq!(written(curve_of("bc", &[&[0.5]])), before);
+        let mut more: Vec<&str> = before.to_vec();
+        more.extend([
+            "accuracy-by-joules.svg",
+            "accuracy-by-seconds.svg",
+            "cell-bc.svg",
+            "energy-bc.svg",
+            "energy.svg",
+            "phases.svg",
+            "snr.svg",
+        ]);
+        more.sort_unstable();
+        let mut curve = with_units(curve_of("bc", &[&[0.5]]));
+        curve.config.cell.layout = "disc".into();
+        curve.config.cell.pathloss = "3gpp-macro".into();
+        assert_eq!(written(curve), more);
     }
 
     #[test]

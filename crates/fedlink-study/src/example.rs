@@ -2,7 +2,7 @@
 
 use crate::results::{CurveResult, RunResult, Status};
 use fedlink::config::Config;
-use fedlink::record::{Outcome, Row};
+use fedlink::record::{Energy, Outcome, Phases, Row};
 use fedlink::units::{DeviceId, Power};
 
 /// Two curves of three seeds and one of a single seed, with labels that trouble careless writers.
@@ -37,23 +37,59 @@ pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
     }
 }
 
+/// The same curve in physical units: a quarter of a second and 3 joules a round, a tenth of it by device 0, 2 outages and
+/// a late upload a run.
+pub fn with_units(mut curve: CurveResult) -> CurveResult {
+    curve.config.radio.bandwidth_hz = Some(1e6);
+    for run in &mut curve.runs {
+        let rounds = run.outcome.rounds as f64;
+        for row in &mut run.rows {
+            row.total_seconds = Some(0.25 * row.round as f64);
+            (row.down_s, row.train_s, row.report_s, row.up_s) =
+                (Some(0.05), Some(0.1), Some(0.02), Some(0.08));
+            row.total_joules = Some(3.0 * row.round as f64);
+            (row.compute_j, row.report_j, row.transmit_j) = (Some(1.5), Some(0.1), Some(0.9));
+            (row.receive_j, row.idle_j) = (Some(0.3), Some(0.2));
+        }
+        let mut phases = Phases::default();
+        (phases.down_s, phases.train_s) = (0.05 * rounds, 0.1 * rounds);
+        (phases.report_s, phases.up_s) = (0.02 * rounds, 0.08 * rounds);
+        let joules = |share: f64| Energy {
+            compute_j: 1.5 * rounds * share,
+            report_j: 0.1 * rounds * share,
+            transmit_j: 0.9 * rounds * share,
+            receive_j: 0.3 * rounds * share,
+            idle_j: 0.2 * rounds * share,
+        };
+        run.outcome.phases = Some(phases);
+        run.outcome.energy = Some(joules(1.0));
+        let devices = run.outcome.scheduled.len();
+        let others = 0.9 / (devices as f64 - 1.0);
+        run.outcome.device_energy = (0..devices).map(|m| joules(if m == 0 { 0.1 } else { others })).collect();
+        (run.outcome.outages, run.outcome.late) = (2, 1);
+        // Watts: 7.8 dBm are 6.03 mW.
+        run.outcome.average_power = vec![0.005; devices];
+        run.outcome.worst_average_power = Power(0.01);
+    }
+    curve
+}
+
 fn run_of(seed: u64, accuracies: &[f64]) -> RunResult {
     let row = |(i, &test_accuracy): (usize, &f64)| {
         let t = (i + 1) as f64;
-        Row {
-            round: 10 * (i as u64 + 1),
-            test_accuracy,
-            test_loss: 2.3 / t,
-            train_loss: 2.1 / t + 1e-17,
-            bits: 1e5 / 3.0,
-            total_bits: 1e6 / 3.0 * t,
-            mean_q: 4321.5,
-            silent_devices: seed,
-            wire_bits: Some(1e5 / 3.0 + 7.0),
-            undecodable: 2 * seed,
-            flagged: 3 * seed,
-            ..Row::default()
-        }
+        let mut row = Row::default();
+        row.round = 10 * (i as u64 + 1);
+        row.test_accuracy = test_accuracy;
+        row.test_loss = 2.3 / t;
+        row.train_loss = 2.1 / t + 1e-17;
+        row.bits = 1e5 / 3.0;
+        row.total_bits = 1e6 / 3.0 * t;
+        row.mean_q = 4321.5;
+        row.silent_devices = seed;
+        row.wire_bits = Some(1e5 / 3.0 + 7.0);
+        row.undecodable = 2 * seed;
+        row.flagged = 3 * seed;
+        row
     };
     let rows: Vec<Row> = accuracies.iter().enumerate().map(row).collect();
     let mut outcome = Outcome::default();

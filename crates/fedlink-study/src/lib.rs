@@ -14,6 +14,7 @@
 //! - [`results`], [`verdicts`], [`split`]: what came out, as values, CSV, JSON and plain tables.
 //! - [`claims`]: what somebody asserts of the curves, and whether the measurements
 //!   bear it out; [`statistics`].
+//! - [`survey`]: the link budget of a configuration, without training anything.
 //! - [`output`]: the folder that all of it is written to. `fedlink_report::write_all`
 //!   fills it, figures included.
 //!
@@ -50,6 +51,7 @@
 #![forbid(unsafe_code)]
 
 pub mod claims;
+pub mod costs;
 mod disk;
 mod environment;
 mod error;
@@ -58,6 +60,7 @@ pub mod example;
 pub mod experiment;
 mod folders;
 mod length;
+pub mod link;
 mod lock;
 mod measured;
 mod names;
@@ -67,6 +70,7 @@ pub mod results;
 pub mod split;
 pub mod statistics;
 pub mod summary;
+pub mod survey;
 pub mod sweep;
 pub mod table;
 pub mod verdicts;

@@ -7,10 +7,11 @@ use crate::statistics::{Estimate, estimate};
 impl RunResult {
     /// The run's curve, for any metric; `target` is its `run.target`.
     pub fn metrics(&self, target: f64) -> Metrics {
-        match &self.status {
+        let metrics = match &self.status {
             Status::Finished => Metrics::new(&self.rows, target),
             ended => Metrics::unfinished(&self.rows, target, ended.name()),
-        }
+        };
+        metrics.with_worst_device_joules(self.outcome.worst_device_joules())
     }
 }
 

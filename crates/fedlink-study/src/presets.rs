@@ -34,6 +34,16 @@ pub const PRESETS: &[Preset] = &[
     ),
     preset!("power-cap", "two classes on a device, with and without a cap on how often each may send"),
     preset!("theorem", "the convergence theorem compared with runs of the system it is about"),
+    preset!(
+        "paper-cell",
+        "Figure 1 in seconds and joules: its devices at 500 m in a cell; --quick on digits"
+    ),
+    preset!("yang", "50 users in a square, fixed payloads over FDMA (arXiv 1911.02417)"),
+    preset!("chen", "resource blocks with interference, losses and a deadline (arXiv 1909.07972)"),
+    preset!("fedl", "5 users at 2 to 50 m, fixed payloads over TDMA (arXiv 1910.13067)"),
+    preset!("mab", "fixed payloads in 15 kHz each under a deadline (arXiv 2007.02315)"),
+    preset!("d2d", "the link budget of Xing, Simeone and Bi: 50 kHz for a second at 1 mW"),
+    preset!("e2ws", "150 devices for 15 resource blocks with interference and losses (FL-E2WS)"),
 ];
 
 /// The preset called `name`.
@@ -64,7 +74,7 @@ pub struct Choices {
 /// All that can be chosen by name: the parts of the system ([`fedlink::config::kinds`]),
 /// data sets and presets.
 pub fn choices() -> Vec<Choices> {
-    let of_kind = |kind: fedlink::registry::Listing| Choices {
+    let of_kind = |kind: &fedlink::registry::Listing| Choices {
         plural: kind.plural,
         key: kind.key,
         all: kind.parts.iter().map(|part| Choice { name: part.name, meaning: part.meaning }).collect(),
@@ -72,7 +82,7 @@ pub fn choices() -> Vec<Choices> {
     let datasets = CATALOG.iter().map(|entry| Choice { name: entry.name, meaning: entry.meaning }).collect();
     let presets =
         PRESETS.iter().map(|preset| Choice { name: preset.name, meaning: preset.meaning }).collect();
-    let mut choices: Vec<Choices> = fedlink::config::kinds().into_iter().map(of_kind).collect();
+    let mut choices: Vec<Choices> = fedlink::config::kinds().iter().map(of_kind).collect();
     choices.push(Choices { plural: "datasets", key: "data.dataset", all: datasets });
     choices.push(Choices { plural: "presets", key: "", all: presets });
     choices
@@ -82,6 +92,18 @@ pub fn choices() -> Vec<Choices> {
 mod tests {
     use super::*;
     use crate::experiment::{BoundExperiment, Experiment, TheoremExperiment};
+
+    /// What the parts of `key` need besides themselves.
+    fn surroundings(key: &str) -> Vec<(&'static str, &'static str)> {
+        let all = [
+            ("radio.bandwidth_hz", "1e6"),
+            ("radio.power_max_dbm", "24"),
+            ("cell.layout", "disc"),
+            ("cell.pathloss", "3gpp-macro"),
+            ("clock.compute", "flops"),
+        ];
+        all.into_iter().filter(|(name, _)| *name != key).collect()
+    }
 
     #[test]
     fn every_listed_part_is_accepted_by_its_key_and_every_preset_loads() {
@@ -96,7 +118,16 @@ mod tests {
                 } else {
                     let mut experiment = Experiment::default();
                     experiment.set(kind.key, part.name).unwrap();
-                    assert_eq!(experiment.curves().unwrap().len(), 1);
+                    // Some need a radio with units, and some of these a cell or a model of computation.
+                    if experiment.curves().is_err() {
+                        for (key, value) in surroundings(kind.key) {
+                            experiment.set(key, value).unwrap();
+                        }
+                    }
+                    let curves = experiment.curves().unwrap_or_else(|error| {
+                        panic!("{} = {}: {error}", kind.key, part.name);
+                    });
+                    assert_eq!(curves.len(), 1);
                 }
             }
         }
@@ -111,5 +142,55 @@ mod tests {
                 assert!(message.contains(choice.name), "{message} does not name {}", choice.name);
             }
         }
+    }
+
+    /// The mean SNR in dB over the whole band of a device of the preset, if it were at this distance and not
+    /// shadowed, at the power that it sends with.
+    fn snr_db(name: &str, distance_m: f64) -> f64 {
+        let experiment = Experiment::preset(name).unwrap();
+        let mut config = experiment.curves().unwrap().remove(0).config;
+        config.cell.layout = "ring".into();
+        config.cell.radius_m = Some(distance_m);
+        config.cell.min_m = None;
+        config.cell.shadowing_db = 0.0;
+        let radio = fedlink::setup::radio(&config, &fedlink::parts::Parts::default(), 7850).unwrap();
+        let gain = radio.mean_gain(0, fedlink::units::DeviceId(0));
+        fedlink::units::to_db(gain * radio.power().0 / radio.noise())
+    }
+
+    #[test]
+    fn the_mean_snr_of_every_cell_is_that_of_its_source_at_three_distances() {
+        // Name, how many share the band, and (distance in m, SNR in dB in a share of it). Worked out by hand:
+        // P − PL − (N₀ + NF + 10·log10(W/shares)), with the interference of a block instead of noise where there is any.
+        let cases = [
+            ("paper-cell", 1.0, [(100.0, 42.3), (250.0, 27.4), (500.0, 16.0)]),
+            ("yang", 50.0, [(50.0, 48.8), (100.0, 37.5), (250.0, 22.5)]),
+            ("chen", 12.0, [(100.0, 12.2), (250.0, 4.3), (500.0, -1.8)]),
+            ("fedl", 1.0, [(2.0, 48.0), (26.0, 3.4), (50.0, -8.0)]),
+            ("mab", 20.0, [(100.0, 39.5), (250.0, 24.5), (500.0, 13.2)]),
+            ("d2d", 1.0, [(20.0, 39.6), (100.0, 13.3), (200.0, 2.0)]),
+            ("e2ws", 15.0, [(100.0, 11.0), (300.0, 1.4), (500.0, -3.0)]),
+        ];
+        for (name, shares, points) in cases {
+            for (distance_m, expected) in points {
+                let found = snr_db(name, distance_m) + fedlink::units::to_db(shares);
+                assert!(
+                    (found - expected).abs() < 0.06,
+                    "{name} at {distance_m} m: {found} dB, not {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_paper_s_cell_is_the_paper_s_radio_in_units() {
+        let config = Experiment::preset("paper-cell").unwrap().curves().unwrap().remove(0).config;
+        let radio = fedlink::setup::radio(&config, &fedlink::parts::Parts::default(), 203_530).unwrap();
+        let gain = radio.mean_gain(0, fedlink::units::DeviceId(7));
+        let snr = gain * radio.average_power().0 / radio.noise();
+        assert!((snr - 1.0).abs() < 0.01, "P̄·β/σ² is {snr}");
+        assert_eq!((radio.band().symbols, radio.k()), (5000, 1));
+        // M·P̄/K, not cut to radio.power_max_dbm.
+        assert!((radio.power().0 / radio.average_power().0 - 40.0).abs() < 1e-9);
     }
 }

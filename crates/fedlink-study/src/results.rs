@@ -4,9 +4,9 @@ use crate::claims::CurveKeys;
 use crate::error::Error;
 use crate::experiment::{Curve, Shortened};
 use crate::statistics::{Estimate, estimate, evenness, instability, mean_height, median};
-use crate::table::table as plain_table;
+use crate::table::{number, table as plain_table};
 use fedlink::config::{Config, ScheduleConfig};
-use fedlink::record::{Outcome, ROW_COLUMNS, Row};
+use fedlink::record::{Column, Outcome, ROW_COLUMNS, Row};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -23,6 +23,7 @@ pub enum Status {
 
 /// One seed of a curve.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RunResult {
     /// `run.seed` of this run.
     pub seed: u64,
@@ -69,6 +70,7 @@ impl RunResult {
 
 /// A run of a curve that has no end yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unfinished {
     /// The curve's label.
     pub curve: String,
@@ -228,7 +230,7 @@ impl CurveResult {
             shares.sort_by(f64::total_cmp);
             shares
         };
-        let allowed = self.config.radio.power * (1.0 + 1e-9);
+        let allowed = self.allowed_power() * (1.0 + 1e-9);
         DeviceUse {
             least: self.over_all(|run| sorted(run).first().copied().unwrap_or(f64::NAN)),
             median: self.over_all(|run| median(&sorted(run))),
@@ -274,6 +276,7 @@ pub fn swept_columns(results: &[CurveResult]) -> Vec<&str> {
 
 /// How evenly the devices of a curve were used: means over the seeds, each with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DeviceUse {
     /// The smallest share of rounds in which a device was scheduled.
     pub least: Estimate,
@@ -285,7 +288,7 @@ pub struct DeviceUse {
     pub evenness: Estimate,
     /// Average power of the device that spent most.
     pub highest_power: Estimate,
-    /// Devices whose average power is above `radio.power`.
+    /// Devices whose average power is above P̄ (`radio.power`, or `radio.power_dbm` where the radio has units).
     pub above: Estimate,
 }
 
@@ -296,11 +299,26 @@ impl CurveResult {
     }
 }
 
+/// The columns of a row in `results.csv`: those of seconds and joules only where some run has them, those of losses
+/// only where some run has units or losses.
+pub fn row_columns(results: &[CurveResult]) -> Vec<&'static Column<Row>> {
+    let rows = || results.iter().flat_map(|curve| &curve.runs).flat_map(|run| &run.rows);
+    let units = rows().any(|row| row.total_seconds.is_some());
+    let losses = rows().any(|row| row.outages + row.late > 0);
+    let is_there = |column: &&Column<Row>| match (column.unit, column.name) {
+        ("s" | "J", _) => units,
+        (_, "outages" | "late") => units || losses,
+        _ => true,
+    };
+    ROW_COLUMNS.iter().filter(is_there).collect()
+}
+
 /// `results.csv`: a row for each evaluated round of each run.
 pub fn csv(results: &[CurveResult]) -> Result<Vec<u8>, Error> {
     let swept = swept_columns(results);
     let metrics = metric_columns(results);
-    let names = ROW_COLUMNS.iter().map(|column| column.name);
+    let columns = row_columns(results);
+    let names = columns.iter().map(|column| column.name);
     let mut writer = csv::Writer::from_writer(Vec::new());
     let before = ["curve", "policy", "k"].into_iter().chain(swept.iter().copied()).chain(["seed"]);
     writer.write_record(before.chain(names).chain(metrics.iter().map(String::as_str)))?;
@@ -313,7 +331,7 @@ pub fn csv(results: &[CurveResult]) -> Result<Vec<u8>, Error> {
                 let swept = swept.iter().map(|key| curve.swept(key));
                 let before =
                     [curve.label.as_str(), policy, &k].into_iter().chain(swept).chain([seed.as_str()]);
-                let values = ROW_COLUMNS.iter().map(|column| (column.value)(row).text());
+                let values = columns.iter().map(|column| (column.value)(row).text());
                 let metric = |name: &String| {
                     let found = row.metrics.iter().find(|(known, _)| known == name);
                     found.map_or_else(String::new, |(_, value)| value.to_string())
@@ -351,39 +369,92 @@ pub fn target_name(results: &[CurveResult]) -> String {
     if targets.all(|target| target == first) { percent_of(first) } else { "target".into() }
 }
 
-/// The table at the end of a run.
+/// The table at the end of a run. Seconds and joules are there where some run has them, uploads that did not arrive in
+/// time or at all where there are any.
 pub fn table(results: &[CurveResult]) -> String {
-    let to_target = format!("rounds to {}", target_name(results));
-    let header =
-        ["curve", "final", "best", &to_target, "bits/round", "mean q", "highest power", "digest", "status"];
+    let target = target_name(results);
+    let costs = results.iter().any(CurveResult::has_costs);
+    let lost: Vec<Lost> =
+        LOST.into_iter().filter(|(_, lost)| results.iter().any(|c| c.mean_of(*lost) > 0.0)).collect();
+    let mut header = vec!["curve".to_owned(), "final".into(), "best".into(), format!("rounds to {target}")];
+    if costs {
+        header.extend([format!("seconds to {target}"), format!("joules to {target}")]);
+    }
+    header.extend(["bits/round", "mean q", "highest power"].map(str::to_owned));
+    if costs {
+        header.extend(["seconds", "joules", "worst device"].map(str::to_owned));
+    }
+    header.extend(lost.iter().map(|(name, _)| (*name).to_owned()));
+    header.extend(["digest", "status"].map(str::to_owned));
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let rows: Vec<Vec<String>> = results.iter().map(|curve| table_row(curve, costs, &lost)).collect();
+    let mut text = plain_table(&header, &rows);
+    let _ = writeln!(
+        text,
+        "highest power: average power of the device that {}, of each seed by itself, against {};\n  \
+         P counts for the whole of every round in which the device is scheduled",
+        // Without units every device sends with the same power.
+        if results.iter().any(CurveResult::has_units) { "spent the most" } else { "was scheduled most" },
+        power_key(results)
+    );
+    if costs {
+        text += "seconds, joules: of all rounds, the joules of all devices together; worst device: joules of the \
+                 device that spent the most\n";
+    }
+    results.iter().for_each(|curve| text += &remarks(curve));
+    text
+}
+
+/// Uploads that did not arrive, by why.
+type Lost = (&'static str, fn(&Outcome) -> f64);
+
+const LOST: [Lost; 2] =
+    [("outages", |outcome| outcome.outages as f64), ("late", |outcome| outcome.late as f64)];
+
+fn table_row(curve: &CurveResult, costs: bool, lost: &[Lost]) -> Vec<String> {
     let dash = || "–".to_owned();
     let percent =
         |value: Option<Estimate>| value.map_or_else(dash, |share| format!("{:.2} %", 100.0 * share.mean));
-    let row = |curve: &CurveResult| {
-        let target = curve.config.run.target;
-        let rounds = curve.over_seeds(|run| run.at_target(target).map(|row| row.round as f64));
-        let digest = match &curve.runs[..] {
-            [run] => run.outcome.digest[..12].to_owned(),
-            runs => format!("{} seeds", runs.len()),
-        };
-        vec![
-            curve.label.clone(),
-            percent(curve.at_the_end(|run| run.outcome.final_accuracy)),
-            percent(curve.at_the_end(|run| run.outcome.best_accuracy)),
-            rounds.map_or_else(dash, |rounds| format!("{:.0}", rounds.mean)),
-            format!("{:.0}", curve.mean_of(|outcome| outcome.bits_per_round)),
-            format!("{:.0}", curve.mean_of(|outcome| outcome.mean_q)),
-            format!("{:.2}", curve.highest_power().mean),
-            digest,
-            curve.status().name().to_owned(),
-        ]
+    let spent = |value: Option<Estimate>| value.map_or_else(dash, |spent| number(spent.mean));
+    let target = curve.config.run.target;
+    let rounds = curve.over_seeds(|run| run.at_target(target).map(|row| row.round as f64));
+    let digest = match &curve.runs[..] {
+        [run] => run.outcome.digest[..12].to_owned(),
+        runs => format!("{} seeds", runs.len()),
     };
-    let rows: Vec<Vec<String>> = results.iter().map(row).collect();
-    let mut text = plain_table(&header, &rows);
-    text += "highest power: average power of the device that was scheduled most, of each seed by itself, against \
-             radio.power;\n  P counts for the whole of every round in which the device is scheduled\n";
-    results.iter().for_each(|curve| text += &remarks(curve));
-    text
+    let mut row = vec![
+        curve.label.clone(),
+        percent(curve.at_the_end(|run| run.outcome.final_accuracy)),
+        percent(curve.at_the_end(|run| run.outcome.best_accuracy)),
+        rounds.map_or_else(dash, |rounds| format!("{:.0}", rounds.mean)),
+    ];
+    if costs {
+        row.push(spent(curve.over_seeds(|run| run.at_target(target)?.total_seconds)));
+        row.push(spent(curve.over_seeds(|run| run.at_target(target)?.total_joules)));
+    }
+    row.extend([
+        format!("{:.0}", curve.mean_of(|outcome| outcome.bits_per_round)),
+        format!("{:.0}", curve.mean_of(|outcome| outcome.mean_q)),
+        curve.power_text(curve.highest_power().mean),
+    ]);
+    if costs {
+        row.push(spent(curve.over_seeds(|run| run.outcome.seconds())));
+        row.push(spent(curve.over_seeds(|run| run.outcome.joules())));
+        row.push(spent(curve.over_seeds(|run| run.outcome.worst_device_joules())));
+    }
+    row.extend(lost.iter().map(|(_, lost)| format!("{:.1}", curve.mean_of(lost))));
+    row.extend([digest, curve.status().name().to_owned()]);
+    row
+}
+
+/// The key of P̄: `radio.power_dbm` where the radio has units.
+fn power_key(results: &[CurveResult]) -> &'static str {
+    let units = results.iter().filter(|curve| curve.has_units()).count();
+    match units {
+        0 => "radio.power",
+        all if all == results.len() => "radio.power_dbm",
+        _ => "radio.power or radio.power_dbm",
+    }
 }
 
 /// What the numbers of a curve do not show, a line each.

@@ -37,6 +37,9 @@ struct CurveSummary<'a> {
     rounds_to_target_interval: Ends,
     bits_to_target: Option<f64>,
     bits_to_target_interval: Ends,
+    /// Seconds and joules, where the radio has units.
+    #[serde(flatten)]
+    costs: Option<CostSummary>,
     area_under_curve: Option<f64>,
     area_under_curve_interval: Ends,
     instability: Option<f64>,
@@ -47,6 +50,9 @@ struct CurveSummary<'a> {
     wire_bits_per_round: Option<f64>,
     undecodable_transmissions: f64,
     flagged_transmissions: f64,
+    /// Uploads that did not arrive, where the radio has units or there are any.
+    #[serde(flatten)]
+    lost: Option<LostSummary>,
     excluded_devices: f64,
     budget_used: Option<f64>,
     at_highest_level: Option<f64>,
@@ -57,6 +63,69 @@ struct CurveSummary<'a> {
     heterogeneity: f64,
     digest: String,
     runs: Vec<RunSummary<'a>>,
+}
+
+/// What a curve costs: means over its seeds, with their intervals.
+#[derive(Serialize)]
+struct CostSummary {
+    seconds_to_target: Option<f64>,
+    seconds_to_target_interval: Ends,
+    joules_to_target: Option<f64>,
+    joules_to_target_interval: Ends,
+    total_seconds: Option<f64>,
+    total_seconds_interval: Ends,
+    total_joules: Option<f64>,
+    total_joules_interval: Ends,
+    worst_device_joules: Option<f64>,
+    worst_device_joules_interval: Ends,
+}
+
+impl CostSummary {
+    fn new(curve: &CurveResult) -> Self {
+        let target = curve.config.run.target;
+        let at_target = |value: fn(&Row) -> Option<f64>| {
+            split(curve.over_seeds(|run| run.at_target(target).and_then(value)))
+        };
+        let in_all = |value: fn(&Outcome) -> Option<f64>| split(curve.over_seeds(|run| value(&run.outcome)));
+        let (seconds_to_target, seconds_to_target_interval) = at_target(|row| row.total_seconds);
+        let (joules_to_target, joules_to_target_interval) = at_target(|row| row.total_joules);
+        let (total_seconds, total_seconds_interval) = in_all(Outcome::seconds);
+        let (total_joules, total_joules_interval) = in_all(Outcome::joules);
+        let (worst_device_joules, worst_device_joules_interval) = in_all(Outcome::worst_device_joules);
+        Self {
+            seconds_to_target,
+            seconds_to_target_interval,
+            joules_to_target,
+            joules_to_target_interval,
+            total_seconds,
+            total_seconds_interval,
+            total_joules,
+            total_joules_interval,
+            worst_device_joules,
+            worst_device_joules_interval,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LostSummary {
+    outages: f64,
+    late: f64,
+}
+
+impl LostSummary {
+    fn new(curve: &CurveResult) -> Option<Self> {
+        let outages = curve.mean_of(|outcome| outcome.outages as f64);
+        let late = curve.mean_of(|outcome| outcome.late as f64);
+        (curve.has_costs() || outages > 0.0 || late > 0.0).then_some(Self { outages, late })
+    }
+}
+
+/// A mean and the ends of its interval.
+fn split(estimate: Option<Estimate>) -> (Option<f64>, Ends) {
+    let known = estimate.filter(|estimate| estimate.half_width.is_finite());
+    let ends = known.map(|Estimate { mean, half_width }| [mean - half_width, mean + half_width]);
+    (estimate.map(|estimate| estimate.mean), ends)
 }
 
 #[derive(Serialize)]
@@ -77,11 +146,6 @@ pub fn json(results: &[CurveResult]) -> Result<String, Error> {
 
 impl<'a> CurveSummary<'a> {
     fn new(curve: &'a CurveResult) -> Self {
-        let split = |estimate: Option<Estimate>| {
-            let known = estimate.filter(|estimate| estimate.half_width.is_finite());
-            let ends = known.map(|Estimate { mean, half_width }| [mean - half_width, mean + half_width]);
-            (estimate.map(|estimate| estimate.mean), ends)
-        };
         let (final_accuracy, final_accuracy_interval) =
             split(curve.at_the_end(|run| run.outcome.final_accuracy));
         let (best_accuracy, best_accuracy_interval) =
@@ -116,6 +180,7 @@ impl<'a> CurveSummary<'a> {
             rounds_to_target_interval,
             bits_to_target,
             bits_to_target_interval,
+            costs: curve.has_costs().then(|| CostSummary::new(curve)),
             area_under_curve,
             area_under_curve_interval,
             instability,
@@ -126,6 +191,7 @@ impl<'a> CurveSummary<'a> {
             wire_bits_per_round: curve.mean(|outcome| outcome.wire_bits_per_round),
             undecodable_transmissions: curve.mean_of(|outcome| outcome.undecodable_transmissions as f64),
             flagged_transmissions: curve.mean_of(|outcome| outcome.flagged_transmissions as f64),
+            lost: LostSummary::new(curve),
             excluded_devices: curve.mean_of(|outcome| outcome.excluded.len() as f64),
             budget_used: curve.mean(|outcome| outcome.budget_used),
             at_highest_level: curve.mean(|outcome| outcome.at_highest_level),

@@ -70,8 +70,8 @@ fn first_layer(criterion: &mut Criterion) {
         });
         group.bench_function(BenchmarkId::new("sparse gradient", rows), |b| {
             b.iter(|| {
-                pack_output_gradient(sparse, &output_gradient, &mut panels);
-                sparse_gradient(sparse, 0..PIXELS, &mut gradient, &mut panels);
+                let packed = pack_output_gradient(sparse, &output_gradient, &mut panels);
+                sparse_gradient(&packed, 0..PIXELS, &mut gradient);
             });
         });
     }

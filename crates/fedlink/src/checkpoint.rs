@@ -5,6 +5,7 @@
 //! digest of the run's trajectory                   32 bytes
 //! run.rounds of the run                             8 bytes, little-endian
 //! state (postcard)
+//! extension (postcard): state of the radio, costs     only in version 5, for a radio with units or state
 //! CRC-32 of all before it                           4 bytes, little-endian
 //! ```
 //!
@@ -18,7 +19,7 @@
 use crate::config::Config;
 use crate::fleet::PersistentState;
 use crate::identity::trajectory_digest;
-use crate::record::Ledger;
+use crate::record::{CostLedger, Ledger};
 pub use crate::state::CheckpointError;
 use crate::state::State;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,11 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 
 /// The last byte is the version of the layout.
-const MAGIC: [u8; 8] = *b"fedlink\x04";
+const MAGIC: [u8; 8] = *b"fedlink\x05";
+/// The layout without an extension, which every run without units or a radio's state has.
+const PLAIN: u8 = 4;
+/// The layout with one.
+const EXTENDED: u8 = 5;
 const DIGEST: usize = 32;
 const ROUNDS: usize = 8;
 const HEADER: u64 = (MAGIC.len() + DIGEST + ROUNDS) as u64;
@@ -43,6 +48,9 @@ pub(crate) struct Saved<'a> {
     pub states: &'a [Mutex<PersistentState>],
     pub server: State,
     pub adversary: State,
+    /// What a radio with units or state adds; empty: nothing.
+    #[serde(skip)]
+    pub extension: State,
 }
 
 /// The same, read back.
@@ -54,17 +62,41 @@ pub(crate) struct Restored {
     pub states: Vec<Mutex<PersistentState>>,
     pub server: State,
     pub adversary: State,
+    #[serde(skip)]
+    pub extension: State,
+}
+
+impl Restored {
+    /// The extension: the state of the radio and the costs of the rounds so far.
+    fn extended(&self) -> Result<(State, CostLedger), CheckpointError> {
+        if self.extension.is_empty() {
+            return Ok(Default::default());
+        }
+        self.extension.read().map_err(|error| CheckpointError::Damaged(error.to_string()))
+    }
+
+    /// The state of the radio.
+    pub(crate) fn radio(&self) -> Result<State, CheckpointError> {
+        Ok(self.extended()?.0)
+    }
+
+    /// The costs of the rounds so far.
+    pub(crate) fn costs(&self) -> Result<CostLedger, CheckpointError> {
+        Ok(self.extended()?.1)
+    }
 }
 
 pub(crate) fn write(config: &Config, state: &Saved, to: impl Write) -> Result<(), CheckpointError> {
     let mut to = Checked::new(BufWriter::with_capacity(1 << 16, to));
-    to.write_all(&MAGIC)?;
+    to.write_all(&MAGIC[..7])?;
+    to.write_all(&[if state.extension.is_empty() { PLAIN } else { EXTENDED }])?;
     to.write_all(&trajectory_digest(config))?;
     to.write_all(&config.run.rounds.to_le_bytes())?;
     if let Err(error) = postcard::to_io(state, &mut to) {
         // postcard drops the I/O error; `Checked` keeps it.
         return Err(to.failure.unwrap_or_else(|| io::Error::other(error.to_string())).into());
     }
+    to.write_all(&state.extension.0)?;
     let sum = to.sum.finalize();
     to.inner.write_all(&sum.to_le_bytes())?;
     Ok(to.inner.flush()?)
@@ -93,7 +125,7 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
     if magic[..7] != MAGIC[..7] {
         return Err(damaged("it does not begin as one"));
     }
-    if magic[7] != MAGIC[7] {
+    if ![PLAIN, EXTENDED].contains(&magic[7]) {
         return Err(CheckpointError::Version { found: magic[7], reads: MAGIC[7] });
     }
     if digest != trajectory_digest(config) {
@@ -103,7 +135,10 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
     let content = content - HEADER;
     let mut buffer = vec![0; usize::try_from(content).unwrap_or(usize::MAX).clamp(16, MAX_NAME)];
     let state = postcard::from_io((from.take(content), &mut buffer));
-    let (state, _): (Restored, _) = state.map_err(|error| damaged(&error.to_string()))?;
+    let (mut state, (mut rest, _)): (Restored, _) = state.map_err(|error| damaged(&error.to_string()))?;
+    if magic[7] == EXTENDED {
+        rest.read_to_end(&mut state.extension.0)?;
+    }
     if !serves(config, u64::from_le_bytes(rounds), state.next_round) {
         return Err(CheckpointError::OtherConfig);
     }

@@ -27,8 +27,12 @@
 //! # }
 //! ```
 
+// The kernels say where and why.
+#![deny(unsafe_code)]
+
 pub mod adversary;
 pub mod checkpoint;
+pub mod clock;
 pub mod compress;
 pub mod config;
 pub mod data;

@@ -5,7 +5,7 @@ use crate::compress::Compressor;
 use crate::config::Config;
 use crate::data::Dataset;
 use crate::data::partition::{Indices, Partition};
-use crate::radio::fading::Fading;
+use crate::radio::fading::{Fading, Propagation};
 use crate::registry::{ConfigError, Kind, Scope, find};
 use crate::schedule::Policy;
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ impl Parts {
         self
     }
 
-    /// Adds a fading law.
+    /// Adds a fading law, which brings its own antennas and correlation over rounds.
     #[must_use]
     pub fn fading(
         mut self,
@@ -118,7 +118,7 @@ impl Parts {
         origin: impl Into<String>,
         make: impl Fn(&Table, &Scope) -> Result<Box<dyn Fading>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
-        self.fadings.insert(name, origin, Arc::new(move |own, scope, (): &()| make(own, scope)));
+        self.fadings.insert(name, origin, Arc::new(move |own, scope, _: &Propagation| make(own, scope)));
         self
     }
 
@@ -180,8 +180,12 @@ impl Parts {
         self.compressors.build(config, &config.compress.scheme, &())
     }
 
-    pub(crate) fn build_fading(&self, config: &Config) -> Result<Box<dyn Fading>, ConfigError> {
-        self.fadings.build(config, &config.radio.fading, &())
+    pub(crate) fn build_fading(
+        &self,
+        config: &Config,
+        propagation: &Propagation,
+    ) -> Result<Box<dyn Fading>, ConfigError> {
+        self.fadings.build(config, &config.radio.fading, propagation)
     }
 
     /// The split of `dataset` that `config` chooses.

@@ -31,6 +31,26 @@ pub enum Purpose {
     Uniform = 7,
     /// Which devices are adversarial (device = 2⁶⁴ − 1), and the random choices of one in a round.
     Adversary = 8,
+    /// Where a device is.
+    Placement = 9,
+    /// Whether a device is in line of sight of the server.
+    LineOfSight = 10,
+    /// Shadowing: one number of each device, or the waves of a field over the cell (device = wave).
+    Shadowing = 11,
+    /// Angles and phases of the sinusoids that make up the fading of a device (round = antenna and tap).
+    FadingPhases = 12,
+    /// The innovation of a device's Gauss–Markov fading in a round.
+    Innovation = 13,
+    /// The error of a channel estimate.
+    CsiError = 14,
+    /// How fast a device computes (round = 2⁶⁴ − 1: in all rounds).
+    Compute = 15,
+    /// Whether an upload is lost.
+    Packet = 16,
+    /// The downlink's fading.
+    Downlink = 19,
+    /// How a device moves.
+    Mobility = 20,
     /// Random choices of a policy in a round, or in all rounds (round = 2⁶⁴ − 1; device
     /// = the policy's label).
     Schedule = 21,

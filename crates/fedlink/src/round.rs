@@ -1,7 +1,9 @@
 //! One federated round, from broadcast to aggregation.
 
+use crate::clock::Clock;
 use crate::error::Error;
 use crate::fleet::Fleet;
+use crate::radio::Carried;
 use crate::server::Upload;
 use crate::session::Session;
 
@@ -11,31 +13,43 @@ pub struct World {
     pub session: Session,
     /// The devices.
     pub fleet: Fleet,
+    /// Seconds and joules; it counts nothing where the radio has no units.
+    pub clock: Clock,
 }
 
 /// Round `t` (from 0): θ(t) becomes θ(t+1).
 pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
-    let World { session, fleet } = world;
+    let World { session, fleet, clock } = world;
 
-    // 1. The server broadcasts θ(t), error-free: every device reads it where it lies.
+    // 1. The server broadcasts θ(t): every device that it reaches, and whose battery lasts, reads it where it lies.
+    let links = session.links(t);
+    let present = clock.present(t, &session.server().radio, |m| session.spent_j(m), &links.known.powers);
 
     // 2. The channel is drawn. What the server knows of it decides who may be scheduled: those train, and
-    //    report what the policy asks.
-    let links = session.links(t);
-    let call = session.begin(t, links.known, |_| true)?;
-    let mut trained = fleet.train(session.theta(), &call)?;
+    //    report what the policy asks, if they can before the deadline.
+    let call = session.begin(t, links.known.clone(), |device| present.contains(device))?;
+    let mut trained = fleet.train(session.theta(), &call, |device| present.contains(device))?;
+    let timing = clock.begin(t, &trained.devices, &session.server().radio);
+    let reports = clock.in_time(&timing, &call, trained.reports.clone());
 
     // 3. The policy picks 𝓜(t), |𝓜| ≤ K, with bit weights and shares. 4. The n symbols are split so that bits
     //    are proportional to the weights.
-    let scheduled = session.report(trained.reports.clone())?;
+    let scheduled = session.report(reports)?;
 
-    // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it.
+    // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The channel as it is
+    //    decides what arrives.
     let sent = fleet.send(&mut trained, session.theta(), &scheduled, t)?;
+    let radio = &session.server().radio;
+    let carried: Vec<Carried> =
+        scheduled.iter().map(|one| radio.carry(t, one.device, &one.grant, &links)).collect();
+    let (cost, late) =
+        clock.finish(&timing, &call, &trained.devices, &scheduled, &carried, &links.known.powers);
 
-    // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent, or
-    //    whose upload cannot be decoded or fails the audit, adds nothing and still counts.
-    let uploads: Vec<Upload> = sent.iter().map(|one| one.upload()).collect();
-    session.deliver(&uploads, trained.training)?;
-    fleet.settle(trained, sent);
+    // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent, late or in
+    //    outage, or whose upload cannot be decoded or fails the audit, adds nothing and still counts.
+    let uploads: Vec<Upload> = (0..sent.len()).map(|i| sent[i].upload_over(&carried[i], late[i])).collect();
+    session.deliver(&uploads, trained.training, cost)?;
+    let delivered: Vec<bool> = (0..sent.len()).map(|i| carried[i].delivered && !late[i]).collect();
+    fleet.settle(trained, sent, &delivered);
     Ok(())
 }

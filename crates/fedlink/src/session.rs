@@ -10,7 +10,7 @@ use crate::learn::task::Evaluation;
 use crate::memory;
 use crate::parts::Parts;
 use crate::radio::{Known, Links};
-use crate::record::{Arrival, Ledger, Outcome, RoundRecord, Row, Training};
+use crate::record::{Arrival, Cost, Energy, Ledger, Outcome, RoundRecord, Row, Training};
 use crate::schedule::Reports;
 use crate::server::{Body, Call, Scheduled, Server, Upload};
 use crate::setup::server_of;
@@ -47,7 +47,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// }
 /// let granted = session.report(Reports::new(call.candidates, call.asks.len(), answers))?;
 /// let sent = node.message(&update, granted[0].grant.budget, (0, granted[0].device))?;
-/// session.deliver_messages(&[Message::of(granted[0].device, &sent)], Training { devices: 3, loss: 0.7 })?;
+/// session.deliver_messages(&[Message::of(granted[0].device, &sent)], Training::new(3, 0.7))?;
 /// assert!(session.theta().contains(&1.0));
 /// # Ok(())
 /// # }
@@ -101,7 +101,7 @@ impl<'a> Message<'a> {
             _ => Spent { bits: Bits(0.0), level },
         };
         let wire_bits = self.payload.map(bit_length);
-        Upload { device: self.device, spent, entries: self.entries.min(dim), wire_bits, body }
+        Upload { device: self.device, spent, entries: self.entries.min(dim), wire_bits, airtime: None, body }
     }
 }
 
@@ -206,8 +206,14 @@ impl Session {
     }
 
     /// Takes what arrived, one upload of each scheduled device in their order; see [`Server::deliver`].
-    pub fn deliver(&mut self, uploads: &[Upload], training: Training) -> Result<&RoundRecord, Error> {
-        let record = self.server.deliver(uploads, training)?;
+    /// `cost` is what the round took in seconds and joules, where that is known.
+    pub fn deliver(
+        &mut self,
+        uploads: &[Upload],
+        training: Training,
+        cost: Option<Cost>,
+    ) -> Result<&RoundRecord, Error> {
+        let record = self.server.deliver(uploads, training, cost)?;
         self.rounds_done = record.round;
         Ok(self.last.insert(record))
     }
@@ -242,7 +248,7 @@ impl Session {
             let upload = of(*device).map(|message| message.upload(*budget, dim, has_codec, decoded.as_ref()));
             uploads.push(upload.unwrap_or_else(|| Upload::lost(*device)));
         }
-        let record = self.deliver(&uploads, training)?;
+        let record = self.deliver(&uploads, training, None)?;
         Ok(record.transmissions.iter().map(|sent| sent.arrival).collect())
     }
 
@@ -284,7 +290,8 @@ impl Session {
     pub fn outcome(&self) -> Outcome {
         let mut outcome = self.counted().outcome(self.theta(), self.config.run.target);
         outcome.excluded = self.server.excluded();
-        outcome.warnings = self.server.warnings();
+        outcome.warnings = self.config.cautions();
+        outcome.warnings.extend(self.server.warnings());
         outcome
     }
 
@@ -309,6 +316,7 @@ impl Session {
             states: &[],
             server: self.saved()?,
             adversary: State::default(),
+            extension: self.extension(&ledger),
         };
         checkpoint::write(&self.config, &state, to)
     }
@@ -317,10 +325,40 @@ impl Session {
     /// damaged or another run's, nothing is changed.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
         let mut state = checkpoint::read(&self.config, from)?;
-        self.fits(&state)?;
-        self.server.load(std::mem::take(&mut state.server)).map_err(CheckpointError::State)?;
+        self.fits(&mut state)?;
+        self.load_server(&mut state)?;
         self.resume(state);
         Ok(())
+    }
+
+    /// Restores the server and its radio; a failure changes nothing.
+    pub(crate) fn load_server(&mut self, state: &mut checkpoint::Restored) -> Result<(), CheckpointError> {
+        let radio = state.radio()?;
+        let before = self.server.radio.save();
+        self.server.radio.load(radio).map_err(CheckpointError::State)?;
+        self.server.load(std::mem::take(&mut state.server)).map_err(|error| {
+            // What was saved a moment ago loads again.
+            let _ = self.server.radio.load(before);
+            CheckpointError::State(error)
+        })
+    }
+
+    /// What a checkpoint holds of a radio with units or state; nothing for one without.
+    pub(crate) fn extension(&self, ledger: &Ledger) -> State {
+        let radio = self.server.radio.save();
+        if radio.is_empty() && ledger.costs().is_empty() {
+            return State::default();
+        }
+        State::of(&(radio, ledger.costs()))
+    }
+
+    /// Joules that device number `m` has spent so far.
+    pub(crate) fn spent_j(&self, m: usize) -> f64 {
+        let before = self.ledger.costs().devices().get(m).map_or(0.0, Energy::total);
+        // The round that was delivered last is not in the ledger yet.
+        let last = self.last.as_ref().and_then(|record| record.cost.as_ref());
+        let of_device = |cost: &Cost| cost.devices.iter().find(|(device, _)| device.index() == m).copied();
+        before + last.and_then(of_device).map_or(0.0, |(_, spent)| spent.total())
     }
 
     /// The state of the server; an error if its policy cannot be saved.
@@ -337,13 +375,17 @@ impl Session {
     }
 
     /// Whether a checkpoint can be of this run.
-    pub(crate) fn fits(&self, state: &checkpoint::Restored) -> Result<(), CheckpointError> {
+    pub(crate) fn fits(&self, state: &mut checkpoint::Restored) -> Result<(), CheckpointError> {
         let (devices, done) = (self.server.radio.devices(), state.next_round);
         if state.theta.len() != self.theta().len() || state.ledger.devices() != devices {
             return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
         }
         if done > MAX_COUNT || !state.ledger.is_consistent(done) {
             return Err(CheckpointError::Damaged("its counts contradict each other".into()));
+        }
+        let costs = state.costs()?;
+        if !state.ledger.restore_costs(costs) {
+            return Err(CheckpointError::Damaged("its costs are not those of its rounds".into()));
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ pub struct Simulation {
 
 /// What a round takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Needs {
     /// d, the number of parameters.
     pub dim: usize,
@@ -118,7 +119,7 @@ impl Simulation {
             let problem = format!("the run failed in round {}", self.rounds_done() + 1);
             return Err(CheckpointError::State(StateError(problem)));
         }
-        let World { session, fleet } = &self.world;
+        let World { session, fleet, .. } = &self.world;
         let state = checkpoint::Saved {
             next_round: session.rounds_done(),
             theta: session.theta(),
@@ -126,6 +127,7 @@ impl Simulation {
             states: fleet.states(),
             server: session.saved()?,
             adversary: fleet.adversary().map(Persist::save).unwrap_or_default(),
+            extension: session.extension(session.ledger()),
         };
         checkpoint::write(session.config(), &state, to)
     }
@@ -133,19 +135,19 @@ impl Simulation {
     /// Resumes from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is
     /// damaged or another run's, nothing is changed.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
-        let World { session, fleet } = &mut self.world;
+        let World { session, fleet, .. } = &mut self.world;
         let mut state = checkpoint::read(session.config(), from)?;
-        session.fits(&state)?;
+        session.fits(&mut state)?;
         if !fleet.fits(&state.states, session.theta().len()) {
             return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
         }
-        let before = session.server().save();
-        session.server_mut().load(std::mem::take(&mut state.server)).map_err(CheckpointError::State)?;
+        let (before, radio_before) = (session.server().save(), session.server().radio.save());
+        session.load_server(&mut state)?;
         if let Some(adversary) = fleet.adversary_mut()
             && let Err(error) = adversary.load(std::mem::take(&mut state.adversary))
         {
             // What was saved a moment ago loads again.
-            let _ = session.server_mut().load(before);
+            let _ = (session.server_mut().load(before), session.server_mut().radio.load(radio_before));
             return Err(CheckpointError::State(error));
         }
         fleet.restore(std::mem::take(&mut state.states));
@@ -156,7 +158,7 @@ impl Simulation {
 
     /// What a round of this run takes, for estimates.
     pub fn needs(&mut self) -> Result<Needs, Error> {
-        let World { session, fleet } = &mut self.world;
+        let World { session, fleet, .. } = &mut self.world;
         let t = session.rounds_done();
         let links = session.links(t);
         let server = session.server_mut();

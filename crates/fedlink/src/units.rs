@@ -45,8 +45,47 @@ amounts! {
     Bits;
     /// A number of channel uses (symbols, time slots). Real or whole, as `radio.slots` specifies.
     Symbols;
-    /// A transmit power, in the unit of the noise variance.
+    /// A transmit power: in watts where the radio has a bandwidth in hertz, else in the unit of the noise variance.
     Power;
-    /// A duration. Without a bandwidth the unit is the duration of one symbol.
+    /// A duration in symbols; a symbol lasts 1/W seconds where the radio has a bandwidth W.
     Airtime;
+    /// A duration in seconds.
+    Seconds;
+    /// An energy in joules.
+    Joules;
+}
+
+/// 10^(db/10): a ratio given in decibels.
+///
+/// ```
+/// assert_eq!(fedlink::units::from_db(20.0), 100.0);
+/// ```
+pub fn from_db(db: f64) -> f64 {
+    libm::exp10(db / 10.0)
+}
+
+/// 10·log10(ratio), the ratio in decibels; −∞ for 0.
+pub fn to_db(ratio: f64) -> f64 {
+    10.0 * libm::log10(ratio)
+}
+
+/// Watts of a power in dBm.
+///
+/// ```
+/// assert!((fedlink::units::dbm_to_watt(23.0) - 0.1995).abs() < 1e-4);
+/// ```
+pub fn dbm_to_watt(dbm: f64) -> f64 {
+    from_db(dbm - 30.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decibels_and_ratios_are_inverse_to_each_other() {
+        for db in [-174.0, -3.0, 0.0, 7.8, 23.0, 160.0] {
+            assert!((to_db(from_db(db)) - db).abs() < 1e-12);
+        }
+    }
 }

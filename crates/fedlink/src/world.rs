@@ -1,7 +1,8 @@
 //! All parties of a run, built from its configuration.
 
 use crate::adversary::{Adversary, Attack};
-use crate::config::{Config, ConfigError};
+use crate::clock::compute::Load;
+use crate::config::{BatchSize, Config, ConfigError};
 use crate::error::Error;
 use crate::fleet::{Encoder, Fleet, FleetParts};
 use crate::learn::ModelTask;
@@ -16,7 +17,7 @@ use crate::round::World;
 use crate::server::SampleCounts;
 use crate::server::aggregate::Aggregator;
 use crate::session::Session;
-use crate::setup::{check_theta0, compressor, server};
+use crate::setup::{check_theta0, clock, compressor, server};
 use crate::units::DeviceId;
 use std::sync::Arc;
 
@@ -44,9 +45,20 @@ impl World {
         });
         // The model, its aggregate and what the devices keep.
         memory::check(config.data.devices, theta.len(), fleet.state_vectors().saturating_add(2))?;
+        let dim = theta.len();
+        let work = work_of(&config, &task);
         let samples: SampleCounts = Arc::new(move |device| task.samples(device));
         let server = server(&config, parts, compressor, aggregator, samples, theta)?;
-        Ok(Self { session: Session::new(config, server), fleet })
+        let clock = clock(&config, parts, &server.radio, dim, work)?;
+        if config.clock.pipeline && !server.asks().is_empty() {
+            let problem = format!(
+                "sends before all have trained, but schedule.policy = \"{}\" selects by what they report; set it to \
+                 false",
+                config.schedule.policy
+            );
+            return Err(ConfigError::new("clock.pipeline", problem).into());
+        }
+        Ok(Self { session: Session::new(config, server), fleet, clock })
     }
 }
 
@@ -68,6 +80,20 @@ fn described(config: &Config, work: &Work, parts: &Parts) -> Config {
         config.custom.insert(name, "task".into());
     }
     config
+}
+
+/// What one local training of a device processes: τ batches.
+fn work_of(config: &Config, task: &Arc<dyn Task>) -> Arc<dyn Fn(DeviceId) -> Load + Send + Sync> {
+    let (steps, batch) = (config.learn.local_steps as f64, config.learn.batch);
+    let flops_per_sample = task.flops_per_sample();
+    let task = Arc::clone(task);
+    Arc::new(move |device| {
+        let batch = match batch {
+            BatchSize::Count(batch) => batch as f64,
+            BatchSize::Full => task.samples(device) as f64,
+        };
+        Load { samples: steps * batch, flops_per_sample }
+    })
 }
 
 fn adversary(config: &Config) -> Result<Option<Adversary>, ConfigError> {

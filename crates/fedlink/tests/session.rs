@@ -63,7 +63,7 @@ fn play(session: &mut Session, nodes: &Simulation, backwards: bool) -> Vec<Arriv
     if backwards {
         messages.reverse();
     }
-    let training = Training { devices: trained.len(), loss: losses / trained.len() as f64 };
+    let training = Training::new(trained.len(), losses / trained.len() as f64);
     let arrivals = session.deliver_messages(&messages, training).unwrap();
     let run = &session.config().run;
     if session.rounds_done().is_multiple_of(run.evaluate_every) || session.rounds_done() == run.rounds {
@@ -127,7 +127,7 @@ fn a_node_that_is_absent_lost_or_not_to_be_believed_is_handled_and_the_round_con
     let honest = Message::of(granted[0].device, &sent);
     let mut greedy = Message { device: granted[1].device, ..honest };
     greedy.spent.bits = Bits(granted[1].grant.budget.0 * 2.0);
-    let training = Training { devices: 3, loss: 1.0 };
+    let training = Training::new(3, 1.0);
     let unexpected = Message { device: DeviceId(5), ..honest };
     assert!(session.deliver_messages(&[honest, unexpected], training).is_err());
     let arrivals = session.deliver_messages(&[greedy, honest], training).unwrap();
@@ -171,7 +171,7 @@ fn the_share_of_a_device_that_fails_before_it_sends_goes_to_a_candidate_that_has
         assert_eq!(one.grant.budget.0, one.grant.symbols.0 * capacities[expected as usize]);
         assert_eq!(one.capacity, capacities[expected as usize]);
     }
-    session.deliver_messages(&[], Training { devices: 8, loss: 1.0 }).unwrap();
+    session.deliver_messages(&[], Training::new(8, 1.0)).unwrap();
     let sent: Vec<u32> = session.last().unwrap().transmissions.iter().map(|one| one.device.0).collect();
     assert_eq!(sent, [5, 4, 3]);
 }
@@ -229,6 +229,6 @@ fn nodes_may_give_their_samples_with_their_report() {
         .collect();
     let messages: Vec<Message> =
         granted.iter().zip(&sent).map(|(one, sent)| Message::of(one.device, sent)).collect();
-    session.deliver_messages(&messages, Training { devices: 2, loss: 1.0 }).unwrap();
+    session.deliver_messages(&messages, Training::new(2, 1.0)).unwrap();
     assert_eq!(session.theta(), [0.75, 0.25, 0.0, 0.0]);
 }

@@ -35,33 +35,47 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
         .args(["test", "--quiet", "--workspace", "--lib", "--", "--exact"])
         .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")
         .env("FEDLINK_EXAMPLE_PAGES", &pages))?;
-    write_real_page(root, &folder, &pages)?;
+    write_real_pages(root, &folder, &pages)?;
     run(Command::new("node")
         .args(["--test", "--test-reporter=spec"])
         .arg(folder.join("report.test.mjs"))
         .env("FEDLINK_PAGES", &pages))
 }
 
-/// The report of a real run, small enough to take a second, with its `summary.json` to compare with.
-fn write_real_page(root: &Path, folder: &Path, pages: &Path) -> anyhow::Result<()> {
-    const SETTINGS: [&str; 7] = [
+/// The reports of two real runs, one of them in physical units, small enough to take a second each, with their
+/// `summary.json` to compare with.
+fn write_real_pages(root: &Path, folder: &Path, pages: &Path) -> anyhow::Result<()> {
+    const SETTINGS: [&str; 6] = [
         "learn.model=softmax",
         "data.devices=8",
         "data.samples_per_device=50",
         "learn.batch=16",
-        "radio.symbols=500",
         "run.rounds=6",
         "run.evaluate_every=1",
     ];
-    let results = folder.join("run");
+    const RUNS: [(&str, &[&str]); 2] = [
+        ("run", &["radio.symbols=500"]),
+        (
+            "run-units",
+            &[
+                "radio.bandwidth_hz=1e5",
+                "cell.layout=disc",
+                "cell.pathloss=3gpp-macro",
+                "clock.compute=flops",
+            ],
+        ),
+    ];
     run(Command::new(cargo_path()).args(["build", "--quiet", "--workspace"]))?;
-    let mut fedlink = Command::new(root.join("target/debug/fedlink"));
-    fedlink.args(["run", "--quiet", "--seeds", "3"]);
-    fedlink.args(SETTINGS.iter().flat_map(|setting| ["--set", setting]));
-    run(fedlink.args(["--force", "--out"]).arg(&results))?;
-    for (from, to) in [("report.html", "run.html"), ("summary.json", "run.summary.json")] {
-        std::fs::copy(results.join(from), pages.join(to))
-            .with_context(|| format!("the run left no {from}"))?;
+    for (name, settings) in RUNS {
+        let results = folder.join(name);
+        let mut fedlink = Command::new(root.join("target/debug/fedlink"));
+        fedlink.args(["run", "--quiet", "--seeds", "3"]);
+        fedlink.args(SETTINGS.iter().chain(settings).flat_map(|setting| ["--set", setting]));
+        run(fedlink.args(["--force", "--out"]).arg(&results))?;
+        for (from, to) in [("report.html", "html"), ("summary.json", "summary.json")] {
+            std::fs::copy(results.join(from), pages.join(format!("{name}.{to}")))
+                .with_context(|| format!("the run left no {from}"))?;
+        }
     }
     Ok(())
 }

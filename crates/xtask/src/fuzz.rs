@@ -144,7 +144,7 @@ impl Target {
 
 /// A dictionary of the words of configurations, for the targets that read text.
 fn write_words() -> anyhow::Result<PathBuf> {
-    let mut words: BTreeSet<String> = all_keys().into_iter().collect();
+    let mut words: BTreeSet<String> = all_keys().iter().cloned().collect();
     words.extend(SECTIONS.iter().map(|section| format!("[{section}]")));
     words.extend(kinds().iter().flat_map(|kind| kind.parts.iter().map(|part| part.name.to_owned())));
     let more = "[sweep] [[exclude]] [[override]] [expected] [claims] [quick] [bound] [[panel]] [theorem] [quadratic] \

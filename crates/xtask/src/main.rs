@@ -1,5 +1,7 @@
 //! Development tasks: `cargo xtask test`, `cargo xtask bench`.
 
+#![forbid(unsafe_code)]
+
 mod background;
 mod bench;
 mod browser;

@@ -66,7 +66,11 @@ pub fn distributions(root: &Path) -> anyhow::Result<()> {
         .args(["--config-setting", "build-args=--profile dev", "--outdir"])
         .arg(&folder)
         .env("CARGO_TARGET_DIR", root.join("target")))?;
-    run(Command::new("python3").arg("python/tests/distributions.py").arg(&folder))
+    // The source distribution is built where the wheel was: what is not of the workspace is there.
+    run(Command::new("python3")
+        .arg("python/tests/distributions.py")
+        .arg(&folder)
+        .env("CARGO_TARGET_DIR", root.join("target")))
 }
 
 /// `python -m build`, by the tools of an environment of its own.

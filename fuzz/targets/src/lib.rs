@@ -69,6 +69,7 @@ const MB: usize = 1 << 20;
 targets! {
     #[cfg(feature = "archives")]
     archive: 8 * KB, 2 * MB, 10_000;
+    cell: 8 * KB, 4 * MB, 5000;
     checkpoint: 8 * KB, 16 * MB, 5000;
     cifar: 8 * KB, 64 * KB, 20_000;
     #[cfg(feature = "archives")]
@@ -78,13 +79,16 @@ targets! {
     csv: 4 * KB, 128 * KB, 50_000;
     experiment: 4 * KB, 64 * MB, 3000;
     idx: 4 * KB, 5 * MB, 50_000;
+    manifest: 4 * KB, MB, 20_000;
     mean_gains: 4 * KB, 64 * KB, 50_000;
     npz: 4 * KB, 5 * MB, 20_000;
     plain: 4 * KB, 64 * KB, 50_000;
+    positions: 4 * KB, 256 * KB, 20_000;
     rate: 2 * KB, 256 * KB, 50_000;
     session: 8 * KB, 16 * MB, 5000;
     settings: 2 * KB, 64 * MB, 3000;
     state: 4 * KB, 8 * MB, 50_000;
+    trace: 4 * KB, 5 * MB, 20_000;
     wire_decode: 4 * KB, 16 * MB, 20_000;
     wire_encode: 4 * KB, 16 * MB, 20_000;
 }

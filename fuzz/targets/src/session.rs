@@ -64,12 +64,8 @@ fn round(session: &mut Session, encoder: &Encoder) -> Result<(), fedlink::Error>
         .collect::<Result<Vec<_>, _>>()?;
     let messages: Vec<Message> =
         granted.iter().zip(&sent).map(|(granted, sent)| Message::of(granted.device, sent)).collect();
-    session.deliver_messages(&messages, Training { devices: 4, loss: 0.7 })?;
-    session.evaluated(Evaluation {
-        accuracy: 0.5,
-        loss: 1.0,
-        metrics: vec![("a metric with a long name".into(), 0.25)],
-    })
+    session.deliver_messages(&messages, Training::new(4, 0.7))?;
+    session.evaluated(Evaluation::new(0.5, 1.0).with("a metric with a long name", 0.25))
 }
 
 /// Sessions whose policies keep state, each after two rounds, with the nodes' half and their checkpoints.

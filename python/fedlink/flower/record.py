@@ -57,6 +57,11 @@ class NodeRecord:
     """w, what its share of the bits is proportional to."""
     share: float | None = None
     """Its symbols, or its seconds."""
+    power: float | None = None
+    """P, the power that it sends with over a simulated uplink: watts if ``radio.bandwidth_hz`` is set."""
+    airtime_seconds: float | None = None
+    """How long it sends over the uplink that its budget is of: with ``radio.bandwidth_hz``, or by declared
+    rates. Flower's own time is in ``upload_seconds``."""
     budget: float | None = None
     """R, the bits it may send."""
     q: int | None = None
@@ -94,6 +99,7 @@ NODE_COLUMNS = (
     "substitute_for",
     "train_loss",
     "examples",
+    "airtime_seconds",
     "train_seconds",
     "compute_seconds",
     "upload_seconds",

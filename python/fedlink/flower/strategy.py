@@ -484,7 +484,7 @@ class UpdateAwareStrategy(FedAvg):
         """Candidates train and report."""
         session = self._open()
         if isinstance(self.uplink, SimulatedUplink):
-            gains, _ = session.links(session.rounds_done)
+            gains = session.links(session.rounds_done).estimates
             call = session.begin(present=sorted(node_of))
         else:
             gains, capacities = self.uplink.links(self._rates)
@@ -561,7 +561,9 @@ class UpdateAwareStrategy(FedAvg):
         """The request to a scheduled node."""
         unit = self.uplink.unit
         node.capacity, node.weight, node.share = grant.capacity / unit, grant.weight, grant.symbols * unit
-        node.budget = grant.budget
+        node.budget, node.power, node.airtime_seconds = grant.budget, grant.power, grant.seconds
+        if self.uplink.declared:
+            node.power, node.airtime_seconds = None, grant.airtime * unit
         node.outcome, node.phase = Outcome.ABSENT, "upload"
         request = protocol.request(
             round=this.record.round,
@@ -624,6 +626,7 @@ class UpdateAwareStrategy(FedAvg):
             this.schedule[this.schedule.index(int(node.device or 0))] = grant.device
             # It is no longer scheduled: another one is in its place.
             node.capacity = node.weight = node.share = node.budget = None
+            node.power = node.airtime_seconds = None
             asked.append(self._granted(this, other, grant))
         if not asked:
             return []
@@ -661,6 +664,9 @@ FAILED_TO_SEND = (Outcome.ABSENT, Outcome.FAILED, Outcome.LOST_UPDATE)
 class _Reference(UpdateAwareStrategy):
     """Every node is scheduled, and its update arrives whole."""
 
+    #: Whether the links are those that carry everything yet, and not those of the configuration.
+    _carries_all = False
+
     def __init__(
         self,
         policy: Any = None,
@@ -671,6 +677,13 @@ class _Reference(UpdateAwareStrategy):
         **options: Any,
     ) -> None:
         super().__init__("bc", 1, **options)
+        self._carries_all = True
+        # Nothing of the configured radio is left: no units, cell, estimates or losses.
+        self._config = {
+            section: keys
+            for section, keys in self.config.items()
+            if section not in ("radio", "cell", "clock", "energy")
+        }
         # Equal links that carry every entry of every update: 33 bits for each, over links of one bit a
         # symbol.
         self._settings |= {
@@ -689,7 +702,8 @@ class _Reference(UpdateAwareStrategy):
         self.policy, self.k = "reference", self.devices
 
     def _session(self, theta: protocol.Update, rounds: int | None = None) -> fedlink.Session:
-        self._settings["radio.symbols"] = 40 * max(theta.size, 2) * self._settings.get("schedule.k", 1)
+        if self._carries_all:
+            self._settings["radio.symbols"] = 40 * max(theta.size, 2) * self._settings["schedule.k"]
         return super()._session(theta, rounds)
 
 

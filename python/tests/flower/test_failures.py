@@ -95,7 +95,7 @@ def test_the_share_of_a_node_that_fails_before_it_sends_goes_to_one_that_has_tra
     assert failed.outcome is Outcome.ABSENT and failed.budget is None and failed.phase == "upload"
     assert other.outcome is Outcome.SENT and other.substitute_for == 4 and other.phase == "upload"
     # The same symbols over its own link.
-    gains = strategy.session.links(0)[0]
+    gains = strategy.session.links(0).gains
     shares = [node.share for node in record.scheduled]
     assert [node.device for node in record.scheduled] == [2, 3] and sum(shares) == pytest.approx(
         10**6, rel=1e-9

@@ -55,16 +55,16 @@ pub fn run(options: &BoundOptions) -> anyhow::Result<Exit> {
         None => None,
     };
     if options.json {
-        print!("{json}");
+        out!("{json}")?;
         return Ok(Exit::Done);
     }
-    println!("Bound on E[F] − F* after {} rounds, and where it comes from:\n", study.rounds);
-    print!("{}", bound_report::table(&curves));
-    println!(
+    outln!("Bound on E[F] − F* after {} rounds, and where it comes from:\n", study.rounds)?;
+    out!("{}", bound_report::table(&curves))?;
+    outln!(
         "floor: what the bound tends to if η falls to 0 slowly; within 10 %: the first round that near to it"
-    );
+    )?;
     if let Some(written) = written {
-        println!("\n{}\n  bound.svg  bound.png  bound.csv  bound.json", written.display());
+        outln!("\n{}\n  bound.svg  bound.png  bound.csv  bound.json", written.display())?;
     }
     Ok(Exit::Done)
 }

@@ -2,13 +2,13 @@
 
 use crate::args::{Arguments, CompletionsOptions};
 use crate::failure::Exit;
+use crate::streams::write_out;
 use clap::CommandFactory;
-use std::io::Write;
 
 pub fn run(options: &CompletionsOptions) -> anyhow::Result<Exit> {
     // Into memory first: the generator panics if it cannot write, and a pipe may close at any time.
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Arguments::command(), "fedlink", &mut script);
-    std::io::stdout().write_all(&script)?;
+    write_out(&script)?;
     Ok(Exit::Done)
 }

@@ -9,6 +9,6 @@ pub fn run(options: &ConfigOptions) -> anyhow::Result<Exit> {
         Some(name) => any_experiment(name, &options.settings)?.to_toml()?,
         None => experiment(None, &options.settings)?.to_toml()?,
     };
-    print!("{text}");
+    out!("{text}")?;
     Ok(Exit::Done)
 }

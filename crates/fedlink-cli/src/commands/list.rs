@@ -13,17 +13,17 @@ pub fn run(options: &ListOptions) -> anyhow::Result<Exit> {
         let by_name: BTreeMap<&str, &[Choice]> =
             kinds.iter().map(|kind| (kind.plural, &kind.all[..])).collect();
         match (&options.kind, kinds.first()) {
-            (Some(_), Some(only)) => println!("{}", serde_json::to_string_pretty(&only.all)?),
-            _ => println!("{}", serde_json::to_string_pretty(&by_name)?),
+            (Some(_), Some(only)) => outln!("{}", serde_json::to_string_pretty(&only.all)?)?,
+            _ => outln!("{}", serde_json::to_string_pretty(&by_name)?)?,
         }
         return Ok(Exit::Done);
     }
     for (i, kind) in kinds.iter().enumerate() {
         let key = if kind.key.is_empty() { "fedlink run NAME".into() } else { format!("key {}", kind.key) };
-        println!("{}{} ({key})", if i > 0 { "\n" } else { "" }, kind.plural);
+        outln!("{}{} ({key})", if i > 0 { "\n" } else { "" }, kind.plural)?;
         let width = kind.all.iter().map(|part| part.name.chars().count()).max().unwrap_or(0);
         for part in &kind.all {
-            println!("  {:width$}  {}", part.name, part.meaning);
+            outln!("  {:width$}  {}", part.name, part.meaning)?;
         }
     }
     Ok(Exit::Done)

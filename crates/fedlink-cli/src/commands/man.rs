@@ -2,11 +2,11 @@
 
 use crate::args::{Arguments, ManOptions};
 use crate::failure::Exit;
+use crate::streams::write_out;
 use anyhow::Context;
 use clap::CommandFactory;
 use clap_mangen::Man;
 use fedlink_study::output::write_file;
-use std::io::Write;
 use std::path::Path;
 
 pub fn run(options: &ManOptions) -> anyhow::Result<Exit> {
@@ -15,7 +15,7 @@ pub fn run(options: &ManOptions) -> anyhow::Result<Exit> {
     command.build();
     match &options.out {
         Some(folder) => write_pages(&command, "fedlink", folder)?,
-        None => std::io::stdout().write_all(&page(&command, "fedlink")?)?,
+        None => write_out(&page(&command, "fedlink")?)?,
     }
     Ok(Exit::Done)
 }

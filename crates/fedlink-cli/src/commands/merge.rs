@@ -24,14 +24,14 @@ pub fn run(options: &MergeOptions, loader: &dyn PartLoader) -> anyhow::Result<Ex
     let assembled = write_all(&plan, &runs, &folder, &write)?;
     if options.quiet || options.json {
         // As in the text, which is not printed here.
-        eprint!("{}", assembled.unfinished_text());
-        assembled.notes.iter().for_each(|note| eprintln!("{note}"));
+        err!("{}", assembled.unfinished_text());
+        assembled.notes.iter().for_each(|note| errln!("{note}"));
     }
     if options.json {
-        print!("{}", assembled.summary);
+        out!("{}", assembled.summary)?;
     } else if !options.quiet {
-        print!("{}", assembled.text());
-        println!("\n{}: {} runs", path.display(), runs.len());
+        out!("{}", assembled.text())?;
+        outln!("\n{}: {} runs", path.display(), runs.len())?;
     }
     Ok(Exit::after(&assembled.curves, false))
 }

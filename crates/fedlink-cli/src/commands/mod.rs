@@ -8,6 +8,7 @@ pub mod list;
 pub mod man;
 pub mod merge;
 pub mod plan;
+pub mod radio;
 pub mod run;
 pub mod status;
 pub mod theory_run;

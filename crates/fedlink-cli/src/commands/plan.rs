@@ -93,20 +93,20 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
         None => None,
     };
     if options.json {
-        print!("{json}");
+        out!("{json}")?;
         return Ok(Exit::Done);
     }
     if let Some(measured) = &measured {
-        print!("{}", measured_text(measured));
+        out!("{}", measured_text(measured))?;
     }
-    print!("{}", summary(request, &plan, &horizons, &sensitivity));
+    out!("{}", summary(request, &plan, &horizons, &sensitivity))?;
     if !rates.is_empty() {
-        println!("The learning rate is the best of {} that were tried; --eta sets another.", rates.len());
+        outln!("The learning rate is the best of {} that were tried; --eta sets another.", rates.len())?;
     }
-    print!("\n{}", bound_report::table(&[best]));
+    out!("\n{}", bound_report::table(&[best]))?;
     if let Some(written) = written {
-        println!("\n{}", written.display());
-        println!("  surface.svg  surface.png  horizons.svg  horizons.png  plan.csv  plan.json");
+        outln!("\n{}", written.display())?;
+        outln!("  surface.svg  surface.png  horizons.svg  horizons.png  plan.csv  plan.json")?;
     }
     Ok(Exit::Done)
 }

@@ -67,9 +67,9 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         let states = run_states(&target, &plan.curves, &plan.cells);
         let (done, left): (Vec<usize>, Vec<usize>) =
             indices.iter().partition(|&&index| matches!(states[index].state, RunState::Done { .. }));
-        print!("{}", forecast_text(&forecast(&plan, &left, &pool)?, &states));
+        out!("{}", forecast_text(&forecast(&plan, &left, &pool)?, &states))?;
         if !done.is_empty() {
-            println!("{} of {} runs are done already in {}", done.len(), indices.len(), target.display());
+            outln!("{} of {} runs are done already in {}", done.len(), indices.len(), target.display())?;
         }
         return Ok(Exit::Done);
     }
@@ -80,7 +80,7 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         create(&target, options.force)?
     };
     if freeze(folder.path(), &plan)? == Standing::Grown && !options.quiet {
-        eprintln!("{} has grown: runs that are there are kept", target.display());
+        errln!("{} has grown: runs that are there are kept", target.display());
     }
     let progress = Progress::new(&plan, &indices, options.quiet);
     let runner = Runner {
@@ -106,21 +106,21 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     if let Some(share) = options.cell {
         let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
         if !options.quiet {
-            println!(
+            outln!(
                 "share {share}: {ended} of {} runs done; `fedlink merge {}` puts all shares together",
                 indices.len(),
                 target.display()
-            );
+            )?;
         }
         return Ok(if interrupt::asked() { Exit::Interrupted } else { Exit::Done });
     }
     if runs.is_empty() {
-        eprintln!("stopped before the first round; nothing was written");
+        errln!("stopped before the first round; nothing was written");
         return Ok(Exit::Interrupted);
     }
     // Another process may have grown the sweep, and has more to put together.
     if standing(&target, &plan.experiment).ok() != Some(Standing::Same) {
-        eprintln!("{0} has grown meanwhile; `fedlink merge {0}` puts all runs together", target.display());
+        errln!("{0} has grown meanwhile; `fedlink merge {0}` puts all runs together", target.display());
         return Ok(if interrupt::asked() { Exit::Interrupted } else { Exit::Done });
     }
     let write = WriteOptions {
@@ -137,14 +137,14 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     if exit == Exit::Interrupted {
         let replaced =
             replaced.map_or_else(String::new, |path| format!("; what it replaces is in {}", path.display()));
-        eprintln!("stopped{replaced}; resume with `{}`", resume());
+        errln!("stopped{replaced}; resume with `{}`", resume());
     }
     if options.json {
-        print!("{}", assembled.summary);
+        out!("{}", assembled.summary)?;
     } else if !options.quiet {
-        print!("\n{}", assembled.text());
-        println!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64());
-        println!("  report.html, plots/, results.csv, summary.json, split.json, config.toml");
+        out!("\n{}", assembled.text())?;
+        outln!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64())?;
+        outln!("  report.html, plots/, results.csv, summary.json, split.json, config.toml")?;
     }
     Ok(exit)
 }

@@ -9,9 +9,9 @@ use std::fmt::Write;
 pub fn run(options: &StatusOptions) -> anyhow::Result<Exit> {
     let status = status(&options.folder)?;
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&status)?);
+        outln!("{}", serde_json::to_string_pretty(&status)?)?;
     } else {
-        print!("{}", text(&status));
+        out!("{}", text(&status))?;
     }
     Ok(Exit::Done)
 }
@@ -29,7 +29,7 @@ fn text(status: &SweepStatus) -> String {
         let _ = write!(text, "; best so far {label} {:.1} %", 100.0 * accuracy);
     }
     text.push('\n');
-    for RunStatus { label, cell, rounds, state } in &status.runs {
+    for RunStatus { label, cell, rounds, state, .. } in &status.runs {
         let _ = match state {
             RunState::Running(progress) => {
                 let accuracy =
@@ -42,7 +42,8 @@ fn text(status: &SweepStatus) -> String {
                 )
             }
             RunState::Failed { message } => writeln!(text, "failed   {label} ({cell}): {message}"),
-            RunState::Done { .. } | RunState::Waiting { .. } => Ok(()),
+            // Those that are done, and those that nobody has begun, are counted above.
+            _ => Ok(()),
         };
     }
     text

@@ -45,10 +45,10 @@ pub fn run(name: &str, experiment: &mut AnyExperiment, options: &RunOptions) -> 
     output.write(&folder)?;
     let written = folder.finish()?;
     if options.json {
-        print!("{}", output.summary);
+        out!("{}", output.summary)?;
     } else if !options.quiet {
-        print!("{}", output.text);
-        println!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64());
+        out!("{}", output.text)?;
+        outln!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64())?;
     }
     Ok(Some(Exit::Done))
 }

@@ -11,14 +11,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub fn run(options: &VerifyOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
     let claims = options.claims.as_deref().map(ClaimsFile::open).transpose()?;
     match verify(&options.folder, claims.as_ref()) {
-        Ok(Verified { verdicts, missing, of }) => {
+        Ok(Verified { verdicts, missing, of, .. }) => {
             if options.json {
-                print!("{}", verdicts.json()?);
+                out!("{}", verdicts.json()?)?;
             } else {
-                print!("{}", verdicts.text());
+                out!("{}", verdicts.text())?;
             }
             if missing > 0 {
-                eprintln!("{missing} of {of} runs are not finished");
+                errln!("{missing} of {of} runs are not finished");
             }
         }
         // Runs can be made again whether or not anything is claimed of them.
@@ -35,14 +35,16 @@ fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> any
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let time = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let seed = options.rerun_seed.unwrap_or_else(time);
-    eprintln!("making up to {count} runs again, chosen by --rerun-seed {seed}");
+    errln!("making up to {count} runs again, chosen by --rerun-seed {seed}");
     let mut each = |done: &Rerun| {
-        let Rerun { cell, label, stored, difference } = done;
+        let Rerun { cell, label, stored, difference, .. } = done;
         match difference {
-            None => eprintln!("{cell} ({label}): the same, digest {stored}"),
-            Some(difference) => eprintln!(
+            None => errln!("{cell} ({label}): the same, digest {stored}"),
+            Some(difference) => errln!(
                 "{cell} ({label}): NOT the same\n  stored    {stored} by {}\n  made now  {} by {}",
-                difference.stored_by, difference.repeated, difference.repeated_by
+                difference.stored_by,
+                difference.repeated,
+                difference.repeated_by
             ),
         }
         true
@@ -57,6 +59,6 @@ fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> any
             options.folder.display()
         );
     }
-    eprintln!("{} of {} runs are the same when made again", runs.len(), runs.len());
+    errln!("{} of {} runs are the same when made again", runs.len(), runs.len());
     Ok(Exit::Done)
 }

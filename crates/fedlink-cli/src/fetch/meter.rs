@@ -52,7 +52,7 @@ impl Meter {
                 if self.last_line.elapsed() >= PACE {
                     self.last_line = Instant::now();
                     let of = total.map(|total| format!(" of {}", DecimalBytes(total))).unwrap_or_default();
-                    eprintln!("  {}: {}{of}", self.name, DecimalBytes(here));
+                    errln!("  {}: {}{of}", self.name, DecimalBytes(here));
                 }
             }
         }
@@ -63,7 +63,7 @@ impl Meter {
         match &self.view {
             View::Nothing => {}
             View::Bar(bar) => bar.println(format!("  {}: {line}", self.name)),
-            View::Lines => eprintln!("  {}: {line}", self.name),
+            View::Lines => errln!("  {}: {line}", self.name),
         }
     }
 
@@ -72,7 +72,7 @@ impl Meter {
         match &self.view {
             View::Nothing => {}
             View::Bar(bar) => bar.finish(),
-            View::Lines => eprintln!("  {}: {}, complete", self.name, DecimalBytes(here)),
+            View::Lines => errln!("  {}: {}, complete", self.name, DecimalBytes(here)),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Request<'_> {
     /// Prints what is being done, unless it is to be quiet.
     fn print(&self, line: &str) {
         if !self.quiet {
-            eprintln!("{line}");
+            errln!("{line}");
         }
     }
 

@@ -104,7 +104,7 @@ fn a_folder_that_cannot_be_written_is_the_machines_fault_and_what_is_there_stays
     assert!(cells(&folder, "out", "", ".partial").is_empty());
     // With a longer run the checkpoint is what does not fit.
     let (code, message) =
-        limited("16", "run two.toml --set run.rounds=50 --checkpoint-every 3 --out long --quiet");
+        limited("32", "run two.toml --set run.rounds=50 --checkpoint-every 3 --out long --quiet");
     assert_eq!((code, message.lines().count()), (Some(1), 1), "{message}");
     assert!(message.contains(".checkpoint"), "{message}");
     told(&folder, words);

@@ -1,6 +1,7 @@
 //! Fading laws that are written in Python, and gains as an array.
 
 use super::{Calls, method, type_of};
+use crate::arguments::whole;
 use fedlink::config::ConfigError;
 use fedlink::radio::fading::Fading;
 use fedlink::registry::Scope;
@@ -13,13 +14,14 @@ use std::sync::Arc;
 /// A fading law written in Python.
 pub struct PythonFading {
     object: Py<PyAny>,
+    antennas: usize,
     calls: Calls,
 }
 
 impl PythonFading {
-    #[expect(clippy::unnecessary_wraps, reason = "all kinds of parts are made in the same way")]
     pub fn new(object: Bound<'_, PyAny>, calls: Calls) -> PyResult<Self> {
-        Ok(Self { object: object.unbind(), calls })
+        let antennas = whole(&method(&object, "antennas"), &object.getattr("antennas")?, 1..=1024)? as usize;
+        Ok(Self { object: object.unbind(), antennas, calls })
     }
 }
 
@@ -41,6 +43,10 @@ impl Fading for PythonFading {
             }
             Ok(gain)
         })
+    }
+
+    fn antennas(&self) -> usize {
+        self.antennas
     }
 
     fn failure(&self) -> Option<String> {
@@ -94,11 +100,11 @@ impl Trace {
 /// M × T, also where T is M.
 impl Fading for ArrayFading {
     fn gain(&self, t: u64, device: DeviceId) -> f64 {
-        let [_, columns] = self.trace.shape;
-        let (row, column) =
-            if self.by_device { (device.index(), t as usize) } else { (t as usize, device.index()) };
-        // A round beyond the last is not drawn: a run ends at run.rounds.
-        self.trace.gains.get(row * columns + column).copied().unwrap_or(f64::NAN)
+        let [rows, columns] = self.trace.shape;
+        // A run has no rounds beyond the last; who looks at more begins again.
+        let t = (t % if self.by_device { columns } else { rows } as u64) as usize;
+        let (row, column) = if self.by_device { (device.index(), t) } else { (t, device.index()) };
+        self.trace.gains[row * columns + column]
     }
 }
 

@@ -36,9 +36,12 @@ pub struct View {
     /// P̄, the average power that a device may spend, in the unit of the noise variance.
     #[pyo3(get)]
     average_power: f64,
-    /// P, what a scheduled device sends with.
+    /// P, what a scheduled device sends with; the mean of `powers` where devices differ.
     #[pyo3(get)]
     power: f64,
+    /// P of every device.
+    #[pyo3(get)]
+    powers: Py<PyArray1<f64>>,
     /// σ², the noise variance.
     #[pyo3(get)]
     noise: f64,
@@ -48,6 +51,10 @@ pub struct View {
     /// Bits a symbol that every device's link carries; 0 if it may not send.
     #[pyo3(get)]
     capacities: Py<PyArray1<f64>>,
+    /// The SNR that the rate of every device's link is chosen for, a ratio; 0 if it may not send, NaN where
+    /// nodes declare their rates.
+    #[pyo3(get)]
+    snrs: Py<PyArray1<f64>>,
     /// How often each device was scheduled so far.
     #[pyo3(get)]
     scheduled: Py<PyArray1<i64>>,
@@ -77,10 +84,13 @@ impl View {
             dim: view.dim,
             symbols: view.symbols,
             average_power: view.average_power.0,
-            power: view.links.power.0,
+            power: mean(&view.links.powers),
+            powers: PyArray1::from_slice(py, &view.links.powers).unbind(),
             noise: view.noise,
             gains: PyArray1::from_slice(py, &view.links.gains).unbind(),
             capacities: PyArray1::from_slice(py, &view.links.capacities).unbind(),
+            snrs: PyArray1::from_vec(py, all().map(|m| view.links.snr(m).unwrap_or(f64::NAN)).collect())
+                .unbind(),
             scheduled: numbers(py, table.all_scheduled().iter().copied()).unbind(),
             ages: PyArray1::from_vec(py, all().map(|m| table.age(m, view.t) as i64).collect()).unbind(),
             losses: PyArray1::from_vec(py, all().map(last_loss).collect()).unbind(),
@@ -89,6 +99,14 @@ impl View {
             samples: all().map(|device| view.samples(device) as u64).collect(),
         };
         Bound::new(py, view)
+    }
+}
+
+/// The mean of some numbers, the number itself if all are the same.
+fn mean(numbers: &[f64]) -> f64 {
+    match numbers {
+        [first, rest @ ..] if rest.iter().all(|number| number == first) => *first,
+        _ => numbers.iter().sum::<f64>() / numbers.len().max(1) as f64,
     }
 }
 

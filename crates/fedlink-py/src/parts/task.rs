@@ -103,7 +103,7 @@ fn state_of<'py>(py: Python<'py>, state: &DeviceState) -> Bound<'py, PyBytes> {
 
 fn train(object: &Bound<'_, PyAny>, job: Job) -> PyResult<f64> {
     let (py, name) = (object.py(), method(object, "train"));
-    let Job { t, device, theta, state, update } = job;
+    let Job { t, device, theta, state, update, .. } = job;
     let theta = PyArray1::from_slice(py, theta);
     let answer = match &state {
         None => object.call_method1("train", (theta, t, device.0))?,

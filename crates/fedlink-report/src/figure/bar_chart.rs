@@ -90,7 +90,8 @@ impl BarChart {
     }
 }
 
-fn draw_names(canvas: &mut Canvas, frame: &Frame, names: &[String], upwards: bool) {
+/// The names of the bars under them; some are left out where not all fit.
+pub(super) fn draw_names(canvas: &mut Canvas, frame: &Frame, names: &[String], upwards: bool) {
     let slot = frame.width() / names.len().max(1) as f64;
     let widest = text::widest(names.iter().map(|n| &**n), SMALL);
     let needed = if upwards { SMALL_LINE - 3.0 } else { widest + 8.0 };

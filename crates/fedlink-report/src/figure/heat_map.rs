@@ -1,6 +1,6 @@
 //! A matrix of values as colors: label counts by device, accuracy by two parameters, …
 
-use super::axis::{Axis, Notation, drawable};
+use super::axis::{Axis, Notation, Tick, drawable};
 use super::canvas::{ABSENT, Anchor, Canvas, INK, Rgb, Style, heat};
 use super::frame::{EDGE, Frame, Room, SMALL, SMALL_LINE, TICK_LABELS_BELOW, Texts, WIDTH, with_power};
 use super::text;
@@ -40,13 +40,12 @@ impl HeatMap {
         let plot = (rows as f64 * 13.0).clamp(260.0, 560.0);
         let values = self.rows.iter().flatten().copied().filter(|v| drawable(*v));
         let scale = Axis::over(values.clone(), false, 0.0);
-        let (ticks, power) = scale.ticks(6, Notation::Plain);
-        let bar_labels = text::widest(ticks.iter().map(|t| &*t.label), SMALL);
+        let bar = ColorBar::new(&scale, &self.value_label);
         let x_names = names(self.x_ticks.as_deref(), columns, 110.0);
         let y_names = names(self.y_ticks.as_deref(), rows, 150.0);
 
         let left = text::widest(y_names.iter().map(|n| &**n), SMALL);
-        let right = BAR_GAP + BAR + 6.0 + bar_labels + 8.0 + SMALL_LINE + EDGE;
+        let right = bar.width();
         // A slot is at least this wide; labels too wide for it run upwards.
         let slot = (WIDTH - left - right - 60.0) / columns.max(1) as f64;
         let widest = text::widest(x_names.iter().map(|n| &**n), SMALL);
@@ -82,21 +81,7 @@ impl HeatMap {
             }
         }
 
-        let bar = (frame.right + BAR_GAP).round();
-        let shade = |i: usize| frame.y(i as f64 / SHADES as f64).round();
-        for i in 0..SHADES {
-            let color = heat((i as f64 + 0.5) / SHADES as f64);
-            canvas.rect((bar, shade(i + 1)), (bar + BAR, shade(i)), color);
-        }
-        for tick in &ticks {
-            let Some(y) = scale.share(tick.at).map(|s| frame.y(s)) else { continue };
-            canvas.rule((bar + BAR, y), (bar + BAR + 4.0, y), INK);
-            let at = (bar + BAR + 7.0, y + f64::from(SMALL) * 0.36);
-            canvas.text(at, &tick.label, Style::new(SMALL, Anchor::Start));
-        }
-        let label = text::shorten(&with_power(&self.value_label, power), SMALL, false, plot);
-        let at = (WIDTH - EDGE - 2.0, f64::midpoint(frame.top, frame.bottom));
-        canvas.text(at, &label, Style { upwards: true, ..Style::new(SMALL, Anchor::Middle) });
+        bar.draw(&mut canvas, &frame, &scale);
         canvas
     }
 
@@ -130,6 +115,45 @@ impl HeatMap {
                 j = end;
             }
         }
+    }
+}
+
+/// The key to the colors of values, to the right of the plot area.
+pub(super) struct ColorBar {
+    ticks: Vec<Tick>,
+    label: String,
+}
+
+impl ColorBar {
+    /// The key to the values on `scale`, which are called `label`.
+    pub fn new(scale: &Axis, label: &str) -> Self {
+        let (ticks, power) = scale.ticks(6, Notation::Plain);
+        Self { ticks, label: with_power(label, power) }
+    }
+
+    /// Width it needs beside the plot area, with the space around it.
+    pub fn width(&self) -> f64 {
+        let labels = text::widest(self.ticks.iter().map(|t| &*t.label), SMALL);
+        BAR_GAP + BAR + 6.0 + labels + 8.0 + SMALL_LINE + EDGE
+    }
+
+    /// Draws it as high as the plot area.
+    pub fn draw(&self, canvas: &mut Canvas, frame: &Frame, scale: &Axis) {
+        let bar = (frame.right + BAR_GAP).round();
+        let shade = |i: usize| frame.y(i as f64 / SHADES as f64).round();
+        for i in 0..SHADES {
+            let color = heat((i as f64 + 0.5) / SHADES as f64);
+            canvas.rect((bar, shade(i + 1)), (bar + BAR, shade(i)), color);
+        }
+        for tick in &self.ticks {
+            let Some(y) = scale.share(tick.at).map(|s| frame.y(s)) else { continue };
+            canvas.rule((bar + BAR, y), (bar + BAR + 4.0, y), INK);
+            let at = (bar + BAR + 7.0, y + f64::from(SMALL) * 0.36);
+            canvas.text(at, &tick.label, Style::new(SMALL, Anchor::Start));
+        }
+        let label = text::shorten(&self.label, SMALL, false, frame.bottom - frame.top);
+        let at = (WIDTH - EDGE - 2.0, f64::midpoint(frame.top, frame.bottom));
+        canvas.text(at, &label, Style { upwards: true, ..Style::new(SMALL, Anchor::Middle) });
     }
 }
 

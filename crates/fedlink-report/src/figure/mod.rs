@@ -1,4 +1,5 @@
-//! Figures for papers and reports: curves, heat maps, bars and sheets of small images, as SVG and PNG.
+//! Figures for papers and reports: curves, distribution functions, heat maps, bars, maps of cells and
+//! sheets of small images, as SVG and PNG.
 //!
 //! A figure is plain data; [`Figure::svg`] and [`Figure::png`] draw it. Whatever the data, nothing panics:
 //! values that are not finite are left out and a figure without values is labeled as such. The same figure
@@ -10,21 +11,27 @@
 mod axis;
 mod bar_chart;
 mod canvas;
+mod cdf;
+mod cell_map;
 mod contact_sheet;
 mod frame;
 mod heat_map;
 mod legend;
 mod line_chart;
 mod reduce;
+mod stacked_bars;
 mod text;
 
 pub use bar_chart::BarChart;
+pub use cdf::cdf;
+pub use cell_map::{CellMap, cell_map};
 pub use contact_sheet::contact_sheet;
 pub use heat_map::HeatMap;
 #[cfg(test)]
 pub(crate) use legend::MARKERS;
 pub(crate) use legend::{COLORS, DASHES};
 pub use line_chart::{Curve, LineChart, MAX_BANDS};
+pub use stacked_bars::StackedBars;
 
 /// Why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +98,7 @@ macro_rules! figures {
         }
     )*};
 }
-figures!(LineChart, HeatMap, BarChart);
+figures!(LineChart, HeatMap, BarChart, StackedBars, CellMap);
 
 /// A PNG file of pixels of eight bits per channel.
 fn png_file(

@@ -79,6 +79,36 @@ fn power() -> BarChart {
     }
 }
 
+fn cell() -> CellMap {
+    let angle = |m: u64| 2.4 * m as f64;
+    let distance = |m: u64| 35.0 + 11.0 * m as f64;
+    let position = |m| (distance(m) * libm::cos(angle(m)), distance(m) * libm::sin(angle(m)));
+    let positions: Vec<(f64, f64)> = (0..40).map(position).collect();
+    let gains: Vec<f64> = (0..40).map(|m| -37.6 * libm::log10(distance(m)) - 15.3 + 4.0 * noise(m)).collect();
+    let shares: Vec<f64> = (0..40).map(|m| 0.2 / (1.0 + f64::from(m))).collect();
+    cell_map("Cell of 40 devices", &positions, &gains, Some(&shares))
+}
+
+fn snrs() -> LineChart {
+    let group = |mean: f64, seed: u64| (0..20).map(|m| mean + 4.0 * noise(seed + m)).collect();
+    let groups = [("near".to_owned(), group(20.0, 0)), ("far".to_owned(), group(0.0, 50))];
+    cdf("SNR of the devices", "mean SNR (dB)", &groups)
+}
+
+fn phases() -> StackedBars {
+    let bar = |i: u64| {
+        let name = format!("BN2-C, K = {i}, n = 5000 symbols");
+        (name, vec![0.004, 0.02 + 0.002 * i as f64, 0.001, 0.005])
+    };
+    StackedBars {
+        title: "Seconds of a round".into(),
+        x_label: String::new(),
+        y_label: "mean duration of a round (s)".into(),
+        parts: ["downlink", "training before selection", "reports", "uplink"].map(str::to_owned).into(),
+        bars: (1..=16).map(bar).collect(),
+    }
+}
+
 /// Left, top, right and bottom of the space that a text takes.
 fn space(node: roxmltree::Node<'_, '_>) -> [f64; 4] {
     let number = |a| node.attribute(a).unwrap().parse::<f64>().unwrap();
@@ -144,6 +174,12 @@ fn every_kind() -> Vec<(&'static str, Box<dyn Figure>)> {
         ("bound", Box::new(bound())),
         ("labels", Box::new(labels())),
         ("power", Box::new(power())),
+        ("cell", Box::new(cell())),
+        ("snrs", Box::new(snrs())),
+        ("empty_cell", Box::new(CellMap::default())),
+        ("empty_cdf", Box::new(cdf("", "", &[]))),
+        ("phases", Box::new(phases())),
+        ("empty_stack", Box::new(StackedBars::default())),
         ("empty_lines", Box::new(LineChart::default())),
         ("empty_map", Box::new(HeatMap::default())),
         ("empty_bars", Box::new(BarChart::default())),
@@ -265,6 +301,36 @@ fn the_height_of_a_bar_is_its_value() {
 }
 
 #[test]
+fn the_parts_of_a_bar_stand_upon_one_another() {
+    let bars = StackedBars {
+        parts: ["a", "b", "c"].map(str::to_owned).into(),
+        bars: vec![("x".into(), vec![1.0, 2.0, f64::NAN]), ("y".into(), vec![3.0, -1.0, 1.0])],
+        ..StackedBars::default()
+    };
+    let svg = bars.svg();
+    texts(&svg);
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let side = |n: roxmltree::Node<'_, '_>, a| n.attribute(a).unwrap().parse::<f64>().unwrap();
+    let part = |color: &str| -> Vec<(f64, f64)> {
+        let rects = document.descendants().filter(|n| n.has_tag_name("rect"));
+        // The last one is the key.
+        let mut drawn: Vec<_> = rects
+            .filter(|n| n.attribute("fill") == Some(color))
+            .map(|n| (side(n, "y"), side(n, "height")))
+            .collect();
+        drawn.pop();
+        drawn
+    };
+    let (a, b, c) = (part("#0072b2"), part("#d55e00"), part("#009e73"));
+    assert_eq!((a.len(), b.len(), c.len()), (2, 1, 1));
+    assert!(
+        (b[0].1 - 2.0 * a[0].1).abs() <= 1.0 && (a[1].1 - 3.0 * c[0].1).abs() <= 1.0,
+        "{a:?} {b:?} {c:?}"
+    );
+    assert!((b[0].0 + b[0].1 - a[0].0).abs() <= 0.5 && (c[0].0 + c[0].1 - a[1].0).abs() <= 0.5);
+}
+
+#[test]
 fn the_lowest_and_highest_cells_have_the_ends_of_the_color_scale() {
     let map = HeatMap { rows: vec![vec![-1.0, 0.0], vec![f64::NAN, 1.0], vec![0.5]], ..HeatMap::default() };
     let svg = map.svg();
@@ -273,6 +339,26 @@ fn the_lowest_and_highest_cells_have_the_ends_of_the_color_scale() {
     for (cell, fill) in [(0, "#440154"), (2, "#d0d0d0"), (3, "#fde725"), (5, "#d0d0d0")] {
         assert!(cells[cell].contains(fill), "{cell}: {cells:?}");
     }
+}
+
+#[test]
+fn a_map_has_its_devices_where_they_are_and_the_server_in_the_middle() {
+    let map = cell_map("", &[(100.0, 0.0), (-50.0, 0.0), (0.0, 100.0)], &[-90.0, -80.0, -100.0], None);
+    let svg = map.svg();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let discs = document.descendants().filter(|n| n.has_tag_name("circle"));
+    let side = |n: roxmltree::Node<'_, '_>, a| n.attribute(a).unwrap().parse::<f64>().unwrap();
+    let at: Vec<(f64, f64)> = discs.map(|n| (side(n, "cx"), side(n, "cy"))).collect();
+    // Two thirds of the way from the second to the first device is the server, below the third by as much as
+    // it is left of the first.
+    let server = (at[1].0 + (at[0].0 - at[1].0) / 3.0, at[0].1);
+    assert!((at[2].0 - server.0).abs() <= 0.5, "{at:?}");
+    assert!((server.1 - at[2].1 - (at[0].0 - server.0)).abs() <= 0.5, "{at:?}");
+    // The strongest device has the light end of viridis, the weakest the dark one.
+    assert!(svg.contains("#fde725") && svg.contains("#440154"));
+    let texts = texts(&svg);
+    assert!(texts.iter().any(|t| t.ends_with("m, ring to ring")), "{texts:?}");
+    assert!(texts.contains(&"mean gain (dB)".to_owned()) && texts.contains(&"server".to_owned()));
 }
 
 #[test]
@@ -322,7 +408,7 @@ fn any_values() -> impl Strategy<Value = Vec<f64>> {
 }
 
 /// Figures of every kind from arbitrary numbers and labels.
-fn any_figures() -> impl Strategy<Value = (LineChart, HeatMap, BarChart)> {
+fn any_figures() -> impl Strategy<Value = (LineChart, HeatMap, BarChart, CellMap)> {
     let numbers = (any_values(), any_values(), any_values());
     (numbers, ".{0,40}", any::<bool>(), any::<bool>()).prop_map(
         |((xs, ys, ends), label, log_y, percent_y)| {
@@ -350,17 +436,28 @@ fn any_figures() -> impl Strategy<Value = (LineChart, HeatMap, BarChart)> {
                 reference: xs.first().map(|&x| (label.clone(), x)),
                 ..BarChart::default()
             };
-            (lines, map, bars)
+            let cell = CellMap {
+                subtitle: label.clone(),
+                scheduled: log_y.then(|| ends.clone()),
+                ..cell_map(
+                    &label,
+                    &xs.iter().copied().zip(ys.iter().copied()).collect::<Vec<_>>(),
+                    &ends,
+                    None,
+                )
+            };
+            (lines, map, bars, cell)
         },
     )
 }
 
 proptest! {
     #[test]
-    fn any_numbers_and_labels_give_a_sound_document((lines, map, bars) in any_figures()) {
+    fn any_numbers_and_labels_give_a_sound_document((lines, map, bars, cell) in any_figures()) {
         texts(&lines.svg());
         texts(&map.svg());
         texts(&bars.svg());
+        texts(&cell.svg());
     }
 }
 
@@ -369,7 +466,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn any_numbers_and_labels_can_be_painted((lines, map, bars) in any_figures()) {
-        prop_assert!(lines.png().is_ok() && map.png().is_ok() && bars.png().is_ok());
+    fn any_numbers_and_labels_can_be_painted((lines, map, bars, cell) in any_figures()) {
+        prop_assert!(lines.png().is_ok() && map.png().is_ok() && bars.png().is_ok() && cell.png().is_ok());
     }
 }

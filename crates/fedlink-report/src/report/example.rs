@@ -1,10 +1,19 @@
 //! Reports made up for the tests, here and in the browser: the numbers are formulas, not results.
 
-use super::{ClaimVerdict, DeviceTotals, Interval, PairedDifference, Report, ReportCurve, SplitTable};
+use super::{
+    ClaimVerdict, CurveCosts, DeviceTotals, Interval, PairedDifference, Report, ReportCurve, SplitTable,
+};
+use crate::figure::{CellMap, cell_map};
 
 /// Every page, with the name of its file.
-pub fn pages() -> [(&'static str, Report); 4] {
-    [("typical", typical()), ("many", many()), ("single", single()), ("empty", Report::default())]
+pub fn pages() -> [(&'static str, Report); 5] {
+    [
+        ("typical", typical()),
+        ("units", units()),
+        ("many", many()),
+        ("single", single()),
+        ("empty", Report::default()),
+    ]
 }
 
 fn around(mean: f64, half: f64) -> Interval {
@@ -46,6 +55,9 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
         fair_share: fair,
         bits: time().map(|t| per_round * t).collect(),
         symbols: time().map(|t| 5000.0 * t).collect(),
+        seconds: Vec::new(),
+        joules: Vec::new(),
+        costs: None,
         low: band(-1.0),
         high: band(1.0),
         loss: time().map(|t| 0.3 / height + 2.0 * (-t / 100.0).exp() - wiggle(t)).collect(),
@@ -119,7 +131,7 @@ fn typical() -> Report {
     };
     Report {
         title: "Example: four policies on non-IID data".into(),
-        generated_by: "fedlink 0.1.0".into(),
+        generated_by: "fedlink 0.2.0".into(),
         reproduce: vec![
             "cargo install --path crates/fedlink-cli".into(),
             "fedlink run config.toml --seeds 5 --out results/example".into(),
@@ -130,6 +142,9 @@ fn typical() -> Report {
                 .into(),
         devices: 40,
         average_power: 1.0,
+        power_unit: String::new(),
+        cells: Vec::new(),
+        snrs: Vec::new(),
         target: 0.8,
         differences: pairs(&curves),
         split: Some(split(40)),
@@ -146,6 +161,48 @@ fn typical() -> Report {
         notes: vec!["These numbers are made up to show the page; they are no results.".into()],
         curves,
     }
+}
+
+/// The same in physical units, with a cell; the last curve has none.
+fn units() -> Report {
+    let mut report = typical();
+    report.title = "Example: four policies in seconds and joules".into();
+    report.average_power = 0.00603;
+    report.power_unit = "W".into();
+    let position = |m: u32| {
+        let (radius, angle) = (40.0 + 11.0 * f64::from(m), 2.4 * f64::from(m));
+        (radius * angle.cos(), radius * angle.sin())
+    };
+    let positions: Vec<(f64, f64)> = (0..40).map(position).collect();
+    let gains: Vec<f64> = positions.iter().map(|(x, y)| -15.3 - 37.6 * x.hypot(*y).log10()).collect();
+    for (i, curve) in report.curves.iter_mut().enumerate().take(3) {
+        let (train_s, rounds) = (0.2 * (i as f64 + 1.0), 500.0);
+        let phases_s = [0.05, train_s, 0.01, 0.005];
+        let energy_j = [4.0 * train_s, 0.01, 0.12, 0.02, 0.3];
+        let (seconds, joules) = (phases_s.iter().sum::<f64>(), energy_j.iter().sum::<f64>());
+        curve.power.iter_mut().for_each(|power| *power *= 0.00603);
+        curve.devices.highest_power = around(1.4 * 0.00603, 0.0002);
+        curve.seconds = curve.rounds.iter().map(|&round| seconds * round as f64).collect();
+        curve.joules = curve.rounds.iter().map(|&round| joules * round as f64).collect();
+        let share = |m: usize| (m as f64 + 1.0) / 820.0 * rounds;
+        curve.costs = Some(CurveCosts {
+            seconds_to_target: curve.rounds_to_target.map(|rounds| around(seconds * rounds.mean, 3.0)),
+            joules_to_target: curve.rounds_to_target.map(|rounds| around(joules * rounds.mean, 5.0)),
+            total_seconds: Some(around(seconds * rounds, 1.0)),
+            total_joules: Some(around(joules * rounds, 2.0)),
+            worst_device_joules: Some(around(joules * share(39), 0.5)),
+            outages: 12.4,
+            late: i as f64,
+            phases_s,
+            energy_j,
+            device_energy_j: (0..40).rev().map(|m| energy_j.map(|kind| kind * share(m))).collect(),
+        });
+        let map = cell_map(&format!("Cell: {}", curve.label), &positions, &gains, Some(&curve.scheduled));
+        report.cells.push(CellMap { subtitle: "seed 1".into(), ..map });
+    }
+    let snrs = gains.iter().map(|gain| gain + 120.0).collect();
+    report.snrs = vec![("all devices".into(), snrs)];
+    report
 }
 
 /// Forty curves, a thousand devices, labels that would break a careless page, and

@@ -1,8 +1,11 @@
 //! The report of a run.
 
-use super::{ClaimVerdict, DeviceTotals, Interval, PairedDifference, Report, ReportCurve, SplitTable};
+use super::{
+    ClaimVerdict, CurveCosts, DeviceTotals, Interval, PairedDifference, Report, ReportCurve, SplitTable,
+};
+use crate::costs::{curve_cell, snr_series};
 use fedlink::data::partition::SplitReport;
-use fedlink::record::Row;
+use fedlink::record::{Outcome, Row};
 use fedlink_study::claims::{Comparison, Verdict};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::statistics::{Estimate, estimate};
@@ -32,6 +35,7 @@ impl Report {
         notes.extend(
             results.iter().filter_map(|curve| Some(format!("{}: {}.", curve.label, curve.saturated()?))),
         );
+        notes.extend(results.iter().filter(|curve| !curve.has_costs()).filter_map(lost_uploads));
         Self {
             title: title.to_owned(),
             generated_by: format!("fedlink {}", env!("CARGO_PKG_VERSION")),
@@ -41,10 +45,13 @@ impl Report {
             ],
             config_toml,
             devices: first.data.devices as usize,
-            average_power: first.radio.power,
+            average_power: results.first().map_or(first.radio.power, CurveResult::allowed_power),
+            power_unit: if first.radio.bandwidth_hz.is_some() { "W".into() } else { String::new() },
             target: first.run.target,
             curves: results.iter().map(report_curve).collect(),
             differences: differences(results),
+            cells: results.iter().filter_map(curve_cell).collect(),
+            snrs: snr_series(results),
             split: split.map(split_table),
             claims: Vec::new(),
             notes,
@@ -95,6 +102,11 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
     let means = |value: fn(&fedlink::record::Row) -> f64| -> Vec<f64> {
         curve.by_row(value).iter().map(|estimate| estimate.mean).collect()
     };
+    let spent = |value: fn(&Row) -> Option<f64>| -> Vec<f64> {
+        let means = curve.by_row(|row| value(row).unwrap_or(f64::NAN));
+        let known = means.iter().any(|estimate| estimate.mean.is_finite());
+        if known { means.iter().map(|estimate| estimate.mean).collect() } else { Vec::new() }
+    };
     let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
     let goal = config.run.target;
     let target = |value: fn(&Row) -> f64| over_seeds(curve, |run| run.at_target(goal).map(value));
@@ -109,7 +121,9 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         seeds: runs.len(),
         status: curve.status().name().to_owned(),
         fair_share: k as f64 / devices as f64,
-        symbols: rounds.iter().map(|&round| round as f64 * config.radio.symbols as f64).collect(),
+        symbols: curve.symbols_by_row(),
+        seconds: spent(|row| row.total_seconds),
+        joules: spent(|row| row.total_joules),
         rounds,
         bits: means(|row| row.total_bits),
         low,
@@ -135,8 +149,41 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
             highest_power: interval(used.highest_power),
             above: interval(used.above),
         },
+        costs: curve_costs(curve),
         digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
     }
+}
+
+/// How many uploads did not arrive, or not in time; none if all did.
+fn lost_uploads(curve: &CurveResult) -> Option<String> {
+    let outages = curve.over_all(|run| run.outcome.outages as f64).mean;
+    let late = curve.over_all(|run| run.outcome.late as f64).mean;
+    (outages > 0.0 || late > 0.0).then(|| {
+        let label = &curve.label;
+        format!(
+            "{label}: of a run {outages:.1} uploads were not carried by the channel and {late:.1} were late."
+        )
+    })
+}
+
+/// Seconds and joules of a curve; none without units.
+fn curve_costs(curve: &CurveResult) -> Option<CurveCosts> {
+    let goal = curve.config.run.target;
+    let at_target = |value: fn(&Row) -> Option<f64>| over_seeds(curve, |run| value(run.at_target(goal)?));
+    let in_all = |value: fn(&Outcome) -> Option<f64>| over_seeds(curve, |run| value(&run.outcome));
+    let mean = |value: fn(&Outcome) -> u64| curve.over_all(|run| value(&run.outcome) as f64).mean;
+    Some(CurveCosts {
+        phases_s: curve.phases_per_round()?,
+        energy_j: curve.energy_per_round()?,
+        device_energy_j: curve.device_energy(),
+        seconds_to_target: at_target(|row| row.total_seconds),
+        joules_to_target: at_target(|row| row.total_joules),
+        total_seconds: in_all(Outcome::seconds),
+        total_joules: in_all(Outcome::joules),
+        worst_device_joules: in_all(Outcome::worst_device_joules),
+        outages: mean(|outcome| outcome.outages),
+        late: mean(|outcome| outcome.late),
+    })
 }
 
 /// Mean and interval over the seeds; none if a seed has no value.

@@ -6,6 +6,7 @@
 //! the report holds, the page is well formed: text is escaped and numbers that are not finite are shown as
 //! missing. The same report always gives the same bytes.
 
+mod cost_sections;
 #[cfg(test)]
 mod example;
 mod fill;
@@ -15,7 +16,7 @@ mod tables;
 mod tests;
 mod verdicts;
 
-use crate::figure::{Curve, Figure, LineChart, MAX_BANDS};
+use crate::figure::{CellMap, Curve, Figure, LineChart, MAX_BANDS};
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};
 
@@ -46,12 +47,20 @@ pub struct Report {
     pub devices: usize,
     /// P̄, the average power that every device is allowed.
     pub average_power: f64,
+    /// The unit of powers: `W`, or nothing where the radio has no units.
+    pub power_unit: String,
     /// The accuracy that "rounds to" and "bits to" ask for, as a share.
     pub target: f64,
     /// The curves, in the order of the legend.
     pub curves: Vec<ReportCurve>,
     /// Differences in final accuracy between curves that share their seeds; each pair once.
     pub differences: Vec<PairedDifference>,
+    /// Where the devices of the curves are that have a cell; drawn, not embedded as data.
+    #[serde(skip)]
+    pub cells: Vec<CellMap>,
+    /// SNRs in decibels, by group of devices or by curve; drawn, not embedded as data.
+    #[serde(skip)]
+    pub snrs: Vec<(String, Vec<f64>)>,
     /// Who holds which classes.
     pub split: Option<SplitTable>,
     /// What was claimed, and whether it holds here.
@@ -88,6 +97,12 @@ pub struct ReportCurve {
     /// Channel symbols used until then.
     #[serde(serialize_with = "rounded")]
     pub symbols: Vec<f64>,
+    /// Seconds of all rounds until then; empty without units.
+    #[serde(serialize_with = "rounded")]
+    pub seconds: Vec<f64>,
+    /// Joules of all devices until then; empty without units.
+    #[serde(serialize_with = "rounded")]
+    pub joules: Vec<f64>,
     /// Mean test accuracy, as a share.
     #[serde(serialize_with = "rounded")]
     pub accuracy: Vec<f64>,
@@ -129,8 +144,36 @@ pub struct ReportCurve {
     pub power: Vec<f64>,
     /// How evenly the devices were used.
     pub devices: DeviceTotals,
+    /// Seconds and joules; none without units.
+    pub costs: Option<CurveCosts>,
     /// The digest of every run, in the order of the seeds.
     pub digest: Vec<String>,
+}
+
+/// What a curve costs: means over the seeds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CurveCosts {
+    /// Seconds until the target was first met; none if a seed never met it.
+    pub seconds_to_target: Option<Interval>,
+    /// Joules of all devices until then.
+    pub joules_to_target: Option<Interval>,
+    /// Seconds of all rounds.
+    pub total_seconds: Option<Interval>,
+    /// Joules of all devices in all rounds.
+    pub total_joules: Option<Interval>,
+    /// Joules of the device that spent the most.
+    pub worst_device_joules: Option<Interval>,
+    /// Uploads of a run that the channel did not carry.
+    pub outages: f64,
+    /// Uploads of a run that came after the deadline.
+    pub late: f64,
+    /// Seconds of a round by phase, as [`fedlink_study::costs::PHASES`] names them.
+    pub phases_s: [f64; 4],
+    /// Joules of all devices in a round by kind, as [`fedlink_study::costs::KINDS`] names them.
+    pub energy_j: [f64; 5],
+    /// Joules of each device, or of each rank where the curve is ranked; drawn, not embedded as data.
+    #[serde(skip)]
+    pub device_energy_j: Vec<[f64; 5]>,
 }
 
 /// How evenly the devices were used: measured in each seed, then the mean over the seeds.
@@ -223,12 +266,15 @@ impl Report {
                 "facts" => tables::facts(self),
                 "navigation" => self.navigation(),
                 "highlights" => verdicts::highlights(self),
+                "cost_axes" => cost_sections::axes(self),
                 "claims" => verdicts::claims(self),
                 "still" => self.still_chart(),
                 "results" => tables::results(self),
                 "digests" => tables::digests(self),
                 "differences" => verdicts::differences(self),
                 "scheduling" => tables::scheduling(self),
+                "costs" => cost_sections::costs(self),
+                "cell" => cost_sections::cell(self),
                 "split" => tables::split(self),
                 "config" => escape(&self.config_toml),
                 "reproduce" => escape(&self.reproduce.join("\n")),
@@ -247,6 +293,8 @@ impl Report {
             ("differences", "Differences", !self.differences.is_empty()),
             ("devices", "Devices", true),
             ("link", "Link", true),
+            ("costs", "Seconds and joules", cost_sections::has_costs(self)),
+            ("cell", "Cell", cost_sections::has_cell(self)),
             ("split", "Data", self.split.is_some()),
             ("notes", "Notes", !self.notes.is_empty()),
             ("configuration", "Configuration", true),
@@ -276,9 +324,13 @@ impl Report {
             ..LineChart::default()
         }
         .svg();
-        // Inside a page there is no XML declaration.
-        svg.find("<svg").map_or(String::new(), |start| svg[start..].to_owned())
+        inside_page(&svg).to_owned()
     }
+}
+
+/// A figure as it stands inside a page, where there is no XML declaration.
+fn inside_page(svg: &str) -> &str {
+    svg.find("<svg").map_or("", |start| &svg[start..])
 }
 
 /// Writes a series with seven significant digits.

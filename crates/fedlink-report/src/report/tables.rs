@@ -162,7 +162,7 @@ pub fn scheduling(report: &Report) -> String {
             share(median),
             share(most),
             number(evenness),
-            number(highest_power),
+            interval_cell(Some(highest_power), |value| power(report, value)),
             interval_cell(Some(above), |devices| format!("{} of {}", count(devices), curve.power.len())),
         )
     };
@@ -172,9 +172,19 @@ pub fn scheduling(report: &Report) -> String {
          the mean over the seeds, with its 95 % confidence interval in brackets. A device’s power counts for the whole \
          of every round in which it is scheduled. Evenness is Jain’s index: 1 if all devices were scheduled equally \
          often, 1/M if only one was",
-        significant(report.average_power, 3)
+        power(report, report.average_power)
     );
     table("scheduling-table", &caption, &headings(&names), &body)
+}
+
+/// A power with its unit, if it has one.
+pub fn power(report: &Report, value: f64) -> String {
+    let number = significant(value, 3);
+    if report.power_unit.is_empty() {
+        number
+    } else {
+        format!("{number}\u{a0}{}", escape(&report.power_unit))
+    }
 }
 
 /// Whether a device spends more than it is allowed; rounding of the sums is forgiven.

@@ -120,6 +120,40 @@ fn a_label_with_markup_stays_text_everywhere() {
 }
 
 #[test]
+fn seconds_joules_and_the_cell_have_sections_where_there_are_units() {
+    let [typical, units] = ["typical", "units"].map(|name| {
+        let found = pages().into_iter().find(|(known, _)| *known == name);
+        found.unwrap_or_else(|| panic!("no {name}")).1.html()
+    });
+    for id in ["id=\"costs\"", "id=\"cell\"", "value=\"seconds\"", "value=\"joules\""] {
+        assert!(units.contains(id) && !typical.contains(id), "{id}");
+    }
+    with_page(&units, |page| {
+        let section = with_id(page, "costs");
+        let words = text(section);
+        for word in
+            ["training before selection", "waiting", "mean duration of a round (s)", "rank of a device"]
+        {
+            assert!(words.contains(word), "{word}");
+        }
+        // Two charts of all curves, and one by device for each of the three that have units.
+        assert_eq!(section.descendants().filter(|node| node.attribute("role") == Some("img")).count(), 5);
+        let rows: Vec<Node> =
+            with_id(page, "costs-table").descendants().filter(|n| n.has_tag_name("tr")).collect();
+        // 500 rounds of 0.265 s, and of 0.8 + 0.45 J; the fourth curve has no units.
+        assert!(
+            text(rows[1]).contains("132.5\u{a0}s") && text(rows[1]).contains("625.0\u{a0}J"),
+            "{}",
+            text(rows[1])
+        );
+        assert_eq!(text(rows[4]).matches('–').count(), 7, "{}", text(rows[4]));
+        let maps = with_id(page, "cell").descendants().filter(|node| node.attribute("role") == Some("img"));
+        assert_eq!(maps.count(), 4);
+        assert!(text(with_id(page, "scheduling-table")).contains("P̄ = 0.00603\u{a0}W"));
+    });
+}
+
+#[test]
 fn numbers_that_are_not_finite_are_missing() {
     let nothing = Interval { mean: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
     let curve = ReportCurve {

@@ -1,7 +1,7 @@
 //! What follows from the numbers: highlights, claims and paired differences.
 
 use super::html::{MISSING, count, curve_name, ends, escape, percent, points, prefixed, significant, table};
-use super::tables::{argmax, is_above, target_percent};
+use super::tables::{argmax, is_above, power, target_percent};
 use super::{ClaimVerdict, Interval, Report, ReportCurve};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -27,12 +27,20 @@ pub fn highlights(report: &Report) -> String {
     if let Some((i, bits)) = lowest(|curve| curve.bits_to_target) {
         tile(&format!("Fewest bits to {target} %"), &prefixed(bits, "bit"), &name(report, i));
     }
+    if let Some((i, seconds)) = lowest(|curve| curve.costs.as_ref()?.seconds_to_target) {
+        let value = format!("{}\u{a0}s", significant(seconds, 4));
+        tile(&format!("Fewest seconds to {target} %"), &value, &name(report, i));
+    }
+    if let Some((i, joules)) = lowest(|curve| curve.costs.as_ref()?.joules_to_target) {
+        let value = format!("{}\u{a0}J", significant(joules, 4));
+        tile(&format!("Fewest joules to {target} %"), &value, &name(report, i));
+    }
     let powers: Vec<f64> = report.curves.iter().map(|curve| curve.devices.highest_power.mean).collect();
     if let Some(i) = argmax(&powers) {
         let above = if is_above(powers[i], report.average_power) { "above" } else { "within" };
-        let allowed = significant(report.average_power, 3);
+        let allowed = power(report, report.average_power);
         let detail = format!("{}, {above} P̄ = {allowed}", name(report, i));
-        tile("Highest average power of a device", &significant(powers[i], 3), &detail);
+        tile("Highest average power of a device", &power(report, powers[i]), &detail);
     }
     if tiles.is_empty() { tiles } else { format!("<dl class=\"tiles\">\n{tiles}</dl>\n") }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// The names without a number in them.
-const NAMES: [(&str, Metric); 8] = [
+const NAMES: [(&str, Metric); 13] = [
     ("final", Metric::Final),
     ("best", Metric::Best),
     ("loss", Metric::Loss),
@@ -14,7 +14,22 @@ const NAMES: [(&str, Metric); 8] = [
     ("instability", Metric::Instability),
     ("rounds-to-target", Metric::RoundsToTarget),
     ("bits-to-target", Metric::BitsToTarget),
+    ("seconds-to-target", Metric::SecondsToTarget),
+    ("joules-to-target", Metric::JoulesToTarget),
+    ("total-seconds", Metric::TotalSeconds),
+    ("total-joules", Metric::TotalJoules),
+    ("worst-device-joules", Metric::WorstDeviceJoules),
     ("bound", Metric::Bound),
+];
+
+/// What stands before an accuracy, and the metric of that accuracy.
+type Prefix = (&'static str, fn(f64) -> Metric);
+
+const TARGETS: [Prefix; 4] = [
+    ("rounds-to-", Metric::RoundsTo),
+    ("bits-to-", Metric::BitsTo),
+    ("seconds-to-", Metric::SecondsTo),
+    ("joules-to-", Metric::JoulesTo),
 ];
 
 /// One number of a run or of a curve of the bound.
@@ -39,6 +54,20 @@ pub enum Metric {
     RoundsTo(f64),
     /// `bits-to-0.9`: all bits sent until then.
     BitsTo(f64),
+    /// `seconds-to-target`: the seconds of all rounds until the accuracy `run.target`, where the radio has units.
+    SecondsToTarget,
+    /// `joules-to-target`: the joules of all devices until then.
+    JoulesToTarget,
+    /// `seconds-to-0.9`: the seconds of all rounds until the first evaluation with that accuracy.
+    SecondsTo(f64),
+    /// `joules-to-0.9`: the joules of all devices until then.
+    JoulesTo(f64),
+    /// `total-seconds`: the seconds of all rounds.
+    TotalSeconds,
+    /// `total-joules`: the joules of all devices in all rounds.
+    TotalJoules,
+    /// `worst-device-joules`: the joules of the device that spent the most in all rounds.
+    WorstDeviceJoules,
     /// `bound`: the bound on E\[F\] − F* after the last round.
     Bound,
     /// `bound-at-200`: the same after that many rounds.
@@ -62,6 +91,10 @@ pub enum Unit {
     Rounds,
     /// A number of bits sent.
     Bits,
+    /// Seconds of the simulated system.
+    Seconds,
+    /// Joules of devices.
+    Joules,
 }
 
 impl Metric {
@@ -80,15 +113,10 @@ impl Metric {
             let problem = || format!("{word:?}: the rounds must be a whole number, as in bound-at-200");
             return rounds.parse().map(Self::BoundAt).map_err(|_| problem());
         }
-        let target = |prefix: &str| word.strip_prefix(prefix).map(str::parse::<f64>);
-        let (prefix, target, metric): (_, _, fn(f64) -> Self) = match target("rounds-to-") {
-            Some(target) => ("rounds-to-", target, Self::RoundsTo),
-            None => match target("bits-to-") {
-                Some(target) => ("bits-to-", target, Self::BitsTo),
-                None => return Err(unknown(word)),
-            },
-        };
-        match target {
+        let found =
+            TARGETS.iter().find_map(|(prefix, metric)| Some((prefix, word.strip_prefix(prefix)?, metric)));
+        let Some((prefix, target, metric)) = found else { return Err(unknown(word)) };
+        match target.parse::<f64>() {
             Ok(target) if target > 0.0 && target <= 1.0 => Ok(metric(target)),
             _ => {
                 Err(format!("{word:?}: the target must be a share above 0 and at most 1, as in {prefix}0.9"))
@@ -101,6 +129,11 @@ impl Metric {
         matches!(self, Self::Bound | Self::BoundAt(_) | Self::RoundsToBound(_))
     }
 
+    /// Whether only runs with `radio.bandwidth_hz` have it.
+    pub fn needs_units(self) -> bool {
+        matches!(self.unit(), Unit::Seconds | Unit::Joules)
+    }
+
     /// What it is measured in.
     pub fn unit(self) -> Unit {
         match self {
@@ -108,6 +141,10 @@ impl Metric {
             Self::Loss => Unit::Loss,
             Self::RoundsTo(_) | Self::RoundsToTarget | Self::RoundsToBound(_) => Unit::Rounds,
             Self::BitsTo(_) | Self::BitsToTarget => Unit::Bits,
+            Self::SecondsTo(_) | Self::SecondsToTarget | Self::TotalSeconds => Unit::Seconds,
+            Self::JoulesTo(_) | Self::JoulesToTarget | Self::TotalJoules | Self::WorstDeviceJoules => {
+                Unit::Joules
+            }
             Self::Bound | Self::BoundAt(_) => Unit::Bound,
         }
     }
@@ -127,6 +164,8 @@ impl fmt::Display for Metric {
             None => match self {
                 Self::RoundsTo(target) => write!(f, "rounds-to-{target}"),
                 Self::BitsTo(target) => write!(f, "bits-to-{target}"),
+                Self::SecondsTo(target) => write!(f, "seconds-to-{target}"),
+                Self::JoulesTo(target) => write!(f, "joules-to-{target}"),
                 Self::BoundAt(rounds) => write!(f, "bound-at-{rounds}"),
                 Self::RoundsToBound(level) => write!(f, "rounds-to-bound-{level}"),
                 _ => write!(f, "{self:?}"),
@@ -137,13 +176,15 @@ impl fmt::Display for Metric {
 
 impl Unit {
     /// A number: shares in percent, losses with four digits after the point, bounds with about four digits,
-    /// rounds and bits with one after the point.
+    /// rounds and bits with one after the point, seconds and joules with about four digits and their unit.
     pub fn value(self, value: f64) -> String {
         match self {
             Self::Share => format!("{:.2} %", 100.0 * value),
             Self::Loss => format!("{value:.4}"),
             Self::Bound => number(value),
             Self::Rounds | Self::Bits => format!("{value:.1}"),
+            Self::Seconds => format!("{} s", number(value)),
+            Self::Joules => format!("{} J", number(value)),
         }
     }
 
@@ -152,8 +193,8 @@ impl Unit {
         match self {
             Self::Share => format!("{:+.2}", 100.0 * difference),
             Self::Loss => format!("{difference:+.4}"),
-            Self::Bound if difference.is_sign_negative() => number(difference),
-            Self::Bound => format!("+{}", number(difference)),
+            Self::Bound | Self::Seconds | Self::Joules if difference.is_sign_negative() => number(difference),
+            Self::Bound | Self::Seconds | Self::Joules => format!("+{}", number(difference)),
             Self::Rounds | Self::Bits => format!("{difference:+.1}"),
         }
     }
@@ -166,6 +207,8 @@ impl Unit {
             Self::Bound => "of the bound",
             Self::Rounds => "rounds",
             Self::Bits => "bits",
+            Self::Seconds => "seconds",
+            Self::Joules => "joules",
         }
     }
 }
@@ -179,7 +222,8 @@ mod tests {
     fn errors_name_the_metrics_and_the_likely_one() {
         assert!(Metric::parse("instabilty").unwrap_err().contains("did you mean instability?"));
         assert!(Metric::parse("accuracy").unwrap_err().contains("there are final, best"));
-        for word in ["rounds-to-90", "rounds-to-", "bits-to-x", "rounds-to-nan", "rounds-to-0", "bits-to--1"]
+        for word in
+            ["rounds-to-90", "rounds-to-", "bits-to-x", "seconds-to-nan", "rounds-to-0", "joules-to--1"]
         {
             assert!(Metric::parse(word).unwrap_err().contains("a share above 0"), "{word}");
         }
@@ -189,7 +233,16 @@ mod tests {
         for word in ["bound-at-", "bound-at-1.5", "bound-at--1", "bound-at-x"] {
             assert!(Metric::parse(word).unwrap_err().contains("a whole number"), "{word}");
         }
+        assert!(Metric::parse("total-second").unwrap_err().contains("did you mean total-seconds?"));
         assert!(Metric::parse("bund").unwrap_err().contains("did you mean bound?"));
+    }
+
+    #[test]
+    fn seconds_and_joules_carry_their_unit() {
+        assert_eq!(Unit::Seconds.value(12.345), "12.35 s");
+        assert_eq!(Unit::Joules.value(0.25), "0.250 J");
+        assert_eq!([Unit::Seconds.signed(1.5), Unit::Joules.signed(-1.5)], ["+1.500", "-1.500"]);
+        assert!(Metric::TotalJoules.needs_units() && !Metric::BitsToTarget.needs_units());
     }
 
     proptest! {
@@ -202,8 +255,15 @@ mod tests {
             let of_runs = [
                 Metric::RoundsTo(target),
                 Metric::BitsTo(target),
+                Metric::SecondsTo(target),
+                Metric::JoulesTo(target),
                 Metric::RoundsToTarget,
                 Metric::BitsToTarget,
+                Metric::SecondsToTarget,
+                Metric::JoulesToTarget,
+                Metric::TotalSeconds,
+                Metric::TotalJoules,
+                Metric::WorstDeviceJoules,
                 Metric::Final,
                 Metric::Area,
             ];

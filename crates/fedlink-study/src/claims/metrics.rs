@@ -10,8 +10,9 @@ pub struct Metrics(Source);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    /// The evaluated rounds, `run.target`, and how the run ended if it ended early.
-    Run { rows: Vec<Row>, target: f64, unfinished: Option<String> },
+    /// The evaluated rounds, `run.target`, how the run ended if it ended early, and the joules of the device that
+    /// spent the most, where the radio has units.
+    Run { rows: Vec<Row>, target: f64, unfinished: Option<String>, worst_device_joules: Option<f64> },
     /// Readings of the metrics that were asked for.
     Bound(Vec<(Metric, Reading)>),
 }
@@ -50,13 +51,23 @@ impl Reading {
 impl Metrics {
     /// Of a run that did all its rounds; `target` is its `run.target`.
     pub fn new(rows: &[Row], target: f64) -> Self {
-        Self(Source::Run { rows: rows.to_vec(), target, unfinished: None })
+        Self(Source::Run { rows: rows.to_vec(), target, unfinished: None, worst_device_joules: None })
     }
 
     /// Of a run that ended early; `how` is the reason, as `diverged`. Of its metrics only those about a
     /// target that it did reach are known: where its curve would have ended is unknown.
     pub fn unfinished(rows: &[Row], target: f64, how: impl Into<String>) -> Self {
-        Self(Source::Run { rows: rows.to_vec(), target, unfinished: Some(how.into()) })
+        let unfinished = Some(how.into());
+        Self(Source::Run { rows: rows.to_vec(), target, unfinished, worst_device_joules: None })
+    }
+
+    /// The same run, in which the device that spent the most spent so many joules; none where the radio has no units.
+    #[must_use]
+    pub fn with_worst_device_joules(mut self, joules: Option<f64>) -> Self {
+        if let Source::Run { worst_device_joules, .. } = &mut self.0 {
+            *worst_device_joules = joules;
+        }
+        self
     }
 
     /// Of a curve of the bound with these values after 0, 1, …, T rounds. Of the metrics only those `asked`
@@ -93,8 +104,10 @@ impl Metrics {
     }
 
     pub(super) fn read(&self, metric: Metric) -> Reading {
-        let (rows, own_target, unfinished) = match &self.0 {
-            Source::Run { rows, target, unfinished } => (rows, *target, unfinished),
+        let (rows, own_target, unfinished, worst) = match &self.0 {
+            Source::Run { rows, target, unfinished, worst_device_joules } => {
+                (rows, *target, unfinished, *worst_device_joules)
+            }
             Source::Bound(readings) => {
                 let asked = readings.iter().find(|(asked, _)| *asked == metric);
                 let missing = || Reading::Missing(format!("{metric} was not asked for"));
@@ -107,6 +120,8 @@ impl Metrics {
         let metric = match metric {
             Metric::RoundsToTarget => Metric::RoundsTo(own_target),
             Metric::BitsToTarget => Metric::BitsTo(own_target),
+            Metric::SecondsToTarget => Metric::SecondsTo(own_target),
+            Metric::JoulesToTarget => Metric::JoulesTo(own_target),
             other => other,
         };
         match metric {
@@ -118,6 +133,8 @@ impl Metrics {
                 Some(row) => finite(row.total_bits),
                 None => Reading::AtLeast(last.total_bits),
             },
+            Metric::SecondsTo(target) => spent_until(reached(target), last, |row| row.total_seconds),
+            Metric::JoulesTo(target) => spent_until(reached(target), last, |row| row.total_joules),
             _ if unfinished.is_some() => {
                 let how = unfinished.as_deref().unwrap_or_default();
                 Reading::Missing(format!("it ended early ({how})"))
@@ -134,8 +151,13 @@ impl Metrics {
                 let accuracies: Vec<f64> = accuracies().collect();
                 instability(&accuracies).map_or_else(too_short, finite)
             }
+            Metric::TotalSeconds => last.total_seconds.map_or_else(no_units, finite),
+            Metric::TotalJoules => last.total_joules.map_or_else(no_units, finite),
+            Metric::WorstDeviceJoules => worst.map_or_else(no_units, finite),
             Metric::RoundsToTarget
             | Metric::BitsToTarget
+            | Metric::SecondsToTarget
+            | Metric::JoulesToTarget
             | Metric::Bound
             | Metric::BoundAt(_)
             | Metric::RoundsToBound(_) => Reading::Missing(format!("a run has no {metric}")),
@@ -147,6 +169,18 @@ fn finite(value: f64) -> Reading {
     if value.is_finite() { Reading::Known(value) } else { Reading::Missing("it is not finite".into()) }
 }
 
+/// What a run had spent when it `reached` a target, or at least by its `last` evaluation if it did not.
+fn spent_until(reached: Option<&Row>, last: &Row, spent: fn(&Row) -> Option<f64>) -> Reading {
+    match reached {
+        Some(row) => spent(row).map_or_else(no_units, finite),
+        None => spent(last).map_or_else(no_units, Reading::AtLeast),
+    }
+}
+
+fn no_units() -> Reading {
+    Reading::Missing("it has no seconds and joules: radio.bandwidth_hz is not set".into())
+}
+
 fn too_short() -> Reading {
     Reading::Missing("it has too few rounds or evaluations".into())
 }
@@ -156,9 +190,10 @@ fn too_short() -> Reading {
 pub(super) fn rows(accuracies: &[f64]) -> Vec<Row> {
     let row = |(i, &test_accuracy): (usize, &f64)| {
         let round = 10 * (i as u64 + 1);
-        let (test_loss, total_bits) = (2.0 - test_accuracy, 1000.0 * round as f64);
-        let (bits, mean_q) = (1000.0, 3.0);
-        Row { round, test_accuracy, test_loss, bits, total_bits, mean_q, ..Row::default() }
+        let mut row = Row::default();
+        (row.round, row.test_accuracy, row.test_loss) = (round, test_accuracy, 2.0 - test_accuracy);
+        (row.bits, row.total_bits, row.mean_q) = (1000.0, 1000.0 * round as f64, 3.0);
+        row
     };
     accuracies.iter().enumerate().map(row).collect()
 }
@@ -190,6 +225,56 @@ mod tests {
         for (name, value) in expected {
             let Reading::Known(ours) = read(&run, name) else { panic!("{name} is known") };
             assert!((ours - value).abs() < 1e-12, "{name}: {ours} against {value}");
+        }
+    }
+
+    /// The same rows at a quarter of a second and 3 joules a round.
+    fn with_units(accuracies: &[f64]) -> Vec<Row> {
+        let mut rows = rows(accuracies);
+        for row in &mut rows {
+            row.total_seconds = Some(0.25 * row.round as f64);
+            row.total_joules = Some(3.0 * row.round as f64);
+        }
+        rows
+    }
+
+    #[test]
+    fn seconds_and_joules_are_those_until_the_target_and_in_all() {
+        let run = Metrics::new(&with_units(&[0.2, 0.6, 0.9, 0.7]), 0.5).with_worst_device_joules(Some(7.5));
+        let expected = [
+            ("seconds-to-target", 5.0),
+            ("joules-to-target", 60.0),
+            ("seconds-to-0.9", 7.5),
+            ("joules-to-0.9", 90.0),
+            ("total-seconds", 10.0),
+            ("total-joules", 120.0),
+            ("worst-device-joules", 7.5),
+        ];
+        for (name, value) in expected {
+            assert_eq!(read(&run, name), Reading::Known(value), "{name}");
+        }
+        assert_eq!(read(&run, "seconds-to-0.95"), Reading::AtLeast(10.0));
+        assert_eq!(read(&run, "joules-to-0.95"), Reading::AtLeast(120.0));
+        let early = Metrics::unfinished(&with_units(&[0.2, 0.9]), 0.8, "diverged");
+        assert_eq!(read(&early, "seconds-to-target"), Reading::Known(5.0));
+        assert_eq!(read(&early, "total-joules"), Reading::Missing("it ended early (diverged)".into()));
+    }
+
+    #[test]
+    fn a_run_without_units_has_no_seconds_and_no_joules_and_names_the_key() {
+        let run = Metrics::new(&rows(&[0.2, 0.9]), 0.8);
+        let names = [
+            "seconds-to-target",
+            "joules-to-0.9",
+            "seconds-to-0.95",
+            "total-seconds",
+            "total-joules",
+            "worst-device-joules",
+        ];
+        for name in names {
+            let reading = read(&run, name);
+            let Reading::Missing(reason) = reading else { panic!("{name}: {reading:?}") };
+            assert!(reason.contains("radio.bandwidth_hz"), "{name}: {reason}");
         }
     }
 

@@ -211,6 +211,19 @@ impl Claim {
         comparisons.map(|_| ()).map_err(|problem| error(&self.name, problem))
     }
 
+    /// Whether the claim can be judged of runs that have no seconds and no joules.
+    pub fn check_without_units(&self) -> Result<(), ConfigError> {
+        match self.metrics().find(|metric| metric.needs_units()) {
+            None => Ok(()),
+            Some(metric) => {
+                let problem = format!(
+                    "{metric} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or bits-to-0.9"
+                );
+                Err(error(&self.name, problem))
+            }
+        }
+    }
+
     /// The verdict of the measurements, `correction` being made for the number of comparisons; an error where
     /// [`check`](Self::check) would give one.
     pub fn verdict(

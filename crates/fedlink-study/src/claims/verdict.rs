@@ -54,6 +54,7 @@ impl fmt::Display for Answer {
 
 /// A claim set against the measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Verdict {
     /// The claim's name.
     pub name: String,
@@ -73,6 +74,7 @@ pub struct Verdict {
 
 /// Two curves, or a curve and a number, set against each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Pair {
     /// The curve on the left as a selector, with its factor.
     pub left: String,

@@ -236,8 +236,15 @@ impl Experiment {
     }
 
     fn check_claims(&self) -> Result<(), ConfigError> {
-        let keys: Vec<CurveKeys> = self.curves()?.into_iter().map(|curve| curve.keys).collect();
-        self.claims().iter().try_for_each(|claim| claim.check(Subject::Runs, &keys))?;
+        let curves = self.curves()?;
+        let units = curves.iter().any(|curve| curve.config.radio.bandwidth_hz.is_some());
+        let keys: Vec<CurveKeys> = curves.into_iter().map(|curve| curve.keys).collect();
+        for claim in self.claims() {
+            claim.check(Subject::Runs, &keys)?;
+            if !units {
+                claim.check_without_units()?;
+            }
+        }
         self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))?;
         Ok(())
     }

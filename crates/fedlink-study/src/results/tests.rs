@@ -1,5 +1,5 @@
 use super::*;
-use crate::example::{curve, curve_of};
+use crate::example::{curve, curve_of, with_units};
 use crate::experiment::Experiment;
 use crate::summary;
 use fedlink::units::Power;
@@ -129,4 +129,74 @@ fn a_saturated_budget_is_named() {
     );
     curve.runs[0].outcome.at_highest_level = Some(0.05);
     assert_eq!(curve.saturated(), None);
+}
+
+#[test]
+fn without_units_the_tables_have_no_seconds_and_no_joules() {
+    let curves = [curve_of("bc", &[&[0.5, 0.9]])];
+    let text = table(&curves);
+    assert!(text.starts_with(
+        "curve    final     best  rounds to 80 %  bits/round  mean q  highest power        digest    status\n"
+    ));
+    assert!(text.contains("against radio.power;\n") && !text.contains("joules"), "{text}");
+    let csv = String::from_utf8(csv(&curves).unwrap()).unwrap();
+    let header = "curve,policy,k,seed,round,test_accuracy,test_loss,train_loss,trained,bits,total_bits,mean_q,\
+                  silent_devices,wire_bits,undecodable,flagged,lost\n";
+    assert!(csv.starts_with(header), "{csv}");
+    let summary: serde_json::Value = serde_json::from_str(&summary::json(&curves).unwrap()).unwrap();
+    assert!(summary[0].get("total_seconds").is_none() && summary[0].get("outages").is_none());
+}
+
+#[test]
+fn with_units_every_table_has_seconds_and_joules() {
+    // 80 % after 20 rounds of 0.25 s and 3 J; 30 rounds in all, a tenth of the joules on one device.
+    let curves = [with_units(curve_of("bc", &[&[0.5, 0.9, 0.9]])), curve_of("bn2", &[&[0.5]])];
+    let text = table(&curves);
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect())
+        .collect();
+    let cell = |row: usize, name: &str| {
+        let column =
+            lines[0].iter().position(|head| *head == name).unwrap_or_else(|| panic!("{name}\n{text}"));
+        lines[row][column]
+    };
+    let expected = [
+        ("seconds to 80 %", "5.000", "–"),
+        ("joules to 80 %", "60.00", "–"),
+        ("highest power", "10.00 dBm", "1.50"),
+        ("seconds", "7.500", "–"),
+        ("joules", "90.00", "–"),
+        ("worst device", "9.000", "–"),
+        ("outages", "2.0", "0.0"),
+        ("late", "1.0", "0.0"),
+    ];
+    for (name, with, without) in expected {
+        assert_eq!((cell(2, name), cell(3, name)), (with, without), "{name}\n{text}");
+    }
+    assert!(text.contains("against radio.power or radio.power_dbm;"), "{text}");
+    assert!(table(&curves[..1]).contains("against radio.power_dbm;"));
+    let csv = String::from_utf8(csv(&curves).unwrap()).unwrap();
+    assert!(csv.lines().next().unwrap().ends_with(
+        "late,total_seconds,down_s,train_s,report_s,up_s,total_joules,\
+                                                  compute_j,report_j,transmit_j,receive_j,idle_j"
+    ));
+    assert!(csv.lines().nth(1).unwrap().ends_with(",2.5,0.05,0.1,0.02,0.08,30,1.5,0.1,0.9,0.3,0.2"), "{csv}");
+    assert!(csv.lines().nth(4).unwrap().ends_with(",,,,,,,,,,,"), "{csv}");
+    let summary: serde_json::Value = serde_json::from_str(&summary::json(&curves).unwrap()).unwrap();
+    let numbers =
+        ["seconds_to_target", "joules_to_target", "total_seconds", "total_joules", "worst_device_joules"];
+    for (name, value) in numbers.into_iter().zip([5.0, 60.0, 7.5, 90.0, 9.0]) {
+        let ours = summary[0][name].as_f64().unwrap();
+        assert!((ours - value).abs() < 1e-9, "{name}: {ours}");
+    }
+}
+
+#[test]
+fn devices_above_their_power_are_counted_in_the_units_of_the_radio() {
+    // 7.8 dBm are 6.03 mW: nobody is above them at 5 mW, two are at 7 mW.
+    let mut curve = with_units(curve_of("bc", &[&[0.5]]));
+    assert_eq!(curve.device_use().above.mean, 0.0);
+    curve.runs[0].outcome.average_power[..2].fill(0.007);
+    assert_eq!(curve.device_use().above.mean, 2.0);
 }

@@ -15,6 +15,7 @@ pub type DataFacts = BTreeMap<String, DataFact>;
 /// What is known of a data set or of a file that runs depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct DataFact {
     /// SHA-256 of the arrays as they were loaded, or of the file.
     pub sha256: String,
@@ -52,12 +53,18 @@ impl DataFact {
     }
 
     fn text(&self) -> String {
-        let digest = &self.sha256[..self.sha256.len().min(12)];
+        // What is in a file need not be a digest, whose characters are one byte each.
+        let digest: String = self.sha256.chars().take(12).collect();
         match self.train {
             0 => format!("sha256 {digest}…"),
             train => format!("{train} training and {} test samples, sha256 {digest}…", self.test),
         }
     }
+}
+
+/// The content of `data.json`; none if it is not one.
+pub fn parse_data(content: &[u8]) -> Option<DataFacts> {
+    serde_json::from_slice(content).ok()
 }
 
 /// What of `here` is other data than that of the same name `there`, in words; none if nothing is.
@@ -102,5 +109,8 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("b ("), "{text}");
+        // Not everything in a file that somebody changed is a digest.
+        let odd = DataFacts::from([("a".into(), fact("1234567890é…", 10))]);
+        assert!(differences(&odd, &there).unwrap().contains("sha256 1234567890é…… there"));
     }
 }

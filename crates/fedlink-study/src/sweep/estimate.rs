@@ -21,6 +21,7 @@ struct Pace {
 
 /// What one run would take.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RunForecast {
     /// Its index among all runs.
     pub index: usize,
@@ -38,6 +39,7 @@ pub struct RunForecast {
 
 /// What runs would take.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Forecast {
     /// Each of them.
     pub runs: Vec<RunForecast>,

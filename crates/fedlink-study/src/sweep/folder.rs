@@ -1,6 +1,6 @@
 //! The folder of an experiment: which one it belongs to, how it grows, and whether it is complete.
 
-use super::data::{DataFacts, differences};
+use super::data::{DataFacts, differences, parse_data};
 use super::manifest;
 use super::plan::Plan;
 use crate::disk::{Disk, RealDisk};
@@ -73,7 +73,7 @@ pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<Standing
 pub fn read_data(folder: &Path) -> Result<DataFacts, Error> {
     let path = folder.join("data.json");
     match fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| Error::Damaged(path)),
+        Ok(bytes) => parse_data(&bytes).ok_or(Error::Damaged(path)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(DataFacts::new()),
         Err(error) => Err(Error::file("read", &path)(error)),
     }

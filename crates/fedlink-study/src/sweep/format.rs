@@ -14,9 +14,10 @@
 //! }
 //! ```
 //!
-//! Numbers read back as the same bits; NaN is null, infinities are the texts "Infinity" and "-Infinity". A later
-//! version may add fields and columns: who reads ignores those it does not know, and takes the defaults of those that
-//! are not there. [`VERSION`] is raised only if the fields that are there change their meaning.
+//! Numbers read back as the same bits; NaN is null, infinities are the texts "Infinity" and "-Infinity". A
+//! later version may add fields and columns: who reads ignores those it does not know, and takes the defaults
+//! of those that are not there. The metrics of a task, which the field `metrics` names, are the last columns.
+//! [`VERSION`] is raised only if the fields that are there change their meaning.
 
 use super::maker::Maker;
 use crate::error::Error;
@@ -133,15 +134,15 @@ impl StoredCell {
             return Err(other());
         }
         let outcome: Outcome = filled(&fields.outcome).ok_or_else(other)?;
+        // Metrics are the last columns. Their names are the task's, and one may be that of another column.
+        let known = fields.columns.strip_suffix(&fields.metrics[..]).ok_or_else(other)?;
         let row = |values: &Vec<Value>| -> Option<Row> {
-            let is_metric = |name: &String| fields.metrics.contains(name);
-            let columns = || fields.columns.iter().zip(values);
-            let known = columns().filter(|(name, _)| !is_metric(name));
-            let mut row: Row = filled(&known.map(|(name, value)| (name.clone(), value.clone())).collect())?;
-            let metrics = columns().filter(|(name, _)| is_metric(name));
-            row.metrics =
-                metrics.map(|(name, value)| Some((name.clone(), number(value)?))).collect::<Option<_>>()?;
-            (values.len() == fields.columns.len()).then_some(row)
+            let (own, further) = values.split_at_checked(known.len())?;
+            let own = known.iter().zip(own).map(|(name, value)| (name.clone(), value.clone()));
+            let mut row: Row = filled(&own.collect())?;
+            let metric = |(name, value): (&String, &Value)| Some((name.clone(), number(value)?));
+            row.metrics = fields.metrics.iter().zip(further).map(metric).collect::<Option<_>>()?;
+            (further.len() == fields.metrics.len()).then_some(row)
         };
         let rows = fields.rows.iter().map(row).collect::<Option<Vec<Row>>>().ok_or_else(other)?;
         let status = match fields.status.as_str() {
@@ -249,11 +250,12 @@ mod tests {
         ) {
             // There is one NaN.
             let value = |i: usize| if f64::is_nan(values[i]) { f64::NAN } else { values[i] };
-            let row = Row {
-                round: round.into(), test_accuracy: value(0), test_loss: value(1), train_loss: value(2),
-                bits: value(3), total_bits: value(4), mean_q: value(5), wire_bits: wire.filter(|bits| !bits.is_nan()),
-                metrics: vec![("auc".into(), value(6))], ..Row::default()
-            };
+            let mut row = Row::default();
+            row.round = round.into();
+            (row.test_accuracy, row.test_loss, row.train_loss) = (value(0), value(1), value(2));
+            (row.bits, row.total_bits, row.mean_q) = (value(3), value(4), value(5));
+            row.wire_bits = wire.filter(|bits| !bits.is_nan());
+            row.metrics = vec![("auc".into(), value(6)), ("test_loss".into(), 0.5)];
             let cell = stored(vec![row.clone()], Status::Finished);
             let text = cell.to_text(&Config::default()).unwrap();
             let read = StoredCell::from_bytes(Path::new("x"), text.as_bytes()).unwrap();
@@ -290,7 +292,8 @@ mod tests {
 
     #[test]
     fn fields_and_columns_of_another_version_are_ignored_or_have_their_defaults() {
-        let row = Row { round: 10, lost: 4, ..Row::default() };
+        let mut row = Row::default();
+        (row.round, row.lost) = (10, 4);
         let text = stored(vec![row], Status::Finished).to_text(&Config::default()).unwrap();
         let newer = text
             .replace("\"label\"", "\"later\": [1, {}],\n\"label\"")
@@ -299,9 +302,15 @@ mod tests {
             .replace("\"outcome\": {", "\"outcome\": {\"later\":{\"x\":null},");
         let read = StoredCell::from_bytes(Path::new("x"), sealed(&newer).as_bytes()).unwrap();
         assert_eq!((read.result.rows[0].round, read.result.rows[0].lost), (10, 4));
-        // An earlier version without the last column and a field of the outcome.
-        let older = text.replace(",\"lost\"]", "]").replace(",4]\n]", "]\n]").replace("\"mean_q\":0.0,", "");
-        assert!(!older.contains("lost\"]"));
+        // An earlier version without the columns from `lost` on and a field of the outcome.
+        let names: Vec<String> = ROW_COLUMNS.iter().map(|column| format!("\"{}\"", column.name)).collect();
+        let lost = ROW_COLUMNS.iter().position(|column| column.name == "lost").unwrap();
+        let nothing = ",null".repeat(names.len() - lost - 3);
+        let older = text
+            .replace(&format!(",{}]", names[lost..].join(",")), "]")
+            .replace(&format!(",4,0,0{nothing}]\n]"), "]\n]")
+            .replace("\"mean_q\":0.0,", "");
+        assert!(!older.contains("\"lost\"") && !older.contains("null]\n]"), "{older}");
         let read = StoredCell::from_bytes(Path::new("x"), sealed(&older).as_bytes()).unwrap();
         assert_eq!((read.result.rows[0].round, read.result.rows[0].lost), (10, 0));
         for (old, new) in [("\"version\": 1", "\"version\": 2"), ("fedlink cell", "other")] {

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 /// The process that made the rounds of a run from `from_round` on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Maker {
     /// Version of fedlink.
     pub fedlink: String,
@@ -58,7 +59,7 @@ impl Maker {
         }
     }
 
-    /// `fedlink 0.1.0 (semantics 1, avx2+fma) on node7, 2026-01-31T12:00:00Z`.
+    /// `fedlink 0.2.0 (semantics 1, avx2+fma) on node7, 2026-01-31T12:00:00Z`.
     pub fn text(&self) -> String {
         let Self { fedlink, semantics, instruction_set, host, started, .. } = self;
         format!("fedlink {fedlink} (semantics {semantics}, {instruction_set}) on {host}, {started}")

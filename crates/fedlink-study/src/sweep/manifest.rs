@@ -97,7 +97,11 @@ pub(super) fn missing(plan: &Plan, runs: &[Done]) -> Vec<String> {
 
 /// Whether the manifest in `folder` records a complete run.
 pub fn is_complete(folder: &Path) -> bool {
-    let text = std::fs::read(folder.join("manifest.json")).unwrap_or_default();
-    let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    records_complete(&std::fs::read(folder.join("manifest.json")).unwrap_or_default())
+}
+
+/// Whether the content of a manifest records a complete run. What is no manifest records nothing.
+pub fn records_complete(content: &[u8]) -> bool {
+    let manifest: serde_json::Value = serde_json::from_slice(content).unwrap_or_default();
     manifest["complete"] == true
 }

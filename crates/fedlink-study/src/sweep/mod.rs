@@ -39,3 +39,10 @@ pub use rerun::{Difference, Rerun, rerun};
 pub use runner::{Done, Runner};
 pub use status::{RunState, RunStatus, SweepStatus, run_states, status};
 pub use stored::{Verified, finished_runs, merge, verify};
+/// The readers of the files in a folder, for the fuzz targets.
+#[doc(hidden)]
+pub use {
+    data::{differences, parse_data},
+    format::StoredCell,
+    manifest::records_complete,
+};

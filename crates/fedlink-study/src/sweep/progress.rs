@@ -8,6 +8,7 @@ use std::path::Path;
 /// What a process tells others of a run that it computes: a small file beside the lock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Progress {
     /// Number of the process.
     pub pid: u32,

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// A stored run that was made again.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Rerun {
     /// Its name in `cells/`.
     pub cell: String,
@@ -28,6 +29,7 @@ pub struct Rerun {
 
 /// How a run that was made again is not the stored one.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Difference {
     /// The digest of the new run.
     pub repeated: String,

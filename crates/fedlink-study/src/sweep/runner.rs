@@ -52,6 +52,7 @@ pub struct Runner<'a> {
 
 /// A run that was begun.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Done {
     /// Its index among all runs.
     pub index: usize,

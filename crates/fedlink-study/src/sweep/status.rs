@@ -14,6 +14,7 @@ use std::path::Path;
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum RunState {
     /// It has ended with all its rounds.
     Done {
@@ -38,6 +39,7 @@ pub enum RunState {
 
 /// A run and how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct RunStatus {
     /// What tells it from the others.
     pub label: String,
@@ -52,6 +54,7 @@ pub struct RunStatus {
 
 /// How far a sweep is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SweepStatus {
     /// Runs of the experiment.
     pub of: usize,

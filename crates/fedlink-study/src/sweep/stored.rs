@@ -58,6 +58,7 @@ pub fn merge(
 
 /// The claims of an experiment, judged by what is in its folder.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Verified {
     /// Whether each claim holds, and by how much.
     pub verdicts: Verdicts,

@@ -35,6 +35,7 @@ use wire::{Coder, WireError};
 /// What a device does with the part of its update that was not sent (`compress.feedback`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Feedback {
     /// Discards it, as in the paper.
     #[default]
@@ -48,6 +49,7 @@ pub enum Feedback {
 /// What must fit into a device's budget (`compress.budget`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum BudgetRule {
     /// r(q), the scheme's count of bits, as in the paper.
     #[default]

@@ -2,31 +2,54 @@
 
 use super::Config;
 use crate::adversary::Attack;
+use crate::clock::compute::Compute;
+use crate::clock::downlink::Downlink;
+use crate::clock::jitter::Jitter;
+use crate::clock::spread::Spread;
 use crate::compress::Compressor;
 use crate::data::partition::Partition;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
+use crate::radio::access::Access;
+use crate::radio::cell::layout::Layout;
+use crate::radio::cell::pathloss::PathLoss;
 use crate::radio::fading::Fading;
+use crate::radio::power::PowerPolicy;
+use crate::radio::rate::Rate;
 use crate::registry::{ConfigError, Key, Listing, Scope, key, nearest};
 use crate::schedule::Policy;
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
 use std::fmt::Write;
+use std::sync::LazyLock;
 use toml::{Table, Value};
 
 /// Every kind of part that a key chooses among, in the order of the file.
-pub fn kinds() -> Vec<Listing> {
-    vec![
-        Listing::of::<dyn Partition>(),
-        Listing::of::<dyn Model>(),
-        Listing::of::<dyn Optimizer>(),
-        Listing::of::<dyn Aggregator>(),
-        Listing::of::<dyn ServerOptimizer>(),
-        Listing::of::<dyn Fading>(),
-        Listing::of::<dyn Policy>(),
-        Listing::of::<dyn Compressor>(),
-        Listing::of::<dyn Attack>(),
-    ]
+pub fn kinds() -> &'static [Listing] {
+    // Every section that is read asks for them.
+    static KINDS: LazyLock<Vec<Listing>> = LazyLock::new(|| {
+        vec![
+            Listing::of::<dyn Partition>(),
+            Listing::of::<dyn Model>(),
+            Listing::of::<dyn Optimizer>(),
+            Listing::of::<dyn Aggregator>(),
+            Listing::of::<dyn ServerOptimizer>(),
+            Listing::of::<dyn Fading>(),
+            Listing::of::<dyn PowerPolicy>(),
+            Listing::of::<dyn Rate>(),
+            Listing::of::<dyn Access>(),
+            Listing::of::<dyn Layout>(),
+            Listing::of::<dyn PathLoss>(),
+            Listing::of::<dyn Compute>(),
+            Listing::of::<dyn Spread>(),
+            Listing::of::<dyn Jitter>(),
+            Listing::of::<dyn Downlink>(),
+            Listing::of::<dyn Policy>(),
+            Listing::of::<dyn Compressor>(),
+            Listing::of::<dyn Attack>(),
+        ]
+    });
+    &KINDS
 }
 
 /// What a key takes that chooses among parts.
@@ -62,21 +85,154 @@ pub const KEYS: &[Key] = &[
     key("learn.server_optimizer", "what the server does with that step", A_PART),
     key("learn.server_rate", "c, the server's rate", "> 0"),
     key("radio.fading", "the fading law", A_PART),
+    key("radio.antennas", "receive antennas of the server; gains add up", "1 ..= 1024"),
+    key(
+        "radio.correlation",
+        "ρ, correlation of the fading amplitude from one round to the next (Gauss–Markov); 0: independent",
+        "> -1 and < 1",
+    ),
+    key(
+        "radio.speed_kmh",
+        "speed of the devices: fading in time by Clarke's model; needs radio.carrier_hz and radio.period_s",
+        "≥ 0 (0: independent rounds)",
+    ),
+    key("radio.period_s", "seconds from one round to the next, as the fading counts them", "> 0"),
+    key(
+        "radio.profile",
+        "delay profile of the channel, which makes resource blocks fade apart",
+        "\"flat\" | \"tdl-a30\" | \"tdl-b100\" | \"tdl-c300\" | \"exponential\"",
+    ),
+    key("radio.delay_spread_s", "rms delay spread of radio.profile = \"exponential\"", "> 0"),
     key(
         "radio.mean_gains",
         "file of the mean power gain of each device, M numbers ≥ 0 separated by white space or commas; \
          fading multiplies them",
         "a path; \"\": 1 for all",
     ),
+    key(
+        "radio.snr_db",
+        "mean SNR of a device while it sends, dB, the same for every K; a list makes as many groups of devices",
+        "a number, or a list such as [20, 0]; if left out: by radio.power and radio.noise",
+    ),
+    key(
+        "radio.group_sizes",
+        "how many devices each group of radio.snr_db has, from device 0 on",
+        "a list that adds up to data.devices; if left out: groups of one size",
+    ),
+    key(
+        "radio.csi_error",
+        "ε, error of the channel estimates as a share of the fading's power: h = ĥ + e, e ~ CN(0, ε)",
+        "≥ 0 and < 1",
+    ),
+    key("radio.csi_delay_s", "age of the channel estimates; needs radio.speed_kmh", "≥ 0"),
+    key(
+        "radio.backoff_db",
+        "how far below the estimated SNR a rate is chosen, dB, so that an estimate that is too good still holds",
+        "≥ 0",
+    ),
+    key(
+        "radio.mode",
+        "what is fixed: the symbols of a round, and bits vary; or the bits of an upload, and time varies",
+        "\"airtime\" | \"payload\"",
+    ),
+    key("radio.payload_bits", "bits of an upload if radio.mode = \"payload\"", "> 0; if left out: 32·d"),
     key("radio.symbols", "n, channel symbols in a round, shared by the scheduled devices", "≥ 1"),
-    key("radio.power", "P̄, average transmit power of a device; a scheduled one sends with M·P̄/K", "> 0"),
+    key(
+        "radio.power",
+        "P̄, average transmit power of a device. By radio.power_policy = \"fair-share\" a scheduled one sends with \
+         M·P̄/K, so its SNR depends on K; radio.snr_db sets the SNR for every K",
+        "> 0",
+    ),
+    key(
+        "radio.power_max",
+        "the largest transmit power, in the unit of radio.power",
+        "> 0; if left out: no limit",
+    ),
     key("radio.noise", "σ², noise variance", "> 0"),
+    key(
+        "radio.bandwidth_hz",
+        "W, bandwidth: makes the radio physical (watts, seconds, joules), with n = W·uplink_s·(1 − overhead)",
+        "> 0; if left out: a radio without units (radio.symbols, radio.power, radio.noise)",
+    ),
+    key("radio.uplink_s", "seconds of a round's uplink", "> 0; if left out: 0.005"),
+    key("radio.power_dbm", "P̄, average transmit power of a device, dBm", "a number; if left out: 7.8"),
+    key("radio.power_max_dbm", "the largest transmit power of a device, dBm", "≥ power_dbm; if left out: 23"),
+    key("radio.noise_dbm_hz", "noise density, dBm/Hz", "a number; if left out: -174"),
+    key("radio.noise_figure_db", "noise figure of the server, dB", "≥ 0; if left out: 5"),
+    key("radio.interference_w", "power of the interference at the server, watts", "≥ 0; if left out: 0"),
+    key("radio.overhead", "share of the symbols that pilots and control take", "≥ 0 and < 1; if left out: 0"),
+    key("radio.carrier_hz", "carrier frequency", "> 0; if left out: 2e9"),
+    key("radio.gain_tx_dbi", "antenna gain of a device, dBi", "a number; if left out: 0"),
+    key("radio.gain_rx_dbi", "antenna gain of the server, dBi", "a number; if left out: 0"),
+    key("radio.power_policy", "what a scheduled device sends with", A_PART),
+    key("radio.rate", "bits that a number of symbols carry at an SNR", A_PART),
+    key("radio.attempts", "how often an upload is sent until it arrives, within its symbols", "1 ..= 100"),
+    key(
+        "radio.loss_threshold_db",
+        "waterfall threshold m: an upload is lost with probability 1 − exp(−m·σ²/(P·β)), whatever its rate",
+        "a number; if left out: no such loss",
+    ),
+    key("radio.access", "how the scheduled devices share the band", A_PART),
     key("radio.slots", "whether shares of symbols are real or whole numbers", "\"real\" | \"whole\""),
     key(
         "radio.wire",
         "whether scheduled devices encode their updates to bytes and the server decodes them; the result is \
          the same",
         "false | true",
+    ),
+    key("cell.layout", "where the devices are, the server being at the origin", A_PART),
+    key("cell.radius_m", "radius of the cell (half the side of a square), m", "> 0; if left out: 500"),
+    key("cell.min_m", "smallest distance of a device to the server, m", "≥ 0; if left out: 35"),
+    key("cell.pathloss", "the law of path loss", A_PART),
+    key("cell.height_bs_m", "height of the server's antenna, m", "> 0; if left out: that of the law"),
+    key("cell.height_ut_m", "height of a device, m", "> 0; if left out: 1.5"),
+    key(
+        "cell.los",
+        "which devices are in line of sight, for laws that ask",
+        "\"drawn\" (by distance; if left out) | \"always\" | \"never\"",
+    ),
+    key("cell.extrapolate", "whether a law of path loss may be used outside of its domain", "false | true"),
+    key("cell.shadowing_db", "standard deviation of the shadowing, dB; its mean is 0 dB, not 1", "≥ 0"),
+    key(
+        "cell.correlation_m",
+        "distance at which shadowing is correlated by 1/e; 0: independent over devices",
+        "≥ 0",
+    ),
+    key("cell.drift", "whether devices move, each in its direction with radio.speed_kmh", "false | true"),
+    key("clock.compute", "how long local training takes", A_PART),
+    key("clock.spread", "how training times differ between devices", A_PART),
+    key("clock.jitter", "how training times differ from round to round", A_PART),
+    key("clock.downlink", "how the model reaches the devices", A_PART),
+    key(
+        "clock.report_bits",
+        "bits of each number that a candidate reports before selection",
+        "≥ 0 (0: free)",
+    ),
+    key(
+        "clock.report_efficiency",
+        "bits a symbol of the channel that carries reports, one after another",
+        "> 0; if left out: 0.1523",
+    ),
+    key(
+        "clock.deadline_s",
+        "seconds after which a round ends: who cannot have sent by then has trained for nothing",
+        "> 0; if left out: none",
+    ),
+    key(
+        "clock.pipeline",
+        "whether devices send as soon as they have trained; for policies that ask no report, with TDMA",
+        "false | true",
+    ),
+    key("energy.compute_w", "watts of a device while it trains", "≥ 0; if left out: 0.8"),
+    key("energy.kappa", "κ of clock.compute = \"cycles\": joules are κ·cycles·f²", "≥ 0; if left out: 1e-28"),
+    key("energy.circuit_w", "watts of a device's circuits while it sends, besides what it radiates", "≥ 0"),
+    key("energy.pa_efficiency", "share of the power amplifier's input that is radiated", "> 0 and ≤ 1"),
+    key("energy.receive_w", "watts of a device while it receives the model", "≥ 0"),
+    key("energy.idle_w", "watts of a device while it waits", "≥ 0"),
+    key(
+        "energy.battery_j",
+        "joules in a device's battery; a device that cannot pay a round is left out",
+        "≥ 0 (0: no end)",
     ),
     key("schedule.policy", "who sends", A_PART),
     key("schedule.k", "K, the largest number of devices scheduled in a round", "1 ..= data.devices"),
@@ -158,18 +314,32 @@ pub(super) const RENAMED: &[(&str, &str)] = &[
 
 /// The sections that make a [`Config`], in the order of the file. `custom` names parts that
 /// are not this library's.
-pub const SECTIONS: [&str; 9] =
-    ["data", "learn", "radio", "schedule", "compress", "adversary", "defense", "run", "custom"];
+pub const SECTIONS: [&str; 12] = [
+    "data",
+    "learn",
+    "radio",
+    "cell",
+    "clock",
+    "energy",
+    "schedule",
+    "compress",
+    "adversary",
+    "defense",
+    "run",
+    "custom",
+];
 
 /// Every key that there is, `section.name` and `section.part.name`.
-pub fn all_keys() -> Vec<String> {
-    let own = kinds().into_iter().flat_map(|kind| {
-        let table = kind.table;
-        kind.parts.into_iter().flat_map(move |part| {
-            part.keys.iter().map(move |key| format!("{table}.{}.{}", part.name, key.name))
-        })
+pub fn all_keys() -> &'static [String] {
+    static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let own = kinds().iter().flat_map(|kind| {
+            kind.parts.iter().flat_map(|part| {
+                part.keys.iter().map(|key| format!("{}.{}.{}", kind.table, part.name, key.name))
+            })
+        });
+        KEYS.iter().map(|key| key.name.to_owned()).chain(own).collect()
     });
-    KEYS.iter().map(|key| key.name.to_owned()).chain(own).collect()
+    &ALL
 }
 
 /// What a key of the sections takes; for one that chooses among parts, their names.
@@ -177,9 +347,9 @@ pub fn allowed(key: &Key) -> String {
     if key.allowed != A_PART {
         return key.allowed.to_owned();
     }
-    let kind = kinds().into_iter().find(|kind| kind.key == key.name);
+    let kind = kinds().iter().find(|kind| kind.key == key.name);
     let names: Vec<String> =
-        kind.into_iter().flat_map(|kind| kind.parts).map(|part| format!("\"{}\"", part.name)).collect();
+        kind.into_iter().flat_map(|kind| &kind.parts).map(|part| format!("\"{}\"", part.name)).collect();
     names.join(" | ")
 }
 
@@ -244,10 +414,13 @@ pub fn commented_toml(config: &Config) -> String {
         let _ = writeln!(text, "{}[{section}]", if text.is_empty() { "" } else { "\n" });
         for key in KEYS {
             let Some((in_section, name)) = key.name.split_once('.') else { continue };
-            if in_section == section
-                && let Some(value) = values.get(name)
-            {
-                let _ = writeln!(text, "# {}: {}\n{name} = {value}", key.meaning, allowed(key));
+            if in_section == section {
+                // A key without a default is shown as it would be set.
+                let line = match values.get(name) {
+                    Some(value) => format!("{name} = {value}"),
+                    None => format!("# {name} = …"),
+                };
+                let _ = writeln!(text, "# {}: {}\n{line}", key.meaning, allowed(key));
             }
         }
         for kind in kinds.iter().filter(|kind| kind.key.starts_with(&format!("{section}."))) {

@@ -1,5 +1,8 @@
 //! One run as one validated value.
 
+mod effects;
+#[cfg(test)]
+pub(crate) mod example;
 mod keys;
 mod position;
 mod sections;
@@ -13,8 +16,8 @@ pub use keys::{
 };
 pub use position::{line_of, located, syntax_error};
 pub use sections::{
-    AdversaryConfig, CompressConfig, DataConfig, DefenseConfig, LearnConfig, RadioConfig, RunConfig,
-    ScheduleConfig,
+    AdversaryConfig, CellConfig, ClockConfig, CompressConfig, DataConfig, DefenseConfig, EnergyConfig,
+    LearnConfig, RadioConfig, RunConfig, ScheduleConfig,
 };
 
 use crate::data::Dataset;
@@ -34,6 +37,9 @@ pub struct Config {
     pub data: DataConfig,
     pub learn: LearnConfig,
     pub radio: RadioConfig,
+    pub cell: CellConfig,
+    pub clock: ClockConfig,
+    pub energy: EnergyConfig,
     pub schedule: ScheduleConfig,
     pub compress: CompressConfig,
     pub adversary: AdversaryConfig,
@@ -98,6 +104,9 @@ impl Config {
         config.data = section("data", take("data"))?;
         config.learn = section("learn", take("learn"))?;
         config.radio = section("radio", take("radio"))?;
+        config.cell = section("cell", take("cell"))?;
+        config.clock = section("clock", take("clock"))?;
+        config.energy = section("energy", take("energy"))?;
         config.schedule = section("schedule", take("schedule"))?;
         config.compress = section("compress", take("compress"))?;
         config.adversary = section("adversary", take("adversary"))?;
@@ -126,7 +135,7 @@ impl Config {
                 kind.table == path && kind.parts.iter().any(|part| part.name == name)
             };
             if !kinds.iter().any(listed) && !self.custom.contains_key(&name) {
-                return Err(unknown_part(&kinds, path, &name));
+                return Err(unknown_part(kinds, path, &name));
             }
             self.own.insert(inner, own);
         }
@@ -142,6 +151,9 @@ impl Config {
         put("data", Table::try_from(&self.data));
         put("learn", Table::try_from(&self.learn));
         put("radio", Table::try_from(&self.radio));
+        put("cell", Table::try_from(&self.cell));
+        put("clock", Table::try_from(&self.clock));
+        put("energy", Table::try_from(&self.energy));
         put("schedule", Table::try_from(&self.schedule));
         put("compress", Table::try_from(&self.compress));
         put("adversary", Table::try_from(&self.adversary));

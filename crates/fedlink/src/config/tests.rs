@@ -170,7 +170,14 @@ fn the_list_of_keys_is_the_configuration_s_own() {
     let mut listed: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     own.sort();
     listed.sort_unstable();
-    assert_eq!(own, listed);
+    assert!(own.iter().all(|key| listed.contains(&key.as_str())), "{own:?}");
+    // What is listed and has no default is a key all the same: some kind of value can be set.
+    for key in listed.iter().filter(|key| !own.iter().any(|known| known == *key)) {
+        let values =
+            [Value::Float(1.0), Value::Array(vec![Value::Integer(1)]), Value::String("never".into())];
+        let set = |value: Value| Config::default().set(key, value).is_ok();
+        assert!(values.into_iter().any(set), "{key} takes no value");
+    }
     let sections = KEYS.iter().map(|key| key.name.split_once('.').unwrap().0);
     assert!(sections.clone().all(|section| SECTIONS.contains(&section)));
     assert!(
@@ -203,8 +210,7 @@ fn the_commented_text_reads_back_as_the_same_configuration() {
     assert_eq!(resolved.resolved(), resolved, "there is nothing left to resolve");
     for kind in kinds() {
         for part in &kind.parts {
-            let mut config = Config::default();
-            config.set(kind.key, part.name).unwrap();
+            let config = example::with_part(kind.key, part.name);
             let resolved = config.resolved();
             let text = commented_toml(&resolved);
             assert_eq!(Config::from_toml(&text).unwrap(), resolved, "{}", part.name);
@@ -359,4 +365,106 @@ fn a_part_that_is_chosen_writes_its_defaults_out_and_others_disappear_when_resol
     config.learn.optimizer = "sgd".into();
     assert_eq!(config.resolved().own_table("learn", "sgd")["momentum"].as_float(), Some(0.5));
     assert_eq!(config.rate(), Ok(0.1));
+}
+
+#[test]
+fn every_broken_rule_of_the_radio_names_its_key_and_what_to_write() {
+    let units = "[radio]\nbandwidth_hz = 1e6\n";
+    let cases = [
+        ("[radio]\nfading = \"nakagami\"\n[radio.nakagami]\nshape = 0.4", "radio.nakagami.shape: is 0.4"),
+        ("[radio]\nantennas = 0", "radio.antennas: is 0, but must be in 1..=1024"),
+        ("[radio]\nantennas = 1025", "radio.antennas: is 1025"),
+        ("[radio]\ncorrelation = 1.0", "radio.correlation: is 1, but must be a number above -1 and below 1"),
+        (
+            "[radio]\ncorrelation = 0.5\nspeed_kmh = 3.0\ncarrier_hz = 2e9\nperiod_s = 0.1",
+            "radio.correlation: and radio.speed_kmh both set how fading goes on",
+        ),
+        (
+            "[radio]\nfading = \"trace\"\ncorrelation = 0.5",
+            "radio.correlation: has no effect on gains that are read from a trace",
+        ),
+        ("[radio]\nspeed_kmh = -1.0", "radio.speed_kmh: is -1"),
+        ("[radio]\nspeed_kmh = 3.0\nperiod_s = 1.0", "radio.speed_kmh: is 3, which needs radio.carrier_hz"),
+        ("[radio]\nspeed_kmh = 3.0\ncarrier_hz = 2e9", "radio.speed_kmh: is 3, which needs radio.period_s"),
+        ("[radio]\nbandwidth_hz = 0.0", "radio.bandwidth_hz: is 0, but must be a finite number above 0"),
+        ("[radio]\nbandwidth_hz = 1e6\nsymbols = 100", "radio.symbols: belongs to the radio without units"),
+        ("[radio]\nbandwidth_hz = 1e6\npower = 2.0", "radio.power: belongs to the radio without units"),
+        ("[radio]\nbandwidth_hz = 1e6\nnoise = 2.0", "radio.noise: belongs to the radio without units"),
+        (
+            "[radio]\nbandwidth_hz = 10.0\nuplink_s = 0.01",
+            "radio.uplink_s: gives n = bandwidth_hz·uplink_s·(1 − overhead) = 0.1 symbols",
+        ),
+        (
+            "[radio]\nbandwidth_hz = 1e6\npower_dbm = 25.0\npower_max_dbm = 20.0",
+            "radio.power_dbm: is 25, above radio.power_max_dbm, which is 20",
+        ),
+        ("[radio]\npower_dbm = 20.0", "radio.power_dbm: has no effect here: it counts in physical units"),
+        ("[radio]\ncsi_error = 1.0", "radio.csi_error: is 1, but must be at least 0 and below 1"),
+        (
+            "[radio]\nbackoff_db = 3.0",
+            "radio.backoff_db: has no effect here: it is for estimates with an error",
+        ),
+        (
+            "[radio]\nrate = \"finite-blocklength\"\n[radio.finite-blocklength]\nerror = 0.6",
+            "radio.finite-blocklength.error: is 0.6",
+        ),
+        ("[radio]\nrate = \"mcs\"\n[radio.mcs]\nthresholds_db = [1.0, 0.0]", "radio.mcs.thresholds_db: "),
+        ("[radio]\nattempts = 3", "radio.attempts: has no effect here: it repeats what was lost"),
+        ("[radio]\naccess = \"ofdma\"", "radio.access: is \"ofdma\", whose resource blocks have a width"),
+        (
+            "[schedule]\nk = 8\n[radio]\naccess = \"ofdma\"\nbandwidth_hz = 1e6\n[radio.ofdma]\nresource_blocks = 5",
+            "radio.ofdma.resource_blocks: is 5",
+        ),
+        (
+            "[radio]\nprofile = \"tdl-a30\"",
+            "radio.profile: has no effect here: it is for radio.access = \"ofdma\"",
+        ),
+        ("[radio]\nmode = \"payload\"", "radio.mode: is \"payload\", whose result is a time"),
+        ("[radio]\nsnr_db = [20.0, 0.0]\npower = 2.0", "radio.power: and radio.snr_db both set the SNR"),
+        (
+            "[radio]\nsnr_db = [20.0, 0.0]\ngroup_sizes = [10, 20]",
+            "radio.group_sizes: is [10, 20], but must add up to data.devices, which is 40",
+        ),
+        ("[radio]\ngroup_sizes = [10, 30]", "radio.group_sizes: has no effect here: it needs radio.snr_db"),
+        (
+            "[cell]\npathloss = \"uma\"\nlayout = \"disc\"",
+            "cell.pathloss: has no effect here: it counts in physical",
+        ),
+        ("[energy]\nbattery_j = -1.0", "energy.battery_j: is -1"),
+        ("[energy]\nidle_w = 0.1", "energy.idle_w: has no effect here: it counts in physical units"),
+        ("[clock]\ncompute = \"flops\"", "clock.compute: has no effect here: it counts in physical units"),
+    ];
+    assert_starts(cases.map(|(text, start)| (without_line(&refused(text)), start)));
+    let with_units = [
+        ("[cell]\nlayout = \"disc\"", "cell.layout: has no effect here: it needs a cell.pathloss"),
+        ("[cell]\npathloss = \"uma\"", "cell.pathloss: is \"uma\", which needs distances: set cell.layout"),
+        (
+            "[cell]\npathloss = \"uma\"\nlayout = \"disc\"\nradius_m = 50.0\nmin_m = 60.0",
+            "cell.min_m: is 60, but must be below cell.radius_m, which is 50",
+        ),
+        ("[clock]\nspread = \"uniform\"", "clock.spread: has no effect here: it needs a clock.compute"),
+        ("[clock]\ncompute = \"flops\"\n[clock.flops]\nper_s = 0.0", "clock.flops.per_s: is 0"),
+        ("[clock]\ndeadline_s = 0.004", "clock.deadline_s: is 0.004, but the uplink alone takes 0.005 s"),
+        ("[energy]\nkappa = 1e-28", "energy.kappa: has no effect here: it is for clock.compute = \"cycles\""),
+    ];
+    assert_starts(with_units.map(|(text, start)| (without_line(&refused(&format!("{units}{text}"))), start)));
+}
+
+/// A message without the line of the file that it begins with.
+fn without_line(message: &str) -> String {
+    let named = message.strip_prefix("config").and_then(|rest| rest.split_once(": "));
+    named.map_or(message, |(_, rest)| rest).to_owned()
+}
+
+#[test]
+fn settings_that_are_allowed_and_seldom_meant_are_named() {
+    let cautions = |text: &str| Config::from_toml(text).unwrap().cautions();
+    assert_eq!(cautions(""), [""; 0]);
+    let csi = cautions("[radio]\ncsi_error = 0.01");
+    assert!(csi[0].contains("about 47 % of the uploads will be lost"), "{csi:?}");
+    assert_eq!(cautions("[radio]\ncsi_error = 0.01\nbackoff_db = 1.0"), [""; 0]);
+    let payload = cautions("[radio]\nmode = \"payload\"\nbandwidth_hz = 1e6\npower_policy = \"fixed\"");
+    assert!(payload[0].contains("has no finite mean"), "{payload:?}");
+    let power = cautions("[radio]\nbandwidth_hz = 1e6");
+    assert!(power[0].contains("M·P̄/K = 23.8 dBm, but radio.power_max_dbm is 23"), "{power:?}");
 }

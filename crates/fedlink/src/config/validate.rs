@@ -2,11 +2,20 @@
 
 use super::{BatchSize, Config, ConfigError};
 use crate::adversary::Attack;
+use crate::clock::compute::Compute;
+use crate::clock::downlink::Downlink;
+use crate::clock::jitter::Jitter;
+use crate::clock::spread::Spread;
 use crate::compress::Compressor;
 use crate::data::partition::Partition;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
+use crate::radio::access::Access;
+use crate::radio::cell::layout::Layout;
+use crate::radio::cell::pathloss::PathLoss;
 use crate::radio::fading::Fading;
+use crate::radio::power::PowerPolicy;
+use crate::radio::rate::Rate;
 use crate::registry::{Kind, find, number, within};
 use crate::schedule::Policy;
 use crate::server::Clip;
@@ -46,6 +55,7 @@ impl Config {
         within("run.seeds", run.seeds, 1..=1_000_000, "")?;
         within("run.seed", run.seed, 0..=(i64::MAX as u64 - run.seeds), "")?;
         number("run.target", run.target, |x| x > 0.0 && x < 1.0, "a share above 0 and below 1, such as 0.9")?;
+        self.validate_radio()?;
         self.resolve_own()?;
         if !self.custom.contains_key(&learn.optimizer) {
             number("learn.rate", self.rate()?, positive, "a finite number above 0")?;
@@ -76,6 +86,15 @@ impl Config {
         self.resolve_part::<dyn Aggregator>(&self.learn.aggregate, &mut own)?;
         self.resolve_part::<dyn ServerOptimizer>(&self.learn.server_optimizer, &mut own)?;
         self.resolve_part::<dyn Fading>(&self.radio.fading, &mut own)?;
+        self.resolve_part::<dyn PowerPolicy>(&self.radio.power_policy, &mut own)?;
+        self.resolve_part::<dyn Rate>(&self.radio.rate, &mut own)?;
+        self.resolve_part::<dyn Access>(&self.radio.access, &mut own)?;
+        self.resolve_part::<dyn Layout>(&self.cell.layout, &mut own)?;
+        self.resolve_part::<dyn PathLoss>(&self.cell.pathloss, &mut own)?;
+        self.resolve_part::<dyn Compute>(&self.clock.compute, &mut own)?;
+        self.resolve_part::<dyn Spread>(&self.clock.spread, &mut own)?;
+        self.resolve_part::<dyn Jitter>(&self.clock.jitter, &mut own)?;
+        self.resolve_part::<dyn Downlink>(&self.clock.downlink, &mut own)?;
         self.resolve_part::<dyn Policy>(&self.schedule.policy, &mut own)?;
         self.resolve_part::<dyn Compressor>(&self.compress.scheme, &mut own)?;
         self.resolve_part::<dyn Attack>(&self.adversary.kind, &mut own)?;

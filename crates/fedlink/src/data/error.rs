@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a data set could not be loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DataError {
     /// The operating system refused to read the file.
     #[error("cannot read {path}: {source}; give the path of a file that you may read", path = path.display())]

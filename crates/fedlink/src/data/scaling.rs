@@ -13,6 +13,7 @@ use super::{Dataset, Features, Samples};
 /// How stored numbers become the floats that a model sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Scaling {
     /// Bytes are divided by 255; floats stay as they are.
     #[default]

@@ -75,6 +75,8 @@ pub struct Trained {
     pub reports: Reports,
     /// Devices that trained, and their mean loss.
     pub training: Training,
+    /// Who trained.
+    pub devices: Vec<DeviceId>,
     kept: Vec<Kept>,
 }
 
@@ -170,9 +172,14 @@ impl Fleet {
         self.states.len() * (task + usize::from(self.feedback != Feedback::Off))
     }
 
-    /// Trains the devices that must train this round and keeps the updates of the candidates with the largest
-    /// first reports, up to K of them (all, if devices keep state).
-    pub fn train(&self, theta: &[f32], call: &Call) -> Result<Trained, Error> {
+    /// Trains the devices that must train this round, of those that are `present`, and keeps the updates of the
+    /// candidates with the largest first reports, up to K of them (all, if devices keep state).
+    pub fn train(
+        &self,
+        theta: &[f32],
+        call: &Call,
+        present: impl Fn(DeviceId) -> bool,
+    ) -> Result<Trained, Error> {
         let keep = self.kept_updates(call.candidates.len(), call.k);
         let best = Mutex::new(Vec::with_capacity(keep + 1));
         let results = self.train_all(theta, call.t, &call.candidates, |index, device, loss, update| {
@@ -190,17 +197,23 @@ impl Fleet {
             answers.extend(row);
         }
         if self.everyone_must_train() {
-            losses.extend(self.train_the_others(theta, call)?);
+            losses.extend(self.train_the_others(theta, call, present)?);
         }
         let kept = best.into_inner().unwrap_or_else(PoisonError::into_inner);
         let reports = Reports::new(call.candidates.clone(), call.asks.len(), answers);
         let training = Training { devices: losses.len(), loss: self.mean_loss(&losses) };
-        Ok(Trained { reports, training, kept })
+        let devices = losses.into_iter().map(|(device, _)| device).collect();
+        Ok(Trained { reports, training, devices, kept })
     }
 
     /// Trains the devices that are no candidates, for the state that they keep; their updates go nowhere.
-    fn train_the_others(&self, theta: &[f32], call: &Call) -> Result<Vec<(DeviceId, f64)>, Error> {
-        let mut waiting = vec![true; self.states.len()];
+    fn train_the_others(
+        &self,
+        theta: &[f32],
+        call: &Call,
+        present: impl Fn(DeviceId) -> bool,
+    ) -> Result<Vec<(DeviceId, f64)>, Error> {
+        let mut waiting: Vec<bool> = DeviceId::all(self.states.len()).map(present).collect();
         call.candidates.iter().for_each(|device| waiting[device.index()] = false);
         let others: Vec<DeviceId> = DeviceId::all(waiting.len()).filter(|m| waiting[m.index()]).collect();
         self.train_all(theta, call.t, &others, |_, device, loss, update| {
@@ -373,10 +386,11 @@ impl Fleet {
         Ok(updates.into_iter().flatten().collect())
     }
 
-    /// After the uploads have gone out: each device keeps its residual, and all memory of the round is free.
-    pub fn settle(&self, trained: Trained, sent: Vec<Sent>) {
-        for Sent { device, update, own, payload, .. } in sent {
-            if self.feedback != Feedback::Off {
+    /// After the uploads have gone out: each device whose upload was `delivered` keeps its residual (one whose upload
+    /// was lost is as one that was not scheduled), and all memory of the round is free.
+    pub fn settle(&self, trained: Trained, sent: Vec<Sent>, delivered: &[bool]) {
+        for (Sent { device, update, own, payload, .. }, delivered) in sent.into_iter().zip(delivered) {
+            if self.feedback != Feedback::Off && *delivered {
                 let mut state = lock(&self.states[device.index()]);
                 state.residual.clear();
                 state.residual.extend_from_slice(&update);

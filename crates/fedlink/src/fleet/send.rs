@@ -9,6 +9,7 @@ use crate::compress::wire::bit_length;
 use crate::compress::{BudgetRule, Encoded, Spent};
 use crate::error::Error;
 use crate::parallel::prelude::*;
+use crate::radio::Carried;
 use crate::server::{Body, Scheduled, Upload};
 use crate::units::DeviceId;
 
@@ -39,6 +40,19 @@ pub(super) enum Given {
 }
 
 impl Sent {
+    /// What arrives of it, sent for `airtime`: nothing if it was late or the channel did not carry it. Silence arrives
+    /// always.
+    pub fn upload_over(&self, carried: &Carried, late: bool) -> Upload<'_> {
+        let upload = self.upload();
+        let body = match upload.body {
+            Body::Silent => Body::Silent,
+            _ if late => Body::Late,
+            _ if !carried.delivered => Body::Outage,
+            body => body,
+        };
+        Upload { body, airtime: Some(carried.airtime), ..upload }
+    }
+
     /// What arrives over a link that loses nothing within its budget.
     pub fn upload(&self) -> Upload<'_> {
         let body = match &self.given {
@@ -49,7 +63,7 @@ impl Sent {
             Given::Unreadable => Body::Unreadable,
         };
         let Self { device, spent, wire_bits, .. } = *self;
-        Upload { device, spent, entries: self.own.entries(), wire_bits, body }
+        Upload { device, spent, entries: self.own.entries(), wire_bits, airtime: None, body }
     }
 }
 

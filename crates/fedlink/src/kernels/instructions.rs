@@ -84,10 +84,17 @@ static CURRENT: OnceLock<InstructionSet> = OnceLock::new();
 /// the same bit for bit on every machine that reports the same name, whatever its number of threads.
 ///
 /// Sets differ because a fused multiply-add rounds once where a product and a sum round twice. The dense
-/// matrix product chooses its instructions by itself, by the same features.
+/// matrix product chooses its instructions by itself, by the features of the machine: where the portable set
+/// was [chosen](InstructionSet::choose) on a machine with fused multiply-add, the name records that too.
 pub fn instruction_set() -> &'static str {
-    InstructionSet::current().name()
+    match InstructionSet::current() {
+        InstructionSet::PORTABLE if InstructionSet::available().len() > 1 => PORTABLE_WITH_FUSED_PRODUCTS,
+        set => set.name(),
+    }
 }
+
+/// Portable kernels beside dense products with fused multiply-add.
+const PORTABLE_WITH_FUSED_PRODUCTS: &str = "portable, fused dense products";
 
 /// How a set multiplies and adds.
 pub(crate) trait Arithmetic {

@@ -1,6 +1,8 @@
 //! The arithmetic that takes the time.
 
+#[expect(unsafe_code, reason = "functions for an instruction set are called where the machine has it")]
 mod instructions;
+#[expect(unsafe_code, reason = "the matrix product of gemm takes pointers")]
 mod matmul;
 mod norm;
 mod patches;
@@ -15,7 +17,7 @@ pub use norm::{norm, subtract};
 pub use patches::Window;
 pub use pool::{pool, pooled_shape, unpool};
 pub use sparse_batch::SparseBatch;
-pub use sparse_product::{Panels, pack_output_gradient, sparse_forward, sparse_gradient};
+pub use sparse_product::{PackedGradient, Panels, pack_output_gradient, sparse_forward, sparse_gradient};
 
 #[cfg(test)]
 mod tests {

@@ -54,9 +54,21 @@ fn forward_on(
     run_on(set, Forward { batch, weights, out, width, panel, read: &mut panels.read });
 }
 
-/// Makes the gradients of a layer's outputs (row-major, one row for each sample) ready for
-/// [`sparse_gradient`].
-pub fn pack_output_gradient(batch: &SparseBatch, output_gradient: &[f32], panels: &mut Panels) {
+/// The gradients of a layer's outputs for a batch, ready for [`sparse_gradient`].
+#[derive(Debug)]
+pub struct PackedGradient<'a> {
+    batch: &'a SparseBatch,
+    /// Panel after panel, each with one row for each sample.
+    panels: &'a [f32],
+    width: usize,
+}
+
+/// Packs the gradients of a layer's outputs (row-major, one row for each sample) into `panels`.
+pub fn pack_output_gradient<'a>(
+    batch: &'a SparseBatch,
+    output_gradient: &[f32],
+    panels: &'a mut Panels,
+) -> PackedGradient<'a> {
     let width = width(batch, output_gradient);
     let packed = Panels::aligned(&mut panels.memory, output_gradient.len());
     let mut start = 0;
@@ -66,31 +78,22 @@ pub fn pack_output_gradient(batch: &SparseBatch, output_gradient: &[f32], panels
         let rows = panel.chunks_exact_mut(columns.len()).zip(output_gradient.chunks_exact(width));
         rows.for_each(|(to, from)| to.copy_from_slice(&from[columns.clone()]));
     }
+    PackedGradient { batch, panels: packed, width }
 }
 
 /// `out[c − first, :] = Σ_r batch[r, c] · output_gradient[r, :]` for the inputs c of a range from `first` on:
-/// some rows of batchᵀ·output_gradient, the latter being what was packed into `panels` last.
+/// some rows of batchᵀ·output_gradient, both as they were packed.
 ///
 /// Each entry is summed in the order of r.
-pub fn sparse_gradient(batch: &SparseBatch, inputs: Range<usize>, out: &mut [f32], panels: &mut Panels) {
-    gradient_on(InstructionSet::current(), batch, inputs, out, panels);
+pub fn sparse_gradient(packed: &PackedGradient, inputs: Range<usize>, out: &mut [f32]) {
+    gradient_on(InstructionSet::current(), packed, inputs, out);
 }
 
-fn gradient_on(
-    set: InstructionSet,
-    batch: &SparseBatch,
-    inputs: Range<usize>,
-    out: &mut [f32],
-    panels: &mut Panels,
-) {
+fn gradient_on(set: InstructionSet, packed: &PackedGradient, inputs: Range<usize>, out: &mut [f32]) {
+    let &PackedGradient { batch, panels, width } = packed;
     assert!(inputs.end <= batch.columns(), "inputs of the batch");
-    if inputs.is_empty() {
-        return;
-    }
-    assert!(out.len().is_multiple_of(inputs.len()), "one row of gradients for each input");
-    let width = out.len() / inputs.len();
-    let packed = Panels::aligned(&mut panels.memory, batch.rows() * width);
-    run_on(set, Gradient { batch, inputs, packed, out, width });
+    assert_eq!(out.len(), inputs.len() * width, "one row of gradients for each input");
+    run_on(set, Gradient { batch, inputs, packed: panels, out, width });
 }
 
 fn width(batch: &SparseBatch, outputs: &[f32]) -> usize {
@@ -276,10 +279,10 @@ mod tests {
                     let terms = (0..inputs).map(|c| (dense[r * inputs + c], other[c * width + o]));
                     prop_assert!(same(ours, plain(set, terms, 0.25)), "forward {r} {o}");
                 }
-                pack_output_gradient(&batch, &other[..rows * width], &mut panels);
+                let packed = pack_output_gradient(&batch, &other[..rows * width], &mut panels);
                 let some = inputs / 3..inputs;
                 let mut out = vec![f32::NAN; some.len() * width];
-                gradient_on(set, &batch, some.clone(), &mut out, &mut panels);
+                gradient_on(set, &packed, some.clone(), &mut out);
                 for (i, &ours) in out.iter().enumerate() {
                     let (c, o) = (some.start + i / width, i % width);
                     let terms = (0..rows).map(|r| (dense[r * inputs + c], other[r * width + o]));

@@ -76,6 +76,10 @@ impl Task for ModelTask {
         self.partition.size_of(device)
     }
 
+    fn flops_per_sample(&self) -> f64 {
+        self.training.model.flops_per_sample()
+    }
+
     fn train(&self, job: Job) -> Result<f64, TaskError> {
         let Job { t, device, theta, state, update } = job;
         let loss = self.workers.with(

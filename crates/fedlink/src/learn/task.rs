@@ -62,6 +62,12 @@ pub trait Task: Send + Sync {
     /// How good `theta` is.
     fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError>;
 
+    /// Floating-point operations of one sample in one step, forward and backward; by default 6·d, those of dense
+    /// layers (2 for each weight forward, 4 backward).
+    fn flops_per_sample(&self) -> f64 {
+        6.0 * self.theta0().len() as f64
+    }
+
     /// How devices train: side by side on all threads, or in cohorts.
     fn cohorts(&self) -> Cohorts {
         Cohorts::SideBySide
@@ -89,6 +95,7 @@ pub enum Cohorts {
 }
 
 /// One device's local training.
+#[non_exhaustive]
 pub struct Job<'a> {
     /// The round, counted from 0.
     pub t: u64,
@@ -124,6 +131,7 @@ impl DeviceState {
 
 /// How well a model does: accuracy and loss, and whatever else a task measures, by name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// Share of right answers on the test set.
     pub accuracy: f64,

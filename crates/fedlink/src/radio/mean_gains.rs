@@ -9,8 +9,12 @@ const BYTES_PER_NUMBER: u64 = 64;
 
 /// Reads the mean power gain of each of `devices` devices (`radio.mean_gains`).
 pub fn read(path: &Path, devices: usize) -> Result<Vec<f64>, ConfigError> {
-    let refuse =
-        |problem: String| ConfigError::new("radio.mean_gains", format!("{}: {problem}", path.display()));
+    read_numbers(path, devices).map_err(|problem| ConfigError::new("radio.mean_gains", problem))
+}
+
+/// Reads a number ≥ 0 of each of `devices` devices; the error names the file and the line.
+pub fn read_numbers(path: &Path, devices: usize) -> Result<Vec<f64>, String> {
+    let refuse = |problem: String| format!("{}: {problem}", path.display());
     let max = BYTES_PER_NUMBER * (devices as u64 + 16);
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;

@@ -1,26 +1,110 @@
-//! The uplink: fading, what the server knows of it, and what each scheduled device is granted.
+//! The uplink: fading, what the server knows of it, what each scheduled device is granted, and what arrives.
 
 pub mod access;
+pub mod budget;
+pub mod cell;
 pub mod fading;
 pub mod link;
+pub mod math;
 pub mod mean_gains;
+pub mod power;
+pub mod rate;
+pub mod trace;
 
-use crate::units::{Bits, DeviceId, Power};
-use access::{Access, Band, Grant};
-use fading::Fading;
-use link::{capacity, transmit_power};
+use crate::rng::{Purpose, stream};
+use crate::state::{Persist, State, StateError};
+use crate::units::{Airtime, Bits, DeviceId, Power, from_db};
+use access::{Access, Band, Grant, Uplink};
+use budget::LinkBudget;
+use cell::Cell;
+use fading::{Fading, GainMeaning};
+use power::{LinkGain, PowerPolicy};
+use rate::{PerSymbol, Rate};
+use serde::{Deserialize, Serialize};
+
+/// What of an upload is fixed (`radio.mode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PayloadMode {
+    /// The symbols of a round; bits vary with the channel.
+    #[default]
+    Airtime,
+    /// The bits of an upload; time varies with the channel.
+    Payload,
+}
+
+/// Mean SNRs in decibels (`radio.snr_db`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "must be a number of decibels, or a list of such: [20, 0]")]
+pub enum Snrs {
+    /// The same for all devices.
+    All(f64),
+    /// One for each group of devices.
+    Groups(Vec<f64>),
+}
+
+impl Snrs {
+    /// One level for each group.
+    pub fn levels(&self) -> &[f64] {
+        match self {
+            Self::All(level) => std::slice::from_ref(level),
+            Self::Groups(levels) => levels,
+        }
+    }
+}
+
+/// The mean power gains of the devices.
+pub enum MeanGains {
+    /// 1 for all.
+    One,
+    /// Given for each device.
+    Each(Vec<f64>),
+    /// By where the devices are.
+    Cell(Box<Cell>),
+}
+
+/// What the server knows of a channel, and how careful it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Csi {
+    /// ε of the MMSE estimates.
+    pub error: f64,
+    /// Their age, seconds.
+    pub delay_s: f64,
+    /// b ≤ 1: rates are chosen for b times the estimated SNR.
+    pub backoff: f64,
+}
+
+impl Default for Csi {
+    fn default() -> Self {
+        Self { error: 0.0, delay_s: 0.0, backoff: 1.0 }
+    }
+}
+
+impl Csi {
+    /// Whether estimates are the truth.
+    pub fn is_perfect(&self) -> bool {
+        self.error == 0.0 && self.delay_s == 0.0
+    }
+}
+
+/// How uploads get lost, and how often they are repeated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// m, the threshold of a loss with probability 1 − exp(−m·σ²/(P·β)); none: no such loss.
+    pub threshold: Option<f64>,
+    /// A, how often an upload is sent at most.
+    pub attempts: u64,
+}
+
+impl Default for Loss {
+    fn default() -> Self {
+        Self { threshold: None, attempts: 1 }
+    }
+}
 
 /// The uplink of a run.
 pub struct Radio {
-    devices: usize,
-    k: usize,
-    average_power: Power,
-    noise: f64,
-    band: Band,
-    fading: Box<dyn Fading>,
-    /// Mean gain of each device; none: 1 for all.
-    mean_gains: Option<Vec<f64>>,
-    access: Box<dyn Access>,
+    parts: RadioParts,
 }
 
 /// What a [`Radio`] is made of.
@@ -29,24 +113,34 @@ pub struct RadioParts {
     pub devices: usize,
     /// K.
     pub k: usize,
-    /// P̄, in the unit of the noise variance.
-    pub average_power: Power,
-    /// σ².
-    pub noise: f64,
-    /// What the scheduled devices share.
-    pub band: Band,
+    /// Power, noise, symbols and seconds.
+    pub budget: LinkBudget,
     /// The law of the gains.
     pub fading: Box<dyn Fading>,
-    /// Mean gain of each device, M finite numbers ≥ 0; none: 1 for all.
-    pub mean_gains: Option<Vec<f64>>,
+    /// Mean gains.
+    pub mean_gains: MeanGains,
+    /// What the server knows.
+    pub csi: Csi,
+    /// What a device sends with.
+    pub power: Box<dyn PowerPolicy>,
+    /// What symbols carry.
+    pub rate: Box<dyn Rate>,
     /// How the band is shared.
     pub access: Box<dyn Access>,
+    /// Resource blocks that fade apart; 0: the channel is flat.
+    pub blocks: usize,
+    /// What gets lost.
+    pub loss: Loss,
+    /// The bits of an upload, if they are what is fixed.
+    pub payload: Option<Bits>,
+    /// The run's seed.
+    pub seed: u64,
 }
 
 /// The uplink in one round: the channel as it is, and as the server knows it.
 #[derive(Clone, Debug)]
 pub struct Links {
-    /// g_m(t) as it is.
+    /// β_m·g_m(t) as it is.
     pub gains: Vec<f64>,
     /// The channel as the server knows it.
     pub known: Known,
@@ -57,19 +151,25 @@ pub struct Links {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Known {
-    /// g_m = |h_m|², the power gain.
+    /// The power gain β·ĝ, as estimated.
     pub gains: Vec<f64>,
-    /// C_m, bits a symbol at the device's transmit power.
+    /// C_m, bits a symbol at the device's transmit power if it has the whole band.
     pub capacities: Vec<f64>,
-    /// P, the transmit power of a scheduled device, in the unit of the noise variance.
-    pub power: Power,
+    /// P_m, what each device sends with if it is scheduled.
+    pub powers: Vec<f64>,
+    /// The SNR that rates are chosen for, at that power over the whole band; empty if only capacities are known.
+    snrs: Vec<f64>,
+    /// The gain of each resource block over the device's gain, device after device; empty: flat.
+    blocks: Vec<f64>,
 }
 
 impl Known {
-    /// Links with these gains and capacities, one of each per device.
+    /// Links with these gains and capacities, one of each per device, that all send with `power`: what is
+    /// known where capacities are measured.
     pub fn new(gains: Vec<f64>, capacities: Vec<f64>, power: Power) -> Self {
         assert_eq!(gains.len(), capacities.len(), "one gain and one capacity for each device");
-        Self { gains, capacities, power }
+        let powers = vec![power.0; gains.len()];
+        Self { gains, capacities, powers, snrs: Vec::new(), blocks: Vec::new() }
     }
 
     /// M, the number of devices.
@@ -77,7 +177,7 @@ impl Known {
         self.gains.len()
     }
 
-    /// g_m of one device.
+    /// β·ĝ of one device.
     pub fn gain(&self, device: DeviceId) -> f64 {
         self.gains[device.index()]
     }
@@ -85,6 +185,22 @@ impl Known {
     /// C_m of one device.
     pub fn capacity(&self, device: DeviceId) -> f64 {
         self.capacities[device.index()]
+    }
+
+    /// P_m of one device.
+    pub fn power(&self, device: DeviceId) -> Power {
+        Power(self.powers[device.index()])
+    }
+
+    /// The SNR that a rate is chosen for; none where only capacities are known.
+    pub fn snr(&self, device: DeviceId) -> Option<f64> {
+        self.snrs.get(device.index()).copied()
+    }
+
+    /// The gain of each resource block of a device over its gain; empty: flat.
+    pub fn blocks(&self, device: DeviceId) -> &[f64] {
+        let each = self.blocks.len() / self.gains.len().max(1);
+        &self.blocks[device.index() * each..(device.index() + 1) * each]
     }
 
     /// The first device whose gain or capacity is not a finite number ≥ 0, and what it is.
@@ -100,80 +216,318 @@ impl Known {
     /// Makes a device's link one of zero gain.
     pub(crate) fn silence(&mut self, device: usize) {
         (self.gains[device], self.capacities[device]) = (0.0, 0.0);
+        if let Some(snr) = self.snrs.get_mut(device) {
+            *snr = 0.0;
+        }
     }
+}
+
+/// What became of an upload on its way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carried {
+    /// Whether it arrived.
+    pub delivered: bool,
+    /// How long the device sent, repetitions counted.
+    pub airtime: Airtime,
 }
 
 impl Radio {
     /// The uplink made of `parts`.
     pub fn new(parts: RadioParts) -> Self {
-        let RadioParts { devices, k, average_power, noise, band, fading, mean_gains, access } = parts;
-        if let Some(means) = &mean_gains {
-            assert_eq!(means.len(), devices, "one mean gain for each device");
+        if let MeanGains::Each(means) = &parts.mean_gains {
+            assert_eq!(means.len(), parts.devices, "one mean gain for each device");
         }
-        Self { devices, k, average_power, noise, band, fading, mean_gains, access }
+        Self { parts }
     }
 
     /// M.
     pub fn devices(&self) -> usize {
-        self.devices
+        self.parts.devices
     }
 
     /// K.
     pub fn k(&self) -> usize {
-        self.k
+        self.parts.k
     }
 
     /// What the scheduled devices share.
-    pub fn band(&self) -> &Band {
-        &self.band
+    pub fn band(&self) -> Band {
+        Band { symbols: self.parts.budget.symbols }
+    }
+
+    /// Power, noise, symbols and seconds.
+    pub fn budget(&self) -> &LinkBudget {
+        &self.parts.budget
     }
 
     /// P̄.
     pub fn average_power(&self) -> Power {
-        self.average_power
+        Power(self.parts.budget.average)
     }
 
-    /// σ².
+    /// σ², with the interference.
     pub fn noise(&self) -> f64 {
-        self.noise
+        self.parts.budget.noise
     }
 
-    /// P = M·P̄/K, what a scheduled device sends with: the one place where it is computed.
+    /// What a device sends with over a link of its mean gain: for the policies that do not depend on the
+    /// channel, what every scheduled device sends with.
     pub fn power(&self) -> Power {
-        transmit_power(self.devices, self.k, self.average_power)
+        let mean_gain = self.mean_gain(0, DeviceId(0));
+        self.parts.power.power(DeviceId(0), LinkGain { gain: mean_gain, mean_gain })
     }
 
-    /// g_m(t): the mean gain of the device times its fading. Depends on nothing but (seed, t, m).
+    /// Where the devices are, if they are in a cell.
+    pub fn cell(&self) -> Option<&Cell> {
+        match &self.parts.mean_gains {
+            MeanGains::Cell(cell) => Some(cell),
+            MeanGains::One | MeanGains::Each(_) => None,
+        }
+    }
+
+    /// What symbols carry.
+    pub fn rate(&self) -> &dyn Rate {
+        &*self.parts.rate
+    }
+
+    /// What of the channel the server knows.
+    pub fn csi(&self) -> Csi {
+        self.parts.csi
+    }
+
+    /// Whether scheduled devices send at the same time.
+    pub fn sends_together(&self) -> bool {
+        self.parts.access.together()
+    }
+
+    /// β_m(t), the mean gain of a device.
+    pub fn mean_gain(&self, t: u64, device: DeviceId) -> f64 {
+        match &self.parts.mean_gains {
+            MeanGains::One => 1.0,
+            MeanGains::Each(means) => means[device.index()],
+            MeanGains::Cell(cell) => from_db(cell.gain_db(t, device)),
+        }
+    }
+
+    /// β_m·g_m(t): the mean gain of the device times its fading. Depends on nothing but (seed, t, m).
     pub fn gain(&self, t: u64, device: DeviceId) -> f64 {
-        let fading = self.fading.gain(t, device);
-        self.mean_gains.as_ref().map_or(fading, |means| means[device.index()] * fading)
+        let fading = self.parts.fading.gain(t, device);
+        match &self.parts.mean_gains {
+            MeanGains::One => fading,
+            MeanGains::Each(_) | MeanGains::Cell(_) => self.mean_gain(t, device) * fading,
+        }
+    }
+
+    /// The gain as the server estimates it.
+    fn estimate(&self, t: u64, device: DeviceId, truth: f64) -> f64 {
+        let RadioParts { csi, fading, seed, .. } = &self.parts;
+        if csi.is_perfect() {
+            return truth;
+        }
+        let estimate = if csi.delay_s > 0.0 {
+            fading.earlier(t, device, csi.delay_s).unwrap_or_else(|| fading.gain(t, device))
+        } else {
+            let mut rng = stream(*seed, Purpose::CsiError, t, u64::from(device.0));
+            fading.estimate(t, device, csi.error, &mut rng)
+        };
+        self.mean_gain(t, device) * estimate
     }
 
     /// Why the fading law failed, if it has.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.fading.failure()
+        self.parts.fading.failure()
     }
 
     /// The uplink in round `t`.
     pub fn links(&self, t: u64) -> Links {
-        let gains: Vec<f64> = DeviceId::all(self.devices).map(|device| self.gain(t, device)).collect();
-        let power = self.power();
-        let capacities = gains.iter().map(|&gain| capacity(gain, power, self.noise)).collect();
-        Links { gains: gains.clone(), known: Known { gains, capacities, power } }
+        let RadioParts { devices, budget, power, rate, csi, fading, blocks, .. } = &self.parts;
+        let mut links = Links {
+            gains: Vec::with_capacity(*devices),
+            known: Known {
+                gains: Vec::with_capacity(*devices),
+                capacities: Vec::with_capacity(*devices),
+                powers: Vec::with_capacity(*devices),
+                snrs: Vec::with_capacity(*devices),
+                blocks: vec![0.0; devices * blocks],
+            },
+        };
+        for device in DeviceId::all(*devices) {
+            let mut truth = self.gain(t, device);
+            let mean_gain = self.mean_gain(t, device);
+            if fading.meaning() == GainMeaning::RateBps {
+                // A measured rate is a capacity; the gain is the one that would give it.
+                let capacity = truth / budget.bandwidth_hz.unwrap_or(1.0);
+                let sent = power.power(device, LinkGain { gain: 1.0, mean_gain: 1.0 });
+                truth = libm::expm1(capacity * std::f64::consts::LN_2) * budget.noise / sent.0;
+                links.push(truth, truth, capacity, sent);
+                continue;
+            }
+            if fading.meaning() == GainMeaning::SnrAtReference {
+                let sent = power.power(device, LinkGain { gain: 1.0, mean_gain: 1.0 });
+                truth *= budget.noise / sent.0;
+            }
+            let known = self.estimate(t, device, truth);
+            let sent = power.power(device, LinkGain { gain: known, mean_gain });
+            let mut snr = known * sent.0 / budget.noise;
+            if csi.backoff < 1.0 {
+                snr *= csi.backoff;
+            }
+            let relative = &mut links.known.blocks[own_of(device, *blocks)];
+            if *blocks > 0 {
+                fading.blocks(t, device, relative);
+                let gain = fading.gain(t, device);
+                relative.iter_mut().for_each(|block| *block = if gain > 0.0 { *block / gain } else { 0.0 });
+            }
+            let capacity = match rate.slope(snr) {
+                Some(slope) if *blocks == 0 => slope,
+                _ => {
+                    let link =
+                        self.uplink(snr, sent, rate.as_ref(), &links.known.blocks[own_of(device, *blocks)]);
+                    self.parts.access.alone(&link, &self.band()).0 / budget.symbols as f64
+                }
+            };
+            links.push(truth, known, capacity, sent);
+            links.known.snrs.push(snr);
+        }
+        links
+    }
+
+    fn uplink<'a>(&self, snr: f64, power: Power, rate: &'a dyn Rate, blocks: &'a [f64]) -> Uplink<'a> {
+        let RadioParts { budget, power: policy, .. } = &self.parts;
+        Uplink {
+            snr,
+            power,
+            max_power: budget.max.map(Power),
+            energy_kept: policy.keeps_energy(),
+            rate,
+            blocks,
+        }
+    }
+
+    /// The links of some devices as the server knows them, handed to `call`.
+    fn with_uplinks<R>(&self, devices: &[DeviceId], known: &Known, call: impl FnOnce(&[Uplink]) -> R) -> R {
+        // Where only capacities are known they stand for the rate.
+        let measured: Vec<PerSymbol> = devices.iter().map(|&m| PerSymbol(known.capacity(m))).collect();
+        let links: Vec<Uplink> = devices
+            .iter()
+            .zip(&measured)
+            .map(|(&device, measured)| match known.snr(device) {
+                Some(snr) => self.uplink(snr, known.power(device), &*self.parts.rate, known.blocks(device)),
+                None => Uplink { energy_kept: false, ..self.uplink(1.0, known.power(device), measured, &[]) },
+            })
+            .collect();
+        call(&links)
     }
 
     /// What each of the scheduled `devices` may use of the round, by the weights of their shares of bits.
     pub fn grant(&self, devices: &[DeviceId], weights: &[f64], known: &Known) -> Vec<Grant> {
-        self.access.grant(devices, weights, known, &self.band)
+        let RadioParts { access, payload, .. } = &self.parts;
+        self.with_uplinks(devices, known, |links| match payload {
+            None => access.grant(weights, links, &self.band()),
+            Some(bits) => {
+                let (bits, ready) = (vec![bits.0; devices.len()], vec![0.0; devices.len()]);
+                access.payload(&bits, links, &ready, &self.band())
+            }
+        })
     }
 
     /// What `device` may use if it sends in the place of the one that `grant` was for.
     pub fn transfer(&self, grant: &Grant, device: DeviceId, known: &Known) -> Grant {
-        self.access.transfer(grant, device, known)
+        self.with_uplinks(&[device], known, |links| {
+            self.parts.access.transfer(grant, &links[0], &self.band())
+        })
     }
 
     /// The bits that a device could send if the whole band were its own.
     pub fn alone(&self, device: DeviceId, known: &Known) -> Bits {
-        Bits(self.band.symbols as f64 * known.capacity(device))
+        match self.parts.payload {
+            Some(bits) => bits,
+            None => Bits(self.parts.budget.symbols as f64 * known.capacity(device)),
+        }
+    }
+
+    /// What becomes of the upload of a scheduled device in round `t`, by the channel as it is.
+    ///
+    /// With estimates that are not exact it is lost if the channel carries less than the bits that were granted;
+    /// besides, packets get lost as the rate model has it, and by `radio.loss_threshold_db`. A packet that is lost
+    /// is sent again, up to `radio.attempts` times in all.
+    pub fn carry(&self, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
+        let RadioParts { csi, rate, access, budget, loss, seed, .. } = &self.parts;
+        let gain = links.gains[device.index()];
+        let everything = Carried { delivered: true, airtime: grant.airtime };
+        if grant.budget.0 <= 0.0 {
+            return everything;
+        }
+        if !csi.is_perfect() && !rate.is_soft() {
+            let power = links.known.power(device);
+            let link = self.uplink(gain * power.0 / budget.noise, power, &**rate, &[]);
+            // The budget is what the estimate promised; a hair for rounding.
+            if access.bits(&link, grant.symbols.0, &self.band()) < grant.budget.0 * (1.0 - 1e-12) {
+                return Carried { delivered: false, ..everything };
+            }
+        }
+        let by_threshold = loss
+            .threshold
+            .map_or(0.0, |m| -libm::expm1(-m * budget.noise / (grant.power.0 * self.mean_gain(t, device))));
+        // The SNR that the bits were chosen for, whatever the access scheme made of power and band, times how far the
+        // channel is from what was counted on.
+        let counted_on = csi.backoff * links.known.gain(device);
+        let ratio = if counted_on > 0.0 { gain / counted_on } else { 0.0 };
+        let snr = if rate.is_soft() { ratio * snr_of(&**rate, grant) } else { 0.0 };
+        let by_rate = rate.loss(snr, grant.symbols.0, grant.budget.0);
+        let lost = 1.0 - (1.0 - by_threshold) * (1.0 - by_rate);
+        if lost <= 0.0 {
+            return everything;
+        }
+        let mut rng = stream(*seed, Purpose::Packet, t, u64::from(device.0));
+        let used = (1..=loss.attempts).find(|_| rng.uniform() >= lost);
+        let sent = used.unwrap_or(loss.attempts) as f64 / loss.attempts as f64;
+        Carried { delivered: used.is_some(), airtime: Airtime(grant.airtime.0 * sent) }
+    }
+
+    /// Takes note of what the scheduled devices radiated, once in a round.
+    pub(crate) fn settle(&mut self, sent: &[(DeviceId, Power, Airtime)]) {
+        let symbol_s = self.parts.budget.symbol_s().unwrap_or(1.0);
+        let radiated: Vec<(DeviceId, f64)> =
+            sent.iter().map(|(device, power, airtime)| (*device, power.0 * airtime.0 * symbol_s)).collect();
+        self.parts.power.settle(&radiated);
+    }
+}
+
+impl Links {
+    fn push(&mut self, truth: f64, known: f64, capacity: f64, power: Power) {
+        self.gains.push(truth);
+        self.known.gains.push(known);
+        self.known.capacities.push(capacity);
+        self.known.powers.push(power.0);
+    }
+}
+
+/// The smallest SNR at which a grant's symbols carry its bits: by bisection on its logarithm, a fixed number of times.
+fn snr_of(rate: &dyn Rate, grant: &Grant) -> f64 {
+    let (mut low, mut high) = (-80.0f64, 80.0f64);
+    for _ in 0..70 {
+        let middle = 0.5 * (low + high);
+        if rate.bits(libm::exp(middle), grant.symbols.0) < grant.budget.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    libm::exp(high)
+}
+
+/// The part of a table of resource blocks that belongs to a device.
+fn own_of(device: DeviceId, blocks: usize) -> std::ops::Range<usize> {
+    device.index() * blocks..(device.index() + 1) * blocks
+}
+
+impl Persist for Radio {
+    fn save(&self) -> State {
+        self.parts.power.save()
+    }
+
+    fn load(&mut self, state: State) -> Result<(), StateError> {
+        self.parts.power.load(state)
     }
 }

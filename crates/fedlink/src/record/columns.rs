@@ -65,6 +65,7 @@ impl Cell {
 }
 
 /// A column of a table whose rows are `R`.
+#[non_exhaustive]
 pub struct Column<R: 'static> {
     /// Its heading.
     pub name: &'static str,
@@ -114,6 +115,16 @@ impl<R> Column<R> {
     pub(super) fn digest_word(&self, row: &R) -> Option<u64> {
         (self.digest)(self, row)
     }
+}
+
+/// A column of seconds or joules, empty where the radio has no units.
+macro_rules! cost {
+    ($name:ident, $unit:literal, $meaning:literal) => {
+        Column::new(stringify!($name), $unit, CellKind::Real, $meaning, |row: &Row| {
+            row.$name.map_or(Cell::Empty, Cell::Real)
+        })
+        .optional()
+    };
 }
 
 /// The columns of `rounds.csv`: a row for each transmission. The digest takes them in this order.
@@ -195,7 +206,7 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             "arrival",
             "",
             Text,
-            "what became of it: used, silent, undecodable, flagged, lost",
+            "what became of it: used, silent, undecodable, flagged, lost, outage, late",
             |s: &Transmission| Cell::Text(s.arrival.name()),
         )
         .digested_as(|_, s| match s.arrival {
@@ -203,13 +214,15 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             Arrival::Undecodable => Some(u64::MAX),
             Arrival::Flagged => Some(u64::MAX - 1),
             Arrival::Lost => Some(u64::MAX - 2),
+            Arrival::Outage => Some(u64::MAX - 3),
+            Arrival::Late => Some(u64::MAX - 4),
         }),
-        // Power and airtime follow from the configuration and the symbols.
+        // Power and airtime follow from the configuration, the gain and the symbols.
         Column::new(
             "power",
-            "noise variances",
+            "",
             Real,
-            "P, the transmit power while it sends",
+            "P, the transmit power while it sends, in watts if radio.bandwidth_hz is set, else in noise variances",
             |s: &Transmission| Cell::Real(s.power.0),
         ),
         Column::new("airtime", "symbol durations", Real, "how long it sends", |s: &Transmission| {
@@ -289,5 +302,30 @@ pub static ROW_COLUMNS: &[Column<Row>] = {
         Column::new("lost", "", Whole, "uploads since the row before that did not arrive", |row: &Row| {
             Cell::Whole(row.lost)
         }),
+        Column::new(
+            "outages",
+            "",
+            Whole,
+            "uploads since the row before that the channel did not carry",
+            |row: &Row| Cell::Whole(row.outages),
+        ),
+        Column::new(
+            "late",
+            "",
+            Whole,
+            "uploads since the row before that came after the deadline",
+            |row: &Row| Cell::Whole(row.late),
+        ),
+        cost!(total_seconds, "s", "seconds of all rounds so far; empty without radio.bandwidth_hz"),
+        cost!(down_s, "s", "downlink of a round, mean since the row before"),
+        cost!(train_s, "s", "local training before selection in a round, mean since the row before"),
+        cost!(report_s, "s", "reports of a round, mean since the row before"),
+        cost!(up_s, "s", "uplink of a round, mean since the row before"),
+        cost!(total_joules, "J", "joules of all devices in all rounds so far"),
+        cost!(compute_j, "J", "local training in a round, all devices, mean since the row before"),
+        cost!(report_j, "J", "sending reports in a round, all devices, mean since the row before"),
+        cost!(transmit_j, "J", "sending updates in a round, all devices, mean since the row before"),
+        cost!(receive_j, "J", "receiving the model in a round, all devices, mean since the row before"),
+        cost!(idle_j, "J", "waiting in a round, all devices, mean since the row before"),
     ]
 };

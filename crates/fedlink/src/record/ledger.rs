@@ -1,6 +1,6 @@
 //! Records summed up as they come, and their digest.
 
-use super::{Arrival, Outcome, RoundRecord, Row, TRANSMISSION_COLUMNS, hexadecimal};
+use super::{Arrival, CostLedger, Outcome, RoundRecord, Row, RowCost, TRANSMISSION_COLUMNS, hexadecimal};
 use crate::state::MAX_COUNT;
 use crate::units::{DeviceId, Power};
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,92 @@ impl Sums {
             flagged: self.flagged,
             lost: self.lost,
             metrics: evaluation.map_or_else(Vec::new, |evaluation| evaluation.metrics.clone()),
+            ..Row::default()
         }
+    }
+}
+
+/// The outages and the late uploads of a round.
+fn undelivered(record: &RoundRecord) -> (u64, u64) {
+    let count = |arrival| record.transmissions.iter().filter(|sent| sent.arrival == arrival).count() as u64;
+    (count(Arrival::Outage), count(Arrival::Late))
+}
+
+impl Row {
+    /// The same row with its costs.
+    fn with_cost(mut self, cost: &RowCost) -> Self {
+        (self.outages, self.late) = (cost.outages, cost.late);
+        let Some((seconds, joules)) = cost.total else { return self };
+        let (phases, energy) = (&cost.phases, &cost.energy);
+        Self {
+            total_seconds: Some(seconds),
+            down_s: Some(phases.down_s),
+            train_s: Some(phases.train_s),
+            report_s: Some(phases.report_s),
+            up_s: Some(phases.up_s),
+            total_joules: Some(joules),
+            compute_j: Some(energy.compute_j),
+            report_j: Some(energy.report_j),
+            transmit_j: Some(energy.transmit_j),
+            receive_j: Some(energy.receive_j),
+            idle_j: Some(energy.idle_j),
+            ..self
+        }
+    }
+}
+
+/// Rows as a checkpoint holds them: without their costs, which are a part of their own, so that a run without units has
+/// the checkpoints that it always had.
+mod plain_rows {
+    use super::Row;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// The fields of a row that every run has, in the order of the layout.
+    type Plain =
+        (u64, f64, f64, f64, u64, f64, f64, f64, u64, Option<f64>, u64, u64, u64, Vec<(String, f64)>);
+
+    pub(super) fn serialize<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S::Error> {
+        let plain = |row: &Row| -> Plain {
+            let row = row.clone();
+            (
+                row.round,
+                row.test_accuracy,
+                row.test_loss,
+                row.train_loss,
+                row.trained,
+                row.bits,
+                row.total_bits,
+                row.mean_q,
+                row.silent_devices,
+                row.wire_bits,
+                row.undecodable,
+                row.flagged,
+                row.lost,
+                row.metrics,
+            )
+        };
+        rows.iter().map(plain).collect::<Vec<Plain>>().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Row>, D::Error> {
+        let row = |plain: Plain| Row {
+            round: plain.0,
+            test_accuracy: plain.1,
+            test_loss: plain.2,
+            train_loss: plain.3,
+            trained: plain.4,
+            bits: plain.5,
+            total_bits: plain.6,
+            mean_q: plain.7,
+            silent_devices: plain.8,
+            wire_bits: plain.9,
+            undecodable: plain.10,
+            flagged: plain.11,
+            lost: plain.12,
+            metrics: plain.13,
+            ..Row::default()
+        };
+        Ok(Vec::<Plain>::deserialize(deserializer)?.into_iter().map(row).collect())
     }
 }
 
@@ -100,7 +185,11 @@ pub(crate) struct Ledger {
     scheduled: Vec<u32>,
     /// Power of each device, summed over the rounds in which it sent.
     power: Vec<f64>,
+    #[serde(with = "plain_rows")]
     rows: Vec<Row>,
+    /// Seconds, joules and what was not delivered.
+    #[serde(skip)]
+    costs: CostLedger,
 }
 
 impl Ledger {
@@ -115,7 +204,28 @@ impl Ledger {
             scheduled: vec![0; devices],
             power: vec![0.0; devices],
             rows: Vec::new(),
+            costs: CostLedger::default(),
         }
+    }
+
+    /// Seconds, joules and what was not delivered.
+    pub(crate) fn costs(&self) -> &CostLedger {
+        &self.costs
+    }
+
+    /// Restores the costs of a checkpoint; false if they are not those of this ledger.
+    pub(crate) fn restore_costs(&mut self, costs: CostLedger) -> bool {
+        if !costs.is_consistent(self.rounds, self.rows.len(), self.devices()) {
+            return false;
+        }
+        let rows = std::mem::take(&mut self.rows);
+        let mut of_rows = costs.rows().iter();
+        self.rows = rows
+            .into_iter()
+            .map(|row| if let Some(cost) = of_rows.next() { row.with_cost(cost) } else { row })
+            .collect();
+        self.costs = costs;
+        true
     }
 
     /// Whether it can be that of a run after `done` rounds: columns of one length, and counts that adding to does not
@@ -147,9 +257,11 @@ impl Ledger {
             self.power[sent.device.index()] += sent.power.0;
         }
         self.digest_record(record);
+        self.costs.add(record.cost.as_ref(), undelivered(record), self.scheduled.len());
         if record.evaluation.is_some() {
             let interval = std::mem::take(&mut self.since_row);
-            self.rows.push(interval.row(record, self.all.bits));
+            let cost = self.costs.close_row();
+            self.rows.push(interval.row(record, self.all.bits).with_cost(&cost));
         }
     }
 
@@ -157,7 +269,9 @@ impl Ledger {
     pub(crate) fn round_row(&self, record: &RoundRecord) -> Row {
         let mut alone = Sums::default();
         alone.add(record, self.highest_level);
-        alone.row(record, self.all.bits)
+        let (outages, late) = undelivered(record);
+        let cost = self.costs.row_alone(record.cost.as_ref(), outages, late);
+        alone.row(record, self.all.bits).with_cost(&cost)
     }
 
     /// Every number of the record, as bits: two runs agree in the digest only if they agree exactly.
@@ -169,6 +283,9 @@ impl Ledger {
         word(record.training.loss.to_bits());
         for sent in &record.transmissions {
             TRANSMISSION_COLUMNS.iter().filter_map(|column| column.digest_word(sent)).for_each(&mut word);
+        }
+        if let Some(cost) = &record.cost {
+            cost.words().for_each(&mut word);
         }
         if let Some(evaluation) = &record.evaluation {
             word(evaluation.accuracy.to_bits());
@@ -191,6 +308,8 @@ impl Ledger {
         // The first of equals, so that ties go to the lower index.
         let louder = |&a: &usize, &b: &usize| average_power[a].total_cmp(&average_power[b]);
         let worst = (0..average_power.len()).rev().max_by(louder).unwrap_or(0);
+        let (outages, late) = self.costs.counts();
+        let (phases, energy) = self.costs.totals().unzip();
         Outcome {
             rounds: self.rounds,
             final_accuracy: accuracies.clone().next_back(),
@@ -213,6 +332,11 @@ impl Ledger {
             wire_bits_per_round: self.all.wire_bits_per_round(),
             undecodable_transmissions: self.all.undecodable,
             flagged_transmissions: self.all.flagged,
+            outages,
+            late,
+            phases,
+            energy,
+            device_energy: self.costs.devices().to_vec(),
             excluded: Vec::new(),
             warnings: Vec::new(),
             digest,

@@ -1,11 +1,14 @@
 //! What a run leaves behind: one record a round, declared once as columns.
 
 mod columns;
+mod cost;
 mod history;
 mod ledger;
 
 pub use crate::hex::hexadecimal;
 pub use columns::{Cell, CellKind, Column, ROW_COLUMNS, TRANSMISSION_COLUMNS};
+pub use cost::{Cost, Energy, Phases};
+pub(crate) use cost::{CostLedger, RowCost};
 pub use history::History;
 pub(crate) use ledger::Ledger;
 
@@ -29,6 +32,10 @@ pub enum Arrival {
     Flagged,
     /// It did not arrive, and does not count.
     Lost,
+    /// The channel did not carry it, or a packet was lost; it adds nothing and counts.
+    Outage,
+    /// It came after the deadline; it adds nothing and counts.
+    Late,
 }
 
 impl Arrival {
@@ -40,6 +47,8 @@ impl Arrival {
             Self::Undecodable => "undecodable",
             Self::Flagged => "flagged",
             Self::Lost => "lost",
+            Self::Outage => "outage",
+            Self::Late => "late",
         }
     }
 }
@@ -48,6 +57,7 @@ impl Arrival {
 /// of each field.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "TRANSMISSION_COLUMNS documents every column")]
+#[non_exhaustive]
 pub struct Transmission {
     pub round: u64,
     pub device: DeviceId,
@@ -69,6 +79,7 @@ pub struct Transmission {
 
 /// The training of a round in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Training {
     /// Devices that trained.
     pub devices: usize,
@@ -77,8 +88,16 @@ pub struct Training {
     pub loss: f64,
 }
 
+impl Training {
+    /// `devices` trained, with this mean loss.
+    pub fn new(devices: usize, loss: f64) -> Self {
+        Self { devices, loss }
+    }
+}
+
 /// One round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct RoundRecord {
     /// Counted from 1: the state after so many rounds.
     pub round: u64,
@@ -86,6 +105,9 @@ pub struct RoundRecord {
     pub transmissions: Vec<Transmission>,
     /// Who trained.
     pub training: Training,
+    /// Seconds and joules, where the radio has units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// How well the model does, in the rounds that are evaluated.
     pub evaluation: Option<Evaluation>,
 }
@@ -94,6 +116,7 @@ pub struct RoundRecord {
 /// evaluation before it), or one round by itself. [`ROW_COLUMNS`] has the meaning of each field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "ROW_COLUMNS documents every column")]
+#[non_exhaustive]
 pub struct Row {
     pub round: u64,
     pub test_accuracy: f64,
@@ -108,6 +131,32 @@ pub struct Row {
     pub undecodable: u64,
     pub flagged: u64,
     pub lost: u64,
+    #[serde(default)]
+    pub outages: u64,
+    #[serde(default)]
+    pub late: u64,
+    #[serde(default)]
+    pub total_seconds: Option<f64>,
+    #[serde(default)]
+    pub down_s: Option<f64>,
+    #[serde(default)]
+    pub train_s: Option<f64>,
+    #[serde(default)]
+    pub report_s: Option<f64>,
+    #[serde(default)]
+    pub up_s: Option<f64>,
+    #[serde(default)]
+    pub total_joules: Option<f64>,
+    #[serde(default)]
+    pub compute_j: Option<f64>,
+    #[serde(default)]
+    pub report_j: Option<f64>,
+    #[serde(default)]
+    pub transmit_j: Option<f64>,
+    #[serde(default)]
+    pub receive_j: Option<f64>,
+    #[serde(default)]
+    pub idle_j: Option<f64>,
     /// Further metrics of the task, by name.
     pub metrics: Vec<(String, f64)>,
 }
@@ -161,6 +210,21 @@ pub struct Outcome {
     pub undecodable_transmissions: u64,
     /// Uploads that the audit dropped.
     pub flagged_transmissions: u64,
+    /// Uploads that the channel did not carry.
+    #[serde(default)]
+    pub outages: u64,
+    /// Uploads that came after the deadline.
+    #[serde(default)]
+    pub late: u64,
+    /// Seconds of all rounds by phase; none where the radio has no units.
+    #[serde(default)]
+    pub phases: Option<Phases>,
+    /// Joules of all devices by kind; none where the radio has no units.
+    #[serde(default)]
+    pub energy: Option<Energy>,
+    /// Joules of each device by kind; empty where the radio has no units.
+    #[serde(default)]
+    pub device_energy: Vec<Energy>,
     /// Devices that the audit has excluded.
     pub excluded: Vec<DeviceId>,
     /// What a person should know of the run.
@@ -168,6 +232,55 @@ pub struct Outcome {
     pub warnings: Vec<String>,
     /// SHA-256 over every record and the model, in hexadecimal: equal for equal runs.
     pub digest: String,
+}
+
+#[cfg(test)]
+impl RoundRecord {
+    /// A round in which these devices sent something.
+    pub(crate) fn of_devices(round: u64, devices: &[DeviceId]) -> Self {
+        let sent = |&device: &DeviceId| Transmission {
+            round,
+            device,
+            report: 0.0,
+            gain: 1.0,
+            capacity: 1.0,
+            weight: 1.0,
+            symbols: Symbols(1.0),
+            power: Power(1.0),
+            airtime: Airtime(1.0),
+            budget: Bits(1.0),
+            bits: Bits(1.0),
+            q: 1,
+            entries: 1,
+            share: None,
+            wire_bits: None,
+            arrival: Arrival::Used,
+        };
+        Self {
+            round,
+            transmissions: devices.iter().map(sent).collect(),
+            training: Training::default(),
+            cost: None,
+            evaluation: None,
+        }
+    }
+}
+
+impl Outcome {
+    /// Seconds of all rounds; none where the radio has no units.
+    pub fn seconds(&self) -> Option<f64> {
+        self.phases.map(|phases| phases.total())
+    }
+
+    /// Joules of all devices; none where the radio has no units.
+    pub fn joules(&self) -> Option<f64> {
+        self.energy.map(|energy| energy.total())
+    }
+
+    /// The joules of the device that spent the most; none where the radio has no units.
+    pub fn worst_device_joules(&self) -> Option<f64> {
+        self.device_energy.iter().map(Energy::total).reduce(f64::max)
+    }
 }
 
 #[cfg(test)]

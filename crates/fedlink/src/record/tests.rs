@@ -39,6 +39,19 @@ fn row() -> Row {
         undecodable: 3,
         flagged: 4,
         lost: 5,
+        outages: 6,
+        late: 7,
+        total_seconds: Some(8.5),
+        down_s: Some(9.5),
+        train_s: Some(10.5),
+        report_s: Some(11.5),
+        up_s: Some(12.5),
+        total_joules: Some(13.5),
+        compute_j: Some(14.5),
+        report_j: Some(15.5),
+        transmit_j: Some(16.5),
+        receive_j: Some(17.5),
+        idle_j: Some(18.5),
         metrics: vec![("f1".into(), 0.25)],
     }
 }
@@ -48,6 +61,7 @@ fn record() -> RoundRecord {
         round: 3,
         transmissions: vec![transmission()],
         training: Training { devices: 7, loss: 0.25 },
+        cost: None,
         evaluation: Some(Evaluation::new(0.75, 1.5).with("f1", 0.5)),
     }
 }
@@ -128,13 +142,38 @@ fn the_columns_of_a_row_are_its_fields() {
         ("undecodable", Cell::Whole(3)),
         ("flagged", Cell::Whole(4)),
         ("lost", Cell::Whole(5)),
+        ("outages", Cell::Whole(6)),
+        ("late", Cell::Whole(7)),
+        ("total_seconds", Cell::Real(8.5)),
+        ("down_s", Cell::Real(9.5)),
+        ("train_s", Cell::Real(10.5)),
+        ("report_s", Cell::Real(11.5)),
+        ("up_s", Cell::Real(12.5)),
+        ("total_joules", Cell::Real(13.5)),
+        ("compute_j", Cell::Real(14.5)),
+        ("report_j", Cell::Real(15.5)),
+        ("transmit_j", Cell::Real(16.5)),
+        ("receive_j", Cell::Real(17.5)),
+        ("idle_j", Cell::Real(18.5)),
     ];
     assert_columns(ROW_COLUMNS, &row(), &expected);
     // Metrics have their own names, and so are no column of this list.
     let mut names: BTreeSet<String> = ROW_COLUMNS.iter().map(|column| column.name.to_owned()).collect();
     names.insert("metrics".into());
     assert_eq!(names, fields(&row()));
-    let empty = Row { test_accuracy: f64::NAN, test_loss: f64::NAN, wire_bits: None, ..row() };
+    let Row { round, train_loss, trained, bits, total_bits, mean_q, silent_devices, .. } = row();
+    let empty = Row {
+        round,
+        train_loss,
+        trained,
+        bits,
+        total_bits,
+        mean_q,
+        silent_devices,
+        test_accuracy: f64::NAN,
+        test_loss: f64::NAN,
+        ..Row::default()
+    };
     for column in ROW_COLUMNS {
         assert_eq!((column.value)(&empty) == Cell::Empty, column.optional, "{}", column.name);
     }
@@ -188,12 +227,16 @@ fn the_digest_changes_with_every_column_that_it_takes_and_with_no_other() {
 
 #[test]
 fn the_digest_changes_with_everything_else_of_a_round_and_with_the_model() {
-    let changes: [fn(&mut RoundRecord); 11] = [
+    let changes: [fn(&mut RoundRecord); 15] = [
         |r| r.round = 4,
         |r| r.training.devices = 8,
         |r| r.training.loss = r.training.loss.next_up(),
         |r| r.transmissions.clear(),
         |r| r.transmissions.push(r.transmissions[0]),
+        |r| r.cost = Some(Cost::default()),
+        |r| r.cost = Some(cost(1.0, 0.0)),
+        |r| r.cost = Some(cost(0.0, 1.0)),
+        |r| r.cost = Some(cost(1.0, 1.0)),
         |r| r.evaluation = None,
         |r| r.evaluation.as_mut().unwrap().accuracy = 0.5,
         |r| r.evaluation.as_mut().unwrap().loss = 0.5,
@@ -207,7 +250,7 @@ fn the_digest_changes_with_everything_else_of_a_round_and_with_the_model() {
         change(&mut record);
         digests.insert(digest(&record));
     }
-    for arrival in [Arrival::Undecodable, Arrival::Flagged, Arrival::Lost] {
+    for arrival in [Arrival::Undecodable, Arrival::Flagged, Arrival::Lost, Arrival::Outage, Arrival::Late] {
         let mut record = record();
         record.transmissions[0].arrival = arrival;
         digests.insert(digest(&record));
@@ -218,11 +261,52 @@ fn the_digest_changes_with_everything_else_of_a_round_and_with_the_model() {
     // A second record is another run.
     ledger.add(&record());
     digests.insert(ledger.outcome(&[1.0, 2.0], 0.8).digest);
-    assert_eq!(digests.len(), 1 + changes.len() + 3 + 2);
+    assert_eq!(digests.len(), 1 + changes.len() + 5 + 2);
     // One that was used and one that was silent differ in their bits already.
     let mut silent = record();
     silent.transmissions[0].arrival = Arrival::Silent;
     assert_eq!(digest(&silent), digest(&record()));
+}
+
+/// A round in which device 4 sends for so many seconds and spends so many joules.
+fn cost(up_s: f64, transmit_j: f64) -> Cost {
+    let spent = Energy { transmit_j, ..Energy::default() };
+    Cost::new(Phases { up_s, ..Phases::default() }, vec![(DeviceId(4), spent)])
+}
+
+#[test]
+fn costs_add_up_over_rows_and_survive_a_checkpoint_beside_the_plain_rows() {
+    let mut ledger = Ledger::new(10, None);
+    for round in 1..=4 {
+        let mut record = RoundRecord { round, cost: Some(cost(2.0, 3.0)), ..record() };
+        record.transmissions[0].arrival = if round == 3 { Arrival::Outage } else { Arrival::Late };
+        if round % 2 == 1 {
+            record.evaluation = None;
+        }
+        ledger.add(&record);
+    }
+    let [first, second] = ledger.rows() else { panic!("two evaluated rounds") };
+    assert_eq!((first.total_seconds, second.total_seconds), (Some(4.0), Some(8.0)));
+    assert_eq!((first.total_joules, second.total_joules), (Some(6.0), Some(12.0)));
+    assert_eq!((second.up_s, second.transmit_j, second.train_s), (Some(2.0), Some(3.0), Some(0.0)));
+    assert_eq!((first.outages, first.late, second.outages, second.late), (0, 2, 1, 1));
+    let outcome = ledger.outcome(&[0.0], 0.8);
+    assert_eq!(
+        (outcome.seconds(), outcome.joules(), outcome.worst_device_joules()),
+        (Some(8.0), Some(12.0), Some(12.0))
+    );
+    assert_eq!((outcome.outages, outcome.late), (1, 3));
+    // A checkpoint holds the rows without their costs, and the costs beside them.
+    let bytes = postcard::to_stdvec(&ledger).unwrap();
+    let mut restored: Ledger = postcard::from_bytes(&bytes).unwrap();
+    assert_eq!(restored.rows()[0].total_seconds, None);
+    let costs = postcard::from_bytes(&postcard::to_stdvec(ledger.costs()).unwrap()).unwrap();
+    assert!(restored.restore_costs(costs));
+    assert_eq!(restored.rows(), ledger.rows());
+    assert_eq!(restored.outcome(&[0.0], 0.8), outcome);
+    // Those of another run do not fit.
+    let mut other = Ledger::new(3, None);
+    assert!(!other.restore_costs(ledger.costs().clone()));
 }
 
 #[test]
@@ -269,8 +353,13 @@ fn rows_sum_up_the_rounds_since_the_row_before() {
 #[test]
 fn a_round_in_which_nobody_trained_does_not_lower_the_mean_loss() {
     let mut ledger = Ledger::new(10, None);
-    let idle =
-        RoundRecord { round: 1, transmissions: vec![], training: Training::default(), evaluation: None };
+    let idle = RoundRecord {
+        round: 1,
+        transmissions: vec![],
+        training: Training::default(),
+        cost: None,
+        evaluation: None,
+    };
     ledger.add(&idle);
     ledger.add(&RoundRecord { round: 2, ..record() });
     assert_eq!(ledger.rows()[0].train_loss, 0.25);

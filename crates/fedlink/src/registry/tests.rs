@@ -1,12 +1,14 @@
 //! What every part of every kind must keep as an entry of its list.
 
 use super::*;
-use crate::config::{Config, KEYS, kinds};
+use crate::config::{Config, KEYS, example, kinds};
 use std::collections::BTreeSet;
 
 #[test]
 fn names_are_unique_within_a_kind_and_within_the_tables_of_a_section() {
     let mut paths = BTreeSet::new();
+    // Parts without keys have no table that they could share.
+    let has_table = |part: &&Listed| !part.keys.is_empty();
     for kind in kinds() {
         let names: BTreeSet<&str> = kind.parts.iter().map(|part| part.name).collect();
         assert_eq!(names.len(), kind.parts.len(), "{}", kind.plural);
@@ -14,6 +16,9 @@ fn names_are_unique_within_a_kind_and_within_the_tables_of_a_section() {
             let path = format!("{}.{}", kind.table, part.name);
             assert!(KEYS.iter().all(|key| key.name != path), "{path} is a key too");
             assert!(kinds().iter().all(|other| other.table != path), "{path} holds tables of parts");
+        }
+        for part in kind.parts.iter().filter(has_table) {
+            let path = format!("{}.{}", kind.table, part.name);
             assert!(paths.insert(path.clone()), "{path} is the table of two parts");
         }
     }
@@ -24,13 +29,20 @@ fn every_kind_is_chosen_by_a_key_that_takes_every_part_and_nothing_else() {
     for kind in kinds() {
         assert!(KEYS.iter().any(|key| key.name == kind.key), "{}", kind.key);
         for part in &kind.parts {
-            let mut config = Config::default();
-            config.set(kind.key, part.name).unwrap();
+            let config = example::with_part(kind.key, part.name);
             assert_eq!(config.validate(), Ok(()), "{} = {}", kind.key, part.name);
         }
         // An unknown name that is near to none makes the message name all there are.
         let mut config = Config::default();
         config.set(kind.key, "no such part").unwrap();
+        if kind.key.starts_with("cell.") || kind.key.starts_with("clock.") {
+            config.radio.bandwidth_hz = Some(1e6);
+            config.cell.layout = if kind.key == "cell.layout" { config.cell.layout } else { "disc".into() };
+            config.cell.pathloss =
+                if kind.key == "cell.pathloss" { config.cell.pathloss } else { "free-space".into() };
+            config.clock.compute =
+                if kind.key == "clock.compute" { config.clock.compute } else { "flops".into() };
+        }
         let message = config.validate().unwrap_err().to_string();
         let names: Vec<&str> = kind.parts.iter().map(|part| part.name).collect();
         let expected = format!(
@@ -89,9 +101,9 @@ fn resolve_again<T: ?Sized + Kind>() {
         let message = entry.resolve(&unknown, &scope).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{}.no_such_key: is not a key; ", entry.table())), "{message}");
         for key in entry.keys {
-            // No key takes a date.
-            let date: Value = toml::from_str::<Table>("x = 1979-05-27").unwrap()["x"].clone();
-            let wrong = Table::from_iter([(key.name.to_owned(), date)]);
+            // No key takes a table.
+            let table = Value::Table(unknown.clone());
+            let wrong = Table::from_iter([(key.name.to_owned(), table)]);
             let error = entry.resolve(&wrong, &scope).unwrap_err();
             assert_eq!(error.key, format!("{}.{}", entry.table(), key.name), "{}", error.problem);
         }
@@ -106,6 +118,15 @@ fn a_table_that_was_resolved_resolves_to_itself_and_wrong_keys_and_types_are_nam
     resolve_again::<dyn crate::server::aggregate::Aggregator>();
     resolve_again::<dyn crate::server::optimizer::ServerOptimizer>();
     resolve_again::<dyn crate::radio::fading::Fading>();
+    resolve_again::<dyn crate::radio::power::PowerPolicy>();
+    resolve_again::<dyn crate::radio::rate::Rate>();
+    resolve_again::<dyn crate::radio::access::Access>();
+    resolve_again::<dyn crate::radio::cell::layout::Layout>();
+    resolve_again::<dyn crate::radio::cell::pathloss::PathLoss>();
+    resolve_again::<dyn crate::clock::compute::Compute>();
+    resolve_again::<dyn crate::clock::spread::Spread>();
+    resolve_again::<dyn crate::clock::jitter::Jitter>();
+    resolve_again::<dyn crate::clock::downlink::Downlink>();
     resolve_again::<dyn crate::schedule::Policy>();
     resolve_again::<dyn crate::compress::Compressor>();
     resolve_again::<dyn crate::adversary::Attack>();

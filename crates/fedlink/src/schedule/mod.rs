@@ -1,7 +1,10 @@
 //! Who sends in a round, with what share of the bits, and how much each update counts.
 
 pub mod policy;
+pub mod priced;
+pub mod queues;
 mod reports;
+pub mod sampling;
 mod view;
 
 pub use reports::{Ask, Reports};
@@ -145,6 +148,26 @@ pub fn largest_reports(reports: &Reports, k: usize) -> Schedule {
     Schedule {
         picks: indices.into_iter().map(|index| Pick::new(reports.devices[index], value(index))).collect(),
     }
+}
+
+/// The indices of the `count` devices with the largest `value`, a pair of which the second decides between equal
+/// first ones, and the lower device between equal pairs; the result ascends by device.
+pub fn largest_indices_by(
+    devices: &[DeviceId],
+    count: usize,
+    value: impl Fn(usize) -> (f64, f64),
+) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..devices.len()).collect();
+    if count < indices.len() {
+        let better = |&a: &usize, &b: &usize| {
+            let ((first_a, second_a), (first_b, second_b)) = (value(a), value(b));
+            first_b.total_cmp(&first_a).then(second_b.total_cmp(&second_a)).then(devices[a].cmp(&devices[b]))
+        };
+        indices.select_nth_unstable_by(count, better);
+        indices.truncate(count);
+    }
+    indices.sort_unstable_by_key(|&index| devices[index]);
+    indices
 }
 
 fn largest_indices(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64) -> Vec<usize> {

@@ -32,10 +32,10 @@ use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::radio::access::Grant;
 use crate::radio::{Known, Radio};
-use crate::record::{Arrival, RoundRecord, Training, Transmission};
+use crate::record::{Arrival, Cost, RoundRecord, Training, Transmission};
 use crate::schedule::{Ask, DeviceTable, Pick, Policy, Reports, Schedule, Share, View, check_candidates};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
-use crate::units::{Bits, DeviceId};
+use crate::units::{Airtime, Bits, DeviceId, Power};
 use aggregate::{Aggregator, Contribution};
 use optimizer::ServerOptimizer;
 use serde::{Deserialize, Serialize};
@@ -150,6 +150,7 @@ struct Saved {
 
 /// The candidates of a round, and what they are asked.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Call {
     /// The round, counted from 0.
     pub t: u64,
@@ -165,6 +166,7 @@ pub struct Call {
 
 /// A scheduled device and what it may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Scheduled {
     /// Who sends.
     pub device: DeviceId,
@@ -437,7 +439,12 @@ impl Server {
 
     /// Takes what arrived of the scheduled devices, in their order: θ(t) becomes θ(t+1), and
     /// the round is closed.
-    pub fn deliver<'a>(&mut self, uploads: &[Upload<'a>], training: Training) -> Result<RoundRecord, Error> {
+    pub fn deliver<'a>(
+        &mut self,
+        uploads: &[Upload<'a>],
+        training: Training,
+        cost: Option<Cost>,
+    ) -> Result<RoundRecord, Error> {
         let open = self.open.take().ok_or(Error::Session("deliver: no round has begun"))?;
         let Open { call, known, decided } = open;
         let decided = decided.ok_or(Error::Session("deliver: nobody has reported yet"))?;
@@ -461,7 +468,10 @@ impl Server {
                 self.decoder.decoded.give(update);
             }
         }
-        let record = record(&call, &known, &decided, uploads, &arrivals, training);
+        let mut record = record(&call, &known, &decided, uploads, &arrivals, training);
+        record.cost = cost;
+        let sent = record.transmissions.iter().map(|sent| (sent.device, sent.power, sent.airtime));
+        self.radio.settle(&sent.collect::<Vec<(DeviceId, Power, Airtime)>>());
         self.policy.observe(&record);
         self.check_policy(call.t)?;
         Ok(record)
@@ -596,6 +606,8 @@ impl Decoder {
         match upload.body {
             Body::Silent => Received::Nothing(Arrival::Silent),
             Body::Lost => Received::Nothing(Arrival::Lost),
+            Body::Outage => Received::Nothing(Arrival::Outage),
+            Body::Late => Received::Nothing(Arrival::Late),
             Body::Unreadable => Received::Nothing(Arrival::Undecodable),
             Body::Update(update) => Received::Handed(update),
             Body::Payload(payload) => {
@@ -729,7 +741,7 @@ fn record(
             weight: pick.bit_weight,
             symbols: grant.symbols,
             power: grant.power,
-            airtime: grant.airtime,
+            airtime: upload.airtime.unwrap_or(grant.airtime),
             budget: grant.budget,
             bits: upload.spent.bits,
             q: upload.spent.level,
@@ -746,6 +758,7 @@ fn record(
         round: call.t + 1,
         transmissions: uploads.iter().enumerate().map(transmission).collect(),
         training,
+        cost: None,
         evaluation: None,
     }
 }

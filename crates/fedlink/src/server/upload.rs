@@ -1,7 +1,7 @@
 //! What arrives at the server.
 
 use crate::compress::{Encoded, Spent};
-use crate::units::DeviceId;
+use crate::units::{Airtime, DeviceId};
 
 /// What arrived of one scheduled device.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,8 @@ pub struct Upload<'a> {
     pub entries: usize,
     /// The length of the payload in bits, if updates are encoded.
     pub wire_bits: Option<u64>,
+    /// How long the device sent, where it is not what was granted.
+    pub airtime: Option<Airtime>,
     /// What the server has.
     pub body: Body<'a>,
 }
@@ -32,11 +34,15 @@ pub enum Body<'a> {
     Unreadable,
     /// Nothing: the device is gone, or the link failed. It does not count.
     Lost,
+    /// Nothing, since the channel did not carry it: it adds zero and counts.
+    Outage,
+    /// Nothing, since it came after the deadline: it adds zero and counts.
+    Late,
 }
 
 impl Upload<'_> {
     /// An upload of a device that sent nothing that arrived.
     pub fn lost(device: DeviceId) -> Self {
-        Self { device, spent: Spent::default(), entries: 0, wire_bits: None, body: Body::Lost }
+        Self { device, spent: Spent::default(), entries: 0, wire_bits: None, airtime: None, body: Body::Lost }
     }
 }

@@ -321,7 +321,7 @@ struct Borrowed {
 
 impl Borrowed {
     fn new(config: &Config, cohorts: Cohorts) -> Self {
-        let World { session, fleet } = World::new(config, blobs(20, 600, 90), &Parts::default()).unwrap();
+        let World { session, fleet, .. } = World::new(config, blobs(20, 600, 90), &Parts::default()).unwrap();
         Self { fleet, theta0: session.theta().to_vec(), cohorts }
     }
 }

@@ -53,7 +53,7 @@ fn train(world: &World, theta: &[f32], call: &Call) -> (Reports, Vec<Vec<f32>>, 
         losses.push(loss);
     }
     let devices = losses.len();
-    let training = Training { devices, loss: losses.iter().sum::<f64>() / devices as f64 };
+    let training = Training::new(devices, losses.iter().sum::<f64>() / devices as f64);
     (Reports::new(call.candidates.clone(), call.asks.len(), answers), updates, training)
 }
 
@@ -74,7 +74,14 @@ impl Compressed {
             update => Body::Update(update),
         };
         let wire_bits = as_bytes.then_some(self.bits);
-        Upload { device: self.device, spent: self.spent, entries: self.update.entries(), wire_bits, body }
+        Upload {
+            device: self.device,
+            spent: self.spent,
+            entries: self.update.entries(),
+            wire_bits,
+            airtime: None,
+            body,
+        }
     }
 }
 
@@ -107,7 +114,7 @@ fn by_hand(config: &Config, as_bytes: bool) -> (Vec<RoundRecord>, Vec<f32>) {
         };
         let sent: Vec<Compressed> = scheduled.iter().map(send).collect();
         let uploads: Vec<Upload> = sent.iter().map(|one| one.upload(as_bytes)).collect();
-        records.push(server.deliver(&uploads, training).unwrap());
+        records.push(server.deliver(&uploads, training, None).unwrap());
     }
     (records, server.theta().to_vec())
 }
@@ -146,17 +153,18 @@ fn the_loop_of_a_round_over_server_and_fleet_is_that_of_a_simulation() {
         config.compress.feedback = fedlink::compress::Feedback::Always;
         let mut world = World::new(&config, blobs(20, 600, 90), &Parts::default()).unwrap();
         assert!(world.fleet.keeps_state());
-        let World { session, fleet } = &mut world;
+        let World { session, fleet, .. } = &mut world;
         let mut records = Vec::new();
         for t in 0..config.run.rounds {
             let links = session.links(t);
             let call = session.begin(t, links.known, |_| true).unwrap();
-            let mut trained = fleet.train(session.theta(), &call).unwrap();
+            let mut trained = fleet.train(session.theta(), &call, |_| true).unwrap();
             let scheduled = session.report(trained.reports.clone()).unwrap();
             let sent = fleet.send(&mut trained, session.theta(), &scheduled, t).unwrap();
             let uploads: Vec<Upload> = sent.iter().map(|one| one.upload()).collect();
-            records.push(session.deliver(&uploads, trained.training).unwrap().clone());
-            fleet.settle(trained, sent);
+            records.push(session.deliver(&uploads, trained.training, None).unwrap().clone());
+            let delivered = vec![true; sent.len()];
+            fleet.settle(trained, sent, &delivered);
         }
         let theta = world.session.theta().to_vec();
         assert_same(&(records, theta), &simulated(&config), policy);
@@ -204,7 +212,14 @@ fn begin(server: &mut Server, t: u64) -> Call {
 /// An upload of all entries of the model, each of this value.
 fn dense(device: u32, update: &Encoded) -> Upload<'_> {
     let spent = Spent { bits: Bits(1.0), level: 1 };
-    Upload { device: DeviceId(device), spent, entries: 5, wire_bits: None, body: Body::Update(update) }
+    Upload {
+        device: DeviceId(device),
+        spent,
+        entries: 5,
+        wire_bits: None,
+        airtime: None,
+        body: Body::Update(update),
+    }
 }
 
 #[test]
@@ -213,9 +228,9 @@ fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
     let training = Training::default();
     let message = |result: Result<(), Error>| result.unwrap_err().to_string();
     assert_eq!(message(server.report(Reports::default()).map(drop)), "report: no round has begun");
-    assert_eq!(message(server.deliver(&[], training).map(drop)), "deliver: no round has begun");
+    assert_eq!(message(server.deliver(&[], training, None).map(drop)), "deliver: no round has begun");
     begin(&mut server, 0);
-    assert_eq!(message(server.deliver(&[], training).map(drop)), "deliver: nobody has reported yet");
+    assert_eq!(message(server.deliver(&[], training, None).map(drop)), "deliver: nobody has reported yet");
     let report = |server: &mut Server, devices: &[u32], asks: usize| {
         begin(server, 0);
         let values = vec![1.0; devices.len() * asks];
@@ -244,9 +259,12 @@ fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
     for uploads in [&[3u32, 1][..], &[1], &[1, 2], &[1, 3, 3]] {
         report(&mut server, &[3, 1], 1).unwrap();
         let uploads: Vec<Upload> = uploads.iter().map(|&device| Upload::lost(DeviceId(device))).collect();
-        assert_eq!(message(server.deliver(&uploads, training).map(drop)), order);
+        assert_eq!(message(server.deliver(&uploads, training, None).map(drop)), order);
     }
-    assert!(matches!(server.deliver(&[], training), Err(Error::Session(_))), "a refused round is closed");
+    assert!(
+        matches!(server.deliver(&[], training, None), Err(Error::Session(_))),
+        "a refused round is closed"
+    );
 }
 
 #[test]
@@ -260,7 +278,7 @@ fn devices_that_are_absent_are_no_candidates_and_a_round_without_anybody_is_a_ro
         let call = server.begin(0, known, |_| false).unwrap();
         assert_eq!(call.candidates, []);
         assert_eq!(server.report(Reports::new(vec![], call.asks.len(), vec![])).unwrap(), []);
-        let record = server.deliver(&[], Training::default()).unwrap();
+        let record = server.deliver(&[], Training::default(), None).unwrap();
         assert_eq!((record.round, record.transmissions.len()), (1, 0), "{policy}");
         assert_eq!(server.theta(), [0.0; 5]);
     }
@@ -276,7 +294,7 @@ fn what_is_lost_counts_for_nobody_and_what_cannot_be_read_counts_as_zero() {
         server.report(Reports::new(call.candidates, 1, vec![1.0, 5.0, 1.0, 5.0])).unwrap();
         let [one, three] = bodies.map(|body| Upload { body, ..dense(0, &whole) });
         let uploads = [Upload { device: DeviceId(1), ..one }, Upload { device: DeviceId(3), ..three }];
-        let record = server.deliver(&uploads, Training::default()).unwrap();
+        let record = server.deliver(&uploads, Training::default(), None).unwrap();
         let arrivals: Vec<Arrival> = record.transmissions.iter().map(|sent| sent.arrival).collect();
         (server.theta()[0], arrivals)
     };
@@ -309,7 +327,7 @@ fn a_round_that_was_abandoned_leaves_no_trace() {
             let values = (0..call.candidates.len()).map(|i| ((i as u64 + t) % 4) as f32).collect();
             let scheduled = server.report(Reports::new(call.candidates, 1, values)).unwrap();
             let uploads: Vec<Upload> = scheduled.iter().map(|one| dense(one.device.0, &whole)).collect();
-            records.push(server.deliver(&uploads, Training::default()).unwrap());
+            records.push(server.deliver(&uploads, Training::default(), None).unwrap());
         }
         (records, server.theta().to_vec())
     };

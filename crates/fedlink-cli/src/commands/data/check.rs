@@ -4,6 +4,7 @@ use super::known;
 use crate::args::CheckOptions;
 use crate::failure::Exit;
 use crate::inspect::{self, Condition};
+use crate::streams::OutputError;
 use anyhow::bail;
 use fedlink::data::catalog::{CATALOG, Entry, Files};
 use fedlink_study::data_folders;
@@ -17,11 +18,11 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
         for entry in CATALOG.iter().filter(|entry| !matches!(entry.files, Files::Embedded)) {
             if folders.iter().any(|folder| inspect::holds_any(entry, &folder.join(entry.name))) {
                 any = true;
-                bad.extend((!check(entry, &folders)).then_some(entry.name));
+                bad.extend((!check(entry, &folders)?).then_some(entry.name));
             }
         }
         if !any {
-            println!("no data set to check in {}", inspect::list(&folders));
+            outln!("no data set to check in {}", inspect::list(&folders))?;
         }
         if !bad.is_empty() {
             let repair: Vec<String> = bad.iter().map(|name| format!("`fedlink data get {name}`")).collect();
@@ -31,7 +32,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
     };
     let entry = known(name)?;
     if matches!(entry.files, Files::Embedded) {
-        println!("{name} is embedded: there is no file to check");
+        outln!("{name} is embedded: there is no file to check")?;
         return Ok(Exit::Done);
     }
     if !folders.iter().any(|folder| inspect::holds_any(entry, &folder.join(entry.name))) {
@@ -41,7 +42,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
             inspect::list(&looked_in)
         );
     }
-    if !check(entry, &folders) {
+    if !check(entry, &folders)? {
         bail!("{name} is not in order; run `fedlink data get {name}`");
     }
     Ok(Exit::Done)
@@ -49,29 +50,29 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
 
 /// Prints the state of every file in every folder that holds some, and returns whether the data set is in
 /// order: nothing damaged, and some folder holds all.
-fn check(entry: &Entry, folders: &[PathBuf]) -> bool {
+fn check(entry: &Entry, folders: &[PathBuf]) -> Result<bool, OutputError> {
     let mut damaged = false;
     let mut complete = false;
     for folder in folders.iter().map(|folder| folder.join(entry.name)) {
         if !inspect::holds_any(entry, &folder) {
             continue;
         }
-        println!("{} in {}", entry.name, folder.display());
+        outln!("{} in {}", entry.name, folder.display())?;
         let mut missing = false;
         for (file, condition) in entry.files.list().iter().zip(inspect::inspect(entry, &folder)) {
             match condition {
-                Condition::Good(proof) => println!("  ok       {}  {proof}", file.name),
+                Condition::Good(proof) => outln!("  ok       {}  {proof}", file.name)?,
                 Condition::Damaged(why) => {
                     damaged = true;
-                    println!("  damaged  {}  {why}", file.name);
+                    outln!("  damaged  {}  {why}", file.name)?;
                 }
                 Condition::Missing => {
                     missing = true;
-                    println!("  missing  {}", file.name);
+                    outln!("  missing  {}", file.name)?;
                 }
             }
         }
         complete |= !missing;
     }
-    complete && !damaged
+    Ok(complete && !damaged)
 }

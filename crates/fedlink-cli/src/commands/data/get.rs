@@ -17,7 +17,7 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
     let name = entry.name;
     let report = |line: String| {
         if !options.quiet {
-            eprintln!("{line}");
+            errln!("{line}");
         }
     };
     if matches!(entry.files, Files::Embedded) {

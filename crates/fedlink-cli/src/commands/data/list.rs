@@ -40,25 +40,27 @@ pub fn run(options: &DataListOptions) -> anyhow::Result<Exit> {
     };
     let rows: Vec<Row> = CATALOG.iter().map(row).collect();
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        outln!("{}", serde_json::to_string_pretty(&rows)?)?;
         return Ok(Exit::Done);
     }
     for row in &rows {
         let [height, width, channels] = row.shape;
-        println!("{}: {}", row.name, row.meaning);
-        println!(
+        outln!("{}: {}", row.name, row.meaning)?;
+        outln!(
             "    {height} × {width} × {channels}, {} classes, {} training and {} test samples",
-            row.classes, row.train, row.test
-        );
+            row.classes,
+            row.train,
+            row.test
+        )?;
         match &row.found {
-            Some(folder) => println!("    {}", folder.display()),
-            None if row.embedded => println!("    embedded"),
-            None => println!("    not here: fedlink data get {}", row.name),
+            Some(folder) => outln!("    {}", folder.display())?,
+            None if row.embedded => outln!("    embedded")?,
+            None => outln!("    not here: fedlink data get {}", row.name)?,
         }
     }
-    println!("\nLooked in, in this order:");
+    outln!("\nLooked in, in this order:")?;
     for folder in &folders {
-        println!("    {}", folder.display());
+        outln!("    {}", folder.display())?;
     }
     Ok(Exit::Done)
 }

@@ -28,6 +28,6 @@ pub fn run(options: &PreviewOptions) -> anyhow::Result<Exit> {
         images.extend(row.chain(std::iter::repeat(&blank[..])).take(COLUMNS));
     }
     write_file(&options.out, contact_sheet(images.into_iter(), dataset.shape, COLUMNS, SCALE)?)?;
-    println!("{}: {} classes, up to {COLUMNS} images of each", options.out.display(), dataset.classes);
+    outln!("{}: {} classes, up to {COLUMNS} images of each", options.out.display(), dataset.classes)?;
     Ok(Exit::Done)
 }

@@ -4,6 +4,8 @@ const X_AXES = {
   rounds: { label: "round", text: (x) => digits(x, 6) },
   bits: { label: "bits sent so far", text: (x) => prefixed(x, 4) },
   symbols: { label: "channel symbols used so far", text: (x) => prefixed(x, 4) },
+  seconds: { label: "seconds so far", text: (x) => digits(x, 5) },
+  joules: { label: "joules of all devices so far", text: (x) => digits(x, 5) },
 };
 const Y_AXES = {
   accuracy: { label: "test accuracy (%)", axis: (y) => digits(100 * y, 4), text: percent },

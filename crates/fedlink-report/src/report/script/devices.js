@@ -78,9 +78,9 @@ function startDevices() {
       reference: { y: chosen().fair_share, label: `fair share K/M = ${percent(chosen().fair_share)}` },
     })),
     chart($("power-chart"), (width) => describeBars(inOrder(chosen().power), width, {
-      title: "Average power", yLabel: "average power", sorted: sorted(), ranked: chosen().ranked,
+      title: "Average power", yLabel: DATA.power_unit ? `average power (${DATA.power_unit})` : "average power", sorted: sorted(), ranked: chosen().ranked,
       text: (y) => digits(y, 4), axis: (y) => digits(y, 4), isOver: (y) => y > DATA.average_power * (1 + 1e-9),
-      reference: { y: DATA.average_power, label: `allowed P̄ = ${digits(DATA.average_power, 3)}` },
+      reference: { y: DATA.average_power, label: `allowed P̄ = ${digits(DATA.average_power, 3)} ${DATA.power_unit}`.trim() },
     })),
   ];
   for (const id of ["device-curve", "device-order"]) {

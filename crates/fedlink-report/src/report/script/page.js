@@ -91,6 +91,7 @@ if (CURVES.length) {
 startSplit();
 startSorting($("results-table"));
 startSorting($("scheduling-table"));
+if ($("costs-table")) startSorting($("costs-table"));
 startCopying();
 startPrinting();
 document.documentElement.dataset.ready = "";

@@ -151,6 +151,16 @@ impl Header {
         value.is_finite().then_some(value)
     }
 
+    /// A number of any kind as a double; `None` if it is not finite.
+    pub(super) fn double(&self, number: &[u8]) -> Option<f64> {
+        let value = match (self.kind, self.width) {
+            (Kind::Float, 4) => f64::from(f32::from_bits(self.bits(number) as u32)),
+            (Kind::Float, _) => f64::from_bits(self.bits(number)),
+            _ => self.integer(number) as f64,
+        };
+        value.is_finite().then_some(value)
+    }
+
     /// A number as an integer.
     pub(super) fn integer(&self, number: &[u8]) -> i128 {
         let bits = self.bits(number);
@@ -309,5 +319,8 @@ mod tests {
         assert_eq!(header(8, false).float(&1e39f64.to_le_bytes()), None);
         assert_eq!(header(4, false).float(&f32::NAN.to_le_bytes()), None);
         assert_eq!(header(4, false).float(&f32::NEG_INFINITY.to_le_bytes()), None);
+        assert_eq!(header(4, true).double(&0.1f32.to_be_bytes()), Some(f64::from(0.1f32)));
+        assert_eq!(header(8, false).double(&1e300f64.to_le_bytes()), Some(1e300));
+        assert_eq!(header(8, false).double(&f64::NAN.to_le_bytes()), None);
     }
 }

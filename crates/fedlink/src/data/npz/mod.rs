@@ -57,6 +57,45 @@ pub fn parse(file: &[u8], name: &str) -> Result<Dataset, Flaw> {
     Ok(Dataset::custom(name.to_owned(), shape, train, test))
 }
 
+/// An array of finite numbers.
+pub(crate) struct Numbers {
+    /// Its dimensions, of which none is zero.
+    pub shape: Vec<usize>,
+    /// Its numbers in C order.
+    pub values: Vec<f64>,
+}
+
+/// The numbers of an `.npy` file, at most `max` of them; `name` is for messages.
+pub(crate) fn numbers_of_npy(file: &[u8], name: &str, max: u64) -> Result<Numbers, Flaw> {
+    let array = Array::open(name, file)?;
+    let (payload, start) = (array.payload(), array.header.start);
+    if payload.checked_add(start) != Some(file.len() as u64) {
+        let (shape, length) = (&array.header.shape, file.len());
+        let what = format!(
+            "shape {shape:?} takes {payload} bytes, but the file has {length} with its header of {start}"
+        );
+        return Err(whole_array(name, what, "save the array again"));
+    }
+    let shape = array.header.shape.clone();
+    Ok(Numbers { shape, values: read_numbers(name, array, max)? })
+}
+
+/// The numbers of those arrays of an `.npz` file that are called one of `names`, in the order of `names`,
+/// each of at most `max` numbers.
+pub(crate) fn numbers_of_npz(file: &[u8], names: &[&str], max: u64) -> Result<Vec<Option<Numbers>>, Flaw> {
+    let archive = ZipArchive::new(Cursor::new(file)).map_err(|error| unreadable(&error))?;
+    let budget = (file.len() as u64).saturating_mul(MAX_DEFLATE_RATIO);
+    let mut npz = Npz { archive, budget };
+    let read = |name: &&str| {
+        if npz.archive.index_for_name(&format!("{name}.npy")).is_none() {
+            return Ok(None);
+        }
+        let (shape, values) = npz.array(name, |name, array| read_numbers(name, array, max))?;
+        Ok(Some(Numbers { shape, values }))
+    };
+    names.iter().map(read).collect()
+}
+
 struct Npz<'a> {
     archive: ZipArchive<Cursor<&'a [u8]>>,
     /// How many bytes of numbers the arrays still to come may claim.
@@ -157,6 +196,23 @@ fn read_features(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result
             format!("save {name}.astype('uint8') for pixels from 0 to 255, or .astype('float32')"),
         )),
     }
+}
+
+fn read_numbers<R: std::io::Read>(name: &str, array: Array<'_, R>, max: u64) -> Result<Vec<f64>, Flaw> {
+    let count = array.payload() / array.header.width as u64;
+    if count > max {
+        let what =
+            format!("shape {:?} holds {count} numbers, more than the {max} allowed", array.header.shape);
+        return Err(whole_array(name, what, "save a part of it"));
+    }
+    let mut values = reserve(count, Position::Array(name.to_owned(), array.header.start))?;
+    array.read(|header, number| {
+        values.push(header.double(number).ok_or_else(|| {
+            ("a number is not finite".into(), format!("make {name} finite before you save it"))
+        })?);
+        Ok(())
+    })?;
+    Ok(values)
 }
 
 fn read_labels(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result<Vec<u8>, Flaw> {

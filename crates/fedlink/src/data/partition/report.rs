@@ -10,6 +10,7 @@ const MAX_DESCRIBED: usize = 1000;
 
 /// A split in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SplitReport {
     /// M.
     pub devices: usize,

@@ -144,7 +144,7 @@ impl Layer {
         let (weights, biases) = theta.split_at_mut(self.inputs * self.outputs);
         let max = (GRADIENT_BLOCK / self.outputs).max(1);
         gradient.resize(gradient.len().max(max * self.outputs), 0.0);
-        pack_output_gradient(input, output_gradient, panels);
+        let packed = pack_output_gradient(input, output_gradient, panels);
         let mut first = 0;
         while first < self.inputs {
             let idle = input.is_column_empty(first);
@@ -158,7 +158,7 @@ impl Layer {
                 apply_zero_gradient(descent, start, &mut weights[block]);
             } else {
                 let gradient = &mut gradient[..block.len()];
-                sparse_gradient(input, inputs, gradient, panels);
+                sparse_gradient(&packed, inputs, gradient);
                 descent.apply(start, &mut weights[block], gradient);
             }
             first += count;

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 /// How weights start (`learn.init`); biases start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Init {
     /// Uniform in ±√(6/(inputs + outputs)).
     #[default]
@@ -98,6 +99,11 @@ pub trait Model: Send + Sync {
 
     /// θ(0).
     fn init(&self, init: Init, stream: &mut Stream) -> Vec<f32>;
+
+    /// Floating-point operations of one sample in one step, forward and backward: 6 for each use of a weight.
+    fn flops_per_sample(&self) -> f64 {
+        6.0 * self.dim() as f64
+    }
 
     /// Memory for batches of up to `rows` samples.
     fn workspace(&self, rows: usize) -> Workspace;

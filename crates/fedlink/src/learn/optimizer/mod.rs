@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 /// Whether a device's optimizer keeps its moments from round to round (`learn.state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum StateMode {
     /// Every device keeps its own state; all devices train in every round, scheduled or not.
     #[default]

@@ -1,13 +1,25 @@
-//! How the scheduled devices share the band.
+//! How the scheduled devices share the band, one file for each access scheme.
 
+crate::register! {
+    /// All access schemes.
+    ACCESSES: dyn Access;
+    tdma,
+    fdma,
+    ofdma,
+}
+mod assignment;
 pub mod slots;
-mod tdma;
+pub mod split;
 
+pub use fdma::Fdma;
+pub use ofdma::Ofdma;
 pub use tdma::Tdma;
 
-use super::Known;
-use crate::units::{Airtime, Bits, DeviceId, Power, Symbols};
+use super::rate::Rate;
+use crate::registry::{Entry, Kind};
+use crate::units::{Airtime, Bits, Power, Symbols};
 use serde::{Deserialize, Serialize};
+use slots::SlotKind;
 
 /// What a round has for all scheduled devices together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,22 +37,85 @@ pub struct Grant {
     pub power: Power,
     /// How long it sends.
     pub airtime: Airtime,
-    /// R = n_m·C_m, the bits it may send.
+    /// R = b_m(n_m), the bits it may send.
     pub budget: Bits,
+}
+
+impl Grant {
+    /// Nothing at all, for a device of this power.
+    pub fn nothing(power: Power) -> Self {
+        Self { power, ..Self::default() }
+    }
+}
+
+/// The uplink of one scheduled device as the server knows it.
+#[derive(Clone, Copy)]
+pub struct Uplink<'a> {
+    /// γ, the SNR at [`Self::power`] over the whole band; finite, ≥ 0.
+    pub snr: f64,
+    /// P, the device's transmit power.
+    pub power: Power,
+    /// The power that it cannot exceed, at least P; none: unbounded.
+    pub max_power: Option<Power>,
+    /// Whether the energy of n symbols at P is kept if the device sends in fewer, n_m: with P·n/n_m while it
+    /// sends, at most [`Self::max_power`].
+    pub energy_kept: bool,
+    /// How many bits symbols carry.
+    pub rate: &'a dyn Rate,
+    /// Gain of each resource block relative to the mean gain that [`Self::snr`] has; empty: 1 for all.
+    pub blocks: &'a [f64],
 }
 
 /// An access scheme: turns bit weights into symbols, power, airtime and bits.
 ///
+/// Airtimes, and the times of [`Self::payload`], are in durations of a symbol that has the whole band.
+///
 /// Invariants: one grant for each device, in their order; every number finite and ≥ 0; symbols add up to at
-/// most n.
+/// most n, except where the payload is fixed and time is not.
 pub trait Access: Send + Sync {
-    /// The grants of the scheduled `devices`, by what the server knows of their links. Bits are shared in
-    /// proportion to `weights`, one for each device, finite and ≥ 0.
-    fn grant(&self, devices: &[DeviceId], weights: &[f64], known: &Known, band: &Band) -> Vec<Grant>;
+    /// b_m: the bits of a link that has `symbols` of the round's n. Non-decreasing, 0 at 0.
+    fn bits(&self, link: &Uplink, symbols: f64, band: &Band) -> f64;
 
-    /// The grant of `device` if it sends in the place of the one that `grant` was for: the same symbols and
-    /// power over its own link.
-    fn transfer(&self, grant: &Grant, device: DeviceId, known: &Known) -> Grant {
-        Grant { budget: Bits(grant.symbols.0 * known.capacity(device)), ..*grant }
+    /// The grants of the scheduled devices, by what the server knows of their links. Bits are shared in
+    /// proportion to `weights`, one for each device, finite and ≥ 0, as far as the scheme can; a link that
+    /// carries nothing gets nothing as long as another one carries something, and weights that are all zero
+    /// mean equal weights.
+    fn grant(&self, weights: &[f64], links: &[Uplink], band: &Band) -> Vec<Grant>;
+
+    /// The grant of the device at `link` if it sends in the place of the one that `grant` was for: the same
+    /// symbols over its own link.
+    fn transfer(&self, grant: &Grant, link: &Uplink, band: &Band) -> Grant;
+
+    /// The bits that a device could send if the whole band were its own.
+    fn alone(&self, link: &Uplink, band: &Band) -> Bits {
+        Bits(self.bits(link, band.symbols as f64, band))
+    }
+
+    /// Whether the scheduled devices send at the same time, each in its part of the band.
+    fn together(&self) -> bool {
+        false
+    }
+
+    /// Resource blocks of the band; 0: the scheme has none.
+    fn resource_blocks(&self) -> usize {
+        0
+    }
+
+    /// The grants of devices that must send `bits` each, however long it takes. `ready` is when each may
+    /// begin; one that cannot carry its bits in any time is granted nothing, which its budget shows.
+    fn payload(&self, bits: &[f64], links: &[Uplink], ready: &[f64], band: &Band) -> Vec<Grant>;
+}
+
+impl Kind for dyn Access {
+    type Material = SlotKind;
+    const PLURAL: &'static str = "access schemes";
+    const KEY: &'static str = "radio.access";
+    const TABLE: &'static str = "radio";
+
+    fn entries() -> &'static [Entry<Self>] {
+        ACCESSES
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Whether a device's share of symbols is a real number or a whole one (`radio.slots`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum SlotKind {
     /// Real shares, as in the paper.
     #[default]
@@ -89,7 +90,7 @@ fn wide_demands(weights: &[f64], capacities: &[f64], usable: impl Fn(f64) -> boo
 
 /// Whole numbers next to `real` that add up to `total`: the floors, then one more for the largest remainders
 /// (ties to the earlier device).
-fn largest_remainder(real: &[f64], total: u64) -> Vec<Symbols> {
+pub(super) fn largest_remainder(real: &[f64], total: u64) -> Vec<Symbols> {
     let mut whole: Vec<f64> = real.iter().map(|share| share.floor()).collect();
     let mut order: Vec<usize> = (0..real.len()).collect();
     order.sort_by(|&a, &b| (real[b] - whole[b]).total_cmp(&(real[a] - whole[a])).then(a.cmp(&b)));

@@ -1,26 +1,73 @@
-//! Fading laws, one file each.
+//! Small-scale fading: laws, one file each, and what they share (antennas, correlation over rounds, delays).
 
 crate::register! {
     /// All fading laws.
     FADINGS: dyn Fading;
     rayleigh,
     rician,
+    nakagami,
     constant,
+    trace,
 }
 
+pub mod estimate;
+pub mod multipath;
+pub mod profile;
+pub mod propagation;
+pub mod scatter;
+
 pub use constant::Constant;
+pub use multipath::Multipath;
+pub use nakagami::Nakagami;
+pub use profile::{Blocks, Profile};
+pub use propagation::{Memory, Propagation};
 pub use rayleigh::Rayleigh;
 pub use rician::Rician;
+pub use trace::TraceFading;
 
 use crate::registry::{Entry, Kind};
+use crate::rng::Stream;
 use crate::units::DeviceId;
 
-/// Small-scale fading: g = |h|², of mean 1 (mean gains by device are the radio's business).
+/// Small-scale fading: g = ‖h‖² over the server's antennas, of mean 1 per antenna (mean gains by device are
+/// the radio's business).
 ///
 /// Invariants: pure in (seed, t, device), so that any gain can be had alone and in any order; finite and ≥ 0.
 pub trait Fading: Send + Sync {
     /// g of a device in round `t`.
     fn gain(&self, t: u64, device: DeviceId) -> f64;
+
+    /// g as it was `delay_s` seconds before round `t`, where the law has continuous time: of correlated laws
+    /// those with a Doppler frequency, and traces with times. None: the law knows rounds alone.
+    fn earlier(&self, _t: u64, _device: DeviceId, _delay_s: f64) -> Option<f64> {
+        None
+    }
+
+    /// ĝ, the gain as the server estimates it with MMSE error `error` = ε in [0, 1): h = ĥ + e with
+    /// ĥ ~ CN(0, 1−ε) and e ~ CN(0, ε) independent, and ĝ = ‖ĥ‖². The truth does not depend on ε: ĥ is drawn
+    /// given h. ε = 0 gives g. The random numbers come from `rng`, which should be of
+    /// [`Purpose::CsiError`](crate::rng::Purpose::CsiError).
+    ///
+    /// The default takes h for complex Gaussian ([`estimate::gaussian`]).
+    fn estimate(&self, t: u64, device: DeviceId, error: f64, rng: &mut Stream) -> f64 {
+        estimate::gaussian(self.gain(t, device), self.antennas(), error, rng)
+    }
+
+    /// The gain of each resource block of the band, all equal to [`gain`](Self::gain) unless the law has a
+    /// delay profile. `out` has an entry for each block that the law was built for.
+    fn blocks(&self, t: u64, device: DeviceId, out: &mut [f64]) {
+        out.fill(self.gain(t, device));
+    }
+
+    /// Antennas of the server, whose gains add up (maximum-ratio combining).
+    fn antennas(&self) -> usize {
+        1
+    }
+
+    /// What [`gain`](Self::gain) is.
+    fn meaning(&self) -> GainMeaning {
+        GainMeaning::Gain
+    }
 
     /// Why a call failed, for parts written in another language, which may; the round then ends with this as
     /// its error.
@@ -29,8 +76,20 @@ pub trait Fading: Send + Sync {
     }
 }
 
+/// What the numbers of a fading law are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GainMeaning {
+    /// A power gain |h|², which multiplies the mean gain of the device.
+    #[default]
+    Gain,
+    /// A signal-to-noise ratio (linear, not dB) at the power and in the band of whoever measured it.
+    SnrAtReference,
+    /// A rate in bits per second, which replaces power, noise and rate model.
+    RateBps,
+}
+
 impl Kind for dyn Fading {
-    type Material = ();
+    type Material = Propagation;
     const PLURAL: &'static str = "fading laws";
     const KEY: &'static str = "radio.fading";
     const TABLE: &'static str = "radio";

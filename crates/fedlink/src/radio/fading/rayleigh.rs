@@ -1,6 +1,6 @@
 //! Rayleigh block fading.
 
-use super::Fading;
+use super::{Fading, Multipath, Propagation};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::{Purpose, stream};
 use crate::units::DeviceId;
@@ -19,15 +19,20 @@ impl PartConfig for RayleighConfig {
     const NAME: &'static str = "rayleigh";
     const MEANING: &'static str = "Rayleigh block fading: gain ~ Exp(1), independent over devices and rounds";
 
-    fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Fading>, ConfigError> {
-        Ok(Box::new(Rayleigh { seed: scope.seed }))
+    fn build(self, scope: &Scope, propagation: &Propagation) -> Result<Box<dyn Fading>, ConfigError> {
+        propagation.check()?;
+        if propagation.is_plain() {
+            return Ok(Box::new(Rayleigh { seed: scope.seed }));
+        }
+        Ok(Box::new(Multipath::new(0.0, scope, propagation)?))
     }
 }
 
 /// h ~ CN(0,1), independent over devices and rounds, constant within a round; so g = |h|² ~ Exp(1).
 ///
 /// Source: section II-B of the paper. Invariants: g ≥ 0 and finite; mean 1, variance 1; the largest of M has
-/// mean `1 + 1/2 + … + 1/M`.
+/// mean `1 + 1/2 + … + 1/M`. With several antennas, correlation over rounds or delays it is [`Multipath`]
+/// without a line of sight.
 ///
 /// ```
 /// use fedlink::radio::fading::{Fading, Rayleigh};
@@ -50,24 +55,16 @@ impl Fading for Rayleigh {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::gains;
+    use super::super::Memory;
+    use super::super::tests::{gains, kolmogorov};
     use super::*;
 
     #[test]
     fn gains_are_exponential_with_mean_one() {
         // Kolmogorov–Smirnov against 1 − e^{−g}: the 99.99 % point of √N·D is 2.23.
-        let mut gains: Vec<f64> = (0..500).flat_map(|t| gains(&Rayleigh { seed: 3 }, t, 40)).collect();
-        gains.sort_by(f64::total_cmp);
-        let count = gains.len() as f64;
-        let distance = gains
-            .iter()
-            .enumerate()
-            .map(|(i, g)| {
-                let cdf = 1.0 - (-g).exp();
-                (cdf - i as f64 / count).abs().max((cdf - (i + 1) as f64 / count).abs())
-            })
-            .fold(0.0, f64::max);
-        assert!(distance * count.sqrt() < 2.23, "√N·D = {}", distance * count.sqrt());
+        let gains = (0..500).flat_map(|t| gains(&Rayleigh { seed: 3 }, t, 40)).collect();
+        let distance = kolmogorov(gains, |g| 1.0 - f64::exp(-g));
+        assert!(distance < 2.23, "√N·D = {distance}");
     }
 
     #[test]
@@ -97,5 +94,17 @@ mod tests {
         }
         let slack = 4.0 / f64::sqrt(pairs);
         assert!((in_time / pairs).abs() < slack && (in_space / pairs).abs() < slack);
+    }
+
+    #[test]
+    fn the_registered_law_keeps_its_draws_unless_something_else_is_asked_for() {
+        let build = |propagation: &Propagation| {
+            let scope = Scope { seed: 7, ..Scope::default() };
+            gains(&*ENTRY.build(&toml::Table::new(), &scope, propagation).unwrap(), 3, 40)
+        };
+        let plain: Vec<f64> = (0..40).map(|m| stream(7, Purpose::Channel, 3, m).exponential()).collect();
+        assert_eq!(build(&Propagation::default()), plain);
+        let memory = Memory::GaussMarkov { correlation: 0.0 };
+        assert_ne!(build(&Propagation { memory, ..Propagation::default() }), plain);
     }
 }

@@ -1,8 +1,9 @@
 //! Rician block fading: a line of sight and scatter.
 
-use super::Fading;
+use super::estimate::complex_normal;
+use super::{Fading, Multipath, Propagation};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::rng::{Purpose, stream};
+use crate::rng::{Purpose, Stream, stream};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
@@ -38,8 +39,12 @@ impl PartConfig for RicianConfig {
         number("k_factor", self.k_factor, |k| (0.0..=1e12).contains(&k), "a number in 0..=1e12")
     }
 
-    fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Fading>, ConfigError> {
-        Ok(Box::new(Rician { seed: scope.seed, k_factor: self.k_factor }))
+    fn build(self, scope: &Scope, propagation: &Propagation) -> Result<Box<dyn Fading>, ConfigError> {
+        propagation.check()?;
+        if propagation.is_plain() {
+            return Ok(Box::new(Rician { seed: scope.seed, k_factor: self.k_factor }));
+        }
+        Ok(Box::new(Multipath::new(self.k_factor, scope, propagation)?))
     }
 }
 
@@ -48,7 +53,8 @@ impl PartConfig for RicianConfig {
 ///
 /// 2(κ+1)·g follows a noncentral χ² law with two degrees of freedom and noncentrality 2κ. Source: Rice
 /// (1944); any text on fading channels. Invariants: g ≥ 0 and finite; mean 1; variance (1+2κ)/(1+κ)²; κ = 0
-/// has the law of Rayleigh fading (not its draws), κ → ∞ is no fading.
+/// has the law of Rayleigh fading (not its draws), κ → ∞ is no fading. With several antennas, correlation
+/// over rounds or delays it is [`Multipath`].
 ///
 /// ```
 /// use fedlink::radio::fading::{Fading, Rician};
@@ -64,21 +70,45 @@ pub struct Rician {
     pub k_factor: f64,
 }
 
-impl Fading for Rician {
-    fn gain(&self, t: u64, device: DeviceId) -> f64 {
+impl Rician {
+    /// The line of sight, √(κ/(κ+1)).
+    fn direct(&self) -> f64 {
+        libm::sqrt(self.k_factor / (self.k_factor + 1.0))
+    }
+
+    /// The scatter, CN(0, 1/(κ+1)): real and imaginary part.
+    fn scatter(&self, t: u64, device: DeviceId) -> [f64; 2] {
         let mut stream = stream(self.seed, Purpose::Channel, t, u64::from(device.0));
-        let direct = libm::sqrt(self.k_factor / (self.k_factor + 1.0));
         // Each of the two parts of CN(0, s) has variance s/2.
         let deviation = libm::sqrt(0.5 / (self.k_factor + 1.0));
-        let in_phase = direct + deviation * stream.normal();
-        let quadrature = deviation * stream.normal();
+        let in_phase = deviation * stream.normal();
+        [in_phase, deviation * stream.normal()]
+    }
+}
+
+impl Fading for Rician {
+    fn gain(&self, t: u64, device: DeviceId) -> f64 {
+        let [scatter, quadrature] = self.scatter(t, device);
+        let in_phase = self.direct() + scatter;
+        in_phase * in_phase + quadrature * quadrature
+    }
+
+    /// The line of sight is known; the scatter s is estimated as ŝ ~ CN((1−ε)s, ε(1−ε)/(κ+1)).
+    fn estimate(&self, t: u64, device: DeviceId, error: f64, rng: &mut Stream) -> f64 {
+        if error == 0.0 {
+            return self.gain(t, device);
+        }
+        let deviation = libm::sqrt(error * (1.0 - error) / (self.k_factor + 1.0));
+        let ([re, im], [w, v]) = (self.scatter(t, device), complex_normal(rng));
+        let in_phase = self.direct() + (1.0 - error) * re + deviation * w;
+        let quadrature = (1.0 - error) * im + deviation * v;
         in_phase * in_phase + quadrature * quadrature
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::gains;
+    use super::super::tests::{gains, kolmogorov, near_mean};
     use super::*;
 
     const FACTORS: [f64; 5] = [0.0, 0.3, 1.0, 7.94, 100.0];
@@ -122,17 +152,26 @@ mod tests {
 
     #[test]
     fn gains_follow_the_distribution_function() {
-        // Kolmogorov–Smirnov: the 99.99 % point of √N·D is 2.23.
         for k in FACTORS {
-            let mut gains = sample(k);
-            gains.sort_by(f64::total_cmp);
-            let count = gains.len() as f64;
-            let far = |(i, g): (usize, &f64)| {
-                let cdf = cdf(k, *g);
-                (cdf - i as f64 / count).abs().max((cdf - (i + 1) as f64 / count).abs())
+            let distance = kolmogorov(sample(k), |g| cdf(k, g));
+            assert!(distance < 2.23, "κ = {k}: √N·D = {distance}");
+        }
+    }
+
+    #[test]
+    fn an_estimate_misses_a_part_of_the_scatter_alone() {
+        for (k, error) in [(0.0, 0.1), (1.0, 0.3), (9.0, 0.9)] {
+            let fading = Rician { seed: 6, k_factor: k };
+            let pair = |m: u32| {
+                let mut rng = stream(6, Purpose::CsiError, 1, u64::from(m));
+                (fading.gain(1, DeviceId(m)), fading.estimate(1, DeviceId(m), error, &mut rng))
             };
-            let distance = gains.iter().enumerate().map(far).fold(0.0, f64::max);
-            assert!(distance * count.sqrt() < 2.23, "κ = {k}: √N·D = {}", distance * count.sqrt());
+            let pairs: Vec<(f64, f64)> = (0..40_000).map(pair).collect();
+            // ĥ is Rician of mean power (κ + 1 − ε)/(κ + 1), and Cov(g, ĝ) = (1−ε)(1−ε + 2κ)/(κ+1)².
+            let mean = (k + 1.0 - error) / (k + 1.0);
+            near_mean(pairs.iter().map(|(_, seen)| *seen), mean, "mean");
+            let covariance = (1.0 - error) * (1.0 - error + 2.0 * k) / (k + 1.0).powi(2);
+            near_mean(pairs.iter().map(|(g, seen)| (g - 1.0) * (seen - mean)), covariance, "covariance");
         }
     }
 

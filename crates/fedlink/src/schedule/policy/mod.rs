@@ -9,6 +9,18 @@ crate::register! {
     best_compressed_norm,
     random,
     round_robin,
+    proportional_fair,
+    age,
+    norm_channel,
+    power_of_choice,
+    active,
+    optimal,
+    importance,
+    lyapunov,
+    multinomial,
+    gradient_channel,
+    ucb,
+    fixed,
 }
 
 pub use best_channel::BestChannel;

@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::compress::{SparseBinary, Spent};
+use crate::config::Config;
 use crate::error::Error;
-use crate::radio::access::{Band, Tdma};
-use crate::radio::fading::Constant;
+use crate::parts::Parts;
+use crate::radio::Known;
 use crate::radio::link::capacity;
-use crate::radio::{Known, Radio, RadioParts};
 use crate::record::{RoundRecord, Training};
 use crate::registry::{Entry, Scope, find};
 use crate::rng::{Purpose, stream};
@@ -15,6 +15,7 @@ use crate::schedule::{DeviceTable, Reports, Schedule, Share, View};
 use crate::server::aggregate::Mean;
 use crate::server::optimizer::Add;
 use crate::server::{Body, Call, Defense, Server, ServerParts, Upload};
+use crate::setup;
 use crate::state::{Persist, State};
 use crate::units::{DeviceId, Power};
 use proptest::prelude::*;
@@ -25,6 +26,8 @@ use toml::Table;
 pub struct Bench {
     k: usize,
     seed: u64,
+    /// Samples of device m are 10 + m·this.
+    growth: usize,
     links: Known,
     devices: DeviceTable,
 }
@@ -43,7 +46,7 @@ impl Bench {
 
     /// Devices with these gains.
     pub fn with_gains(gains: &[f64], k: usize) -> Self {
-        Self { k, seed: 0, links: known(gains), devices: DeviceTable::new(gains.len()) }
+        Self { k, seed: 0, growth: 1, links: known(gains), devices: DeviceTable::new(gains.len()) }
     }
 
     /// The same in a run of another seed.
@@ -51,6 +54,18 @@ impl Bench {
     pub fn seeded(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
+    }
+
+    /// The same with as many samples on every device.
+    #[must_use]
+    pub fn with_equal_sizes(mut self) -> Self {
+        self.growth = 0;
+        self
+    }
+
+    /// Takes note of a loss that a device reported.
+    pub fn note_loss(&mut self, device: u32, loss: f32) {
+        self.devices.note_loss(DeviceId(device), loss);
     }
 
     /// The same with devices that may not send.
@@ -65,7 +80,7 @@ impl Bench {
 
     /// What `read` makes of the view in round `t`.
     pub fn at<R>(&self, t: u64, read: impl FnOnce(&View) -> R) -> R {
-        let samples = |device: DeviceId| 10 + device.index();
+        let samples = |device: DeviceId| 10 + device.index() * self.growth;
         read(&View {
             t,
             k: self.k,
@@ -80,8 +95,13 @@ impl Bench {
         })
     }
 
+    /// Takes note that `devices` were scheduled in round `t`.
+    pub fn schedule_devices(&mut self, devices: &[DeviceId], t: u64) {
+        devices.iter().for_each(|device| self.devices.note_scheduled(*device, t));
+    }
+
     /// What `policy` decides in round 0 if every candidate answers with its number of `answers`.
-    fn schedule(&self, policy: &mut dyn Policy, answers: &[f32]) -> Schedule {
+    pub fn schedule(&self, policy: &mut dyn Policy, answers: &[f32]) -> Schedule {
         self.at(0, |view| {
             let candidates = policy.candidates(view);
             let asks = policy.asks().len();
@@ -89,6 +109,36 @@ impl Bench {
             policy.select(view, &Reports::new(candidates, asks, values))
         })
     }
+}
+
+/// The indices of the scheduled devices.
+pub fn devices(schedule: &Schedule) -> Vec<usize> {
+    schedule.devices().map(DeviceId::index).collect()
+}
+
+/// How often each of `m` devices is scheduled.
+pub fn counts(schedules: &[Vec<DeviceId>], m: usize) -> Vec<u32> {
+    let mut counts = vec![0; m];
+    schedules.iter().flatten().for_each(|device| counts[device.index()] += 1);
+    counts
+}
+
+/// Whom a policy that asks nothing schedules, over rounds with these gains.
+pub fn run_policy(policy: &mut dyn Policy, gains: &[Vec<f64>], k: usize) -> Vec<Vec<DeviceId>> {
+    let mut bench = Bench::new(gains[0].len(), k);
+    let mut schedules = Vec::new();
+    for (t, gains) in gains.iter().enumerate() {
+        bench.links = known(gains);
+        let schedule = bench.at(t as u64, |view| {
+            let candidates = policy.candidates(view);
+            policy.select(view, &Reports::new(candidates, 0, Vec::new()))
+        });
+        let chosen: Vec<DeviceId> = schedule.devices().collect();
+        bench.schedule_devices(&chosen, t as u64);
+        policy.observe(&RoundRecord::of_devices(t as u64 + 1, &chosen));
+        schedules.push(chosen);
+    }
+    schedules
 }
 
 /// A real server with one policy, whose links and devices a test sets.
@@ -135,16 +185,10 @@ impl Round {
 impl Session {
     fn new(entry: &Entry<dyn Policy>, m: usize, k: usize) -> Self {
         let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
-        let radio = Radio::new(RadioParts {
-            devices: m,
-            k,
-            average_power: Power(1.0),
-            noise: 1.0,
-            band: Band { symbols: 5000 },
-            fading: Box::new(Constant),
-            mean_gains: None,
-            access: Box::new(Tdma::default()),
-        });
+        let mut config = Config::default();
+        (config.data.devices, config.schedule.k) = (m as u64, k as u64);
+        config.radio.fading = "static".into();
+        let radio = setup::radio(&config, &Parts::default(), 10).unwrap();
         let server = Server::new(ServerParts {
             radio,
             policy: entry.build(&Table::new(), &scope, &()).unwrap(),
@@ -173,12 +217,18 @@ impl Session {
         let values = devices.iter().flat_map(row).collect();
         let scheduled = self.server.report(Reports::new(devices, asks, values))?;
         let upload = |(i, device): (usize, DeviceId)| {
-            let silent =
-                Upload { device, spent: Spent::default(), entries: 0, wire_bits: None, body: Body::Silent };
+            let silent = Upload {
+                device,
+                spent: Spent::default(),
+                entries: 0,
+                wire_bits: None,
+                airtime: None,
+                body: Body::Silent,
+            };
             if i % 3 == 2 { Upload::lost(device) } else { silent }
         };
         let uploads: Vec<Upload> = scheduled.iter().map(|one| one.device).enumerate().map(upload).collect();
-        let record = self.server.deliver(&uploads, Training { devices: trained, loss: 0.5 })?;
+        let record = self.server.deliver(&uploads, Training { devices: trained, loss: 0.5 }, None)?;
         self.t += 1;
         Ok((call, record))
     }

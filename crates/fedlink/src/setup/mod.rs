@@ -1,16 +1,18 @@
 //! The server's side of a run, built from its configuration.
 
+mod clock;
+mod radio;
+
+pub use clock::clock;
+pub use radio::{link_budget, radio};
+
 use crate::compress::{BudgetRule, Compressor};
 use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
 use crate::parts::Parts;
-use crate::radio::access::{Band, Tdma};
-use crate::radio::{Radio, RadioParts, mean_gains};
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
 use crate::server::{Cap, Defense, SampleCounts, Server, ServerParts};
-use crate::units::Power;
-use std::path::Path;
 use std::sync::Arc;
 
 /// The server of a run on other people's nodes: `theta` is θ(0), `samples` the training
@@ -25,25 +27,6 @@ pub fn server_of(
     let compressor = compressor(config, parts)?;
     let aggregator = config.build::<dyn Aggregator>(&config.learn.aggregate, &())?;
     server(config, parts, compressor, aggregator, samples, theta)
-}
-
-/// The uplink of a run.
-pub fn radio(config: &Config, parts: &Parts) -> Result<Radio, ConfigError> {
-    let devices = config.data.devices as usize;
-    let mean_gains = match config.radio.mean_gains.as_str() {
-        "" => None,
-        path => Some(mean_gains::read(Path::new(path), devices)?),
-    };
-    Ok(Radio::new(RadioParts {
-        devices,
-        k: config.schedule.k as usize,
-        average_power: Power(config.radio.power),
-        noise: config.radio.noise,
-        band: Band { symbols: config.radio.symbols },
-        fading: parts.build_fading(config)?,
-        mean_gains,
-        access: Box::new(Tdma { slots: config.radio.slots }),
-    }))
 }
 
 /// The server with its parts.
@@ -63,7 +46,7 @@ pub(crate) fn server(
         slack: defense.cap_slack,
     };
     Ok(Server::new(ServerParts {
-        radio: radio(config, parts)?,
+        radio: radio(config, parts, theta.len())?,
         policy: parts.build_policy(config)?,
         policy_name: config.schedule.policy.clone(),
         compressor,

@@ -1,0 +1,417 @@
+//! `fedlink radio`: the link budget of an experiment, without training anything.
+
+use super::{check_free, create};
+use crate::args::RadioOptions;
+use crate::custom::PartLoader;
+use crate::failure::Exit;
+use anyhow::bail;
+use fedlink::config::Config;
+use fedlink::units::to_db;
+use fedlink_report::figure::{Figure, cdf, cell_map};
+use fedlink_study::data_folders;
+use fedlink_study::experiment::{AnyExperiment, Curve, Experiment};
+use fedlink_study::output::OutputFolder;
+use fedlink_study::survey::{DeviceLink, PolicyCost, Survey, survey};
+use fedlink_study::table::{number, table};
+use std::fmt::Write;
+
+pub fn run(options: &RadioOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
+    options.out.as_deref().map_or(Ok(()), |out| check_free(out, options.force))?;
+    let parts = loader.load(&options.parts)?;
+    let mut experiment = match &options.experiment {
+        None => AnyExperiment::Simulation(Experiment::default()),
+        Some(name) => AnyExperiment::open_with(name, &parts)?,
+    };
+    super::apply(&options.settings, |key, value| experiment.set(key, value))?;
+    let AnyExperiment::Simulation(mut experiment) = experiment else {
+        bail!("an experiment about the bound has no radio; name one that runs the system");
+    };
+    experiment.add_unnamed(&parts)?;
+    let curves = experiment.curves()?;
+    let Some(curve) = curves.first() else { bail!("every curve of the sweep is excluded") };
+    let survey = survey(&curve.config, &parts, &data_folders(options.data_dir.as_deref()))?;
+    let json = serde_json::to_string_pretty(&survey)? + "\n";
+    let written = match &options.out {
+        Some(out) => {
+            let folder = create(out, options.force)?;
+            let names = write_figures(&folder, &curve.config, &survey)?;
+            folder.write("radio.json", &json)?;
+            folder.write("links.csv", csv(&survey))?;
+            Some((folder.finish()?, names))
+        }
+        None => None,
+    };
+    if options.json {
+        out!("{json}")?;
+        return Ok(Exit::Done);
+    }
+    out!("{}", heading(&experiment, &curves, curve))?;
+    out!("{}", header(&curve.config, &survey))?;
+    out!("\n{}", links(&survey))?;
+    out!("\n{}", costs(&survey))?;
+    for caution in &survey.cautions {
+        outln!("\nnote: {caution}")?;
+    }
+    if let Some((folder, names)) = written {
+        outln!("\n{}", folder.display())?;
+        outln!("  {names}radio.json  links.csv")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Which curve of the experiment it is.
+fn heading(experiment: &Experiment, curves: &[Curve], curve: &Curve) -> String {
+    if curves.len() == 1 {
+        return String::new();
+    }
+    let name = if experiment.name.is_empty() { "the experiment" } else { &experiment.name };
+    let label = &curve.label;
+    format!("{label}: the first of {} curves of {name}; --set KEY=VALUE chooses another\n\n", curves.len())
+}
+
+/// Watts as dBm, or a number without a unit.
+fn power(survey: &Survey, value: f64) -> String {
+    match survey.bandwidth_hz {
+        // Rounded first, so that no −0.0 is printed.
+        Some(_) => format!("{:.1} dBm", (10.0 * (to_db(value) + 30.0)).round() / 10.0 + 0.0),
+        None => number(value),
+    }
+}
+
+/// Seconds, joules, hertz with a prefix.
+fn with_prefix(value: f64, unit: &str) -> String {
+    let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")];
+    if !value.is_finite() {
+        return "∞".into();
+    }
+    let fits = |&&(factor, _): &&(f64, &str)| value.abs() >= 0.9995 * factor;
+    match prefixes.iter().find(fits) {
+        Some((factor, prefix)) => {
+            let scaled = value / factor;
+            let digits = if scaled.abs() < 9.995 { 2 } else { usize::from(scaled.abs() < 99.95) };
+            let text = format!("{scaled:.digits$}");
+            let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+            format!("{text} {prefix}{unit}")
+        }
+        None => format!("0 {unit}"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        0.0 => "0 %".into(),
+        percent if percent < 1.0 => format!("{percent:.2} %"),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
+/// What links and policies have in common.
+fn header(config: &Config, survey: &Survey) -> String {
+    let radio = &config.radio;
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    let who = format!("M = {}, K = {}, d = {} weights", survey.devices, survey.k, survey.dim);
+    lines.push(("devices", who));
+    if let Some(hertz) = survey.bandwidth_hz {
+        lines.push(("bandwidth", format!("W = {}", with_prefix(hertz, "Hz"))));
+    }
+    lines.push((
+        "uplink",
+        match (survey.payload_bits, survey.uplink_s) {
+            (Some(bits), _) => format!("{} an upload, as long as it takes", with_prefix(bits, "bit")),
+            (None, Some(seconds)) => {
+                format!("T = {}, n = {} symbols", with_prefix(seconds, "s"), survey.symbols)
+            }
+            (None, None) => format!("n = {} symbols", survey.symbols),
+        },
+    ));
+    let sent: Vec<f64> = survey.links.iter().map(|link| link.power).collect();
+    let (low, high) = (
+        sent.iter().copied().fold(f64::INFINITY, f64::min),
+        sent.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let between = if high - low > 1e-9 * high {
+        format!("{} to {}", power(survey, low), power(survey, high))
+    } else {
+        power(survey, high)
+    };
+    let policy = match (&radio.snr_db, radio.power_policy.as_str()) {
+        (Some(_), _) => "gains are such that its SNR is radio.snr_db".to_owned(),
+        (None, "fair-share") => "fair-share: M·P̄/K".to_owned(),
+        (None, name) => name.to_owned(),
+    };
+    let average = power(survey, survey.average_power);
+    lines.push(("power", format!("P̄ = {average}; a device sends with {between} ({policy})")));
+    let interference = radio.interference_w.is_some_and(|watts| watts > 0.0);
+    let with = if interference { ", with interference" } else { "" };
+    lines.push(("noise", format!("σ² = {}{with}", power(survey, survey.noise))));
+    let mut fading = radio.fading.clone();
+    if radio.antennas > 1 {
+        let _ = write!(fading, ", {} antennas", radio.antennas);
+    }
+    if radio.correlation != 0.0 {
+        let _ = write!(fading, ", correlation {} from round to round", radio.correlation);
+    }
+    if radio.speed_kmh > 0.0 {
+        let _ = write!(fading, ", {} km/h", radio.speed_kmh);
+    }
+    if radio.csi_error > 0.0 || radio.csi_delay_s > 0.0 {
+        let _ = write!(
+            fading,
+            "; estimates with an error of {}, {} s old, back-off {} dB",
+            percent(radio.csi_error),
+            radio.csi_delay_s,
+            radio.backoff_db
+        );
+    }
+    lines.push(("fading", fading));
+    lines.push(("rate", format!("{} over {}", radio.rate, radio.access)));
+    if config.cell.pathloss != "none" {
+        let cell = &config.cell;
+        let shadowing = match cell.shadowing_db {
+            0.0 => String::new(),
+            db => format!(", shadowing of {db} dB"),
+        };
+        lines.push(("cell", format!("{}, path loss {}{shadowing}", cell.layout, cell.pathloss)));
+    }
+    let smallest = survey.smallest_bits.map_or_else(
+        || "no budget holds an update".to_owned(),
+        |bits| format!("the smallest update takes {bits:.1} bits"),
+    );
+    lines.push(("compressor", format!("{}; {smallest}", config.compress.scheme)));
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    lines.iter().fold(String::new(), |text, (name, value)| text + &format!("{name:<width$}  {value}\n"))
+}
+
+/// The table of links.
+fn links(survey: &Survey) -> String {
+    let (placed, units) = (survey.links.iter().any(|link| link.distance_m.is_some()), survey.bandwidth_hz);
+    let (payload, k) = (survey.payload_bits.is_some(), survey.k);
+    let shared = format!("bits at 1/{k}");
+    let q_shared = format!("q at 1/{k}");
+    let mut header = vec!["link", "devices"];
+    if placed {
+        header.extend(["distance", "path loss", "shadowing"]);
+    }
+    header.extend(["mean SNR", "bits/symbol"]);
+    if units.is_some() {
+        header.push("rate");
+    }
+    if payload {
+        header.extend(["upload, median", "90 %", "q"]);
+    } else {
+        header.extend(["bits alone", "q"]);
+        if k > 1 {
+            header.extend([shared.as_str(), q_shared.as_str()]);
+        }
+        header.push("silent");
+    }
+    header.push("lost");
+    let row = |row: &fedlink_study::survey::Row| {
+        let link = &row.link;
+        let level = |q: usize| format!("{q}{}", if row.highest_level == Some(q) { "*" } else { "" });
+        let db = |value: Option<f64>| value.map_or_else(|| "–".into(), |db| format!("{db:.1} dB"));
+        let mut cells = vec![row.label.clone(), row.devices.to_string()];
+        if placed {
+            cells.push(link.distance_m.map_or_else(|| "–".into(), |meters| format!("{meters:.0} m")));
+            cells.extend([db(link.loss_db), db(link.shadowing_db)]);
+        }
+        cells.extend([db(Some(link.snr_db)), format!("{:.3}", link.bits_per_symbol)]);
+        if let Some(rate) = link.rate_bps.filter(|_| units.is_some()) {
+            cells.push(with_prefix(rate, "bit/s"));
+        }
+        if let Some(upload_s) = link.upload_s {
+            cells.extend(upload_s.map(|seconds| with_prefix(seconds, "s")));
+            cells.push(level(row.level_shared));
+        } else {
+            cells.extend([format!("{:.0}", link.bits_alone), level(row.level_alone)]);
+            if k > 1 {
+                cells.extend([format!("{:.0}", link.bits_shared), level(row.level_shared)]);
+            }
+            cells.push(percent(link.silent));
+        }
+        cells.push(percent(link.lost));
+        cells
+    };
+    let rows: Vec<Vec<String>> = survey.rows.iter().map(row).collect();
+    let mut text = table(&header, &rows);
+    let _ = write!(text, "means over {} rounds; ", survey.rounds);
+    if !payload {
+        text += "silent: the bits hold no update; ";
+    }
+    text += "lost: by CSI error, rate model or threshold";
+    if k > 1 && !payload {
+        let _ = write!(text, "; both with 1/{k} of the symbols");
+    }
+    text.push('\n');
+    if rows.iter().flatten().any(|cell| cell.ends_with('*')) {
+        text += "*: the largest q there is; a larger budget would not be used\n";
+    }
+    text
+}
+
+/// The table of policies.
+fn costs(survey: &Survey) -> String {
+    let units = survey.policies.iter().any(|cost| cost.phases.is_some());
+    let mut header = vec!["policy", "train", "heard", "bits/round", "silent", "lost"];
+    if units {
+        header.extend([
+            "late",
+            "down",
+            "training",
+            "reports",
+            "up",
+            "round",
+            "median",
+            "compute",
+            "radio",
+            "joules/round",
+        ]);
+    }
+    let row = |cost: &PolicyCost| {
+        let mut cells = vec![cost.policy.clone()];
+        if cost.refused.is_some() {
+            cells.resize(header.len(), "–".into());
+            return cells;
+        }
+        cells.extend([
+            format!("{:.0}", cost.trains),
+            format!("{} of {}", cost.heard, survey.devices),
+            format!("{:.0}", cost.bits),
+            percent(cost.silent),
+            percent(cost.lost),
+        ]);
+        if let (Some(phases), Some(energy)) = (cost.phases, cost.energy) {
+            cells.push(percent(cost.late));
+            let seconds = [phases.down_s, phases.train_s, phases.report_s, phases.up_s, phases.total()];
+            cells.extend(seconds.map(|seconds| with_prefix(seconds, "s")));
+            cells.push(with_prefix(cost.median_round_s.unwrap_or(0.0), "s"));
+            let air = energy.transmit_j + energy.report_j;
+            cells.extend([energy.compute_j, air, energy.total()].map(|joules| with_prefix(joules, "J")));
+        }
+        cells
+    };
+    let rows: Vec<Vec<String>> = survey.policies.iter().map(row).collect();
+    let mut text = table(&header, &rows);
+    let _ = writeln!(
+        text,
+        "means over {} rounds, scheduled by norms that are drawn, exp(0.25·N(0, 1)): nothing was trained\n\
+         heard: devices that were scheduled at least once{}",
+        survey.policy_rounds,
+        if units {
+            "; radio: joules of uploads and reports; joules/round: all devices, all kinds"
+        } else {
+            ""
+        }
+    );
+    if survey.everyone_trains {
+        text +=
+            "every device trains in every round, for the state that it keeps; else --set learn.state=reset\n";
+    }
+    for cost in &survey.policies {
+        if let Some(refused) = &cost.refused {
+            let _ = writeln!(text, "{}: {refused}", cost.policy);
+        }
+    }
+    text
+}
+
+/// A row for each device.
+fn csv(survey: &Survey) -> String {
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let mut text = String::from(
+        "device,group,x_m,y_m,distance_m,loss_db,shadowing_db,power,snr_db,bits_per_symbol,rate_bps,bits_alone,\
+         bits_shared,silent,lost,upload_median_s,upload_90_s",
+    );
+    for cost in &survey.policies {
+        let _ = write!(text, ",scheduled_{}", cost.policy);
+    }
+    text.push('\n');
+    for (m, link) in survey.links.iter().enumerate() {
+        let DeviceLink { device, group, x_m, y_m, distance_m, loss_db, shadowing_db, .. } = link;
+        let group = group.map_or_else(String::new, |group| group.to_string());
+        let places = [x_m, y_m, distance_m, loss_db, shadowing_db].map(|value| number(*value)).join(",");
+        let numbers = [
+            Some(link.power),
+            Some(link.snr_db),
+            Some(link.bits_per_symbol),
+            link.rate_bps,
+            Some(link.bits_alone),
+            Some(link.bits_shared),
+            Some(link.silent),
+            Some(link.lost),
+            link.upload_s.map(|seconds| seconds[0]),
+            link.upload_s.map(|seconds| seconds[1]),
+        ]
+        .map(number)
+        .join(",");
+        let _ = write!(text, "{device},{group},{places},{numbers}");
+        for cost in &survey.policies {
+            let count = cost.scheduled.get(m).map_or_else(String::new, u32::to_string);
+            let _ = write!(text, ",{count}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Writes the map of a cell and the CDF of the SNR; returns their names.
+fn write_figures(folder: &OutputFolder, config: &Config, survey: &Survey) -> anyhow::Result<String> {
+    let mut names = String::new();
+    let positions: Vec<(f64, f64)> =
+        survey.links.iter().filter_map(|link| Some((link.x_m?, link.y_m?))).collect();
+    if positions.len() == survey.links.len() {
+        let gains: Vec<f64> = survey
+            .links
+            .iter()
+            .map(|link| link.shadowing_db.unwrap_or(0.0) - link.loss_db.unwrap_or(0.0))
+            .collect();
+        let policy = &config.schedule.policy;
+        let scheduled = survey.policies.iter().find(|cost| cost.policy == *policy && cost.refused.is_none());
+        let shares = scheduled.map(|cost| {
+            let share = |count: &u32| f64::from(*count) / survey.policy_rounds as f64;
+            cost.scheduled.iter().map(share).collect::<Vec<f64>>()
+        });
+        let map = cell_map(&format!("Cell: who {policy} schedules"), &positions, &gains, shares.as_deref());
+        folder.write("map.svg", map.svg())?;
+        folder.write("map.png", map.png()?)?;
+        names += "map.svg  map.png  ";
+    }
+    let groups = survey.links.iter().filter_map(|link| link.group).max();
+    let of = |wanted: Option<usize>| -> Vec<f64> {
+        let fits = |link: &&DeviceLink| wanted.is_none() || link.group == wanted;
+        survey.links.iter().filter(fits).map(|link| link.snr_db).collect()
+    };
+    let series: Vec<(String, Vec<f64>)> = match groups {
+        Some(last) if last > 0 => {
+            (0..=last).map(|group| (format!("group {}", group + 1), of(Some(group)))).collect()
+        }
+        _ => vec![("all devices".into(), of(None))],
+    };
+    let chart = cdf("SNR of the devices", "mean SNR while sending (dB)", &series);
+    folder.write("snr.svg", chart.svg())?;
+    folder.write("snr.png", chart.png()?)?;
+    Ok(names + "snr.svg  snr.png  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_prefix() {
+        let cases = [
+            (0.0, "0 s"),
+            (0.005, "5 ms"),
+            (0.2344, "234 ms"),
+            (1.2345, "1.23 s"),
+            (12.345, "12.3 s"),
+            (0.000_999_9, "1 ms"),
+            (1500.0, "1.5 ks"),
+            (f64::INFINITY, "∞"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(with_prefix(value, "s"), text);
+        }
+        assert_eq!([percent(0.0), percent(0.0012), percent(0.475)], ["0 %", "0.12 %", "47.5 %"]);
+    }
+}

@@ -1,0 +1,198 @@
+//! The link budget of a configuration: what each device's link carries, and what a round costs under each
+//! policy, before anything is trained.
+
+use crate::arguments::whole;
+use crate::arrays::numbers as counts;
+use crate::config::flat;
+use crate::errors::exception;
+use crate::links::reals;
+use crate::parts::{Part, Raised, collect};
+use crate::simulation::json;
+use crate::table::{Table, columns};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use fedlink::parts::Parts;
+use fedlink::record::{Energy, Phases};
+use fedlink_study::experiment::{AnyExperiment, Experiment};
+use fedlink_study::survey::{DeviceLink, PolicyCost, Survey, survey_over};
+use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The most rounds that means are taken over.
+const MAX_ROUNDS: u64 = 1_000_000;
+
+/// What `fedlink.LinkBudget` is made of.
+#[pyclass(frozen, get_all, module = "fedlink._fedlink")]
+pub struct LinkBudget {
+    /// The configuration as JSON.
+    config: String,
+    /// Its value of every key that the experiment sweeps.
+    keys: Vec<(String, String)>,
+    /// What was found, tables aside, as JSON.
+    numbers: String,
+    /// One row for each device.
+    devices: Py<Table>,
+    /// One row for each policy.
+    policies: Py<Table>,
+    /// How often each policy scheduled each device.
+    scheduled: Vec<(String, Py<PyArray1<i64>>)>,
+    /// What a person should know of the configuration.
+    warnings: Vec<String>,
+}
+
+/// The link budget of an experiment: `name` is a preset or stands for `text`. With `rounds` all means are over so
+/// many rounds.
+#[pyfunction]
+#[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None))]
+pub fn radio(
+    py: Python<'_>,
+    name: &str,
+    text: Option<&str>,
+    settings: &Bound<'_, PyDict>,
+    parts: Vec<Part<'_>>,
+    rounds: Option<&Bound<'_, PyAny>>,
+    data_dir: Option<PathBuf>,
+) -> PyResult<LinkBudget> {
+    let raised = Raised::default();
+    let parts = collect(parts, &raised)?;
+    let rounds = rounds.map(|rounds| whole("rounds", rounds, 1..=MAX_ROUNDS)).transpose()?;
+    let experiment = opened(name, text, &flat(settings)?, &parts)?;
+    let mut curves = experiment.curves().map_err(exception)?;
+    let curve = curves.swap_remove(0);
+    let folders = fedlink_study::data_folders(data_dir.as_deref());
+    let found = py.detach(|| survey_over(&curve.config, &parts, &folders, rounds));
+    let found = found.map_err(|error| raised.or(exception(error)))?;
+    if let Some(error) = raised.take() {
+        return Err(error);
+    }
+    Ok(LinkBudget {
+        config: json(&curve.config.resolved())?,
+        keys: curve.keys,
+        numbers: numbers(&found)?,
+        devices: Py::new(py, columns(device_columns(&found))?)?,
+        policies: Py::new(py, columns(policy_columns(&found))?)?,
+        scheduled: (found.policies.iter().filter(|one| one.refused.is_none()))
+            .map(|one| (one.policy.clone(), counts(py, one.scheduled.iter().copied()).unbind()))
+            .collect(),
+        warnings: found.cautions,
+    })
+}
+
+/// The experiment that is meant; it must be one that trains.
+fn opened(
+    name: &str,
+    text: Option<&str>,
+    settings: &[(String, String)],
+    parts: &Parts,
+) -> PyResult<Experiment> {
+    let opened = match text {
+        Some(text) => AnyExperiment::parse_with(name, text, parts).map_err(exception)?,
+        None => AnyExperiment::open_with(name, parts).map_err(exception)?,
+    };
+    let AnyExperiment::Simulation(mut experiment) = opened else {
+        let problem = format!("experiment: {name} is about the bound, which has no radio");
+        return Err(PyValueError::new_err(problem));
+    };
+    for (key, value) in settings {
+        experiment.set(key, value).map_err(exception)?;
+    }
+    experiment.add_unnamed(parts).map_err(exception)?;
+    Ok(experiment)
+}
+
+/// What all links have in common.
+fn numbers(found: &Survey) -> PyResult<String> {
+    let mut numbers =
+        serde_json::to_value(found).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    if let Some(numbers) = numbers.as_object_mut() {
+        numbers.retain(|_, value| !value.is_array());
+    }
+    json(&numbers)
+}
+
+type Columns = Vec<(&'static str, ArrayRef)>;
+
+/// A number that links may have.
+type Number = fn(&DeviceLink) -> Option<f64>;
+
+/// The table of the devices; columns that no device has a value of are left out.
+fn device_columns(found: &Survey) -> Columns {
+    let links = &found.links;
+    let real = |value: fn(&DeviceLink) -> f64| reals(&links.iter().map(value).collect::<Vec<f64>>());
+    let device: ArrayRef = Arc::new(links.iter().map(|link| i64::from(link.device)).collect::<Int64Array>());
+    let mut table: Columns = vec![("device", device)];
+    if links.iter().any(|link| link.group.is_some()) {
+        let group = links.iter().map(|link| link.group.map(|group| group as i64));
+        table.push(("group", Arc::new(group.collect::<Int64Array>())));
+    }
+    let optional: [(&str, Number); 6] = [
+        ("x_m", |link| link.x_m),
+        ("y_m", |link| link.y_m),
+        ("distance_m", |link| link.distance_m),
+        ("path_loss_db", |link| link.loss_db),
+        ("shadowing_db", |link| link.shadowing_db),
+        ("rate_bps", |link| link.rate_bps),
+    ];
+    let mut known: Columns = Vec::new();
+    for (name, value) in optional {
+        if links.iter().any(|link| value(link).is_some()) {
+            known.push((name, Arc::new(links.iter().map(value).collect::<Float64Array>())));
+        }
+    }
+    let (rate, places): (Columns, Columns) = known.into_iter().partition(|(name, _)| *name == "rate_bps");
+    table.extend(places);
+    table.push(("power", real(|link| link.power)));
+    table.push(("snr_db", real(|link| link.snr_db)));
+    table.push(("capacity", real(|link| link.bits_per_symbol)));
+    table.extend(rate);
+    table.push(("bits_alone", real(|link| link.bits_alone)));
+    table.push(("bits_shared", real(|link| link.bits_shared)));
+    table.push(("silent", real(|link| link.silent)));
+    table.push(("lost", real(|link| link.lost)));
+    if links.iter().any(|link| link.upload_s.is_some()) {
+        table.push(("upload_median_s", real(|link| link.upload_s.map_or(f64::NAN, |seconds| seconds[0]))));
+        table.push(("upload_p90_s", real(|link| link.upload_s.map_or(f64::NAN, |seconds| seconds[1]))));
+    }
+    table
+}
+
+/// The table of the policies.
+fn policy_columns(found: &Survey) -> Columns {
+    let all = &found.policies;
+    let text = |value: fn(&PolicyCost) -> Option<&str>| -> ArrayRef {
+        Arc::new(all.iter().map(value).collect::<StringArray>())
+    };
+    let real = |value: &dyn Fn(&PolicyCost) -> f64| -> ArrayRef {
+        let known = |one: &PolicyCost| one.refused.is_none().then(|| value(one));
+        Arc::new(all.iter().map(known).collect::<Float64Array>())
+    };
+    let mut table: Columns = vec![("policy", text(|one| Some(&one.policy)))];
+    table.push(("trained", real(&|one| one.trains)));
+    table.push(("heard", real(&|one| one.heard as f64)));
+    table.push(("bits", real(&|one| one.bits)));
+    table.push(("silent", real(&|one| one.silent)));
+    table.push(("lost", real(&|one| one.lost)));
+    if found.bandwidth_hz.is_some() {
+        let phase = |value: fn(&Phases) -> f64| real(&|one| one.phases.as_ref().map_or(f64::NAN, value));
+        let joules = |value: fn(&Energy) -> f64| real(&|one| one.energy.as_ref().map_or(f64::NAN, value));
+        table.push(("late", real(&|one| one.late)));
+        table.push(("seconds", phase(Phases::total)));
+        table.push(("down_s", phase(|phases| phases.down_s)));
+        table.push(("train_s", phase(|phases| phases.train_s)));
+        table.push(("report_s", phase(|phases| phases.report_s)));
+        table.push(("up_s", phase(|phases| phases.up_s)));
+        table.push(("joules", joules(Energy::total)));
+        table.push(("compute_j", joules(|energy| energy.compute_j)));
+        table.push(("report_j", joules(|energy| energy.report_j)));
+        table.push(("transmit_j", joules(|energy| energy.transmit_j)));
+        table.push(("receive_j", joules(|energy| energy.receive_j)));
+        table.push(("idle_j", joules(|energy| energy.idle_j)));
+    }
+    if all.iter().any(|one| one.refused.is_some()) {
+        table.push(("refused", text(|one| one.refused.as_deref())));
+    }
+    table
+}

@@ -1,0 +1,86 @@
+//! Training by processor cycles.
+
+use super::{Compute, ComputeMaterial, Load, PerDevice};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this model.
+pub const ENTRY: Entry<dyn Compute> = Entry::of::<CyclesConfig>();
+
+/// `[clock.cycles]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CyclesConfig {
+    /// c, cycles a sample.
+    pub per_sample: PerDevice,
+    /// f, cycles a second.
+    pub hz: PerDevice,
+}
+
+impl Default for CyclesConfig {
+    fn default() -> Self {
+        Self { per_sample: PerDevice::Between([1e4, 3e4]), hz: PerDevice::Same(2e9) }
+    }
+}
+
+impl PartConfig for CyclesConfig {
+    type Part = dyn Compute;
+    const NAME: &'static str = "cycles";
+    const MEANING: &'static str = "cycles of a sample over the processor's frequency; joules are κ·cycles·f²";
+    const KEYS: &'static [Key] = &[
+        key("per_sample", "c, processor cycles of a sample", "> 0, or [low, high]: uniform over devices"),
+        key("hz", "f, cycles a second", "> 0, or [low, high]: uniform over devices"),
+    ];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        self.per_sample.check("per_sample")?;
+        self.hz.check("hz")
+    }
+
+    fn build(self, scope: &Scope, material: &ComputeMaterial) -> Result<Box<dyn Compute>, ConfigError> {
+        let Self { per_sample, hz } = self;
+        Ok(Box::new(Cycles { per_sample, hz, kappa: material.kappa, seed: scope.seed }))
+    }
+}
+
+/// t = c·S/f and E = κ·c·S·f².
+///
+/// Source: the model of most wireless papers, c ~ U(1, 3)·10⁴ and f = 2 GHz after Yang et al., as we read it. It does
+/// not know the model that is trained: for a network of d weights c cycles stand for 6·d operations. Some write α/2
+/// for κ. Invariants: half the frequency takes twice the time and a quarter of the energy.
+///
+/// ```
+/// use fedlink::clock::compute::{Compute, Load, PerDevice, cycles::Cycles};
+/// use fedlink::units::DeviceId;
+/// let phone = Cycles { per_sample: PerDevice::Same(2e4), hz: PerDevice::Same(2e9), kappa: 1e-28, seed: 0 };
+/// let load = Load { samples: 192.0, flops_per_sample: 0.0 };
+/// assert!((phone.seconds(DeviceId(0), &load) - 1.92e-3).abs() < 1e-15);
+/// assert!((phone.joules(DeviceId(0), &load).unwrap() - 1.536e-3).abs() < 1e-15);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Cycles {
+    /// c.
+    pub per_sample: PerDevice,
+    /// f, Hz.
+    pub hz: PerDevice,
+    /// κ.
+    pub kappa: f64,
+    /// The run's seed.
+    pub seed: u64,
+}
+
+impl Compute for Cycles {
+    fn seconds(&self, device: DeviceId, load: &Load) -> f64 {
+        self.per_sample.of(self.seed, device, 2) * load.samples / self.hz.of(self.seed, device, 3)
+    }
+
+    fn joules(&self, device: DeviceId, load: &Load) -> Option<f64> {
+        let hz = self.hz.of(self.seed, device, 3);
+        Some(self.kappa * self.per_sample.of(self.seed, device, 2) * load.samples * hz * hz)
+    }
+
+    fn has_joules(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,392 @@
+//! OFDMA: all devices at once, each in its resource blocks.
+
+use super::assignment::assign;
+use super::slots::SlotKind;
+use super::split::Curve;
+use super::{Access, Band, Grant, Uplink};
+use crate::registry::count::count;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
+use crate::units::{Airtime, Bits, Symbols};
+use serde::{Deserialize, Serialize};
+
+/// The entry of this scheme.
+pub const ENTRY: Entry<dyn Access> = Entry::of::<OfdmaConfig>();
+
+/// `[radio.ofdma]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OfdmaConfig {
+    /// N, the blocks of the band.
+    #[serde(deserialize_with = "count")]
+    pub resource_blocks: u64,
+    /// Who gets which.
+    pub assign: Assign,
+}
+
+impl Default for OfdmaConfig {
+    fn default() -> Self {
+        Self { resource_blocks: 100, assign: Assign::Greedy }
+    }
+}
+
+impl PartConfig for OfdmaConfig {
+    type Part = dyn Access;
+    const NAME: &'static str = "ofdma";
+    const MEANING: &'static str =
+        "all devices at once, each in resource blocks of its own, assigned by radio.ofdma.assign";
+    const KEYS: &'static [Key] = &[
+        key("resource_blocks", "resource blocks of the band (LTE: 100 in 20 MHz)", "schedule.k ..= 10000"),
+        key(
+            "assign",
+            "who gets which block",
+            "\"greedy\" (the device with the fewest bits for its weight chooses next) | \"hungarian\" (one \
+             each, the most bits in all) | \"contiguous\" (as many each, side by side)",
+        ),
+    ];
+
+    fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
+        let note = ", at least one for each scheduled device (schedule.k)";
+        within("resource_blocks", self.resource_blocks, scope.k..=10_000, note)
+    }
+
+    fn build(self, _: &Scope, slots: &SlotKind) -> Result<Box<dyn Access>, ConfigError> {
+        Ok(Box::new(Ofdma { blocks: self.resource_blocks as usize, assign: self.assign, slots: *slots }))
+    }
+}
+
+/// Who gets which resource block (`radio.ofdma.assign`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assign {
+    /// Again and again the device with the fewest bits for its weight takes its best free block (ties to the
+    /// lower index), until none is free.
+    #[default]
+    Greedy,
+    /// One block each, so that the bits of all together are the most; weights do not matter.
+    Hungarian,
+    /// As many blocks each, side by side, one more for the first ones; neither weights nor gains matter.
+    Contiguous,
+}
+
+/// The band has N resource blocks of n/N symbols in a round; device m has the blocks S_m, sends in all of
+/// them all the round long, with P/|S_m| in each.
+///
+/// One code runs over all blocks of a device. Its SNR is the one whose capacity is the mean of theirs:
+/// log2(1+γ) = mean over k in S_m of log2(1 + γ_m·g_mk·N/|S_m|), with γ_m the SNR over the whole band and
+/// g_mk the gain of block k relative to the mean; R_m = b(γ, |S_m|·n/N). For Shannon's rate this is the sum
+/// of the capacities of the blocks.
+///
+/// Invariants: a block has at most one device; greedy and contiguous leave none free; with flat gains and
+/// many blocks shares are those of [`Fdma`](super::Fdma) up to a block for each device. A block more can
+/// lower the bits of a device at very low SNR, since its power is then spread over one more; no block is
+/// returned. With whole slots a block has ⌊n/N⌋ symbols.
+///
+/// A grant does not name its blocks: a device that sends in the place of another one is counted with the mean
+/// over all blocks. A fixed payload takes the bits for weights; each device then sends until it is done.
+///
+/// ```
+/// use fedlink::radio::access::{Access, Band, Ofdma, Uplink, ofdma::Assign};
+/// use fedlink::radio::rate::Shannon;
+/// use fedlink::units::{Bits, Power};
+/// let ofdma = Ofdma { blocks: 2, assign: Assign::Greedy, slots: Default::default() };
+/// let link = |blocks| Uplink {
+///     snr: 1.0, power: Power(1.0), max_power: None, energy_kept: false, rate: &Shannon {}, blocks,
+/// };
+/// // Each gets the block that is good for it: 50 symbols at an SNR of 1·1.5·2.
+/// let grants = ofdma.grant(&[1.0, 1.0], &[link(&[0.5, 1.5]), link(&[1.5, 0.5])], &Band { symbols: 100 });
+/// assert_eq!([grants[0].budget, grants[1].budget], [Bits(100.0), Bits(100.0)]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Ofdma {
+    /// N, at least 1.
+    pub blocks: usize,
+    /// Who gets which.
+    pub assign: Assign,
+    /// Whether a block has a real or a whole number of symbols.
+    pub slots: SlotKind,
+}
+
+/// The gain of a block relative to the mean.
+fn gain(link: &Uplink, block: usize) -> f64 {
+    link.blocks.get(block).copied().unwrap_or(1.0)
+}
+
+impl Ofdma {
+    /// Symbols of one block.
+    fn block_symbols(&self, band: Band) -> f64 {
+        let symbols = band.symbols as f64 / self.blocks as f64;
+        if self.slots == SlotKind::Whole { libm::floor(symbols) } else { symbols }
+    }
+
+    /// How many blocks these symbols are.
+    fn count(&self, symbols: f64, band: Band) -> usize {
+        let each = self.block_symbols(band);
+        // What is a whole number of blocks but for rounding counts as one.
+        if each > 0.0 { ((symbols / each + 1e-6) as usize).min(self.blocks) } else { 0 }
+    }
+
+    /// The SNR of one code over blocks of these relative gains, at the power that a device of `count` blocks
+    /// has in each.
+    fn snr(&self, link: &Uplink, count: usize, mut gains: impl Iterator<Item = f64>) -> f64 {
+        let each = link.snr.min(f64::MAX) * (self.blocks as f64 / count as f64);
+        if link.blocks.is_empty() {
+            return each.min(f64::MAX);
+        }
+        let capacity = |gain: f64| libm::log1p((each * gain).min(f64::MAX));
+        let Some(first) = gains.next() else { return 0.0 };
+        let (mut sum, mut blocks) = (capacity(first), 1.0);
+        for gain in gains {
+            sum += capacity(gain);
+            blocks += 1.0;
+        }
+        if blocks == 1.0 { (each * first).min(f64::MAX) } else { libm::expm1(sum / blocks).min(f64::MAX) }
+    }
+
+    /// The bits of a device in these blocks.
+    fn bits_in(&self, link: &Uplink, blocks: &[usize], band: Band) -> f64 {
+        if blocks.is_empty() {
+            return 0.0;
+        }
+        let snr = self.snr(link, blocks.len(), blocks.iter().map(|&block| gain(link, block)));
+        link.rate.bits(snr, blocks.len() as f64 * self.block_symbols(band))
+    }
+
+    /// The blocks of each device. Devices whose links carry nothing get none, as long as one carries
+    /// something; else all get as many.
+    fn assigned(&self, weights: &[f64], links: &[Uplink], band: Band) -> Vec<Vec<usize>> {
+        let alive = |link: &Uplink| (0..self.blocks).any(|block| self.bits_in(link, &[block], band) > 0.0);
+        let mut who: Vec<usize> = (0..links.len()).filter(|&m| alive(&links[m])).collect();
+        let mut assign_by = self.assign;
+        if who.is_empty() {
+            (who, assign_by) = ((0..links.len()).collect(), Assign::Contiguous);
+        }
+        let mut blocks = vec![Vec::new(); links.len()];
+        match assign_by {
+            Assign::Greedy => self.greedy(&who, weights, links, band, &mut blocks),
+            Assign::Hungarian => {
+                let value = |row: usize, block: usize| self.bits_in(&links[who[row]], &[block], band);
+                for (row, block) in assign(who.len(), self.blocks, value).into_iter().enumerate() {
+                    blocks[who[row]].extend(block);
+                }
+            }
+            Assign::Contiguous => {
+                let mut from = 0;
+                for (index, &m) in who.iter().enumerate() {
+                    let count = self.blocks / who.len() + usize::from(index < self.blocks % who.len());
+                    blocks[m].extend(from..from + count);
+                    from += count;
+                }
+            }
+        }
+        blocks
+    }
+
+    fn greedy(&self, who: &[usize], weights: &[f64], links: &[Uplink], band: Band, out: &mut [Vec<usize>]) {
+        // Scaled to a largest of 1, so that no ratio overflows without need.
+        let top = who.iter().map(|&m| weights[m]).fold(0.0, f64::max);
+        let weight = |m: usize| if top > 0.0 { weights[m] / top } else { 1.0 };
+        let who: Vec<usize> = who.iter().copied().filter(|&m| weight(m) > 0.0).collect();
+        let mut bits = vec![0.0; links.len()];
+        let mut free: Vec<usize> = (0..self.blocks).collect();
+        let neediest = |bits: &[f64]| {
+            let ratio = |m: &usize| bits[*m] / weight(*m);
+            who.iter().copied().min_by(|a, b| ratio(a).total_cmp(&ratio(b)))
+        };
+        while let Some(m) = neediest(&bits).filter(|_| !free.is_empty()) {
+            let mut best = 0;
+            for index in 1..free.len() {
+                if gain(&links[m], free[index]) > gain(&links[m], free[best]) {
+                    best = index;
+                }
+            }
+            out[m].push(free.remove(best));
+            bits[m] = self.bits_in(&links[m], &out[m], band);
+        }
+    }
+}
+
+impl Access for Ofdma {
+    fn together(&self) -> bool {
+        true
+    }
+
+    fn resource_blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// In its best blocks, as many as the symbols are.
+    fn bits(&self, link: &Uplink, symbols: f64, band: &Band) -> f64 {
+        let mut order: Vec<usize> = (0..self.blocks).collect();
+        order.sort_by(|&a, &b| gain(link, b).total_cmp(&gain(link, a)));
+        self.bits_in(link, &order[..self.count(symbols, *band)], *band)
+    }
+
+    fn grant(&self, weights: &[f64], links: &[Uplink], band: &Band) -> Vec<Grant> {
+        let grant = |(link, blocks): (&Uplink, Vec<usize>)| {
+            if blocks.is_empty() {
+                return Grant::nothing(link.power);
+            }
+            Grant {
+                symbols: Symbols(blocks.len() as f64 * self.block_symbols(*band)),
+                power: link.power,
+                airtime: Airtime(band.symbols as f64),
+                budget: Bits(self.bits_in(link, &blocks, *band)),
+            }
+        };
+        links.iter().zip(self.assigned(weights, links, *band)).map(grant).collect()
+    }
+
+    fn transfer(&self, grant: &Grant, link: &Uplink, band: &Band) -> Grant {
+        let count = self.count(grant.symbols.0, *band);
+        if count == 0 {
+            return Grant::nothing(link.power);
+        }
+        let snr = self.snr(link, count, (0..self.blocks).map(|block| gain(link, block)));
+        Grant { power: link.power, budget: Bits(link.rate.bits(snr, grant.symbols.0)), ..*grant }
+    }
+
+    fn payload(&self, bits: &[f64], links: &[Uplink], _ready: &[f64], band: &Band) -> Vec<Grant> {
+        let grant = |((link, blocks), &bits): ((&Uplink, Vec<usize>), &f64)| {
+            let count = blocks.len();
+            let snr = self.snr(link, count.max(1), blocks.iter().map(|&block| gain(link, block)));
+            let curve = Curve::Fixed { rate: link.rate, snr };
+            match curve.reach(bits, band.symbols as f64).filter(|_| count > 0) {
+                None => Grant::nothing(link.power),
+                Some(symbols) => Grant {
+                    symbols: Symbols(symbols),
+                    power: link.power,
+                    airtime: Airtime(symbols * (self.blocks as f64 / count as f64)),
+                    budget: Bits(bits),
+                },
+            }
+        };
+        links.iter().zip(self.assigned(bits, links, *band)).zip(bits).map(grant).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{BAND, SHANNON, link};
+    use super::*;
+    use crate::radio::access::Fdma;
+    use crate::radio::rate::{FiniteBlocklength, Rate};
+    use crate::rng::{Purpose, stream};
+    use toml::Table;
+
+    fn ofdma(blocks: usize, assign: Assign) -> Ofdma {
+        Ofdma { blocks, assign, slots: SlotKind::Real }
+    }
+
+    /// Exponential gains of `blocks` blocks.
+    fn gains(blocks: usize, device: u64) -> Vec<f64> {
+        let mut stream = stream(5, Purpose::Test, 0, device);
+        (0..blocks).map(|_| stream.exponential()).collect()
+    }
+
+    #[test]
+    fn flat_gains_and_many_blocks_are_frequency_division_up_to_a_block_for_each_device() {
+        let links = [0.3, 4.0, 40.0].map(link);
+        let weights = [1.0, 2.0, 1.5];
+        let truth = Fdma::default().grant(&weights, &links, &BAND);
+        for blocks in [100, 1000, 5000] {
+            let grants = ofdma(blocks, Assign::Greedy).grant(&weights, &links, &BAND);
+            for (grant, truth) in grants.iter().zip(&truth) {
+                // A device takes a block only while it is behind, so it is at most one ahead, and what the
+                // others are ahead is missing to it.
+                let ahead = (grant.symbols.0 - truth.symbols.0) / 5000.0 * blocks as f64;
+                assert!((-2.0..=1.0).contains(&ahead), "{blocks} blocks: {grant:?}, not {truth:?}");
+                let bits = (grant.budget.0 / truth.budget.0 - 1.0).abs() * truth.symbols.0 / 5000.0;
+                assert!(bits <= 1.0 / blocks as f64, "{blocks} blocks: {grant:?}, not {truth:?}");
+            }
+            assert!((grants.iter().map(|grant| grant.symbols.0).sum::<f64>() - 5000.0).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn the_bits_of_a_device_are_the_sum_over_its_blocks() {
+        let blocks = gains(12, 1);
+        let link = Uplink { blocks: &blocks, ..link(3.0) };
+        let chosen = [0, 3, 4, 11];
+        let expected: f64 =
+            chosen.iter().map(|&k| 5000.0 / 12.0 * SHANNON.bits(3.0 * blocks[k] * 12.0 / 4.0, 1.0)).sum();
+        let bits = ofdma(12, Assign::Greedy).bits_in(&link, &chosen, BAND);
+        assert!((bits / expected - 1.0).abs() < 1e-12, "{bits}, not {expected}");
+    }
+
+    #[test]
+    fn every_block_has_one_device_and_all_are_used() {
+        let tables: Vec<Vec<f64>> = (0..5).map(|m| gains(24, m)).collect();
+        let links: Vec<Uplink> = tables.iter().map(|blocks| Uplink { blocks, ..link(2.0) }).collect();
+        for (assign, used) in [(Assign::Greedy, 24), (Assign::Hungarian, 5), (Assign::Contiguous, 24)] {
+            let assigned = ofdma(24, assign).assigned(&[1.0, 2.0, 1.0, 0.5, 1.0], &links, BAND);
+            let mut all: Vec<usize> = assigned.concat();
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all.len(), used, "{assign:?}");
+            assert_eq!(assigned.concat().len(), used, "{assign:?}");
+        }
+    }
+
+    #[test]
+    fn choosing_blocks_carries_more_than_taking_them_side_by_side() {
+        let tables: Vec<Vec<f64>> = (0..4).map(|m| gains(64, m)).collect();
+        let links: Vec<Uplink> = tables.iter().map(|blocks| Uplink { blocks, ..link(4.0) }).collect();
+        let least = |assign| {
+            let grants = ofdma(64, assign).grant(&[1.0; 4], &links, &BAND);
+            grants.iter().map(|grant| grant.budget.0).fold(f64::MAX, f64::min)
+        };
+        assert!(least(Assign::Greedy) > 1.1 * least(Assign::Contiguous));
+    }
+
+    #[test]
+    fn one_block_each_carries_the_most_in_all() {
+        let tables: Vec<Vec<f64>> = (0..3).map(|m| gains(5, 10 + m)).collect();
+        let links: Vec<Uplink> = tables.iter().map(|blocks| Uplink { blocks, ..link(1.5) }).collect();
+        let scheme = ofdma(5, Assign::Hungarian);
+        let total: f64 = scheme.grant(&[1.0; 3], &links, &BAND).iter().map(|grant| grant.budget.0).sum();
+        let mut best = 0.0f64;
+        for code in 0..125 {
+            let [a, b, c] = [code % 5, code / 5 % 5, code / 25];
+            if a != b && b != c && a != c {
+                let bits = |(&block, link): (&usize, &Uplink)| scheme.bits_in(link, &[block], BAND);
+                let sum = [a, b, c].iter().zip(&links).map(bits).sum();
+                best = best.max(sum);
+            }
+        }
+        assert!((total - best).abs() < 1e-9, "{total}, not {best}");
+    }
+
+    #[test]
+    fn a_fixed_payload_is_carried_in_the_airtime_of_the_grant() {
+        let finite = FiniteBlocklength::new(1e-3);
+        let tables: Vec<Vec<f64>> = (0..3).map(|m| gains(20, m)).collect();
+        let rates: [&dyn Rate; 3] = [&SHANNON, &finite, &SHANNON];
+        let links: Vec<Uplink> =
+            tables.iter().zip(rates).map(|(blocks, rate)| Uplink { rate, blocks, ..link(4.0) }).collect();
+        for assign in [Assign::Greedy, Assign::Hungarian, Assign::Contiguous] {
+            let scheme = ofdma(20, assign);
+            let bits = [3000.0, 500.0, 40.0];
+            let grants = scheme.payload(&bits, &links, &[0.0; 3], &BAND);
+            let assigned = scheme.assigned(&bits, &links, BAND);
+            for ((grant, link), (blocks, bits)) in grants.iter().zip(&links).zip(assigned.iter().zip(bits)) {
+                assert_eq!(grant.budget, Bits(bits));
+                let share = blocks.len() as f64 / 20.0;
+                assert!((grant.symbols.0 / (grant.airtime.0 * share) - 1.0).abs() < 1e-12);
+                let snr = scheme.snr(link, blocks.len(), blocks.iter().map(|&k| gain(link, k)));
+                assert!((link.rate.bits(snr, grant.symbols.0) / bits - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn fewer_blocks_than_scheduled_devices_are_refused() {
+        let build = |text: &str, k: u64| {
+            let own: Table = text.parse().unwrap();
+            let scope = Scope { k, ..Scope::default() };
+            ENTRY.build(&own, &scope, &SlotKind::Real).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(build("resource_blocks = 5\nassign = \"hungarian\"", 5), Ok(()));
+        let error = build("resource_blocks = 5", 6).unwrap_err();
+        assert!(error.starts_with("radio.ofdma.resource_blocks: is 5, but must be in 6..=10000"), "{error}");
+    }
+}

@@ -1,0 +1,34 @@
+//! No positions at all.
+
+use super::{Area, Layout, Position};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this layout.
+pub const ENTRY: Entry<dyn Layout> = Entry::of::<OriginConfig>();
+
+/// `[cell.none]` has no keys.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OriginConfig {}
+
+impl PartConfig for OriginConfig {
+    type Part = dyn Layout;
+    const NAME: &'static str = "none";
+    const MEANING: &'static str = "devices have no position: all are where the server is";
+
+    fn build(self, _: &Scope, _: &Area) -> Result<Box<dyn Layout>, ConfigError> {
+        Ok(Box::new(Origin))
+    }
+}
+
+/// Every device at the server: for links without distance.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin;
+
+impl Layout for Origin {
+    fn position(&self, _: DeviceId) -> Position {
+        Position::default()
+    }
+}

@@ -1,0 +1,117 @@
+//! Urban macro cell.
+
+use super::{Heights, Path, PathLoss, Site, Urban, street_line_of_sight};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// The entry of this law.
+pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<UmaConfig>();
+
+/// `[cell.uma]` has no keys.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UmaConfig {}
+
+impl PartConfig for UmaConfig {
+    type Part = dyn PathLoss;
+    const NAME: &'static str = "uma";
+    const MEANING: &'static str = "urban macro cell of 3GPP TR 38.901, with and without line of sight";
+
+    fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
+        let carrier_hz = site.carrier(0.5e9..=100e9)?;
+        // The break point needs antennas above the environment's height of 1 m.
+        let heights = site.heights(Uma::HEIGHTS, 1.5..=150.0, 1.5..=13.0)?;
+        Ok(Box::new(Uma { carrier_hz, heights }))
+    }
+}
+
+/// With d the distance in space in meters, f the carrier in GHz and d'_BP = 4·(h_BS − 1)·(h_UT − 1)·f_c/c:
+///
+/// - line of sight, up to d'_BP over ground: 28.0 + 22.0·log10 d + 20·log10 f;
+/// - beyond: 28.0 + 40·log10 d + 20·log10 f − 9.0·log10(d'_BP² + (h_BS − h_UT)²);
+/// - without line of sight: 13.54 + 39.08·log10 d + 20·log10 f − 0.6·(h_UT − 1.5), or the former if larger.
+///
+/// Line of sight with probability 1 up to 18 m, then 18/d + e^(−d/63.0)·(1 − 18/d) over ground. Shadowing of
+/// 4 dB with and 6.0 dB without line of sight goes with it.
+///
+/// Source: 3GPP TR 38.901, as Sionna's `uma_scenario.py` has it; from 10 m to 5 km, after 3GPP, as we read
+/// it. Devices above 13 m, for which the environment's height is random, are not modeled.
+#[derive(Clone, Copy, Debug)]
+pub struct Uma {
+    /// f_c.
+    pub carrier_hz: f64,
+    /// Of both ends, above 1 m.
+    pub heights: Heights,
+}
+
+impl Uma {
+    /// The heights unless others are given.
+    pub const HEIGHTS: Heights = Heights { bs_m: 25.0, ut_m: 1.5 };
+}
+
+impl PathLoss for Uma {
+    fn loss_db(&self, path: &Path) -> f64 {
+        let law = Urban { at_1m: 28.0, slope: 22.0, corner: 9.0, blocked: [13.54, 39.08, 20.0, 0.6] };
+        law.loss_db(path, self.heights, self.carrier_hz)
+    }
+
+    fn domain_m(&self) -> RangeInclusive<f64> {
+        10.0..=5000.0
+    }
+
+    fn min_distance_m(&self) -> f64 {
+        10.0
+    }
+
+    fn heights(&self) -> Heights {
+        self.heights
+    }
+
+    fn line_of_sight_probability(&self, distance_2d_m: f64) -> Option<f64> {
+        Some(street_line_of_sight(distance_2d_m, 63.0))
+    }
+
+    fn shadowing_db(&self, line_of_sight: bool) -> f64 {
+        if line_of_sight { 4.0 } else { 6.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::break_point_m;
+    use super::*;
+
+    const LAW: Uma = Uma { carrier_hz: 3.5e9, heights: Uma::HEIGHTS };
+
+    #[test]
+    fn the_losses_at_3_5_gigahertz_are_those_of_the_formulas() {
+        // The formulas in double precision by another program.
+        for (distance, clear, blocked) in [
+            (100.0, 83.138_156_676_852_38, 103.037_523_590_060_74),
+            (500.0, 98.269_242_265_448_36, 129.915_833_808_348_5),
+        ] {
+            for (line_of_sight, loss) in [(true, clear), (false, blocked)] {
+                let got = LAW.loss_db(&Path::new(distance, LAW.heights, line_of_sight));
+                assert!((got - loss).abs() < 1e-10, "{distance} m: {got}, not {loss}");
+            }
+        }
+        assert!((break_point_m(LAW.heights, LAW.carrier_hz) - 560.4).abs() < 0.06);
+    }
+
+    #[test]
+    fn the_probability_of_a_line_of_sight_falls_with_distance() {
+        for (distance, probability) in [(10.0, 1.0), (18.0, 1.0), (50.0, 0.6494), (100.0, 0.3477)] {
+            let got = LAW.line_of_sight_probability(distance).unwrap();
+            assert!((got - probability).abs() < 5e-5, "{distance} m: {got}");
+        }
+    }
+
+    #[test]
+    fn the_two_parts_of_the_line_of_sight_meet_at_the_break_point() {
+        let at = break_point_m(LAW.heights, LAW.carrier_hz);
+        let [before, after] =
+            [at * (1.0 - 1e-9), at * (1.0 + 1e-9)].map(|d| LAW.loss_db(&Path::new(d, LAW.heights, true)));
+        assert!((before - after).abs() < 1e-6, "{before} and {after}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Shadowing: how much the surroundings of a device add to or take from its mean gain.
+
+use super::layout::Position;
+use crate::rng::{Purpose, stream};
+use crate::units::DeviceId;
+
+/// Waves that make up a field.
+const WAVES: u64 = 256;
+
+/// X ~ N(0, σ²) in dB for each device, constant in time where it does not move.
+///
+/// Zero mean in dB is not mean 1 as a ratio: E 10^(X/10) = exp((σ·ln 10/10)²/2), 5.45 or +7.4 dB at σ = 8 dB.
+///
+/// - Independent: one normal number of each device, wherever it is.
+/// - A field over space with correlation e^(−Δ/d_corr) at distance Δ (Gudmundson 1991; Sionna's `lsp.py`), so
+///   that neighbors and a device on its way have similar numbers:
+///   X(x) = σ·√(2/N)·Σ_n cos(k_n·x + φ_n), N = 256, |k_n| = √(1/(1−U)² − 1)/d_corr, and angles of k_n and
+///   phases φ_n uniform. Its radial spectrum 1 − (1 + k²·d²)^(−1/2) is that of the exponential correlation in
+///   the plane. Random access in space: nothing is stored but the waves. Nearly normal, with variance σ² on
+///   average over seeds.
+///
+/// Pure in (seed, device, position).
+#[derive(Clone, Debug)]
+pub struct Shadowing {
+    deviation_db: f64,
+    seed: u64,
+    /// Wave vectors and phases of the field; empty: independent.
+    waves: Vec<Wave>,
+}
+
+/// One wave of the field: cos(x·k_x + y·k_y + φ).
+#[derive(Clone, Copy, Debug)]
+struct Wave {
+    x: f64,
+    y: f64,
+    phase: f64,
+}
+
+impl Shadowing {
+    /// Shadowing of standard deviation σ = `deviation_db`, with correlation distance `correlation_m` (0:
+    /// independent devices). Both finite and ≥ 0.
+    pub fn new(deviation_db: f64, correlation_m: f64, seed: u64) -> Self {
+        let wave = |index| {
+            let mut stream = stream(seed, Purpose::Shadowing, 0, index);
+            let inverse = 1.0 / (1.0 - stream.uniform());
+            let number = libm::sqrt(inverse * inverse - 1.0) / correlation_m;
+            let angle = std::f64::consts::TAU * stream.uniform();
+            let phase = std::f64::consts::TAU * stream.uniform();
+            Wave { x: number * libm::cos(angle), y: number * libm::sin(angle), phase }
+        };
+        let field = deviation_db > 0.0 && correlation_m > 0.0;
+        Self { deviation_db, seed, waves: if field { (0..WAVES).map(wave).collect() } else { Vec::new() } }
+    }
+
+    /// X in dB of a device at `position`.
+    pub fn db(&self, device: DeviceId, position: &Position) -> f64 {
+        if self.deviation_db == 0.0 {
+            return 0.0;
+        }
+        if self.waves.is_empty() {
+            return self.deviation_db
+                * stream(self.seed, Purpose::Shadowing, 0, u64::from(device.0)).normal();
+        }
+        let term = |wave: &Wave| libm::cos(wave.x * position.x_m + wave.y * position.y_m + wave.phase);
+        let sum: f64 = self.waves.iter().map(term).sum();
+        self.deviation_db * libm::sqrt(2.0 / WAVES as f64) * sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(x_m: f64, y_m: f64) -> Position {
+        Position { x_m, y_m, z_m: None }
+    }
+
+    #[test]
+    fn independent_shadowing_has_the_moments_of_its_law() {
+        let shadowing = Shadowing::new(8.0, 0.0, 4);
+        let all: Vec<f64> = DeviceId::all(40_000).map(|device| shadowing.db(device, &at(1.0, 2.0))).collect();
+        let count = all.len() as f64;
+        let mean = all.iter().sum::<f64>() / count;
+        let variance = all.iter().map(|x| x * x).sum::<f64>() / count;
+        assert!(mean.abs() < 5.0 * 8.0 / count.sqrt(), "{mean}");
+        assert!((variance / 64.0 - 1.0).abs() < 5.0 * (2.0 / count).sqrt(), "{variance}");
+        // Zero mean in dB is not mean 1 as a ratio: at 2 dB the mean is exp((0.2·ln 10)²/2).
+        let ratio = all.iter().map(|x| 10f64.powf(0.25 * x / 10.0)).sum::<f64>() / count;
+        let truth = ((0.2 * std::f64::consts::LN_10).powi(2) / 2.0).exp();
+        assert!((ratio / truth - 1.0).abs() < 0.02, "{ratio}, not {truth}");
+        assert_eq!(shadowing.db(DeviceId(3), &at(9.0, 9.0)), all[3], "wherever it is");
+    }
+
+    #[test]
+    fn the_field_has_the_exponential_correlation_in_every_direction() {
+        // Over seeds; products of normal numbers of unit variance have standard deviation at most √2.
+        let seeds = 4000;
+        let far = [(0.0, 0.0), (50.0, 0.0), (30.0, 40.0), (0.0, -100.0)];
+        let mut products = [0.0; 4];
+        for seed in 0..seeds {
+            let field = Shadowing::new(1.0, 50.0, seed);
+            let here = field.db(DeviceId(0), &at(120.0, -70.0));
+            for (product, (x, y)) in products.iter_mut().zip(far) {
+                *product += here * field.db(DeviceId(1), &at(120.0 + x, -70.0 + y)) / seeds as f64;
+            }
+        }
+        let slack = 5.0 * (2.0 / seeds as f64).sqrt();
+        for (product, truth) in products.iter().zip([1.0, (-1f64).exp(), (-1f64).exp(), (-2f64).exp()]) {
+            assert!(
+                (product - truth).abs() < slack,
+                "{products:?}: {product} is not within {slack} of {truth}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_field_belongs_to_positions_not_to_devices_and_changes_little_over_a_step() {
+        let field = Shadowing::new(8.0, 50.0, 1);
+        assert_eq!(field.db(DeviceId(0), &at(3.0, 4.0)), field.db(DeviceId(9), &at(3.0, 4.0)));
+        let step =
+            |x: f64| (field.db(DeviceId(0), &at(x, 0.0)) - field.db(DeviceId(0), &at(x + 0.1, 0.0))).abs();
+        // E (ΔX)² = 2σ²·(1 − e^(−0.1/50)): a deviation of 0.5 dB.
+        let mean = (0..200).map(|i| step(7.0 * f64::from(i)).powi(2)).sum::<f64>() / 200.0;
+        assert!(mean < 1.0, "{mean}");
+    }
+
+    #[test]
+    fn no_deviation_is_no_shadowing() {
+        for correlation in [0.0, 50.0] {
+            assert_eq!(Shadowing::new(0.0, correlation, 1).db(DeviceId(0), &at(1.0, 1.0)), 0.0);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The same energy in a round for every K.
+
+use super::{LinkGain, PowerMaterial, PowerPolicy};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::state::Persist;
+use crate::units::{DeviceId, Power};
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<EqualEnergyConfig>();
+
+/// `[radio.equal-energy]` has no keys.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EqualEnergyConfig {}
+
+impl PartConfig for EqualEnergyConfig {
+    type Part = dyn PowerPolicy;
+    const NAME: &'static str = "equal-energy";
+    const MEANING: &'static str =
+        "a scheduled device spends (M/K)·P̄·n in its symbols: a round radiates the same for every K";
+
+    fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
+        Ok(Box::new(EqualEnergy { power: Power(material.fair_share()) }))
+    }
+}
+
+/// E = (M/K)·P̄·n symbol energies for each scheduled device, so P_m = E/n_m, at most the maximum.
+///
+/// The bits of a device are n_m·log2(1 + γ·n/n_m), γ the SNR at M·P̄/K: concave in n_m. Invariants: a round
+/// radiates M·P̄·n for every K (where no maximum is met); at K = 1 it is the rule of the paper.
+#[derive(Clone, Copy, Debug)]
+pub struct EqualEnergy {
+    /// M·P̄/K: what is spent over all n symbols.
+    pub power: Power,
+}
+
+impl Persist for EqualEnergy {}
+
+impl PowerPolicy for EqualEnergy {
+    fn power(&self, _: DeviceId, _: LinkGain) -> Power {
+        self.power
+    }
+
+    fn keeps_energy(&self) -> bool {
+        true
+    }
+}

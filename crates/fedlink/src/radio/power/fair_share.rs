@@ -1,0 +1,44 @@
+//! The paper's rule: what a device saves while others send, it spends when it is scheduled.
+
+use super::{LinkGain, PowerMaterial, PowerPolicy};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::state::Persist;
+use crate::units::{DeviceId, Power};
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<FairShareConfig>();
+
+/// `[radio.fair-share]` has no keys.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FairShareConfig {}
+
+impl PartConfig for FairShareConfig {
+    type Part = dyn PowerPolicy;
+    const NAME: &'static str = "fair-share";
+    const MEANING: &'static str =
+        "P = M·P̄/K while it sends, as in the paper; a round radiates less the larger K is";
+
+    fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
+        Ok(Box::new(FairShare { power: material.capped(material.fair_share()) }))
+    }
+}
+
+/// P = M·P̄/K in the symbols of a scheduled device.
+///
+/// Source: section II-B of the paper. A round radiates n·M·P̄/K symbol energies, so that K = 10 has a tenth of
+/// the energy of K = 1; [`EqualEnergy`](super::equal_energy::EqualEnergy) has the same for every K.
+#[derive(Clone, Copy, Debug)]
+pub struct FairShare {
+    /// P.
+    pub power: Power,
+}
+
+impl Persist for FairShare {}
+
+impl PowerPolicy for FairShare {
+    fn power(&self, _: DeviceId, _: LinkGain) -> Power {
+        self.power
+    }
+}

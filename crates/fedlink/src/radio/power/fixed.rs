@@ -1,0 +1,40 @@
+//! One power for all, whatever K is.
+
+use super::{LinkGain, PowerMaterial, PowerPolicy};
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::state::Persist;
+use crate::units::{DeviceId, Power};
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<FixedConfig>();
+
+/// `[radio.fixed]` has no keys.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedConfig {}
+
+impl PartConfig for FixedConfig {
+    type Part = dyn PowerPolicy;
+    const NAME: &'static str = "fixed";
+    const MEANING: &'static str = "radio.power (or power_dbm) while it sends, for every K";
+
+    fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
+        Ok(Box::new(Fixed { power: material.capped(material.average) }))
+    }
+}
+
+/// P is what is configured, however many share the round.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    /// P.
+    pub power: Power,
+}
+
+impl Persist for Fixed {}
+
+impl PowerPolicy for Fixed {
+    fn power(&self, _: DeviceId, _: LinkGain) -> Power {
+        self.power
+    }
+}

@@ -1,0 +1,92 @@
+//! What a device sends with, one file for each rule.
+
+crate::register! {
+    /// All power policies.
+    POWER_POLICIES: dyn PowerPolicy;
+    fair_share,
+    equal_energy,
+    fixed,
+    inversion,
+    waterfilling,
+    open_loop,
+    queue,
+}
+
+use crate::radio::link::transmit_power;
+use crate::registry::{Entry, Kind};
+use crate::state::Persist;
+use crate::units::{DeviceId, Power};
+
+/// The link of a device as the server knows it when it sets the power.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkGain {
+    /// β·ĝ, the power gain as estimated.
+    pub gain: f64,
+    /// β, its mean.
+    pub mean_gain: f64,
+}
+
+/// A power policy: the transmit power of a device, were it scheduled.
+///
+/// Invariants: finite and ≥ 0, at most the maximum where there is one; a function of the link and of what the
+/// policy keeps of earlier rounds.
+pub trait PowerPolicy: Persist + Send + Sync {
+    /// What a device sends with over this link. 0: it stays silent.
+    fn power(&self, device: DeviceId, link: LinkGain) -> Power;
+
+    /// Whether it is the energy of a round that is kept, so that a device that has a part of the symbols sends
+    /// the louder (up to the maximum).
+    fn keeps_energy(&self) -> bool {
+        false
+    }
+
+    /// Called once in a round with what each scheduled device radiated: power × symbols × the seconds of a
+    /// symbol (1 where there is no bandwidth).
+    fn settle(&mut self, _radiated: &[(DeviceId, f64)]) {}
+}
+
+/// What a power policy is built from besides its own table.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PowerMaterial {
+    /// M.
+    pub devices: usize,
+    /// K.
+    pub k: usize,
+    /// P̄.
+    pub average: f64,
+    /// The largest power of a device; none: no limit.
+    pub max: Option<f64>,
+    /// σ² with interference, in the unit of the power.
+    pub noise: f64,
+    /// n.
+    pub symbols: f64,
+    /// Seconds of a symbol; none without a bandwidth.
+    pub symbol_s: Option<f64>,
+    /// W in hertz.
+    pub bandwidth_hz: Option<f64>,
+    /// Whether gains are those of Rayleigh fading with one antenna, known without error.
+    pub rayleigh: bool,
+}
+
+impl PowerMaterial {
+    /// M·P̄/K.
+    fn fair_share(&self) -> f64 {
+        transmit_power(self.devices, self.k, Power(self.average)).0
+    }
+
+    /// `power`, at most the maximum.
+    fn capped(&self, power: f64) -> Power {
+        Power(self.max.map_or(power, |max| power.min(max)))
+    }
+}
+
+impl Kind for dyn PowerPolicy {
+    type Material = PowerMaterial;
+    const PLURAL: &'static str = "power policies";
+    const KEY: &'static str = "radio.power_policy";
+    const TABLE: &'static str = "radio";
+
+    fn entries() -> &'static [Entry<Self>] {
+        POWER_POLICIES
+    }
+}

@@ -1,0 +1,227 @@
+//! What a round costs: seconds by phase, joules by kind.
+
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// The seconds of a round, phase after phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    /// θ(t) goes out to the devices that train.
+    pub down_s: f64,
+    /// The devices that must train before selection train.
+    pub train_s: f64,
+    /// They report.
+    pub report_s: f64,
+    /// The scheduled ones send.
+    pub up_s: f64,
+}
+
+impl Phases {
+    /// The duration of the round.
+    pub fn total(&self) -> f64 {
+        self.down_s + self.train_s + self.report_s + self.up_s
+    }
+}
+
+impl AddAssign for Phases {
+    fn add_assign(&mut self, other: Self) {
+        self.down_s += other.down_s;
+        self.train_s += other.train_s;
+        self.report_s += other.report_s;
+        self.up_s += other.up_s;
+    }
+}
+
+/// Joules by kind, of one device or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Energy {
+    /// Local training.
+    pub compute_j: f64,
+    /// Sending reports.
+    pub report_j: f64,
+    /// Sending updates.
+    pub transmit_j: f64,
+    /// Receiving θ(t).
+    pub receive_j: f64,
+    /// Waiting.
+    pub idle_j: f64,
+}
+
+impl Energy {
+    /// The sum over all kinds.
+    pub fn total(&self) -> f64 {
+        self.compute_j + self.report_j + self.transmit_j + self.receive_j + self.idle_j
+    }
+}
+
+impl AddAssign for Energy {
+    fn add_assign(&mut self, other: Self) {
+        self.compute_j += other.compute_j;
+        self.report_j += other.report_j;
+        self.transmit_j += other.transmit_j;
+        self.receive_j += other.receive_j;
+        self.idle_j += other.idle_j;
+    }
+}
+
+/// What a round cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// Seconds by phase.
+    pub phases: Phases,
+    /// Joules of all devices by kind: the sum over `devices`.
+    pub energy: Energy,
+    /// Joules of each device that spent any, ascending by device.
+    #[serde(skip)]
+    pub devices: Vec<(DeviceId, Energy)>,
+}
+
+impl Cost {
+    /// The cost of a round whose devices spent `devices`.
+    pub fn new(phases: Phases, devices: Vec<(DeviceId, Energy)>) -> Self {
+        let mut energy = Energy::default();
+        devices.iter().for_each(|(_, spent)| energy += *spent);
+        Self { phases, energy, devices }
+    }
+
+    /// The numbers that the digest of a run takes.
+    pub(super) fn words(&self) -> impl Iterator<Item = u64> {
+        let Phases { down_s, train_s, report_s, up_s } = self.phases;
+        let Energy { compute_j, report_j, transmit_j, receive_j, idle_j } = self.energy;
+        [down_s, train_s, report_s, up_s, compute_j, report_j, transmit_j, receive_j, idle_j]
+            .map(f64::to_bits)
+            .into_iter()
+    }
+}
+
+/// Costs summed up over the rounds of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CostSums {
+    rounds: u64,
+    phases: Phases,
+    energy: Energy,
+    outages: u64,
+    late: u64,
+}
+
+impl CostSums {
+    fn add(&mut self, cost: Option<&Cost>, outages: u64, late: u64) {
+        if let Some(cost) = cost {
+            self.rounds += 1;
+            self.phases += cost.phases;
+            self.energy += cost.energy;
+        }
+        self.outages += outages;
+        self.late += late;
+    }
+}
+
+/// Costs of a run as they come in: of all rounds, since the row before, and of each device. Empty as long as
+/// no round has a cost and no upload was late or in outage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CostLedger {
+    all: CostSums,
+    since_row: CostSums,
+    /// Joules of each device; empty if nothing was spent.
+    devices: Vec<Energy>,
+    /// What belongs to each row.
+    rows: Vec<RowCost>,
+}
+
+/// The costs in a row of `results.csv`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RowCost {
+    /// Seconds and joules of all rounds so far; none if nothing has a unit.
+    pub total: Option<(f64, f64)>,
+    /// Means over the rounds since the row before.
+    pub phases: Phases,
+    pub energy: Energy,
+    /// Counts since the row before.
+    pub outages: u64,
+    pub late: u64,
+}
+
+impl CostLedger {
+    pub(crate) fn add(&mut self, cost: Option<&Cost>, (outages, late): (u64, u64), devices: usize) {
+        self.all.add(cost, outages, late);
+        self.since_row.add(cost, outages, late);
+        if let Some(cost) = cost {
+            self.devices.resize(devices, Energy::default());
+            cost.devices.iter().for_each(|(device, spent)| self.devices[device.index()] += *spent);
+        }
+    }
+
+    /// Closes the interval since the row before.
+    pub(crate) fn close_row(&mut self) -> RowCost {
+        let interval = std::mem::take(&mut self.since_row);
+        let row = self.row_of(&interval);
+        self.rows.push(row);
+        row
+    }
+
+    /// The row of one round by itself.
+    pub(crate) fn row_alone(&self, cost: Option<&Cost>, outages: u64, late: u64) -> RowCost {
+        let mut alone = CostSums::default();
+        alone.add(cost, outages, late);
+        self.row_of(&alone)
+    }
+
+    fn row_of(&self, interval: &CostSums) -> RowCost {
+        let CostSums { rounds, phases, energy, outages, late } = interval;
+        let each = 1.0 / (*rounds).max(1) as f64;
+        let total = (self.all.rounds > 0).then(|| (self.all.phases.total(), self.all.energy.total()));
+        RowCost {
+            total,
+            phases: Phases {
+                down_s: phases.down_s * each,
+                train_s: phases.train_s * each,
+                report_s: phases.report_s * each,
+                up_s: phases.up_s * each,
+            },
+            energy: Energy {
+                compute_j: energy.compute_j * each,
+                report_j: energy.report_j * each,
+                transmit_j: energy.transmit_j * each,
+                receive_j: energy.receive_j * each,
+                idle_j: energy.idle_j * each,
+            },
+            outages: *outages,
+            late: *late,
+        }
+    }
+
+    /// Joules of each device so far; empty if nothing was spent.
+    pub(crate) fn devices(&self) -> &[Energy] {
+        &self.devices
+    }
+
+    pub(crate) fn rows(&self) -> &[RowCost] {
+        &self.rows
+    }
+
+    /// Seconds by phase and joules by kind of all rounds; none if nothing has a unit.
+    pub(crate) fn totals(&self) -> Option<(Phases, Energy)> {
+        (self.all.rounds > 0).then_some((self.all.phases, self.all.energy))
+    }
+
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.all.outages, self.all.late)
+    }
+
+    /// Whether there is nothing in it that a run without units would not have.
+    pub(crate) fn is_empty(&self) -> bool {
+        let CostSums { rounds, outages, late, .. } = self.all;
+        rounds == 0 && outages == 0 && late == 0
+    }
+
+    /// Whether it can be that of a run after `done` rounds with `rows` rows and so many devices.
+    pub(crate) fn is_consistent(&self, done: u64, rows: usize, devices: usize) -> bool {
+        let counts = [self.all.outages, self.all.late, self.since_row.outages, self.since_row.late];
+        self.all.rounds <= done
+            && self.since_row.rounds <= done
+            && counts.iter().all(|&count| count <= crate::state::MAX_COUNT)
+            && (self.rows.len() == rows || self.is_empty())
+            && [0, devices].contains(&self.devices.len())
+    }
+}

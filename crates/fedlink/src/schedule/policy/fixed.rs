@@ -1,0 +1,56 @@
+//! The same devices in every round.
+
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::schedule::{Policy, Reports, Schedule, View};
+use crate::state::Persist;
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<Fixed>();
+
+/// The same K devices, drawn once, in every round, with equal bits: a floor, which shows what the data of the others are
+/// worth.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed {}
+
+impl PartConfig for Fixed {
+    type Part = dyn Policy;
+    const NAME: &'static str = "fixed";
+    const MEANING: &'static str = "the same K devices, drawn once, in every round: a floor to compare with";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for Fixed {}
+
+impl Policy for Fixed {
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        let mut devices = view.everyone();
+        view.fixed_rng(1).shuffle_prefix(&mut devices, view.k);
+        devices.truncate(view.k);
+        devices.sort_unstable();
+        devices
+    }
+
+    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
+        Schedule::equal(reports.devices.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Bench;
+    use super::*;
+
+    #[test]
+    fn the_devices_are_the_same_in_all_rounds_and_others_under_another_seed() {
+        let chosen = |seed, t| Bench::new(40, 5).seeded(seed).at(t, |view| Fixed {}.candidates(view));
+        assert_eq!(chosen(1, 0), chosen(1, 99));
+        assert_ne!(chosen(1, 0), chosen(2, 0));
+        assert_eq!(chosen(1, 0).len(), 5);
+    }
+}

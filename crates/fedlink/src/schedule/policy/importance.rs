@@ -1,0 +1,185 @@
+//! Importance and channel.
+
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::schedule::priced::probabilities;
+use crate::schedule::sampling::{Target, des_raj, successive};
+use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View};
+use crate::state::Persist;
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<Importance>();
+
+/// What a bad channel costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Price {
+    /// Upload time: a bad channel makes a device less likely.
+    #[default]
+    Time,
+    /// The variance of a compressor whose error falls with its bits: a bad channel makes a device *more* likely, since
+    /// only its 1/p keeps the estimate unbiased.
+    Variance,
+}
+
+/// K devices drawn one after another with p_m = π_m·‖Δ_m‖·√(ρ/((1−ρ)·T_m + λ)), λ such that Σ p = 1; each update counts
+/// its share by Des Raj, so that the selection is unbiased.
+///
+/// p minimizes ρ·Σ (π‖Δ‖)²/p + (1−ρ)·Σ p·T, T_m ∝ 1/C_m being the upload time over its mean. Source: after Ren, He, Wen, Yu,
+/// Huang and Guo, *Scheduling for Cellular Federated Edge Learning with Importance and Channel Awareness* (2020), as we read
+/// it; with n symbols a round T is a price, not a duration. `price = "variance"` has no time term, and u²/C in place of
+/// u². Equal bits.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Importance {
+    /// ρ.
+    pub rho: f64,
+    /// What a bad channel costs.
+    pub price: Price,
+    /// What each device should count.
+    pub target: Target,
+}
+
+impl Default for Importance {
+    fn default() -> Self {
+        Self { rho: 0.5, price: Price::Time, target: Target::Equal }
+    }
+}
+
+impl PartConfig for Importance {
+    type Part = dyn Policy;
+    const NAME: &'static str = "importance";
+    const MEANING: &'static str =
+        "devices drawn by norm against upload time; unbiased: each update counts its share";
+    const KEYS: &'static [Key] = &[
+        key("rho", "ρ, what the variance counts against the time", "> 0 and ≤ 1"),
+        key("price", "what a bad channel costs", "\"time\" | \"variance\" (of the compressor)"),
+        key("target", "π, what each device should count", "\"equal\" | \"by-size\""),
+    ];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        number("rho", self.rho, |x| x > 0.0 && x <= 1.0, "a number above 0, at most 1")
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Importance {
+    /// The probabilities of the first draw.
+    fn first_draw(&self, u: &[f64], capacities: &[f64]) -> Vec<f64> {
+        let time = |capacity: f64| if capacity > 0.0 { (1.0 / capacity).min(1e100) } else { 1e100 };
+        let times: Vec<f64> = capacities.iter().map(|&capacity| time(capacity)).collect();
+        let mean = (times.iter().sum::<f64>() / times.len().max(1) as f64).max(f64::MIN_POSITIVE);
+        match self.price {
+            Price::Time => {
+                let u: Vec<f64> = u.iter().map(|u| u * libm::sqrt(self.rho)).collect();
+                let prices: Vec<f64> = times.iter().map(|time| (1.0 - self.rho) * time / mean).collect();
+                probabilities(&u, &prices, 1)
+            }
+            Price::Variance => {
+                let u: Vec<f64> = u.iter().zip(&times).map(|(u, time)| u * libm::sqrt(time / mean)).collect();
+                probabilities(&u, &vec![0.0; u.len()], 1)
+            }
+        }
+    }
+}
+
+impl Persist for Importance {}
+
+impl Policy for Importance {
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        view.everyone()
+    }
+
+    fn asks(&self) -> &[Ask] {
+        &[Ask::Norm]
+    }
+
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+        let devices = &reports.devices;
+        if devices.is_empty() {
+            return Schedule::default();
+        }
+        let targets = self.target.weights(devices, view.links.devices(), |device| view.samples(device));
+        let u: Vec<f64> =
+            (0..devices.len()).map(|row| targets[row] * f64::from(reports.first(row)).max(0.0)).collect();
+        let capacities: Vec<f64> = devices.iter().map(|&device| view.links.capacity(device)).collect();
+        let p = self.first_draw(&u, &capacities);
+        let drawn = successive(&p, view.k, &mut view.rng(0));
+        let pairs: Vec<(f64, f64)> = drawn.iter().map(|&row| (targets[row], p[row])).collect();
+        let share = |(row, share): (usize, f64)| Pick {
+            device: devices[row],
+            bit_weight: 1.0,
+            // A device that could not be drawn by p, and was for want of others, counts nothing.
+            share: Share::Weight(if share.is_finite() { share } else { 0.0 }),
+        };
+        let mut picks: Vec<Pick> = drawn.into_iter().zip(des_raj(&pairs)).map(share).collect();
+        picks.sort_unstable_by_key(|pick| pick.device);
+        Schedule { picks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Bench;
+    use super::*;
+
+    #[test]
+    fn with_nothing_but_the_variance_p_is_in_proportion_to_the_norms() {
+        let p =
+            Importance { rho: 1.0, ..Importance::default() }.first_draw(&[1.0, 3.0, 4.0], &[9.0, 1.0, 0.1]);
+        for (got, wanted) in p.iter().zip([0.125, 0.375, 0.5]) {
+            assert!((got - wanted).abs() < 1e-12);
+        }
+        // A compressor's variance makes the bad channel more likely, in proportion to 1/√C.
+        let variance = Importance { price: Price::Variance, ..Importance::default() };
+        let p = variance.first_draw(&[1.0, 1.0], &[4.0, 1.0]);
+        assert!((p[1] / p[0] - 2.0).abs() < 1e-9, "{p:?}");
+    }
+
+    #[test]
+    fn the_probabilities_are_the_best_of_a_grid() {
+        let (u, capacities, rho) = ([0.2, 0.5, 0.4], [2.0, 0.5, 1.0], 0.6);
+        let p = Importance { rho, ..Importance::default() }.first_draw(&u, &capacities);
+        let times = capacities.map(|c| 1.0 / c);
+        let mean = times.iter().sum::<f64>() / 3.0;
+        let value = |p: [f64; 3]| -> f64 {
+            (0..3).map(|i| rho * u[i] * u[i] / p[i] + (1.0 - rho) * p[i] * times[i] / mean).sum()
+        };
+        let best = value([p[0], p[1], p[2]]);
+        for i in 1..100 {
+            for j in 1..100 - i {
+                let (a, b) = (f64::from(i) / 100.0, f64::from(j) / 100.0);
+                assert!(value([a, b, 1.0 - a - b]) >= best - 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_updates_count_is_unbiased_over_the_draws() {
+        let bench = Bench::with_gains(&[1.0, 5.0, 0.2, 3.0], 2);
+        let norms = [1.0f32, 2.0, 3.0, 0.7];
+        let rounds = 40_000u64;
+        let (mut sums, mut squares) = ([0.0; 4], [0.0; 4]);
+        for t in 0..rounds {
+            let schedule = bench.at(t, |view| {
+                let mut policy = Importance::default();
+                let candidates = policy.candidates(view);
+                policy.select(view, &Reports::new(candidates, 1, norms.to_vec()))
+            });
+            for pick in schedule.picks {
+                let Share::Weight(share) = pick.share else { panic!("a share of its own") };
+                sums[pick.device.index()] += share;
+                squares[pick.device.index()] += share * share;
+            }
+        }
+        let n = rounds as f64;
+        for (sum, square) in sums.iter().zip(&squares) {
+            let (mean, variance) = (sum / n, square / n - (sum / n).powi(2));
+            assert!((mean - 0.25).abs() < 4.5 * (variance / n).sqrt(), "{sums:?}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Sampling against queues of spent power.
+
+use crate::record::RoundRecord;
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::schedule::priced::probabilities;
+use crate::schedule::queues::PowerQueues;
+use crate::schedule::sampling::{Target, systematic};
+use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View};
+use crate::state::{Persist, State, StateError};
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<LyapunovConfig>();
+
+/// `[schedule.lyapunov]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LyapunovConfig {
+    /// V in units of the transmit power.
+    pub v: f64,
+    /// Whether devices report their norms.
+    pub norms: bool,
+    /// What each device should count.
+    pub target: Target,
+}
+
+impl Default for LyapunovConfig {
+    fn default() -> Self {
+        Self { v: 100.0, norms: true, target: Target::Equal }
+    }
+}
+
+impl PartConfig for LyapunovConfig {
+    type Part = dyn Policy;
+    const NAME: &'static str = "lyapunov";
+    const MEANING: &'static str =
+        "K devices drawn by norm against what each has spent beyond P̄; unbiased: each update counts π/p";
+    const KEYS: &'static [Key] = &[
+        key("v", "V, what the variance counts against a queue of as many times the transmit power", "> 0"),
+        key("norms", "whether all train and report their norms before selection", "true | false"),
+        key("target", "π, what each device should count", "\"equal\" | \"by-size\""),
+    ];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        number("v", self.v, |x| x > 0.0, "a finite number above 0")
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(Lyapunov { config: self, queues: PowerQueues::default(), chosen: Vec::new() }))
+    }
+}
+
+/// Q_m ← max(0, Q_m + P·x_m − P̄) for every device; in each round K are drawn with p_m = min(1, u_m·√(V/(Q_m·P + λ))),
+/// u = π‖Δ‖ over its mean, and each update counts π/p.
+///
+/// p minimizes V·Σ u²/p + Σ Q·P·p subject to Σ p = K. Source: after Perazzone, Wang, Ji and Chan, *Communication-Efficient
+/// Device Scheduling for Federated Learning Using Stochastic Optimization* (2022), as we read it, without their power step.
+/// Without norms u = π, and only the K train. Invariant, in every run: the average power of a device, counted as the
+/// paper's constraint counts it, is at most P̄ + Q_m(T)/T.
+#[derive(Clone, Debug)]
+pub struct Lyapunov {
+    config: LyapunovConfig,
+    queues: PowerQueues,
+    /// Who was drawn before training, and what each counts, where nobody reports.
+    chosen: Vec<(DeviceId, f64)>,
+}
+
+impl Lyapunov {
+    /// Draws K of `devices`, whose updates have these norms, and what each counts.
+    fn draw(&self, view: &View, devices: &[DeviceId], norms: &[f64]) -> Vec<(usize, f64)> {
+        let targets =
+            self.config.target.weights(devices, view.links.devices(), |device| view.samples(device));
+        let u: Vec<f64> = targets.iter().zip(norms).map(|(target, norm)| target * norm).collect();
+        let mean = u.iter().sum::<f64>() / u.len().max(1) as f64;
+        let mean = if mean > 0.0 && mean.is_finite() { mean } else { 1.0 };
+        // Both terms over V: u² against Q·P/V, with V in units of P².
+        let price = |device: &DeviceId| self.queues.over_power(*device, view) / self.config.v;
+        let prices: Vec<f64> = devices.iter().map(price).collect();
+        let u: Vec<f64> = u.iter().map(|u| (u / mean).min(1e100)).collect();
+        let p = probabilities(&u, &prices, view.k);
+        let mut rng = view.rng(0);
+        let mut order: Vec<usize> = (0..devices.len()).collect();
+        rng.shuffle(&mut order);
+        let drawn = systematic(&p, &order, rng.uniform());
+        drawn.into_iter().map(|row| (row, targets[row] / p[row])).collect()
+    }
+}
+
+impl Persist for Lyapunov {
+    fn save(&self) -> State {
+        self.queues.save()
+    }
+
+    fn load(&mut self, state: State) -> Result<(), StateError> {
+        self.queues.load(&state)
+    }
+}
+
+impl Policy for Lyapunov {
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        self.queues.begin(view);
+        if self.config.norms {
+            return view.everyone();
+        }
+        let devices = view.eligible();
+        let drawn = self.draw(view, &devices, &vec![1.0; devices.len()]);
+        self.chosen = drawn.into_iter().map(|(row, share)| (devices[row], share)).collect();
+        self.chosen.iter().map(|(device, _)| *device).collect()
+    }
+
+    fn asks(&self) -> &[Ask] {
+        if self.config.norms { &[Ask::Norm] } else { &[] }
+    }
+
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+        let devices = &reports.devices;
+        let drawn: Vec<(DeviceId, f64)> = if self.config.norms {
+            let norms: Vec<f64> =
+                (0..devices.len()).map(|row| f64::from(reports.first(row)).max(0.0)).collect();
+            self.draw(view, devices, &norms).into_iter().map(|(row, share)| (devices[row], share)).collect()
+        } else {
+            self.chosen.iter().filter(|(device, _)| devices.contains(device)).copied().collect()
+        };
+        let pick =
+            |(device, share): (DeviceId, f64)| Pick { device, bit_weight: 1.0, share: Share::Weight(share) };
+        Schedule { picks: drawn.into_iter().map(pick).collect() }
+    }
+
+    fn observe(&mut self, outcome: &RoundRecord) {
+        self.queues.observe(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data;
+    use crate::simulation::Simulation;
+
+    #[test]
+    fn no_device_spends_more_than_its_average_and_its_queue_in_any_run() {
+        let mut config = crate::config::Config::default();
+        config.data.devices = 8;
+        config.data.samples_per_device = 20;
+        config.learn.model = "softmax".into();
+        (config.schedule.policy, config.schedule.k, config.run.rounds) = ("lyapunov".into(), 2, 40);
+        for norms in [true, false] {
+            config.set("schedule.lyapunov.norms", norms).unwrap();
+            config.set("schedule.lyapunov.v", 3.0).unwrap();
+            let mut simulation = Simulation::new(&config, data::load("digits", &[]).unwrap()).unwrap();
+            let mut queues = [0.0f64; 8];
+            for _ in 0..40 {
+                let record = simulation.step().unwrap();
+                record.transmissions.iter().for_each(|sent| queues[sent.device.index()] += sent.power.0);
+                queues.iter_mut().for_each(|queue| *queue = (*queue - 1.0).max(0.0));
+            }
+            let outcome = simulation.outcome();
+            for (average, queue) in outcome.average_power.iter().zip(queues) {
+                assert!(*average <= 1.0 + queue / 40.0 + 1e-12, "{average} {queue}");
+            }
+            // P = M·P̄/K = 4: with a small V nobody is far ahead of anybody.
+            assert!(outcome.scheduled.iter().all(|n| (6..=14).contains(n)), "{:?}", outcome.scheduled);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Random choices with given probabilities, and what an update counts so that its mean is unbiased.
+
+use crate::rng::Stream;
+use crate::units::DeviceId;
+
+/// Madow's systematic sampling: exactly K = Σ p distinct indices, index i with probability p_i.
+///
+/// The items are laid out in `order`, each as long as its probability; those that contain u, u + 1, u + 2 … are
+/// taken. `p` are probabilities in 0..=1 that add up to a whole number (up to rounding, which is scaled away),
+/// `u` is uniform in [0, 1). The result ascends. Source: Madow (1949), as we read it.
+///
+/// ```
+/// use fedlink::schedule::sampling::systematic;
+/// assert_eq!(systematic(&[0.5, 0.25, 0.25, 1.0], &[0, 1, 2, 3], 0.6), [1, 3]);
+/// ```
+pub fn systematic(p: &[f64], order: &[usize], u: f64) -> Vec<usize> {
+    let total: f64 = order.iter().map(|&i| p[i]).sum();
+    let whole = libm::round(total);
+    if whole < 1.0 {
+        return Vec::new();
+    }
+    let (mut sum, mut taken) = (0.0, 0.0);
+    let mut chosen = Vec::with_capacity(whole as usize);
+    for (place, &i) in order.iter().enumerate() {
+        sum += p[i];
+        // The last end is exactly K, so that rounding takes nobody away.
+        let end = if place + 1 == order.len() { whole } else { (sum * (whole / total)).min(whole) };
+        let passed = libm::ceil(end - u).max(0.0);
+        if passed > taken && p[i] > 0.0 {
+            chosen.push(i);
+        }
+        taken = passed.max(taken);
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// `count` different indices, drawn one after another with probabilities in proportion to the weights of those
+/// that are left; in the order of the draws. Where all weights that are left are zero, draws are uniform.
+///
+/// `weights` are finite and ≥ 0.
+pub fn successive(weights: &[f64], count: usize, rng: &mut Stream) -> Vec<usize> {
+    let mut left: Vec<usize> = (0..weights.len()).collect();
+    // Scaled, so that no sum overflows.
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    let scaled = |i: usize| if largest > 0.0 { weights[i] / largest } else { 0.0 };
+    let mut drawn = Vec::with_capacity(count.min(weights.len()));
+    while drawn.len() < count && !left.is_empty() {
+        let total: f64 = left.iter().map(|&i| scaled(i)).sum();
+        let uniform = rng.uniform();
+        let place = if total > 0.0 {
+            let mut rest = uniform * total;
+            let last = left.iter().rposition(|&i| scaled(i) > 0.0).unwrap_or(0);
+            left.iter().position(|&i| (rest -= scaled(i), rest < 0.0).1).unwrap_or(last)
+        } else {
+            ((uniform * left.len() as f64) as usize).min(left.len() - 1)
+        };
+        drawn.push(left.remove(place));
+    }
+    drawn
+}
+
+/// Des Raj's shares of devices drawn one after another without replacement: the j-th of K counts
+/// π·[(1 − Σ_(i<j) p_(i))/p_(j) + (K − j)]/K, so that the mean over all draws is Σ π·Δ.
+///
+/// `drawn` holds (π, p) in the order of the draws, p being the probabilities of the first draw (they add up to 1
+/// over all devices). Source: Des Raj (1956), as we read it; checked by enumeration.
+pub fn des_raj(drawn: &[(f64, f64)]) -> Vec<f64> {
+    let k = drawn.len() as f64;
+    let mut before = 0.0;
+    let share = |(j, (target, p)): (usize, &(f64, f64))| {
+        let share = target * ((1.0 - before) / p + (k - 1.0 - j as f64)) / k;
+        before += p;
+        share.max(0.0)
+    };
+    drawn.iter().enumerate().map(share).collect()
+}
+
+/// What each device should count: 1/M, or its part of all samples (`target`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// 1/M each.
+    #[default]
+    Equal,
+    /// In proportion to the samples.
+    BySize,
+}
+
+impl Target {
+    /// π of each of `devices`, adding up to 1 over `everyone`.
+    pub fn weights(
+        self,
+        devices: &[DeviceId],
+        everyone: usize,
+        samples: impl Fn(DeviceId) -> usize,
+    ) -> Vec<f64> {
+        match self {
+            Self::Equal => vec![1.0 / everyone.max(1) as f64; devices.len()],
+            Self::BySize => {
+                let total: f64 = DeviceId::all(everyone).map(|device| samples(device) as f64).sum();
+                devices.iter().map(|&device| samples(device) as f64 / total.max(1.0)).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, stream};
+    use proptest::prelude::*;
+
+    /// Probabilities that add up to a whole number.
+    fn probabilities() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(0.01..1.0f64, 1..9).prop_map(|raw| {
+            let k = (raw.iter().sum::<f64>() * 0.7).floor().max(1.0).min(raw.len() as f64);
+            // Scaled up to Σ = k, what exceeds 1 given to the others.
+            let mut p = raw;
+            for _ in 0..200 {
+                let (fixed, free): (f64, f64) =
+                    p.iter().fold((0.0, 0.0), |(a, b), &x| if x >= 1.0 { (a + 1.0, b) } else { (a, b + x) });
+                let scale = if free > 0.0 { (k - fixed) / free } else { 1.0 };
+                p.iter_mut().for_each(|x| *x = if *x >= 1.0 { 1.0 } else { (*x * scale).min(1.0) });
+            }
+            p
+        })
+    }
+
+    proptest! {
+        /// Exact: who is taken is constant between the ends of the pieces modulo 1.
+        #[test]
+        fn systematic_sampling_includes_each_with_its_probability_and_exactly_k(p in probabilities()) {
+            let k = p.iter().sum::<f64>().round() as usize;
+            let order: Vec<usize> = (0..p.len()).rev().collect();
+            let mut ends: Vec<f64> = order
+                .iter()
+                .scan(0.0, |sum, &i| { *sum += p[i]; Some(*sum) })
+                .map(|end| end - end.floor())
+                .chain([0.0, 1.0])
+                .collect();
+            ends.sort_by(f64::total_cmp);
+            let mut inclusion = vec![0.0; p.len()];
+            for pair in ends.windows(2).filter(|pair| pair[1] - pair[0] > 1e-9) {
+                let chosen = systematic(&p, &order, 0.5 * (pair[0] + pair[1]));
+                prop_assert_eq!(chosen.len(), k, "{:?}", p);
+                chosen.iter().for_each(|&i| inclusion[i] += pair[1] - pair[0]);
+            }
+            for (got, wanted) in inclusion.iter().zip(&p) {
+                prop_assert!((got - wanted).abs() < 1e-7, "{:?} {:?}", inclusion, p);
+            }
+        }
+    }
+
+    /// All ordered samples of K out of p with their probabilities.
+    fn ordered(p: &[f64], k: usize) -> Vec<(Vec<usize>, f64)> {
+        let mut samples = vec![(Vec::new(), 1.0)];
+        for _ in 0..k {
+            let mut longer = Vec::new();
+            for (drawn, probability) in samples {
+                let left: f64 = 1.0 - drawn.iter().map(|&i: &usize| p[i]).sum::<f64>();
+                for i in (0..p.len()).filter(|i| !drawn.contains(i)) {
+                    let mut next = drawn.clone();
+                    next.push(i);
+                    longer.push((next, probability * p[i] / left));
+                }
+            }
+            samples = longer;
+        }
+        samples
+    }
+
+    #[test]
+    fn the_shares_of_des_raj_are_unbiased_by_enumeration() {
+        let p = [0.1, 0.2, 0.3, 0.4];
+        let target = [0.25; 4];
+        for k in 1..=4 {
+            let mut mean = [0.0; 4];
+            for (drawn, probability) in ordered(&p, k) {
+                let pairs: Vec<(f64, f64)> = drawn.iter().map(|&i| (target[i], p[i])).collect();
+                for (&i, share) in drawn.iter().zip(des_raj(&pairs)) {
+                    mean[i] += probability * share;
+                }
+            }
+            for (got, wanted) in mean.iter().zip(&target) {
+                assert!((got - wanted).abs() < 1e-12, "K = {k}: {mean:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn successive_draws_have_the_probabilities_of_ordered_samples() {
+        let p = [0.1, 0.2, 0.3, 0.4];
+        let n = 100_000;
+        let mut counts = std::collections::BTreeMap::new();
+        let mut rng = stream(3, Purpose::Test, 0, 0);
+        for _ in 0..n {
+            *counts.entry(successive(&p.map(|p| p * 7.0), 2, &mut rng)).or_insert(0u32) += 1;
+        }
+        for (drawn, probability) in ordered(&p, 2) {
+            let (mean, deviation) =
+                (f64::from(n) * probability, (f64::from(n) * probability * (1.0 - probability)).sqrt());
+            let count = f64::from(counts[&drawn]);
+            assert!((count - mean).abs() < 4.5 * deviation, "{drawn:?}: {count} of {mean}");
+        }
+        // Weights of zero are drawn last, each once.
+        let all = successive(&[0.0, 5.0, 0.0], 3, &mut rng);
+        assert_eq!((all[0], all.len()), (1, 3));
+        assert_eq!(successive(&[f64::MAX, f64::MAX], 2, &mut rng).len(), 2);
+    }
+}

@@ -1,0 +1,340 @@
+//! Whole runs over a radio with units: seconds, joules, losses, and that nothing depends on threads or on when a
+//! run was stopped.
+
+use crate::common::{blobs, resumed, run, small_config};
+use fedlink::prelude::*;
+use fedlink::radio::cell::pathloss::free_space_db;
+use fedlink::record::{Arrival, Energy, Phases};
+use fedlink::units::DeviceId;
+
+/// The small configuration with the keys of `text` set on top.
+fn config(text: &str) -> Config {
+    let mut config = small_config();
+    config.radio.symbols = Config::default().radio.symbols;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (key, value) = line.split_once(" = ").unwrap();
+        let value: toml::Table = toml::from_str(&format!("x = {value}")).unwrap();
+        config.set(key, value["x"].clone()).unwrap();
+    }
+    config.validate().unwrap();
+    config
+}
+
+fn simulation(config: &Config) -> Simulation {
+    Simulation::new(config, blobs(20, 600, 90)).unwrap()
+}
+
+fn records(config: &Config) -> Vec<RoundRecord> {
+    let mut simulation = simulation(config);
+    (0..config.run.rounds).map(|_| simulation.step().unwrap()).collect()
+}
+
+/// A cell with nearly everything switched on.
+const EVERYTHING: &str = "
+    radio.bandwidth_hz = 20e3
+    radio.uplink_s = 0.01
+    radio.power_dbm = 10.0
+    radio.power_max_dbm = 23.0
+    radio.overhead = 0.1
+    radio.antennas = 2
+    radio.csi_error = 0.05
+    radio.backoff_db = 2.0
+    radio.rate = \"finite-blocklength\"
+    radio.finite-blocklength.error = 0.3
+    radio.attempts = 2
+    cell.layout = \"disc\"
+    cell.radius_m = 300.0
+    cell.pathloss = \"umi\"
+    cell.shadowing_db = 6.0
+    cell.correlation_m = 20.0
+    clock.compute = \"cycles\"
+    clock.cycles.per_sample = [1e6, 3e6]
+    clock.spread = \"lognormal\"
+    clock.jitter = \"shifted-exponential\"
+    clock.downlink = \"broadcast\"
+    clock.broadcast.quantile = 0.9
+    clock.report_bits = 16.0
+    clock.deadline_s = 0.08
+    energy.battery_j = 0.3
+    energy.circuit_w = 0.1
+    energy.receive_w = 0.2
+    energy.idle_w = 0.01
+";
+
+/// What is different from one case to the next.
+const CASES: [&str; 7] = [
+    "radio.correlation = 0.9",
+    "radio.speed_kmh = 30.0\nradio.carrier_hz = 3.5e9\nradio.period_s = 0.1\ncell.drift = true",
+    "radio.fading = \"rician\"\nradio.power_policy = \"queue\"",
+    "radio.fading = \"nakagami\"\nradio.access = \"fdma\"\nradio.power_policy = \"fixed\"",
+    "radio.access = \"ofdma\"\nradio.profile = \"tdl-c300\"\nradio.csi_error = 0.0\nradio.backoff_db = 0.0\n\
+     radio.ofdma.resource_blocks = 16",
+    "radio.power_policy = \"equal-energy\"\nradio.rate = \"mcs\"\nradio.mcs.loss = 0.1",
+    "radio.power_policy = \"inversion\"\ncompress.feedback = \"always\"",
+];
+
+#[test]
+fn nothing_depends_on_threads_or_on_a_stop_with_everything_switched_on() {
+    for case in CASES {
+        for policy in ["bc", "bn2-c"] {
+            let config =
+                config(&format!("{EVERYTHING}\n{case}\nschedule.policy = \"{policy}\"\nrun.rounds = 8"));
+            let one = run(&config, blobs(20, 600, 90), 1);
+            assert!(one.seconds().unwrap() > 0.0 && one.joules().unwrap() > 0.0);
+            assert_eq!(run(&config, blobs(20, 600, 90), 3), one, "{case} {policy}");
+            for stop in [1, 5] {
+                let resumed = resumed(&config, || blobs(20, 600, 90), &Parts::default(), stop);
+                assert_eq!(resumed, one, "{case} {policy} stopped after {stop}");
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_deadlines_and_batteries_all_show_in_those_runs() {
+    let (mut outages, mut late, mut absent) = (0, 0, false);
+    for case in CASES {
+        let config = config(&format!("{EVERYTHING}\n{case}\nschedule.policy = \"bc\"\nrun.rounds = 30"));
+        let outcome = run(&config, blobs(20, 600, 90), 2);
+        outages += outcome.outages;
+        late += outcome.late;
+        let spent: Vec<f64> = outcome.device_energy.iter().map(Energy::total).collect();
+        // Nobody trains or sends on an empty battery; waiting (0.01 W for 30 rounds of 0.08 s at most) goes on.
+        assert!(spent.iter().all(|joules| *joules < 0.3 + 0.03), "{spent:?}");
+        absent |= outcome.scheduled.iter().sum::<u32>() < 30 * config.schedule.k as u32;
+    }
+    assert!(outages > 0 && late > 0 && absent, "{outages} {late} {absent}");
+}
+
+#[test]
+fn joules_by_device_and_by_kind_are_the_same_sum() {
+    for case in CASES {
+        let config = config(&format!("{EVERYTHING}\n{case}\nrun.rounds = 10"));
+        let outcome = run(&config, blobs(20, 600, 90), 2);
+        let total = outcome.joules().unwrap();
+        let by_device: f64 = outcome.device_energy.iter().map(Energy::total).sum();
+        let Energy { compute_j, report_j, transmit_j, receive_j, idle_j } = outcome.energy.unwrap();
+        let by_kind = compute_j + report_j + transmit_j + receive_j + idle_j;
+        assert!((by_device / total - 1.0).abs() < 1e-9 && (by_kind / total - 1.0).abs() < 1e-9);
+        let by_round: f64 =
+            records(&config).iter().map(|record| record.cost.as_ref().unwrap().energy.total()).sum();
+        assert!((by_round / total - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn what_is_radiated_is_power_times_airtime() {
+    // Neither circuits nor an amplifier: the transmit energy is that of the columns.
+    for access in ["tdma", "fdma"] {
+        let config = config(&format!(
+            "radio.bandwidth_hz = 20e3\nradio.uplink_s = 0.01\nradio.access = \"{access}\"\nschedule.k = 3"
+        ));
+        for record in records(&config) {
+            let sent = record.transmissions.iter().map(|sent| sent.power.0 * sent.airtime.0 / 20e3);
+            let radiated: f64 = sent.sum();
+            let counted = record.cost.unwrap().energy.transmit_j;
+            assert!((radiated / counted - 1.0).abs() < 1e-12, "{radiated} {counted}");
+        }
+    }
+}
+
+#[test]
+fn a_round_of_the_paper_s_cell_takes_the_seconds_and_joules_worked_out_by_hand() {
+    let config = config(
+        "radio.bandwidth_hz = 1e6
+        radio.power_max_dbm = 30.0
+        radio.fading = \"static\"
+        cell.layout = \"ring\"
+        cell.radius_m = 500.0
+        cell.pathloss = \"3gpp-macro\"
+        clock.compute = \"flops\"
+        clock.downlink = \"broadcast\"
+        clock.report_bits = 32.0
+        schedule.policy = \"bn2\"",
+    );
+    let simulation = simulation(&config);
+    let dim = simulation.theta().len() as f64;
+    let record = records(&config).swap_remove(0);
+    let cost = record.cost.unwrap();
+    let (m, k) = (config.data.devices as f64, config.schedule.k as f64);
+    // 128.1 + 37.6·log10(0.5) dB; 46 dBm into 20 MHz with −174 dBm/Hz and 9 dB.
+    let gain = 10f64.powf(-(128.1 + 37.6 * 0.5f64.log10()) / 10.0);
+    let server_snr = 10f64.powf(1.6) * gain / (10f64.powf(-20.4 + 0.9) * 20e6);
+    let down = 32.0 * dim / (20e6 * (1.0 + server_snr).log2());
+    let samples = config.learn.local_steps as f64 * 10.0;
+    assert_eq!(
+        config.learn.batch,
+        fedlink::config::BatchSize::Count(10),
+        "the samples above are of this batch"
+    );
+    let train = 6.0 * dim * samples / 1e9;
+    let report = m * 32.0 / 0.1523 / 1e6;
+    let expected = Phases { down_s: down, train_s: train, report_s: report, up_s: 0.005 };
+    for (a, b) in [
+        (cost.phases.down_s, expected.down_s),
+        (cost.phases.train_s, expected.train_s),
+        (cost.phases.report_s, expected.report_s),
+        (cost.phases.up_s, expected.up_s),
+        (cost.energy.compute_j, m * 0.8 * train),
+        // All n symbols are used, at M·P̄/K.
+        (cost.energy.transmit_j, m / k * 10f64.powf(0.78 - 3.0) * 0.005),
+    ] {
+        assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+    }
+    // P̄·β/σ² = 1 at the cell's edge.
+    let snr = record.transmissions[0].gain * 10f64.powf(0.78 - 3.0) / (10f64.powf(-20.4 + 0.5) * 1e6);
+    assert!((snr - 1.0).abs() < 0.01, "{snr}");
+    // The clamp to free space is far away from here.
+    assert!(free_space_db(500.0, 2e9) < 100.0);
+}
+
+#[test]
+fn groups_have_their_mean_snr_whatever_k_is() {
+    for k in [1, 4] {
+        let config = config(&format!(
+            "radio.snr_db = [20.0, 0.0]\nradio.fading = \"static\"\nschedule.k = {k}\n\
+                                      schedule.policy = \"random\"\nrun.rounds = 30"
+        ));
+        for sent in records(&config).iter().flat_map(|record| &record.transmissions) {
+            let snr = if sent.device.0 < 6 { 100.0 } else { 1.0 };
+            assert!((sent.capacity - f64::log2(1.0 + snr)).abs() < 1e-12, "{}", sent.capacity);
+        }
+    }
+}
+
+#[test]
+fn equal_energy_is_the_paper_s_rule_for_one_device_and_costs_the_same_for_many() {
+    let plain = "radio.bandwidth_hz = 20e3\nradio.uplink_s = 0.01\nradio.power_max_dbm = 60.0\n\
+                 cell.layout = \"ring\"\ncell.pathloss = \"3gpp-macro\"";
+    let digest = |policy: &str| {
+        run(
+            &config(&format!("{plain}\nschedule.k = 1\nradio.power_policy = \"{policy}\"")),
+            blobs(20, 600, 90),
+            1,
+        )
+        .digest
+    };
+    assert_eq!(digest("fair-share"), digest("equal-energy"));
+    let transmit = |k: u64, policy: &str| {
+        let config = config(&format!("{plain}\nschedule.k = {k}\nradio.power_policy = \"{policy}\""));
+        run(&config, blobs(20, 600, 90), 1).energy.unwrap().transmit_j
+    };
+    for k in [2, 5] {
+        assert!((transmit(k, "equal-energy") / transmit(1, "equal-energy") - 1.0).abs() < 1e-9);
+        assert!((transmit(k, "fair-share") * k as f64 / transmit(1, "fair-share") - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn without_a_back_off_about_half_of_the_uploads_are_lost_and_a_back_off_saves_them() {
+    // P_out = ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr = 1 − b(1−ε), for devices that are not picked by their channel.
+    for (backoff_db, truth) in
+        [(0.0, 0.417_800_506_347_321_35), (3.010_299_956_639_812, 0.104_101_337_088_218)]
+    {
+        let config = config(&format!(
+            "radio.csi_error = 0.1\nradio.backoff_db = {backoff_db:?}\nschedule.policy = \"random\"\nschedule.k = 12\n\
+             radio.symbols = 100000\nrun.rounds = 150\nlearn.local_steps = 1"
+        ));
+        let records = records(&config);
+        let sent: Vec<_> = records.iter().flat_map(|record| &record.transmissions).collect();
+        let lost = sent.iter().filter(|sent| sent.arrival == Arrival::Outage).count() as f64;
+        let n = sent.len() as f64;
+        assert!(sent.iter().all(|sent| sent.arrival != Arrival::Silent));
+        let slack = 4.0 * (truth * (1.0 - truth) / n).sqrt();
+        assert!(
+            (lost / n - truth).abs() < slack,
+            "{backoff_db} dB: {} is not within {slack} of {truth}",
+            lost / n
+        );
+    }
+}
+
+#[test]
+fn short_packets_are_lost_as_often_as_their_rate_has_it_however_the_band_is_shared() {
+    let error = 0.05;
+    for access in ["tdma", "fdma", "ofdma"] {
+        for more in ["", "radio.attempts = 2"] {
+            let blocks = if access == "ofdma" {
+                "radio.profile = \"tdl-a30\"\nradio.ofdma.resource_blocks = 24"
+            } else {
+                ""
+            };
+            let config = config(&format!(
+                "radio.bandwidth_hz = 1e6\nradio.access = \"{access}\"\nradio.rate = \"finite-blocklength\"\n\
+                 radio.finite-blocklength.error = {error}\nradio.snr_db = 15.0\nschedule.policy = \"random\"\n\
+                 schedule.k = 12\nrun.rounds = 120\nlearn.local_steps = 1\n{blocks}\n{more}"
+            ));
+            let records = records(&config);
+            let sent: Vec<_> = records
+                .iter()
+                .flat_map(|record| &record.transmissions)
+                .filter(|sent| sent.budget.0 > 50.0)
+                .collect();
+            let lost = sent.iter().filter(|sent| sent.arrival == Arrival::Outage).count() as f64;
+            let truth = if more.contains("attempts") { error * error } else { error };
+            let n = sent.len() as f64;
+            let slack = 4.0 * (truth * (1.0 - truth) / n).sqrt() + 1e-3;
+            assert!((lost / n - truth).abs() < slack, "{access} {more}: {} of {truth} ± {slack}", lost / n);
+        }
+    }
+}
+
+#[test]
+fn a_lost_upload_adds_nothing_and_moves_no_residual() {
+    // With a threshold far above every SNR all is lost: θ stays where it was.
+    let config = config("radio.loss_threshold_db = 60.0\ncompress.feedback = \"scheduled\"\nrun.rounds = 4");
+    let mut simulation = simulation(&config);
+    let before = simulation.theta().to_vec();
+    for _ in 0..4 {
+        let record = simulation.step().unwrap();
+        assert!(record.transmissions.iter().all(|sent| sent.arrival == Arrival::Outage));
+    }
+    assert_eq!(simulation.theta(), before);
+    assert_eq!(simulation.outcome().outages, 4 * config.schedule.k);
+}
+
+#[test]
+fn payloads_of_fixed_size_take_the_time_that_the_channel_gives() {
+    for access in ["tdma", "fdma"] {
+        let config = config(&format!(
+            "radio.mode = \"payload\"\nradio.payload_bits = 400.0\nradio.bandwidth_hz = 20e3\nradio.access = \"{access}\"\n\
+             radio.snr_db = 10.0\nradio.fading = \"static\"\nschedule.k = 3"
+        ));
+        for record in records(&config) {
+            assert!(record.transmissions.iter().all(|sent| (sent.budget.0 - 400.0).abs() < 1e-6));
+            let up_s = record.cost.unwrap().phases.up_s;
+            let rate = if access == "tdma" {
+                // One after another at log2(11) bit/s/Hz.
+                11f64.log2() * 20e3
+            } else {
+                // Each of three in a third of the band, at three times the SNR there.
+                31f64.log2() * 20e3
+            };
+            assert!((up_s / (3.0 * 400.0 / rate) - 1.0).abs() < 1e-6, "{access}: {up_s}");
+        }
+    }
+}
+
+#[test]
+fn the_channel_of_a_round_does_not_depend_on_the_rounds_before() {
+    for case in &CASES[..2] {
+        let config = config(&format!("{EVERYTHING}\n{case}"));
+        let radio = fedlink::setup::radio(&config, &Parts::default(), 10).unwrap();
+        let in_order: Vec<Vec<f64>> = (0..40).map(|t| radio.links(t).gains).collect();
+        let fresh = fedlink::setup::radio(&config, &Parts::default(), 10).unwrap();
+        for t in [39u64, 3, 17] {
+            assert_eq!(fresh.links(t).gains, in_order[t as usize]);
+            assert_eq!(fresh.gain(t, DeviceId(5)), in_order[t as usize][5]);
+        }
+    }
+}
+
+#[test]
+fn a_deadline_that_leaves_no_time_is_refused_with_the_sum() {
+    let config = config(
+        "radio.bandwidth_hz = 20e3\nclock.downlink = \"broadcast\"\nclock.broadcast.bps = 1000.0\n\
+                         clock.deadline_s = 0.5",
+    );
+    let error = Simulation::new(&config, blobs(20, 600, 90)).map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("clock.deadline_s: is 0.5, but the downlink and the uplink"), "{error}");
+}

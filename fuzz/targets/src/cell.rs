@@ -1,0 +1,40 @@
+//! Any bytes are a finished run, which is written as a file that holds the same, or an error.
+//!
+//! The digest at the end of a file refuses whatever was changed. So that more than the digest is tried, the bytes
+//! before it are read once more with their right digest.
+
+use fedlink::config::Config;
+use fedlink::record::hexadecimal;
+use fedlink_study::sweep::StoredCell;
+use sha2::{Digest, Sha256};
+use std::cell::LazyCell;
+use std::path::Path;
+
+/// What is between the content and its digest.
+const SEAL: &str = ",\n\"sha256\": \"";
+
+thread_local! {
+    /// What a file records of its configuration is not read back, so any does.
+    static CONFIG: LazyCell<Config> = LazyCell::new(Config::default);
+}
+
+pub fn run(bytes: &[u8]) {
+    check(bytes);
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let content = text.rsplit_once(SEAL).map_or(text, |(content, _)| content);
+    check(format!("{content}{SEAL}{}\"\n}}\n", hexadecimal(&Sha256::digest(content))).as_bytes());
+}
+
+fn check(file: &[u8]) {
+    let path = Path::new("fuzz.json");
+    let Ok(cell) = StoredCell::from_bytes(path, file) else { return };
+    CONFIG.with(|config| {
+        let written = cell.to_text(config).expect("what was read can be written");
+        let again = StoredCell::from_bytes(path, written.as_bytes());
+        let again = again.unwrap_or_else(|error| panic!("{error}\nin\n{written}"));
+        assert_eq!(again.to_text(config).expect("what was read can be written"), written);
+        assert_eq!((&again.label, &again.data), (&cell.label, &cell.data));
+        assert_eq!((&again.makers, &again.result.status), (&cell.makers, &cell.result.status));
+        assert_eq!(again.result.rows.len(), cell.result.rows.len());
+    });
+}

@@ -1,0 +1,17 @@
+//! Any bytes are one finite position of each device, or an error.
+
+use fedlink::radio::cell::layout::{Layout, Positions};
+use fedlink::units::DeviceId;
+
+pub fn run(file: &[u8]) {
+    let Ok(text) = std::str::from_utf8(file) else { return };
+    // As many devices as the text has rows, with and without a header.
+    let rows = text.lines().filter(|row| !row.trim().is_empty()).count();
+    for devices in [rows, rows.saturating_sub(1)] {
+        if let Ok(positions) = Positions::parse(text, devices) {
+            for device in DeviceId::all(devices) {
+                assert!(positions.position(device).distance_m().is_finite());
+            }
+        }
+    }
+}

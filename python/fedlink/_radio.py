@@ -1,0 +1,133 @@
+"""The link budget of a configuration, before anything is trained."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _fedlink
+from ._parts import Part, collect
+from ._run import Experiment, _path, _read
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+#: What a survey has in numbers.
+NUMBERS = (
+    "rounds",
+    "policy_rounds",
+    "dim",
+    "symbols",
+    "average_power",
+    "noise",
+    "smallest_bits",
+    "bandwidth_hz",
+    "uplink_s",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class LinkBudget:
+    """What the radio of a configuration gives: by device, and by policy."""
+
+    #: The configuration, every default written out.
+    config: dict[str, Any]
+    #: The values that were taken of the keys that the experiment sweeps.
+    keys: dict[str, str]
+    #: Rounds that the means of links are taken over, and those that every policy schedules.
+    rounds: int
+    policy_rounds: int
+    #: d, entries of an update.
+    dim: int
+    #: n, symbols in a round; those of a second where payloads are of fixed size.
+    symbols: int
+    #: P̄, and σ² with the interference: watts if there is a bandwidth.
+    average_power: float
+    noise: float
+    #: Bits of the smallest update that can be sent; None if no budget holds one.
+    smallest_bits: float | None
+    #: W in hertz; None: no units.
+    bandwidth_hz: float | None
+    #: Seconds of a round's uplink; None without units, or where payloads are of fixed size.
+    uplink_s: float | None
+    #: One row for each device, means over rounds: in a cell where it is in the first of them,
+    #: ``path_loss_db`` and ``shadowing_db``; ``power`` that it sends with; ``snr_db`` of its mean SNR, by the
+    #: channel as it is; ``capacity`` in bits a symbol and ``rate_bps`` if it has the whole band;
+    #: ``bits_alone`` and ``bits_shared``, bits of all symbols and of a K-th of them; ``silent`` and ``lost``,
+    #: shares of rounds in which the latter hold no update, or are lost on the way.
+    devices: _fedlink.Table
+    #: One row for each policy, means over rounds: devices ``trained``, devices ``heard`` at least once,
+    #: ``bits`` of all that are scheduled, the shares of those that are ``silent``, ``lost`` or ``late``, and
+    #: with units seconds by phase and joules by kind. ``refused`` tells why a policy cannot be run.
+    policies: _fedlink.Table
+    #: How often each policy scheduled each device in ``policy_rounds``, by its name.
+    scheduled: dict[str, npt.NDArray[np.int64]]
+
+    def __repr__(self) -> str:
+        words = [f"{self.symbols} symbols a round"]
+        if self.bandwidth_hz is None:
+            words += [f"P̄ = {self.average_power:g}", f"σ² = {self.noise:g}"]
+        else:
+            words.insert(0, f"{self.bandwidth_hz / 1e6:g} MHz")
+            if self.uplink_s is not None:
+                words.append(f"{1e3 * self.uplink_s:g} ms")
+            words += [f"P̄ = {_dbm(self.average_power):.1f} dBm", f"σ² = {_dbm(self.noise):.1f} dBm"]
+        words.append(f"means over {self.rounds} rounds")
+        lines = [f"<fedlink.LinkBudget: {', '.join(words)}>"]
+        if self.keys:
+            lines.append("taken of what is swept: " + ", ".join(f"{k} = {v}" for k, v in self.keys.items()))
+        return "\n".join([*lines, repr(self.devices), repr(self.policies)])
+
+    def _repr_html_(self) -> str:
+        return self.devices._repr_html_() + self.policies._repr_html_()
+
+
+def radio(
+    experiment: Experiment,
+    *,
+    rounds: int | None = None,
+    fading: Part = None,
+    parts: Mapping[str, Part] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+) -> LinkBudget:
+    """The link budget, as ``fedlink radio`` shows it: distance, path loss, SNR, rate and bits of every
+    device, and the seconds and joules of a round for each policy. Nothing is trained.
+
+    ``experiment`` is a preset, the path of a file, TOML text, or a dictionary of keys; where it sweeps, the
+    first value of every key is taken. Compared are the policies of the paper and the configured one. Means
+    are over the channels of the first ``rounds`` rounds; by default of as many as are worth it.
+
+    Policies that pick by what devices report are given norms that are drawn at random, alike for all
+    devices: what they cost follows from the radio and from who must train.
+
+    >>> budget = fedlink.radio({"radio.snr_db": [20, 0], "data.devices": 4})
+    >>> budget.devices["snr_db"].round().tolist()
+    [20.0, 20.0, 0.0, 0.0]
+    """
+    registered, chosen = collect(fading=fading, parts=parts)
+    name, text, given = _read(experiment)
+    found = _fedlink.radio(
+        name, text, {**given, **(settings or {}), **chosen}, registered, rounds, _path(data_dir)
+    )
+    for warning in found.warnings:
+        warnings.warn(warning, RuntimeWarning, stacklevel=2)
+    numbers = json.loads(found.numbers)
+    return LinkBudget(
+        config=json.loads(found.config),
+        keys=dict(found.keys),
+        devices=found.devices,
+        policies=found.policies,
+        scheduled=dict(found.scheduled),
+        **{name: numbers[name] for name in NUMBERS},
+    )
+
+
+def _dbm(watts: float) -> float:
+    return 10 * math.log10(watts) + 30 if watts > 0 else -math.inf
