@@ -19,7 +19,8 @@ fn encode(scheme: &dyn Compressor, update: &[f32], budget: Bits) -> (Spent, Enco
     let (mut scratch, mut out) = (Scratch::default(), Encoded::Dense(vec![7.0; 3]));
     let mut spent = Spent::default();
     for update in [&[3.0, -9.0, 0.25, 8.0, 1.0, 1.0, 2.0, -2.0], update] {
-        spent = scheme.encode(update, budget, &mut stream(4, Purpose::Test, 1, 2), &mut scratch, &mut out);
+        let context = Context::new(update.len(), budget);
+        spent = scheme.encode(update, &context, &mut stream(4, Purpose::Test, 1, 2), &mut scratch, &mut out);
     }
     (spent, out)
 }
@@ -78,7 +79,8 @@ proptest! {
         for (name, scheme) in schemes() {
             let mut fresh = Encoded::default();
             let mut rng = stream(4, Purpose::Test, 1, 2);
-            let spent = scheme.encode(&update, Bits(budget), &mut rng, &mut Scratch::default(), &mut fresh);
+            let context = Context::new(update.len(), Bits(budget));
+            let spent = scheme.encode(&update, &context, &mut rng, &mut Scratch::default(), &mut fresh);
             prop_assert_eq!(encode(&*scheme, &update, Bits(budget)), (spent, fresh), "{}", name);
         }
     }
@@ -90,10 +92,10 @@ proptest! {
         for (name, scheme) in schemes() {
             let (spent, out) = encode(&*scheme, &update, Bits(budget));
             let Some(codec) = scheme.codec().filter(|_| spent.level > 0) else { continue };
-            let known = (update.len(), Bits(budget));
+            let known = &Context::new(update.len(), Bits(budget));
             let (mut payload, mut coder) = (Vec::new(), Coder::default());
             let bits = codec.write(&mut coder, known, &out, &mut payload).unwrap();
-            prop_assert!(bits <= codec.longest(known.0, known.1), "{name}: {bits} bits");
+            prop_assert!(bits <= codec.longest(known), "{name}: {bits} bits");
             prop_assert_eq!(bits, wire::bit_length(&payload), "{}", name);
             prop_assert!(codec.accepts(&out), "{name}");
             let mut received = Encoded::Dense(vec![1.0; 9]);
@@ -108,8 +110,8 @@ proptest! {
     ) {
         for (name, scheme) in schemes() {
             let Some(codec) = scheme.codec() else { continue };
-            let mut received = Encoded::default();
-            if codec.read(&mut Coder::default(), (dim, Bits(budget)), &payload, &mut received).is_ok() {
+            let (mut received, known) = (Encoded::default(), &Context::new(dim, Bits(budget)));
+            if codec.read(&mut Coder::default(), known, &payload, &mut received).is_ok() {
                 prop_assert_eq!(received.check(dim), Ok(()), "{}", name);
             }
         }
@@ -131,8 +133,8 @@ proptest! {
                     Ask::CompressedNorm => encode(&*scheme, &update, alone).1.norm(),
                     Ask::Loss => 2.5,
                 };
-                let (dim, received) = (update.len(), &received);
-                let evidence = Evidence { ask, dim, budget, alone, exact: true, received };
+                let (context, received) = (Context::new(update.len(), budget), &received);
+                let evidence = Evidence { ask, context, alone, exact: true, received };
                 prop_assert!(evidence.allows(&*scheme, report), "{name} {ask:?}: {report}");
             }
         }

@@ -3,7 +3,7 @@
 use super::diverged;
 use super::send::Given;
 use crate::compress::wire::{Coder, bit_length};
-use crate::compress::{BudgetRule, Compressor, Encoded, Scratch, Spent, plain};
+use crate::compress::{BudgetRule, Compressor, Context, Encoded, Scratch, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
 use crate::kernels::norm;
@@ -11,7 +11,7 @@ use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::rng::{Purpose, Stream, stream};
 use crate::schedule::Ask;
-use crate::units::{Bits, DeviceId};
+use crate::units::{Bits, DeviceId, Shape};
 use std::sync::Arc;
 
 /// The sending half of a device: compression, reports and bytes. It keeps nothing from one update to the next
@@ -22,6 +22,8 @@ pub struct Encoder {
     /// The name of a compressor that is not this library's: what it returns is checked.
     custom: Option<String>,
     budget: BudgetRule,
+    /// The layers of the model; empty if they are not known.
+    shapes: Vec<Shape>,
     spares: Pool<Spare>,
     coders: Pool<Coder>,
 }
@@ -60,9 +62,21 @@ impl Encoder {
             compressor,
             custom: crate::setup::custom_compressor(config),
             budget: config.compress.budget,
+            shapes: Vec::new(),
             spares: Pool::new(),
             coders: Pool::new(),
         }
+    }
+
+    /// With the layers of the model, for schemes that use them.
+    #[must_use]
+    pub fn with_shapes(self, shapes: Vec<Shape>) -> Self {
+        Self { shapes, ..self }
+    }
+
+    /// What the server knows, too, of an upload of `dim` numbers within `budget`.
+    pub fn context(&self, dim: usize, budget: Bits, who: (u64, DeviceId)) -> Context<'_> {
+        Context::new(dim, budget).of(self.seed, who).with_shapes(&self.shapes)
     }
 
     pub(super) fn compressor(&self) -> &dyn Compressor {
@@ -130,7 +144,8 @@ impl Encoder {
         out: &mut Encoded,
     ) -> Result<Spent, Error> {
         let mut rng = self.rng(t, device);
-        let spent = self.compressor.encode(update, budget, &mut rng, scratch, out);
+        let context = self.context(update.len(), budget, (t, device));
+        let spent = self.compressor.encode(update, &context, &mut rng, scratch, out);
         match &self.custom {
             None => Ok(spent),
             Some(name) => {
@@ -167,10 +182,10 @@ impl Encoder {
             let Some((codec, payload)) = &mut bytes else { return Ok((spent, None, given)) };
             // What cannot be read is sent all the same; its bytes are as many as those of an honest value.
             let out = if let Given::Other(update) = &given { update } else { &*own };
-            let known = (update.len(), granted);
+            let context = self.context(update.len(), granted, (t, device));
             let bits = self
                 .coders
-                .with(Coder::default, |coder| codec.write(coder, known, out, payload))
+                .with(Coder::default, |coder| codec.write(coder, &context, out, payload))
                 .map_err(|problem| Error::Wire { round: t + 1, device: device.0, problem })?;
             if self.budget == BudgetRule::Formula || bits as f64 <= granted.0 {
                 return Ok((spent, Some(bits), given));
