@@ -66,7 +66,7 @@ pub use error::Error;
 pub mod prelude {
     pub use crate::Error;
     pub use crate::compress::{
-        Codec, Compressor, Context, Encoded, Evidence, Scratch, SparseUpdate, Spent, Values,
+        Codec, Compressor, Context, Encoded, Evidence, Properties, Scratch, SparseUpdate, Spent, Values,
     };
     pub use crate::config::Config;
     pub use crate::learn::task::{Evaluation, Job, Task, TaskError};

@@ -5,7 +5,7 @@ use crate::arrays::{float32s, indices};
 use crate::random::generator;
 use fedlink::compress::bits::log2_choose;
 use fedlink::compress::{
-    Codec, Compressor, Context, Encoded, Evidence, Scratch, SparseUpdate, Spent, Values,
+    Codec, Compressor, Context, Encoded, Evidence, Properties, Scratch, SparseUpdate, Spent, Values,
 };
 use fedlink::rng::Stream;
 use fedlink::units::Bits;
@@ -52,6 +52,10 @@ impl Compressor for PythonCompressor {
 
     fn codec(&self) -> Option<&dyn Codec> {
         None
+    }
+
+    fn properties(&self, _: usize, _: usize) -> Properties {
+        Properties::UNKNOWN
     }
 
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {

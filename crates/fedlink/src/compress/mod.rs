@@ -6,6 +6,7 @@ mod context;
 mod encoded;
 mod extremes;
 pub mod plain;
+mod properties;
 mod sparse;
 pub mod wire;
 
@@ -21,6 +22,7 @@ crate::register! {
 pub use audit::Evidence;
 pub use context::Context;
 pub use encoded::{Encoded, SparseUpdate, Values, add_all};
+pub use properties::Properties;
 pub use random_sparse::RandomSparse;
 pub use sparse::SparseScheme;
 pub use sparse_binary::SparseBinary;
@@ -95,6 +97,9 @@ pub trait Compressor: Send + Sync {
     /// The reports that an honest device can have made, given what arrived, up to the rounding
     /// of the report itself.
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64>;
+
+    /// What it guarantees of Δ̂ at a level, for every update of `dim` numbers.
+    fn properties(&self, dim: usize, level: usize) -> Properties;
 
     /// The highest level that an update of `dim` numbers can have, however large its budget; none if the scheme does
     /// not say. A transmission at it could not have used a larger budget.

@@ -2,7 +2,7 @@
 
 use super::audit::{Evidence, Sent};
 use super::wire::{Coder, Format, Layout, WireError, check_values};
-use super::{Codec, Compressor, Context, Encoded, Scratch, SparseUpdate, Spent};
+use super::{Codec, Compressor, Context, Encoded, Properties, Scratch, SparseUpdate, Spent};
 use crate::rng::Stream;
 use crate::schedule::Ask;
 use crate::units::Bits;
@@ -29,6 +29,9 @@ pub trait SparseScheme: Send + Sync {
         scratch: &mut Scratch,
         out: &mut SparseUpdate,
     );
+
+    /// What holds of Δ̂(q), 1 ≤ q ≤ `dim`.
+    fn properties(&self, dim: usize, q: usize) -> Properties;
 
     /// ‖Δ‖ of an honest device that sent this.
     fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64>;
@@ -57,6 +60,10 @@ impl<S: SparseScheme> Compressor for S {
 
     fn codec(&self) -> Option<&dyn Codec> {
         Some(self)
+    }
+
+    fn properties(&self, dim: usize, level: usize) -> Properties {
+        SparseScheme::properties(self, dim, level)
     }
 
     fn highest_level(&self, dim: usize) -> Option<usize> {

@@ -131,6 +131,10 @@ impl Compressor for Scripted {
         None
     }
 
+    fn properties(&self, _: usize, _: usize) -> Properties {
+        Properties::UNKNOWN
+    }
+
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {
         0.0..=f64::INFINITY
     }

@@ -141,6 +141,10 @@ impl Compressor for Whole {
         None
     }
 
+    fn properties(&self, _: usize, _: usize) -> Properties {
+        Properties::UNKNOWN
+    }
+
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {
         0.0..=f64::INFINITY
     }
