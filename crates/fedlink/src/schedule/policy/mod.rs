@@ -20,6 +20,7 @@ crate::register! {
     multinomial,
     gradient_channel,
     ucb,
+    clustered,
     fixed,
 }
 
