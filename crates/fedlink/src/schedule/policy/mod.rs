@@ -21,6 +21,7 @@ crate::register! {
     gradient_channel,
     ucb,
     clustered,
+    divfl,
     fixed,
 }
 
