@@ -45,6 +45,30 @@ fn check_against(total: u64, devices: u64, dim: usize, vectors: usize) -> Result
     })
 }
 
+/// Refuses a policy whose state of so many `numbers` of four bytes over all devices is more than the machine's whole memory.
+pub(crate) fn check_policy(name: &str, numbers: u128, devices: u64, dim: usize) -> Result<(), ConfigError> {
+    let bytes = numbers.saturating_mul(4);
+    total().map_or(Ok(()), |total| check_policy_against(total, name, bytes, (devices, dim)))
+}
+
+fn check_policy_against(
+    total: u64,
+    name: &str,
+    bytes: u128,
+    (devices, dim): (u64, usize),
+) -> Result<(), ConfigError> {
+    if bytes <= u128::from(total) {
+        return Ok(());
+    }
+    let problem = format!(
+        "is \"{name}\", which keeps up to {:.1} GB for M = {devices} devices and d = {dim} entries, and this machine has \
+         {:.1} GB; choose fewer devices, a smaller model or another policy",
+        bytes as f64 / 1e9,
+        total as f64 / 1e9
+    );
+    Err(ConfigError::new("schedule.policy", problem))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +79,15 @@ mod tests {
         for text in ["", "MemTotal: many kB", "MemTotal: 18446744073709551615 kB", "MemTotal: 5"] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_policy_whose_state_is_too_large_is_refused_by_name() {
+        assert_eq!(check_policy_against(100, "divfl", 100, (5, 5)), Ok(()));
+        let error =
+            check_policy_against(1_000_000_000, "divfl", 81_412_000_000, (100_000, 203_530)).unwrap_err();
+        let start = "schedule.policy: is \"divfl\", which keeps up to 81.4 GB for M = 100000 devices";
+        assert!(error.to_string().starts_with(start), "{error}");
     }
 
     #[test]

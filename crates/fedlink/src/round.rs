@@ -22,12 +22,16 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     let World { session, fleet, clock } = world;
 
     // 1. The server broadcasts θ(t): every device that it reaches, and whose battery lasts, reads it where it lies.
-    let links = session.links(t);
+    let mut links = session.links(t);
     let present = clock.present(t, &session.server().radio, |m| session.spent_j(m), &links.known.powers);
 
     // 2. The channel is drawn. What the server knows of it decides who may be scheduled: those train, and
     //    report what the policy asks, if they can before the deadline.
     let call = session.begin(t, links.known.clone(), |device| present.contains(device))?;
+    // A policy that schedules fewer than K leaves each of them more power.
+    if let Some(known) = session.server().known().filter(|_| call.k < session.server().radio.k_at(t)) {
+        links.known.clone_from(known);
+    }
     let mut trained = fleet.train(session.theta(), &call, |device| present.contains(device))?;
     let timing = clock.begin(t, &trained.devices, &session.server().radio);
     let reports = clock.in_time(&timing, &call, trained.reports.clone());

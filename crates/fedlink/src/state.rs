@@ -53,6 +53,14 @@ impl State {
         postcard::from_bytes(&self.0).map_err(|error| StateError(error.to_string()))
     }
 
+    /// Whether it is that of a part that keeps none, else an error that says so.
+    pub fn expect_none(&self) -> Result<(), StateError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        Err(StateError(format!("it keeps no state, but the checkpoint has {} bytes for it", self.0.len())))
+    }
+
     /// Whether there is nothing in it, which is the state of a part that keeps none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -92,9 +100,6 @@ pub trait Persist {
 
     /// Restores `state`.
     fn load(&mut self, state: State) -> Result<(), StateError> {
-        if state.is_empty() {
-            return Ok(());
-        }
-        Err(StateError(format!("it keeps no state, but the checkpoint has {} bytes for it", state.0.len())))
+        state.expect_none()
     }
 }

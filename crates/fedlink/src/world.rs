@@ -14,6 +14,7 @@ use crate::learn::task::{Task, Work};
 use crate::memory;
 use crate::parts::Parts;
 use crate::round::World;
+use crate::schedule::{Facts, LabelCounts};
 use crate::server::SampleCounts;
 use crate::server::aggregate::Aggregator;
 use crate::session::Session;
@@ -48,10 +49,13 @@ impl World {
         let dim = theta.len();
         let work = work_of(&config, &task);
         let shapes = task.shapes();
+        let labeled = Arc::clone(&task);
         let samples: SampleCounts = Arc::new(move |device| task.samples(device));
         let mut server = server(&config, parts, compressor, aggregator, samples, theta)?;
         server.set_shapes(shapes);
         let clock = clock(&config, parts, &server.radio, dim, work)?;
+        let labels: LabelCounts = Arc::new(move |device| labeled.label_counts(device));
+        server.inform(Facts { train_s: clock.expected_s(), labels: Some(labels) });
         if config.clock.pipeline && !server.asks().is_empty() {
             let problem = format!(
                 "sends before all have trained, but schedule.policy = \"{}\" selects by what they report; set it to \

@@ -129,6 +129,14 @@ impl Clock {
         Present(self.parts.as_ref().and_then(|parts| parts.present(t, radio, spent, powers)))
     }
 
+    /// Seconds that each device is expected to train, without the jitter of a round; empty if nothing is counted.
+    pub fn expected_s(&self) -> Vec<f64> {
+        let Some(parts) = &self.parts else { return Vec::new() };
+        let seconds =
+            |device| parts.compute.seconds(device, &(parts.work)(device)) * parts.spread.factor(device);
+        DeviceId::all(parts.devices).map(seconds).collect()
+    }
+
     /// Round `t`: θ(t) has gone out to the `listeners`, who train.
     pub fn begin(&self, t: u64, listeners: &[DeviceId], radio: &Radio) -> Timing {
         let Some(parts) = &self.parts else { return Timing::default() };

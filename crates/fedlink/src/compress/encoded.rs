@@ -3,6 +3,7 @@
 use super::bits::log2_choose;
 use crate::kernels::norm;
 use crate::parallel::prelude::*;
+use crate::schedule::Entries;
 use crate::units::Bits;
 
 /// Δ̂ in the form that suits the scheme.
@@ -16,6 +17,12 @@ pub enum Encoded {
     Sparse(SparseUpdate),
     /// All d entries.
     Dense(Vec<f32>),
+}
+
+impl Entries for Encoded {
+    fn visit(&self, visit: &mut dyn FnMut(u32, f32)) {
+        self.for_each(visit);
+    }
 }
 
 impl Encoded {

@@ -216,7 +216,25 @@ impl Config {
 
     /// Keys that need others.
     fn effect_rules(&self) -> Vec<Rule> {
-        [self.radio_rules(), self.cell_rules(), self.clock_rules()].concat()
+        [self.radio_rules(), self.cell_rules(), self.clock_rules(), self.schedule_rules()].concat()
+    }
+
+    fn schedule_rules(&self) -> Vec<Rule> {
+        let schedule = &self.schedule;
+        vec![
+            rule(
+                "schedule.decay",
+                schedule.decay > 0.0,
+                schedule.k > schedule.k_min,
+                "lowers schedule.k, which is schedule.k_min already; raise schedule.k, or leave it out",
+            ),
+            rule(
+                "schedule.k_min",
+                schedule.k_min > 1,
+                schedule.decay > 0.0,
+                "is how far schedule.decay lowers K; set schedule.decay, or leave it out",
+            ),
+        ]
     }
 
     fn radio_rules(&self) -> Vec<Rule> {

@@ -177,6 +177,9 @@ pub struct ScheduleConfig {
     pub policy: String,
     #[serde(deserialize_with = "count")]
     pub k: u64,
+    pub decay: f64,
+    #[serde(deserialize_with = "count")]
+    pub k_min: u64,
 }
 
 /// `[compress]`: how an update is squeezed into its bits.
@@ -354,7 +357,7 @@ impl Default for EnergyConfig {
 
 impl Default for ScheduleConfig {
     fn default() -> Self {
-        Self { policy: "bn2-c".into(), k: 1 }
+        Self { policy: "bn2-c".into(), k: 1, decay: 0.0, k_min: 1 }
     }
 }
 

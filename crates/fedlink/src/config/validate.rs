@@ -44,6 +44,8 @@ impl Config {
         number("radio.noise", radio.noise, positive, "a finite number above 0")?;
         let devices = format!(" (data.devices is {})", data.devices);
         within("schedule.k", schedule.k, 1..=data.devices, &devices)?;
+        number("schedule.decay", schedule.decay, |x| x >= 0.0, "a finite number of at least 0")?;
+        within("schedule.k_min", schedule.k_min, 1..=schedule.k, " (from 1 to schedule.k)")?;
         number("adversary.share", adversary.share, |x| (0.0..=1.0).contains(&x), "a number in 0..=1")?;
         within("defense.strikes", defense.strikes, 1..=u64::from(u32::MAX), "")?;
         if let Clip::Norm(norm) = defense.clip {

@@ -76,6 +76,13 @@ impl Task for ModelTask {
         self.partition.size_of(device)
     }
 
+    fn label_counts(&self, device: DeviceId) -> Option<Vec<u64>> {
+        let (mut samples, mut counts) = (Vec::new(), vec![0; self.dataset.classes]);
+        self.partition.samples_of(device, &mut samples);
+        samples.iter().for_each(|&i| counts[usize::from(self.dataset.train.labels[i as usize])] += 1);
+        Some(counts)
+    }
+
     fn flops_per_sample(&self) -> f64 {
         self.training.model.flops_per_sample()
     }

@@ -74,6 +74,12 @@ pub trait Task: Send + Sync {
         Vec::new()
     }
 
+    /// How many samples of each class a device holds, if its samples have classes; by default nobody knows. For
+    /// policies that look at labels, which devices then have to give away.
+    fn label_counts(&self, _device: DeviceId) -> Option<Vec<u64>> {
+        None
+    }
+
     /// How devices train: side by side on all threads, or in cohorts.
     fn cohorts(&self) -> Cohorts {
         Cohorts::SideBySide

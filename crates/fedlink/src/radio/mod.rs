@@ -102,6 +102,34 @@ impl Default for Loss {
     }
 }
 
+/// A K that falls from round to round: K_t = max(K_min, ⌈K·e^(−β·t)⌉), t from 0.
+///
+/// Source: after Ji, Jiang, Walid and Li, *Dynamic Sampling and Selective Masking for Communication-Efficient
+/// Federated Learning* (2020), as we read it. Invariant: the links of a round are those of a run with its K_t, to the
+/// last bit.
+///
+/// ```
+/// use fedlink::radio::Decay;
+/// let decay = Decay { rate: 0.5, min: 2 };
+/// assert_eq!([0, 1, 2, 3, 9].map(|t| decay.k(10, t)), [10, 7, 4, 3, 2]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decay {
+    /// β ≥ 0.
+    pub rate: f64,
+    /// K_min, at least 1 and at most K.
+    pub min: usize,
+}
+
+impl Decay {
+    /// K_t of a run that starts with `k`.
+    pub fn k(&self, k: usize, t: u64) -> usize {
+        // A hair below, so that a product that is whole but for rounding is not rounded up.
+        let falling = libm::ceil(k as f64 * libm::exp(-self.rate * t as f64) - 1e-9) as usize;
+        falling.clamp(self.min.min(k), k)
+    }
+}
+
 /// The uplink of a run.
 pub struct Radio {
     parts: RadioParts,
@@ -113,6 +141,8 @@ pub struct RadioParts {
     pub devices: usize,
     /// K.
     pub k: usize,
+    /// How K falls from round to round, if it does.
+    pub decay: Option<Decay>,
     /// Power, noise, symbols and seconds.
     pub budget: LinkBudget,
     /// The law of the gains.
@@ -222,6 +252,13 @@ impl Known {
     }
 }
 
+/// Who knows what the links of a round would carry if another number of devices were scheduled.
+pub trait CapacityAt: Send + Sync {
+    /// C_m of a device in round `t` if `k` devices were scheduled, each with the power that this leaves it: that of a
+    /// run with K = `k`, to the last bit. `k` is at least 1. Where capacities or SNRs were measured they stay as they are.
+    fn capacity_at(&self, t: u64, known: &Known, device: DeviceId, k: usize) -> f64;
+}
+
 /// What became of an upload on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carried {
@@ -248,6 +285,11 @@ impl Radio {
     /// K.
     pub fn k(&self) -> usize {
         self.parts.k
+    }
+
+    /// K_t, the largest number of devices that are scheduled in round `t` (from 0).
+    pub fn k_at(&self, t: u64) -> usize {
+        self.parts.decay.map_or(self.parts.k, |decay| decay.k(self.parts.k, t))
     }
 
     /// What the scheduled devices share.
@@ -340,7 +382,8 @@ impl Radio {
 
     /// The uplink in round `t`.
     pub fn links(&self, t: u64) -> Links {
-        let RadioParts { devices, budget, power, rate, csi, fading, blocks, .. } = &self.parts;
+        let RadioParts { devices, budget, power, fading, blocks, .. } = &self.parts;
+        let k = self.k_at(t);
         let mut links = Links {
             gains: Vec::with_capacity(*devices),
             known: Known {
@@ -353,43 +396,66 @@ impl Radio {
         };
         for device in DeviceId::all(*devices) {
             let mut truth = self.gain(t, device);
-            let mean_gain = self.mean_gain(t, device);
+            let reference = LinkGain { gain: 1.0, mean_gain: 1.0 };
             if fading.meaning() == GainMeaning::RateBps {
                 // A measured rate is a capacity; the gain is the one that would give it.
                 let capacity = truth / budget.bandwidth_hz.unwrap_or(1.0);
-                let sent = power.power(device, LinkGain { gain: 1.0, mean_gain: 1.0 });
+                let sent = power.power_at(k, device, reference);
                 truth = libm::expm1(capacity * std::f64::consts::LN_2) * budget.noise / sent.0;
                 links.push(truth, truth, capacity, sent);
                 continue;
             }
             if fading.meaning() == GainMeaning::SnrAtReference {
-                let sent = power.power(device, LinkGain { gain: 1.0, mean_gain: 1.0 });
-                truth *= budget.noise / sent.0;
+                truth *= budget.noise / power.power_at(k, device, reference).0;
             }
             let known = self.estimate(t, device, truth);
-            let sent = power.power(device, LinkGain { gain: known, mean_gain });
-            let mut snr = known * sent.0 / budget.noise;
-            if csi.backoff < 1.0 {
-                snr *= csi.backoff;
-            }
             let relative = &mut links.known.blocks[own_of(device, *blocks)];
             if *blocks > 0 {
                 fading.blocks(t, device, relative);
                 let gain = fading.gain(t, device);
                 relative.iter_mut().for_each(|block| *block = if gain > 0.0 { *block / gain } else { 0.0 });
             }
-            let capacity = match rate.slope(snr) {
-                Some(slope) if *blocks == 0 => slope,
-                _ => {
-                    let link =
-                        self.uplink(snr, sent, rate.as_ref(), &links.known.blocks[own_of(device, *blocks)]);
-                    self.parts.access.alone(&link, &self.band()).0 / budget.symbols as f64
-                }
-            };
+            let (sent, snr, capacity) = self.over(t, device, known, k, relative);
             links.push(truth, known, capacity, sent);
             links.known.snrs.push(snr);
         }
         links
+    }
+
+    /// What is known of round `t`, with the powers that a round of `k` devices leaves them.
+    pub(crate) fn relink(&self, t: u64, known: &mut Known, k: usize) {
+        if !self.depends_on_k(known) {
+            return;
+        }
+        for device in DeviceId::all(known.devices()).filter(|device| known.gains[device.index()] > 0.0) {
+            let m = device.index();
+            let (power, snr, capacity) = self.over(t, device, known.gains[m], k, known.blocks(device));
+            (known.powers[m], known.snrs[m], known.capacities[m]) = (power.0, snr, capacity);
+        }
+    }
+
+    /// Whether capacities follow from gains and powers: one that was measured is what it is, whatever K.
+    fn depends_on_k(&self, known: &Known) -> bool {
+        self.parts.fading.meaning() == GainMeaning::Gain && known.snrs.len() == known.gains.len()
+    }
+
+    /// What a device sends with over a link of gain `known` in a round of `k` devices, the SNR that its rate is chosen for,
+    /// and its capacity.
+    fn over(&self, t: u64, device: DeviceId, known: f64, k: usize, blocks: &[f64]) -> (Power, f64, f64) {
+        let RadioParts { budget, power, rate, csi, .. } = &self.parts;
+        let sent = power.power_at(k, device, LinkGain { gain: known, mean_gain: self.mean_gain(t, device) });
+        let mut snr = known * sent.0 / budget.noise;
+        if csi.backoff < 1.0 {
+            snr *= csi.backoff;
+        }
+        let capacity = match rate.slope(snr) {
+            Some(slope) if blocks.is_empty() => slope,
+            _ => {
+                let link = self.uplink(snr, sent, rate.as_ref(), blocks);
+                self.parts.access.alone(&link, &self.band()).0 / budget.symbols as f64
+            }
+        };
+        (sent, snr, capacity)
     }
 
     fn uplink<'a>(&self, snr: f64, power: Power, rate: &'a dyn Rate, blocks: &'a [f64]) -> Uplink<'a> {
@@ -500,6 +566,15 @@ impl Links {
         self.known.gains.push(known);
         self.known.capacities.push(capacity);
         self.known.powers.push(power.0);
+    }
+}
+
+impl CapacityAt for Radio {
+    fn capacity_at(&self, t: u64, known: &Known, device: DeviceId, k: usize) -> f64 {
+        if !self.depends_on_k(known) || known.gain(device) <= 0.0 {
+            return known.capacity(device);
+        }
+        self.over(t, device, known.gain(device), k, known.blocks(device)).2
     }
 }
 

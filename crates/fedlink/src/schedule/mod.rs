@@ -3,12 +3,14 @@
 pub mod policy;
 pub mod priced;
 pub mod queues;
+pub mod received;
 mod reports;
 pub mod sampling;
 mod view;
 
+pub use received::Entries;
 pub use reports::{Ask, Reports};
-pub use view::{DeviceTable, View};
+pub use view::{DeviceTable, Facts, LabelCounts, View};
 
 use crate::record::RoundRecord;
 use crate::registry::{Entry, Kind};
@@ -102,6 +104,12 @@ impl Schedule {
 /// rounds it must give in [`Persist::save`], or a resumed run differs. To write one, see
 /// `docs/adding-parts.md`.
 pub trait Policy: Persist + Send {
+    /// How many devices share the power of this round, in 1..=`view.k`; by default as many as may be scheduled. The
+    /// links of the round, and [`View::k`] of the calls that follow, are then those of a run with this K.
+    fn round_k(&mut self, view: &View) -> usize {
+        view.k
+    }
+
     /// The devices that must train before selection, by what is known before training. Devices that may not
     /// send are dropped from them.
     fn candidates(&mut self, view: &View) -> Vec<DeviceId>;
@@ -113,6 +121,21 @@ pub trait Policy: Persist + Send {
 
     /// Picks up to `view.k` of those that reported.
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule;
+
+    /// Called after every round, before [`Self::observe`], with each update that arrived and counts: Δ̂ as it was
+    /// decoded, before any clipping.
+    fn receive(&mut self, _device: DeviceId, _update: &dyn Entries) {}
+
+    /// Whether it looks at the labels that devices hold ([`View::label_counts`]).
+    fn uses_labels(&self) -> bool {
+        false
+    }
+
+    /// Numbers of four bytes that the policy keeps at most in a run of M devices and updates of d entries, if they are
+    /// of order M·d or M²; a run whose machine cannot hold them is refused.
+    fn state_numbers(&self, _devices: u64, _dim: u64) -> u128 {
+        0
+    }
 
     /// Called after every round with what became of it.
     fn observe(&mut self, _outcome: &RoundRecord) {}

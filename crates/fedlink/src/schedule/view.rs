@@ -1,9 +1,10 @@
 //! All that a policy may read.
 
-use crate::radio::Known;
+use crate::radio::{CapacityAt, Known};
 use crate::rng::{Purpose, Stream, stream};
 use crate::units::{DeviceId, Power};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What the server knows when it schedules a round. New facts are new fields.
 #[derive(Clone, Copy)]
@@ -17,6 +18,8 @@ pub struct View<'a> {
     pub dim: usize,
     /// n, the symbols of a round.
     pub symbols: u64,
+    /// Seconds of a symbol; none without a bandwidth.
+    pub symbol_s: Option<f64>,
     /// P̄, the average power a device may spend, in the unit of the noise variance.
     pub average_power: Power,
     /// σ², the noise variance.
@@ -25,6 +28,8 @@ pub struct View<'a> {
     pub links: &'a Known,
     /// What the server keeps of every device.
     pub devices: &'a DeviceTable,
+    pub(crate) uplink: &'a dyn CapacityAt,
+    pub(crate) known_of: &'a Facts,
     pub(crate) samples: &'a (dyn Fn(DeviceId) -> usize + Send + Sync),
     pub(crate) seed: u64,
 }
@@ -38,6 +43,23 @@ impl View<'_> {
     /// All M devices, ascending.
     pub fn everyone(&self) -> Vec<DeviceId> {
         DeviceId::all(self.links.devices()).collect()
+    }
+
+    /// C_m if `k` devices were scheduled in this round, at least 1, each with the power that this leaves it; that of a
+    /// run with K = `k`, to the last bit.
+    pub fn capacity_at(&self, device: DeviceId, k: usize) -> f64 {
+        self.uplink.capacity_at(self.t, self.links, device, k)
+    }
+
+    /// Seconds that a device is expected to train, as the clock has it without the jitter of a round; none without a
+    /// clock that counts them.
+    pub fn train_s(&self, device: DeviceId) -> Option<f64> {
+        self.known_of.train_s.get(device.index()).copied()
+    }
+
+    /// How many samples of each class a device has told the server that it holds; none where nobody knows.
+    pub fn label_counts(&self, device: DeviceId) -> Option<Vec<u64>> {
+        self.known_of.labels.as_ref().and_then(|labels| labels(device))
     }
 
     /// The number of training samples of a device.
@@ -54,6 +76,18 @@ impl View<'_> {
     pub fn fixed_rng(&self, label: u64) -> Stream {
         stream(self.seed, Purpose::Schedule, u64::MAX, label)
     }
+}
+
+/// How many samples of each class a device holds, where that is known.
+pub type LabelCounts = Arc<dyn Fn(DeviceId) -> Option<Vec<u64>> + Send + Sync>;
+
+/// What a server is told of the devices before the first round.
+#[derive(Clone, Default)]
+pub struct Facts {
+    /// Seconds that each device is expected to train; empty: unknown.
+    pub train_s: Vec<f64>,
+    /// The labels of each device; none: unknown.
+    pub labels: Option<LabelCounts>,
 }
 
 /// What the server keeps of every device, one column each.

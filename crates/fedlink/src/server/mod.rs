@@ -33,7 +33,9 @@ use crate::pool::Pool;
 use crate::radio::access::Grant;
 use crate::radio::{Known, Radio};
 use crate::record::{Arrival, Cost, RoundRecord, Training, Transmission};
-use crate::schedule::{Ask, DeviceTable, Pick, Policy, Reports, Schedule, Share, View, check_candidates};
+use crate::schedule::{
+    Ask, DeviceTable, Facts, Pick, Policy, Reports, Schedule, Share, View, check_candidates,
+};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Airtime, Bits, DeviceId, Power, Shape};
 use aggregate::{Aggregator, Contribution};
@@ -63,6 +65,7 @@ pub struct Server {
     samples: SampleCounts,
     seed: u64,
     theta: Vec<f32>,
+    facts: Facts,
     ledger: Ledger,
     open: Option<Open>,
 }
@@ -237,9 +240,15 @@ impl Server {
             samples,
             seed,
             theta,
+            facts: Facts::default(),
             ledger,
             open: None,
         }
+    }
+
+    /// Tells the server what is known of the devices before the first round.
+    pub(crate) fn inform(&mut self, facts: Facts) {
+        self.facts = facts;
     }
 
     /// θ(t), the model now.
@@ -268,6 +277,11 @@ impl Server {
         Some((&open.call.candidates, decided))
     }
 
+    /// What the server knows of the links of the round that is open.
+    pub(crate) fn known(&self) -> Option<&Known> {
+        self.open.as_ref().map(|open| &open.known)
+    }
+
     /// What the server keeps of every device.
     pub fn devices(&self) -> &DeviceTable {
         &self.ledger.devices
@@ -285,6 +299,13 @@ impl Server {
             warnings.push(format!(
                 "in {} rounds every bit weight of policy {} was 0, and the bits were shared equally",
                 self.ledger.zero_weights, self.policy_name
+            ));
+        }
+        let labels = || self.facts.labels.as_ref().and_then(|labels| labels(DeviceId(0)));
+        if self.policy.uses_labels() && labels().is_none() {
+            warnings.push(format!(
+                "policy {} looks at the labels that devices hold, and nobody knows them here: all count as alike",
+                self.policy_name
             ));
         }
         if let (Some(name), (uploads, Some(first))) = (&self.custom_compressor, self.ledger.underpriced) {
@@ -310,16 +331,19 @@ impl Server {
         within && !self.is_excluded(m)
     }
 
-    fn view<'a>(&'a self, t: u64, known: &'a Known) -> View<'a> {
+    fn view<'a>(&'a self, t: u64, k: usize, known: &'a Known) -> View<'a> {
         View {
             t,
-            k: self.radio.k(),
+            k,
             dim: self.theta.len(),
             symbols: self.radio.band().symbols,
+            symbol_s: self.radio.budget().symbol_s(),
             average_power: self.radio.average_power(),
             noise: self.radio.noise(),
             links: known,
             devices: &self.ledger.devices,
+            uplink: &self.radio,
+            known_of: &self.facts,
             samples: &*self.samples,
             seed: self.seed,
         }
@@ -347,12 +371,19 @@ impl Server {
             }
         }
         // The policy is lent out while the view borrows the rest of the server.
-        let mut candidates = self.with_policy(|policy, server| policy.candidates(&server.view(t, &known)));
+        let most = self.radio.k_at(t);
+        let k = self.with_policy(|policy, server| policy.round_k(&server.view(t, most, &known)));
+        self.check_policy(t)?;
+        let k = k.clamp(1, most);
+        if k < most {
+            self.radio.relink(t, &mut known, k);
+        }
+        let mut candidates = self.with_policy(|policy, server| policy.candidates(&server.view(t, k, &known)));
         self.check_policy(t)?;
         check_candidates(&candidates, known.devices()).map_err(|problem| self.broken(t, problem))?;
         candidates.retain(|device| self.ledger.devices.may_send(*device));
         let alone = candidates.iter().map(|&device| self.radio.alone(device, &known)).collect();
-        let call = Call { t, k: self.radio.k(), candidates, asks: self.policy.asks().to_vec(), alone };
+        let call = Call { t, k, candidates, asks: self.policy.asks().to_vec(), alone };
         self.open = Some(Open { call: call.clone(), known, decided: None });
         Ok(call)
     }
@@ -398,10 +429,10 @@ impl Server {
                 self.ledger.devices.note_loss(*device, loss);
             }
         }
-        let schedule =
-            self.with_policy(|policy, server| policy.select(&server.view(t, &open.known), &reports));
+        let schedule = self
+            .with_policy(|policy, server| policy.select(&server.view(t, open.call.k, &open.known), &reports));
         self.check_policy(t)?;
-        schedule.check(&reports.devices, self.radio.k()).map_err(|problem| self.broken(t, problem))?;
+        schedule.check(&reports.devices, open.call.k).map_err(|problem| self.broken(t, problem))?;
         let devices: Vec<DeviceId> = schedule.devices().collect();
         let weights: Vec<f64> = schedule.picks.iter().map(|pick| pick.bit_weight).collect();
         if !weights.is_empty() && weights.iter().all(|&weight| weight == 0.0) {
@@ -466,6 +497,11 @@ impl Server {
         let arrivals = self.judge(&call, &decided, &received, uploads);
         let shares = self.shares(&decided.schedule, &arrivals);
         self.update(&received, &arrivals, &shares);
+        for ((one, arrival), upload) in received.iter().zip(&arrivals).zip(uploads) {
+            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
+                self.policy.receive(upload.device, update);
+            }
+        }
         for device in decided.schedule.devices() {
             self.ledger.devices.note_scheduled(device, call.t);
         }

@@ -9,6 +9,7 @@ pub use radio::{link_budget, radio};
 use crate::compress::{BudgetRule, Compressor};
 use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
+use crate::memory;
 use crate::parts::Parts;
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
@@ -38,6 +39,10 @@ pub(crate) fn server(
     samples: SampleCounts,
     theta: Vec<f32>,
 ) -> Result<Server, ConfigError> {
+    let policy = parts.build_policy(config)?;
+    let (devices, dim) = (config.data.devices, theta.len());
+    let numbers = policy.state_numbers(devices, dim as u64);
+    memory::check_policy(&config.schedule.policy, numbers, devices, dim)?;
     let defense = &config.defense;
     let cap = Cap {
         devices: config.data.devices,
@@ -47,7 +52,7 @@ pub(crate) fn server(
     };
     Ok(Server::new(ServerParts {
         radio: radio(config, parts, theta.len())?,
-        policy: parts.build_policy(config)?,
+        policy,
         policy_name: config.schedule.policy.clone(),
         compressor,
         custom_compressor: custom_compressor(config),

@@ -11,7 +11,7 @@ use crate::radio::cell::{Cell, CellParts};
 use crate::radio::fading::{Blocks, Fading, GainMeaning, Memory, Profile, Propagation};
 use crate::radio::power::{PowerMaterial, PowerPolicy};
 use crate::radio::rate::{Rate, Repeated};
-use crate::radio::{Csi, Loss, MeanGains, PayloadMode, Radio, RadioParts, mean_gains};
+use crate::radio::{Csi, Decay, Loss, MeanGains, PayloadMode, Radio, RadioParts, mean_gains};
 use crate::units::{Bits, from_db};
 use std::path::Path;
 
@@ -43,6 +43,8 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
     Ok(Radio::new(RadioParts {
         devices,
         k: config.schedule.k as usize,
+        decay: (config.schedule.decay > 0.0)
+            .then(|| Decay { rate: config.schedule.decay, min: config.schedule.k_min as usize }),
         budget,
         fading,
         mean_gains,

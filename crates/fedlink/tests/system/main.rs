@@ -1,5 +1,6 @@
 //! Tests of the library as a whole, on a small data set made for them.
 
+mod adaptive_k;
 mod adversary;
 mod central;
 mod checkpoint;

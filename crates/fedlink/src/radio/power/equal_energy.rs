@@ -21,7 +21,7 @@ impl PartConfig for EqualEnergyConfig {
         "a scheduled device spends (M/K)·P̄·n in its symbols: a round radiates the same for every K";
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
-        Ok(Box::new(EqualEnergy { power: Power(material.fair_share()) }))
+        Ok(Box::new(EqualEnergy { material: *material }))
     }
 }
 
@@ -31,15 +31,19 @@ impl PartConfig for EqualEnergyConfig {
 /// radiates M·P̄·n for every K (where no maximum is met); at K = 1 it is the rule of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct EqualEnergy {
-    /// M·P̄/K: what is spent over all n symbols.
-    pub power: Power,
+    /// What all policies know; M·P̄/K is spent over all n symbols.
+    pub material: PowerMaterial,
 }
 
 impl Persist for EqualEnergy {}
 
 impl PowerPolicy for EqualEnergy {
-    fn power(&self, _: DeviceId, _: LinkGain) -> Power {
-        self.power
+    fn power(&self, device: DeviceId, link: LinkGain) -> Power {
+        self.power_at(self.material.k, device, link)
+    }
+
+    fn power_at(&self, k: usize, _: DeviceId, _: LinkGain) -> Power {
+        Power(self.material.fair_share_at(k))
     }
 
     fn keeps_energy(&self) -> bool {

@@ -21,7 +21,7 @@ impl PartConfig for FairShareConfig {
         "P = M·P̄/K while it sends, as in the paper; a round radiates less the larger K is";
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
-        Ok(Box::new(FairShare { power: material.capped(material.fair_share()) }))
+        Ok(Box::new(FairShare { material: *material }))
     }
 }
 
@@ -31,14 +31,18 @@ impl PartConfig for FairShareConfig {
 /// the energy of K = 1; [`EqualEnergy`](super::equal_energy::EqualEnergy) has the same for every K.
 #[derive(Clone, Copy, Debug)]
 pub struct FairShare {
-    /// P.
-    pub power: Power,
+    /// What all policies know.
+    pub material: PowerMaterial,
 }
 
 impl Persist for FairShare {}
 
 impl PowerPolicy for FairShare {
-    fn power(&self, _: DeviceId, _: LinkGain) -> Power {
-        self.power
+    fn power(&self, device: DeviceId, link: LinkGain) -> Power {
+        self.power_at(self.material.k, device, link)
+    }
+
+    fn power_at(&self, k: usize, _: DeviceId, _: LinkGain) -> Power {
+        self.material.capped(self.material.fair_share_at(k))
     }
 }

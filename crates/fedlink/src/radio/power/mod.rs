@@ -34,6 +34,11 @@ pub trait PowerPolicy: Persist + Send + Sync {
     /// What a device sends with over this link. 0: it stays silent.
     fn power(&self, device: DeviceId, link: LinkGain) -> Power;
 
+    /// What it would send with in a run of K = `k`, to the last bit; the same unless power depends on K.
+    fn power_at(&self, _k: usize, device: DeviceId, link: LinkGain) -> Power {
+        self.power(device, link)
+    }
+
     /// Whether it is the energy of a round that is kept, so that a device that has a part of the symbols sends
     /// the louder (up to the maximum).
     fn keeps_energy(&self) -> bool {
@@ -69,9 +74,9 @@ pub struct PowerMaterial {
 }
 
 impl PowerMaterial {
-    /// M·P̄/K.
-    fn fair_share(&self) -> f64 {
-        transmit_power(self.devices, self.k, Power(self.average)).0
+    /// M·P̄/k.
+    fn fair_share_at(&self, k: usize) -> f64 {
+        transmit_power(self.devices, k, Power(self.average)).0
     }
 
     /// `power`, at most the maximum.

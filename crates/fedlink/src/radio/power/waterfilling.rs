@@ -23,7 +23,7 @@ impl PartConfig for WaterfillingConfig {
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
         if material.rayleigh {
-            return Ok(Box::new(Waterfilling { power: material.fair_share(), material: *material }));
+            return Ok(Box::new(Waterfilling { material: *material }));
         }
         let problem = "is \"waterfilling\", whose level is known for Rayleigh fading with one antenna, known without \
                        error; set radio.fading = \"rayleigh\", or take \"queue\", which learns from what was spent";
@@ -38,8 +38,6 @@ impl PartConfig for WaterfillingConfig {
 /// policy that picks good channels makes it spend more.
 #[derive(Clone, Copy, Debug)]
 pub struct Waterfilling {
-    /// M·P̄/K.
-    pub power: f64,
     /// What all policies know.
     pub material: PowerMaterial,
 }
@@ -64,14 +62,19 @@ pub fn level(mean: f64) -> f64 {
 impl Persist for Waterfilling {}
 
 impl PowerPolicy for Waterfilling {
-    fn power(&self, _: DeviceId, link: LinkGain) -> Power {
-        let snr = |gain: f64| gain * self.power / self.material.noise;
+    fn power(&self, device: DeviceId, link: LinkGain) -> Power {
+        self.power_at(self.material.k, device, link)
+    }
+
+    fn power_at(&self, k: usize, _: DeviceId, link: LinkGain) -> Power {
+        let power = self.material.fair_share_at(k);
+        let snr = |gain: f64| gain * power / self.material.noise;
         let (now, mean) = (snr(link.gain), snr(link.mean_gain));
         if now <= 0.0 || mean <= 0.0 {
             return Power(0.0);
         }
         let level = level(mean) * mean;
-        self.material.capped((self.power * (1.0 / level - 1.0 / now)).max(0.0))
+        self.material.capped((power * (1.0 / level - 1.0 / now)).max(0.0))
     }
 }
 
@@ -98,7 +101,7 @@ mod tests {
     fn the_mean_power_is_the_one_that_may_be_spent_and_the_capacity_the_closed_form() {
         let material =
             PowerMaterial { devices: 4, k: 2, average: 0.5, noise: 0.25, ..PowerMaterial::default() };
-        let policy = Waterfilling { power: material.fair_share(), material };
+        let policy = Waterfilling { material };
         let (n, mut rng) = (400_000, stream(2, Purpose::Test, 0, 0));
         let (mut powers, mut bits) = (Vec::new(), Vec::new());
         for _ in 0..n {

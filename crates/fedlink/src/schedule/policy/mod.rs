@@ -20,6 +20,8 @@ crate::register! {
     multinomial,
     gradient_channel,
     ucb,
+    clustered,
+    divfl,
     fixed,
 }
 

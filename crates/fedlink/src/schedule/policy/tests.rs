@@ -6,12 +6,12 @@ use crate::compress::{SparseBinary, Spent};
 use crate::config::Config;
 use crate::error::Error;
 use crate::parts::Parts;
-use crate::radio::Known;
 use crate::radio::link::capacity;
+use crate::radio::{CapacityAt, Known};
 use crate::record::{RoundRecord, Training};
 use crate::registry::{Entry, Scope, find};
 use crate::rng::{Purpose, stream};
-use crate::schedule::{DeviceTable, Reports, Schedule, Share, View};
+use crate::schedule::{DeviceTable, Facts, Reports, Schedule, Share, View};
 use crate::server::aggregate::Mean;
 use crate::server::optimizer::Add;
 use crate::server::{Body, Call, Defense, Server, ServerParts, Upload};
@@ -30,6 +30,17 @@ pub struct Bench {
     growth: usize,
     links: Known,
     devices: DeviceTable,
+    /// What is known of the devices from the start.
+    pub facts: Facts,
+}
+
+/// Links of capacity log2(1 + g) at one device whose power is shared: log2(1 + g/k) at k.
+struct ByShare;
+
+impl CapacityAt for ByShare {
+    fn capacity_at(&self, _: u64, known: &Known, device: DeviceId, k: usize) -> f64 {
+        capacity(known.gain(device), Power(1.0 / k as f64), 1.0)
+    }
 }
 
 fn known(gains: &[f64]) -> Known {
@@ -46,7 +57,8 @@ impl Bench {
 
     /// Devices with these gains.
     pub fn with_gains(gains: &[f64], k: usize) -> Self {
-        Self { k, seed: 0, growth: 1, links: known(gains), devices: DeviceTable::new(gains.len()) }
+        let (links, devices) = (known(gains), DeviceTable::new(gains.len()));
+        Self { k, seed: 0, growth: 1, links, devices, facts: Facts::default() }
     }
 
     /// The same in a run of another seed.
@@ -86,10 +98,13 @@ impl Bench {
             k: self.k,
             dim: 1000,
             symbols: 5000,
+            symbol_s: None,
             average_power: Power(1.0),
             noise: 1.0,
             links: &self.links,
             devices: &self.devices,
+            uplink: &ByShare,
+            known_of: &self.facts,
             samples: &samples,
             seed: self.seed,
         })
