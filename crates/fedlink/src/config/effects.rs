@@ -480,8 +480,15 @@ impl Config {
 
     /// What a person should know before a run: settings that are allowed and seldom meant.
     pub fn cautions(&self) -> Vec<String> {
-        let Self { radio, clock, data, schedule, .. } = self;
+        let Self { radio, clock, data, schedule, learn, .. } = self;
         let mut cautions = Vec::new();
+        if ["adagrad", "adam", "yogi"].contains(&learn.server_optimizer.as_str()) && learn.server_rate >= 1.0 {
+            cautions.push(format!(
+                "learn.server_rate is {} and learn.server_optimizer \"{}\", which divides the step by its own size: a \
+                 weight moves by about that rate in a round; 0.01 is a start",
+                learn.server_rate, learn.server_optimizer
+            ));
+        }
         if radio.csi_error > 0.0 && radio.backoff_db == 0.0 {
             let lost = 0.5 * (1.0 - libm::sqrt(radio.csi_error / (4.0 - 3.0 * radio.csi_error)));
             cautions.push(format!(

@@ -9,11 +9,13 @@ crate::register! {
     by_size,
     median,
     trimmed_mean,
+    shrunk,
 }
 
 pub use by_size::BySize;
 pub use mean::Mean;
 pub use median::Median;
+pub use shrunk::Shrunk;
 pub use trimmed_mean::TrimmedMean;
 
 use crate::compress::{Encoded, SparseUpdate, add_all};

@@ -1,17 +1,23 @@
 //! Server optimizers, one file each: what the server does with the step that a round's updates come to.
 
+mod adaptive;
+
 crate::register! {
     /// All server optimizers.
     SERVER_OPTIMIZERS: dyn ServerOptimizer;
     add,
     momentum,
+    adagrad,
+    adam,
+    yogi,
 }
 
+pub use adaptive::Adaptivity;
 pub use add::Add;
 pub use momentum::ServerMomentum;
 
 use super::aggregate::Delta;
-use crate::registry::{Entry, Kind};
+use crate::registry::{ConfigError, Entry, Kind, number};
 use crate::state::Persist;
 
 /// A server optimizer (`learn.server_optimizer`).
@@ -29,6 +35,11 @@ impl Kind for dyn ServerOptimizer {
     fn entries() -> &'static [Entry<Self>] {
         SERVER_OPTIMIZERS
     }
+}
+
+/// Checks a decay.
+fn check_decay(key: &str, value: f64) -> Result<(), ConfigError> {
+    number(key, value, |x| (0.0..1.0).contains(&x), "in 0..1 (1 excluded)")
 }
 
 #[cfg(test)]

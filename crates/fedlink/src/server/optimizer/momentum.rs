@@ -1,7 +1,7 @@
 //! Momentum at the server (FedAvgM).
 
-use super::ServerOptimizer;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use super::{ServerOptimizer, check_decay};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::server::aggregate::Delta;
 use crate::state::{Persist, State, StateError};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ impl PartConfig for ServerMomentumConfig {
     const KEYS: &'static [Key] = &[key("beta", "β, what is left of the sum after a round", "0 ≤ β < 1")];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("beta", self.beta, |x| (0.0..1.0).contains(&x), "in 0..1 (1 excluded)")
+        check_decay("beta", self.beta)
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn ServerOptimizer>, ConfigError> {
