@@ -108,7 +108,7 @@ fn share(radio: &Radio, device: DeviceId, known: &Known, payload: bool, copies: 
     }
     let mut whole = Grant::nothing(Power(0.0));
     whole.symbols = Symbols(radio.band().symbols as f64 / radio.k() as f64);
-    whole.airtime.0 = whole.symbols.0;
+    whole.airtime.0 = if radio.sends_together() { radio.band().symbols as f64 } else { whole.symbols.0 };
     radio.transfer(&whole, device, known)
 }
 

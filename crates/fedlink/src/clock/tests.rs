@@ -52,8 +52,13 @@ fn call(candidates: &[u32], asks: &[Ask]) -> Call {
 
 /// A device that sends for so many symbols with 3 W.
 fn sends(device: u32, symbols: f64) -> (Scheduled, Carried) {
-    let grant =
-        Grant { symbols: Symbols(symbols), power: Power(3.0), airtime: Airtime(symbols), budget: Bits(1.0) };
+    let grant = Grant {
+        symbols: Symbols(symbols),
+        power: Power(3.0),
+        airtime: Airtime(symbols),
+        budget: Bits(1.0),
+        block_snr: 0.0,
+    };
     let scheduled =
         Scheduled { device: DeviceId(device), grant, capacity: 1.0, bit_weight: 1.0, share: Share::Rule };
     (scheduled, Carried { delivered: true, airtime: grant.airtime })

@@ -524,21 +524,21 @@ impl Radio {
         if grant.budget.0 <= 0.0 {
             return everything;
         }
+        // How far the channel is from what was counted on.
+        let counted_on = csi.backoff * links.known.gain(device);
+        let ratio = if counted_on > 0.0 { gain / counted_on } else { 0.0 };
         if !csi.is_perfect() && !rate.is_soft() {
             let power = links.known.power(device);
             let link = self.uplink(gain * power.0 / budget.noise, power, &**rate, &[]);
             // The budget is what the estimate promised; a hair for rounding.
-            if access.bits(&link, grant.symbols.0, &self.band()) < grant.budget.0 * (1.0 - 1e-12) {
+            if access.carried(grant, &link, ratio, 1.0, &self.band()) < grant.budget.0 * (1.0 - 1e-12) {
                 return Carried { delivered: false, ..everything };
             }
         }
         let by_threshold = loss
             .threshold
             .map_or(0.0, |m| -libm::expm1(-m * budget.noise / (grant.power.0 * self.mean_gain(t, device))));
-        // The SNR that the bits were chosen for, whatever the access scheme made of power and band, times how far the
-        // channel is from what was counted on.
-        let counted_on = csi.backoff * links.known.gain(device);
-        let ratio = if counted_on > 0.0 { gain / counted_on } else { 0.0 };
+        // The SNR that the bits were chosen for, whatever the access scheme made of power and band, times that.
         let snr = if rate.is_soft() { ratio * snr_of(&**rate, grant) } else { 0.0 };
         let by_rate = rate.loss(snr, grant.symbols.0, grant.budget.0);
         let lost = 1.0 - (1.0 - by_threshold) * (1.0 - by_rate);

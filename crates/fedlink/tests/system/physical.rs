@@ -250,6 +250,42 @@ fn without_a_back_off_about_half_of_the_uploads_are_lost_and_a_back_off_saves_th
 }
 
 #[test]
+fn estimates_lose_as_many_uploads_however_the_band_is_shared_and_whatever_is_fixed() {
+    // The closed form for devices that are not picked by their channel; it depends neither on power nor on the
+    // share of the band. Blocks that fade apart have another law: there an error of nothing must lose nothing.
+    let payload = "radio.mode = \"payload\"\nradio.payload_bits = 400.0";
+    let selective = "radio.profile = \"tdl-a30\"";
+    let exact = [(1e-12, 1.0, 0.0)];
+    let half = [(0.1, 0.0, 0.417_800_506_347_321_35), (0.1, 3.010_299_956_639_812, 0.104_101_337_088_218)];
+    let cases: [(&str, &str, &[(f64, f64, f64)]); 9] = [
+        ("fdma", "", &half),
+        ("ofdma", "", &half),
+        ("tdma", payload, &half),
+        ("fdma", payload, &half),
+        ("ofdma", payload, &half),
+        ("fdma", payload, &exact),
+        ("ofdma", payload, &exact),
+        ("ofdma", selective, &exact),
+        ("tdma", "radio.rate = \"mcs\"", &exact),
+    ];
+    for (access, more, truths) in cases {
+        for &(error, backoff_db, truth) in truths {
+            let config = config(&format!(
+                "radio.csi_error = {error:?}\nradio.backoff_db = {backoff_db:?}\nschedule.policy = \"random\"\n\
+                 schedule.k = 12\nradio.bandwidth_hz = 1e6\nradio.access = \"{access}\"\n{more}\n\
+                 radio.snr_db = 10.0\nrun.rounds = 100\nlearn.local_steps = 1"
+            ));
+            let records = records(&config);
+            let sent: Vec<_> = records.iter().flat_map(|record| &record.transmissions).collect();
+            let lost = sent.iter().filter(|sent| sent.arrival == Arrival::Outage).count() as f64;
+            let n = sent.len() as f64;
+            let slack = 4.0 * (truth * (1.0 - truth) / n).sqrt();
+            assert!((lost / n - truth).abs() <= slack, "{access} {more}: {} of {truth} ± {slack}", lost / n);
+        }
+    }
+}
+
+#[test]
 fn short_packets_are_lost_as_often_as_their_rate_has_it_however_the_band_is_shared() {
     let error = 0.05;
     for access in ["tdma", "fdma", "ofdma"] {

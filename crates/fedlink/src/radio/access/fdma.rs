@@ -64,7 +64,7 @@ fn curve<'a>(link: &Uplink<'a>, n: f64) -> Curve<'a> {
 
 fn granted(link: &Uplink, symbols: Symbols, budget: f64, band: Band) -> Grant {
     let airtime = if symbols.0 > 0.0 { band.symbols as f64 } else { 0.0 };
-    Grant { symbols, power: link.power, airtime: Airtime(airtime), budget: Bits(budget) }
+    Grant { symbols, power: link.power, airtime: Airtime(airtime), budget: Bits(budget), block_snr: 0.0 }
 }
 
 /// How long `bits` take in the share `x` of the band; none: for ever.
@@ -90,6 +90,11 @@ impl Access for Fdma {
 
     fn bits(&self, link: &Uplink, symbols: f64, band: &Band) -> f64 {
         curve(link, band.symbols as f64).bits(symbols)
+    }
+
+    /// Its share of the band is that of its symbols in all that its airtime has.
+    fn carried(&self, grant: &Grant, link: &Uplink, _ratio: f64, copies: f64, _band: &Band) -> f64 {
+        curve(link, copies * grant.airtime.0).bits(copies * grant.symbols.0)
     }
 
     fn grant(&self, weights: &[f64], links: &[Uplink], band: &Band) -> Vec<Grant> {
@@ -126,6 +131,7 @@ impl Access for Fdma {
                 power: links[m].power,
                 airtime: Airtime(duration),
                 budget: Bits(bits[m]),
+                block_snr: 0.0,
             };
         }
         grants

@@ -39,6 +39,9 @@ pub struct Grant {
     pub airtime: Airtime,
     /// R = b_m(n_m), the bits it may send.
     pub budget: Bits,
+    /// γ of its code over resource blocks, which its bits were chosen for; 0 where symbols and airtime determine it.
+    #[serde(default)]
+    pub block_snr: f64,
 }
 
 impl Grant {
@@ -85,6 +88,10 @@ pub trait Access: Send + Sync {
     /// The grant of the device at `link` if it sends in the place of the one that `grant` was for: the same
     /// symbols over its own link.
     fn transfer(&self, grant: &Grant, link: &Uplink, band: &Band) -> Grant;
+
+    /// The bits that the symbols of a `grant`, sent `copies` times, carry over `link`: with its power, in its part
+    /// of the band. `ratio` is how much better the link is than the one that the grant was made for.
+    fn carried(&self, grant: &Grant, link: &Uplink, ratio: f64, copies: f64, band: &Band) -> f64;
 
     /// The bits that a device could send if the whole band were its own.
     fn alone(&self, link: &Uplink, band: &Band) -> Bits {

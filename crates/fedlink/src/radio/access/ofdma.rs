@@ -81,8 +81,8 @@ pub enum Assign {
 /// lower the bits of a device at very low SNR, since its power is then spread over one more; no block is
 /// returned. With whole slots a block has ⌊n/N⌋ symbols.
 ///
-/// A grant does not name its blocks: a device that sends in the place of another one is counted with the mean
-/// over all blocks. A fixed payload takes the bits for weights; each device then sends until it is done.
+/// A grant has the SNR of its blocks, and does not name them: a device that sends in the place of another one is
+/// counted with the mean over all blocks, and a link that is r times better has r times that SNR. A fixed payload takes the bits for weights; each device then sends until it is done.
 ///
 /// ```
 /// use fedlink::radio::access::{Access, Band, Ofdma, Uplink, ofdma::Assign};
@@ -142,13 +142,17 @@ impl Ofdma {
         if blocks == 1.0 { (each * first).min(f64::MAX) } else { libm::expm1(sum / blocks).min(f64::MAX) }
     }
 
+    /// The SNR of a device's code in these blocks; 0 in none.
+    fn snr_in(&self, link: &Uplink, blocks: &[usize]) -> f64 {
+        self.snr(link, blocks.len().max(1), blocks.iter().map(|&block| gain(link, block)))
+    }
+
     /// The bits of a device in these blocks.
     fn bits_in(&self, link: &Uplink, blocks: &[usize], band: Band) -> f64 {
         if blocks.is_empty() {
             return 0.0;
         }
-        let snr = self.snr(link, blocks.len(), blocks.iter().map(|&block| gain(link, block)));
-        link.rate.bits(snr, blocks.len() as f64 * self.block_symbols(band))
+        link.rate.bits(self.snr_in(link, blocks), blocks.len() as f64 * self.block_symbols(band))
     }
 
     /// The blocks of each device. Devices whose links carry nothing get none, as long as one carries
@@ -221,6 +225,11 @@ impl Access for Ofdma {
         self.bits_in(link, &order[..self.count(symbols, *band)], *band)
     }
 
+    /// All blocks of a device are as much better as its link is.
+    fn carried(&self, grant: &Grant, link: &Uplink, ratio: f64, copies: f64, _band: &Band) -> f64 {
+        link.rate.bits((ratio * grant.block_snr).min(f64::MAX), copies * grant.symbols.0)
+    }
+
     fn grant(&self, weights: &[f64], links: &[Uplink], band: &Band) -> Vec<Grant> {
         let grant = |(link, blocks): (&Uplink, Vec<usize>)| {
             if blocks.is_empty() {
@@ -231,6 +240,7 @@ impl Access for Ofdma {
                 power: link.power,
                 airtime: Airtime(band.symbols as f64),
                 budget: Bits(self.bits_in(link, &blocks, *band)),
+                block_snr: self.snr_in(link, &blocks),
             }
         };
         links.iter().zip(self.assigned(weights, links, *band)).map(grant).collect()
@@ -242,13 +252,14 @@ impl Access for Ofdma {
             return Grant::nothing(link.power);
         }
         let snr = self.snr(link, count, (0..self.blocks).map(|block| gain(link, block)));
-        Grant { power: link.power, budget: Bits(link.rate.bits(snr, grant.symbols.0)), ..*grant }
+        let budget = Bits(link.rate.bits(snr, grant.symbols.0));
+        Grant { power: link.power, budget, block_snr: snr, ..*grant }
     }
 
     fn payload(&self, bits: &[f64], links: &[Uplink], _ready: &[f64], band: &Band) -> Vec<Grant> {
         let grant = |((link, blocks), &bits): ((&Uplink, Vec<usize>), &f64)| {
             let count = blocks.len();
-            let snr = self.snr(link, count.max(1), blocks.iter().map(|&block| gain(link, block)));
+            let snr = self.snr_in(link, &blocks);
             let curve = Curve::Fixed { rate: link.rate, snr };
             match curve.reach(bits, band.symbols as f64).filter(|_| count > 0) {
                 None => Grant::nothing(link.power),
@@ -257,6 +268,7 @@ impl Access for Ofdma {
                     power: link.power,
                     airtime: Airtime(symbols * (self.blocks as f64 / count as f64)),
                     budget: Bits(bits),
+                    block_snr: snr,
                 },
             }
         };

@@ -52,8 +52,8 @@ pub struct Tdma {
     pub slots: SlotKind,
 }
 
-/// b_m of a link in time slots.
-fn curve<'a>(link: &Uplink<'a>, band: Band) -> Curve<'a> {
+/// b_m of a link in slots of a round of `n` symbols.
+fn curve<'a>(link: &Uplink<'a>, n: f64) -> Curve<'a> {
     let snr = link.snr.min(f64::MAX);
     if !link.energy_kept {
         return Curve::Fixed { rate: link.rate, snr };
@@ -61,7 +61,7 @@ fn curve<'a>(link: &Uplink<'a>, band: Band) -> Curve<'a> {
     let max_snr = link.max_power.map_or(f64::MAX, |max| (snr * (max.0 / link.power.0)).min(f64::MAX));
     // A power of zero has no ratio, but no SNR either.
     let max_snr = if max_snr.is_nan() { f64::MAX } else { max_snr };
-    Curve::Spread { rate: link.rate, energy: Energy { snr, over: band.symbols as f64, max_snr } }
+    Curve::Spread { rate: link.rate, energy: Energy { snr, over: n, max_snr } }
 }
 
 /// What a device sends with in its symbols.
@@ -74,16 +74,21 @@ fn power(link: &Uplink, symbols: f64, band: Band) -> Power {
 }
 
 fn granted(link: &Uplink, symbols: Symbols, budget: f64, band: Band) -> Grant {
-    Grant { symbols, power: power(link, symbols.0, band), airtime: Airtime(symbols.0), budget: Bits(budget) }
+    let power = power(link, symbols.0, band);
+    Grant { symbols, power, airtime: Airtime(symbols.0), budget: Bits(budget), block_snr: 0.0 }
 }
 
 impl Access for Tdma {
     fn bits(&self, link: &Uplink, symbols: f64, band: &Band) -> f64 {
-        curve(link, *band).bits(symbols)
+        curve(link, band.symbols as f64).bits(symbols)
+    }
+
+    fn carried(&self, grant: &Grant, link: &Uplink, _ratio: f64, copies: f64, band: &Band) -> f64 {
+        curve(link, copies * band.symbols as f64).bits(copies * grant.symbols.0)
     }
 
     fn grant(&self, weights: &[f64], links: &[Uplink], band: &Band) -> Vec<Grant> {
-        let curves: Vec<Curve> = links.iter().map(|link| curve(link, *band)).collect();
+        let curves: Vec<Curve> = links.iter().map(|link| curve(link, band.symbols as f64)).collect();
         let shares = split(weights, &curves, band.symbols, self.slots);
         let grant = |((link, curve), symbols): ((&Uplink, &Curve), Symbols)| {
             granted(link, symbols, curve.bits(symbols.0), *band)
@@ -97,7 +102,8 @@ impl Access for Tdma {
 
     fn payload(&self, bits: &[f64], links: &[Uplink], _ready: &[f64], band: &Band) -> Vec<Grant> {
         let grant = |(link, &bits): (&Uplink, &f64)| {
-            let Some(symbols) = curve(link, *band).reach(bits, band.symbols as f64) else {
+            let n = band.symbols as f64;
+            let Some(symbols) = curve(link, n).reach(bits, n) else {
                 return Grant::nothing(link.power);
             };
             let symbols = if self.slots == SlotKind::Whole { libm::ceil(symbols) } else { symbols };
