@@ -300,7 +300,7 @@ impl CurveResult {
 }
 
 /// The columns of a row in `results.csv`: those of seconds and joules only where some run has them, those of losses
-/// only where some run has units or losses.
+/// only where some run has units or losses, that of reports only where they cost symbols.
 pub fn row_columns(results: &[CurveResult]) -> Vec<&'static Column<Row>> {
     let rows = || results.iter().flat_map(|curve| &curve.runs).flat_map(|run| &run.rows);
     let units = rows().any(|row| row.total_seconds.is_some());
@@ -308,6 +308,7 @@ pub fn row_columns(results: &[CurveResult]) -> Vec<&'static Column<Row>> {
     let is_there = |column: &&Column<Row>| match (column.unit, column.name) {
         ("s" | "J", _) => units,
         (_, "outages" | "late") => units || losses,
+        (_, "report_symbols") => rows().any(|row| row.report_symbols > 0.0),
         _ => true,
     };
     ROW_COLUMNS.iter().filter(is_there).collect()
@@ -405,11 +406,14 @@ pub fn table(results: &[CurveResult]) -> String {
     text
 }
 
-/// Uploads that did not arrive, by why.
+/// Columns that are there where some run has one above 0: uploads that did not arrive, by why, and what reports cost.
 type Lost = (&'static str, fn(&Outcome) -> f64);
 
-const LOST: [Lost; 2] =
-    [("outages", |outcome| outcome.outages as f64), ("late", |outcome| outcome.late as f64)];
+const LOST: [Lost; 3] = [
+    ("outages", |outcome| outcome.outages as f64),
+    ("late", |outcome| outcome.late as f64),
+    ("report symbols/round", |outcome| outcome.report_symbols_per_round),
+];
 
 fn table_row(curve: &CurveResult, costs: bool, lost: &[Lost]) -> Vec<String> {
     let dash = || "–".to_owned();

@@ -45,7 +45,7 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     let sent = fleet.send(&mut trained, session.theta(), &scheduled, t)?;
     let radio = &session.server().radio;
     let carried: Vec<Carried> =
-        scheduled.iter().map(|one| radio.carry(t, one.device, &one.grant, &links)).collect();
+        scheduled.iter().map(|one| radio.carry_of(&one.band, t, one.device, &one.grant, &links)).collect();
     let (cost, late) =
         clock.finish(&timing, &call, &trained.devices, &scheduled, &carried, &links.known.powers);
 

@@ -105,7 +105,7 @@ impl Driven<'_> {
             let scheduled = session.report(reports)?;
             let radio = &session.server().radio;
             let carried: Vec<Carried> =
-                scheduled.iter().map(|one| radio.carry(t, one.device, &one.grant, &links)).collect();
+                scheduled.iter().map(|one| radio.carry_of(&one.band, t, one.device, &one.grant, &links)).collect();
             let (round, late) =
                 clock.finish(&timing, &call, &trained, &scheduled, &carried, &links.known.powers);
             cost.trains += trained.len() as f64;

@@ -196,6 +196,12 @@ impl Clock {
                 one.busy_s += each;
             }
         }
+        // Reports that take symbols of the round take no time besides it.
+        for (&device, symbols) in call.candidates.iter().zip(&call.report_symbols) {
+            let (one, air_s) = (&mut spent[device.index()], symbols * parts.symbol_s);
+            one.energy.report_j = parts.power.transmit_j(powers[device.index()], air_s);
+            one.busy_s += air_s;
+        }
         for ((one, &air_s), device) in scheduled.iter().zip(&airtimes).zip(&devices) {
             let sender = &mut spent[device.index()];
             sender.energy.transmit_j = parts.power.transmit_j(one.grant.power.0, air_s);

@@ -5,7 +5,7 @@ use super::spread::equal::Equal;
 use super::*;
 use crate::config::Config;
 use crate::parts::Parts;
-use crate::radio::access::Grant;
+use crate::radio::access::{Band, Grant};
 use crate::schedule::{Ask, Share};
 use crate::units::{Airtime, Bits, Power, Symbols};
 use proptest::prelude::*;
@@ -47,6 +47,7 @@ fn call(candidates: &[u32], asks: &[Ask]) -> Call {
         candidates: candidates.iter().map(|&m| DeviceId(m)).collect(),
         asks: asks.to_vec(),
         alone: vec![Bits(1.0); candidates.len()],
+        report_symbols: Vec::new(),
     }
 }
 
@@ -59,8 +60,14 @@ fn sends(device: u32, symbols: f64) -> (Scheduled, Carried) {
         budget: Bits(1.0),
         block_snr: 0.0,
     };
-    let scheduled =
-        Scheduled { device: DeviceId(device), grant, capacity: 1.0, bit_weight: 1.0, share: Share::Rule };
+    let scheduled = Scheduled {
+        device: DeviceId(device),
+        grant,
+        capacity: 1.0,
+        bit_weight: 1.0,
+        share: Share::Rule,
+        band: Band { symbols: 5000 },
+    };
     (scheduled, Carried { delivered: true, airtime: grant.airtime })
 }
 

@@ -70,6 +70,7 @@ impl Config {
             ("radio.bandwidth_hz", radio.bandwidth_hz),
             ("radio.uplink_s", radio.uplink_s),
             ("radio.carrier_hz", radio.carrier_hz),
+            ("radio.report_floor", radio.report_floor),
         ];
         let decibels = [
             ("radio.power_dbm", radio.power_dbm),
@@ -142,6 +143,11 @@ impl Config {
                  leave radio.bandwidth_hz out"
             );
             return Err(ConfigError::new(*key, problem));
+        }
+        if self.schedule.report_bits > 0 && self.clock.report_bits > 0.0 {
+            let problem = "and schedule.report_bits both charge the reports; leave out this one, which takes seconds on a \
+                           channel of their own, or the other one, which takes symbols of the round";
+            return Err(ConfigError::new("clock.report_bits", problem));
         }
         if radio.correlation != 0.0 && radio.speed_kmh > 0.0 {
             let problem =
@@ -238,7 +244,7 @@ impl Config {
     }
 
     fn radio_rules(&self) -> Vec<Rule> {
-        let Self { radio, cell, .. } = self;
+        let Self { radio, cell, schedule, .. } = self;
         let physical = radio.bandwidth_hz.is_some();
         let airtime = radio.mode == PayloadMode::Airtime;
         let (pathloss, moves) = (cell.pathloss != "none", radio.speed_kmh > 0.0);
@@ -302,6 +308,18 @@ impl Config {
                 lossy || radio.loss_threshold_db.is_some(),
                 "repeats what was lost; set radio.rate = \"finite-blocklength\" or \"mcs\", or \
                  radio.loss_threshold_db",
+            ),
+            rule(
+                "radio.report_floor",
+                radio.report_floor.is_some(),
+                schedule.report_bits > 0,
+                "is for reports that take symbols; set schedule.report_bits, or leave it out",
+            ),
+            rule(
+                "schedule.report_bits",
+                schedule.report_bits > 0,
+                airtime,
+                "takes symbols of a round's n, which radio.mode = \"payload\" has not; write clock.report_bits",
             ),
             rule("radio.profile", radio.profile != "flat", ofdma, "is for radio.access = \"ofdma\""),
             rule(

@@ -172,6 +172,11 @@ pub const KEYS: &[Key] = &[
         "waterfall threshold m: an upload is lost with probability 1 − exp(−m·σ²/(P·β)), whatever its rate",
         "a number; if left out: no such loss",
     ),
+    key(
+        "radio.report_floor",
+        "capacity below which a device does not report and cannot be scheduled, bits a symbol",
+        "> 0; if left out: 0.1",
+    ),
     key("radio.access", "how the scheduled devices share the band", A_PART),
     key("radio.slots", "whether shares of symbols are real or whole numbers", "\"real\" | \"whole\""),
     key(
@@ -243,6 +248,11 @@ pub const KEYS: &[Key] = &[
         "≥ 0 (0: K stays)",
     ),
     key("schedule.k_min", "K_min, below which schedule.decay does not take K", "1 ..= schedule.k"),
+    key(
+        "schedule.report_bits",
+        "bits of each number that a candidate reports before selection, sent over its own link in symbols of the round",
+        "0 (free) | 8 (logarithmic, steps of 9 %) | 16 (half precision) | 32",
+    ),
     key("compress.scheme", "how an update is compressed", A_PART),
     key(
         "compress.feedback",

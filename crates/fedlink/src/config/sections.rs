@@ -107,6 +107,8 @@ pub struct RadioConfig {
     pub attempts: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_threshold_db: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report_floor: Option<f64>,
     pub access: String,
     pub slots: SlotKind,
     pub wire: bool,
@@ -180,6 +182,8 @@ pub struct ScheduleConfig {
     pub decay: f64,
     #[serde(deserialize_with = "count")]
     pub k_min: u64,
+    #[serde(deserialize_with = "count")]
+    pub report_bits: u64,
 }
 
 /// `[compress]`: how an update is squeezed into its bits.
@@ -301,6 +305,7 @@ impl Default for RadioConfig {
             rate: "shannon".into(),
             attempts: 1,
             loss_threshold_db: None,
+            report_floor: None,
             access: "tdma".into(),
             slots: SlotKind::Real,
             wire: false,
@@ -357,7 +362,7 @@ impl Default for EnergyConfig {
 
 impl Default for ScheduleConfig {
     fn default() -> Self {
-        Self { policy: "bn2-c".into(), k: 1, decay: 0.0, k_min: 1 }
+        Self { policy: "bn2-c".into(), k: 1, decay: 0.0, k_min: 1, report_bits: 0 }
     }
 }
 

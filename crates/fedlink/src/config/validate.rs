@@ -46,6 +46,18 @@ impl Config {
         within("schedule.k", schedule.k, 1..=data.devices, &devices)?;
         number("schedule.decay", schedule.decay, |x| x >= 0.0, "a finite number of at least 0")?;
         within("schedule.k_min", schedule.k_min, 1..=schedule.k, " (from 1 to schedule.k)")?;
+        if ![0, 8, 16, 32].contains(&schedule.report_bits) {
+            let problem = format!("is {}, but must be 0, 8, 16 or 32", schedule.report_bits);
+            return Err(ConfigError::new("schedule.report_bits", problem));
+        }
+        if defense.audit && [8, 16].contains(&schedule.report_bits) {
+            let problem = format!(
+                "compares reports with uploads to the last digit, which {} bits have not; write schedule.report_bits = 32, \
+                 or set it to false",
+                schedule.report_bits
+            );
+            return Err(ConfigError::new("defense.audit", problem));
+        }
         number("adversary.share", adversary.share, |x| (0.0..=1.0).contains(&x), "a number in 0..=1")?;
         within("defense.strikes", defense.strikes, 1..=u64::from(u32::MAX), "")?;
         if let Clip::Norm(norm) = defense.clip {

@@ -487,9 +487,17 @@ impl Radio {
 
     /// What each of the scheduled `devices` may use of the round, by the weights of their shares of bits.
     pub fn grant(&self, devices: &[DeviceId], weights: &[f64], known: &Known) -> Vec<Grant> {
+        self.grant_of(&self.band(), devices, weights, known)
+    }
+
+    /// The same where only the symbols of `band` are left.
+    pub fn grant_of(&self, band: &Band, devices: &[DeviceId], weights: &[f64], known: &Known) -> Vec<Grant> {
         let RadioParts { access, payload, .. } = &self.parts;
+        if band.symbols == 0 {
+            return devices.iter().map(|&device| Grant::nothing(known.power(device))).collect();
+        }
         self.with_uplinks(devices, known, |links| match payload {
-            None => access.grant(weights, links, &self.band()),
+            None => access.grant(weights, links, band),
             Some(bits) => {
                 let (bits, ready) = (vec![bits.0; devices.len()], vec![0.0; devices.len()]);
                 access.payload(&bits, links, &ready, &self.band())
@@ -499,9 +507,15 @@ impl Radio {
 
     /// What `device` may use if it sends in the place of the one that `grant` was for.
     pub fn transfer(&self, grant: &Grant, device: DeviceId, known: &Known) -> Grant {
-        self.with_uplinks(&[device], known, |links| {
-            self.parts.access.transfer(grant, &links[0], &self.band())
-        })
+        self.transfer_of(&self.band(), grant, device, known)
+    }
+
+    /// The same where only the symbols of `band` were left.
+    pub fn transfer_of(&self, band: &Band, grant: &Grant, device: DeviceId, known: &Known) -> Grant {
+        if band.symbols == 0 {
+            return Grant::nothing(known.power(device));
+        }
+        self.with_uplinks(&[device], known, |links| self.parts.access.transfer(grant, &links[0], band))
     }
 
     /// The bits that a device could send if the whole band were its own.
@@ -518,6 +532,11 @@ impl Radio {
     /// besides, packets get lost as the rate model has it, and by `radio.loss_threshold_db`. A packet that is lost
     /// is sent again, up to `radio.attempts` times in all.
     pub fn carry(&self, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
+        self.carry_of(&self.band(), t, device, grant, links)
+    }
+
+    /// The same where only the symbols of `band` were left for updates.
+    pub fn carry_of(&self, band: &Band, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
         let RadioParts { csi, rate, access, budget, loss, seed, .. } = &self.parts;
         let gain = links.gains[device.index()];
         let everything = Carried { delivered: true, airtime: grant.airtime };
@@ -531,7 +550,7 @@ impl Radio {
             let power = links.known.power(device);
             let link = self.uplink(gain * power.0 / budget.noise, power, &**rate, &[]);
             // The budget is what the estimate promised; a hair for rounding.
-            if access.carried(grant, &link, ratio, 1.0, &self.band()) < grant.budget.0 * (1.0 - 1e-12) {
+            if access.carried(grant, &link, ratio, 1.0, band) < grant.budget.0 * (1.0 - 1e-12) {
                 return Carried { delivered: false, ..everything };
             }
         }

@@ -237,6 +237,14 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
         )
         .optional()
         .digested_as(|_, s| s.share.map(f64::to_bits)),
+        Column::new(
+            "report_symbols",
+            "symbols",
+            Whole,
+            "what the reports of all candidates of the round took: with the symbols of its rows they are n; 0 if free",
+            |s: &Transmission| Cell::Whole(s.report_symbols),
+        )
+        .digested_as(|_, s| (s.report_symbols > 0).then_some(s.report_symbols)),
     ]
 };
 
@@ -315,6 +323,13 @@ pub static ROW_COLUMNS: &[Column<Row>] = {
             Whole,
             "uploads since the row before that came after the deadline",
             |row: &Row| Cell::Whole(row.late),
+        ),
+        Column::new(
+            "report_symbols",
+            "symbols",
+            Real,
+            "symbols that the reports of a round took, mean since the row before; 0 if reports are free",
+            |row: &Row| Cell::Real(row.report_symbols),
         ),
         cost!(total_seconds, "s", "seconds of all rounds so far; empty without radio.bandwidth_hz"),
         cost!(down_s, "s", "downlink of a round, mean since the row before"),

@@ -127,6 +127,9 @@ pub(crate) struct CostLedger {
     devices: Vec<Energy>,
     /// What belongs to each row.
     rows: Vec<RowCost>,
+    /// Symbols of the reports of all rounds; and of those since the row before, with their number.
+    report_symbols: u64,
+    reports_since_row: (u64, u64),
 }
 
 /// The costs in a row of `results.csv`.
@@ -140,9 +143,23 @@ pub(crate) struct RowCost {
     /// Counts since the row before.
     pub outages: u64,
     pub late: u64,
+    /// Mean over the rounds since the row before.
+    pub report_symbols: f64,
 }
 
 impl CostLedger {
+    /// Takes note of what the reports of a round took.
+    pub(crate) fn add_reports(&mut self, symbols: u64) {
+        self.report_symbols = self.report_symbols.saturating_add(symbols);
+        let (sum, rounds) = &mut self.reports_since_row;
+        (*sum, *rounds) = (sum.saturating_add(symbols), *rounds + 1);
+    }
+
+    /// Symbols of the reports of all rounds.
+    pub(crate) fn report_symbols(&self) -> u64 {
+        self.report_symbols
+    }
+
     pub(crate) fn add(&mut self, cost: Option<&Cost>, (outages, late): (u64, u64), devices: usize) {
         self.all.add(cost, outages, late);
         self.since_row.add(cost, outages, late);
@@ -155,7 +172,9 @@ impl CostLedger {
     /// Closes the interval since the row before.
     pub(crate) fn close_row(&mut self) -> RowCost {
         let interval = std::mem::take(&mut self.since_row);
-        let row = self.row_of(&interval);
+        let mut row = self.row_of(&interval);
+        let (symbols, rounds) = std::mem::take(&mut self.reports_since_row);
+        row.report_symbols = symbols as f64 / rounds.max(1) as f64;
         self.rows.push(row);
         row
     }
@@ -188,6 +207,7 @@ impl CostLedger {
             },
             outages: *outages,
             late: *late,
+            report_symbols: 0.0,
         }
     }
 
@@ -212,7 +232,7 @@ impl CostLedger {
     /// Whether there is nothing in it that a run without units would not have.
     pub(crate) fn is_empty(&self) -> bool {
         let CostSums { rounds, outages, late, .. } = self.all;
-        rounds == 0 && outages == 0 && late == 0
+        rounds == 0 && outages == 0 && late == 0 && self.report_symbols == 0
     }
 
     /// Whether it can be that of a run after `done` rounds with `rows` rows and so many devices.
@@ -220,6 +240,7 @@ impl CostLedger {
         let counts = [self.all.outages, self.all.late, self.since_row.outages, self.since_row.late];
         self.all.rounds <= done
             && self.since_row.rounds <= done
+            && self.reports_since_row.1 <= done
             && counts.iter().all(|&count| count <= crate::state::MAX_COUNT)
             && (self.rows.len() == rows || self.is_empty())
             && [0, devices].contains(&self.devices.len())

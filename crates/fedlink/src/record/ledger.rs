@@ -98,6 +98,7 @@ impl Row {
     /// The same row with its costs.
     fn with_cost(mut self, cost: &RowCost) -> Self {
         (self.outages, self.late) = (cost.outages, cost.late);
+        self.report_symbols = cost.report_symbols;
         let Some((seconds, joules)) = cost.total else { return self };
         let (phases, energy) = (&cost.phases, &cost.energy);
         Self {
@@ -258,6 +259,7 @@ impl Ledger {
         }
         self.digest_record(record);
         self.costs.add(record.cost.as_ref(), undelivered(record), self.scheduled.len());
+        self.costs.add_reports(record.report_symbols);
         if record.evaluation.is_some() {
             let interval = std::mem::take(&mut self.since_row);
             let cost = self.costs.close_row();
@@ -270,7 +272,8 @@ impl Ledger {
         let mut alone = Sums::default();
         alone.add(record, self.highest_level);
         let (outages, late) = undelivered(record);
-        let cost = self.costs.row_alone(record.cost.as_ref(), outages, late);
+        let mut cost = self.costs.row_alone(record.cost.as_ref(), outages, late);
+        cost.report_symbols = record.report_symbols as f64;
         alone.row(record, self.all.bits).with_cost(&cost)
     }
 
@@ -334,6 +337,7 @@ impl Ledger {
             flagged_transmissions: self.all.flagged,
             outages,
             late,
+            report_symbols_per_round: self.costs.report_symbols() as f64 / self.rounds.max(1) as f64,
             phases,
             energy,
             device_energy: self.costs.devices().to_vec(),

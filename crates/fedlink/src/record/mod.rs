@@ -75,6 +75,8 @@ pub struct Transmission {
     pub share: Option<f64>,
     pub wire_bits: Option<u64>,
     pub arrival: Arrival,
+    #[serde(default)]
+    pub report_symbols: u64,
 }
 
 /// The training of a round in numbers.
@@ -95,6 +97,11 @@ impl Training {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// One round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -105,6 +112,9 @@ pub struct RoundRecord {
     pub transmissions: Vec<Transmission>,
     /// Who trained.
     pub training: Training,
+    /// Symbols that the reports of the candidates took, all together; 0: reports are free.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub report_symbols: u64,
     /// Seconds and joules, where the radio has units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -135,6 +145,8 @@ pub struct Row {
     pub outages: u64,
     #[serde(default)]
     pub late: u64,
+    #[serde(default)]
+    pub report_symbols: f64,
     #[serde(default)]
     pub total_seconds: Option<f64>,
     #[serde(default)]
@@ -216,6 +228,9 @@ pub struct Outcome {
     /// Uploads that came after the deadline.
     #[serde(default)]
     pub late: u64,
+    /// Mean symbols that the reports of a round took; 0: reports are free.
+    #[serde(default)]
+    pub report_symbols_per_round: f64,
     /// Seconds of all rounds by phase; none where the radio has no units.
     #[serde(default)]
     pub phases: Option<Phases>,
@@ -255,11 +270,13 @@ impl RoundRecord {
             share: None,
             wire_bits: None,
             arrival: Arrival::Used,
+            report_symbols: 0,
         };
         Self {
             round,
             transmissions: devices.iter().map(sent).collect(),
             training: Training::default(),
+            report_symbols: 0,
             cost: None,
             evaluation: None,
         }

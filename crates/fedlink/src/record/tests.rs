@@ -19,6 +19,7 @@ fn transmission() -> Transmission {
         q: 6,
         entries: 5,
         share: Some(0.125),
+        report_symbols: 14,
         wire_bits: Some(27),
         arrival: Arrival::Used,
     }
@@ -26,6 +27,7 @@ fn transmission() -> Transmission {
 
 fn row() -> Row {
     Row {
+        report_symbols: 7.5,
         round: 20,
         test_accuracy: 0.5,
         test_loss: 1.5,
@@ -58,6 +60,7 @@ fn row() -> Row {
 
 fn record() -> RoundRecord {
     RoundRecord {
+        report_symbols: 0,
         round: 3,
         transmissions: vec![transmission()],
         training: Training { devices: 7, loss: 0.25 },
@@ -116,6 +119,7 @@ fn the_columns_of_a_transmission_are_its_fields() {
         ("power", Cell::Real(12.0)),
         ("airtime", Cell::Real(13.0)),
         ("share", Cell::Real(0.125)),
+        ("report_symbols", Cell::Whole(14)),
     ];
     assert_columns(TRANSMISSION_COLUMNS, &transmission(), &expected);
     let names: BTreeSet<String> = TRANSMISSION_COLUMNS.iter().map(|column| column.name.to_owned()).collect();
@@ -144,6 +148,7 @@ fn the_columns_of_a_row_are_its_fields() {
         ("lost", Cell::Whole(5)),
         ("outages", Cell::Whole(6)),
         ("late", Cell::Whole(7)),
+        ("report_symbols", Cell::Real(7.5)),
         ("total_seconds", Cell::Real(8.5)),
         ("down_s", Cell::Real(9.5)),
         ("train_s", Cell::Real(10.5)),
@@ -195,7 +200,7 @@ fn cells_are_written_so_that_they_read_back() {
 #[test]
 fn the_digest_changes_with_every_column_that_it_takes_and_with_no_other() {
     type Change = fn(&mut Transmission);
-    let changes: [(&str, bool, Change); 15] = [
+    let changes: [(&str, bool, Change); 16] = [
         ("device", true, |s| s.device = DeviceId(5)),
         ("report", true, |s| s.report = s.report.next_up()),
         ("gain", true, |s| s.gain = s.gain.next_up()),
@@ -208,6 +213,7 @@ fn the_digest_changes_with_every_column_that_it_takes_and_with_no_other() {
         ("entries", true, |s| s.entries += 1),
         ("share", true, |s| s.share = None),
         ("arrival", true, |s| s.arrival = Arrival::Lost),
+        ("report_symbols", true, |s| s.report_symbols = 0),
         // Bytes are another way to send the same; power and airtime follow from the rest.
         ("wire_bits", false, |s| s.wire_bits = None),
         ("power", false, |s| s.power.0 += 1.0),
@@ -354,6 +360,7 @@ fn rows_sum_up_the_rounds_since_the_row_before() {
 fn a_round_in_which_nobody_trained_does_not_lower_the_mean_loss() {
     let mut ledger = Ledger::new(10, None);
     let idle = RoundRecord {
+        report_symbols: 0,
         round: 1,
         transmissions: vec![],
         training: Training::default(),

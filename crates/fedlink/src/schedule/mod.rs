@@ -4,11 +4,13 @@ pub mod policy;
 pub mod priced;
 pub mod queues;
 pub mod received;
+mod report_code;
 mod reports;
 pub mod sampling;
 mod view;
 
 pub use received::Entries;
+pub use report_code::ReportCode;
 pub use reports::{Ask, Reports};
 pub use view::{DeviceTable, Facts, LabelCounts, View};
 
@@ -164,10 +166,11 @@ pub fn largest(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64)
     largest_indices(devices, count, value).into_iter().map(|index| devices[index]).collect()
 }
 
-/// The `k` candidates with the largest first report, each with it as its bit weight.
+/// The `k` candidates with the largest first report, each with it as its bit weight. Equal reports go to the larger gain
+/// where reports have a price, else to the lower device.
 pub fn largest_reports(reports: &Reports, k: usize) -> Schedule {
     let value = |index: usize| f64::from(reports.first(index));
-    let indices = largest_indices(&reports.devices, k, value);
+    let indices = largest_indices_by(&reports.devices, k, |index| (value(index), reports.tie(index)));
     Schedule {
         picks: indices.into_iter().map(|index| Pick::new(reports.devices[index], value(index))).collect(),
     }

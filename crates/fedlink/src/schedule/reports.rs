@@ -1,5 +1,6 @@
 //! What candidates report before selection.
 
+use crate::radio::Known;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
@@ -43,13 +44,15 @@ pub struct Reports {
     asks: usize,
     /// Row after row.
     values: Vec<f32>,
+    /// The gain of each candidate, which decides between equal reports; empty: the lower device does.
+    gains: Vec<f64>,
 }
 
 impl Reports {
     /// A table of `devices.len()` rows of `asks` numbers each.
     pub fn new(devices: Vec<DeviceId>, asks: usize, values: Vec<f32>) -> Self {
         assert_eq!(values.len(), devices.len() * asks, "one number for each candidate and ask");
-        Self { devices, asks, values }
+        Self { devices, asks, values, gains: Vec::new() }
     }
 
     /// Candidates that reported.
@@ -75,6 +78,23 @@ impl Reports {
     /// The first answer of the candidate at `index`; 0 if nothing is asked.
     pub fn first(&self, index: usize) -> f32 {
         self.row(index).first().copied().unwrap_or(0.0)
+    }
+
+    /// What decides between equal reports, the larger first: the gain where reports are sent with few bits, else nothing.
+    pub fn tie(&self, index: usize) -> f64 {
+        self.gains.get(index).copied().unwrap_or(0.0)
+    }
+
+    /// The same with every number as `read` has it.
+    pub(crate) fn map(mut self, read: impl Fn(f32) -> f32) -> Self {
+        self.values.iter_mut().for_each(|value| *value = read(*value));
+        self
+    }
+
+    /// The same, equal reports going to the larger gain.
+    pub(crate) fn with_gains(mut self, known: &Known) -> Self {
+        self.gains = self.devices.iter().map(|device| known.gain(*device)).collect();
+        self
     }
 
     /// The answers to the ask at `column`, in the order of the candidates.

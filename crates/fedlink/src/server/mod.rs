@@ -30,11 +30,11 @@ use crate::compress::{Compressor, Context, Encoded, Evidence};
 use crate::error::Error;
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
-use crate::radio::access::Grant;
+use crate::radio::access::{Band, Grant};
 use crate::radio::{Known, Radio};
 use crate::record::{Arrival, Cost, RoundRecord, Training, Transmission};
 use crate::schedule::{
-    Ask, DeviceTable, Facts, Pick, Policy, Reports, Schedule, Share, View, check_candidates,
+    Ask, DeviceTable, Facts, Pick, Policy, ReportCode, Reports, Schedule, Share, View, check_candidates,
 };
 use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Airtime, Bits, DeviceId, Power, Shape};
@@ -53,6 +53,7 @@ pub struct Server {
     pub radio: Radio,
     policy: Box<dyn Policy>,
     policy_name: String,
+    report_code: ReportCode,
     decoder: Decoder,
     /// The name of a compressor that is not this library's: the bits it claims are compared with what it sends.
     custom_compressor: Option<String>,
@@ -88,6 +89,8 @@ pub struct ServerParts {
     pub policy: Box<dyn Policy>,
     /// What the policy is called in messages.
     pub policy_name: String,
+    /// What reports cost, and what is left of them.
+    pub report_code: ReportCode,
     /// How updates are compressed.
     pub compressor: Arc<dyn Compressor>,
     /// The name of a compressor that is not this library's.
@@ -168,6 +171,8 @@ pub struct Call {
     pub asks: Vec<Ask>,
     /// The bits that each candidate could send if it had the whole band.
     pub alone: Vec<Bits>,
+    /// The symbols that each candidate's report takes of the round; empty: reports are free.
+    pub report_symbols: Vec<f64>,
 }
 
 /// A scheduled device and what it may use.
@@ -184,12 +189,14 @@ pub struct Scheduled {
     pub bit_weight: f64,
     /// What its update counts.
     pub share: Share,
+    /// What all scheduled devices share: the symbols that the reports left.
+    pub band: Band,
 }
 
 impl Scheduled {
-    fn of(pick: &Pick, grant: &Grant, known: &Known) -> Self {
+    fn of(pick: &Pick, grant: &Grant, known: &Known, band: Band) -> Self {
         let Pick { device, bit_weight, share } = *pick;
-        Self { device, grant: *grant, capacity: known.capacity(device), bit_weight, share }
+        Self { device, grant: *grant, capacity: known.capacity(device), bit_weight, share, band }
     }
 }
 
@@ -208,6 +215,9 @@ struct Decided {
     reports: Reports,
     schedule: Schedule,
     grants: Vec<Grant>,
+    /// Symbols of the reports, and what they left of the round.
+    report_symbols: u64,
+    band: Band,
     /// Devices that were scheduled and failed before they sent.
     failed: Vec<DeviceId>,
 }
@@ -217,6 +227,7 @@ impl Server {
     pub fn new(parts: ServerParts) -> Self {
         let ServerParts { radio, policy, policy_name, compressor, aggregator, optimizer, .. } = parts;
         let ServerParts { custom_compressor, server_rate, defense, exact, samples, seed, theta, .. } = parts;
+        let ServerParts { report_code, .. } = parts;
         let ledger = Ledger {
             devices: DeviceTable::new(radio.devices()),
             strikes: Vec::new(),
@@ -230,6 +241,7 @@ impl Server {
             radio,
             policy,
             policy_name,
+            report_code,
             decoder,
             custom_compressor,
             aggregator,
@@ -362,9 +374,11 @@ impl Server {
             return Err(Error::Fading { round: t + 1, problem });
         }
         known.check().map_err(|(device, problem)| Error::Link { round: t + 1, device: device.0, problem })?;
+        let asked = !self.policy.asks().is_empty();
         for device in DeviceId::all(known.devices()) {
             let m = device.index();
-            let may = self.may_send(m, t) && present(device);
+            let reports = !asked || self.report_code.carries(known.capacity(device));
+            let may = self.may_send(m, t) && present(device) && reports;
             self.ledger.devices.set_may_send(m, may);
             if !may {
                 known.silence(m);
@@ -383,7 +397,9 @@ impl Server {
         check_candidates(&candidates, known.devices()).map_err(|problem| self.broken(t, problem))?;
         candidates.retain(|device| self.ledger.devices.may_send(*device));
         let alone = candidates.iter().map(|&device| self.radio.alone(device, &known)).collect();
-        let call = Call { t, k, candidates, asks: self.policy.asks().to_vec(), alone };
+        let asks = self.policy.asks().to_vec();
+        let report_symbols = self.report_code.symbols(&candidates, asks.len(), &known);
+        let call = Call { t, k, candidates, asks, alone, report_symbols };
         self.open = Some(Open { call: call.clone(), known, decided: None });
         Ok(call)
     }
@@ -417,6 +433,10 @@ impl Server {
         if let Some((device, value)) = reports.not_finite() {
             return Err(Error::Report { round: t + 1, device: device.0, value });
         }
+        let Band { symbols } = self.radio.band();
+        let report_symbols = ReportCode::total(&open.call.report_symbols, symbols);
+        let band = Band { symbols: symbols - report_symbols };
+        let reports = self.report_code.received(reports, &open.known);
         // A candidate without a report cannot be scheduled; the policy sees it as it sees one that is gone.
         if reports.len() < open.call.candidates.len() {
             for device in open.call.candidates.iter().filter(|device| !reports.devices.contains(device)) {
@@ -438,10 +458,10 @@ impl Server {
         if !weights.is_empty() && weights.iter().all(|&weight| weight == 0.0) {
             self.ledger.zero_weights += 1;
         }
-        let grants = self.radio.grant(&devices, &weights, &open.known);
-        let scheduled = |(pick, grant): (&Pick, &Grant)| Scheduled::of(pick, grant, &open.known);
+        let grants = self.radio.grant_of(&band, &devices, &weights, &open.known);
+        let scheduled = |(pick, grant): (&Pick, &Grant)| Scheduled::of(pick, grant, &open.known, band);
         let scheduled = schedule.picks.iter().zip(&grants).map(scheduled).collect();
-        open.decided = Some(Decided { reports, schedule, grants, failed: Vec::new() });
+        open.decided = Some(Decided { reports, schedule, grants, report_symbols, band, failed: Vec::new() });
         self.open = Some(open);
         Ok(scheduled)
     }
@@ -454,22 +474,25 @@ impl Server {
         let Some(Open { known, decided: Some(decided), .. }) = &mut self.open else {
             return Err(Error::Session("substitute: nobody has reported yet"));
         };
-        let Decided { reports, schedule, grants, failed: before } = decided;
+        let Decided { reports, schedule, grants, band, failed: before, .. } = decided;
         let Some(index) = schedule.devices().position(|device| device == failed) else {
             return Err(Error::Session("substitute: the device is not scheduled"));
         };
         before.push(failed);
         let unavailable: Vec<DeviceId> = schedule.devices().chain(before.iter().copied()).collect();
         let waiting = (0..reports.len()).filter(|&row| !unavailable.contains(&reports.devices[row]));
-        // Of equal reports the first in the policy's order counts.
-        let better = |&a: &usize, &b: &usize| reports.first(a).total_cmp(&reports.first(b)).then(b.cmp(&a));
+        // Of equal reports the first in the policy's order counts, the larger gain before it where reports have a price.
+        let better = |&a: &usize, &b: &usize| {
+            let by_tie = reports.tie(a).total_cmp(&reports.tie(b));
+            reports.first(a).total_cmp(&reports.first(b)).then(by_tie).then(b.cmp(&a))
+        };
         let Some(row) = waiting.max_by(better).filter(|_| schedule.picks[index].share == Share::Rule) else {
             return Ok(None);
         };
         let device = reports.devices[row];
         schedule.picks[index].device = device;
-        grants[index] = self.radio.transfer(&grants[index], device, known);
-        Ok(Some(Scheduled::of(&schedule.picks[index], &grants[index], known)))
+        grants[index] = self.radio.transfer_of(band, &grants[index], device, known);
+        Ok(Some(Scheduled::of(&schedule.picks[index], &grants[index], known, *band)))
     }
 
     /// Takes what arrived of the scheduled devices, in their order: θ(t) becomes θ(t+1), and
@@ -511,6 +534,7 @@ impl Server {
             }
         }
         let mut record = record(&call, &known, &decided, uploads, &arrivals, training);
+
         record.cost = cost;
         let sent = record.transmissions.iter().map(|sent| (sent.device, sent.power, sent.airtime));
         self.radio.settle(&sent.collect::<Vec<(DeviceId, Power, Airtime)>>());
@@ -782,7 +806,8 @@ fn record(
     arrivals: &[Arrival],
     training: Training,
 ) -> RoundRecord {
-    let Decided { reports, schedule, grants, .. } = decided;
+    let Decided { reports, schedule, grants, report_symbols, .. } = decided;
+    let report_symbols = *report_symbols;
     let transmission = |(i, upload): (usize, &Upload)| {
         let (pick, grant) = (&schedule.picks[i], &grants[i]);
         Transmission {
@@ -805,12 +830,14 @@ fn record(
             },
             wire_bits: upload.wire_bits,
             arrival: arrivals[i],
+            report_symbols,
         }
     };
     RoundRecord {
         round: call.t + 1,
         transmissions: uploads.iter().enumerate().map(transmission).collect(),
         training,
+        report_symbols,
         cost: None,
         evaluation: None,
     }

@@ -11,10 +11,14 @@ use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
 use crate::memory;
 use crate::parts::Parts;
+use crate::schedule::ReportCode;
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
 use crate::server::{Cap, Defense, SampleCounts, Server, ServerParts};
 use std::sync::Arc;
+
+/// `radio.report_floor` if it is left out, bits a symbol.
+const REPORT_FLOOR: f64 = 0.1;
 
 /// The server of a run on other people's nodes: `theta` is θ(0), `samples` the training
 /// samples of each device.
@@ -54,6 +58,7 @@ pub(crate) fn server(
         radio: radio(config, parts, theta.len())?,
         policy,
         policy_name: config.schedule.policy.clone(),
+        report_code: report_code(config),
         compressor,
         custom_compressor: custom_compressor(config),
         aggregator,
@@ -69,6 +74,12 @@ pub(crate) fn server(
         seed: config.run.seed,
         theta,
     }))
+}
+
+/// What reports cost, and what is left of them.
+fn report_code(config: &Config) -> ReportCode {
+    let floor = config.radio.report_floor.unwrap_or(REPORT_FLOOR);
+    ReportCode { bits: config.schedule.report_bits as u32, floor }
 }
 
 /// The name of the compressor, if it is not this library's.

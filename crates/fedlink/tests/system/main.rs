@@ -13,6 +13,7 @@ mod physical;
 mod radio;
 mod random_sparse;
 mod reference;
+mod reports;
 mod server;
 mod session;
 mod wire;

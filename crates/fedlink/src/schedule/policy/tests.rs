@@ -11,7 +11,7 @@ use crate::radio::{CapacityAt, Known};
 use crate::record::{RoundRecord, Training};
 use crate::registry::{Entry, Scope, find};
 use crate::rng::{Purpose, stream};
-use crate::schedule::{DeviceTable, Facts, Reports, Schedule, Share, View};
+use crate::schedule::{DeviceTable, Facts, ReportCode, Reports, Schedule, Share, View};
 use crate::server::aggregate::Mean;
 use crate::server::optimizer::Add;
 use crate::server::{Body, Call, Defense, Server, ServerParts, Upload};
@@ -205,6 +205,7 @@ impl Session {
         config.radio.fading = "static".into();
         let radio = setup::radio(&config, &Parts::default(), 10).unwrap();
         let server = Server::new(ServerParts {
+            report_code: ReportCode::default(),
             radio,
             policy: entry.build(&Table::new(), &scope, &()).unwrap(),
             policy_name: entry.name.into(),
