@@ -17,16 +17,22 @@ crate::register! {
     random_sparse,
     top_k,
     stc,
+    rand_k,
+    ternary,
+    sign,
 }
 
 pub use audit::Evidence;
 pub use context::Context;
 pub use encoded::{Encoded, SparseUpdate, Values, add_all};
 pub use properties::Properties;
+pub use rand_k::RandK;
 pub use random_sparse::RandomSparse;
+pub use sign::Sign;
 pub use sparse::SparseScheme;
 pub use sparse_binary::SparseBinary;
 pub use stc::Stc;
+pub use ternary::Ternary;
 pub use top_k::TopK;
 
 use crate::registry::{Entry, Kind};
@@ -147,6 +153,7 @@ pub trait Codec: Send + Sync {
 #[derive(Debug, Default)]
 pub struct Scratch {
     keys: Vec<u32>,
+    priorities: Vec<(f64, u32)>,
     extremes: extremes::Extremes,
 }
 

@@ -100,25 +100,35 @@ pub(super) fn max_q(dim: usize) -> usize {
     dim - dim / 3
 }
 
+/// r(q) = log2 C(d,q) + q + 32: indices, signs and one magnitude.
+pub(super) fn ternary_bits(dim: usize, q: usize) -> Bits {
+    Bits(bits::log2_choose(dim as u64, q as u64) + q as f64 + MAGNITUDE_BITS)
+}
+
+/// The largest q ≤ Q whose [`ternary_bits`] are within `budget`.
+pub(super) fn largest_ternary_q(dim: usize, budget: Bits) -> usize {
+    // Where r(Q) = r(Q−1), rounding may make the second the larger, and a search by halves miss Q.
+    if ternary_bits(dim, max_q(dim)) <= budget {
+        return max_q(dim);
+    }
+    // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or
+    // undefined number becomes 0 in the conversion, an infinite one the largest integer.
+    let left = budget.0 - MAGNITUDE_BITS;
+    let max = (left as u64).saturating_add(1).min(max_q(dim) as u64);
+    let costliest = 1.0 + libm::log2(dim.max(1) as f64);
+    let min = ((left / costliest) as u64).saturating_sub(1).min(max);
+    bits::largest_q_between(min, max, budget, |q| ternary_bits(dim, q as usize)) as usize
+}
+
 impl SparseScheme for Stc {
     const LAYOUT: Layout = Layout::Signs;
 
     fn bits(&self, dim: usize, q: usize) -> Bits {
-        Bits(bits::log2_choose(dim as u64, q as u64) + q as f64 + MAGNITUDE_BITS)
+        ternary_bits(dim, q)
     }
 
     fn largest_q(&self, dim: usize, budget: Bits) -> usize {
-        // Where r(Q) = r(Q−1), rounding may make the second the larger, and a search by halves miss Q.
-        if self.bits(dim, max_q(dim)) <= budget {
-            return max_q(dim);
-        }
-        // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or
-        // undefined number becomes 0 in the conversion, an infinite one the largest integer.
-        let left = budget.0 - MAGNITUDE_BITS;
-        let max = (left as u64).saturating_add(1).min(max_q(dim) as u64);
-        let costliest = 1.0 + libm::log2(dim.max(1) as f64);
-        let min = ((left / costliest) as u64).saturating_sub(1).min(max);
-        bits::largest_q_between(min, max, budget, |q| self.bits(dim, q as usize)) as usize
+        largest_ternary_q(dim, budget)
     }
 
     fn compress(
@@ -179,12 +189,12 @@ impl SparseScheme for Stc {
 const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
 
 /// Whether every entry that is not zero was sent.
-fn is_complete(sent: &Sent) -> bool {
+pub(super) fn is_complete(sent: &Sent) -> bool {
     sent.exact && sent.update.indices.len() < sent.q
 }
 
 /// The magnitude of all entries as it can have been before it was rounded; none if no honest device sends it.
-fn magnitude(sent: &Sent) -> Option<[f64; 2]> {
+pub(super) fn magnitude(sent: &Sent) -> Option<[f64; 2]> {
     let Values::Each(values) = &sent.update.values else { return None };
     let magnitude = values.first()?.abs();
     let sendable = magnitude.is_finite() && magnitude > 0.0 && values.len() <= sent.q;

@@ -32,6 +32,7 @@ mod count;
 mod error;
 mod gaps;
 mod indices;
+pub(crate) mod packed;
 mod rans;
 mod signs;
 
