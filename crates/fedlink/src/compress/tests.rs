@@ -129,7 +129,7 @@ proptest! {
                 let report = match ask {
                     Ask::Norm => norm(&update) as f32,
                     Ask::CompressedNorm => encode(&*scheme, &update, alone).1.norm(),
-                    Ask::Loss => 2.5,
+                    Ask::Loss | Ask::RmsLoss => 2.5,
                 };
                 let (dim, received) = (update.len(), &received);
                 let evidence = Evidence { ask, dim, budget, alone, exact: true, received };

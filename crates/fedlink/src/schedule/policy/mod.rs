@@ -14,6 +14,7 @@ crate::register! {
     norm_channel,
     power_of_choice,
     active,
+    oort,
     optimal,
     importance,
     lyapunov,
