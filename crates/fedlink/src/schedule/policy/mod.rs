@@ -23,6 +23,7 @@ crate::register! {
     ucb,
     clustered,
     divfl,
+    ocean,
     fixed,
 }
 
