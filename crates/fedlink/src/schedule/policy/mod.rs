@@ -24,6 +24,7 @@ crate::register! {
     clustered,
     divfl,
     ocean,
+    deadline,
     fixed,
 }
 
