@@ -25,6 +25,7 @@ crate::register! {
     divfl,
     ocean,
     deadline,
+    data_aware,
     fixed,
 }
 
