@@ -237,7 +237,7 @@ pub fn candidates<'py>(
     Ok(numbers(py, candidates))
 }
 
-/// What a candidate reports under a policy: some of "norm", "compressed-norm" and "loss".
+/// What a candidate reports under a policy: some of "norm", "compressed-norm", "loss" and "rms-loss".
 ///
 /// `fedlink.asks("bn2-c")` is `["compressed-norm"]`.
 #[pyfunction]

@@ -167,12 +167,13 @@ class UpdateAwareClientApp(ClientApp):
         metrics = _metrics(trained.content)
         loss = _number(metrics, self._loss_key)
         examples = _number(metrics, EXAMPLES_KEY)
-        if "loss" in asks and loss is None:
+        asked = [ask for ask in asks if ask in protocol.LOSSES]
+        if asked and loss is None:
             raise ProtocolError(
                 f"the policy asks for the training loss: return {self._loss_key!r} among the metrics of "
                 "training, or give its name as UpdateAwareClientApp(loss_key=…)"
             )
-        if loss is not None and "loss" in asks:
+        if loss is not None and asked:
             # The range that the server reads.
             protocol.answers({"answers": [loss]}, ["loss"])
         answers = encoder.report(

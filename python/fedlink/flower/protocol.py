@@ -52,7 +52,10 @@ UPDATE = "update"
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 #: What a candidate may be asked.
-ASKS = ("norm", "compressed-norm", "loss")
+ASKS = ("norm", "compressed-norm", "loss", "rms-loss")
+
+#: Those that are a training loss; a node answers "rms-loss" with its loss.
+LOSSES = ("loss", "rms-loss")
 
 #: A device number is below this.
 MAX_DEVICES = 2**32
@@ -276,7 +279,7 @@ def answers(record: Mapping[str, object], asks: list[str]) -> list[float]:
     values = record.get("answers", [])
     if not isinstance(values, list) or len(values) != len(asks):
         raise ProtocolError(f"answers must be a list of {len(asks)} numbers, not {shown(values)}")
-    numbers = [(finite if ask == "loss" else real)({ask: value}, ask) for ask, value in zip(asks, values)]
+    numbers = [(finite if ask in LOSSES else real)({ask: value}, ask) for ask, value in zip(asks, values)]
     for ask, value in zip(asks, numbers):
         if abs(value) > _FLOAT32_MAX:
             raise ProtocolError(f"{ask} must be a number of 32 bits, not {value!r}")

@@ -84,7 +84,7 @@ impl<S: SparseScheme> Compressor for S {
             }
             Ask::CompressedNorm => self.honest_compressed_norm(&sent),
             // An update is no evidence about the loss.
-            Ask::Loss => 0.0..=f64::INFINITY,
+            Ask::Loss | Ask::RmsLoss => 0.0..=f64::INFINITY,
         }
     }
 }

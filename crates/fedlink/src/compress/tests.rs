@@ -132,7 +132,7 @@ proptest! {
                 let report = match ask {
                     Ask::Norm => norm(&update) as f32,
                     Ask::CompressedNorm => encode(&*scheme, &update, alone).1.norm(),
-                    Ask::Loss => 2.5,
+                    Ask::Loss | Ask::RmsLoss => 2.5,
                 };
                 let (context, received) = (Context::new(update.len(), budget), &received);
                 let evidence = Evidence { ask, context, alone, exact: true, received };

@@ -227,7 +227,15 @@ impl Config {
 
     fn schedule_rules(&self) -> Vec<Rule> {
         let schedule = &self.schedule;
+        let own = self.own_table("schedule", "deadline").get("seconds");
+        let seconds = own.and_then(|value| value.as_float().or(value.as_integer().map(|x| x as f64)));
         vec![
+            rule(
+                "schedule.deadline.seconds",
+                schedule.policy == "deadline" && seconds.is_some_and(|seconds| seconds > 0.0),
+                self.radio.bandwidth_hz.is_some(),
+                NEEDS_UNITS,
+            ),
             rule(
                 "schedule.decay",
                 schedule.decay > 0.0,

@@ -7,6 +7,7 @@ use crate::compress::{BudgetRule, Compressor, Context, Encoded, Scratch, Spent, 
 use crate::config::Config;
 use crate::error::Error;
 use crate::kernels::norm;
+use crate::learn::task::Losses;
 use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::rng::{Purpose, Stream, stream};
@@ -88,13 +89,13 @@ impl Encoder {
         self.budget
     }
 
-    /// What a device answers to `asks` in round `t`, honestly, of an update and its training loss; `alone`
+    /// What a device answers to `asks` in round `t`, honestly, of an update and its training loss (or losses); `alone`
     /// are the bits that it could send if the whole band were its own. An update or an answer that is not
     /// finite is an error.
     pub fn answers(
         &self,
         asks: &[Ask],
-        (update, loss): (&[f32], f64),
+        (update, loss): (&[f32], impl Into<Losses>),
         alone: Bits,
         (t, device): (u64, DeviceId),
     ) -> Result<Vec<f32>, Error> {
@@ -103,10 +104,12 @@ impl Encoder {
         if !norm.is_finite() {
             return Err(diverged(t, device));
         }
+        let Losses { mean, rms } = loss.into();
         let answer = |ask: &Ask| match ask {
             Ask::Norm => Ok(norm),
             Ask::CompressedNorm => self.compressed_norm(update, alone, (t, device)),
-            Ask::Loss => Ok(loss as f32),
+            Ask::Loss => Ok(mean as f32),
+            Ask::RmsLoss => Ok(rms as f32),
         };
         let answers: Vec<f32> = asks.iter().map(answer).collect::<Result<_, Error>>()?;
         if answers.iter().any(|answer| !answer.is_finite()) {

@@ -14,7 +14,7 @@ use crate::adversary::Adversary;
 use crate::compress::{Encoded, Feedback};
 use crate::error::Error;
 use crate::kernels::norm;
-use crate::learn::task::{Cohorts, DeviceState, Job, Task, TaskError};
+use crate::learn::task::{Cohorts, DeviceState, Job, Losses, Task, TaskError};
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::record::Training;
@@ -189,7 +189,7 @@ impl Fleet {
             if let Some(spare) = offer(&mut best, keep, Kept { rank, device, update }) {
                 self.updates.give(spare);
             }
-            result.map(|answers| (loss, answers))
+            result.map(|answers| (loss.mean, answers))
         })?;
         let (mut losses, mut answers) = (Vec::new(), Vec::new());
         for (&device, (loss, row)) in call.candidates.iter().zip(results) {
@@ -220,7 +220,7 @@ impl Fleet {
             // A residual that is not finite would spoil the device's later updates.
             let broken = self.feedback == Feedback::Always && !norm(&update).is_finite();
             self.updates.give(update);
-            if broken { Err(diverged(call.t, device)) } else { Ok((device, loss)) }
+            if broken { Err(diverged(call.t, device)) } else { Ok((device, loss.mean)) }
         })
     }
 
@@ -231,9 +231,9 @@ impl Fleet {
         theta: &[f32],
         t: u64,
         devices: &[DeviceId],
-        finish: impl Fn(usize, DeviceId, f64, Vec<f32>) -> Result<R, Error> + Sync,
+        finish: impl Fn(usize, DeviceId, Losses, Vec<f32>) -> Result<R, Error> + Sync,
     ) -> Result<Vec<R>, Error> {
-        let finish = |index: usize, loss: Result<f64, TaskError>, mut update: Vec<f32>| {
+        let finish = |index: usize, loss: Result<f64, TaskError>, rms: Option<f64>, mut update: Vec<f32>| {
             let device = devices[index];
             let loss = loss.map_err(|problem| Error::Task { round: t + 1, device: device.0, problem })?;
             if !loss.is_finite() {
@@ -241,18 +241,20 @@ impl Fleet {
                 return Err(diverged(t, device));
             }
             self.add_residual(device, &mut update);
-            finish(index, device, loss, update)
+            finish(index, device, Losses::new(loss, rms), update)
         };
         let buffer = || self.updates.take(|| vec![0.0; theta.len()]);
         match self.task.cohorts() {
             Cohorts::SideBySide => {
                 let indices: Vec<usize> = (0..devices.len()).collect();
                 let train = |&index: &usize| {
-                    let mut update = buffer();
-                    let loss = self.with_state(devices[index], |state| {
-                        self.task.train(Job { t, device: devices[index], theta, state, update: &mut update })
+                    let (mut update, mut rms) = (buffer(), None);
+                    let device = devices[index];
+                    let loss = self.with_state(device, |state| {
+                        let rms_loss = &mut rms;
+                        self.task.train(Job { t, device, theta, state, update: &mut update, rms_loss })
                     });
-                    finish(index, loss, update)
+                    finish(index, loss, rms, update)
                 };
                 let results: Vec<Result<R, Error>> = indices.par_iter().map(train).collect();
                 results.into_iter().collect()
@@ -261,9 +263,11 @@ impl Fleet {
                 let mut results = Vec::with_capacity(devices.len());
                 for (cohort, members) in devices.chunks(size.max(1)).enumerate() {
                     let mut updates: Vec<Vec<f32>> = members.iter().map(|_| buffer()).collect();
-                    let losses = self.train_cohort(theta, t, members, &mut updates);
-                    for (i, (loss, update)) in losses.into_iter().zip(updates).enumerate() {
-                        results.push(finish(cohort * size.max(1) + i, loss, update)?);
+                    let mut squares = vec![None; members.len()];
+                    let losses = self.train_cohort(theta, t, members, (&mut updates, &mut squares));
+                    for (i, ((loss, update), rms)) in losses.into_iter().zip(updates).zip(squares).enumerate()
+                    {
+                        results.push(finish(cohort * size.max(1) + i, loss, rms, update)?);
                     }
                 }
                 Ok(results)
@@ -277,7 +281,7 @@ impl Fleet {
         theta: &[f32],
         t: u64,
         members: &[DeviceId],
-        updates: &mut [Vec<f32>],
+        (updates, squares): (&mut [Vec<f32>], &mut [Option<f64>]),
     ) -> Vec<Result<f64, TaskError>> {
         let keeps = self.task.state_vectors().is_some();
         let mut states: Vec<DeviceState> = members
@@ -293,8 +297,11 @@ impl Fleet {
         let jobs: Vec<Job> = members
             .iter()
             .zip(&mut states)
-            .zip(updates)
-            .map(|((&device, state), update)| Job { t, device, theta, state: keeps.then_some(state), update })
+            .zip(updates.iter_mut().zip(squares))
+            .map(|((&device, state), (update, rms_loss))| {
+                let state = keeps.then_some(state);
+                Job { t, device, theta, state, update, rms_loss }
+            })
             .collect();
         let mut losses = self.task.train_cohort(jobs);
         if keeps {
@@ -337,7 +344,7 @@ impl Fleet {
         call: &Call,
         index: usize,
         device: DeviceId,
-        loss: f64,
+        loss: Losses,
         update: &[f32],
     ) -> Result<Vec<f32>, Error> {
         let answers =
@@ -405,7 +412,7 @@ impl Fleet {
 
     /// Δ of one device that keeps no state, and its loss.
     pub fn update(&self, theta: &[f32], t: u64, device: DeviceId) -> Result<(Vec<f32>, f64), Error> {
-        let mut result = self.train_all(theta, t, &[device], |_, _, loss, update| Ok((update, loss)))?;
+        let mut result = self.train_all(theta, t, &[device], |_, _, loss, update| Ok((update, loss.mean)))?;
         result.pop().ok_or_else(|| diverged(t, device))
     }
 }

@@ -35,6 +35,15 @@ pub struct TrainingScratch {
     /// Samples that `work` has room for.
     max_rows: usize,
     work: Workspace,
+    /// The mean of the squared losses of all samples of the last training.
+    square: f64,
+}
+
+impl TrainingScratch {
+    /// The root of the mean squared loss of the samples of the last training.
+    pub fn rms_loss(&self) -> f64 {
+        libm::sqrt(self.square)
+    }
 }
 
 impl LocalTraining {
@@ -45,6 +54,7 @@ impl LocalTraining {
             batch: BatchBuffer::default(),
             max_rows: 0,
             work: self.model.workspace(0),
+            square: 0.0,
         }
     }
 
@@ -77,7 +87,7 @@ impl LocalTraining {
         let mut stream = stream(self.seed, Purpose::Batch, round, u64::from(device.0));
         let local_model = update;
         local_model.copy_from_slice(theta);
-        let mut loss = 0.0;
+        let (mut loss, mut square) = (0.0, 0.0);
         for _ in 0..self.steps {
             if rows < scratch.samples.len() {
                 stream.shuffle_prefix(&mut scratch.samples, rows);
@@ -87,7 +97,9 @@ impl LocalTraining {
             self.optimizer.step(self.rate, state, &mut |descent| {
                 loss += self.model.descend(local_model, batch, &mut scratch.work, descent);
             });
+            square += scratch.work.mean_square();
         }
+        scratch.square = square / self.steps as f64;
         subtract(local_model, theta);
         loss / self.steps as f64
     }

@@ -92,7 +92,7 @@ impl Task for ModelTask {
     }
 
     fn train(&self, job: Job) -> Result<f64, TaskError> {
-        let Job { t, device, theta, state, update } = job;
+        let Job { t, device, theta, state, update, rms_loss } = job;
         let loss = self.workers.with(
             || self.worker(),
             |worker| {
@@ -106,7 +106,9 @@ impl Task for ModelTask {
                     &mut worker.state
                 };
                 self.partition.samples_of(device, &mut worker.scratch.samples);
-                self.training.run(theta, (t, device), state, &mut worker.scratch, update)
+                let loss = self.training.run(theta, (t, device), state, &mut worker.scratch, update);
+                *rms_loss = Some(worker.scratch.rms_loss());
+                loss
             },
         );
         Ok(loss)

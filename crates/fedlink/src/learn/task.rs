@@ -120,6 +120,31 @@ pub struct Job<'a> {
     pub state: Option<&'a mut DeviceState>,
     /// Where Δ = θ_m − θ(t) goes; its content before is undefined.
     pub update: &'a mut [f32],
+    /// Where the root of the mean squared loss of the samples may go, for policies that ask for it; where a task leaves
+    /// it as it is, the training loss stands for it.
+    pub rms_loss: &'a mut Option<f64>,
+}
+
+/// The losses of a local training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Losses {
+    /// The training loss: the mean over the mini-batches.
+    pub mean: f64,
+    /// The root of the mean squared loss of the samples.
+    pub rms: f64,
+}
+
+impl Losses {
+    /// A training loss, and the root mean square if it is known; else the loss stands for it.
+    pub fn new(mean: f64, rms: Option<f64>) -> Self {
+        Self { mean, rms: rms.unwrap_or(mean) }
+    }
+}
+
+impl From<f64> for Losses {
+    fn from(mean: f64) -> Self {
+        Self::new(mean, None)
+    }
 }
 
 /// What a device keeps between rounds for its task.

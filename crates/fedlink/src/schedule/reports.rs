@@ -15,11 +15,14 @@ pub enum Ask {
     CompressedNorm,
     /// The mean mini-batch loss of its local training.
     Loss,
+    /// The root of the mean squared loss of the samples of its local training; the mean loss where a task or a node
+    /// gives nothing else.
+    RmsLoss,
 }
 
 impl Ask {
     /// All that can be asked.
-    pub const ALL: [Self; 3] = [Self::Norm, Self::CompressedNorm, Self::Loss];
+    pub const ALL: [Self; 4] = [Self::Norm, Self::CompressedNorm, Self::Loss, Self::RmsLoss];
 
     /// How it is written in Python and on the wire.
     pub fn name(self) -> &'static str {
@@ -27,6 +30,7 @@ impl Ask {
             Self::Norm => "norm",
             Self::CompressedNorm => "compressed-norm",
             Self::Loss => "loss",
+            Self::RmsLoss => "rms-loss",
         }
     }
 

@@ -10,11 +10,11 @@ fn cross_entropy(logits: &[f32], label: u8) -> f64 {
 }
 
 /// Replaces the logits of each row by the gradient of the mean loss, (p − onehot(label))/rows, and returns
-/// that mean loss.
-pub(super) fn loss_and_gradient(logits: &mut [f32], labels: &[u8]) -> f64 {
+/// that mean loss, and the mean of the squared losses.
+pub(super) fn loss_and_gradient(logits: &mut [f32], labels: &[u8]) -> (f64, f64) {
     let rows = labels.len();
     let classes = logits.len() / rows;
-    let mut loss = 0.0;
+    let (mut loss, mut square) = (0.0, 0.0);
     for (row, &label) in logits.chunks_exact_mut(classes).zip(labels) {
         let label = usize::from(label);
         let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -24,12 +24,14 @@ pub(super) fn loss_and_gradient(logits: &mut [f32], labels: &[u8]) -> f64 {
             *z = libm::expf(*z - largest);
             sum += *z;
         }
-        loss += f64::from(libm::logf(sum)) - below;
+        let own = f64::from(libm::logf(sum)) - below;
+        loss += own;
+        square += own * own;
         let scale = 1.0 / (sum * rows as f32);
         row.iter_mut().for_each(|p| *p *= scale);
         row[label] -= 1.0 / rows as f32;
     }
-    loss / rows as f64
+    (loss / rows as f64, square / rows as f64)
 }
 
 /// Total loss, and how many rows have their largest logit (the first of equals) at the label.
@@ -62,7 +64,8 @@ mod tests {
     #[test]
     fn the_loss_beside_the_gradient_is_the_mean_of_the_rows_losses() {
         let logits = [0.3, -1.0, 2.0, 5.0, 4.0, -50.0];
-        let alone = f64::midpoint(cross_entropy(&logits[..3], 1), cross_entropy(&logits[3..], 2));
+        let [a, b] = [cross_entropy(&logits[..3], 1), cross_entropy(&logits[3..], 2)];
+        let alone = (f64::midpoint(a, b), f64::midpoint(a * a, b * b));
         assert_eq!(loss_and_gradient(&mut logits.clone(), &[1, 2]), alone);
     }
 

@@ -222,7 +222,8 @@ impl Mlp {
         self.forward(theta, batch, work);
         let last = self.layers.len() - 1;
         let logits = &mut work.outputs[last][..rows * self.layers[last].outputs];
-        let loss = cross_entropy::loss_and_gradient(logits, batch.labels);
+        let (loss, square) = cross_entropy::loss_and_gradient(logits, batch.labels);
+        work.square = square;
         for (l, layer) in self.layers.iter().enumerate().rev() {
             // `outputs[l]` holds ∂loss/∂(output of layer l), `outputs[l-1]` the layer's input.
             let (before, after) = work.outputs.split_at_mut(l);
@@ -280,7 +281,7 @@ impl Model for Mlp {
         let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(0);
         let widths = self.layers.iter().map(|l| l.outputs).chain([widest]);
         let outputs = widths.map(|width| vec![0.0; rows * width]).collect();
-        Workspace { outputs, gradient: Vec::new(), panels: Panels::default(), convolutions: None }
+        Workspace { outputs, gradient: Vec::new(), panels: Panels::default(), convolutions: None, square: 0.0 }
     }
 
     fn takes_non_zeros(&self) -> bool {

@@ -82,6 +82,15 @@ pub struct Workspace {
     panels: Panels,
     /// What the convolutions of a CNN need beside its dense layers.
     convolutions: Option<Box<cnn::Memory>>,
+    /// The mean of the squared losses of the samples of the last batch that was learned from.
+    square: f64,
+}
+
+impl Workspace {
+    /// The mean of the squared losses of the samples of the batch that [`Model::descend`] was given last.
+    pub fn mean_square(&self) -> f64 {
+        self.square
+    }
 }
 
 /// Total loss and number of right answers over some samples.

@@ -14,6 +14,7 @@ crate::register! {
     norm_channel,
     power_of_choice,
     active,
+    oort,
     optimal,
     importance,
     lyapunov,
@@ -22,6 +23,9 @@ crate::register! {
     ucb,
     clustered,
     divfl,
+    ocean,
+    deadline,
+    data_aware,
     fixed,
 }
 

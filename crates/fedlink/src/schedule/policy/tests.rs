@@ -24,7 +24,12 @@ use toml::Table;
 
 /// What a server knows, made up: M devices with given gains, some of which may not send.
 pub struct Bench {
-    k: usize,
+    /// K.
+    pub k: usize,
+    /// n.
+    pub symbols: u64,
+    /// Seconds of a symbol.
+    pub symbol_s: Option<f64>,
     seed: u64,
     /// Samples of device m are 10 + m·this.
     growth: usize,
@@ -58,7 +63,7 @@ impl Bench {
     /// Devices with these gains.
     pub fn with_gains(gains: &[f64], k: usize) -> Self {
         let (links, devices) = (known(gains), DeviceTable::new(gains.len()));
-        Self { k, seed: 0, growth: 1, links, devices, facts: Facts::default() }
+        Self { k, symbols: 5000, symbol_s: None, seed: 0, growth: 1, links, devices, facts: Facts::default() }
     }
 
     /// The same in a run of another seed.
@@ -97,8 +102,8 @@ impl Bench {
             t,
             k: self.k,
             dim: 1000,
-            symbols: 5000,
-            symbol_s: None,
+            symbols: self.symbols,
+            symbol_s: self.symbol_s,
             average_power: Power(1.0),
             noise: 1.0,
             links: &self.links,
