@@ -47,6 +47,7 @@ fn call(candidates: &[u32], asks: &[Ask]) -> Call {
         candidates: candidates.iter().map(|&m| DeviceId(m)).collect(),
         asks: asks.to_vec(),
         alone: vec![Bits(1.0); candidates.len()],
+        acknowledged: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod bits;
 mod encoded;
 mod extremes;
+pub mod feedback;
 pub mod plain;
 mod sparse;
 pub mod wire;
@@ -19,6 +20,7 @@ crate::register! {
 
 pub use audit::Evidence;
 pub use encoded::{Encoded, SparseUpdate, Values, add_all};
+pub use feedback::{ErrorFeedback, Feedback};
 pub use random_sparse::RandomSparse;
 pub use sparse::SparseScheme;
 pub use sparse_binary::SparseBinary;
@@ -31,20 +33,6 @@ use crate::units::Bits;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use wire::{Coder, WireError};
-
-/// What a device does with the part of its update that was not sent (`compress.feedback`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Feedback {
-    /// Discards it, as in the paper.
-    #[default]
-    Off,
-    /// A scheduled device keeps what compression dropped and adds it to its next update.
-    Scheduled,
-    /// As `scheduled`, and a device that was not scheduled keeps its whole update.
-    Always,
-}
 
 /// What must fit into a device's budget (`compress.budget`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

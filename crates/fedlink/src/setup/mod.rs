@@ -6,7 +6,7 @@ mod radio;
 pub use clock::clock;
 pub use radio::{link_budget, radio};
 
-use crate::compress::{BudgetRule, Compressor};
+use crate::compress::{BudgetRule, Compressor, ErrorFeedback};
 use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
 use crate::parts::Parts;
@@ -39,6 +39,7 @@ pub(crate) fn server(
     theta: Vec<f32>,
 ) -> Result<Server, ConfigError> {
     let defense = &config.defense;
+    let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?;
     let cap = Cap {
         devices: config.data.devices,
         k: config.schedule.k,
@@ -50,6 +51,7 @@ pub(crate) fn server(
         policy: parts.build_policy(config)?,
         policy_name: config.schedule.policy.clone(),
         compressor,
+        state_decay: feedback.state_decay(),
         custom_compressor: custom_compressor(config),
         aggregator,
         optimizer: config.build::<dyn ServerOptimizer>(&config.learn.server_optimizer, &())?,
@@ -64,6 +66,12 @@ pub(crate) fn server(
         seed: config.run.seed,
         theta,
     }))
+}
+
+/// Vectors of d numbers that the server keeps of the devices.
+pub(crate) fn server_vectors(config: &Config) -> Result<usize, ConfigError> {
+    let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?;
+    Ok(if feedback.state_decay().is_some() { config.data.devices as usize } else { 0 })
 }
 
 /// The name of the compressor, if it is not this library's.
