@@ -65,7 +65,9 @@ pub use error::Error;
 /// The types that most programs need.
 pub mod prelude {
     pub use crate::Error;
-    pub use crate::compress::{Codec, Compressor, Encoded, Evidence, Scratch, SparseUpdate, Spent, Values};
+    pub use crate::compress::{
+        Codec, Compressor, Context, Encoded, Evidence, Properties, Scratch, SparseUpdate, Spent, Values,
+    };
     pub use crate::config::Config;
     pub use crate::learn::task::{Evaluation, Job, Task, TaskError};
     pub use crate::parts::Parts;

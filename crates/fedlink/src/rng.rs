@@ -54,6 +54,8 @@ pub enum Purpose {
     /// Random choices of a policy in a round, or in all rounds (round = 2⁶⁴ − 1; device
     /// = the policy's label).
     Schedule = 21,
+    /// What the two ends of a link draw alike in a round: neither sends it to the other.
+    Shared = 40,
     /// Tests and examples.
     Test = 99,
 }

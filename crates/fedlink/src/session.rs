@@ -15,7 +15,7 @@ use crate::schedule::Reports;
 use crate::server::{Body, Call, Scheduled, Server, Upload};
 use crate::setup::{server_of, server_vectors};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
-use crate::units::{Bits, DeviceId};
+use crate::units::{Bits, DeviceId, Shape};
 use std::borrow::Cow;
 use std::io::{Read, Seek, Write};
 use std::sync::Arc;
@@ -126,6 +126,14 @@ impl Session {
         };
         let server = server_of(&config, parts, theta, Arc::new(count))?;
         Ok(Self { samples, ..Self::new(config, server) })
+    }
+
+    /// With the layers of the model, for schemes that use them; nodes must know the same
+    /// ([`Encoder::with_shapes`](crate::fleet::Encoder::with_shapes)).
+    #[must_use]
+    pub fn with_shapes(mut self, shapes: Vec<Shape>) -> Self {
+        self.server.set_shapes(shapes);
+        self
     }
 
     pub(crate) fn new(config: Config, server: Server) -> Self {

@@ -31,6 +31,28 @@ impl std::fmt::Display for DeviceId {
     }
 }
 
+/// A layer as a matrix: `rows` × `cols` consecutive numbers of θ, row after row. A vector of n numbers, such
+/// as biases, is n × 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// How many rows.
+    pub rows: usize,
+    /// Numbers in each.
+    pub cols: usize,
+}
+
+impl Shape {
+    /// How many numbers it has.
+    pub fn len(self) -> usize {
+        self.rows.saturating_mul(self.cols)
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
 macro_rules! amounts {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*

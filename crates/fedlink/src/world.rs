@@ -38,7 +38,7 @@ impl World {
         let fleet = Fleet::new(FleetParts {
             task: Arc::clone(&task),
             devices: config.data.devices as usize,
-            encoder: Encoder::new(&config, Arc::clone(&compressor)),
+            encoder: Encoder::new(&config, Arc::clone(&compressor)).with_shapes(task.shapes()),
             feedback: config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?,
             wire: config.radio.wire,
             by_size: aggregator.by_size(),
@@ -49,8 +49,10 @@ impl World {
         memory::check(config.data.devices, theta.len(), kept.saturating_add(2))?;
         let dim = theta.len();
         let work = work_of(&config, &task);
+        let shapes = task.shapes();
         let samples: SampleCounts = Arc::new(move |device| task.samples(device));
-        let server = server(&config, parts, compressor, aggregator, samples, theta)?;
+        let mut server = server(&config, parts, compressor, aggregator, samples, theta)?;
+        server.set_shapes(shapes);
         let clock = clock(&config, parts, &server.radio, dim, work)?;
         if config.clock.pipeline && !server.asks().is_empty() {
             let problem = format!(

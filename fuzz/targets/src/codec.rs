@@ -2,7 +2,7 @@
 //! error.
 
 use fedlink::compress::wire::{Coder, bit_length};
-use fedlink::compress::{Compressor, Encoded};
+use fedlink::compress::{Compressor, Context, Encoded};
 use fedlink::registry::{Kind, Scope};
 use fedlink::units::Bits;
 use std::cell::RefCell;
@@ -21,19 +21,20 @@ pub fn run(bytes: &[u8]) {
     let [scheme, d0, d1, b0, b1, b2, payload @ ..] = bytes else { return };
     let dim = usize::from(u16::from_be_bytes([*d0, *d1]));
     let budget = Bits(f64::from(u32::from_be_bytes([0, *b0, *b1, *b2])) / 8.0);
+    let context = &Context::new(dim, budget);
     SCHEMES.with(|schemes| {
         let Some(codec) = schemes[usize::from(*scheme) % schemes.len()].codec() else { return };
         CODER.with_borrow_mut(|coder| {
             let mut update = Encoded::Dense(vec![7.0]);
-            if codec.read(coder, (dim, budget), payload, &mut update).is_err() {
+            if codec.read(coder, context, payload, &mut update).is_err() {
                 return;
             }
             assert_eq!(update.check(dim), Ok(()));
             let mut again = Vec::new();
-            let bits = codec.write(coder, (dim, budget), &update, &mut again);
+            let bits = codec.write(coder, context, &update, &mut again);
             let bits = bits.expect("what is decoded follows its format");
             assert_eq!(again, payload);
-            assert!(bits == bit_length(payload) && bits <= codec.longest(dim, budget));
+            assert!(bits == bit_length(payload) && bits <= codec.longest(context));
         });
     });
 }

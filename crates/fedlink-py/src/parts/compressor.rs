@@ -4,7 +4,9 @@ use super::{Calls, method, type_of};
 use crate::arrays::{float32s, indices};
 use crate::random::generator;
 use fedlink::compress::bits::log2_choose;
-use fedlink::compress::{Codec, Compressor, Encoded, Evidence, Scratch, SparseUpdate, Spent, Values};
+use fedlink::compress::{
+    Codec, Compressor, Context, Encoded, Evidence, Properties, Scratch, SparseUpdate, Spent, Values,
+};
 use fedlink::rng::Stream;
 use fedlink::units::Bits;
 use numpy::PyArray1;
@@ -33,14 +35,14 @@ impl Compressor for PythonCompressor {
     fn encode(
         &self,
         update: &[f32],
-        budget: Bits,
+        context: &Context,
         rng: &mut Stream,
         _: &mut Scratch,
         out: &mut Encoded,
     ) -> Spent {
         let (encoded, spent) = self.calls.ask((Encoded::Silent, Spent::default()), |py| {
             let object = self.object.bind(py);
-            let arguments = (PyArray1::from_slice(py, update), budget.0, generator(py, rng)?);
+            let arguments = (PyArray1::from_slice(py, update), context.budget.0, generator(py, rng)?);
             let answer = object.call_method1("encode", arguments)?;
             read(&method(object, "encode"), &answer, update.len())
         });
@@ -50,6 +52,10 @@ impl Compressor for PythonCompressor {
 
     fn codec(&self) -> Option<&dyn Codec> {
         None
+    }
+
+    fn properties(&self, _: usize, _: usize) -> Properties {
+        Properties::UNKNOWN
     }
 
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {

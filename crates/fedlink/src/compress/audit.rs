@@ -5,7 +5,7 @@
 //! outside is a lie (of the report or of the upload); one inside proves nothing. The bounds of each scheme,
 //! with their proofs, stand in the scheme's file ([`Compressor::honest_reports`]).
 
-use super::{Compressor, Encoded, SparseUpdate};
+use super::{Compressor, Context, Encoded, SparseUpdate};
 use crate::schedule::Ask;
 use crate::units::Bits;
 use std::ops::RangeInclusive;
@@ -15,10 +15,8 @@ use std::ops::RangeInclusive;
 pub struct Evidence<'a> {
     /// What was reported.
     pub ask: Ask,
-    /// d.
-    pub dim: usize,
-    /// R, the bits that the device was granted.
-    pub budget: Bits,
+    /// What both ends know, with the bits that the device was granted.
+    pub context: Context<'a>,
     /// The bits that all n symbols would have held for it.
     pub alone: Bits,
     /// Whether an honest device sends the level of its budget, or may have to send less

@@ -30,6 +30,25 @@ impl Encoded {
         }
     }
 
+    /// All its entries, empty at first, whose memory is reused if it had all before.
+    pub fn make_dense(&mut self) -> &mut Vec<f32> {
+        match self {
+            Self::Dense(values) => values.clear(),
+            Self::Silent | Self::Sparse(_) => *self = Self::Dense(Vec::new()),
+        }
+        match self {
+            Self::Dense(values) => values,
+            Self::Silent | Self::Sparse(_) => unreachable!("it was made dense above"),
+        }
+    }
+
+    /// ⟨Δ̂, v⟩.
+    pub fn dot(&self, other: &[f32]) -> f64 {
+        let mut sum = 0.0;
+        self.for_each(|i, value| sum += f64::from(value) * f64::from(other[i as usize]));
+        sum
+    }
+
     /// ‖Δ̂‖₂.
     pub fn norm(&self) -> f32 {
         match self {

@@ -2,10 +2,12 @@
 
 pub mod audit;
 pub mod bits;
+mod context;
 mod encoded;
 mod extremes;
 pub mod feedback;
 pub mod plain;
+mod properties;
 mod sparse;
 pub mod wire;
 
@@ -19,8 +21,10 @@ crate::register! {
 }
 
 pub use audit::Evidence;
+pub use context::Context;
 pub use encoded::{Encoded, SparseUpdate, Values, add_all};
 pub use feedback::{ErrorFeedback, Feedback};
+pub use properties::Properties;
 pub use random_sparse::RandomSparse;
 pub use sparse::SparseScheme;
 pub use sparse_binary::SparseBinary;
@@ -59,15 +63,16 @@ pub struct Spent {
 
 /// A compression scheme: meets a bit budget, and owns its codec and the audit of its reports.
 ///
-/// Invariants: `spent.bits` ≤ `budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing fits; a
+/// Invariants: `spent.bits` ≤ `context.budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing fits; a
 /// budget just below `spent.bits` gives a lower level; the result depends on the arguments alone.
 pub trait Compressor: Send + Sync {
-    /// Writes Δ̂ of `update` to `out`, within `budget`, reusing the memory of `out` and `scratch`. All
-    /// randomness comes from `rng`, the device's stream for this round.
+    /// Writes Δ̂ of `update` to `out`, within `context.budget`, reusing the memory of `out` and `scratch`. All
+    /// randomness comes from `rng`, the device's stream for this round, and from [`Context::shared`], which
+    /// the server can draw as well.
     fn encode(
         &self,
         update: &[f32],
-        budget: Bits,
+        context: &Context,
         rng: &mut Stream,
         scratch: &mut Scratch,
         out: &mut Encoded,
@@ -80,6 +85,9 @@ pub trait Compressor: Send + Sync {
     /// The reports that an honest device can have made, given what arrived, up to the rounding
     /// of the report itself.
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64>;
+
+    /// What it guarantees of Δ̂ at a level, for every update of `dim` numbers.
+    fn properties(&self, dim: usize, level: usize) -> Properties;
 
     /// The highest level that an update of `dim` numbers can have, however large its budget; none if the scheme does
     /// not say. A transmission at it could not have used a larger budget.
@@ -94,15 +102,15 @@ pub trait Compressor: Send + Sync {
     }
 }
 
-/// The bytes of a scheme. Both ends know d and the budget that was granted (`known`), and derive the format
-/// from them.
+/// The bytes of a scheme. Both ends know the [`Context`], with the budget that was granted, and derive the
+/// format from it.
 pub trait Codec: Send + Sync {
     /// Writes `update` to `payload` and returns its length in bits; whole bytes, with leading zero bits that
     /// do not count.
     fn write(
         &self,
         coder: &mut Coder,
-        known: (usize, Bits),
+        context: &Context,
         update: &Encoded,
         payload: &mut Vec<u8>,
     ) -> Result<u64, WireError>;
@@ -111,7 +119,7 @@ pub trait Codec: Send + Sync {
     fn read(
         &self,
         coder: &mut Coder,
-        known: (usize, Bits),
+        context: &Context,
         payload: &[u8],
         update: &mut Encoded,
     ) -> Result<(), WireError>;
@@ -120,7 +128,7 @@ pub trait Codec: Send + Sync {
     fn accepts(&self, update: &Encoded) -> bool;
 
     /// A number of bits that no payload exceeds.
-    fn longest(&self, dim: usize, budget: Bits) -> u64;
+    fn longest(&self, context: &Context) -> u64;
 }
 
 /// Memory that compression reuses from one update to the next.

@@ -7,7 +7,7 @@
 
 use super::audit::{ROUNDING, Sent};
 use super::wire::Layout;
-use super::{Compressor, Scratch, SparseScheme, SparseUpdate, Values, bits};
+use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
 use crate::kernels::norm;
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
@@ -91,6 +91,10 @@ impl SparseScheme for RandomSparse {
             values.extend(out.indices.iter().map(|&i| update[i as usize]));
         }
         out.values = Values::Each(values);
+    }
+
+    fn properties(&self, dim: usize, q: usize) -> Properties {
+        Properties::projection(q.min(dim) as f64 / dim as f64)
     }
 
     fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64> {

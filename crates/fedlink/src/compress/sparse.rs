@@ -2,7 +2,7 @@
 
 use super::audit::{Evidence, Sent};
 use super::wire::{Coder, Format, Layout, WireError, check_values};
-use super::{Codec, Compressor, Encoded, Scratch, SparseUpdate, Spent};
+use super::{Codec, Compressor, Context, Encoded, Properties, Scratch, SparseUpdate, Spent};
 use crate::rng::Stream;
 use crate::schedule::Ask;
 use crate::units::Bits;
@@ -30,6 +30,9 @@ pub trait SparseScheme: Send + Sync {
         out: &mut SparseUpdate,
     );
 
+    /// What holds of Δ̂(q), 1 ≤ q ≤ `dim`.
+    fn properties(&self, dim: usize, q: usize) -> Properties;
+
     /// ‖Δ‖ of an honest device that sent this.
     fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64>;
 
@@ -41,12 +44,12 @@ impl<S: SparseScheme> Compressor for S {
     fn encode(
         &self,
         update: &[f32],
-        budget: Bits,
+        context: &Context,
         rng: &mut Stream,
         scratch: &mut Scratch,
         out: &mut Encoded,
     ) -> Spent {
-        let q = self.largest_q(update.len(), budget);
+        let q = self.largest_q(update.len(), context.budget);
         if q == 0 {
             *out = Encoded::Silent;
             return Spent::default();
@@ -59,12 +62,16 @@ impl<S: SparseScheme> Compressor for S {
         Some(self)
     }
 
+    fn properties(&self, dim: usize, level: usize) -> Properties {
+        SparseScheme::properties(self, dim, level)
+    }
+
     fn highest_level(&self, dim: usize) -> Option<usize> {
         Some(self.largest_q(dim, Bits(f64::INFINITY))).filter(|&level| level > 0)
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {
-        let Evidence { ask, dim, budget, alone, exact, received } = *evidence;
+        let Evidence { ask, context: Context { dim, budget, .. }, alone, exact, received } = *evidence;
         let Encoded::Sparse(update) = received else { return 0.0..=f64::INFINITY };
         let (q, alone) = (self.largest_q(dim, budget), self.largest_q(dim, alone));
         let sent = Sent { dim, q, alone, exact, update };
@@ -86,11 +93,11 @@ impl<S: SparseScheme> Codec for S {
     fn write(
         &self,
         coder: &mut Coder,
-        (dim, budget): (usize, Bits),
+        context: &Context,
         update: &Encoded,
         payload: &mut Vec<u8>,
     ) -> Result<u64, WireError> {
-        let format = Format::new(S::LAYOUT, dim, self.largest_q(dim, budget))?;
+        let format = format(self, context)?;
         match update {
             Encoded::Sparse(update) => coder.encode(&format, update, payload),
             Encoded::Silent | Encoded::Dense(_) => {
@@ -102,11 +109,11 @@ impl<S: SparseScheme> Codec for S {
     fn read(
         &self,
         coder: &mut Coder,
-        (dim, budget): (usize, Bits),
+        context: &Context,
         payload: &[u8],
         update: &mut Encoded,
     ) -> Result<(), WireError> {
-        let format = Format::new(S::LAYOUT, dim, self.largest_q(dim, budget))?;
+        let format = format(self, context)?;
         coder.decode(&format, payload, update.make_sparse())
     }
 
@@ -117,7 +124,12 @@ impl<S: SparseScheme> Codec for S {
         }
     }
 
-    fn longest(&self, dim: usize, budget: Bits) -> u64 {
-        Format::new(S::LAYOUT, dim, self.largest_q(dim, budget)).map_or(0, |format| format.longest())
+    fn longest(&self, context: &Context) -> u64 {
+        format(self, context).map_or(0, |format| format.longest())
     }
+}
+
+/// The format that both ends use.
+fn format<S: SparseScheme>(scheme: &S, context: &Context) -> Result<Format, WireError> {
+    Format::new(S::LAYOUT, context.dim, scheme.largest_q(context.dim, context.budget))
 }

@@ -28,7 +28,7 @@
 use super::audit::{Sent, unrounded};
 use super::extremes::End;
 use super::wire::Layout;
-use super::{Compressor, Scratch, SparseScheme, SparseUpdate, Values, bits};
+use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
 use crate::units::Bits;
@@ -102,6 +102,14 @@ impl SparseScheme for SparseBinary {
         out.values = Values::Shared(mean as f32);
         out.indices.clear();
         out.indices.extend(kept.indices());
+    }
+
+    fn properties(&self, dim: usize, q: usize) -> Properties {
+        // c·v²/‖Δ‖² by the audit. With c < q kept entries, these are all of their sign and ‖Δ‖² is at most
+        // v²·(c² + max(q², d − c)), most for c = 1; with q of them it is at most v²·(q² + max(q², d − q)).
+        let (dim, q) = (dim as f64, q as f64);
+        let one = 1.0 / (1.0 + (q * q).max(dim - 1.0));
+        Properties::projection(one.min(q / (q * q + (q * q).max(dim - q))))
     }
 
     fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64> {

@@ -45,7 +45,7 @@
 use super::audit::{Sent, TINY, unrounded};
 use super::top_k::keep_largest;
 use super::wire::Layout;
-use super::{Compressor, Scratch, SparseScheme, SparseUpdate, Values, bits};
+use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
 use crate::units::Bits;
@@ -135,6 +135,11 @@ impl SparseScheme for Stc {
         let sum: f64 = values.iter().map(|value| f64::from(value.abs())).sum();
         let magnitude = (sum / values.len() as f64) as f32;
         values.iter_mut().for_each(|value| *value = magnitude.copysign(*value));
+    }
+
+    fn properties(&self, dim: usize, q: usize) -> Properties {
+        // By the audit's ‖v‖² ≤ μ²·max(c², d), with c = q; ‖v‖² ≤ (c·μ)² where fewer are all there are.
+        Properties::projection((1.0 / q as f64).min(q as f64 / dim as f64))
     }
 
     fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64> {

@@ -5,6 +5,7 @@ use crate::kernels::norm;
 use crate::registry::Scope;
 use crate::rng::{Purpose, stream};
 use crate::schedule::Ask;
+use crate::units::DeviceId;
 use proptest::prelude::*;
 use toml::Table;
 
@@ -19,7 +20,8 @@ fn encode(scheme: &dyn Compressor, update: &[f32], budget: Bits) -> (Spent, Enco
     let (mut scratch, mut out) = (Scratch::default(), Encoded::Dense(vec![7.0; 3]));
     let mut spent = Spent::default();
     for update in [&[3.0, -9.0, 0.25, 8.0, 1.0, 1.0, 2.0, -2.0], update] {
-        spent = scheme.encode(update, budget, &mut stream(4, Purpose::Test, 1, 2), &mut scratch, &mut out);
+        let context = Context::new(update.len(), budget);
+        spent = scheme.encode(update, &context, &mut stream(4, Purpose::Test, 1, 2), &mut scratch, &mut out);
     }
     (spent, out)
 }
@@ -78,7 +80,8 @@ proptest! {
         for (name, scheme) in schemes() {
             let mut fresh = Encoded::default();
             let mut rng = stream(4, Purpose::Test, 1, 2);
-            let spent = scheme.encode(&update, Bits(budget), &mut rng, &mut Scratch::default(), &mut fresh);
+            let context = Context::new(update.len(), Bits(budget));
+            let spent = scheme.encode(&update, &context, &mut rng, &mut Scratch::default(), &mut fresh);
             prop_assert_eq!(encode(&*scheme, &update, Bits(budget)), (spent, fresh), "{}", name);
         }
     }
@@ -90,10 +93,10 @@ proptest! {
         for (name, scheme) in schemes() {
             let (spent, out) = encode(&*scheme, &update, Bits(budget));
             let Some(codec) = scheme.codec().filter(|_| spent.level > 0) else { continue };
-            let known = (update.len(), Bits(budget));
+            let known = &Context::new(update.len(), Bits(budget));
             let (mut payload, mut coder) = (Vec::new(), Coder::default());
             let bits = codec.write(&mut coder, known, &out, &mut payload).unwrap();
-            prop_assert!(bits <= codec.longest(known.0, known.1), "{name}: {bits} bits");
+            prop_assert!(bits <= codec.longest(known), "{name}: {bits} bits");
             prop_assert_eq!(bits, wire::bit_length(&payload), "{}", name);
             prop_assert!(codec.accepts(&out), "{name}");
             let mut received = Encoded::Dense(vec![1.0; 9]);
@@ -108,8 +111,8 @@ proptest! {
     ) {
         for (name, scheme) in schemes() {
             let Some(codec) = scheme.codec() else { continue };
-            let mut received = Encoded::default();
-            if codec.read(&mut Coder::default(), (dim, Bits(budget)), &payload, &mut received).is_ok() {
+            let (mut received, known) = (Encoded::default(), &Context::new(dim, Bits(budget)));
+            if codec.read(&mut Coder::default(), known, &payload, &mut received).is_ok() {
                 prop_assert_eq!(received.check(dim), Ok(()), "{}", name);
             }
         }
@@ -131,8 +134,8 @@ proptest! {
                     Ask::CompressedNorm => encode(&*scheme, &update, alone).1.norm(),
                     Ask::Loss => 2.5,
                 };
-                let (dim, received) = (update.len(), &received);
-                let evidence = Evidence { ask, dim, budget, alone, exact: true, received };
+                let (context, received) = (Context::new(update.len(), budget), &received);
+                let evidence = Evidence { ask, context, alone, exact: true, received };
                 prop_assert!(evidence.allows(&*scheme, report), "{name} {ask:?}: {report}");
             }
         }
@@ -164,5 +167,108 @@ fn an_update_without_entries_is_silent() {
     for (name, scheme) in schemes() {
         let (spent, out) = encode(&*scheme, &[], Bits(1e6));
         assert_eq!((spent, out), (Spent::default(), Encoded::Silent), "{name}");
+    }
+}
+
+/// What a scheme makes of an update in draw `i`, and its level.
+fn draw(scheme: &dyn Compressor, update: &[f32], budget: Bits, i: u64) -> (usize, Vec<f64>) {
+    let context = Context::new(update.len(), budget).of(7, (i, DeviceId(3)));
+    let (mut rng, mut out) = (stream(7, Purpose::Test, i, 3), Encoded::default());
+    let spent = scheme.encode(update, &context, &mut rng, &mut Scratch::default(), &mut out);
+    let mut sent = vec![0.0; update.len()];
+    out.for_each(|i, value| sent[i as usize] = f64::from(value));
+    (spent.level, sent)
+}
+
+/// Small updates of all sorts, with seeds of their own: what is drawn here is always the same.
+fn small_updates() -> Vec<Vec<f32>> {
+    let mut all = vec![
+        vec![1.0, -1.0, 1.0, 1.0],
+        vec![5.0, 1e-3, -1e-3, 2e-3, 1e-3, 1e-3],
+        vec![0.6, -0.3, 0.1, 0.0],
+        vec![-4.0, -3.0, 2.0, 1.0, 1.0, 0.0, 0.0],
+    ];
+    for seed in 0..4 {
+        let mut rng = stream(seed, Purpose::Test, 0, 0);
+        let dim = 3 + 2 * seed;
+        all.push((0..dim).map(|_| rng.normal() as f32).collect());
+        all.push((0..dim).map(|_| (2.0 * rng.normal()).exp() as f32).collect());
+    }
+    all
+}
+
+/// The mean of `numbers` and four times what it is uncertain by.
+fn mean(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = numbers.clone().count() as f64;
+    let mean = numbers.clone().sum::<f64>() / count;
+    let variance = numbers.map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+    (mean, 4.0 * (variance / count).sqrt())
+}
+
+#[test]
+fn what_a_scheme_declares_of_its_updates_holds_within_four_standard_deviations() {
+    for (name, scheme) in schemes() {
+        let (mut checked, mut is_biased) = (0, false);
+        for update in small_updates() {
+            let square = update.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+            for budget in [40.0, 48.0, 70.0, 104.0, 150.0, 300.0, 1e4] {
+                let draw = |i| draw(&*scheme, &update, Bits(budget), i);
+                let (level, first) = draw(0);
+                // Without random numbers one draw is all of them.
+                let draws = if (1..20).all(|i| draw(i) == (level, first.clone())) { 1 } else { 1500 };
+                let all: Vec<(usize, Vec<f64>)> = (0..draws).map(draw).collect();
+                if level == 0 || all.iter().any(|(other, _)| *other != level) {
+                    continue;
+                }
+                checked += 1;
+                let Properties { unbiased, omega, delta, projection, .. } =
+                    scheme.properties(update.len(), level);
+                let case = format!("{name}, {update:?}, level {level}");
+                let error = |sent: &[f64]| -> f64 {
+                    sent.iter().zip(&update).map(|(a, b)| (a - f64::from(*b)).powi(2)).sum()
+                };
+                let (loss, unsure) = mean(all.iter().map(|(_, sent)| error(sent)));
+                let limit = unsure + 1e-5 * square;
+                if let Some(omega) = omega {
+                    assert!(omega >= 0.0 && loss <= omega * square + limit, "{case}: {loss} for ω = {omega}");
+                }
+                if let Some(delta) = delta {
+                    assert!(delta > 0.0 && delta <= 1.0, "{case}: δ = {delta}");
+                    assert!(loss <= (1.0 - delta) * square + limit, "{case}: {loss} for δ = {delta}");
+                }
+                for (_, sent) in all.iter().filter(|_| projection) {
+                    let along: f64 = sent.iter().zip(&update).map(|(a, b)| a * f64::from(*b)).sum();
+                    let own: f64 = sent.iter().map(|a| a * a).sum();
+                    assert!((along - own).abs() <= 1e-5 * square, "{case}: {along} is not {own}");
+                }
+                for (i, &truth) in update.iter().enumerate() {
+                    let (mean, unsure) = mean(all.iter().map(|(_, sent)| sent[i]));
+                    let off = (mean - f64::from(truth)).abs() > unsure + 1e-5 * square.sqrt();
+                    assert!(!(unbiased && off), "{case}: entry {i} has mean {mean} ± {unsure}");
+                    is_biased |= off;
+                }
+                // What is declared is no less than what is the case.
+                assert!(unbiased || projection || omega.is_some(), "{case} declares nothing");
+            }
+        }
+        assert!(checked >= 20, "{name}: only {checked} cases");
+        assert_eq!(is_biased, !scheme.properties(4, 1).unbiased, "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn twice_the_update_is_twice_what_is_sent_where_that_is_declared(
+        update in prop::collection::vec(-1e3..1e3f32, 1..60), budget in budgets(),
+    ) {
+        for (name, scheme) in schemes() {
+            let (spent, mut once) = encode(&*scheme, &update, Bits(budget));
+            if spent.level == 0 || !scheme.properties(update.len(), spent.level).homogeneous {
+                continue;
+            }
+            once.change_values(|value| 4.0 * value);
+            let fourfold: Vec<f32> = update.iter().map(|x| 4.0 * x).collect();
+            prop_assert_eq!(encode(&*scheme, &fourfold, Bits(budget)), (spent, once), "{}", name);
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::audit::{ROUNDING, Sent};
 use super::wire::Layout;
-use super::{Compressor, Scratch, SparseScheme, SparseUpdate, Values, bits};
+use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
 use crate::kernels::norm;
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
@@ -72,6 +72,11 @@ impl SparseScheme for TopK {
         out: &mut SparseUpdate,
     ) {
         keep_largest(update, q, scratch, out);
+    }
+
+    fn properties(&self, dim: usize, q: usize) -> Properties {
+        // The mean of the q largest squares is at least that of all.
+        Properties::projection(q.min(dim) as f64 / dim as f64)
     }
 
     fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64> {

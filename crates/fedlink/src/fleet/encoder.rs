@@ -4,7 +4,7 @@ use super::diverged;
 use super::send::Given;
 use crate::compress::feedback::age_factor;
 use crate::compress::wire::{Coder, bit_length};
-use crate::compress::{BudgetRule, Compressor, Encoded, ErrorFeedback, Scratch, Spent, plain};
+use crate::compress::{BudgetRule, Compressor, Context, Encoded, ErrorFeedback, Scratch, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
 use crate::kernels::norm;
@@ -12,7 +12,7 @@ use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::rng::{Purpose, Stream, stream};
 use crate::schedule::Ask;
-use crate::units::{Bits, DeviceId};
+use crate::units::{Bits, DeviceId, Shape};
 use std::sync::Arc;
 
 /// The sending half of a device: compression, reports and bytes. It keeps nothing from one update to the next
@@ -25,6 +25,8 @@ pub struct Encoder {
     budget: BudgetRule,
     /// κ of the states that both sides keep; 1 without them.
     kappa: f64,
+    /// The layers of the model; empty if they are not known.
+    shapes: Vec<Shape>,
     spares: Pool<Spare>,
     coders: Pool<Coder>,
 }
@@ -66,9 +68,21 @@ impl Encoder {
             custom: crate::setup::custom_compressor(config),
             budget: config.compress.budget,
             kappa: feedback.ok().and_then(|feedback| feedback.state_decay()).unwrap_or(1.0),
+            shapes: Vec::new(),
             spares: Pool::new(),
             coders: Pool::new(),
         }
+    }
+
+    /// With the layers of the model, for schemes that use them.
+    #[must_use]
+    pub fn with_shapes(self, shapes: Vec<Shape>) -> Self {
+        Self { shapes, ..self }
+    }
+
+    /// What the server knows, too, of an upload of `dim` numbers within `budget`.
+    pub fn context(&self, dim: usize, budget: Bits, who: (u64, DeviceId)) -> Context<'_> {
+        Context::new(dim, budget).of(self.seed, who).with_shapes(&self.shapes)
     }
 
     pub(super) fn compressor(&self) -> &dyn Compressor {
@@ -141,7 +155,8 @@ impl Encoder {
         out: &mut Encoded,
     ) -> Result<Spent, Error> {
         let mut rng = self.rng(t, device);
-        let spent = self.compressor.encode(update, budget, &mut rng, scratch, out);
+        let context = self.context(update.len(), budget, (t, device));
+        let spent = self.compressor.encode(update, &context, &mut rng, scratch, out);
         match &self.custom {
             None => Ok(spent),
             Some(name) => {
@@ -178,10 +193,10 @@ impl Encoder {
             let Some((codec, payload)) = &mut bytes else { return Ok((spent, None, given)) };
             // What cannot be read is sent all the same; its bytes are as many as those of an honest value.
             let out = if let Given::Other(update) = &given { update } else { &*own };
-            let known = (update.len(), granted);
+            let context = self.context(update.len(), granted, (t, device));
             let bits = self
                 .coders
-                .with(Coder::default, |coder| codec.write(coder, known, out, payload))
+                .with(Coder::default, |coder| codec.write(coder, &context, out, payload))
                 .map_err(|problem| Error::Wire { round: t + 1, device: device.0, problem })?;
             if self.budget == BudgetRule::Formula || bits as f64 <= granted.0 {
                 return Ok((spent, Some(bits), given));

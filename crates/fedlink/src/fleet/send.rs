@@ -1,8 +1,8 @@
 //! From the update of a scheduled device to what is transmitted.
 //!
 //! Without `radio.wire` the server is handed Δ̂ itself. With it devices encode, the server decodes, and
-//! nothing but bytes lies between them. Both ends take the format from the round: d, and the
-//! budget that was granted.
+//! nothing but bytes lies between them. Both ends take the format from what they know of the
+//! round ([`Context`](crate::compress::Context)): d, and the budget that was granted.
 
 use super::{Fleet, Trained};
 use crate::compress::wire::bit_length;
@@ -122,7 +122,11 @@ impl Fleet {
         let mut payloads: Vec<Vec<u8>> =
             sent.iter_mut().map(|one| std::mem::take(&mut one.payload)).collect();
         let devices: Vec<DeviceId> = scheduled.iter().map(|one| one.device).collect();
-        let room = |one: &Scheduled| codec.longest(dim, one.grant.budget).min(one.grant.budget.0 as u64);
+        let encoder = &self.encoder;
+        let room = |one: &Scheduled| {
+            let budget = one.grant.budget;
+            codec.longest(&encoder.context(dim, budget, (t, one.device))).min(budget.0 as u64)
+        };
         let room: Vec<u64> = scheduled.iter().map(room).collect();
         adversary.transmit(t, &devices, &room, &mut payloads);
         for (one, payload) in sent.iter_mut().zip(payloads) {

@@ -10,7 +10,7 @@ use crate::data::partition::Partition;
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::units::{DeviceId, Shape};
 use std::sync::Arc;
 
 /// Test samples scored at a time. Fixed, because the order of summation follows it.
@@ -78,6 +78,10 @@ impl Task for ModelTask {
 
     fn flops_per_sample(&self) -> f64 {
         self.training.model.flops_per_sample()
+    }
+
+    fn shapes(&self) -> Vec<Shape> {
+        self.training.model.shapes()
     }
 
     fn train(&self, job: Job) -> Result<f64, TaskError> {

@@ -1,7 +1,7 @@
 //! What the devices learn: the door through which both the built-in models and other people's training come.
 
 use crate::data::Dataset;
-use crate::units::DeviceId;
+use crate::units::{DeviceId, Shape};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -66,6 +66,12 @@ pub trait Task: Send + Sync {
     /// layers (2 for each weight forward, 4 backward).
     fn flops_per_sample(&self) -> f64 {
         6.0 * self.theta0().len() as f64
+    }
+
+    /// The layers of θ as matrices, in the order of θ, for compression schemes that use them; empty if θ has
+    /// none.
+    fn shapes(&self) -> Vec<Shape> {
+        Vec::new()
     }
 
     /// How devices train: side by side on all threads, or in cohorts.

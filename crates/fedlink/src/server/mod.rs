@@ -27,7 +27,7 @@ pub use clip::{Clip, WINDOW};
 pub use upload::{Body, Upload};
 
 use crate::compress::wire::Coder;
-use crate::compress::{Compressor, Encoded, Evidence};
+use crate::compress::{Compressor, Context, Encoded, Evidence};
 use crate::error::Error;
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
@@ -36,7 +36,7 @@ use crate::radio::{Known, Radio};
 use crate::record::{Arrival, Cost, RoundRecord, Training, Transmission};
 use crate::schedule::{Ask, DeviceTable, Pick, Policy, Reports, Schedule, Share, View, check_candidates};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
-use crate::units::{Airtime, Bits, DeviceId, Power};
+use crate::units::{Airtime, Bits, DeviceId, Power, Shape};
 use aggregate::{Aggregator, Contribution};
 use optimizer::ServerOptimizer;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,9 @@ pub struct Server {
 /// Reads what arrives, on several threads.
 struct Decoder {
     compressor: Arc<dyn Compressor>,
+    seed: u64,
+    /// The layers of the model; empty if they are not known.
+    shapes: Vec<Shape>,
     coders: Pool<Coder>,
     decoded: Pool<Encoded>,
 }
@@ -230,7 +233,8 @@ impl Server {
             zero_weights: 0,
             underpriced: (0, None),
         };
-        let decoder = Decoder { compressor, coders: Pool::new(), decoded: Pool::new() };
+        let (coders, decoded) = (Pool::new(), Pool::new());
+        let decoder = Decoder { compressor, seed, shapes: Vec::new(), coders, decoded };
         Self {
             radio,
             policy,
@@ -470,7 +474,9 @@ impl Server {
             ));
         }
         let (decoder, dim) = (&self.decoder, self.theta.len());
-        let read = |(upload, grant): (&Upload<'a>, &Grant)| decoder.read(upload, (dim, grant.budget));
+        let read = |(upload, grant): (&Upload<'a>, &Grant)| {
+            decoder.read(upload, &decoder.context(dim, grant.budget, (call.t, upload.device)))
+        };
         let received: Vec<Received> = uploads.par_iter().zip(&decided.grants).map(read).collect();
         self.note_underpriced(call.t, &received, uploads);
         let arrivals = self.judge(&call, &decided, &received, uploads);
@@ -497,8 +503,12 @@ impl Server {
         Ok(record)
     }
 
-    /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it
-    /// sends.
+    /// The layers of the model, for schemes that use them; the devices must know the same.
+    pub(crate) fn set_shapes(&mut self, shapes: Vec<Shape>) {
+        self.decoder.shapes = shapes;
+    }
+
+    /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it sends.
     fn note_underpriced(&mut self, t: u64, received: &[Received], uploads: &[Upload]) {
         if self.custom_compressor.is_none() {
             return;
@@ -534,11 +544,12 @@ impl Server {
                 Ok(update) if self.defense.strikes.is_some() => {
                     let row = decided.reports.index_of(upload.device).unwrap_or_default();
                     let index = call.candidates.iter().position(|device| *device == upload.device);
+                    let (dim, budget) = (self.theta.len(), decided.grants[i].budget);
+                    let context = self.decoder.context(dim, budget, (call.t, upload.device));
                     let honest = call.asks.iter().zip(decided.reports.row(row)).all(|(&ask, &report)| {
                         let evidence = Evidence {
                             ask,
-                            dim: self.theta.len(),
-                            budget: decided.grants[i].budget,
+                            context,
                             alone: call.alone[index.unwrap_or_default()],
                             exact: self.exact,
                             received: update,
@@ -680,8 +691,13 @@ impl Server {
 }
 
 impl Decoder {
+    /// What both ends know of an upload of `dim` numbers within `budget`, by round and device.
+    fn context(&self, dim: usize, budget: Bits, who: (u64, DeviceId)) -> Context<'_> {
+        Context::new(dim, budget).of(self.seed, who).with_shapes(&self.shapes)
+    }
+
     /// What the server has of an upload: it decodes a payload by what it knows of the round alone.
-    fn read<'a>(&self, upload: &Upload<'a>, known: (usize, Bits)) -> Received<'a> {
+    fn read<'a>(&self, upload: &Upload<'a>, context: &Context) -> Received<'a> {
         match upload.body {
             Body::Silent => Received::Nothing(Arrival::Silent),
             Body::Lost => Received::Nothing(Arrival::Lost),
@@ -692,7 +708,7 @@ impl Decoder {
             Body::Payload(payload) => {
                 let mut update = self.decoded.take(Encoded::default);
                 let read = self.compressor.codec().map(|codec| {
-                    self.coders.with(Coder::default, |coder| codec.read(coder, known, payload, &mut update))
+                    self.coders.with(Coder::default, |coder| codec.read(coder, context, payload, &mut update))
                 });
                 match read {
                     Some(Ok(())) => Received::Decoded(update),

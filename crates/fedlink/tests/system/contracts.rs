@@ -119,16 +119,20 @@ impl Compressor for Scripted {
     fn encode(
         &self,
         update: &[f32],
-        budget: Bits,
+        context: &Context,
         _: &mut Stream,
         _: &mut Scratch,
         out: &mut Encoded,
     ) -> Spent {
-        (self.0)(out, update.len(), budget.0)
+        (self.0)(out, update.len(), context.budget.0)
     }
 
     fn codec(&self) -> Option<&dyn Codec> {
         None
+    }
+
+    fn properties(&self, _: usize, _: usize) -> Properties {
+        Properties::UNKNOWN
     }
 
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {

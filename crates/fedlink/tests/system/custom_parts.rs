@@ -123,13 +123,13 @@ impl Compressor for Whole {
     fn encode(
         &self,
         update: &[f32],
-        budget: Bits,
+        context: &Context,
         _: &mut Stream,
         _: &mut Scratch,
         out: &mut Encoded,
     ) -> Spent {
         let bits = 32.0 * update.len() as f64;
-        if bits > budget.0 {
+        if bits > context.budget.0 {
             *out = Encoded::Silent;
             return Spent::default();
         }
@@ -139,6 +139,10 @@ impl Compressor for Whole {
 
     fn codec(&self) -> Option<&dyn Codec> {
         None
+    }
+
+    fn properties(&self, _: usize, _: usize) -> Properties {
+        Properties::UNKNOWN
     }
 
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {

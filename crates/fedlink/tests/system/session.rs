@@ -106,7 +106,7 @@ fn by_hand(config: &Config, as_bytes: bool) -> (Vec<RoundRecord>, Vec<f32>) {
                 world.fleet.encoder().encode(&updates[index], budget, (t, one.device), &mut update).unwrap();
             let (mut payload, mut bits) = (Vec::new(), 0);
             if as_bytes && spent.level > 0 {
-                let known = (updates[index].len(), budget);
+                let known = &world.fleet.encoder().context(updates[index].len(), budget, (t, one.device));
                 let codec = scheme.codec().unwrap();
                 bits = codec.write(&mut Coder::default(), known, &update, &mut payload).unwrap();
             }

@@ -62,7 +62,8 @@ impl Seen {
             assert_eq!(scheme.largest_q(dim, bits), q, "a budget that holds {q} entries of {dim}");
             bits
         };
-        Evidence { ask, dim, budget: budget(q), alone: budget(alone), exact, received }
+        let context = Context::new(dim, budget(q));
+        Evidence { ask, context, alone: budget(alone), exact, received }
     }
 }
 

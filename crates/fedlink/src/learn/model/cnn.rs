@@ -7,6 +7,7 @@ use crate::kernels::Window;
 use crate::learn::optimizer::{Descent, Tail};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::rng::Stream;
+use crate::units::Shape;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -199,6 +200,14 @@ fn dense(batch: Batch<'_>) -> Cow<'_, [f32]> {
 impl Model for Cnn {
     fn dim(&self) -> usize {
         self.head_start() + self.head.dim()
+    }
+
+    fn shapes(&self) -> Vec<Shape> {
+        let of = |convolution: &Convolution| {
+            let (weights, cols) = (convolution.biases().start - convolution.start, convolution.outputs);
+            [Shape { rows: weights / cols, cols }, Shape { rows: cols, cols: 1 }]
+        };
+        self.convolutions.iter().flat_map(of).chain(self.head.shapes()).collect()
     }
 
     fn init(&self, init: Init, stream: &mut Stream) -> Vec<f32> {

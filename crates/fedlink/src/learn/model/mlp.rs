@@ -8,6 +8,7 @@ use crate::kernels::{
 use crate::learn::optimizer::{Descent, apply_zero_gradient};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
 use crate::rng::Stream;
+use crate::units::Shape;
 use serde::{Deserialize, Serialize};
 
 /// The entry of this model.
@@ -258,6 +259,13 @@ impl Mlp {
 impl Model for Mlp {
     fn dim(&self) -> usize {
         self.layers.last().expect("an MLP has an output layer").biases().end
+    }
+
+    fn shapes(&self) -> Vec<Shape> {
+        let of = |layer: &Layer| {
+            [Shape { rows: layer.inputs, cols: layer.outputs }, Shape { rows: layer.outputs, cols: 1 }]
+        };
+        self.layers.iter().flat_map(of).collect()
     }
 
     fn init(&self, init: Init, stream: &mut Stream) -> Vec<f32> {

@@ -19,6 +19,7 @@ use crate::kernels::{Panels, SparseBatch};
 use crate::learn::optimizer::Descent;
 use crate::registry::{ConfigError, Entry, Kind};
 use crate::rng::Stream;
+use crate::units::Shape;
 use serde::{Deserialize, Serialize};
 
 /// How weights start (`learn.init`); biases start at zero.
@@ -96,6 +97,9 @@ pub struct Score {
 pub trait Model: Send + Sync {
     /// d, the number of parameters.
     fn dim(&self) -> usize;
+
+    /// Its layers as matrices, in the order of θ: d numbers in all.
+    fn shapes(&self) -> Vec<Shape>;
 
     /// θ(0).
     fn init(&self, init: Init, stream: &mut Stream) -> Vec<f32>;
@@ -191,6 +195,21 @@ mod tests {
         let loss = model.descend(&mut theta.to_vec(), batch, work, &mut note);
         assert!(note.0.iter().all(|g| !g.is_nan()), "every block is offered");
         (loss, note.0)
+    }
+
+    #[test]
+    fn the_layers_are_matrices_that_make_up_theta() {
+        let layers = |model: &dyn Model| -> Vec<(usize, usize)> {
+            assert_eq!(model.shapes().iter().map(|shape| shape.len()).sum::<usize>(), model.dim());
+            model.shapes().iter().map(|shape| (shape.rows, shape.cols)).collect()
+        };
+        assert_eq!(layers(&Mlp::new(784, &[256], 10)), [(784, 256), (256, 1), (256, 10), (10, 1)]);
+        assert_eq!(layers(&Mlp::new(784, &[], 10)), [(784, 10), (10, 1)]);
+        // 5 · 5 · 1 and 5 · 5 · 32 inputs; the head sees 4 · 4 · 64 numbers.
+        assert_eq!(
+            layers(&Cnn::new([28, 28, 1], 10).unwrap()),
+            [(25, 32), (32, 1), (800, 64), (64, 1), (1024, 512), (512, 1), (512, 10), (10, 1)]
+        );
     }
 
     fn dataset(shape: [usize; 3]) -> Dataset {
