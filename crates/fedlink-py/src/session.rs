@@ -49,6 +49,9 @@ pub struct Call {
     asks: Vec<&'static str>,
     /// The bits that each candidate could send if it had the whole band.
     alone_bits: Py<PyArray1<f64>>,
+    /// The round, from 1, of each candidate's last upload in the server's h_m, 0 without one; empty unless
+    /// compress.feedback is "ef21".
+    acknowledged: Vec<u64>,
 }
 
 /// What a scheduled device may use of a round.
@@ -228,8 +231,8 @@ impl Session {
         Ok(self.state()?.inner.server().radio.band().symbols)
     }
 
-    /// P, what a scheduled device sends with over a link of its mean gain: M·P̄/K unless radio.power_policy is
-    /// another. Where devices differ it is the first one's; links(t).powers has all.
+    /// P, what a scheduled device sends with over a link of its mean gain: M·P̄/K unless radio.power_policy
+    /// is another. Where devices differ it is the first one's; links(t).powers has all.
     #[getter]
     fn power(&self) -> PyResult<f64> {
         Ok(self.state()?.inner.server().radio.power().0)
@@ -287,8 +290,8 @@ impl Session {
         json(&self.state()?.inner.config().resolved())
     }
 
-    /// The links of all devices in round `t` (from 0), as the radio is configured. It unpacks as what the server
-    /// knows: gains, capacities.
+    /// The links of all devices in round `t` (from 0), as the radio is configured. It unpacks as what the
+    /// server knows: gains, capacities.
     fn links(&self, py: Python<'_>, t: &Bound<'_, PyAny>) -> PyResult<Links> {
         let t = whole("t", t, 0..=u64::from(u32::MAX))?;
         let state = self.state()?;
@@ -333,6 +336,7 @@ impl Session {
             candidates: numbers(py, call.candidates.iter().map(|device| device.0)).unbind(),
             asks: call.asks.iter().map(|ask| ask.name()).collect(),
             alone_bits: PyArray1::from_vec(py, call.alone.iter().map(|bits| bits.0).collect()).unbind(),
+            acknowledged: call.acknowledged,
         })
     }
 
@@ -374,6 +378,12 @@ impl Session {
         let mut state = self.state()?;
         let other = state.inner.substitute(device_of(device)?).map_err(exception)?;
         Ok(other.map(|one| Grant::of(&one, &state.inner.server().radio)))
+    }
+
+    /// Resets h_m of a device that has lost its own half (compress.feedback = "ef21"): both sides start again
+    /// from zero.
+    fn forget(&self, device: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.state()?.inner.forget(device_of(device)?).map_err(exception)
     }
 
     /// Takes what arrived of the scheduled devices; θ(t) becomes θ(t+1). Returns how each was handled, in the
@@ -510,6 +520,11 @@ impl Encoder {
         let config = read(name, text, settings, &parts)?;
         let inner = fleet::Encoder::of(&config, &parts).map_err(|error| raised.or(exception(error)))?;
         Ok(Self { raised, inner })
+    }
+
+    /// κ^gap: what a node multiplies its h_m by that is `gap` rounds old (compress.feedback = "ef21").
+    fn age_factor(&self, gap: &Bound<'_, PyAny>) -> PyResult<f32> {
+        Ok(self.inner.age_factor(whole("gap", gap, 0..=u64::from(u32::MAX))?))
     }
 
     /// What a device answers to `asks` of its update and training loss in round `t` (from 0); `alone_bits` is

@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::radio::Carried;
+use crate::record::Arrival;
 use crate::server::Upload;
 use crate::session::Session;
 
@@ -52,8 +53,12 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent, late or in
     //    outage, or whose upload cannot be decoded or fails the audit, adds nothing and still counts.
     let uploads: Vec<Upload> = (0..sent.len()).map(|i| sent[i].upload_over(&carried[i], late[i])).collect();
-    session.deliver(&uploads, trained.training, cost)?;
-    let delivered: Vec<bool> = (0..sent.len()).map(|i| carried[i].delivered && !late[i]).collect();
-    fleet.settle(trained, sent, &delivered);
+    let record = session.deliver(&uploads, trained.training, cost)?;
+    let delivered: Vec<bool> = if fleet.waits_for_use() {
+        record.transmissions.iter().map(|sent| sent.arrival == Arrival::Used).collect()
+    } else {
+        (0..sent.len()).map(|i| carried[i].delivered && !late[i]).collect()
+    };
+    fleet.settle(t, trained, sent, &delivered);
     Ok(())
 }

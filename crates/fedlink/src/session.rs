@@ -13,7 +13,7 @@ use crate::radio::{Known, Links};
 use crate::record::{Arrival, Cost, Energy, Ledger, Outcome, RoundRecord, Row, Training};
 use crate::schedule::Reports;
 use crate::server::{Body, Call, Scheduled, Server, Upload};
-use crate::setup::server_of;
+use crate::setup::{server_of, server_vectors};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Bits, DeviceId, Shape};
 use std::borrow::Cow;
@@ -117,7 +117,7 @@ impl Session {
         let mut config = config.clone();
         parts.declare(&mut config);
         config.validate()?;
-        memory::check(config.data.devices, theta.len(), 2)?;
+        memory::check(config.data.devices, theta.len(), server_vectors(&config)?.saturating_add(2))?;
         let samples = samples.unwrap_or_else(|| vec![1; config.data.devices as usize]);
         let samples: Arc<[AtomicUsize]> = samples.into_iter().map(AtomicUsize::new).collect();
         let shared = Arc::clone(&samples);
@@ -203,6 +203,11 @@ impl Session {
     /// [`Server::substitute`].
     pub fn substitute(&mut self, failed: DeviceId) -> Result<Option<Scheduled>, Error> {
         self.server.substitute(failed)
+    }
+
+    /// Resets h_m of a device that has lost its own (`compress.feedback = "ef21"`); see [`Server::forget`].
+    pub fn forget(&mut self, device: DeviceId) -> Result<(), Error> {
+        self.server.forget(device)
     }
 
     /// Sets the training samples of a device, at least 1, which nodes may report as late as with their norm.

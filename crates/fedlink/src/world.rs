@@ -2,6 +2,7 @@
 
 use crate::adversary::{Adversary, Attack};
 use crate::clock::compute::Load;
+use crate::compress::ErrorFeedback;
 use crate::config::{BatchSize, Config, ConfigError};
 use crate::error::Error;
 use crate::fleet::{Encoder, Fleet, FleetParts};
@@ -18,7 +19,7 @@ use crate::schedule::{Facts, LabelCounts};
 use crate::server::SampleCounts;
 use crate::server::aggregate::Aggregator;
 use crate::session::Session;
-use crate::setup::{check_theta0, clock, compressor, server};
+use crate::setup::{check_theta0, clock, compressor, server, server_vectors};
 use crate::units::DeviceId;
 use std::sync::Arc;
 
@@ -39,13 +40,14 @@ impl World {
             task: Arc::clone(&task),
             devices: config.data.devices as usize,
             encoder: Encoder::new(&config, Arc::clone(&compressor)).with_shapes(task.shapes()),
-            feedback: config.compress.feedback,
+            feedback: config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?,
             wire: config.radio.wire,
             by_size: aggregator.by_size(),
             adversary: adversary(&config)?,
         });
-        // The model, its aggregate and what the devices keep.
-        memory::check(config.data.devices, theta.len(), fleet.state_vectors().saturating_add(2))?;
+        // The model, its aggregate, and what the devices keep and the server of them.
+        let kept = fleet.state_vectors().saturating_add(server_vectors(&config)?);
+        memory::check(config.data.devices, theta.len(), kept.saturating_add(2))?;
         let dim = theta.len();
         let work = work_of(&config, &task);
         let shapes = task.shapes();

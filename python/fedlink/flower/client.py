@@ -37,6 +37,9 @@ RATE_KEY = "uplink-bps"
 #: In the node's state: Δ with its residual, the round that it belongs to, and the residual of the node.
 KEPT, KEPT_ROUND, RESIDUAL = "fedlink-update", "fedlink-round", "fedlink-residual"
 
+#: With ``ef21`` too: h, what was sent last, and their rounds.
+STATE, PENDING, STATE_ROUND = "fedlink-state", "fedlink-pending", "fedlink-state-round"
+
 #: Metrics of training that the server takes notice of, as in ``FedAvg``'s apps.
 LOSS_KEY, EXAMPLES_KEY = "train_loss", "num-examples"
 
@@ -155,8 +158,12 @@ class UpdateAwareClientApp(ClientApp):
         if trained.has_error():
             return trained
         update = protocol.update_of(before, trained.content)
-        feedback = config["compress"]["feedback"]
-        if feedback != "off":
+        feedback, forget = config["compress"]["feedback"], False
+        if feedback == "ef21":
+            update, forget = _innovation(update, encoder, request, context)
+        elif feedback == "momentum":
+            update = _with_momentum(update, config, context)
+        elif feedback != "off":
             update = _with_residual(update, context)
             if feedback == "always":
                 # As if it were not scheduled; if it is, what it sends is taken off.
@@ -194,6 +201,8 @@ class UpdateAwareClientApp(ClientApp):
             answer["examples"] = int(examples)
         if "declared" in request:
             answer["rate"] = self._declared(context)
+        if forget:
+            answer["forget"] = 1
         content = RecordDict({KEY: MetricRecord(answer)})
         if metrics:
             content[METRICS] = metrics
@@ -212,8 +221,7 @@ class UpdateAwareClientApp(ClientApp):
         (update,) = protocol.floating(kept).values()
         device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)
         encoded = encoder.encode(update, protocol.real(request, "budget"), number - 1, device)
-        if config["compress"]["feedback"] != "off":
-            context.state[RESIDUAL] = ArrayRecord({"0": Array(update - encoded.dense(update.size))})
+        _keep(config, update, encoded.dense(update.size), number, context)
         # Sent is sent: what a node holds goes over its internal link with every message.
         del context.state[KEPT], context.state[KEPT_ROUND]
         answer: dict[str, ConfigRecordValues] = {"silent": True}
@@ -241,19 +249,101 @@ class UpdateAwareClientApp(ClientApp):
         return config, fedlink.Encoder(config, parts={scheme: part})
 
 
+def _kept(name: str, update: protocol.Update, context: Context) -> list[protocol.Update]:
+    """The vectors that the node keeps under a name; none: it keeps nothing."""
+    record = context.state.array_records.get(name)
+    vectors = [] if record is None else list(protocol.floating(record).values())
+    for kept in vectors:
+        if kept.size != update.size:
+            raise ProtocolError(
+                f"the residual has {kept.size} entries, but the model {update.size}: it is another run's"
+            )
+    return vectors
+
+
 def _with_residual(update: protocol.Update, context: Context) -> protocol.Update:
     """Δ and the residual of the node."""
-    residual = context.state.array_records.get(RESIDUAL)
-    if residual is None:
+    for kept in _kept(RESIDUAL, update, context):
+        update = update + kept
+        protocol.check_finite(update)
+    return update
+
+
+def _with_momentum(update: protocol.Update, config: dict[str, Any], context: Context) -> protocol.Update:
+    """v = z + (μ·u + Δ)."""
+    vectors = _kept(RESIDUAL, update, context)
+    if len(vectors) != 2:
         return update
-    (kept,) = protocol.floating(residual).values()
-    if kept.size != update.size:
-        raise ProtocolError(
-            f"the residual has {kept.size} entries, but the model {update.size}: it is another run's"
-        )
-    update = update + kept
+    momentum, total = vectors
+    update = total + (np.float32(_parameter(config, "momentum", "mu", 0.9)) * momentum + update)
     protocol.check_finite(update)
     return update
+
+
+def _innovation(
+    update: protocol.Update, encoder: fedlink.Encoder, request: dict[str, object], context: Context
+) -> tuple[protocol.Update, bool]:
+    """v = Δ − κ^gap·h, and whether this node has lost the h that the server speaks of: both sides then start
+    again from zero."""
+    number = protocol.whole(request, "round", 1, 2**62)
+    acknowledged = protocol.whole(request, "acknowledged", 0, 2**62)
+
+    def factor(gap: int) -> np.float32:
+        return np.float32(encoder.age_factor(max(gap, 0)))
+
+    states = _kept(STATE, update, context)
+    rounds = context.state.config_records.get(STATE_ROUND, ConfigRecord())
+    own = protocol.whole(rounds, "round", 0, 2**62) if "round" in rounds else 0
+    pending = _kept(PENDING, update, context)
+    if pending and protocol.whole(rounds, "pending", 1, 2**62) == acknowledged:
+        # The last upload counts: the same operations as the server's.
+        h = states[0] if states else np.zeros_like(update)
+        states, own = [h * factor(acknowledged - own) + pending[0]], acknowledged
+    lost = own != acknowledged
+    if lost or not states:
+        states, own = [], 0
+    for name in (STATE, PENDING):
+        if name in context.state:
+            del context.state[name]
+    if states:
+        context.state[STATE] = ArrayRecord({"0": Array(states[0])})
+        update = update - factor(number - own) * states[0]
+        protocol.check_finite(update)
+    context.state[STATE_ROUND] = ConfigRecord({"round": own})
+    return update, lost and acknowledged > 0
+
+
+def _keep(
+    config: dict[str, Any], update: protocol.Update, sent: protocol.Update, number: int, context: Context
+) -> None:
+    """What the node keeps after it has sent ``sent`` of ``update`` in a round."""
+    feedback = config["compress"]["feedback"]
+    if feedback == "off":
+        return
+    if feedback == "ef21":
+        # Whether it counts, the server acknowledges with its next call.
+        own = context.state.config_records.get(STATE_ROUND, ConfigRecord()).get("round", 0)
+        context.state[PENDING] = ArrayRecord({"0": Array(sent)})
+        context.state[STATE_ROUND] = ConfigRecord({"round": own, "pending": number})
+        return
+    if feedback == "momentum":
+        vectors = _kept(RESIDUAL, update, context)
+        total = vectors[1] if len(vectors) == 2 else np.zeros_like(update)
+        waiting = sent == 0
+        momentum, total = np.where(waiting, update - total, 0), np.where(waiting, update, 0)
+        kept = {"0": Array(momentum.astype(np.float32)), "1": Array(total.astype(np.float32))}
+        context.state[RESIDUAL] = ArrayRecord(kept)
+        return
+    rest = update - sent
+    if feedback == "decay":
+        rest = np.float32(_parameter(config, "decay", "lambda", 0.9)) * rest
+    context.state[RESIDUAL] = ArrayRecord({"0": Array(rest)})
+
+
+def _parameter(config: dict[str, Any], part: str, key: str, default: float) -> float:
+    """A key of the table of a kind of error feedback; the encoder has checked it."""
+    table = config["compress"].get(part, {})
+    return float(table.get(key, default))
 
 
 def _metrics(content: RecordDict) -> MetricRecord | None:

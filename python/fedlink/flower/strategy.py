@@ -490,6 +490,7 @@ class UpdateAwareStrategy(FedAvg):
             gains, capacities = self.uplink.links(self._rates)
             call = session.begin(present=sorted(node_of), gains=gains, capacities=capacities)
         encoder = protocol.encoder_config(self.config)
+        acknowledged = dict(zip(call.candidates.tolist(), call.acknowledged))
         asked: dict[int, Asked] = {}
         for device, alone_bits in zip(call.candidates.tolist(), call.alone_bits.tolist()):
             node = NodeRecord(node_of[device], device, "compute", gain=float(gains[device]))
@@ -498,6 +499,8 @@ class UpdateAwareStrategy(FedAvg):
             )
             if call.asks:
                 request["asks"] = " ".join(call.asks)
+            if device in acknowledged:
+                request["acknowledged"] = acknowledged[device]
             if self.uplink.declared:
                 request["declared"] = True
             content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config, KEY: request})
@@ -517,6 +520,9 @@ class UpdateAwareStrategy(FedAvg):
             except ProtocolError as problem:
                 node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
                 continue
+            if acknowledged.get(device) and "forget" in answer:
+                # It has lost its half of the state, so both sides start again from zero.
+                session.forget(device)
             node.outcome = Outcome.NOT_SCHEDULED
             this.reported[device] = node
             metrics = metrics_of[node.node_id].metric_records.get(METRICS)

@@ -48,6 +48,7 @@ fn call(candidates: &[u32], asks: &[Ask]) -> Call {
         asks: asks.to_vec(),
         alone: vec![Bits(1.0); candidates.len()],
         report_symbols: Vec::new(),
+        acknowledged: Vec::new(),
     }
 }
 

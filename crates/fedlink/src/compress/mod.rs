@@ -5,6 +5,7 @@ pub mod bits;
 mod context;
 mod encoded;
 mod extremes;
+pub mod feedback;
 pub mod plain;
 mod properties;
 mod sparse;
@@ -25,6 +26,7 @@ crate::register! {
 pub use audit::Evidence;
 pub use context::Context;
 pub use encoded::{Encoded, SparseUpdate, Values, add_all};
+pub use feedback::{ErrorFeedback, Feedback};
 pub use properties::Properties;
 pub use rand_k::RandK;
 pub use random_sparse::RandomSparse;
@@ -41,20 +43,6 @@ use crate::units::Bits;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use wire::{Coder, WireError};
-
-/// What a device does with the part of its update that was not sent (`compress.feedback`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Feedback {
-    /// Discards it, as in the paper.
-    #[default]
-    Off,
-    /// A scheduled device keeps what compression dropped and adds it to its next update.
-    Scheduled,
-    /// As `scheduled`, and a device that was not scheduled keeps its whole update.
-    Always,
-}
 
 /// What must fit into a device's budget (`compress.budget`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

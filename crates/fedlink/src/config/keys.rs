@@ -6,7 +6,7 @@ use crate::clock::compute::Compute;
 use crate::clock::downlink::Downlink;
 use crate::clock::jitter::Jitter;
 use crate::clock::spread::Spread;
-use crate::compress::Compressor;
+use crate::compress::{Compressor, ErrorFeedback};
 use crate::data::partition::Partition;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
@@ -46,6 +46,7 @@ pub fn kinds() -> &'static [Listing] {
             Listing::of::<dyn Downlink>(),
             Listing::of::<dyn Policy>(),
             Listing::of::<dyn Compressor>(),
+            Listing::of::<dyn ErrorFeedback>(),
             Listing::of::<dyn Attack>(),
         ]
     });
@@ -254,11 +255,7 @@ pub const KEYS: &[Key] = &[
         "0 (free) | 8 (logarithmic, steps of 9 %) | 16 (half precision) | 32",
     ),
     key("compress.scheme", "how an update is compressed", A_PART),
-    key(
-        "compress.feedback",
-        "what a device keeps of an update that was not sent in full",
-        "\"off\" | \"scheduled\" (what compression dropped) | \"always\" (also when not scheduled)",
-    ),
+    key("compress.feedback", "what a device keeps of an update that was not sent in full", A_PART),
     key(
         "compress.budget",
         "what must fit into a device's bits: the scheme's count, or the encoded payload, to the bit",

@@ -6,7 +6,7 @@ use crate::clock::compute::Compute;
 use crate::clock::downlink::Downlink;
 use crate::clock::jitter::Jitter;
 use crate::clock::spread::Spread;
-use crate::compress::Compressor;
+use crate::compress::{Compressor, ErrorFeedback};
 use crate::data::partition::Partition;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
@@ -111,6 +111,7 @@ impl Config {
         self.resolve_part::<dyn Downlink>(&self.clock.downlink, &mut own)?;
         self.resolve_part::<dyn Policy>(&self.schedule.policy, &mut own)?;
         self.resolve_part::<dyn Compressor>(&self.compress.scheme, &mut own)?;
+        self.resolve_part::<dyn ErrorFeedback>(self.compress.feedback.name(), &mut own)?;
         self.resolve_part::<dyn Attack>(&self.adversary.kind, &mut own)?;
         // Tables of parts that are not chosen have no effect, but a wrong key in one is a
         // mistake all the same.

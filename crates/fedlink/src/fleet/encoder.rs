@@ -2,8 +2,9 @@
 
 use super::diverged;
 use super::send::Given;
+use crate::compress::feedback::age_factor;
 use crate::compress::wire::{Coder, bit_length};
-use crate::compress::{BudgetRule, Compressor, Context, Encoded, Scratch, Spent, plain};
+use crate::compress::{BudgetRule, Compressor, Context, Encoded, ErrorFeedback, Scratch, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
 use crate::kernels::norm;
@@ -23,6 +24,8 @@ pub struct Encoder {
     /// The name of a compressor that is not this library's: what it returns is checked.
     custom: Option<String>,
     budget: BudgetRule,
+    /// κ of the states that both sides keep; 1 without them.
+    kappa: f64,
     /// The layers of the model; empty if they are not known.
     shapes: Vec<Shape>,
     spares: Pool<Spare>,
@@ -58,11 +61,14 @@ impl Encoder {
     }
 
     pub(crate) fn new(config: &Config, compressor: Arc<dyn Compressor>) -> Self {
+        // It was validated with the rest of the configuration.
+        let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &());
         Self {
             seed: config.run.seed,
             compressor,
             custom: crate::setup::custom_compressor(config),
             budget: config.compress.budget,
+            kappa: feedback.ok().and_then(|feedback| feedback.state_decay()).unwrap_or(1.0),
             shapes: Vec::new(),
             spares: Pool::new(),
             coders: Pool::new(),
@@ -82,6 +88,11 @@ impl Encoder {
 
     pub(super) fn compressor(&self) -> &dyn Compressor {
         &*self.compressor
+    }
+
+    /// κ^gap: what a node multiplies its h_m by that is `gap` rounds old (`compress.feedback = "ef21"`).
+    pub fn age_factor(&self, gap: u64) -> f32 {
+        age_factor(self.kappa, gap)
     }
 
     /// What must fit into the budget.

@@ -11,7 +11,7 @@ pub use encoder::{Encoder, Message};
 pub use send::Sent;
 
 use crate::adversary::Adversary;
-use crate::compress::{Encoded, Feedback};
+use crate::compress::{Encoded, ErrorFeedback};
 use crate::error::Error;
 use crate::kernels::norm;
 use crate::learn::task::{Cohorts, DeviceState, Job, Losses, Task, TaskError};
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Fleet {
     task: Arc<dyn Task>,
     encoder: Encoder,
-    feedback: Feedback,
+    feedback: Box<dyn ErrorFeedback>,
     wire: bool,
     /// Whether a device's loss counts by its number of samples in the mean.
     by_size: bool,
@@ -52,7 +52,7 @@ pub struct FleetParts {
     /// How updates are compressed, reported and written.
     pub encoder: Encoder,
     /// What becomes of the part of an update that was not sent.
-    pub feedback: Feedback,
+    pub feedback: Box<dyn ErrorFeedback>,
     /// Whether updates are sent as bytes.
     pub wire: bool,
     /// Whether a device's loss counts by its number of samples in the mean.
@@ -65,8 +65,12 @@ pub struct FleetParts {
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct PersistentState {
     task: DeviceState,
-    /// The part of its updates that was not sent (error feedback); empty or d entries.
+    /// What error feedback keeps: nothing, or its vectors of d entries, one after another.
     residual: Vec<f32>,
+    /// The round, from 1, of its last upload that the server's state holds, as the server gave it with its
+    /// last call; 0: none.
+    #[serde(skip)]
+    acknowledged: u64,
 }
 
 /// What came out of training.
@@ -97,7 +101,7 @@ impl Fleet {
     /// The devices made of `parts`.
     pub fn new(parts: FleetParts) -> Self {
         let FleetParts { task, devices, encoder, feedback, wire, by_size, adversary } = parts;
-        let keeps = task.state_vectors().is_some() || feedback != Feedback::Off;
+        let keeps = task.state_vectors().is_some() || feedback.vectors() > 0;
         Self {
             encoder,
             feedback,
@@ -137,14 +141,14 @@ impl Fleet {
 
     /// Whether these states could be those of this fleet, with models of `dim` entries.
     pub(crate) fn fits(&self, states: &[Mutex<PersistentState>], dim: usize) -> bool {
-        let vectors = self.task.state_vectors();
+        let (vectors, kept) = (self.task.state_vectors(), self.feedback.vectors());
         let fits = |state: &Mutex<PersistentState>| {
-            let PersistentState { task, residual } = &*lock(state);
+            let PersistentState { task, residual, .. } = &*lock(state);
             let whole = |vector: &Vec<f32>| vector.len() == dim;
             task.steps <= MAX_COUNT
                 && (task.vectors.is_empty() || vectors == Some(task.vectors.len()))
                 && task.vectors.iter().all(whole)
-                && (residual.is_empty() || whole(residual))
+                && (residual.is_empty() || (kept > 0 && residual.len() == kept * dim))
         };
         states.len() == self.states.len() && states.iter().all(fits)
     }
@@ -157,7 +161,7 @@ impl Fleet {
     /// Whether a device's training this round changes what it does in a later one even if it sends nothing.
     /// If not, training those that cannot be scheduled would be work for nobody.
     pub(crate) fn everyone_must_train(&self) -> bool {
-        self.task.state_vectors().is_some() || self.feedback == Feedback::Always
+        self.task.state_vectors().is_some() || self.feedback.everyone_trains()
     }
 
     /// How many of the candidates' updates are kept until selection. One that was not kept can be had again
@@ -169,17 +173,18 @@ impl Fleet {
     /// Vectors of the size of θ that the devices keep once all have trained.
     pub(crate) fn state_vectors(&self) -> usize {
         let task = self.task.state_vectors().unwrap_or(0);
-        self.states.len() * (task + usize::from(self.feedback != Feedback::Off))
+        self.states.len() * (task + self.feedback.vectors())
     }
 
-    /// Trains the devices that must train this round, of those that are `present`, and keeps the updates of the
-    /// candidates with the largest first reports, up to K of them (all, if devices keep state).
+    /// Trains the devices that must train this round, of those that are `present`, and keeps the updates of
+    /// the candidates with the largest first reports, up to K of them (all, if devices keep state).
     pub fn train(
         &self,
         theta: &[f32],
         call: &Call,
         present: impl Fn(DeviceId) -> bool,
     ) -> Result<Trained, Error> {
+        self.acknowledge(call);
         let keep = self.kept_updates(call.candidates.len(), call.k);
         let best = Mutex::new(Vec::with_capacity(keep + 1));
         let results = self.train_all(theta, call.t, &call.candidates, |index, device, loss, update| {
@@ -218,7 +223,7 @@ impl Fleet {
         let others: Vec<DeviceId> = DeviceId::all(waiting.len()).filter(|m| waiting[m.index()]).collect();
         self.train_all(theta, call.t, &others, |_, device, loss, update| {
             // A residual that is not finite would spoil the device's later updates.
-            let broken = self.feedback == Feedback::Always && !norm(&update).is_finite();
+            let broken = self.feedback.everyone_trains() && !norm(&update).is_finite();
             self.updates.give(update);
             if broken { Err(diverged(call.t, device)) } else { Ok((device, loss.mean)) }
         })
@@ -240,7 +245,7 @@ impl Fleet {
                 self.updates.give(update);
                 return Err(diverged(t, device));
             }
-            self.add_residual(device, &mut update);
+            self.prepare(t, device, &mut update);
             finish(index, device, Losses::new(loss, rms), update)
         };
         let buffer = || self.updates.take(|| vec![0.0; theta.len()]);
@@ -324,18 +329,30 @@ impl Fleet {
         train(Some(&mut lock(&self.states[device.index()]).task))
     }
 
-    /// Adds the residual of the device to Δ.
-    fn add_residual(&self, device: DeviceId, update: &mut [f32]) {
-        if self.feedback == Feedback::Off {
+    /// Turns Δ into what the device reports on and compresses.
+    fn prepare(&self, t: u64, device: DeviceId, update: &mut [f32]) {
+        if self.feedback.vectors() == 0 {
             return;
         }
-        let mut state = lock(&self.states[device.index()]);
-        update.iter_mut().zip(&state.residual).for_each(|(delta, residual)| *delta += residual);
-        if self.feedback == Feedback::Always {
-            // As if it were not scheduled; if it is, `settle` takes off what was sent.
-            state.residual.clear();
-            state.residual.extend_from_slice(update);
+        let PersistentState { residual, acknowledged, .. } = &mut *lock(&self.states[device.index()]);
+        self.feedback.prepare(residual, update, gap(t, *acknowledged));
+    }
+
+    /// The candidates hear what the server's state holds of them. One of which it holds nothing starts from
+    /// zero.
+    fn acknowledge(&self, call: &Call) {
+        for (device, &round) in call.candidates.iter().zip(&call.acknowledged) {
+            let mut state = lock(&self.states[device.index()]);
+            state.acknowledged = round;
+            if round == 0 {
+                state.residual.clear();
+            }
         }
+    }
+
+    /// Whether an upload changes a device's state only if the server uses it, and not already if it arrives.
+    pub fn waits_for_use(&self) -> bool {
+        self.feedback.state_decay().is_some()
     }
 
     /// What the candidate at `index` answers to everything that is asked.
@@ -393,15 +410,15 @@ impl Fleet {
         Ok(updates.into_iter().flatten().collect())
     }
 
-    /// After the uploads have gone out: each device whose upload was `delivered` keeps its residual (one whose upload
-    /// was lost is as one that was not scheduled), and all memory of the round is free.
-    pub fn settle(&self, trained: Trained, sent: Vec<Sent>, delivered: &[bool]) {
+    /// After the uploads of round `t` have gone out: each device whose upload was `delivered` changes its
+    /// state (one whose upload was lost is as one that was not scheduled), and all memory of the round is
+    /// free. With error feedback that [waits for use](Fleet::waits_for_use), `delivered` are the uploads that
+    /// the server used.
+    pub fn settle(&self, t: u64, trained: Trained, sent: Vec<Sent>, delivered: &[bool]) {
         for (Sent { device, update, own, payload, .. }, delivered) in sent.into_iter().zip(delivered) {
-            if self.feedback != Feedback::Off && *delivered {
-                let mut state = lock(&self.states[device.index()]);
-                state.residual.clear();
-                state.residual.extend_from_slice(&update);
-                own.add_to(&mut state.residual, -1.0);
+            if self.feedback.vectors() > 0 && *delivered {
+                let PersistentState { residual, acknowledged, .. } = &mut *lock(&self.states[device.index()]);
+                self.feedback.settle(residual, &update, &own, gap(t, *acknowledged));
             }
             self.updates.give(update);
             self.encoded.give(own);
@@ -419,6 +436,11 @@ impl Fleet {
 
 fn lock(state: &Mutex<PersistentState>) -> std::sync::MutexGuard<'_, PersistentState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Rounds from the last upload that counts, in round `acknowledged` from 1, to round `t` from 0.
+fn gap(t: u64, acknowledged: u64) -> u64 {
+    (t + 1).saturating_sub(acknowledged)
 }
 
 fn diverged(t: u64, device: DeviceId) -> Error {

@@ -19,6 +19,7 @@ pub mod aggregate;
 mod cap;
 mod clip;
 pub mod optimizer;
+mod states;
 mod upload;
 
 pub use cap::Cap;
@@ -41,6 +42,7 @@ use crate::units::{Airtime, Bits, DeviceId, Power, Shape};
 use aggregate::{Aggregator, Contribution};
 use optimizer::ServerOptimizer;
 use serde::{Deserialize, Serialize};
+use states::DeviceStates;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -55,7 +57,10 @@ pub struct Server {
     policy_name: String,
     report_code: ReportCode,
     decoder: Decoder,
-    /// The name of a compressor that is not this library's: the bits it claims are compared with what it sends.
+    /// h_m of every device, if error feedback keeps it (`compress.feedback = "ef21"`).
+    states: Option<DeviceStates>,
+    /// The name of a compressor that is not this library's: the bits it claims are compared with what it
+    /// sends.
     custom_compressor: Option<String>,
     aggregator: Box<dyn Aggregator>,
     optimizer: Box<dyn ServerOptimizer>,
@@ -93,6 +98,9 @@ pub struct ServerParts {
     pub report_code: ReportCode,
     /// How updates are compressed.
     pub compressor: Arc<dyn Compressor>,
+    /// κ, if the server keeps h_m of every device and steps by their aggregate (`compress.feedback =
+    /// "ef21"`).
+    pub state_decay: Option<f64>,
     /// The name of a compressor that is not this library's.
     pub custom_compressor: Option<String>,
     /// How updates become one step.
@@ -173,6 +181,9 @@ pub struct Call {
     pub alone: Vec<Bits>,
     /// The symbols that each candidate's report takes of the round; empty: reports are free.
     pub report_symbols: Vec<f64>,
+    /// The round, from 1, of the last upload of each candidate that is in the server's h_m, 0 if there is
+    /// none; empty unless the server keeps h_m (`compress.feedback = "ef21"`).
+    pub acknowledged: Vec<u64>,
 }
 
 /// A scheduled device and what it may use.
@@ -226,6 +237,7 @@ impl Server {
     /// The server made of `parts`.
     pub fn new(parts: ServerParts) -> Self {
         let ServerParts { radio, policy, policy_name, compressor, aggregator, optimizer, .. } = parts;
+        let states = parts.state_decay.map(|kappa| DeviceStates::new(kappa, radio.devices()));
         let ServerParts { custom_compressor, server_rate, defense, exact, samples, seed, theta, .. } = parts;
         let ServerParts { report_code, .. } = parts;
         let ledger = Ledger {
@@ -243,6 +255,7 @@ impl Server {
             policy_name,
             report_code,
             decoder,
+            states,
             custom_compressor,
             aggregator,
             optimizer,
@@ -399,7 +412,9 @@ impl Server {
         let alone = candidates.iter().map(|&device| self.radio.alone(device, &known)).collect();
         let asks = self.policy.asks().to_vec();
         let report_symbols = self.report_code.symbols(&candidates, asks.len(), &known);
-        let call = Call { t, k, candidates, asks, alone, report_symbols };
+        let states = self.states.as_ref();
+        let acknowledged = candidates.iter().filter_map(|&m| Some(states?.round(m))).collect();
+        let call = Call { t, k, candidates, asks, alone, report_symbols, acknowledged };
         self.open = Some(Open { call: call.clone(), known, decided: None });
         Ok(call)
     }
@@ -519,7 +534,11 @@ impl Server {
         self.note_underpriced(call.t, &received, uploads);
         let arrivals = self.judge(&call, &decided, &received, uploads);
         let shares = self.shares(&decided.schedule, &arrivals);
-        self.update(&received, &arrivals, &shares);
+        if self.states.is_some() {
+            self.update_from_states(call.t, uploads, &received, &arrivals);
+        } else {
+            self.update(&received, &arrivals, &shares);
+        }
         for ((one, arrival), upload) in received.iter().zip(&arrivals).zip(uploads) {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
                 self.policy.receive(upload.device, update);
@@ -649,6 +668,64 @@ impl Server {
         self.optimizer.step(&mut self.theta, &delta, self.server_rate);
     }
 
+    /// θ(t+1) out of θ(t) and h_m of all devices, after what arrived and passed the audit has moved some.
+    fn update_from_states(
+        &mut self,
+        t: u64,
+        uploads: &[Upload],
+        received: &[Received],
+        arrivals: &[Arrival],
+    ) {
+        let Some(states) = &mut self.states else { return };
+        let dim = self.theta.len();
+        for ((upload, one), arrival) in uploads.iter().zip(received).zip(arrivals) {
+            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
+                states.advance(upload.device, t, update, dim);
+                if self.defense.clip != Clip::Off {
+                    self.ledger.norms.push_back(states.norm(upload.device));
+                }
+            }
+        }
+        let devices = self.radio.devices();
+        let shares = self.aggregator.shares(devices, &|m| (self.samples)(DeviceId(m as u32)));
+        let mut all = states.contributions(t, &shares);
+        if self.defense.clip != Clip::Off {
+            let old = self.ledger.norms.len().saturating_sub(WINDOW);
+            self.ledger.norms.drain(..old);
+            let limit = self.defense.clip.limit(self.ledger.norms.make_contiguous());
+            for one in &mut all {
+                one.factor *= clip::factor(one.factor * one.update.norm(), limit);
+            }
+        }
+        let delta = self.aggregator.aggregate(&all, devices);
+        self.optimizer.step(&mut self.theta, &delta, self.server_rate);
+    }
+
+    /// Resets h_m of a device that has lost its own: both sides start from zero again.
+    pub fn forget(&mut self, device: DeviceId) -> Result<(), Error> {
+        let states = self.states.as_mut().filter(|_| device.index() < self.radio.devices());
+        let states = states.ok_or(Error::Session(
+            "forget: the server keeps no state of such a device; it does with compress.feedback = \"ef21\"",
+        ))?;
+        states.forget(device);
+        Ok(())
+    }
+
+    /// The round, from 1, of the last upload in h_m, 0 if there is none; none if the server keeps no h_m.
+    pub fn acknowledged(&self, device: DeviceId) -> Option<u64> {
+        self.states.as_ref().map(|states| states.round(device))
+    }
+
+    /// h_m of a device, as it was after its last upload; none if it has none.
+    pub fn device_state(&self, device: DeviceId) -> Option<&[f32]> {
+        self.states.as_ref()?.state(device)
+    }
+
+    /// Vectors of the size of θ that the server keeps of the devices, once all have sent.
+    pub(crate) fn state_vectors(&self) -> usize {
+        self.states.as_ref().map_or(0, |_| self.radio.devices())
+    }
+
     /// Runs `call` with the policy and the rest of the server side by side.
     fn with_policy<R>(&mut self, call: impl FnOnce(&mut dyn Policy, &Self) -> R) -> R {
         let mut policy = std::mem::replace(&mut self.policy, Box::new(Nobody));
@@ -703,17 +780,27 @@ impl Decoder {
 
 impl Persist for Server {
     fn save(&self) -> State {
-        State::of(&Saved {
+        let saved = Saved {
             policy: self.policy.save(),
             aggregator: self.aggregator.save(),
             optimizer: self.optimizer.save(),
             ledger: self.ledger.clone(),
-        })
+        };
+        match &self.states {
+            None => State::of(&saved),
+            Some(states) => State::of(&(saved, states)),
+        }
     }
 
     fn load(&mut self, state: State) -> Result<(), StateError> {
-        let saved: Saved = state.read()?;
         let devices = self.radio.devices();
+        let (saved, states): (Saved, _) = match &self.states {
+            None => (state.read()?, None),
+            Some(states) => {
+                let (saved, read): (Saved, DeviceStates) = state.read()?;
+                (saved, Some(states.accept(read, self.theta.len())?))
+            }
+        };
         let Ledger { devices: table, strikes, norms, zero_weights, underpriced } = &saved.ledger;
         if !table.is_of(devices) || ![0, devices].contains(&strikes.len()) || norms.len() > WINDOW {
             return Err(StateError("the server's tables are not of this run's size".into()));
@@ -740,7 +827,7 @@ impl Persist for Server {
                 (self.policy.load(policy), self.aggregator.load(aggregator), self.optimizer.load(optimizer));
             return result;
         }
-        self.ledger = saved.ledger;
+        (self.ledger, self.states) = (saved.ledger, states);
         self.open = None;
         Ok(())
     }

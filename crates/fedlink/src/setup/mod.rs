@@ -6,7 +6,7 @@ mod radio;
 pub use clock::clock;
 pub use radio::{link_budget, radio};
 
-use crate::compress::{BudgetRule, Compressor};
+use crate::compress::{BudgetRule, Compressor, ErrorFeedback};
 use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
 use crate::memory;
@@ -48,6 +48,7 @@ pub(crate) fn server(
     let numbers = policy.state_numbers(devices, dim as u64);
     memory::check_policy(&config.schedule.policy, numbers, devices, dim)?;
     let defense = &config.defense;
+    let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?;
     let cap = Cap {
         devices: config.data.devices,
         k: config.schedule.k,
@@ -60,6 +61,7 @@ pub(crate) fn server(
         policy_name: config.schedule.policy.clone(),
         report_code: report_code(config),
         compressor,
+        state_decay: feedback.state_decay(),
         custom_compressor: custom_compressor(config),
         aggregator,
         optimizer: config.build::<dyn ServerOptimizer>(&config.learn.server_optimizer, &())?,
@@ -80,6 +82,12 @@ pub(crate) fn server(
 fn report_code(config: &Config) -> ReportCode {
     let floor = config.radio.report_floor.unwrap_or(REPORT_FLOOR);
     ReportCode { bits: config.schedule.report_bits as u32, floor }
+}
+
+/// Vectors of d numbers that the server keeps of the devices.
+pub(crate) fn server_vectors(config: &Config) -> Result<usize, ConfigError> {
+    let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?;
+    Ok(if feedback.state_decay().is_some() { config.data.devices as usize } else { 0 })
 }
 
 /// The name of the compressor, if it is not this library's.

@@ -9,6 +9,7 @@ mod contracts;
 mod custom_parts;
 mod determinism;
 mod engine;
+mod feedback;
 mod physical;
 mod radio;
 mod random_sparse;

@@ -164,7 +164,7 @@ fn the_loop_of_a_round_over_server_and_fleet_is_that_of_a_simulation() {
             let uploads: Vec<Upload> = sent.iter().map(|one| one.upload()).collect();
             records.push(session.deliver(&uploads, trained.training, None).unwrap().clone());
             let delivered = vec![true; sent.len()];
-            fleet.settle(trained, sent, &delivered);
+            fleet.settle(t, trained, sent, &delivered);
         }
         let theta = world.session.theta().to_vec();
         assert_same(&(records, theta), &simulated(&config), policy);

@@ -215,6 +215,7 @@ impl Session {
             policy: entry.build(&Table::new(), &scope, &()).unwrap(),
             policy_name: entry.name.into(),
             compressor: Arc::new(SparseBinary {}),
+            state_decay: None,
             custom_compressor: None,
             aggregator: Box::new(Mean {}),
             optimizer: Box::new(Add {}),

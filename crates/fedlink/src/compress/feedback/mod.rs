@@ -1,0 +1,122 @@
+//! Error feedback: what a device keeps of an update that was not sent in full, one file each.
+//!
+//! v is what a device compresses, v̂ what it sends. A device keeps its state only where its upload counts:
+//! one that is not scheduled, or whose upload is lost, is after the round as it was before it (but for
+//! `always`).
+//!
+//! | `compress.feedback` | v | after an upload | state |
+//! |---|---|---|---|
+//! | `off` | Δ | – | – |
+//! | `scheduled`, `always` | Δ + e | e ← v − v̂ | e: M·d on the devices |
+//! | `decay` | Δ + e | e ← λ·(v − v̂) | e: M·d on the devices |
+//! | `momentum` | z + u, u ← μ·u + Δ | u, z ← 0 where sent | u, z: 2·M·d on the devices |
+//! | `ef21` | Δ − h | h ← h + v̂ on both sides | h: M·d on the devices and M·d at the server |
+
+crate::register! {
+    /// All kinds of error feedback.
+    FEEDBACKS: dyn ErrorFeedback;
+    off,
+    scheduled,
+    always,
+    decay,
+    momentum,
+    ef21,
+}
+
+pub use always::Always;
+pub use decay::Decay;
+pub use ef21::{Ef21, NodeState};
+pub(crate) use ef21::{advance, age_factor};
+pub use momentum::Momentum;
+pub use off::Off;
+pub use scheduled::Scheduled;
+
+use super::Encoded;
+use crate::registry::{Entry, Kind};
+use serde::{Deserialize, Serialize};
+
+/// What a device does with the part of its update that was not sent (`compress.feedback`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Feedback {
+    /// Discards it, as in the paper.
+    #[default]
+    Off,
+    /// A scheduled device keeps what compression dropped and adds it to its next update.
+    Scheduled,
+    /// As `scheduled`, and a device that was not scheduled keeps its whole update.
+    Always,
+    /// As `scheduled`, and what is kept shrinks by λ each time.
+    Decay,
+    /// Momentum correction (deep gradient compression).
+    Momentum,
+    /// Server and device keep the same state h_m, and the device sends the change.
+    Ef21,
+}
+
+impl Feedback {
+    /// How it is called in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Scheduled => "scheduled",
+            Self::Always => "always",
+            Self::Decay => "decay",
+            Self::Momentum => "momentum",
+            Self::Ef21 => "ef21",
+        }
+    }
+}
+
+/// A kind of error feedback: the device's half of it. `state` is what one device keeps: nothing, which is how
+/// every device starts and stands for zeros, or [`vectors`](ErrorFeedback::vectors) vectors of d numbers one
+/// after another.
+pub trait ErrorFeedback: Send + Sync {
+    /// Vectors of d numbers that a device keeps.
+    fn vectors(&self) -> usize;
+
+    /// Whether a device's training changes its state even if it sends nothing.
+    fn everyone_trains(&self) -> bool {
+        false
+    }
+
+    /// Turns Δ into v, what the device reports on and compresses. `gap` are the rounds since its last upload
+    /// that counts.
+    fn prepare(&self, state: &mut Vec<f32>, update: &mut [f32], gap: u64);
+
+    /// After an upload that counts: `v` is what [`prepare`](ErrorFeedback::prepare) made, `sent` is v̂.
+    fn settle(&self, state: &mut Vec<f32>, v: &[f32], sent: &Encoded, gap: u64);
+
+    /// κ, if the server keeps h_m of every device and steps by their aggregate. An upload then counts only if
+    /// the server uses it.
+    fn state_decay(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// `update += e`.
+fn add_residual(state: &[f32], update: &mut [f32]) {
+    update.iter_mut().zip(state).for_each(|(delta, residual)| *delta += residual);
+}
+
+/// `state = v − v̂`.
+fn keep_rest(state: &mut Vec<f32>, v: &[f32], sent: &Encoded) {
+    state.clear();
+    state.extend_from_slice(v);
+    sent.add_to(state, -1.0);
+}
+
+impl Kind for dyn ErrorFeedback {
+    type Material = ();
+    const PLURAL: &'static str = "feedbacks";
+    const KEY: &'static str = "compress.feedback";
+    const TABLE: &'static str = "compress";
+
+    fn entries() -> &'static [Entry<Self>] {
+        FEEDBACKS
+    }
+}
+
+#[cfg(test)]
+mod tests;

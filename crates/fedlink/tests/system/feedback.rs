@@ -1,0 +1,251 @@
+//! Error feedback in whole runs: both sides keep the same state, whatever is lost, and a node may restart.
+
+use crate::common::{blobs, small_config};
+use fedlink::compress::Feedback;
+use fedlink::compress::feedback::NodeState;
+use fedlink::fleet::Encoder;
+use fedlink::prelude::*;
+use fedlink::record::{Arrival, Training};
+use fedlink::schedule::Reports;
+use fedlink::session::{Message, Session};
+use fedlink::units::DeviceId;
+use std::io::Cursor;
+
+fn config(feedback: Feedback) -> Config {
+    let mut config = small_config();
+    (config.compress.feedback, config.compress.scheme) = (feedback, "stc".into());
+    config.schedule.policy = "bn2-c".into();
+    config
+}
+
+#[test]
+fn runs_resume_and_repeat_to_the_bit_with_every_kind() {
+    for feedback in [Feedback::Decay, Feedback::Momentum, Feedback::Ef21] {
+        for kappa in [1.0, 0.9] {
+            let mut config = config(feedback);
+            config.set("compress.ef21.kappa", kappa).unwrap();
+            let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let run = || {
+                let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+                let outcome = simulation.run(&mut ()).unwrap();
+                (outcome, simulation.theta().to_vec())
+            };
+            let whole = pool(1).install(run);
+            assert_eq!(pool(3).install(run), whole, "{feedback:?}");
+            let mut first = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+            (0..4).for_each(|_| drop(first.step().unwrap()));
+            let mut bytes = Vec::new();
+            first.checkpoint(&mut bytes).unwrap();
+            let mut resumed = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+            resumed.restore(Cursor::new(bytes)).unwrap();
+            assert_eq!((resumed.run(&mut ()).unwrap(), resumed.theta().to_vec()), whole, "{feedback:?}");
+        }
+    }
+}
+
+/// A session and its nodes, which know nothing but messages.
+struct Nodes {
+    session: Session,
+    encoder: Encoder,
+    nodes: Vec<NodeState>,
+    /// What the payloads of each device that were used add up to.
+    sums: Vec<Vec<f32>>,
+    dim: usize,
+}
+
+impl Nodes {
+    fn new(config: &Config, dim: usize) -> Self {
+        let parts = Parts::default();
+        let devices = config.data.devices as usize;
+        Self {
+            session: Session::of(config, &parts, vec![0.0; dim], None).unwrap(),
+            encoder: Encoder::of(config, &parts).unwrap(),
+            nodes: vec![NodeState::new(1.0); devices],
+            sums: vec![vec![0.0; dim]; devices],
+            dim,
+        }
+    }
+
+    /// A round with these updates, in which the uploads of some devices go astray; how each arrived.
+    fn round(&mut self, updates: &[Vec<f32>], lost: &[u32]) -> Vec<(DeviceId, Arrival)> {
+        let t = self.session.rounds_done();
+        let known = self.session.links(t).known;
+        let call = self.session.begin(t, known, |_| true).unwrap();
+        let mut innovations = updates.to_vec();
+        let mut answers = Vec::new();
+        for (i, &device) in call.candidates.iter().enumerate() {
+            let node = &mut self.nodes[device.index()];
+            if !node.sync(call.acknowledged[i]) {
+                self.session.forget(device).unwrap();
+                self.sums[device.index()].fill(0.0);
+            }
+            let v = &mut innovations[device.index()];
+            node.innovation(t + 1, v);
+            let own = self.encoder.answers(&call.asks, (v, 0.5), call.alone[i], (t, device)).unwrap();
+            answers.extend(own);
+        }
+        let reports = Reports::new(call.candidates, call.asks.len(), answers);
+        let scheduled = self.session.report(reports).unwrap();
+        let mut sent = Vec::new();
+        for one in &scheduled {
+            let (m, budget) = (one.device.index(), one.grant.budget);
+            let message = self.encoder.message(&innovations[m], budget, (t, one.device)).unwrap();
+            self.nodes[m].sent(t + 1, message.own.clone(), self.dim);
+            sent.push((one.device, message));
+        }
+        let arrived: Vec<Message> = sent
+            .iter()
+            .filter(|(device, _)| !lost.contains(&device.0))
+            .map(|(device, message)| Message::of(*device, message))
+            .collect();
+        let arrivals = self.session.deliver_messages(&arrived, Training::new(updates.len(), 0.5)).unwrap();
+        for ((device, message), arrival) in sent.iter().zip(&arrivals) {
+            if *arrival == Arrival::Used {
+                message.own.add_to(&mut self.sums[device.index()], 1.0);
+            }
+        }
+        sent.iter().map(|(device, _)| *device).zip(arrivals).collect()
+    }
+
+    /// Both sides and the payloads agree on every device.
+    fn assert_agree(&mut self) {
+        for (m, node) in self.nodes.iter_mut().enumerate() {
+            let device = DeviceId(m as u32);
+            assert!(node.sync(self.session.server().acknowledged(device).unwrap()), "{m}");
+            let zero = vec![0.0; self.dim];
+            let server = self.session.server().device_state(device).unwrap_or(&zero);
+            let own = if node.state().is_empty() { &zero[..] } else { node.state() };
+            assert_eq!(own, server, "{m}");
+            assert_eq!(self.sums[m], server, "{m}: the payloads alone");
+        }
+    }
+}
+
+fn updates(devices: usize, dim: usize) -> Vec<Vec<f32>> {
+    let entry = |m: usize, i: usize| ((m * 31 + i * 7) as f32).sin() * (1.0 + m as f32);
+    (0..devices).map(|m| (0..dim).map(|i| entry(m, i)).collect()).collect()
+}
+
+#[test]
+fn lost_uploads_move_neither_side_and_states_decode_from_payloads_alone() {
+    let mut config = config(Feedback::Ef21);
+    config.schedule.k = 4;
+    let mut nodes = Nodes::new(&config, 300);
+    let updates = updates(config.data.devices as usize, 300);
+    let mut lost = 0;
+    for t in 0..12 {
+        let before: Vec<Vec<f32>> = nodes.sums.clone();
+        let astray: Vec<u32> = (0..12).filter(|m| (m + t) % 3 == 0).collect();
+        let arrivals = nodes.round(&updates, &astray);
+        lost += arrivals.iter().filter(|(_, arrival)| *arrival == Arrival::Lost).count();
+        for (device, arrival) in arrivals {
+            if arrival == Arrival::Lost {
+                let server = nodes.session.server().device_state(device).unwrap_or(&[0.0; 300]);
+                assert_eq!(server, before[device.index()]);
+            }
+        }
+        nodes.assert_agree();
+    }
+    assert!(lost > 3, "the test loses some: {lost}");
+}
+
+#[test]
+fn a_node_that_restarts_is_noticed_and_both_sides_start_again_from_zero() {
+    let config = config(Feedback::Ef21);
+    let mut nodes = Nodes::new(&config, 300);
+    let updates = updates(config.data.devices as usize, 300);
+    for _ in 0..6 {
+        nodes.round(&updates, &[]);
+    }
+    nodes.assert_agree();
+    let device = DeviceId::all(12).find(|m| nodes.session.server().acknowledged(*m) > Some(0)).unwrap();
+    nodes.nodes[device.index()] = NodeState::new(1.0);
+    assert!(nodes.session.server().device_state(device).is_some());
+    let forgotten = nodes.round(&updates, &(0..12).collect::<Vec<u32>>());
+    assert!(forgotten.iter().all(|(_, arrival)| *arrival == Arrival::Lost));
+    assert_eq!(nodes.session.server().acknowledged(device), Some(0));
+    assert!(nodes.session.server().device_state(device).is_none());
+    for _ in 0..6 {
+        nodes.round(&updates, &[]);
+        nodes.assert_agree();
+    }
+}
+
+#[test]
+fn the_step_is_the_mean_of_all_states_whoever_was_scheduled() {
+    let mut config = config(Feedback::Ef21);
+    config.learn.server_rate = 0.5;
+    let mut nodes = Nodes::new(&config, 300);
+    let updates = updates(config.data.devices as usize, 300);
+    for _ in 0..5 {
+        let before: Vec<f32> = nodes.session.theta().to_vec();
+        nodes.round(&updates, &[]);
+        for (i, (after, before)) in nodes.session.theta().iter().zip(&before).enumerate() {
+            let mean: f64 = nodes.sums.iter().map(|h| f64::from(h[i])).sum::<f64>() / 12.0;
+            let step = f64::from(after - before);
+            assert!((step - 0.5 * mean).abs() < 1e-4, "{i}: {step} {mean}");
+        }
+    }
+}
+
+#[test]
+fn with_all_devices_and_room_for_everything_it_is_plain_averaging_to_rounding() {
+    let theta = |feedback| {
+        let mut config = config(feedback);
+        (config.schedule.policy, config.schedule.k) = ("round-robin".into(), config.data.devices);
+        (config.compress.scheme, config.radio.symbols) = ("top-k".into(), 10_000_000);
+        let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let record = simulation.step().unwrap();
+        assert!(record.transmissions.iter().all(|sent| sent.arrival == Arrival::Used));
+        simulation.run(&mut ()).unwrap();
+        simulation.theta().to_vec()
+    };
+    let (plain, states) = (theta(Feedback::Off), theta(Feedback::Ef21));
+    let largest = plain.iter().fold(0.0f32, |max, x| max.max(x.abs()));
+    let error = plain.iter().zip(&states).fold(0.0f32, |max, (a, b)| max.max((a - b).abs()));
+    assert!(error <= 1e-4 * largest, "{error} of {largest}");
+    assert_ne!(plain, theta_zero());
+}
+
+fn theta_zero() -> Vec<f32> {
+    Simulation::new(&config(Feedback::Off), blobs(20, 600, 90)).unwrap().theta().to_vec()
+}
+
+#[test]
+fn nothing_sent_is_no_motion() {
+    let mut config = config(Feedback::Ef21);
+    config.radio.symbols = 1;
+    config.radio.power = 1e-9;
+    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let start = simulation.theta().to_vec();
+    simulation.run(&mut ()).unwrap();
+    assert_eq!(simulation.theta(), start);
+}
+
+#[test]
+fn robust_rules_clipping_and_audit_act_on_the_states() {
+    for (key, value) in [("learn.aggregate", "median"), ("defense.clip", "median")] {
+        let mut config = config(Feedback::Ef21);
+        config.set(key, value).unwrap();
+        config.defense.audit = true;
+        let outcome = Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap();
+        assert!(outcome.excluded.is_empty(), "honest devices pass the audit of their innovations");
+    }
+}
+
+#[test]
+fn states_beyond_the_memory_are_refused_before_the_first_round() {
+    let mut config = config(Feedback::Ef21);
+    (config.data.devices, config.schedule.k) = (4_000_000_000, 3);
+    let error = Session::of(&config, &Parts::default(), vec![0.0; 10_000_000], None).err().unwrap();
+    assert!(error.to_string().contains("compress.feedback"), "{error}");
+}
+
+#[test]
+fn a_session_without_states_has_nothing_to_forget() {
+    let mut session = Session::of(&config(Feedback::Off), &Parts::default(), vec![0.0; 10], None).unwrap();
+    assert!(session.forget(DeviceId(0)).is_err());
+    assert_eq!(session.server().acknowledged(DeviceId(0)), None);
+    let mut session = Session::of(&config(Feedback::Ef21), &Parts::default(), vec![0.0; 10], None).unwrap();
+    assert!(session.forget(DeviceId(12)).is_err(), "there are devices 0..12");
+}
