@@ -54,6 +54,8 @@ pub enum Purpose {
     /// Random choices of a policy in a round, or in all rounds (round = 2⁶⁴ − 1; device
     /// = the policy's label).
     Schedule = 21,
+    /// How many local steps a device takes (round = 2⁶⁴ − 1).
+    LocalSteps = 40,
     /// Tests and examples.
     Test = 99,
 }

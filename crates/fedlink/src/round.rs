@@ -27,6 +27,7 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
 
     // 2. The channel is drawn. What the server knows of it decides who may be scheduled: those train, and
     //    report what the policy asks, if they can before the deadline.
+    fleet.hear(session.server().control());
     let call = session.begin(t, links.known.clone(), |device| present.contains(device))?;
     let mut trained = fleet.train(session.theta(), &call, |device| present.contains(device))?;
     let timing = clock.begin(t, &trained.devices, &session.server().radio);

@@ -14,13 +14,14 @@ use crate::adversary::Adversary;
 use crate::compress::{Encoded, Feedback};
 use crate::error::Error;
 use crate::kernels::norm;
+use crate::learn::correction::{Adjustment, Correction, DeviceCorrections, NoCorrection};
 use crate::learn::task::{Cohorts, DeviceState, Job, Task, TaskError};
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::record::Training;
 use crate::schedule::Reports;
 use crate::server::Call;
-use crate::state::MAX_COUNT;
+use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -36,6 +37,8 @@ pub struct Fleet {
     by_size: bool,
     /// Those of the devices that are adversarial, if any.
     adversary: Option<Adversary>,
+    /// What `learn.correction` adds to gradients.
+    corrections: DeviceCorrections,
     /// One for each device if it keeps anything, else none.
     states: Vec<Mutex<PersistentState>>,
     updates: Pool<Vec<f32>>,
@@ -78,6 +81,7 @@ pub struct Trained {
     /// Who trained.
     pub devices: Vec<DeviceId>,
     kept: Vec<Kept>,
+    t: u64,
 }
 
 struct Kept {
@@ -104,12 +108,25 @@ impl Fleet {
             wire,
             by_size,
             adversary,
+            corrections: DeviceCorrections::new(Arc::new(NoCorrection {}), devices, 0),
             states: (0..if keeps { devices } else { 0 }).map(|_| Mutex::default()).collect(),
             task,
             updates: Pool::new(),
             encoded: Pool::new(),
             payloads: Pool::new(),
         }
+    }
+
+    /// The same devices, their local steps on a model of `dim` entries corrected by `rule`.
+    #[must_use]
+    pub fn with_correction(mut self, rule: Arc<dyn Correction>, devices: usize, dim: usize) -> Self {
+        self.corrections = DeviceCorrections::new(rule, devices, dim);
+        self
+    }
+
+    /// Takes what the server broadcasts with θ(t) for the correction of local steps.
+    pub fn hear(&mut self, control: &[f32]) {
+        self.corrections.hear(control);
     }
 
     /// What the devices learn.
@@ -127,14 +144,6 @@ impl Fleet {
         &self.states
     }
 
-    pub(crate) fn adversary(&self) -> Option<&Adversary> {
-        self.adversary.as_ref()
-    }
-
-    pub(crate) fn adversary_mut(&mut self) -> Option<&mut Adversary> {
-        self.adversary.as_mut()
-    }
-
     /// Whether these states could be those of this fleet, with models of `dim` entries.
     pub(crate) fn fits(&self, states: &[Mutex<PersistentState>], dim: usize) -> bool {
         let vectors = self.task.state_vectors();
@@ -147,6 +156,29 @@ impl Fleet {
                 && (residual.is_empty() || whole(residual))
         };
         states.len() == self.states.len() && states.iter().all(fits)
+    }
+
+    /// The state of the adversarial devices and that of the correction, if it keeps any.
+    pub(crate) fn saved(&self) -> State {
+        let adversary = self.adversary.as_ref().map(Persist::save).unwrap_or_default();
+        if self.corrections.keeps_state() {
+            return State::of(&(adversary, self.corrections.save()));
+        }
+        adversary
+    }
+
+    /// Restores what [`Fleet::saved`] gave; a failure changes nothing.
+    pub(crate) fn load(&mut self, state: State) -> Result<(), StateError> {
+        let (adversary, corrections) =
+            if self.corrections.keeps_state() { state.read()? } else { (state, State::default()) };
+        let before = self.corrections.save();
+        let named = |error: StateError| StateError(format!("learn.correction: {error}"));
+        self.corrections.load(corrections).map_err(named)?;
+        let result = self.adversary.as_mut().map_or(Ok(()), |one| one.load(adversary));
+        if result.is_err() {
+            let _ = self.corrections.load(before);
+        }
+        result
     }
 
     /// Restores states that [fit](Fleet::fits).
@@ -169,7 +201,8 @@ impl Fleet {
     /// Vectors of the size of θ that the devices keep once all have trained.
     pub(crate) fn state_vectors(&self) -> usize {
         let task = self.task.state_vectors().unwrap_or(0);
-        self.states.len() * (task + usize::from(self.feedback != Feedback::Off))
+        let own = self.states.len() * (task + usize::from(self.feedback != Feedback::Off));
+        own.saturating_add(self.corrections.state_vectors())
     }
 
     /// Trains the devices that must train this round, of those that are `present`, and keeps the updates of the
@@ -203,7 +236,7 @@ impl Fleet {
         let reports = Reports::new(call.candidates.clone(), call.asks.len(), answers);
         let training = Training { devices: losses.len(), loss: self.mean_loss(&losses) };
         let devices = losses.into_iter().map(|(device, _)| device).collect();
-        Ok(Trained { reports, training, devices, kept })
+        Ok(Trained { reports, training, devices, kept, t: call.t })
     }
 
     /// Trains the devices that are no candidates, for the state that they keep; their updates go nowhere.
@@ -248,10 +281,13 @@ impl Fleet {
             Cohorts::SideBySide => {
                 let indices: Vec<usize> = (0..devices.len()).collect();
                 let train = |&index: &usize| {
-                    let mut update = buffer();
-                    let loss = self.with_state(devices[index], |state| {
-                        self.task.train(Job { t, device: devices[index], theta, state, update: &mut update })
+                    let (device, mut update) = (devices[index], buffer());
+                    let linear = self.corrections.linear(device, buffer);
+                    let adjustment = self.adjustment(&linear);
+                    let loss = self.with_state(device, |state| {
+                        self.task.train(Job { t, device, theta, state, adjustment, update: &mut update })
                     });
+                    self.give_back(linear);
                     finish(index, loss, update)
                 };
                 let results: Vec<Result<R, Error>> = indices.par_iter().map(train).collect();
@@ -290,13 +326,17 @@ impl Fleet {
                 }
             })
             .collect();
-        let jobs: Vec<Job> = members
-            .iter()
-            .zip(&mut states)
-            .zip(updates)
-            .map(|((&device, state), update)| Job { t, device, theta, state: keeps.then_some(state), update })
-            .collect();
+        let buffer = || self.updates.take(|| vec![0.0; theta.len()]);
+        let linear: Vec<Vec<f32>> =
+            members.iter().map(|&device| self.corrections.linear(device, buffer)).collect();
+        let mut jobs: Vec<Job> = Vec::with_capacity(members.len());
+        for (((&device, state), update), linear) in members.iter().zip(&mut states).zip(updates).zip(&linear)
+        {
+            let adjustment = self.adjustment(linear);
+            jobs.push(Job { t, device, theta, state: keeps.then_some(state), adjustment, update });
+        }
         let mut losses = self.task.train_cohort(jobs);
+        linear.into_iter().for_each(|linear| self.give_back(linear));
         if keeps {
             for (device, state) in members.iter().zip(states) {
                 lock(&self.states[device.index()]).task = state;
@@ -307,6 +347,18 @@ impl Fleet {
             losses = members.iter().map(|_| Err(TaskError(problem.clone()))).collect();
         }
         losses
+    }
+
+    /// What is added to a device's gradients.
+    fn adjustment<'a>(&self, linear: &'a [f32]) -> Adjustment<'a> {
+        Adjustment { linear, proximal: self.corrections.proximal() }
+    }
+
+    /// Returns the memory of a linear term, if it has any.
+    fn give_back(&self, linear: Vec<f32>) {
+        if !linear.is_empty() {
+            self.updates.give(linear);
+        }
     }
 
     /// Lends the task's state of a device to `train`, if it keeps any.
@@ -389,7 +441,15 @@ impl Fleet {
     /// After the uploads have gone out: each device whose upload was `delivered` keeps its residual (one whose upload
     /// was lost is as one that was not scheduled), and all memory of the round is free.
     pub fn settle(&self, trained: Trained, sent: Vec<Sent>, delivered: &[bool]) {
-        for (Sent { device, update, own, payload, .. }, delivered) in sent.into_iter().zip(delivered) {
+        for (Sent { device, update, own, spent, payload, .. }, delivered) in sent.into_iter().zip(delivered) {
+            if self.corrections.keeps_state()
+                && *delivered
+                && spent.level > 0
+                && let Some(steps) = self.task.local_steps(trained.t, device)
+            {
+                let add = |target: &mut [f32], scale: f32| own.add_to(target, scale);
+                self.corrections.settle(device, &add, steps.length());
+            }
             if self.feedback != Feedback::Off && *delivered {
                 let mut state = lock(&self.states[device.index()]);
                 state.residual.clear();
