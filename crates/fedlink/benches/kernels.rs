@@ -6,10 +6,14 @@ use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate};
 use fedlink::config::Config;
 use fedlink::data::{Dataset, Scaler, Scaling};
 use fedlink::kernels::{Matrix, Panels, matmul, norm, pack_output_gradient, sparse_forward, sparse_gradient};
+use fedlink::learn::DescentOptions;
+use fedlink::learn::correction::Adjustment;
 use fedlink::learn::inputs::{BatchBuffer, Inputs, Split};
 use fedlink::learn::local_training::LocalTraining;
 use fedlink::learn::model::{Model, Rows};
 use fedlink::learn::optimizer::{Optimizer, StateMode};
+use fedlink::learn::rate::Rate;
+use fedlink::learn::steps::StepCounts;
 use fedlink::learn::task::DeviceState;
 use fedlink::registry::find;
 use fedlink::rng::{Purpose, stream};
@@ -101,9 +105,10 @@ fn training(criterion: &mut Criterion) {
         model: mlp(&config, &dataset),
         inputs: Inputs::new(Arc::clone(&dataset), config.data.scaling),
         optimizer: adam(&config),
-        steps: config.learn.local_steps,
+        steps: StepCounts { max: config.learn.local_steps, min: None, seed: 0 },
         batch: config.learn.batch,
-        rate: config.rate().expect("the optimizer's") as f32,
+        rate: Rate::constant(config.rate().expect("the optimizer's")),
+        options: DescentOptions::default(),
         seed: 0,
     };
     let theta = training.model.init(config.learn.init, &mut stream(0, Purpose::Init, 0, 0));
@@ -114,7 +119,14 @@ fn training(criterion: &mut Criterion) {
         b.iter(|| {
             scratch.samples.clear();
             scratch.samples.extend(0..1000);
-            training.run(&theta, (0, DeviceId(0)), &mut state, &mut scratch, &mut update)
+            training.run(
+                &theta,
+                (0, DeviceId(0)),
+                Adjustment::default(),
+                &mut state,
+                &mut scratch,
+                &mut update,
+            )
         });
     });
     for state in [StateMode::Keep, StateMode::Reset] {

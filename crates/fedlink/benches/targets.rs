@@ -293,7 +293,11 @@ fn share(dataset: &Arc<Dataset>) {
 
 /// A device's local training of three Adam steps, time after time; it writes its Δ to the given slice.
 fn trainer(config: &Config, dataset: &Arc<Dataset>) -> impl FnMut(&mut Vec<f32>) + use<> {
+    use fedlink::learn::DescentOptions;
+    use fedlink::learn::correction::Adjustment;
     use fedlink::learn::local_training::LocalTraining;
+    use fedlink::learn::rate::Rate;
+    use fedlink::learn::steps::StepCounts;
     let (model, rule) = (config.learn.model.as_str(), config.learn.optimizer.as_str());
     let training = LocalTraining {
         model: find::<dyn Model>(model)
@@ -303,9 +307,10 @@ fn trainer(config: &Config, dataset: &Arc<Dataset>) -> impl FnMut(&mut Vec<f32>)
         optimizer: find::<dyn Optimizer>(rule)
             .and_then(|entry| entry.build(config.own_table("learn", rule), &config.scope(), &()))
             .expect("an optimizer"),
-        steps: config.learn.local_steps,
+        steps: StepCounts { max: config.learn.local_steps, min: None, seed: 0 },
         batch: config.learn.batch,
-        rate: config.rate().expect("the optimizer's") as f32,
+        rate: Rate::constant(config.rate().expect("the optimizer's")),
+        options: DescentOptions::default(),
         seed: 0,
     };
     let mut stream = fedlink::rng::stream(0, fedlink::rng::Purpose::Init, 0, 0);
@@ -316,7 +321,7 @@ fn trainer(config: &Config, dataset: &Arc<Dataset>) -> impl FnMut(&mut Vec<f32>)
         scratch.samples.clear();
         scratch.samples.extend(0..1000);
         update.resize(theta.len(), 0.0);
-        training.run(&theta, (0, DeviceId(0)), &mut state, &mut scratch, update);
+        training.run(&theta, (0, DeviceId(0)), Adjustment::default(), &mut state, &mut scratch, update);
     }
 }
 

@@ -25,11 +25,13 @@ pub fn config_digest(config: &Config) -> [u8; 32] {
 }
 
 /// The digest of all that the first rounds of a run depend on: the [configuration](config_digest) without `run.rounds`,
-/// unless rounds depend on how many there will be (`defense.participation_cap`). A run with more rounds and the same
+/// unless rounds depend on how many there will be (`defense.participation_cap`, rates that fall by a cosine). A run with more rounds and the same
 /// trajectory begins with the rounds of the shorter one.
 pub fn trajectory_digest(config: &Config) -> [u8; 32] {
     let mut keys = distinctive_keys(config);
-    if !config.defense.participation_cap {
+    let learn = &config.learn;
+    let rates_know = learn.rate_schedule.knows_the_end() || learn.server_rate_schedule.knows_the_end();
+    if !config.defense.participation_cap && !rates_know {
         keys.remove("run.rounds");
     }
     digest_of(&keys)

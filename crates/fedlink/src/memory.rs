@@ -39,7 +39,7 @@ fn check_against(total: u64, devices: u64, dim: usize, vectors: usize) -> Result
         let problem = format!(
             "{vectors} vectors of d = {dim} numbers take {lot}; choose a smaller model, fewer devices \
              (data.devices is {devices}), or parts that keep no state on the devices (learn.state = \"reset\", \
-             compress.feedback = \"off\")"
+             compress.feedback = \"off\", learn.correction = \"none\")"
         );
         ConfigError::new("learn.model", problem)
     })

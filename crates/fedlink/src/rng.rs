@@ -56,6 +56,8 @@ pub enum Purpose {
     Schedule = 21,
     /// What the two ends of a link draw alike in a round: neither sends it to the other.
     Shared = 40,
+    /// How many local steps a device takes (round = 2⁶⁴ − 1).
+    LocalSteps = 41,
     /// Tests and examples.
     Test = 99,
 }

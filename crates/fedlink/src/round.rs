@@ -28,6 +28,7 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
 
     // 2. The channel is drawn. What the server knows of it decides who may be scheduled: those train, and
     //    report what the policy asks, if they can before the deadline.
+    fleet.hear(session.server().control());
     let call = session.begin(t, links.known.clone(), |device| present.contains(device))?;
     // A policy that schedules fewer than K leaves each of them more power.
     if let Some(known) = session.server().known().filter(|_| call.k < session.server().radio.k_at(t)) {

@@ -126,7 +126,7 @@ impl Simulation {
             ledger: session.ledger(),
             states: fleet.states(),
             server: session.saved()?,
-            adversary: fleet.adversary().map(Persist::save).unwrap_or_default(),
+            adversary: fleet.saved(),
             extension: session.extension(session.ledger()),
         };
         checkpoint::write(session.config(), &state, to)
@@ -143,9 +143,7 @@ impl Simulation {
         }
         let (before, radio_before) = (session.server().save(), session.server().radio.save());
         session.load_server(&mut state)?;
-        if let Some(adversary) = fleet.adversary_mut()
-            && let Err(error) = adversary.load(std::mem::take(&mut state.adversary))
-        {
+        if let Err(error) = fleet.load(std::mem::take(&mut state.adversary)) {
             // What was saved a moment ago loads again.
             let _ = (session.server_mut().load(before), session.server_mut().radio.load(radio_before));
             return Err(CheckpointError::State(error));

@@ -6,18 +6,21 @@ use crate::compress::ErrorFeedback;
 use crate::config::{BatchSize, Config, ConfigError};
 use crate::error::Error;
 use crate::fleet::{Encoder, Fleet, FleetParts};
-use crate::learn::ModelTask;
+use crate::learn::correction::Correction;
 use crate::learn::inputs::Inputs;
 use crate::learn::local_training::LocalTraining;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
+use crate::learn::rate::Rate;
+use crate::learn::steps::StepCounts;
 use crate::learn::task::{Task, Work};
+use crate::learn::{DescentOptions, ModelTask};
 use crate::memory;
 use crate::parts::Parts;
 use crate::round::World;
 use crate::schedule::{Facts, LabelCounts};
-use crate::server::SampleCounts;
 use crate::server::aggregate::Aggregator;
+use crate::server::{SampleCounts, StepsOf};
 use crate::session::Session;
 use crate::setup::{check_theta0, clock, compressor, server, server_vectors};
 use crate::units::DeviceId;
@@ -36,26 +39,38 @@ impl World {
         check_theta0("task", &theta)?;
         let compressor = compressor(&config, parts)?;
         let aggregator = config.build::<dyn Aggregator>(&config.learn.aggregate, &())?;
+        let correction: Arc<dyn Correction> =
+            config.build::<dyn Correction>(&config.learn.correction, &())?.into();
+        check_steps(&config, &*task, aggregator.by_steps())?;
+        let devices = config.data.devices as usize;
+        // Refused before anything of that size is made.
+        let own = if correction.keeps_state() { devices.saturating_add(3) } else { 0 };
+        memory::check(config.data.devices, theta.len(), own.saturating_add(2))?;
         let fleet = Fleet::new(FleetParts {
             task: Arc::clone(&task),
-            devices: config.data.devices as usize,
+            devices,
             encoder: Encoder::new(&config, Arc::clone(&compressor)).with_shapes(task.shapes()),
             feedback: config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?,
             wire: config.radio.wire,
             by_size: aggregator.by_size(),
             adversary: adversary(&config)?,
-        });
+        })
+        .with_correction(Arc::clone(&correction), devices, theta.len());
         // The model, its aggregate, and what the devices keep and the server of them.
         let kept = fleet.state_vectors().saturating_add(server_vectors(&config)?);
         memory::check(config.data.devices, theta.len(), kept.saturating_add(2))?;
-        let dim = theta.len();
+        // The model, and what is broadcast with it.
+        let broadcast = theta.len().saturating_mul(1 + correction.broadcast_vectors());
+        let steps = Arc::clone(&task);
+        let steps_of: StepsOf = Arc::new(move |t, device| steps.local_steps(t, device));
         let work = work_of(&config, &task);
         let shapes = task.shapes();
         let labeled = Arc::clone(&task);
         let samples: SampleCounts = Arc::new(move |device| task.samples(device));
-        let mut server = server(&config, parts, compressor, aggregator, samples, theta)?;
+        let mut server = server(&config, parts, compressor, aggregator, samples, theta)?
+            .with_correction(correction, steps_of);
         server.set_shapes(shapes);
-        let clock = clock(&config, parts, &server.radio, dim, work)?;
+        let clock = clock(&config, parts, &server.radio, broadcast, work)?;
         let labels: LabelCounts = Arc::new(move |device| labeled.label_counts(device));
         server.inform(Facts { train_s: clock.expected_s(), labels: Some(labels) });
         if config.clock.pipeline && !server.asks().is_empty() {
@@ -92,7 +107,7 @@ fn described(config: &Config, work: &Work, parts: &Parts) -> Config {
 
 /// What one local training of a device processes: τ batches.
 fn work_of(config: &Config, task: &Arc<dyn Task>) -> Arc<dyn Fn(DeviceId) -> Load + Send + Sync> {
-    let (steps, batch) = (config.learn.local_steps as f64, config.learn.batch);
+    let (steps, batch) = (step_counts(config), config.learn.batch);
     let flops_per_sample = task.flops_per_sample();
     let task = Arc::clone(task);
     Arc::new(move |device| {
@@ -100,8 +115,37 @@ fn work_of(config: &Config, task: &Arc<dyn Task>) -> Arc<dyn Fn(DeviceId) -> Loa
             BatchSize::Count(batch) => batch as f64,
             BatchSize::Full => task.samples(device) as f64,
         };
-        Load { samples: steps * batch, flops_per_sample }
+        Load { samples: steps.of(device) as f64 * batch, flops_per_sample }
     })
+}
+
+/// How many local steps each device takes.
+fn step_counts(config: &Config) -> StepCounts {
+    let learn = &config.learn;
+    StepCounts { max: learn.local_steps, min: learn.local_steps_min, seed: config.run.seed }
+}
+
+/// What needs to know of local steps is refused for a task that does not tell.
+fn check_steps(config: &Config, task: &dyn Task, by_steps: bool) -> Result<(), ConfigError> {
+    if task.local_steps(0, DeviceId(0)).is_some() {
+        return Ok(());
+    }
+    let (correction, aggregate) = (&config.learn.correction, &config.learn.aggregate);
+    let name = task.name();
+    if correction != "none" {
+        let problem = format!(
+            "is \"{correction}\", but the task {name} does not add corrections to its gradients; write \"none\", or \
+             let the task tell its local steps"
+        );
+        return Err(ConfigError::new("learn.correction", problem));
+    }
+    if by_steps {
+        let problem = format!(
+            "is \"{aggregate}\", but the task {name} does not tell its local steps; write \"mean\" or \"by-size\""
+        );
+        return Err(ConfigError::new("learn.aggregate", problem));
+    }
+    Ok(())
 }
 
 fn adversary(config: &Config) -> Result<Option<Adversary>, ConfigError> {
@@ -131,9 +175,13 @@ fn task(config: &Config, work: Work, parts: &Parts) -> Result<Arc<dyn Task>, Con
         model,
         inputs: inputs(Arc::clone(&dataset), config.data.scaling),
         optimizer: config.build::<dyn Optimizer>(&config.learn.optimizer, &())?,
-        steps: config.learn.local_steps,
+        steps: step_counts(config),
         batch: config.learn.batch,
-        rate: config.rate()? as f32,
+        rate: Rate { base: config.rate()?, schedule: config.learn.rate_schedule, rounds: config.run.rounds },
+        options: DescentOptions {
+            weight_decay: config.learn.weight_decay,
+            clip: if config.learn.gradient_clip > 0.0 { config.learn.gradient_clip } else { f64::INFINITY },
+        },
         seed: config.run.seed,
     };
     let partition = parts.build_partition(config, &dataset)?;

@@ -508,7 +508,8 @@ impl Config {
     pub fn cautions(&self) -> Vec<String> {
         let Self { radio, clock, data, schedule, learn, .. } = self;
         let mut cautions = Vec::new();
-        if ["adagrad", "adam", "yogi"].contains(&learn.server_optimizer.as_str()) && learn.server_rate >= 1.0 {
+        if ["adagrad", "adam", "yogi"].contains(&learn.server_optimizer.as_str()) && learn.server_rate >= 1.0
+        {
             cautions.push(format!(
                 "learn.server_rate is {} and learn.server_optimizer \"{}\", which divides the step by its own size: a \
                  weight moves by about that rate in a round; 0.01 is a start",

@@ -8,6 +8,7 @@ use crate::clock::jitter::Jitter;
 use crate::clock::spread::Spread;
 use crate::compress::{Compressor, ErrorFeedback};
 use crate::data::partition::Partition;
+use crate::learn::correction::Correction;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
 use crate::radio::access::Access;
@@ -32,6 +33,7 @@ pub fn kinds() -> &'static [Listing] {
             Listing::of::<dyn Partition>(),
             Listing::of::<dyn Model>(),
             Listing::of::<dyn Optimizer>(),
+            Listing::of::<dyn Correction>(),
             Listing::of::<dyn Aggregator>(),
             Listing::of::<dyn ServerOptimizer>(),
             Listing::of::<dyn Fading>(),
@@ -78,13 +80,40 @@ pub const KEYS: &[Key] = &[
         "\"glorot-uniform\" | \"glorot-normal\" | \"he-uniform\" | \"zeros\"",
     ),
     key("learn.local_steps", "τ, local steps in a round", "≥ 1"),
+    key(
+        "learn.local_steps_min",
+        "the fewest local steps of a device: each has its own number up to learn.local_steps, drawn once",
+        "1 ..= learn.local_steps; if left out: all devices take learn.local_steps",
+    ),
     key("learn.batch", "samples in a mini-batch", "≥ 1, or \"full\" for all samples of the device"),
     key("learn.optimizer", "the local optimizer", A_PART),
     key("learn.rate", "η, the local learning rate", "> 0; if left out: sgd 0.1, adam 1e-3, adagrad 0.2"),
+    key(
+        "learn.rate_schedule",
+        "how the local rate changes over the rounds",
+        "\"constant\" | \"step(rounds, factor)\" | \"inverse(rounds)\" | \"cosine\" | \"warmup(rounds)\", which may \
+         stand before another",
+    ),
+    key(
+        "learn.weight_decay",
+        "λ, decoupled weight decay: θ is multiplied by 1 − ηλ before each local step",
+        "≥ 0 and < 1/η",
+    ),
+    key(
+        "learn.gradient_clip",
+        "G, the norm to which the gradient of each local step is clipped",
+        "≥ 0 (0: not clipped)",
+    ),
     key("learn.state", "the local optimizer's state from round to round", "\"keep\" | \"reset\""),
+    key("learn.correction", "what is added to local gradients against devices that drift apart", A_PART),
     key("learn.aggregate", "how the updates of a round become one step", A_PART),
     key("learn.server_optimizer", "what the server does with that step", A_PART),
     key("learn.server_rate", "c, the server's rate", "> 0"),
+    key(
+        "learn.server_rate_schedule",
+        "how the server's rate changes over the rounds",
+        "as learn.rate_schedule",
+    ),
     key("radio.fading", "the fading law", A_PART),
     key("radio.antennas", "receive antennas of the server; gains add up", "1 ..= 1024"),
     key(

@@ -213,6 +213,7 @@ impl Config {
             &self.data.partition,
             &self.learn.model,
             &self.learn.optimizer,
+            &self.learn.correction,
             &self.learn.aggregate,
             &self.learn.server_optimizer,
             &self.radio.fading,

@@ -4,10 +4,11 @@ use crate::compress::{BudgetRule, Feedback};
 use crate::data::Scaling;
 use crate::learn::model::Init;
 use crate::learn::optimizer::StateMode;
+use crate::learn::rate::RateSchedule;
 use crate::radio::access::slots::SlotKind;
 use crate::radio::cell::pathloss::LineOfSight;
 use crate::radio::{PayloadMode, Snrs};
-use crate::registry::count::{BatchSize, count};
+use crate::registry::count::{BatchSize, count, optional};
 use crate::server::Clip;
 use serde::{Deserialize, Serialize};
 
@@ -36,14 +37,21 @@ pub struct LearnConfig {
     pub init: Init,
     #[serde(deserialize_with = "count")]
     pub local_steps: u64,
+    #[serde(deserialize_with = "optional", skip_serializing_if = "Option::is_none")]
+    pub local_steps_min: Option<u64>,
     pub batch: BatchSize,
     pub optimizer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
+    pub rate_schedule: RateSchedule,
+    pub weight_decay: f64,
+    pub gradient_clip: f64,
     pub state: StateMode,
+    pub correction: String,
     pub aggregate: String,
     pub server_optimizer: String,
     pub server_rate: f64,
+    pub server_rate_schedule: RateSchedule,
 }
 
 /// `[radio]`: the uplink.
@@ -257,13 +265,19 @@ impl Default for LearnConfig {
             model: "mlp".into(),
             init: Init::GlorotUniform,
             local_steps: 3,
+            local_steps_min: None,
             batch: BatchSize::Count(64),
             optimizer: "adam".into(),
             rate: None,
+            rate_schedule: RateSchedule::default(),
+            weight_decay: 0.0,
+            gradient_clip: 0.0,
             state: StateMode::Keep,
+            correction: "none".into(),
             aggregate: "mean".into(),
             server_optimizer: "add".into(),
             server_rate: 1.0,
+            server_rate_schedule: RateSchedule::default(),
         }
     }
 }

@@ -6,8 +6,9 @@ use crate::clock::compute::Compute;
 use crate::clock::downlink::Downlink;
 use crate::clock::jitter::Jitter;
 use crate::clock::spread::Spread;
-use crate::compress::{Compressor, ErrorFeedback};
+use crate::compress::{Compressor, ErrorFeedback, Feedback};
 use crate::data::partition::Partition;
+use crate::learn::correction::Correction;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
 use crate::radio::access::Access;
@@ -74,7 +75,78 @@ impl Config {
         if !self.custom.contains_key(&learn.optimizer) {
             number("learn.rate", self.rate()?, positive, "a finite number above 0")?;
         }
+        self.validate_steps()?;
+        self.validate_correction()?;
         self.validate_bytes()
+    }
+
+    /// Options of local steps: their ranges, and that there are steps of this library to which they apply.
+    fn validate_steps(&self) -> Result<(), ConfigError> {
+        let learn = &self.learn;
+        if let Some(min) = learn.local_steps_min {
+            let note = format!(" (learn.local_steps is {})", learn.local_steps);
+            within("learn.local_steps_min", min, 1..=learn.local_steps, &note)?;
+        }
+        number("learn.weight_decay", learn.weight_decay, |x| x >= 0.0, "a finite number of at least 0")?;
+        number("learn.gradient_clip", learn.gradient_clip, |x| x >= 0.0, "a finite number of at least 0")?;
+        if !self.custom.contains_key(&learn.optimizer) {
+            let rate = self.rate()?;
+            let allowed = format!("below 1/η = {} (learn.rate is {rate})", 1.0 / rate);
+            return number("learn.weight_decay", learn.weight_decay, |x| x * rate < 1.0, &allowed);
+        }
+        let set = [
+            ("learn.local_steps_min", learn.local_steps_min.is_some()),
+            ("learn.rate_schedule", learn.rate_schedule != Default::default()),
+            ("learn.weight_decay", learn.weight_decay > 0.0),
+            ("learn.gradient_clip", learn.gradient_clip > 0.0),
+        ];
+        match set.into_iter().find(|(_, is_set)| *is_set) {
+            None => Ok(()),
+            Some((key, _)) => {
+                let problem = format!(
+                    "has no effect here: \"{}\" trains by its own steps; leave it out",
+                    learn.optimizer
+                );
+                Err(ConfigError::new(key, problem))
+            }
+        }
+    }
+
+    /// What a correction of local steps needs of the rest.
+    fn validate_correction(&self) -> Result<(), ConfigError> {
+        let (learn, name) = (&self.learn, &self.learn.correction);
+        let rule = self.build::<dyn Correction>(name, &())?;
+        let refuse = |needs: &str| {
+            Err(ConfigError::new("learn.correction", format!("is \"{name}\", which needs {needs}")))
+        };
+        if rule.needs_plain_descent() && !self.custom.contains_key(&learn.optimizer) {
+            let momentum = self.own_table("learn", "sgd").get("momentum");
+            let plain = momentum.is_none_or(|x| x.as_float() == Some(0.0) || x.as_integer() == Some(0));
+            if learn.optimizer != "sgd" || !plain {
+                return refuse("learn.optimizer = \"sgd\" without momentum, so that Δ/(τη) is a gradient");
+            }
+        }
+        if rule.moves_model()
+            && (learn.server_optimizer != "add"
+                || learn.server_rate != 1.0
+                || learn.server_rate_schedule != Default::default())
+        {
+            return refuse(
+                "learn.server_optimizer = \"add\" with learn.server_rate = 1 and a constant schedule",
+            );
+        }
+        if !rule.keeps_state() {
+            return Ok(());
+        }
+        if self.compress.feedback != Feedback::Off {
+            return refuse("compress.feedback = \"off\": what arrives must be the update of the round");
+        }
+        if self.defense.audit || self.defense.clip != Clip::Off {
+            return refuse(
+                "defense.audit = false and defense.clip = \"off\": the device must know what the server uses",
+            );
+        }
+        Ok(())
     }
 
     /// What acts on bytes needs a run that has them.
@@ -97,6 +169,7 @@ impl Config {
         self.resolve_part::<dyn Partition>(&self.data.partition, &mut own)?;
         self.resolve_part::<dyn Model>(&self.learn.model, &mut own)?;
         self.resolve_part::<dyn Optimizer>(&self.learn.optimizer, &mut own)?;
+        self.resolve_part::<dyn Correction>(&self.learn.correction, &mut own)?;
         self.resolve_part::<dyn Aggregator>(&self.learn.aggregate, &mut own)?;
         self.resolve_part::<dyn ServerOptimizer>(&self.learn.server_optimizer, &mut own)?;
         self.resolve_part::<dyn Fading>(&self.radio.fading, &mut own)?;

@@ -14,13 +14,14 @@ use crate::adversary::Adversary;
 use crate::compress::{Encoded, ErrorFeedback};
 use crate::error::Error;
 use crate::kernels::norm;
+use crate::learn::correction::{Adjustment, Correction, DeviceCorrections, NoCorrection};
 use crate::learn::task::{Cohorts, DeviceState, Job, Losses, Task, TaskError};
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::record::Training;
 use crate::schedule::Reports;
 use crate::server::Call;
-use crate::state::MAX_COUNT;
+use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -36,6 +37,8 @@ pub struct Fleet {
     by_size: bool,
     /// Those of the devices that are adversarial, if any.
     adversary: Option<Adversary>,
+    /// What `learn.correction` adds to gradients.
+    corrections: DeviceCorrections,
     /// One for each device if it keeps anything, else none.
     states: Vec<Mutex<PersistentState>>,
     updates: Pool<Vec<f32>>,
@@ -108,12 +111,25 @@ impl Fleet {
             wire,
             by_size,
             adversary,
+            corrections: DeviceCorrections::new(Arc::new(NoCorrection {}), devices, 0),
             states: (0..if keeps { devices } else { 0 }).map(|_| Mutex::default()).collect(),
             task,
             updates: Pool::new(),
             encoded: Pool::new(),
             payloads: Pool::new(),
         }
+    }
+
+    /// The same devices, their local steps on a model of `dim` entries corrected by `rule`.
+    #[must_use]
+    pub fn with_correction(mut self, rule: Arc<dyn Correction>, devices: usize, dim: usize) -> Self {
+        self.corrections = DeviceCorrections::new(rule, devices, dim);
+        self
+    }
+
+    /// Takes what the server broadcasts with θ(t) for the correction of local steps.
+    pub fn hear(&mut self, control: &[f32]) {
+        self.corrections.hear(control);
     }
 
     /// What the devices learn.
@@ -131,14 +147,6 @@ impl Fleet {
         &self.states
     }
 
-    pub(crate) fn adversary(&self) -> Option<&Adversary> {
-        self.adversary.as_ref()
-    }
-
-    pub(crate) fn adversary_mut(&mut self) -> Option<&mut Adversary> {
-        self.adversary.as_mut()
-    }
-
     /// Whether these states could be those of this fleet, with models of `dim` entries.
     pub(crate) fn fits(&self, states: &[Mutex<PersistentState>], dim: usize) -> bool {
         let (vectors, kept) = (self.task.state_vectors(), self.feedback.vectors());
@@ -151,6 +159,29 @@ impl Fleet {
                 && (residual.is_empty() || (kept > 0 && residual.len() == kept * dim))
         };
         states.len() == self.states.len() && states.iter().all(fits)
+    }
+
+    /// The state of the adversarial devices and that of the correction, if it keeps any.
+    pub(crate) fn saved(&self) -> State {
+        let adversary = self.adversary.as_ref().map(Persist::save).unwrap_or_default();
+        if self.corrections.keeps_state() {
+            return State::of(&(adversary, self.corrections.save()));
+        }
+        adversary
+    }
+
+    /// Restores what [`Fleet::saved`] gave; a failure changes nothing.
+    pub(crate) fn load(&mut self, state: State) -> Result<(), StateError> {
+        let (adversary, corrections) =
+            if self.corrections.keeps_state() { state.read()? } else { (state, State::default()) };
+        let before = self.corrections.save();
+        let named = |error: StateError| StateError(format!("learn.correction: {error}"));
+        self.corrections.load(corrections).map_err(named)?;
+        let result = self.adversary.as_mut().map_or(Ok(()), |one| one.load(adversary));
+        if result.is_err() {
+            let _ = self.corrections.load(before);
+        }
+        result
     }
 
     /// Restores states that [fit](Fleet::fits).
@@ -173,7 +204,8 @@ impl Fleet {
     /// Vectors of the size of θ that the devices keep once all have trained.
     pub(crate) fn state_vectors(&self) -> usize {
         let task = self.task.state_vectors().unwrap_or(0);
-        self.states.len() * (task + self.feedback.vectors())
+        let own = self.states.len() * (task + self.feedback.vectors());
+        own.saturating_add(self.corrections.state_vectors())
     }
 
     /// Trains the devices that must train this round, of those that are `present`, and keeps the updates of
@@ -255,10 +287,13 @@ impl Fleet {
                 let train = |&index: &usize| {
                     let (mut update, mut rms) = (buffer(), None);
                     let device = devices[index];
+                    let linear = self.corrections.linear(device, buffer);
+                    let adjustment = self.adjustment(&linear);
                     let loss = self.with_state(device, |state| {
                         let rms_loss = &mut rms;
-                        self.task.train(Job { t, device, theta, state, update: &mut update, rms_loss })
+                        self.task.train(Job { t, device, theta, state, adjustment, update: &mut update, rms_loss })
                     });
+                    self.give_back(linear);
                     finish(index, loss, rms, update)
                 };
                 let results: Vec<Result<R, Error>> = indices.par_iter().map(train).collect();
@@ -299,16 +334,20 @@ impl Fleet {
                 }
             })
             .collect();
+        let buffer = || self.updates.take(|| vec![0.0; theta.len()]);
+        let linear: Vec<Vec<f32>> =
+            members.iter().map(|&device| self.corrections.linear(device, buffer)).collect();
+        let own = states.iter_mut().zip(updates.iter_mut().zip(squares)).zip(&linear);
         let jobs: Vec<Job> = members
             .iter()
-            .zip(&mut states)
-            .zip(updates.iter_mut().zip(squares))
-            .map(|((&device, state), (update, rms_loss))| {
-                let state = keeps.then_some(state);
-                Job { t, device, theta, state, update, rms_loss }
+            .zip(own)
+            .map(|(&device, ((state, (update, rms_loss)), linear))| {
+                let (state, adjustment) = (keeps.then_some(state), self.adjustment(linear));
+                Job { t, device, theta, state, adjustment, update, rms_loss }
             })
             .collect();
         let mut losses = self.task.train_cohort(jobs);
+        linear.into_iter().for_each(|linear| self.give_back(linear));
         if keeps {
             for (device, state) in members.iter().zip(states) {
                 lock(&self.states[device.index()]).task = state;
@@ -319,6 +358,18 @@ impl Fleet {
             losses = members.iter().map(|_| Err(TaskError(problem.clone()))).collect();
         }
         losses
+    }
+
+    /// What is added to a device's gradients.
+    fn adjustment<'a>(&self, linear: &'a [f32]) -> Adjustment<'a> {
+        Adjustment { linear, proximal: self.corrections.proximal() }
+    }
+
+    /// Returns the memory of a linear term, if it has any.
+    fn give_back(&self, linear: Vec<f32>) {
+        if !linear.is_empty() {
+            self.updates.give(linear);
+        }
     }
 
     /// Lends the task's state of a device to `train`, if it keeps any.
@@ -415,7 +466,15 @@ impl Fleet {
     /// free. With error feedback that [waits for use](Fleet::waits_for_use), `delivered` are the uploads that
     /// the server used.
     pub fn settle(&self, t: u64, trained: Trained, sent: Vec<Sent>, delivered: &[bool]) {
-        for (Sent { device, update, own, payload, .. }, delivered) in sent.into_iter().zip(delivered) {
+        for (Sent { device, update, own, spent, payload, .. }, delivered) in sent.into_iter().zip(delivered) {
+            if self.corrections.keeps_state()
+                && *delivered
+                && spent.level > 0
+                && let Some(steps) = self.task.local_steps(t, device)
+            {
+                let add = |target: &mut [f32], scale: f32| own.add_to(target, scale);
+                self.corrections.settle(device, &add, steps.length());
+            }
             if self.feedback.vectors() > 0 && *delivered {
                 let PersistentState { residual, acknowledged, .. } = &mut *lock(&self.states[device.index()]);
                 self.feedback.settle(residual, &update, &own, gap(t, *acknowledged));

@@ -20,7 +20,7 @@ pub struct Sent {
     pub(super) update: Vec<f32>,
     /// Δ̂ as the device has it.
     pub(super) own: Encoded,
-    spent: Spent,
+    pub(super) spent: Spent,
     /// The length of the payload in bits, if there is one.
     wire_bits: Option<u64>,
     pub(super) payload: Vec<u8>,

@@ -1,8 +1,12 @@
 //! What a device does with the model it receives: τ mini-batch steps on its own data.
 
+use super::correction::Adjustment;
+use super::descent_options::{Adjusted, Collect, DescentOptions};
 use super::inputs::{BatchBuffer, Inputs, Split};
 use super::model::{Model, Workspace};
-use super::optimizer::Optimizer;
+use super::optimizer::{Descent, Optimizer};
+use super::rate::Rate;
+use super::steps::{LocalSteps, StepCounts};
 use super::task::DeviceState;
 use crate::kernels::subtract;
 use crate::registry::count::BatchSize;
@@ -17,12 +21,14 @@ pub struct LocalTraining {
     pub inputs: Inputs,
     /// By which rule.
     pub optimizer: Box<dyn Optimizer>,
-    /// τ.
-    pub steps: u64,
+    /// τ of each device.
+    pub steps: StepCounts,
     /// Samples in a step.
     pub batch: BatchSize,
-    /// η.
-    pub rate: f32,
+    /// η of each round.
+    pub rate: Rate,
+    /// What is done to gradients and weights around a step.
+    pub options: DescentOptions,
     /// The run's seed.
     pub seed: u64,
 }
@@ -35,6 +41,8 @@ pub struct TrainingScratch {
     /// Samples that `work` has room for.
     max_rows: usize,
     work: Workspace,
+    /// The whole gradient of a step, if it is clipped; else empty.
+    gradient: Vec<f32>,
     /// The mean of the squared losses of all samples of the last training.
     square: f64,
 }
@@ -55,7 +63,13 @@ impl LocalTraining {
             max_rows: 0,
             work: self.model.workspace(0),
             square: 0.0,
+            gradient: vec![0.0; if self.options.clips() { self.model.dim() } else { 0 }],
         }
+    }
+
+    /// τ_m and η of a device in a round.
+    pub fn steps_of(&self, round: u64, device: DeviceId) -> LocalSteps {
+        LocalSteps { count: self.steps.of(device), rate: self.rate.at(round) }
     }
 
     /// A mini-batch cannot hold more samples than the device has.
@@ -66,8 +80,8 @@ impl LocalTraining {
         }
     }
 
-    /// Runs τ steps from θ on the device's samples (`scratch.samples`, numbers of training samples),
-    /// writes Δ = θ_m − θ to `update` and returns the mean loss over the steps.
+    /// Runs τ steps from θ on the device's samples (`scratch.samples`, numbers of training samples), their gradients
+    /// adjusted by `adjustment`, writes Δ = θ_m − θ to `update` and returns the mean loss over the steps.
     ///
     /// Step i takes a mini-batch drawn uniformly without replacement, anew for each step, from the stream of
     /// (round, device).
@@ -75,6 +89,7 @@ impl LocalTraining {
         &self,
         theta: &[f32],
         (round, device): (u64, DeviceId),
+        adjustment: Adjustment,
         state: &mut DeviceState,
         scratch: &mut TrainingScratch,
         update: &mut [f32],
@@ -87,20 +102,42 @@ impl LocalTraining {
         let mut stream = stream(self.seed, Purpose::Batch, round, u64::from(device.0));
         let local_model = update;
         local_model.copy_from_slice(theta);
+        let LocalSteps { count, rate } = self.steps_of(round, device);
+        let kept = self.options.kept(rate);
+        let rate = rate as f32;
+        let plain = adjustment.is_none() && kept == 1.0 && !self.options.clips();
         let (mut loss, mut square) = (0.0, 0.0);
-        for _ in 0..self.steps {
+        for _ in 0..count {
             if rows < scratch.samples.len() {
                 stream.shuffle_prefix(&mut scratch.samples, rows);
             }
             let samples = scratch.samples[..rows].iter().map(|&sample| sample as usize);
             let batch = self.inputs.gather(Split::Train, samples, &mut scratch.batch);
-            self.optimizer.step(self.rate, state, &mut |descent| {
-                loss += self.model.descend(local_model, batch, &mut scratch.work, descent);
+            if plain {
+                self.optimizer.step(rate, state, &mut |descent| {
+                    loss += self.model.descend(local_model, batch, &mut scratch.work, descent);
+                });
+                square += scratch.work.mean_square();
+                continue;
+            }
+            let (work, gradient) = (&mut scratch.work, &mut scratch.gradient);
+            if self.options.clips() {
+                gradient.fill(0.0);
+                loss += self.model.descend(local_model, batch, work, &mut Collect { gradient });
+                self.options.clip(gradient);
+            }
+            self.optimizer.step(rate, state, &mut |inner| {
+                let mut descent = Adjusted { inner, adjustment, origin: theta, kept };
+                if self.options.clips() {
+                    descent.apply(0, local_model, gradient);
+                } else {
+                    loss += self.model.descend(local_model, batch, work, &mut descent);
+                }
             });
             square += scratch.work.mean_square();
         }
-        scratch.square = square / self.steps as f64;
+        scratch.square = square / count as f64;
         subtract(local_model, theta);
-        loss / self.steps as f64
+        loss / count as f64
     }
 }

@@ -4,6 +4,7 @@ use super::inputs::{BatchBuffer, Split};
 use super::local_training::{LocalTraining, TrainingScratch};
 use super::model::{Init, Score, Workspace};
 use super::optimizer::StateMode;
+use super::steps::LocalSteps;
 use super::task::{DeviceState, Evaluation, Job, Task, TaskError};
 use crate::data::Dataset;
 use crate::data::partition::Partition;
@@ -92,7 +93,7 @@ impl Task for ModelTask {
     }
 
     fn train(&self, job: Job) -> Result<f64, TaskError> {
-        let Job { t, device, theta, state, update, rms_loss } = job;
+        let Job { t, device, theta, state, adjustment, update, rms_loss } = job;
         let loss = self.workers.with(
             || self.worker(),
             |worker| {
@@ -106,7 +107,7 @@ impl Task for ModelTask {
                     &mut worker.state
                 };
                 self.partition.samples_of(device, &mut worker.scratch.samples);
-                let loss = self.training.run(theta, (t, device), state, &mut worker.scratch, update);
+                let loss = self.training.run(theta, (t, device), adjustment, state, &mut worker.scratch, update);
                 *rms_loss = Some(worker.scratch.rms_loss());
                 loss
             },
@@ -136,5 +137,9 @@ impl Task for ModelTask {
     fn state_vectors(&self) -> Option<usize> {
         let vectors = self.training.optimizer.starts().len();
         (self.state == StateMode::Keep && vectors > 0).then_some(vectors)
+    }
+
+    fn local_steps(&self, t: u64, device: DeviceId) -> Option<LocalSteps> {
+        Some(self.training.steps_of(t, device))
     }
 }

@@ -1,5 +1,7 @@
 //! What the devices learn: the door through which both the built-in models and other people's training come.
 
+use super::correction::Adjustment;
+use super::steps::LocalSteps;
 use crate::data::Dataset;
 use crate::units::{DeviceId, Shape};
 use serde::{Deserialize, Serialize};
@@ -95,6 +97,13 @@ pub trait Task: Send + Sync {
     fn state_vectors(&self) -> Option<usize> {
         None
     }
+
+    /// The local steps of a device in round `t` (from 0), of a task that adds [`Job::adjustment`] to the gradient of
+    /// each; none (the default) if it does not, and then `learn.correction` and `learn.aggregate = "fednova"` are
+    /// refused.
+    fn local_steps(&self, _t: u64, _device: DeviceId) -> Option<LocalSteps> {
+        None
+    }
 }
 
 /// How the devices of a task train.
@@ -118,6 +127,9 @@ pub struct Job<'a> {
     /// What the device keeps between rounds; none if the task keeps no state. Empty
     /// before its first training.
     pub state: Option<&'a mut DeviceState>,
+    /// What `learn.correction` adds to the gradient of each local step; nothing for a task without
+    /// [`Task::local_steps`].
+    pub adjustment: Adjustment<'a>,
     /// Where Δ = θ_m − θ(t) goes; its content before is undefined.
     pub update: &'a mut [f32],
     /// Where the root of the mean squared loss of the samples may go, for policies that ask for it; where a task leaves

@@ -29,6 +29,9 @@ pub use upload::{Body, Upload};
 use crate::compress::wire::Coder;
 use crate::compress::{Compressor, Context, Encoded, Evidence};
 use crate::error::Error;
+use crate::learn::correction::{AddUpdate, Correction, NoCorrection};
+use crate::learn::rate::Rate;
+use crate::learn::steps::LocalSteps;
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::radio::access::{Band, Grant};
@@ -49,6 +52,9 @@ use std::sync::Arc;
 /// How many training samples a device has.
 pub type SampleCounts = Arc<dyn Fn(DeviceId) -> usize + Send + Sync>;
 
+/// The local steps of a device in a round.
+pub type StepsOf = Arc<dyn Fn(u64, DeviceId) -> Option<LocalSteps> + Send + Sync>;
+
 /// The server of a run.
 pub struct Server {
     /// The uplink.
@@ -64,7 +70,11 @@ pub struct Server {
     custom_compressor: Option<String>,
     aggregator: Box<dyn Aggregator>,
     optimizer: Box<dyn ServerOptimizer>,
-    server_rate: f32,
+    server_rate: Rate,
+    /// What corrects local steps, and what the server keeps for it: d numbers, or none before the first round.
+    correction: Arc<dyn Correction>,
+    control: Vec<f32>,
+    steps: StepsOf,
     defense: Defense,
     /// Whether devices send the level of the formula.
     exact: bool,
@@ -108,7 +118,7 @@ pub struct ServerParts {
     /// What the server does with the step.
     pub optimizer: Box<dyn ServerOptimizer>,
     /// c, what the step is multiplied by (`learn.server_rate`).
-    pub server_rate: f32,
+    pub server_rate: f64,
     /// What the server does about devices that do not play by the rules.
     pub defense: Defense,
     /// Whether devices send the level that the formula allows (`compress.budget = "formula"`).
@@ -259,7 +269,10 @@ impl Server {
             custom_compressor,
             aggregator,
             optimizer,
-            server_rate,
+            server_rate: Rate::constant(server_rate),
+            correction: Arc::new(NoCorrection {}),
+            control: Vec::new(),
+            steps: Arc::new(|_, _| None),
             defense,
             exact,
             samples,
@@ -274,6 +287,25 @@ impl Server {
     /// Tells the server what is known of the devices before the first round.
     pub(crate) fn inform(&mut self, facts: Facts) {
         self.facts = facts;
+    }
+
+    /// The same server with a rate that changes from round to round.
+    #[must_use]
+    pub fn with_rate(mut self, rate: Rate) -> Self {
+        self.server_rate = rate;
+        self
+    }
+
+    /// The same server, devices taking local `steps` that `rule` corrects.
+    #[must_use]
+    pub fn with_correction(mut self, rule: Arc<dyn Correction>, steps: StepsOf) -> Self {
+        (self.correction, self.steps) = (rule, steps);
+        self
+    }
+
+    /// What the server broadcasts with θ(t) for the correction of local steps; nothing stands for zeros.
+    pub fn control(&self) -> &[f32] {
+        &self.control
     }
 
     /// θ(t), the model now.
@@ -533,17 +565,18 @@ impl Server {
         let received: Vec<Received> = uploads.par_iter().zip(&decided.grants).map(read).collect();
         self.note_underpriced(call.t, &received, uploads);
         let arrivals = self.judge(&call, &decided, &received, uploads);
-        let shares = self.shares(&decided.schedule, &arrivals);
+        let shares = self.shares(call.t, &decided.schedule, &arrivals);
         if self.states.is_some() {
             self.update_from_states(call.t, uploads, &received, &arrivals);
         } else {
-            self.update(&received, &arrivals, &shares);
+            self.update(call.t, &received, &arrivals, &shares);
         }
         for ((one, arrival), upload) in received.iter().zip(&arrivals).zip(uploads) {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
                 self.policy.receive(upload.device, update);
             }
         }
+        self.correct(call.t, &received, &arrivals, uploads);
         for device in decided.schedule.devices() {
             self.ledger.devices.note_scheduled(device, call.t);
         }
@@ -632,7 +665,7 @@ impl Server {
 
     /// What each scheduled device's update counts. One that was lost counts for nobody; one that was silent,
     /// cannot be decoded or fails the audit counts and adds nothing.
-    fn shares(&self, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
+    fn shares(&self, t: u64, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
         let counting: Vec<DeviceId> =
             schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
         let mut by_rule =
@@ -644,11 +677,17 @@ impl Server {
                 Share::Weight(weight) => weight as f32,
             }
         };
-        schedule.picks.iter().zip(arrivals).map(share).collect()
+        let mut shares: Vec<f32> = schedule.picks.iter().zip(arrivals).map(share).collect();
+        if self.aggregator.by_steps() {
+            let steps: Vec<u64> =
+                schedule.devices().map(|m| (self.steps)(t, m).map_or(1, |steps| steps.count)).collect();
+            aggregate::normalize_steps(&mut shares, &steps);
+        }
+        shares
     }
 
     /// θ(t+1) out of θ(t) and what arrived and passed the audit.
-    fn update(&mut self, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
+    fn update(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
         let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
         for ((one, arrival), &share) in received.iter().zip(arrivals).zip(shares) {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
@@ -665,7 +704,47 @@ impl Server {
         }
         let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
         let delta = self.aggregator.aggregate(&used, counting);
-        self.optimizer.step(&mut self.theta, &delta, self.server_rate);
+        self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
+    }
+
+    /// What the correction of local steps makes of the updates that arrived.
+    fn correct(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], uploads: &[Upload]) {
+        if !self.correction.keeps_state() {
+            return;
+        }
+        let mut updates = Vec::with_capacity(received.len());
+        for ((one, arrival), upload) in received.iter().zip(arrivals).zip(uploads) {
+            if let (Arrival::Used, Ok(update), Some(steps)) =
+                (arrival, one.update(), (self.steps)(t, upload.device))
+            {
+                let add = move |target: &mut [f32], scale: f32| update.add_to(target, scale);
+                updates.push((add, steps.length()));
+            }
+        }
+        let updates: Vec<(AddUpdate, f64)> =
+            updates.iter().map(|(add, length)| (add as AddUpdate, *length)).collect();
+        self.control.resize(self.theta.len(), 0.0);
+        let devices = self.radio.devices();
+        self.correction.settle_server(&mut self.control, &updates, devices, &mut self.theta);
+    }
+
+    /// The state of the optimizer and that of the correction, if it keeps any.
+    fn saved_optimizer(&self) -> State {
+        let optimizer = self.optimizer.save();
+        if self.correction.keeps_state() { State::of(&(optimizer, &self.control)) } else { optimizer }
+    }
+
+    fn load_optimizer(&mut self, state: State) -> Result<(), StateError> {
+        if !self.correction.keeps_state() {
+            return self.optimizer.load(state);
+        }
+        let (optimizer, control): (State, Vec<f32>) = state.read()?;
+        if ![0, self.theta.len()].contains(&control.len()) {
+            return Err(StateError("learn.correction: its vector is not of this run's size".into()));
+        }
+        self.optimizer.load(optimizer)?;
+        self.control = control;
+        Ok(())
     }
 
     /// θ(t+1) out of θ(t) and h_m of all devices, after what arrived and passed the audit has moved some.
@@ -698,7 +777,7 @@ impl Server {
             }
         }
         let delta = self.aggregator.aggregate(&all, devices);
-        self.optimizer.step(&mut self.theta, &delta, self.server_rate);
+        self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
     }
 
     /// Resets h_m of a device that has lost its own: both sides start from zero again.
@@ -783,7 +862,7 @@ impl Persist for Server {
         let saved = Saved {
             policy: self.policy.save(),
             aggregator: self.aggregator.save(),
-            optimizer: self.optimizer.save(),
+            optimizer: self.saved_optimizer(),
             ledger: self.ledger.clone(),
         };
         match &self.states {
@@ -808,7 +887,7 @@ impl Persist for Server {
         if (*zero_weights).max(underpriced.0) > MAX_COUNT {
             return Err(StateError("the server's counts are beyond those of any run".into()));
         }
-        let before = [self.policy.save(), self.aggregator.save(), self.optimizer.save()];
+        let before = [self.policy.save(), self.aggregator.save(), self.saved_optimizer()];
         let named = |part: &str, error: StateError| StateError(format!("{part}: {error}"));
         let result = self
             .policy
@@ -818,13 +897,13 @@ impl Persist for Server {
                 self.aggregator.load(saved.aggregator).map_err(|error| named("learn.aggregate", error))
             })
             .and_then(|()| {
-                self.optimizer.load(saved.optimizer).map_err(|error| named("learn.server_optimizer", error))
+                self.load_optimizer(saved.optimizer).map_err(|error| named("learn.server_optimizer", error))
             });
         if result.is_err() {
             // A failure changes nothing: each part takes back what it had.
             let [policy, aggregator, optimizer] = before;
             let _ =
-                (self.policy.load(policy), self.aggregator.load(aggregator), self.optimizer.load(optimizer));
+                (self.policy.load(policy), self.aggregator.load(aggregator), self.load_optimizer(optimizer));
             return result;
         }
         (self.ledger, self.states) = (saved.ledger, states);

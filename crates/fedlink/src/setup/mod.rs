@@ -9,6 +9,7 @@ pub use radio::{link_budget, radio};
 use crate::compress::{BudgetRule, Compressor, ErrorFeedback};
 use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
+use crate::learn::rate::Rate;
 use crate::memory;
 use crate::parts::Parts;
 use crate::schedule::ReportCode;
@@ -31,6 +32,20 @@ pub fn server_of(
     check_theta0("theta0", &theta)?;
     let compressor = compressor(config, parts)?;
     let aggregator = config.build::<dyn Aggregator>(&config.learn.aggregate, &())?;
+    if config.learn.correction != "none" {
+        let problem = format!(
+            "is \"{}\", but nodes train by their own code, to which the server adds nothing; write \"none\"",
+            config.learn.correction
+        );
+        return Err(ConfigError::new("learn.correction", problem));
+    }
+    if aggregator.by_steps() {
+        let problem = format!(
+            "is \"{}\", but nodes do not report their local steps; write \"mean\" or \"by-size\"",
+            config.learn.aggregate
+        );
+        return Err(ConfigError::new("learn.aggregate", problem));
+    }
     server(config, parts, compressor, aggregator, samples, theta)
 }
 
@@ -55,6 +70,11 @@ pub(crate) fn server(
         rounds: config.run.rounds,
         slack: defense.cap_slack,
     };
+    let rate = Rate {
+        base: config.learn.server_rate,
+        schedule: config.learn.server_rate_schedule,
+        rounds: config.run.rounds,
+    };
     Ok(Server::new(ServerParts {
         radio: radio(config, parts, theta.len())?,
         policy,
@@ -65,7 +85,7 @@ pub(crate) fn server(
         custom_compressor: custom_compressor(config),
         aggregator,
         optimizer: config.build::<dyn ServerOptimizer>(&config.learn.server_optimizer, &())?,
-        server_rate: config.learn.server_rate as f32,
+        server_rate: config.learn.server_rate,
         defense: Defense {
             strikes: defense.audit.then_some(defense.strikes as u32),
             clip: defense.clip,
@@ -75,7 +95,8 @@ pub(crate) fn server(
         samples,
         seed: config.run.seed,
         theta,
-    }))
+    })
+    .with_rate(rate))
 }
 
 /// What reports cost, and what is left of them.

@@ -10,6 +10,7 @@ mod custom_parts;
 mod determinism;
 mod engine;
 mod feedback;
+mod learners;
 mod physical;
 mod radio;
 mod random_sparse;

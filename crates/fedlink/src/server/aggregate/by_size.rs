@@ -1,6 +1,6 @@
 //! The mean in which every training sample counts the same.
 
-use super::{Aggregator, Contribution, Delta, weighted_sum};
+use super::{Aggregator, Contribution, Delta, size_shares, weighted_sum};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::state::Persist;
 use serde::{Deserialize, Serialize};
@@ -33,9 +33,7 @@ impl Persist for BySize {}
 
 impl Aggregator for BySize {
     fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
-        let sizes: Vec<usize> = (0..devices).map(samples).collect();
-        let total: usize = sizes.iter().sum();
-        sizes.iter().map(|&size| (size as f64 / total as f64) as f32).collect()
+        size_shares(devices, samples)
     }
 
     fn aggregate<'a>(&mut self, contributions: &[Contribution<'a>], _: usize) -> Delta<'a> {

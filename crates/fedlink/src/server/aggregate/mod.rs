@@ -10,9 +10,12 @@ crate::register! {
     median,
     trimmed_mean,
     shrunk,
+    fednova,
 }
 
 pub use by_size::BySize;
+pub use fednova::FedNova;
+pub(crate) use fednova::normalize_steps;
 pub use mean::Mean;
 pub use median::Median;
 pub use shrunk::Shrunk;
@@ -70,6 +73,12 @@ pub trait Aggregator: Persist + Send {
     fn by_size(&self) -> bool {
         false
     }
+
+    /// Whether updates count by local step, so that the server multiplies the share of a device by the mean number of
+    /// steps and divides it by its own.
+    fn by_steps(&self) -> bool {
+        false
+    }
 }
 
 impl Kind for dyn Aggregator {
@@ -86,6 +95,13 @@ impl Kind for dyn Aggregator {
 /// 1/K each.
 fn equal_shares(devices: usize) -> Vec<f32> {
     vec![1.0 / devices as f32; devices]
+}
+
+/// n_m/Σ n each.
+fn size_shares(devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    let sizes: Vec<usize> = (0..devices).map(samples).collect();
+    let total: usize = sizes.iter().sum();
+    sizes.iter().map(|&size| (size as f64 / total as f64) as f32).collect()
 }
 
 /// Σ share·factor·Δ̂.

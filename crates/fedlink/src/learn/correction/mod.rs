@@ -1,0 +1,120 @@
+//! Corrections of local training against devices that drift apart, one file each.
+//!
+//! All of them add to the gradient of a local step what does not depend on the mini-batch: a vector, and a pull back to
+//! the model that was broadcast ([`Adjustment`]). The vector comes of what the device and the server keep from round to
+//! round. Both keep it of Δ̂, what arrived, not of Δ: so the server needs nothing but the update, and neither moves if it
+//! is lost.
+
+crate::register! {
+    /// All corrections.
+    CORRECTIONS: dyn Correction;
+    none,
+    prox,
+    scaffold,
+    feddyn,
+}
+
+mod devices;
+
+pub(crate) use devices::DeviceCorrections;
+pub use feddyn::FedDyn;
+pub use none::NoCorrection;
+pub use prox::Prox;
+pub use scaffold::Scaffold;
+
+use crate::registry::{Entry, Kind};
+
+/// What is added to the gradient of each local step: `linear` + μ·(θ_m − θ(t)).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Adjustment<'a> {
+    /// d numbers, or none.
+    pub linear: &'a [f32],
+    /// μ.
+    pub proximal: f32,
+}
+
+impl Adjustment<'_> {
+    /// Whether nothing is added.
+    pub fn is_none(&self) -> bool {
+        self.linear.is_empty() && self.proximal == 0.0
+    }
+
+    /// Adds it to the gradient of the entries from `start` on: `theta` is θ_m there, `origin` all of θ(t).
+    pub fn add_to(&self, gradient: &mut [f32], start: usize, theta: &[f32], origin: &[f32]) {
+        let range = start..start + gradient.len();
+        if !self.linear.is_empty() {
+            let linear = &self.linear[range.clone()];
+            gradient.iter_mut().zip(linear).for_each(|(entry, term)| *entry += term);
+        }
+        if self.proximal != 0.0 {
+            let moved = theta.iter().zip(&origin[range]);
+            for (entry, (now, then)) in gradient.iter_mut().zip(moved) {
+                *entry += self.proximal * (now - then);
+            }
+        }
+    }
+}
+
+/// Δ̂ as a correction sees it: it adds the given multiple of Δ̂ to the given vector.
+pub type AddUpdate<'a> = &'a dyn Fn(&mut [f32], f32);
+
+/// A correction of local training (`learn.correction`). The state that it works on is kept by its users: a vector of d
+/// numbers for each device, and one for the server, which start at zero.
+pub trait Correction: Send + Sync {
+    /// μ, how strongly a device is pulled back to θ(t).
+    fn proximal(&self) -> f32 {
+        0.0
+    }
+
+    /// Whether devices and the server keep a vector.
+    fn keeps_state(&self) -> bool {
+        false
+    }
+
+    /// Vectors of the size of θ that the server broadcasts with θ(t).
+    fn broadcast_vectors(&self) -> usize {
+        0
+    }
+
+    /// Whether it takes Δ/(τ·η) for a gradient, which holds for plain stochastic gradient descent only.
+    fn needs_plain_descent(&self) -> bool {
+        false
+    }
+
+    /// Whether it moves θ itself after the step, so that the step must be added as it is.
+    fn moves_model(&self) -> bool {
+        false
+    }
+
+    /// Writes what a device that keeps `own` adds to its gradients to `linear`; `control` is the server's vector as it
+    /// was broadcast. All three have d entries.
+    fn write_linear(&self, _own: &[f32], _control: &[f32], _linear: &mut [f32]) {}
+
+    /// What a device keeps after `update` arrived, Δ̂ of steps of the given `length` τ_m·η.
+    fn settle_device(&self, _own: &mut [f32], _control: &[f32], _update: AddUpdate, _length: f64) {}
+
+    /// What the server keeps after `updates` arrived, each Δ̂ with its τ_m·η, of `devices` devices in all; what it moves
+    /// θ(t+1) by besides the step.
+    fn settle_server(
+        &self,
+        _control: &mut [f32],
+        _updates: &[(AddUpdate, f64)],
+        _devices: usize,
+        _theta: &mut [f32],
+    ) {
+    }
+}
+
+impl Kind for dyn Correction {
+    type Material = ();
+    const PLURAL: &'static str = "corrections of local training";
+    const KEY: &'static str = "learn.correction";
+    const TABLE: &'static str = "learn";
+
+    fn entries() -> &'static [Entry<Self>] {
+        CORRECTIONS
+    }
+}
+
+#[cfg(test)]
+mod tests;
