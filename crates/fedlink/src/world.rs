@@ -29,6 +29,9 @@ impl World {
         let config = described(config, &work, parts);
         config.validate()?;
         memory::check(config.data.devices, 0, 0)?;
+        if config.run.fairness {
+            check_class_table(&config, &work)?;
+        }
         let task = task(&config, work, parts)?;
         let theta = task.theta0();
         check_theta0("task", &theta)?;
@@ -80,6 +83,20 @@ fn described(config: &Config, work: &Work, parts: &Parts) -> Config {
         config.custom.insert(name, "task".into());
     }
     config
+}
+
+/// Refuses a table of devices by classes that is beyond the machine's memory.
+fn check_class_table(config: &Config, work: &Work) -> Result<(), ConfigError> {
+    let Work::Dataset(dataset) = work else { return Ok(()) };
+    let devices = config.data.devices;
+    memory::check(devices, dataset.classes, devices as usize).map_err(|_| {
+        let problem = format!(
+            "keeps how many samples of {} classes each of {devices} devices has, which is more than this machine's \
+             memory; set it to false, or data.devices to a smaller number",
+            dataset.classes
+        );
+        ConfigError::new("run.fairness", problem)
+    })
 }
 
 /// What one local training of a device processes: τ batches.

@@ -281,6 +281,12 @@ pub const KEYS: &[Key] = &[
         "the test accuracy that tables and claims count rounds and bits to; it changes no run",
         "> 0 and < 1",
     ),
+    key(
+        "run.fairness",
+        "whether evaluations record the accuracy of each class, of the worst class and of the worst tenth of the \
+         devices, and how evenly devices are scheduled",
+        "false | true",
+    ),
 ];
 
 /// Keys of version 0.1 and what they are called now.

@@ -230,6 +230,7 @@ pub struct RunConfig {
     #[serde(deserialize_with = "count")]
     pub seeds: u64,
     pub target: f64,
+    pub fairness: bool,
 }
 
 impl Default for DataConfig {
@@ -378,6 +379,6 @@ impl Default for DefenseConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { rounds: 500, evaluate_every: 10, seed: 0, seeds: 1, target: 0.8 }
+        Self { rounds: 500, evaluate_every: 10, seed: 0, seeds: 1, target: 0.8, fairness: false }
     }
 }

@@ -1,5 +1,6 @@
 //! Models, optimizers, local training, and the task that they make.
 
+pub mod fairness;
 pub mod inputs;
 pub mod local_training;
 pub mod model;

@@ -337,6 +337,7 @@ impl Ledger {
             phases,
             energy,
             device_energy: self.costs.devices().to_vec(),
+            device_accuracy: Vec::new(),
             excluded: Vec::new(),
             warnings: Vec::new(),
             digest,

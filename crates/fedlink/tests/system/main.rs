@@ -8,6 +8,7 @@ mod contracts;
 mod custom_parts;
 mod determinism;
 mod engine;
+mod fairness;
 mod physical;
 mod radio;
 mod random_sparse;
