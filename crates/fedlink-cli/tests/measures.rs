@@ -171,3 +171,50 @@ fn long_and_similar_labels_have_plots_of_their_own() {
         .count();
     assert_eq!(scheduled, 4);
 }
+
+#[test]
+fn the_log_of_all_devices_has_the_transmissions_and_everybody_else() {
+    let folder = folder();
+    let run = |words: &[&str]| {
+        fedlink(&folder, &[&["run", "--quiet", "--seeds", "1"], words].concat()).assert().success();
+    };
+    run(&["--log-rounds", "two.toml", "--out", "sent"]);
+    run(&["two.toml", "--out", "all", "--log-rounds", "all"]);
+    let lines = |out: &str| -> Vec<String> {
+        text(&folder, &format!("{out}/rounds.csv")).lines().map(str::to_owned).collect()
+    };
+    let (sent, all) = (lines("sent"), lines("all"));
+    // Two curves of twelve rounds with eight devices, one of which is scheduled, and the header.
+    assert_eq!((sent.len(), all.len()), (1 + 2 * 12, 1 + 2 * 12 * 8));
+    let scheduled: Vec<String> = all.iter().filter(|line| !line.contains("not-scheduled")).cloned().collect();
+    assert_eq!(scheduled, sent);
+    assert_eq!(text(&folder, "sent/results.csv"), text(&folder, "all/results.csv"));
+    // The other log is not there yet, and is made.
+    run(&["two.toml", "--out", "sent", "--resume", "--log-rounds=all"]);
+    assert_eq!(lines("sent"), all);
+    let message =
+        fedlink(&folder, &["run", "two.toml", "--log-rounds=some"]).assert().code(2).get_output().clone();
+    assert!(String::from_utf8(message.stderr).unwrap().contains("possible values: sent, all"));
+}
+
+#[test]
+fn claims_about_the_worst_need_fairness_to_be_recorded() {
+    let folder = folder();
+    let claims = "\"worst\" = \"worst-tenth > 0.001 for every policy\"\n\"used\" = \"bc jain < 1.001\"\n";
+    std::fs::write(folder.path().join("two.toml"), format!("{FILE}{claims}")).unwrap();
+    let message = refused(&folder, &["run", "two.toml"]);
+    assert!(message.contains("worst-tenth is recorded with run.fairness = true only"), "{message}");
+    let words = ["run", "two.toml", "--set", "run.fairness=true", "--out", "out"];
+    let said = output(&folder, &words);
+    assert!(said.contains("used: holds"), "{said}");
+    let header = text(&folder, "out/results.csv").lines().next().unwrap().to_owned();
+    assert!(
+        header
+            .ends_with("class_9,worst_class,worst_tenth,device_deviation,device_gini,jain,max_age,mean_age")
+    );
+    assert_eq!(
+        json(&folder, "out/summary.json")[0]["runs"][0]["device_accuracy"].as_array().unwrap().len(),
+        8
+    );
+    assert!(text(&folder, "out/report.html").contains("id=\"classes-table\""));
+}

@@ -149,6 +149,12 @@ impl Session {
         &mut self.server
     }
 
+    /// Whether the records of the rounds to come hold the devices that are not scheduled too
+    /// ([`RoundRecord::others`]). It changes nothing else.
+    pub fn log_all_devices(&mut self, log_all: bool) {
+        self.server.set_log_all(log_all);
+    }
+
     /// θ(t), the model now.
     pub fn theta(&self) -> &[f32] {
         self.server.theta()

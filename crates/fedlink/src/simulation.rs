@@ -106,6 +106,12 @@ impl Simulation {
         Ok(self.outcome())
     }
 
+    /// Whether the records of the rounds to come hold the devices that are not scheduled too
+    /// ([`RoundRecord::others`]). It changes nothing else.
+    pub fn log_all_devices(&mut self, log_all: bool) {
+        self.world.session.log_all_devices(log_all);
+    }
+
     /// The run so far in numbers.
     pub fn outcome(&self) -> Outcome {
         let mut outcome = self.world.session.outcome();

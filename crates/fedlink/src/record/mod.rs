@@ -36,6 +36,8 @@ pub enum Arrival {
     Outage,
     /// It came after the deadline; it adds nothing and counts.
     Late,
+    /// There was none: the device was not scheduled.
+    NotScheduled,
 }
 
 impl Arrival {
@@ -49,6 +51,7 @@ impl Arrival {
             Self::Lost => "lost",
             Self::Outage => "outage",
             Self::Late => "late",
+            Self::NotScheduled => "not-scheduled",
         }
     }
 }
@@ -103,6 +106,10 @@ pub struct RoundRecord {
     pub round: u64,
     /// The scheduled devices, in the order of the policy.
     pub transmissions: Vec<Transmission>,
+    /// The devices that were not scheduled, ascending, with their links and reports; empty unless they are
+    /// [logged](crate::simulation::Simulation::log_all_devices). No digest depends on them.
+    #[serde(skip)]
+    pub others: Vec<Transmission>,
     /// Who trained.
     pub training: Training,
     /// Seconds and joules, where the radio has units.
@@ -263,6 +270,7 @@ impl RoundRecord {
         Self {
             round,
             transmissions: devices.iter().map(sent).collect(),
+            others: Vec::new(),
             training: Training::default(),
             cost: None,
             evaluation: None,

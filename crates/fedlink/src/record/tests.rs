@@ -60,6 +60,7 @@ fn record() -> RoundRecord {
     RoundRecord {
         round: 3,
         transmissions: vec![transmission()],
+        others: Vec::new(),
         training: Training { devices: 7, loss: 0.25 },
         cost: None,
         evaluation: Some(Evaluation::new(0.75, 1.5).with("f1", 0.5)),
@@ -356,6 +357,7 @@ fn a_round_in_which_nobody_trained_does_not_lower_the_mean_loss() {
     let idle = RoundRecord {
         round: 1,
         transmissions: vec![],
+        others: Vec::new(),
         training: Training::default(),
         cost: None,
         evaluation: None,

@@ -35,7 +35,7 @@ use crate::radio::{Known, Radio};
 use crate::record::{Arrival, Cost, RoundRecord, Training, Transmission};
 use crate::schedule::{Ask, DeviceTable, Pick, Policy, Reports, Schedule, Share, View, check_candidates};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
-use crate::units::{Airtime, Bits, DeviceId, Power};
+use crate::units::{Airtime, Bits, DeviceId, Power, Symbols};
 use aggregate::{Aggregator, Contribution};
 use optimizer::ServerOptimizer;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,8 @@ pub struct Server {
     theta: Vec<f32>,
     ledger: Ledger,
     open: Option<Open>,
+    /// Whether records hold the devices that were not scheduled too.
+    log_all: bool,
 }
 
 /// Reads what arrives, on several threads.
@@ -235,6 +237,7 @@ impl Server {
             theta,
             ledger,
             open: None,
+            log_all: false,
         }
     }
 
@@ -262,6 +265,11 @@ impl Server {
         let open = self.open.as_ref()?;
         let decided = open.decided.as_ref().map(|decided| (&decided.schedule, decided.grants.as_slice()));
         Some((&open.call.candidates, decided))
+    }
+
+    /// Whether the records to come hold the devices that were not scheduled too.
+    pub(crate) fn set_log_all(&mut self, log_all: bool) {
+        self.log_all = log_all;
     }
 
     /// What the server keeps of every device.
@@ -470,6 +478,9 @@ impl Server {
         }
         let mut record = record(&call, &known, &decided, uploads, &arrivals, training);
         record.cost = cost;
+        if self.log_all {
+            record.others = not_scheduled(&call, &known, &decided);
+        }
         let sent = record.transmissions.iter().map(|sent| (sent.device, sent.power, sent.airtime));
         self.radio.settle(&sent.collect::<Vec<(DeviceId, Power, Airtime)>>());
         self.policy.observe(&record);
@@ -757,8 +768,38 @@ fn record(
     RoundRecord {
         round: call.t + 1,
         transmissions: uploads.iter().enumerate().map(transmission).collect(),
+        others: Vec::new(),
         training,
         cost: None,
         evaluation: None,
     }
+}
+
+/// The devices that were not scheduled, as the server knew them.
+fn not_scheduled(call: &Call, known: &Known, decided: &Decided) -> Vec<Transmission> {
+    let mut reports = vec![0.0; known.devices()];
+    for (row, device) in decided.reports.devices.iter().enumerate() {
+        reports[device.index()] = decided.reports.first(row);
+    }
+    let mut waits = vec![true; known.devices()];
+    decided.schedule.devices().for_each(|device| waits[device.index()] = false);
+    let other = |device: DeviceId| Transmission {
+        round: call.t + 1,
+        device,
+        report: reports[device.index()],
+        gain: known.gain(device),
+        capacity: known.capacity(device),
+        weight: 0.0,
+        symbols: Symbols(0.0),
+        power: Power(0.0),
+        airtime: Airtime(0.0),
+        budget: Bits(0.0),
+        bits: Bits(0.0),
+        q: 0,
+        entries: 0,
+        share: None,
+        wire_bits: None,
+        arrival: Arrival::NotScheduled,
+    };
+    DeviceId::all(known.devices()).filter(|device| waits[device.index()]).map(other).collect()
 }

@@ -9,6 +9,7 @@ mod custom_parts;
 mod determinism;
 mod engine;
 mod fairness;
+mod log_all;
 mod physical;
 mod radio;
 mod random_sparse;
