@@ -15,6 +15,7 @@ from typing import Any, Literal, Union
 from . import _fedlink
 from ._config import is_path
 from ._costs import Costs
+from ._fairness import Fairness
 from ._parts import Part, collect
 from ._progress import Progress
 
@@ -26,7 +27,7 @@ CHECKPOINT_EVERY = 100
 
 
 @dataclass(frozen=True)
-class Run(Costs):
+class Run(Costs, Fairness):
     """One seed of a curve."""
 
     seed: int

@@ -13,6 +13,7 @@ from . import _fedlink
 from ._config import Config, read
 from ._costs import Costs
 from ._data import Data, as_dataset
+from ._fairness import Fairness
 from ._interrupt import Interrupt
 from ._parts import Part, Task, collect, part_name
 from ._progress import Progress
@@ -130,10 +131,6 @@ def _start(
     return _fedlink.Simulation(*read(config, settings), registered, named, given)
 
 
-def _is_class(column: str) -> bool:
-    return column.startswith("class_") and column[6:].isdigit()
-
-
 def _described(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
 
@@ -157,7 +154,7 @@ AXES = {
 }
 
 
-class Result(Costs):
+class Result(Costs, Fairness):
     """A run that is done, or the part of it that is."""
 
     #: The configuration, every default written out.
@@ -185,30 +182,6 @@ class Result(Costs):
     def theta_digest(self) -> str:
         """``fedlink.digest`` of θ(T)."""
         return digest(self.theta)
-
-    @property
-    def class_accuracy(self) -> npt.NDArray[np.float64] | None:
-        """Accuracy of each class: one row for each evaluation, one column for each class, NaN for a class of
-        which the test set has nothing. None without ``run.fairness``."""
-        import numpy
-
-        names = {name: int(name[6:]) for name in self.rounds.column_names if _is_class(name)}
-        if not names:
-            return None
-        seen = ~numpy.isnan(self.rounds["test_accuracy"])
-        table = numpy.full((int(seen.sum()), 1 + max(names.values())), numpy.nan)
-        for name, column in names.items():
-            table[:, column] = self.rounds[name][seen]
-        return table
-
-    @property
-    def device_accuracy(self) -> npt.NDArray[np.float64] | None:
-        """Accuracy of each device at the last evaluation, by its mix of classes. None without
-        ``run.fairness``."""
-        import numpy
-
-        devices = self.summary.get("device_accuracy")
-        return None if devices is None else numpy.array(devices, dtype=numpy.float64)
 
     def _curve(self, x: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         import numpy

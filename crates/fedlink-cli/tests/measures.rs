@@ -218,3 +218,31 @@ fn claims_about_the_worst_need_fairness_to_be_recorded() {
     );
     assert!(text(&folder, "out/report.html").contains("id=\"classes-table\""));
 }
+
+#[test]
+fn epsilon_is_printed_with_what_it_does_not_cover() {
+    let folder = folder();
+    let noise = ["--set", "privacy.noise=2", "--set", "defense.clip=0.1", "--seeds", "1"];
+    std::fs::write(
+        folder.path().join("p.toml"),
+        FILE.replace("[\"bc\", \"bn2\"]", "[\"random\", \"bn2\", \"poisson\"]")
+            .split("[expected]")
+            .next()
+            .unwrap(),
+    )
+    .unwrap();
+    let said =
+        output(&folder, &[&["run", "p.toml", "--out", "out", "--set", "schedule.k=8"], &noise[..]].concat());
+    assert!(said.contains("bn2: no privacy guarantee"), "{said}");
+    assert!(said.contains("bn2: schedule.policy = \"bn2\" has devices report their norm"), "{said}");
+    assert!(said.contains("random: ε = ") && said.contains("without amplification"), "{said}");
+    assert!(said.contains("poisson: ε = ") && said.contains("listens to the radio"), "{said}");
+    let summary = json(&folder, "out/summary.json");
+    let epsilon = |i: usize| summary[i]["epsilon"].as_f64();
+    assert!(epsilon(1).is_none() && epsilon(2) < epsilon(0), "{summary}");
+    assert_eq!(summary[2]["runs"][0]["privacy"]["rate"], 0.5);
+    assert!(text(&folder, "out/results.csv").lines().next().unwrap().ends_with(",epsilon"));
+    assert!(text(&folder, "out/report.html").contains("no privacy guarantee"));
+    let message = refused(&folder, &["run", "two.toml", "--set", "privacy.noise=1"]);
+    assert!(message.contains("privacy.noise: is 1, which needs a norm S"), "{message}");
+}

@@ -54,6 +54,8 @@ pub enum Purpose {
     /// Random choices of a policy in a round, or in all rounds (round = 2⁶⁴ − 1; device
     /// = the policy's label).
     Schedule = 21,
+    /// Noise for privacy (device = which 4096 entries).
+    Privacy = 33,
     /// Tests and examples.
     Test = 99,
 }

@@ -260,7 +260,7 @@ impl Session {
     }
 
     /// Attaches an evaluation to the round that was delivered last. With `run.fairness` how evenly devices were scheduled
-    /// so far is among its metrics.
+    /// so far is among its metrics, and with `privacy.noise` the ε so far, if there is one.
     pub fn evaluated(&mut self, mut evaluation: Evaluation) -> Result<(), Error> {
         let last = self.last.as_mut().ok_or(Error::Session(
             "evaluated: no round was delivered since the last one began; evaluate after deliver, before \
@@ -268,6 +268,10 @@ impl Session {
         ))?;
         if self.config.run.fairness {
             evaluation.metrics.extend(participation(self.server.devices(), self.rounds_done));
+        }
+        let guarantee = self.server.guarantee(self.rounds_done);
+        if let Some(epsilon) = guarantee.and_then(|guarantee| guarantee.epsilon) {
+            evaluation.metrics.push(("epsilon".into(), epsilon));
         }
         last.evaluation = Some(evaluation);
         Ok(())
@@ -303,6 +307,7 @@ impl Session {
         outcome.excluded = self.server.excluded();
         outcome.warnings = self.config.cautions();
         outcome.warnings.extend(self.server.warnings());
+        outcome.privacy = self.server.guarantee(self.rounds_done);
         outcome
     }
 

@@ -37,6 +37,10 @@ impl Report {
         notes.extend(
             results.iter().filter_map(|curve| Some(format!("{}: {}.", curve.label, curve.saturated()?))),
         );
+        for curve in results {
+            let lines = curve.privacy();
+            notes.extend((!lines.is_empty()).then(|| format!("{}: {}.", curve.label, lines.join("; "))));
+        }
         notes.extend(results.iter().filter(|curve| !curve.has_costs()).filter_map(lost_uploads));
         Self {
             title: title.to_owned(),

@@ -272,6 +272,13 @@ pub const KEYS: &[Key] = &[
         "false | true",
     ),
     key("defense.cap_slack", "transmissions that a device may be ahead of that share before the end", "≥ 1"),
+    key(
+        "privacy.noise",
+        "z: noise of deviation z·S is added to every entry of the sum of the updates, S being defense.clip; 0: none",
+        "≥ 0",
+    ),
+    key("privacy.delta", "δ, at which ε is given", "> 0 and < 1"),
+    key("privacy.at", "where noise is added", "\"server\""),
     key("run.rounds", "T, rounds to run", "≥ 1"),
     key("run.evaluate_every", "rounds between evaluations; the last round is always evaluated", "≥ 1"),
     key("run.seed", "the first seed", "≥ 0"),
@@ -320,7 +327,7 @@ pub(super) const RENAMED: &[(&str, &str)] = &[
 
 /// The sections that make a [`Config`], in the order of the file. `custom` names parts that
 /// are not this library's.
-pub const SECTIONS: [&str; 12] = [
+pub const SECTIONS: [&str; 13] = [
     "data",
     "learn",
     "radio",
@@ -331,6 +338,7 @@ pub const SECTIONS: [&str; 12] = [
     "compress",
     "adversary",
     "defense",
+    "privacy",
     "run",
     "custom",
 ];

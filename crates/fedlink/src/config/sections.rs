@@ -4,6 +4,7 @@ use crate::compress::{BudgetRule, Feedback};
 use crate::data::Scaling;
 use crate::learn::model::Init;
 use crate::learn::optimizer::StateMode;
+use crate::privacy::NoiseAt;
 use crate::radio::access::slots::SlotKind;
 use crate::radio::cell::pathloss::LineOfSight;
 use crate::radio::{PayloadMode, Snrs};
@@ -213,6 +214,23 @@ pub struct DefenseConfig {
     pub participation_cap: bool,
     #[serde(deserialize_with = "count")]
     pub cap_slack: u64,
+}
+
+/// `[privacy]`: noise on the sum of the updates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "KEYS documents every key")]
+#[non_exhaustive]
+pub struct PrivacyConfig {
+    pub noise: f64,
+    pub delta: f64,
+    pub at: NoiseAt,
+}
+
+impl Default for PrivacyConfig {
+    fn default() -> Self {
+        Self { noise: 0.0, delta: 1e-5, at: NoiseAt::Server }
+    }
 }
 
 /// `[run]`: rounds, evaluation interval, seeds.

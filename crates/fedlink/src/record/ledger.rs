@@ -338,6 +338,7 @@ impl Ledger {
             energy,
             device_energy: self.costs.devices().to_vec(),
             device_accuracy: Vec::new(),
+            privacy: None,
             excluded: Vec::new(),
             warnings: Vec::new(),
             digest,

@@ -168,6 +168,30 @@ pub struct Row {
     pub metrics: Vec<(String, f64)>,
 }
 
+/// What a run has released of a device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Guarantee {
+    /// ε at `delta`; none if there is no guarantee.
+    pub epsilon: Option<f64>,
+    /// The same by a tighter conversion.
+    pub tight_epsilon: Option<f64>,
+    /// δ.
+    pub delta: f64,
+    /// The order of the Rényi divergence that gives ε.
+    pub order: Option<u32>,
+    /// z.
+    pub noise: f64,
+    /// S.
+    pub clip: f64,
+    /// q where sampling amplifies privacy; none where every transmission counts in full.
+    pub rate: Option<f64>,
+    /// What ε counts: the rounds where sampling amplifies, otherwise the transmissions of the busiest device.
+    pub compositions: u64,
+    /// What the number does not cover, a sentence each.
+    pub caveats: Vec<String>,
+}
+
 /// A run in numbers, ready to be printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -236,6 +260,9 @@ pub struct Outcome {
     /// set. Empty without `run.fairness`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device_accuracy: Vec<Option<f64>>,
+    /// What the run has released of a device; none without `privacy.noise`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Guarantee>,
     /// Devices that the audit has excluded.
     pub excluded: Vec<DeviceId>,
     /// What a person should know of the run.

@@ -10,6 +10,7 @@
 //! | audit | reports and uploads that contradict each other | what arrived; after `defense.strikes` on who may send |
 //! | [`Clip`] | updates that are too large | what is added up |
 //! | [median](aggregate::Median), [trimmed mean](aggregate::TrimmedMean) | a minority with any values | what is added up |
+//! | [noise](crate::privacy) | what models reveal of a device | what is added up |
 //! | [`Cap`] | whoever would send all the time, and the power that takes | who may send |
 //!
 //! A device that may not send is shown to the policy as one with a zero-gain link, and struck from its
@@ -30,13 +31,17 @@ use crate::compress::{Compressor, Encoded, Evidence};
 use crate::error::Error;
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
+use crate::privacy::{Exposure, Mechanism};
 use crate::radio::access::Grant;
 use crate::radio::{Known, Radio};
-use crate::record::{Arrival, Cost, RoundRecord, Training, Transmission};
-use crate::schedule::{Ask, DeviceTable, Pick, Policy, Reports, Schedule, Share, View, check_candidates};
+use crate::record::{Arrival, Cost, Guarantee, RoundRecord, Training, Transmission};
+use crate::registry::ConfigError;
+use crate::schedule::{
+    Ask, DeviceTable, Pick, Policy, Reports, Sampling, Schedule, Share, View, check_candidates,
+};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Airtime, Bits, DeviceId, Power, Symbols};
-use aggregate::{Aggregator, Contribution};
+use aggregate::{Aggregator, Contribution, Delta};
 use optimizer::ServerOptimizer;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -67,6 +72,8 @@ pub struct Server {
     open: Option<Open>,
     /// Whether records hold the devices that were not scheduled too.
     log_all: bool,
+    /// Memory for the noise of a round, if there is any.
+    noise: Encoded,
 }
 
 /// Reads what arrives, on several threads.
@@ -115,6 +122,8 @@ pub struct Defense {
     pub clip: Clip,
     /// How often a device may send.
     pub cap: Option<Cap>,
+    /// The noise on the sum of the updates.
+    pub privacy: Option<Mechanism>,
 }
 
 /// What the server keeps of the devices from round to round.
@@ -238,6 +247,7 @@ impl Server {
             ledger,
             open: None,
             log_all: false,
+            noise: Encoded::Silent,
         }
     }
 
@@ -253,6 +263,26 @@ impl Server {
     /// What the policy asks of every candidate.
     pub fn asks(&self) -> &[Ask] {
         self.policy.asks()
+    }
+
+    /// How the policy draws devices.
+    pub fn sampling(&self) -> Sampling {
+        self.policy.sampling()
+    }
+
+    /// What `rounds` rounds have released of a device; none without `privacy.noise`.
+    pub fn guarantee(&self, rounds: u64) -> Option<Guarantee> {
+        let busiest = self.ledger.devices.all_scheduled().iter().max().copied().unwrap_or(0);
+        let exposure = Exposure {
+            policy: &self.policy_name,
+            asks: self.policy.asks(),
+            sampling: self.policy.sampling(),
+            devices: self.radio.devices() as u64,
+            k: self.radio.k() as u64,
+            rounds,
+            busiest: busiest.into(),
+        };
+        self.defense.privacy.map(|mechanism| mechanism.guarantee(&exposure))
     }
 
     /// How updates are compressed.
@@ -411,7 +441,23 @@ impl Server {
         if !weights.is_empty() && weights.iter().all(|&weight| weight == 0.0) {
             self.ledger.zero_weights += 1;
         }
-        let grants = self.radio.grant(&devices, &weights, &open.known);
+        let coins = self.policy.sampling() != Sampling::Other;
+        let grants = if coins {
+            self.radio.grant_slots(&devices, &open.known)
+        } else {
+            self.radio.grant(&devices, &weights, &open.known)
+        };
+        if self.defense.privacy.is_some()
+            && !coins
+            && schedule.picks.iter().any(|pick| pick.share != Share::Rule)
+        {
+            let problem = format!(
+                "needs updates that count the same, but schedule.policy = \"{}\" gives them shares of its own; set \
+                 privacy.noise to 0, or choose \"poisson\", \"random\" or another policy without shares",
+                self.policy_name
+            );
+            return Err(ConfigError::new("privacy.noise", problem).into());
+        }
         let scheduled = |(pick, grant): (&Pick, &Grant)| Scheduled::of(pick, grant, &open.known);
         let scheduled = schedule.picks.iter().zip(&grants).map(scheduled).collect();
         open.decided = Some(Decided { reports, schedule, grants, failed: Vec::new() });
@@ -467,7 +513,7 @@ impl Server {
         self.note_underpriced(call.t, &received, uploads);
         let arrivals = self.judge(&call, &decided, &received, uploads);
         let shares = self.shares(&decided.schedule, &arrivals);
-        self.update(&received, &arrivals, &shares);
+        self.update(call.t, &received, &arrivals, &shares);
         for device in decided.schedule.devices() {
             self.ledger.devices.note_scheduled(device, call.t);
         }
@@ -568,10 +614,13 @@ impl Server {
     }
 
     /// θ(t+1) out of θ(t) and what arrived and passed the audit.
-    fn update(&mut self, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
+    fn update(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
+        let privacy = self.defense.privacy;
         let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
         for ((one, arrival), &share) in received.iter().zip(arrivals).zip(shares) {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
+                // Under privacy a device counts the same whoever else sent.
+                let share = privacy.map_or(share, |mechanism| mechanism.share as f32);
                 used.push(Contribution { update, share, factor: 1.0 });
             }
         }
@@ -584,7 +633,17 @@ impl Server {
             used.iter_mut().zip(norms).for_each(|(one, norm)| one.factor = clip::factor(norm, limit));
         }
         let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
-        let delta = self.aggregator.aggregate(&used, counting);
+        let mut delta = self.aggregator.aggregate(&used, counting);
+        if let (Some(mechanism), Delta::Sum(terms)) = (privacy, &mut delta) {
+            // In every round, also in one in which nobody sent.
+            let mut noise = match std::mem::take(&mut self.noise) {
+                Encoded::Dense(values) => values,
+                _ => vec![0.0; self.theta.len()],
+            };
+            mechanism.fill(&mut noise, self.seed, t);
+            self.noise = Encoded::Dense(noise);
+            terms.push((&self.noise, 1.0));
+        }
         self.optimizer.step(&mut self.theta, &delta, self.server_rate);
     }
 

@@ -10,9 +10,12 @@ use crate::compress::{BudgetRule, Compressor};
 use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
 use crate::parts::Parts;
+use crate::privacy::Mechanism;
+use crate::radio::PayloadMode;
+use crate::schedule::{Policy, Sampling};
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
-use crate::server::{Cap, Defense, SampleCounts, Server, ServerParts};
+use crate::server::{Cap, Clip, Defense, SampleCounts, Server, ServerParts};
 use std::sync::Arc;
 
 /// The server of a run on other people's nodes: `theta` is θ(0), `samples` the training
@@ -45,9 +48,12 @@ pub(crate) fn server(
         rounds: config.run.rounds,
         slack: defense.cap_slack,
     };
+    let policy = parts.build_policy(config)?;
+    check_slots(config, &*policy)?;
+    let privacy = mechanism(config, policy.sampling());
     Ok(Server::new(ServerParts {
         radio: radio(config, parts, theta.len())?,
-        policy: parts.build_policy(config)?,
+        policy,
         policy_name: config.schedule.policy.clone(),
         compressor,
         custom_compressor: custom_compressor(config),
@@ -58,12 +64,40 @@ pub(crate) fn server(
             strikes: defense.audit.then_some(defense.strikes as u32),
             clip: defense.clip,
             cap: defense.participation_cap.then_some(cap),
+            privacy,
         },
         exact: config.compress.budget == BudgetRule::Formula,
         samples,
         seed: config.run.seed,
         theta,
     }))
+}
+
+/// Refuses coins where the uploads of devices depend on one another all the same.
+fn check_slots(config: &Config, policy: &dyn Policy) -> Result<(), ConfigError> {
+    if policy.sampling() == Sampling::Other {
+        return Ok(());
+    }
+    let (name, radio) = (&config.schedule.policy, &config.radio);
+    if radio.access != "tdma" || radio.mode != PayloadMode::Airtime {
+        let problem = format!(
+            "is \"{name}\", which gives every device n/K symbols; it needs radio.access = \"tdma\" and radio.mode = \
+             \"airtime\""
+        );
+        return Err(ConfigError::new("schedule.policy", problem));
+    }
+    Ok(())
+}
+
+/// The noise of a run; none if there is none.
+fn mechanism(config: &Config, sampling: Sampling) -> Option<Mechanism> {
+    let Clip::Norm(clip) = config.defense.clip else { return None };
+    let share = match sampling {
+        Sampling::Other => 1.0 / config.schedule.k as f64,
+        Sampling::Poisson { rate } => 1.0 / (rate * config.data.devices as f64),
+    };
+    let (noise, delta) = (config.privacy.noise, config.privacy.delta);
+    (noise > 0.0).then_some(Mechanism { noise, clip, share, delta })
 }
 
 /// The name of the compressor, if it is not this library's.

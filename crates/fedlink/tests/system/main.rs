@@ -11,6 +11,7 @@ mod engine;
 mod fairness;
 mod log_all;
 mod physical;
+mod privacy;
 mod radio;
 mod random_sparse;
 mod reference;
