@@ -40,8 +40,8 @@ class Fairness:
 
     @property
     def device_accuracy(self) -> npt.NDArray[np.float64] | None:
-        """Accuracy of each device at the last evaluation, by its mix of classes; NaN for one that has no class
-        of the test set. None without ``run.fairness``."""
+        """Accuracy of each device at the last evaluation, by its mix of classes; NaN for one that has no
+        class of the test set. None without ``run.fairness``."""
         import numpy
 
         devices = self.summary.get("device_accuracy")
@@ -49,8 +49,8 @@ class Fairness:
 
     @property
     def epsilon(self) -> float | None:
-        """ε of the run; None without ``privacy.noise``, or without a guarantee. ``summary["privacy"]`` has the
-        rest of it, with what it does not cover."""
+        """ε of the run; None without ``privacy.noise``, or without a guarantee. ``summary["privacy"]`` has
+        the rest of it, with what it does not cover."""
         privacy = self.summary.get("privacy")
         epsilon: float | None = None if privacy is None else privacy["epsilon"]
         return epsilon

@@ -56,7 +56,8 @@ def test_a_dictionary_a_text_and_a_file_are_one_configuration(tmp_path):
 
 
 def test_accuracy_by_class_and_device_are_arrays(small):
-    config = {**small, "data.partition": "classes", "run.fairness": True, "run.rounds": 4, "run.evaluate_every": 2}
+    rounds = {"run.rounds": 4, "run.evaluate_every": 2}
+    config = {**small, **rounds, "data.partition": "classes", "run.fairness": True}
     result = fedlink.simulate(config)
     classes, devices = result.class_accuracy, result.device_accuracy
     assert classes.shape == (2, 10) and devices.shape == (result.config["data"]["devices"],)

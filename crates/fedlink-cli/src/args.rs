@@ -201,8 +201,8 @@ impl Logged {
     }
 }
 
-/// The arguments with `--log-rounds all` as one word. A flag that stands alone takes no other word for its value, so
-/// that the experiment may follow it.
+/// The arguments with `--log-rounds all` as one word. A flag that stands alone takes no other word for its
+/// value, so that the experiment may follow it.
 pub fn joined(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     for word in arguments {
@@ -246,7 +246,8 @@ pub struct MergeOptions {
     /// Folder that holds data sets, looked in before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Write rounds.csv and rounds.parquet, if the shares were run with --log-rounds, or with --log-rounds all.
+    /// Write rounds.csv and rounds.parquet, if the shares were run with --log-rounds, or with --log-rounds
+    /// all.
     #[arg(long, value_name = "all", num_args = 0..=1, require_equals = true, default_missing_value = "sent")]
     pub log_rounds: Option<Logged>,
     /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots figure to be included in a paper.

@@ -259,8 +259,8 @@ impl Session {
         Ok(record.transmissions.iter().map(|sent| sent.arrival).collect())
     }
 
-    /// Attaches an evaluation to the round that was delivered last. With `run.fairness` how evenly devices were scheduled
-    /// so far is among its metrics, and with `privacy.noise` the ε so far, if there is one.
+    /// Attaches an evaluation to the round that was delivered last. With `run.fairness` how evenly devices
+    /// were scheduled so far is among its metrics, and with `privacy.noise` the ε so far, if there is one.
     pub fn evaluated(&mut self, mut evaluation: Evaluation) -> Result<(), Error> {
         let last = self.last.as_mut().ok_or(Error::Session(
             "evaluated: no round was delivered since the last one began; evaluate after deliver, before \

@@ -46,8 +46,9 @@ impl World {
             by_size: aggregator.by_size(),
             adversary: adversary(&config)?,
         });
-        // The model, its aggregate and what the devices keep.
-        memory::check(config.data.devices, theta.len(), fleet.state_vectors().saturating_add(2))?;
+        // The model, its aggregate, the noise on it and what the devices keep.
+        let own = 2 + usize::from(config.privacy.noise > 0.0);
+        memory::check(config.data.devices, theta.len(), fleet.state_vectors().saturating_add(own))?;
         let dim = theta.len();
         let work = work_of(&config, &task);
         let samples: SampleCounts = Arc::new(move |device| task.samples(device));
@@ -91,8 +92,8 @@ fn check_class_table(config: &Config, work: &Work) -> Result<(), ConfigError> {
     let devices = config.data.devices;
     memory::check(devices, dataset.classes, devices as usize).map_err(|_| {
         let problem = format!(
-            "keeps how many samples of {} classes each of {devices} devices has, which is more than this machine's \
-             memory; set it to false, or data.devices to a smaller number",
+            "keeps how many samples of {} classes each of {devices} devices has, which is more than this \
+             machine's memory; set it to false, or data.devices to a smaller number",
             dataset.classes
         );
         ConfigError::new("run.fairness", problem)

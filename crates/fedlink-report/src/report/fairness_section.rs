@@ -54,10 +54,10 @@ fn devices_table(report: &Report) -> String {
         ]
         .concat()
     });
-    let caption = "At the last evaluation: accuracy of the worst class, mean accuracy of the worst tenth of the devices \
-                   (that of a device follows from its mix of classes) and standard deviation over the devices in \
-                   percentage points; how evenly devices were scheduled, and rounds since then. Means over the seeds, \
-                   with their 95 % confidence interval in brackets";
+    let caption = "At the last evaluation: accuracy of the worst class, mean accuracy of the worst tenth of \
+                   the devices (that of a device follows from its mix of classes) and standard deviation \
+                   over the devices in percentage points; how evenly devices were scheduled, and rounds \
+                   since then. Means over the seeds, with their 95 % confidence interval in brackets";
     table("fairness-table", caption, &headings(&names), &body)
 }
 
@@ -75,7 +75,7 @@ fn classes_table(report: &Report) -> String {
         let class = |i: usize| fairness.classes.get(i).copied().flatten();
         (0..classes).map(|i| interval_cell(class(i), percent)).collect()
     });
-    let caption = "Accuracy on the test samples of each class at the last evaluation. Means over the seeds, with their \
-                   95 % confidence interval in brackets";
+    let caption = "Accuracy on the test samples of each class at the last evaluation. Means over the seeds, \
+                   with their 95 % confidence interval in brackets";
     table("classes-table", caption, &headings(&names), &body)
 }

@@ -154,8 +154,8 @@ pub struct ReportCurve {
     pub digest: Vec<String>,
 }
 
-/// How evenly a model serves classes and devices at the last evaluation: means over the seeds, none where a seed has no
-/// such number.
+/// How evenly a model serves classes and devices at the last evaluation: means over the seeds, none where a
+/// seed has no such number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CurveFairness {
     /// The accuracy of each class.

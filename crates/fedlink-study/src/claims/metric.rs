@@ -198,7 +198,8 @@ impl fmt::Display for Metric {
 
 impl Unit {
     /// A number: shares in percent, losses with four digits after the point, bounds with about four digits,
-    /// indices as losses, rounds and bits with one after the point, seconds and joules with about four digits and their unit.
+    /// indices as losses, rounds and bits with one after the point, seconds and joules with about four
+    /// digits and their unit.
     pub fn value(self, value: f64) -> String {
         match self {
             Self::Share => format!("{:.2} %", 100.0 * value),

@@ -10,8 +10,8 @@ pub struct Metrics(Source);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    /// The evaluated rounds, `run.target`, how the run ended if it ended early, the joules of the device that spent
-    /// the most, where the radio has units, and Jain's index of how often devices were scheduled.
+    /// The evaluated rounds, `run.target`, how the run ended if it ended early, the joules of the device
+    /// that spent the most, where the radio has units, and Jain's index of how often devices were scheduled.
     Run {
         rows: Vec<Row>,
         target: f64,

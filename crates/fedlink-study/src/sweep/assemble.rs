@@ -95,8 +95,8 @@ impl Assembled {
 }
 
 impl Plan {
-    /// `rounds.csv`: the logs of these runs, those that `which` names, as one table, `curve`, the swept keys and `seed` before the
-    /// columns of a [transmission](TRANSMISSION_COLUMNS).
+    /// `rounds.csv`: the logs of these runs, those that `which` names, as one table, `curve`, the swept keys
+    /// and `seed` before the columns of a [transmission](TRANSMISSION_COLUMNS).
     pub fn round_log(&self, runs: &[Done], folder: &Path, which: LogRounds) -> Result<Vec<u8>, Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let keys: Vec<&str> = self

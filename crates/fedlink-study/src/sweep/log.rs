@@ -55,8 +55,8 @@ pub struct RoundLog {
 const ENOUGH: usize = 1 << 16;
 
 impl RoundLog {
-    /// Opens the log of a run that has done `rounds` with so many lines, with what it has of later rounds removed. None if
-    /// lines are missing: then the log cannot be resumed.
+    /// Opens the log of a run that has done `rounds` with so many lines, with what it has of later rounds
+    /// removed. None if lines are missing: then the log cannot be resumed.
     pub fn open(disk: &dyn Disk, path: &Path, rounds: u64, lines: u64) -> Result<Option<Self>, Error> {
         let Some(length) = Self::length(path, rounds, lines).map_err(Error::file("read", path))? else {
             return Ok(None);

@@ -274,7 +274,8 @@ pub const KEYS: &[Key] = &[
     key("defense.cap_slack", "transmissions that a device may be ahead of that share before the end", "≥ 1"),
     key(
         "privacy.noise",
-        "z: noise of deviation z·S is added to every entry of the sum of the updates, S being defense.clip; 0: none",
+        "z: noise of deviation z·S is added to every entry of the sum of the updates, S being \
+         defense.clip; 0: none",
         "≥ 0",
     ),
     key("privacy.delta", "δ, at which ε is given", "> 0 and < 1"),
@@ -290,8 +291,8 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "run.fairness",
-        "whether evaluations record the accuracy of each class, of the worst class and of the worst tenth of the \
-         devices, and how evenly devices are scheduled",
+        "whether evaluations record the accuracy of each class, of the worst class and of the worst tenth \
+         of the devices, and how evenly devices are scheduled",
         "false | true",
     ),
 ];

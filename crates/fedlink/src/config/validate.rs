@@ -65,14 +65,15 @@ impl Config {
         self.validate_bytes()
     }
 
-    /// Noise needs a bound on what one device can add to the sum, and nothing else that depends on the updates.
+    /// Noise needs a bound on what one device can add to the sum, and nothing else that depends on the
+    /// updates.
     fn validate_privacy(&self) -> Result<(), ConfigError> {
         let Self { privacy, learn, defense, .. } = self;
         number("privacy.noise", privacy.noise, |z| z >= 0.0, "a finite number of at least 0")?;
         number("privacy.delta", privacy.delta, |x| x > 0.0 && x < 1.0, "a number above 0 and below 1")?;
         if privacy.at == NoiseAt::Device {
-            let problem = "is \"device\": a device that sends a part of the entries would add noise to that part only, \
-                           and which part it is reveals its data; write \"server\"";
+            let problem = "is \"device\": a device that sends a part of the entries would add noise to that \
+                           part only, and which part it is reveals its data; write \"server\"";
             return Err(ConfigError::new("privacy.at", problem));
         }
         if privacy.noise == 0.0 {
@@ -84,15 +85,16 @@ impl Config {
         }
         if !matches!(defense.clip, Clip::Norm(_)) {
             let problem = format!(
-                "is {}, which needs a norm S to which updates are clipped, whatever they are; set defense.clip to a number",
+                "is {}, which needs a norm S to which updates are clipped, whatever they are; set \
+                 defense.clip to a number",
                 privacy.noise
             );
             return Err(ConfigError::new("privacy.noise", problem));
         }
         if learn.aggregate != "mean" {
             let problem = format!(
-                "is {}, which is added to a sum in which devices count the same; set learn.aggregate, which is \"{}\", to \
-                 \"mean\"",
+                "is {}, which is added to a sum in which devices count the same; set learn.aggregate, which \
+                 is \"{}\", to \"mean\"",
                 privacy.noise, learn.aggregate
             );
             return Err(ConfigError::new("privacy.noise", problem));

@@ -1,8 +1,8 @@
 //! How evenly a model serves the classes and the devices, and how evenly devices are used (`run.fairness`).
 //!
-//! Devices have no test sets of their own. Where they differ only in their mix of classes, the accuracy of device m is
-//! acc_m = Σ_c p_mc·acc_c, with p_mc the share of class c in its training samples and acc_c the accuracy on the test
-//! samples of class c: one evaluation gives that of all devices.
+//! Devices have no test sets of their own. Where they differ only in their mix of classes, the accuracy of
+//! device m is acc_m = Σ_c p_mc·acc_c, with p_mc the share of class c in its training samples and acc_c the
+//! accuracy on the test samples of class c: one evaluation gives that of all devices.
 //!
 //! | metric | what it is |
 //! |---|---|
@@ -47,8 +47,9 @@ impl ClassTable {
         Self { counts, classes }
     }
 
-    /// acc_m of every device, from the accuracy of each class; empty if the table is. A class without an accuracy,
-    /// because the test set has none of it, is left out of the mix; a device that has no other has no accuracy (NaN).
+    /// acc_m of every device, from the accuracy of each class; empty if the table is. A class without an
+    /// accuracy, because the test set has none of it, is left out of the mix; a device that has no other has
+    /// no accuracy (NaN).
     pub fn accuracies(&self, by_class: &[Option<f64>]) -> Vec<f64> {
         let of_device = |counts: &[u32]| {
             let known = counts.iter().zip(by_class).filter_map(|(&count, class)| Some((count, (*class)?)));
@@ -206,8 +207,8 @@ mod tests {
     }
 
     proptest! {
-        /// A device's accuracy by brute force: a test set of its own, in which every one of its training samples stands
-        /// for all test samples of its class.
+        /// A device's accuracy by brute force: a test set of its own, in which every one of its training
+        /// samples stands for all test samples of its class.
         #[test]
         fn accuracy_from_shares_is_that_of_a_test_set_in_the_device_s_mix(
             rights in prop::collection::vec(prop::collection::vec(any::<bool>(), 1..6), 2..5),

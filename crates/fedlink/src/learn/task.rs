@@ -68,8 +68,9 @@ pub trait Task: Send + Sync {
         6.0 * self.theta0().len() as f64
     }
 
-    /// How many training samples of each class a device has; none if the samples have no classes, or the task does not
-    /// tell. With `run.fairness` the accuracy of a device follows from it ([`fairness`](super::fairness)).
+    /// How many training samples of each class a device has; none if the samples have no classes, or the
+    /// task does not tell. With `run.fairness` the accuracy of a device follows from it
+    /// ([`fairness`](super::fairness)).
     fn classes_of(&self, _: DeviceId) -> Option<Vec<u32>> {
         None
     }
@@ -143,8 +144,8 @@ pub struct Evaluation {
     pub accuracy: f64,
     /// Mean loss on the test set.
     pub loss: f64,
-    /// How well it does on each class; empty if the task does not tell. With `run.fairness` metrics are made of it
-    /// ([`fairness`](super::fairness)).
+    /// How well it does on each class; empty if the task does not tell. With `run.fairness` metrics are made
+    /// of it ([`fairness`](super::fairness)).
     #[serde(skip)]
     pub classes: Vec<ClassScore>,
     /// Further metrics, in the task's order.

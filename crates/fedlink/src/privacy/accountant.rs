@@ -14,11 +14,12 @@ pub struct Epsilon {
     pub order: u32,
 }
 
-/// ρ(α): the Rényi divergence of order α ≥ 2 of one round in which every device takes part by a coin of probability
-/// `rate`, with noise of `noise` times the largest norm.
+/// ρ(α): the Rényi divergence of order α ≥ 2 of one round in which every device takes part by a coin of
+/// probability `rate`, with noise of `noise` times the largest norm.
 ///
-/// ρ = (α−1)⁻¹·ln Σ_k C(α,k)·(1−q)^(α−k)·q^k·exp(k(k−1)/2z²), summed by its logarithms; α/2z² where q = 1. Mironov,
-/// Talwar, Zhang, *Rényi Differential Privacy of the Sampled Gaussian Mechanism* (2019), for integer α.
+/// ρ = (α−1)⁻¹·ln Σ_k C(α,k)·(1−q)^(α−k)·q^k·exp(k(k−1)/2z²), summed by its logarithms; α/2z² where q = 1.
+/// Mironov, Talwar, Zhang, *Rényi Differential Privacy of the Sampled Gaussian Mechanism* (2019), for
+/// integer α.
 ///
 /// ```
 /// use fedlink::privacy::accountant::divergence;
@@ -34,7 +35,8 @@ pub fn divergence(order: u32, rate: f64, noise: f64) -> f64 {
         return alpha / (2.0 * noise * noise);
     }
     let (taken, left) = (libm::log(rate), libm::log1p(-rate));
-    // Without the exponential the sum is 1. What is above it has no cancellation: C(α,k)·(1−q)^(α−k)·q^k·(e^x − 1).
+    // Without the exponential the sum is 1. What is above it has no cancellation:
+    // C(α,k)·(1−q)^(α−k)·q^k·(e^x − 1).
     let term = |k: u32| {
         let k = f64::from(k);
         let x = k * (k - 1.0) / (2.0 * noise * noise);
@@ -79,8 +81,8 @@ fn smallest(rounds: u64, rate: f64, noise: f64, conversion: impl Fn(u32) -> f64)
         .unwrap_or(Epsilon { value: f64::INFINITY, order: 2 })
 }
 
-/// The probability that more than `limit` of `devices` coins of probability `rate` come up: what a limit on the
-/// number of devices takes away from exact Poisson sampling.
+/// The probability that more than `limit` of `devices` coins of probability `rate` come up: what a limit on
+/// the number of devices takes away from exact Poisson sampling.
 pub fn overflow(devices: u64, rate: f64, limit: u64) -> f64 {
     if limit >= devices || rate <= 0.0 {
         return 0.0;
@@ -106,12 +108,12 @@ pub fn overflow(devices: u64, rate: f64, limit: u64) -> f64 {
     f64::min(sum, 1.0)
 }
 
-/// ε at δ of `rounds` rounds of Poisson sampling in which no more than `limit` devices are taken, where exact sampling has
-/// `exact(δ′)` at δ′; none if the limit matters too much.
+/// ε at δ of `rounds` rounds of Poisson sampling in which no more than `limit` devices are taken, where
+/// exact sampling has `exact(δ′)` at δ′; none if the limit matters too much.
 ///
-/// A round with the limit differs from one without only if more coins come up, with probability τ. So the releases of all
-/// rounds are within a total variation of rounds·τ of those without, with and without the device, and (ε, δ′) without
-/// the limit is (ε, δ′ + (1 + e^ε)·rounds·τ) with it.
+/// A round with the limit differs from one without only if more coins come up, with probability τ. So the
+/// releases of all rounds are within a total variation of rounds·τ of those without, with and without the
+/// device, and (ε, δ′) without the limit is (ε, δ′ + (1 + e^ε)·rounds·τ) with it.
 pub fn limited(rounds: u64, overflow: f64, delta: f64, exact: impl Fn(f64) -> Epsilon) -> Option<Epsilon> {
     let variation = rounds as f64 * overflow;
     let mut left = delta;

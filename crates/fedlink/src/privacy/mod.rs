@@ -1,8 +1,9 @@
 //! Differential privacy of devices: noise on the sum of clipped updates, and what a run releases of a device.
 //!
-//! Every update is clipped to ‖Δ̂‖ ≤ S (`defense.clip`), the server adds N(0, (z·S)²) to every entry of the sum and only
-//! then divides by a number that does not depend on who sent. Two runs are neighbors if they differ in the updates of one
-//! device, which are zero in one of them. What is not protected is in `docs/privacy.md`.
+//! Every update is clipped to ‖Δ̂‖ ≤ S (`defense.clip`), the server adds N(0, (z·S)²) to every entry of the
+//! sum and only then divides by a number that does not depend on who sent. Two runs are neighbors if they
+//! differ in the updates of one device, which are zero in one of them. What is not protected is in
+//! `docs/privacy.md`.
 
 pub mod accountant;
 
@@ -85,8 +86,8 @@ impl Mechanism {
         if !asks.is_empty() {
             let names: Vec<&str> = asks.iter().map(|ask| ask.name()).collect();
             guarantee.caveats.push(format!(
-                "schedule.policy = \"{policy}\" has devices report their {}, and reports are released without noise: \
-                 there is no guarantee, whatever privacy.noise is",
+                "schedule.policy = \"{policy}\" has devices report their {}, and reports are released \
+                 without noise: there is no guarantee, whatever privacy.noise is",
                 names.join(" and ")
             ));
             return guarantee;
@@ -104,27 +105,28 @@ impl Mechanism {
                         (plain, tight) = (amplified, tightly);
                         (guarantee.rate, guarantee.compositions) = (Some(rate), rounds);
                         guarantee.caveats.push(
-                            "ε counts on amplification by sampling: it holds against those who see the models but not \
-                             who was scheduled, which whoever listens to the radio does see"
+                            "ε counts on amplification by sampling: it holds against those who see the \
+                             models but not who was scheduled, which whoever listens to the radio does see"
                                 .into(),
                         );
                     }
                     (None, _) | (_, None) => guarantee.caveats.push(format!(
-                        "ε is without amplification by sampling: in a round more than K = {k} coins of probability \
-                         {rate} come up with probability {beyond:.1e}, too often for δ = {delta:e}; a larger \
-                         schedule.k or a smaller schedule.poisson.rate would help"
+                        "ε is without amplification by sampling: in a round more than K = {k} coins of \
+                         probability {rate} come up with probability {beyond:.1e}, too often for δ = \
+                         {delta:e}; a larger schedule.k or a smaller schedule.poisson.rate would help"
                     )),
                     _ => {}
                 }
             }
             Sampling::Other => guarantee.caveats.push(format!(
-                "ε is without amplification by sampling, which schedule.policy = \"{policy}\" does not have: it counts \
-                 the {busiest} transmissions of the device that was scheduled most; \"poisson\" has it"
+                "ε is without amplification by sampling, which schedule.policy = \"{policy}\" does not \
+                 have: it counts the {busiest} transmissions of the device that was scheduled most; \
+                 \"poisson\" has it"
             )),
         }
         guarantee.caveats.push(
-            "the server sees every update before the noise and must be trusted; noise is a function of run.seed, which \
-             must be secret where it matters"
+            "the server sees every update before the noise and must be trusted; noise is a function of \
+             run.seed, which must be secret where it matters"
                 .into(),
         );
         (guarantee.epsilon, guarantee.order) = (Some(plain.value), Some(plain.order));

@@ -1,8 +1,8 @@
 """Makes reference.csv by Google's dp_accounting (pip install dp-accounting==0.6.0).
 
-Rows "rho": the Rényi divergence of order alpha of one round, by its formula for Poisson-sampled Gaussian noise.
-Rows "epsilon": that of `rounds` rounds at `delta` over the orders 2..=256, 512, 1024, and the order that gives it; by the
-conversion of Canonne, Kamath and Steinke (2020), which is the one that dp_accounting has.
+Rows "rho": the Rényi divergence of order alpha of one round of Poisson-sampled Gaussian noise.
+Rows "epsilon": that of `rounds` rounds at `delta` over the orders 2..=256, 512, 1024, and the order that
+gives it; by the conversion of Canonne, Kamath and Steinke (2020), which is the one that dp_accounting has.
 """
 
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent

@@ -431,8 +431,8 @@ impl Radio {
         })
     }
 
-    /// What each of the scheduled `devices` may use if each has ⌊n/K⌋ symbols, however many there are; a payload of fixed size
-    /// takes the time that it takes.
+    /// What each of the scheduled `devices` may use if each has ⌊n/K⌋ symbols, however many there are; a
+    /// payload of fixed size takes the time that it takes.
     pub fn grant_slots(&self, devices: &[DeviceId], known: &Known) -> Vec<Grant> {
         if self.parts.payload.is_some() {
             return self.grant(devices, &vec![1.0; devices.len()], known);

@@ -206,7 +206,8 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             "arrival",
             "",
             Text,
-            "what became of it: used, silent, undecodable, flagged, lost, outage, late; not-scheduled if there was none",
+            "what became of it: used, silent, undecodable, flagged, lost, outage, late; not-scheduled if \
+             there was none",
             |s: &Transmission| Cell::Text(s.arrival.name()),
         )
         .digested_as(|_, s| match s.arrival {

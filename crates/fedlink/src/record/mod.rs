@@ -256,8 +256,8 @@ pub struct Outcome {
     /// Joules of each device by kind; empty where the radio has no units.
     #[serde(default)]
     pub device_energy: Vec<Energy>,
-    /// Accuracy of each device at the last evaluation, from its mix of classes; none for one that has no class of the test
-    /// set. Empty without `run.fairness`.
+    /// Accuracy of each device at the last evaluation, from its mix of classes; none for one that has no
+    /// class of the test set. Empty without `run.fairness`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device_accuracy: Vec<Option<f64>>,
     /// What the run has released of a device; none without `privacy.noise`.

@@ -102,8 +102,9 @@ pub enum Sampling {
     /// In any way.
     #[default]
     Other,
-    /// Every device by a coin of its own with probability `rate`, whatever data and channels are, up to K devices: each
-    /// then has n/K symbols and counts 1/(rate·M), so that no device's upload depends on the coins of others.
+    /// Every device by a coin of its own with probability `rate`, whatever data and channels are, up to K
+    /// devices: each then has n/K symbols and counts 1/(rate·M), so that no device's upload depends on the
+    /// coins of others.
     Poisson {
         /// q.
         rate: f64,

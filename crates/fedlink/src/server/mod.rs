@@ -452,8 +452,9 @@ impl Server {
             && schedule.picks.iter().any(|pick| pick.share != Share::Rule)
         {
             let problem = format!(
-                "needs updates that count the same, but schedule.policy = \"{}\" gives them shares of its own; set \
-                 privacy.noise to 0, or choose \"poisson\", \"random\" or another policy without shares",
+                "needs updates that count the same, but schedule.policy = \"{}\" gives them shares of its \
+                 own; set privacy.noise to 0, or choose \"poisson\", \"random\" or another policy without \
+                 shares",
                 self.policy_name
             );
             return Err(ConfigError::new("privacy.noise", problem).into());

@@ -79,10 +79,10 @@ fn check_slots(config: &Config, policy: &dyn Policy) -> Result<(), ConfigError> 
         return Ok(());
     }
     let (name, radio) = (&config.schedule.policy, &config.radio);
-    if radio.access != "tdma" || radio.mode != PayloadMode::Airtime {
+    if radio.access != "tdma" || radio.mode != PayloadMode::Airtime || config.clock.pipeline {
         let problem = format!(
-            "is \"{name}\", which gives every device n/K symbols; it needs radio.access = \"tdma\" and radio.mode = \
-             \"airtime\""
+            "is \"{name}\", which gives every device n/K symbols; it needs radio.access = \"tdma\", \
+             radio.mode = \"airtime\" and clock.pipeline = false"
         );
         return Err(ConfigError::new("schedule.policy", problem));
     }

@@ -27,8 +27,8 @@ fn the_accuracy_of_a_device_is_that_of_a_test_set_with_its_mix_of_classes() {
     let mut simulation = Simulation::new(&config, dataset.clone()).unwrap();
     let outcome = simulation.run(&mut ()).unwrap();
     assert_eq!(outcome.device_accuracy.len(), 12);
-    // Each class has thirty test samples. In the test set of a device they stand as often as it has training samples
-    // of the class.
+    // Each class has thirty test samples. In the test set of a device they stand as often as it has training
+    // samples of the class.
     let of_class = |class: u8| (0..90).filter(move |i| i % 3 == usize::from(class));
     let partition = config.partition(&dataset).unwrap();
     let mut own = Vec::new();

@@ -210,7 +210,8 @@ fn what_would_break_the_guarantee_is_refused() {
         ),
         (
             problem(&|c| (c.schedule.policy, c.radio.access) = ("poisson".into(), "fdma".into())),
-            "schedule.policy: is \"poisson\", which gives every device n/K symbols; it needs radio.access = \"tdma\"",
+            "schedule.policy: is \"poisson\", which gives every device n/K symbols; it needs radio.access \
+             = \"tdma\"",
         ),
         (problem(&set("schedule.policy", "multinomial")), "privacy.noise: needs updates that count the same"),
         (

@@ -39,15 +39,16 @@ impl PartConfig for PoissonConfig {
     }
 }
 
-/// Every device with probability q, whatever the others do: Poisson sampling, which amplifies differential privacy
-/// (`docs/privacy.md`).
+/// Every device with probability q, whatever the others do: Poisson sampling, which amplifies differential
+/// privacy (`docs/privacy.md`).
 ///
-/// A device that is scheduled has n/K symbols, however many there are, and counts 1/(q·M), so that nothing that a device
-/// sends depends on the coins of others, and the step is an unbiased estimate of the mean update of all M. If more than K
-/// coins come up, a uniformly random K of those devices are scheduled: sampling is then no longer exactly Poisson, with a
-/// probability that the accountant charges. Rounds in which nobody is scheduled happen. Nobody reports, only the
-/// scheduled train. Invariant: where K = M every set of devices has the probability q^k·(1−q)^(M−k). Sampling of McMahan,
-/// Ramage, Talwar, Zhang, *Learning Differentially Private Recurrent Language Models* (2018).
+/// A device that is scheduled has n/K symbols, however many there are, and counts 1/(q·M), so that nothing
+/// that a device sends depends on the coins of others, and the step is an unbiased estimate of the mean
+/// update of all M. If more than K coins come up, a uniformly random K of those devices are scheduled:
+/// sampling is then no longer exactly Poisson, with a probability that the accountant charges. Rounds in
+/// which nobody is scheduled happen. Nobody reports, only the scheduled train. Invariant: where K = M every
+/// set of devices has the probability q^k·(1−q)^(M−k). Sampling of McMahan, Ramage, Talwar, Zhang, *Learning
+/// Differentially Private Recurrent Language Models* (2018).
 #[derive(Clone, Copy, Debug)]
 pub struct Poisson {
     /// q.
@@ -107,8 +108,8 @@ mod tests {
         };
         single.iter().for_each(|&count| near(count, rate));
         near(pair, rate * rate);
-        // The number of devices has the variance M·q·(1−q) of a binomial law; its variance over the rounds within 4.5
-        // deviations of 2σ⁴/rounds.
+        // The number of devices has the variance M·q·(1−q) of a binomial law; its variance over the rounds
+        // within 4.5 deviations of 2σ⁴/rounds.
         let variance = m as f64 * rate * (1.0 - rate);
         assert!((sizes / rounds as f64 - variance).abs() < 4.5 * variance * (2.0 / rounds as f64).sqrt());
     }
