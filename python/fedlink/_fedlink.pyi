@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import Any, SupportsIndex, final
+from typing import Any, Literal, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
@@ -472,7 +472,7 @@ def run(
     force: bool,
     cell: str | None,
     threads: _Whole | None,
-    log_rounds: bool,
+    log_rounds: bool | Literal["all"],
     keep_state: bool,
     latex: bool,
     checkpoint_every: _Whole,
@@ -484,7 +484,7 @@ def merge(
     parts: Sequence[_Part],
     *,
     partial: bool,
-    log_rounds: bool,
+    log_rounds: bool | Literal["all"],
     latex: bool,
     data_dir: _Path | None,
 ) -> StudyOutcome: ...

@@ -10,11 +10,12 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 from . import _fedlink
 from ._config import is_path
 from ._costs import Costs
+from ._fairness import Fairness
 from ._parts import Part, collect
 from ._progress import Progress
 
@@ -26,7 +27,7 @@ CHECKPOINT_EVERY = 100
 
 
 @dataclass(frozen=True)
-class Run(Costs):
+class Run(Costs, Fairness):
     """One seed of a curve."""
 
     seed: int
@@ -148,7 +149,7 @@ def run(
     force: bool = False,
     cell: str | None = None,
     threads: int | None = None,
-    log_rounds: bool = False,
+    log_rounds: bool | Literal["all"] = False,
     keep_state: bool = False,
     latex: bool = False,
     checkpoint_every: int = CHECKPOINT_EVERY,
@@ -208,7 +209,7 @@ def merge(
     *,
     parts: Mapping[str, Part] | None = None,
     partial: bool = False,
-    log_rounds: bool = False,
+    log_rounds: bool | Literal["all"] = False,
     latex: bool = False,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Study:

@@ -13,6 +13,7 @@ from . import _fedlink
 from ._config import Config, read
 from ._costs import Costs
 from ._data import Data, as_dataset
+from ._fairness import Fairness
 from ._interrupt import Interrupt
 from ._parts import Part, Task, collect, part_name
 from ._progress import Progress
@@ -153,7 +154,7 @@ AXES = {
 }
 
 
-class Result(Costs):
+class Result(Costs, Fairness):
     """A run that is done, or the part of it that is."""
 
     #: The configuration, every default written out.

@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import _run
 from ._parts import Part
@@ -41,7 +41,7 @@ def sweep(
     shares: int | None = None,
     threads: int = 1,
     max_retries: int = 3,
-    log_rounds: bool = False,
+    log_rounds: bool | Literal["all"] = False,
     latex: bool = False,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> _run.Study:

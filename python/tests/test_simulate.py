@@ -55,6 +55,29 @@ def test_a_dictionary_a_text_and_a_file_are_one_configuration(tmp_path):
     assert len(digests) == 1
 
 
+def test_accuracy_by_class_and_device_are_arrays(small):
+    rounds = {"run.rounds": 4, "run.evaluate_every": 2}
+    config = {**small, **rounds, "data.partition": "classes", "run.fairness": True}
+    result = fedlink.simulate(config)
+    classes, devices = result.class_accuracy, result.device_accuracy
+    assert classes.shape == (2, 10) and devices.shape == (result.config["data"]["devices"],)
+    seen = ~np.isnan(result.rounds["test_accuracy"])
+    assert np.array_equal(result.rounds["worst_class"][seen], classes.min(axis=1))
+    worst = np.sort(devices)[: -(-len(devices) // 10)].mean()
+    assert result.rounds["worst_tenth"][-1] == pytest.approx(worst, abs=1e-15)
+    plain = fedlink.simulate({**config, "run.fairness": False})
+    assert plain.class_accuracy is None and plain.device_accuracy is None
+    assert np.array_equal(plain.theta, result.theta)
+
+
+def test_epsilon_is_there_with_noise_and_without_reports(small):
+    noise = {**small, "privacy.noise": 2.0, "defense.clip": 0.1}
+    private = fedlink.simulate({**noise, "schedule.policy": "random"})
+    assert private.epsilon == private.summary["privacy"]["epsilon"] == private.rounds["epsilon"][-1]
+    assert fedlink.simulate({**noise, "schedule.policy": "bn2"}).epsilon is None
+    assert fedlink.simulate(small).epsilon is None
+
+
 def test_divergence_has_its_own_exception(small):
     with pytest.raises(fedlink.DivergedError, match="lower learn.rate"):
         fedlink.simulate({**small, "learn.optimizer": "sgd", "learn.rate": 1e38})

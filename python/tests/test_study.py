@@ -121,6 +121,17 @@ def test_a_study_is_what_the_command_writes(command, tmp_path):
         study.curve("bc")
 
 
+def test_the_log_of_all_devices_has_a_line_for_each(tmp_path):
+    lines = {}
+    for which in (True, "all"):
+        fedlink.run(TEXT, out=tmp_path / str(which), seeds=1, log_rounds=which, progress=False)
+        lines[which] = (tmp_path / str(which) / "rounds.csv").read_text().splitlines()
+    assert [line for line in lines["all"] if "not-scheduled" not in line] == lines[True]
+    assert len(lines["all"]) > len(lines[True])
+    with pytest.raises(ValueError, match='log_rounds: must be True, False or "all"'):
+        fedlink.run(TEXT, out=tmp_path / "x", log_rounds="some", progress=False)
+
+
 def test_text_and_a_dictionary_are_experiments_too(tmp_path):
     by_text = fedlink.run(TEXT, out=tmp_path / "a", progress=False)
     keys = {

@@ -5,7 +5,8 @@ pub mod bound;
 
 use bound::{BOUND_EXAMPLES, BoundOptions, PLAN_EXAMPLES, PlanOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use fedlink_study::sweep::Share;
+use fedlink_study::sweep::{LogRounds, Share};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Federated learning over wireless links: who should send, and what does it cost?
@@ -166,9 +167,9 @@ pub struct RunOptions {
     #[arg(long)]
     pub keep_state: bool,
     /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and
-    /// power of every transmission.
-    #[arg(long)]
-    pub log_rounds: bool,
+    /// power of every transmission; with "all" also gain and norm of the devices that were not scheduled.
+    #[arg(long, value_name = "all", num_args = 0..=1, require_equals = true, default_missing_value = "sent")]
+    pub log_rounds: Option<Logged>,
     /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots figure to be included in a paper.
     #[arg(long)]
     pub latex: bool,
@@ -178,6 +179,42 @@ pub struct RunOptions {
     /// No progress and no table.
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// What `--log-rounds` logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Logged {
+    /// Every transmission.
+    Sent,
+    /// Every device.
+    All,
+}
+
+impl Logged {
+    /// The same as the sweep calls it.
+    pub fn of(given: Option<Self>) -> LogRounds {
+        match given {
+            None => LogRounds::Off,
+            Some(Self::Sent) => LogRounds::Sent,
+            Some(Self::All) => LogRounds::All,
+        }
+    }
+}
+
+/// The arguments with `--log-rounds all` as one word. A flag that stands alone takes no other word for its
+/// value, so that the experiment may follow it.
+pub fn joined(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for word in arguments {
+        match joined.last_mut() {
+            Some(flag) if flag == "--log-rounds" && (word == "all" || word == "sent") => {
+                flag.push("=");
+                flag.push(word);
+            }
+            _ => joined.push(word),
+        }
+    }
+    joined
 }
 
 impl RunOptions {
@@ -209,9 +246,10 @@ pub struct MergeOptions {
     /// Folder that holds data sets, looked in before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Write rounds.csv and rounds.parquet, if the shares were run with --log-rounds.
-    #[arg(long)]
-    pub log_rounds: bool,
+    /// Write rounds.csv and rounds.parquet, if the shares were run with --log-rounds, or with --log-rounds
+    /// all.
+    #[arg(long, value_name = "all", num_args = 0..=1, require_equals = true, default_missing_value = "sent")]
+    pub log_rounds: Option<Logged>,
     /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots figure to be included in a paper.
     #[arg(long)]
     pub latex: bool,

@@ -49,7 +49,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         errln!("error: {problem}");
         return Exit::BadRequest.code();
     }
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments = match Arguments::try_parse_from(args::joined(arguments)) {
         Ok(arguments) => arguments,
         // Help and version come this way too.
         Err(message) => {

@@ -171,3 +171,78 @@ fn long_and_similar_labels_have_plots_of_their_own() {
         .count();
     assert_eq!(scheduled, 4);
 }
+
+#[test]
+fn the_log_of_all_devices_has_the_transmissions_and_everybody_else() {
+    let folder = folder();
+    let run = |words: &[&str]| {
+        fedlink(&folder, &[&["run", "--quiet", "--seeds", "1"], words].concat()).assert().success();
+    };
+    run(&["--log-rounds", "two.toml", "--out", "sent"]);
+    run(&["two.toml", "--out", "all", "--log-rounds", "all"]);
+    let lines = |out: &str| -> Vec<String> {
+        text(&folder, &format!("{out}/rounds.csv")).lines().map(str::to_owned).collect()
+    };
+    let (sent, all) = (lines("sent"), lines("all"));
+    // Two curves of twelve rounds with eight devices, one of which is scheduled, and the header.
+    assert_eq!((sent.len(), all.len()), (1 + 2 * 12, 1 + 2 * 12 * 8));
+    let scheduled: Vec<String> = all.iter().filter(|line| !line.contains("not-scheduled")).cloned().collect();
+    assert_eq!(scheduled, sent);
+    assert_eq!(text(&folder, "sent/results.csv"), text(&folder, "all/results.csv"));
+    // The other log is not there yet, and is made.
+    run(&["two.toml", "--out", "sent", "--resume", "--log-rounds=all"]);
+    assert_eq!(lines("sent"), all);
+    let message =
+        fedlink(&folder, &["run", "two.toml", "--log-rounds=some"]).assert().code(2).get_output().clone();
+    assert!(String::from_utf8(message.stderr).unwrap().contains("possible values: sent, all"));
+}
+
+#[test]
+fn claims_about_the_worst_need_fairness_to_be_recorded() {
+    let folder = folder();
+    let claims = "\"worst\" = \"worst-tenth > 0.001 for every policy\"\n\"used\" = \"bc jain < 1.001\"\n";
+    std::fs::write(folder.path().join("two.toml"), format!("{FILE}{claims}")).unwrap();
+    let message = refused(&folder, &["run", "two.toml"]);
+    assert!(message.contains("worst-tenth is recorded with run.fairness = true only"), "{message}");
+    let words = ["run", "two.toml", "--set", "run.fairness=true", "--out", "out"];
+    let said = output(&folder, &words);
+    assert!(said.contains("used: holds"), "{said}");
+    let header = text(&folder, "out/results.csv").lines().next().unwrap().to_owned();
+    assert!(
+        header
+            .ends_with("class_9,worst_class,worst_tenth,device_deviation,device_gini,jain,max_age,mean_age")
+    );
+    assert_eq!(
+        json(&folder, "out/summary.json")[0]["runs"][0]["device_accuracy"].as_array().unwrap().len(),
+        8
+    );
+    assert!(text(&folder, "out/report.html").contains("id=\"classes-table\""));
+}
+
+#[test]
+fn epsilon_is_printed_with_what_it_does_not_cover() {
+    let folder = folder();
+    let noise = ["--set", "privacy.noise=2", "--set", "defense.clip=0.1", "--seeds", "1"];
+    std::fs::write(
+        folder.path().join("p.toml"),
+        FILE.replace("[\"bc\", \"bn2\"]", "[\"random\", \"bn2\", \"poisson\"]")
+            .split("[expected]")
+            .next()
+            .unwrap(),
+    )
+    .unwrap();
+    let said =
+        output(&folder, &[&["run", "p.toml", "--out", "out", "--set", "schedule.k=8"], &noise[..]].concat());
+    assert!(said.contains("bn2: no privacy guarantee"), "{said}");
+    assert!(said.contains("bn2: schedule.policy = \"bn2\" has devices report their norm"), "{said}");
+    assert!(said.contains("random: ε = ") && said.contains("without amplification"), "{said}");
+    assert!(said.contains("poisson: ε = ") && said.contains("listens to the radio"), "{said}");
+    let summary = json(&folder, "out/summary.json");
+    let epsilon = |i: usize| summary[i]["epsilon"].as_f64();
+    assert!(epsilon(1).is_none() && epsilon(2) < epsilon(0), "{summary}");
+    assert_eq!(summary[2]["runs"][0]["privacy"]["rate"], 0.5);
+    assert!(text(&folder, "out/results.csv").lines().next().unwrap().ends_with(",epsilon"));
+    assert!(text(&folder, "out/report.html").contains("no privacy guarantee"));
+    let message = refused(&folder, &["run", "two.toml", "--set", "privacy.noise=1"]);
+    assert!(message.contains("privacy.noise: is 1, which needs a norm S"), "{message}");
+}

@@ -12,7 +12,8 @@ use fedlink_study::experiment::{AnyExperiment, ClaimsFile, Experiment};
 use fedlink_study::output::{OutputFolder, check_free};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::sweep::{
-    self, Assembled, Event, Observer, Plan, Runner, Share, Standing, Verified, freeze, standing, unfinished,
+    self, Assembled, Event, LogRounds, Observer, Plan, Runner, Share, Standing, Verified, freeze, standing,
+    unfinished,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -39,7 +40,7 @@ struct Options {
     force: bool,
     cell: Option<Share>,
     threads: usize,
-    log_rounds: bool,
+    log_rounds: LogRounds,
     keep_state: bool,
     latex: bool,
     checkpoint_every: u64,
@@ -150,7 +151,7 @@ pub fn run(
     force: bool,
     cell: Option<&str>,
     threads: Option<usize>,
-    log_rounds: bool,
+    log_rounds: &Bound<'_, PyAny>,
     keep_state: bool,
     latex: bool,
     checkpoint_every: u64,
@@ -179,7 +180,7 @@ pub fn run(
         force,
         cell,
         threads: threads.clamp(1, 1024),
-        log_rounds,
+        log_rounds: logged(log_rounds)?,
         keep_state,
         latex,
         checkpoint_every,
@@ -304,7 +305,7 @@ fn theory(experiment: AnyExperiment, options: &Options) -> PyResult<Ended> {
     let pointless = [
         ("resume", options.resume),
         ("cell", options.cell.is_some()),
-        ("log_rounds", options.log_rounds),
+        ("log_rounds", options.log_rounds.is_on()),
         ("keep_state", options.keep_state),
         ("latex", options.latex),
     ];
@@ -346,6 +347,17 @@ fn theory(experiment: AnyExperiment, options: &Options) -> PyResult<Ended> {
     })
 }
 
+/// What `log_rounds=` asks for: True, False or "all".
+fn logged(value: &Bound<'_, PyAny>) -> PyResult<LogRounds> {
+    if let Ok(on) = value.extract::<bool>() {
+        return Ok(if on { LogRounds::Sent } else { LogRounds::Off });
+    }
+    match value.extract::<String>() {
+        Ok(word) if word == "all" => Ok(LogRounds::All),
+        _ => Err(PyValueError::new_err("log_rounds: must be True, False or \"all\"")),
+    }
+}
+
 /// The experiment of a folder with all its finished runs, written anew.
 #[pyfunction]
 #[pyo3(signature = (folder, parts, *, partial, log_rounds, latex, data_dir))]
@@ -354,12 +366,13 @@ pub fn merge(
     folder: PathBuf,
     parts: Vec<Part<'_>>,
     partial: bool,
-    log_rounds: bool,
+    log_rounds: &Bound<'_, PyAny>,
     latex: bool,
     data_dir: Option<PathBuf>,
 ) -> PyResult<StudyOutcome> {
     let raised = Raised::default();
     let parts = collect(parts, &raised)?;
+    let log_rounds = logged(log_rounds)?;
     let watch = Watch::default();
     let work = || {
         let started = Instant::now();

@@ -5,14 +5,14 @@ use crate::file_names::file_names;
 use crate::report::Report;
 use crate::{latex, panels, parquet, plots, split};
 use fedlink_study::output::OutputFolder;
-use fedlink_study::sweep::{Assembled, Done, Plan, write_manifest};
+use fedlink_study::sweep::{Assembled, Done, LogRounds, Plan, write_manifest};
 use std::time::Duration;
 
 /// What is written beside the default files, and what the manifest records of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptions {
-    /// Whether to write `rounds.csv` and `rounds.parquet`; the runs must have been logged.
-    pub log_rounds: bool,
+    /// Which `rounds.csv` and `rounds.parquet` to write; the runs must have been logged so.
+    pub log_rounds: LogRounds,
     /// Whether to write `results.tex` and `accuracy.tex`.
     pub latex: bool,
     /// Threads that trained.
@@ -36,8 +36,8 @@ pub fn write_all(
     let (curves, experiment) = (&assembled.curves, &plan.experiment);
     assembled.write(folder)?;
     folder.write("results.parquet", parquet::write(&parquet::result_columns(curves))?)?;
-    if options.log_rounds {
-        let log = plan.round_log(runs, folder.path())?;
+    if options.log_rounds.is_on() {
+        let log = plan.round_log(runs, folder.path(), options.log_rounds)?;
         folder.write("rounds.parquet", parquet::write(&parquet::round_log_columns(&log)?)?)?;
         folder.write("rounds.csv", log)?;
     }

@@ -23,7 +23,7 @@
 //! ```
 //! use fedlink::parts::Parts;
 //! use fedlink_study::experiment::Experiment;
-//! use fedlink_study::sweep::{Assembled, Plan, Runner, freeze};
+//! use fedlink_study::sweep::{Assembled, LogRounds, Plan, Runner, freeze};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut experiment = Experiment::open("demo")?;
 //! for (key, value) in [("learn.model", "softmax"), ("run.rounds", "2"), ("schedule.policy", "bc")] {
@@ -37,7 +37,7 @@
 //!     folder: folder.path(),
 //!     pool: &rayon::ThreadPoolBuilder::new().build()?,
 //!     checkpoint_every: 100,
-//!     log_rounds: false,
+//!     log_rounds: LogRounds::Off,
 //!     keep_state: false,
 //!     observer: &(),
 //!     stop: &|| false,

@@ -2,7 +2,7 @@
 
 use crate::claims::{Metric, Metrics};
 use crate::results::{CurveResult, RunResult, Status};
-use crate::statistics::{Estimate, estimate};
+use crate::statistics::{Estimate, estimate, evenness};
 
 impl RunResult {
     /// The run's curve, for any metric; `target` is its `run.target`.
@@ -11,7 +11,8 @@ impl RunResult {
             Status::Finished => Metrics::new(&self.rows, target),
             ended => Metrics::unfinished(&self.rows, target, ended.name()),
         };
-        metrics.with_worst_device_joules(self.outcome.worst_device_joules())
+        let jain = Some(evenness(&self.scheduled_shares())).filter(|index| !index.is_nan());
+        metrics.with_worst_device_joules(self.outcome.worst_device_joules()).with_jain(jain)
     }
 }
 
@@ -29,6 +30,15 @@ impl CurveResult {
 mod tests {
     use super::*;
     use crate::example::curve_of;
+
+    #[test]
+    fn jain_is_the_index_of_the_counts_of_the_outcome() {
+        let mut curve = curve_of("bc", &[&[0.5, 0.8]]);
+        curve.runs[0].outcome.scheduled = vec![0, 6, 0, 0];
+        assert_eq!(curve.estimate(Metric::Jain).unwrap().mean, 0.25);
+        curve.runs[0].outcome.scheduled = vec![3; 4];
+        assert_eq!(curve.estimate(Metric::Jain).unwrap().mean, 1.0);
+    }
 
     #[test]
     fn a_metric_is_the_mean_over_seeds_that_all_have_it() {

@@ -4,7 +4,7 @@
 pub const CELLS: &str = "cells";
 
 /// Every ending of a file of a run.
-pub const ENDINGS: [&str; 14] = [
+pub const ENDINGS: [&str; 16] = [
     "json",
     "json.partial",
     "checkpoint",
@@ -14,6 +14,8 @@ pub const ENDINGS: [&str; 14] = [
     "state.partial",
     "rounds.csv",
     "rounds.csv.partial",
+    "rounds-all.csv",
+    "rounds-all.csv.partial",
     "makers",
     "makers.partial",
     "lock",

@@ -6,7 +6,7 @@ use crate::experiment::{Curve, Shortened};
 use crate::statistics::{Estimate, estimate, evenness, instability, mean_height, median};
 use crate::table::{number, table as plain_table};
 use fedlink::config::{Config, ScheduleConfig};
-use fedlink::record::{Column, Outcome, ROW_COLUMNS, Row};
+use fedlink::record::{Column, Guarantee, Outcome, ROW_COLUMNS, Row};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -481,6 +481,9 @@ fn remarks(curve: &CurveResult) -> String {
     if let Some(saturated) = curve.saturated() {
         let _ = writeln!(text, "{}: {saturated}", curve.label);
     }
+    for line in curve.privacy() {
+        let _ = writeln!(text, "{}: {line}", curve.label);
+    }
     for run in &curve.runs {
         if let Status::Diverged(message) = &run.status {
             let _ = writeln!(text, "{} (seed {}): {message}", curve.label, run.seed);
@@ -490,6 +493,29 @@ fn remarks(curve: &CurveResult) -> String {
 }
 
 impl CurveResult {
+    /// The largest ε of the seeds; none without privacy, or if a seed has no guarantee.
+    pub fn epsilon(&self) -> Option<f64> {
+        let values: Option<Vec<f64>> =
+            self.runs.iter().map(|run| run.outcome.privacy.as_ref()?.epsilon).collect();
+        values?.into_iter().reduce(f64::max)
+    }
+
+    /// What the curve's runs have released of a device, and what the number does not cover; nothing without
+    /// `privacy.noise`. Of several seeds it is the one that released most.
+    pub fn privacy(&self) -> Vec<String> {
+        let known = self.runs.iter().filter_map(|run| run.outcome.privacy.as_ref());
+        let of = |guarantee: &Guarantee| guarantee.epsilon.unwrap_or(f64::INFINITY);
+        let Some(worst) = known.max_by(|a, b| of(a).total_cmp(&of(b))) else { return Vec::new() };
+        let number = match (worst.epsilon, worst.tight_epsilon, worst.order) {
+            (Some(epsilon), Some(tight), Some(order)) => format!(
+                "ε = {epsilon:.3} at δ = {:e} (Rényi order {order}; {tight:.3} by a tighter conversion)",
+                worst.delta
+            ),
+            _ => "no privacy guarantee".to_owned(),
+        };
+        std::iter::once(number).chain(worst.caveats.iter().cloned()).collect()
+    }
+
     /// That the scheme was at its highest level in most uploads, so that the links could have carried more than it can
     /// send; none if it was not.
     pub fn saturated(&self) -> Option<String> {

@@ -54,6 +54,9 @@ struct CurveSummary<'a> {
     #[serde(flatten)]
     lost: Option<LostSummary>,
     excluded_devices: f64,
+    /// The largest ε of the seeds, where there is a guarantee.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epsilon: Option<f64>,
     budget_used: Option<f64>,
     at_highest_level: Option<f64>,
     worst_average_power: f64,
@@ -193,6 +196,7 @@ impl<'a> CurveSummary<'a> {
             flagged_transmissions: curve.mean_of(|outcome| outcome.flagged_transmissions as f64),
             lost: LostSummary::new(curve),
             excluded_devices: curve.mean_of(|outcome| outcome.excluded.len() as f64),
+            epsilon: curve.epsilon(),
             budget_used: curve.mean(|outcome| outcome.budget_used),
             at_highest_level: curve.mean(|outcome| outcome.at_highest_level),
             worst_average_power: of_devices.highest_power.mean,

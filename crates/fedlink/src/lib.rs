@@ -46,6 +46,7 @@ pub mod memory;
 mod parallel;
 pub mod parts;
 mod pool;
+pub mod privacy;
 pub mod radio;
 pub mod record;
 pub mod registry;
@@ -74,7 +75,7 @@ pub mod prelude {
     pub use crate::radio::fading::Fading;
     pub use crate::record::{Outcome, RoundRecord};
     pub use crate::rng::Stream;
-    pub use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View};
+    pub use crate::schedule::{Ask, Pick, Policy, Reports, Sampling, Schedule, Share, View};
     pub use crate::session::Session;
     pub use crate::simulation::Simulation;
     pub use crate::state::{Persist, State, StateError};

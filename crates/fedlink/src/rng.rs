@@ -58,6 +58,8 @@ pub enum Purpose {
     Shared = 40,
     /// How many local steps a device takes (round = 2⁶⁴ − 1).
     LocalSteps = 41,
+    /// Noise for privacy (device = which 4096 entries).
+    Privacy = 33,
     /// Tests and examples.
     Test = 99,
 }

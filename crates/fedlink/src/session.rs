@@ -6,12 +6,13 @@ use crate::compress::wire::bit_length;
 use crate::compress::{Encoded, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
+use crate::learn::fairness::jain;
 use crate::learn::task::Evaluation;
 use crate::memory;
 use crate::parts::Parts;
 use crate::radio::{Known, Links};
 use crate::record::{Arrival, Cost, Energy, Ledger, Outcome, RoundRecord, Row, Training};
-use crate::schedule::Reports;
+use crate::schedule::{DeviceTable, Reports};
 use crate::server::{Body, Call, Scheduled, Server, Upload};
 use crate::setup::{server_of, server_vectors};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
@@ -156,6 +157,12 @@ impl Session {
         &mut self.server
     }
 
+    /// Whether the records of the rounds to come hold the devices that are not scheduled too
+    /// ([`RoundRecord::others`]). It changes nothing else.
+    pub fn log_all_devices(&mut self, log_all: bool) {
+        self.server.set_log_all(log_all);
+    }
+
     /// θ(t), the model now.
     pub fn theta(&self) -> &[f32] {
         self.server.theta()
@@ -265,12 +272,20 @@ impl Session {
         Ok(record.transmissions.iter().map(|sent| sent.arrival).collect())
     }
 
-    /// Attaches an evaluation to the round that was delivered last.
-    pub fn evaluated(&mut self, evaluation: Evaluation) -> Result<(), Error> {
+    /// Attaches an evaluation to the round that was delivered last. With `run.fairness` how evenly devices
+    /// were scheduled so far is among its metrics, and with `privacy.noise` the ε so far, if there is one.
+    pub fn evaluated(&mut self, mut evaluation: Evaluation) -> Result<(), Error> {
         let last = self.last.as_mut().ok_or(Error::Session(
             "evaluated: no round was delivered since the last one began; evaluate after deliver, before \
              begin",
         ))?;
+        if self.config.run.fairness {
+            evaluation.metrics.extend(participation(self.server.devices(), self.rounds_done));
+        }
+        let guarantee = self.server.guarantee(self.rounds_done);
+        if let Some(epsilon) = guarantee.and_then(|guarantee| guarantee.epsilon) {
+            evaluation.metrics.push(("epsilon".into(), epsilon));
+        }
         last.evaluation = Some(evaluation);
         Ok(())
     }
@@ -305,6 +320,7 @@ impl Session {
         outcome.excluded = self.server.excluded();
         outcome.warnings = self.config.cautions();
         outcome.warnings.extend(self.server.warnings());
+        outcome.privacy = self.server.guarantee(self.rounds_done);
         outcome
     }
 
@@ -408,6 +424,16 @@ impl Session {
         self.server.set_theta(state.theta);
         (self.rounds_done, self.ledger, self.last) = (state.next_round, state.ledger, None);
     }
+}
+
+/// How evenly devices were scheduled in the first `rounds` rounds: Jain's index, and the ages now.
+fn participation(devices: &DeviceTable, rounds: u64) -> [(String, f64); 3] {
+    let ages = || DeviceId::all(devices.len()).map(|device| devices.age(device, rounds));
+    [
+        ("jain".into(), jain(devices.all_scheduled().iter().copied())),
+        ("max_age".into(), ages().max().unwrap_or(0) as f64),
+        ("mean_age".into(), ages().sum::<u64>() as f64 / devices.len().max(1) as f64),
+    ]
 }
 
 /// The reports in the order of the candidates.

@@ -3,6 +3,7 @@
 use crate::checkpoint::{self, CheckpointError};
 use crate::config::Config;
 use crate::error::Error;
+use crate::learn::fairness::{ClassTable, class_accuracies};
 use crate::learn::task::{Evaluation, Work};
 use crate::parts::Parts;
 use crate::record::{Outcome, RoundRecord, Row};
@@ -10,6 +11,7 @@ use crate::round::{World, round};
 use crate::state::{Persist, StateError};
 use std::io::{Read, Seek, Write};
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 /// A run in progress.
 ///
@@ -19,6 +21,8 @@ pub struct Simulation {
     world: World,
     /// Whether a round failed: state is then half of one round and half of the next.
     failed: bool,
+    /// Who has which classes, once `run.fairness` asks for it.
+    classes: OnceLock<ClassTable>,
 }
 
 /// What a round takes.
@@ -61,7 +65,7 @@ impl Simulation {
 
     /// As [`Simulation::new`], with custom parts for the names that `config` chooses.
     pub fn with_parts(config: &Config, work: impl Into<Work>, parts: &Parts) -> Result<Self, Error> {
-        Ok(Self { world: World::new(config, work, parts)?, failed: false })
+        Ok(Self { world: World::new(config, work, parts)?, failed: false, classes: OnceLock::new() })
     }
 
     /// The configuration as it is recorded, custom parts declared.
@@ -102,9 +106,27 @@ impl Simulation {
         Ok(self.outcome())
     }
 
+    /// Whether the records of the rounds to come hold the devices that are not scheduled too
+    /// ([`RoundRecord::others`]). It changes nothing else.
+    pub fn log_all_devices(&mut self, log_all: bool) {
+        self.world.session.log_all_devices(log_all);
+    }
+
     /// The run so far in numbers.
     pub fn outcome(&self) -> Outcome {
-        self.world.session.outcome()
+        let mut outcome = self.world.session.outcome();
+        if let Some(last) = self.rows().last().filter(|_| self.config().run.fairness) {
+            let devices = self.classes().accuracies(&class_accuracies(&last.metrics));
+            outcome.device_accuracy =
+                devices.into_iter().map(|accuracy| Some(accuracy).filter(|a| !a.is_nan())).collect();
+        }
+        outcome
+    }
+
+    /// Who has which classes.
+    fn classes(&self) -> &ClassTable {
+        let devices = self.world.session.server().radio.devices();
+        self.classes.get_or_init(|| ClassTable::of(self.world.fleet.task(), devices))
     }
 
     /// The record of the last round as a row by itself.
@@ -191,8 +213,12 @@ impl Simulation {
         &self.world
     }
 
-    /// How well the model does now.
+    /// How well the model does now; with `run.fairness` also on each class and on the worst devices.
     pub fn evaluate(&self) -> Result<Evaluation, Error> {
-        self.world.fleet.task().evaluate(self.theta()).map_err(Error::Evaluation)
+        let mut evaluation = self.world.fleet.task().evaluate(self.theta()).map_err(Error::Evaluation)?;
+        if self.config().run.fairness {
+            self.classes().add_to(&mut evaluation);
+        }
+        Ok(evaluation)
     }
 }

@@ -34,6 +34,9 @@ impl World {
         let config = described(config, &work, parts);
         config.validate()?;
         memory::check(config.data.devices, 0, 0)?;
+        if config.run.fairness {
+            check_class_table(&config, &work)?;
+        }
         let task = task(&config, work, parts)?;
         let theta = task.theta0();
         check_theta0("task", &theta)?;
@@ -56,9 +59,10 @@ impl World {
             adversary: adversary(&config)?,
         })
         .with_correction(Arc::clone(&correction), devices, theta.len());
-        // The model, its aggregate, and what the devices keep and the server of them.
+        // The model, its aggregate, the noise on it, and what the devices keep and the server of them.
+        let own = 2 + usize::from(config.privacy.noise > 0.0);
         let kept = fleet.state_vectors().saturating_add(server_vectors(&config)?);
-        memory::check(config.data.devices, theta.len(), kept.saturating_add(2))?;
+        memory::check(config.data.devices, theta.len(), kept.saturating_add(own))?;
         // The model, and what is broadcast with it.
         let broadcast = theta.len().saturating_mul(1 + correction.broadcast_vectors());
         let steps = Arc::clone(&task);
@@ -103,6 +107,20 @@ fn described(config: &Config, work: &Work, parts: &Parts) -> Config {
         config.custom.insert(name, "task".into());
     }
     config
+}
+
+/// Refuses a table of devices by classes that is beyond the machine's memory.
+fn check_class_table(config: &Config, work: &Work) -> Result<(), ConfigError> {
+    let Work::Dataset(dataset) = work else { return Ok(()) };
+    let devices = config.data.devices;
+    memory::check(devices, dataset.classes, devices as usize).map_err(|_| {
+        let problem = format!(
+            "keeps how many samples of {} classes each of {devices} devices has, which is more than this \
+             machine's memory; set it to false, or data.devices to a smaller number",
+            dataset.classes
+        );
+        ConfigError::new("run.fairness", problem)
+    })
 }
 
 /// What one local training of a device processes: τ batches.

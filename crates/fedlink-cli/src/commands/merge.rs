@@ -1,6 +1,6 @@
 //! `fedlink merge`: put the runs in a folder together that were made share by share.
 
-use crate::args::MergeOptions;
+use crate::args::{Logged, MergeOptions};
 use crate::custom::PartLoader;
 use crate::failure::Exit;
 use fedlink_report::{WriteOptions, write_all};
@@ -16,7 +16,7 @@ pub fn run(options: &MergeOptions, loader: &dyn PartLoader) -> anyhow::Result<Ex
     let (plan, runs) = merge(path, &data_folders(options.data_dir.as_deref()), options.partial, &parts)?;
     let folder = OutputFolder::open(path)?;
     let write = WriteOptions {
-        log_rounds: options.log_rounds,
+        log_rounds: Logged::of(options.log_rounds),
         latex: options.latex,
         threads: 1,
         wall: started.elapsed(),

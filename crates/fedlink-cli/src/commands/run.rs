@@ -1,7 +1,7 @@
 //! `fedlink run`: run an experiment, show its progress, write its results.
 
 use super::{create, out, theory_run};
-use crate::args::RunOptions;
+use crate::args::{Logged, RunOptions};
 use crate::custom::PartLoader;
 use crate::failure::Exit;
 use crate::interrupt;
@@ -88,7 +88,7 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         folder: folder.path(),
         pool: &pool,
         checkpoint_every: options.checkpoint_every.unwrap_or(CHECKPOINT_EVERY),
-        log_rounds: options.log_rounds,
+        log_rounds: Logged::of(options.log_rounds),
         keep_state: options.keep_state,
         observer: &progress,
         stop: &interrupt::asked,
@@ -124,7 +124,7 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         return Ok(if interrupt::asked() { Exit::Interrupted } else { Exit::Done });
     }
     let write = WriteOptions {
-        log_rounds: options.log_rounds,
+        log_rounds: Logged::of(options.log_rounds),
         latex: options.latex,
         threads,
         wall: started.elapsed(),

@@ -61,7 +61,7 @@ fn pointless(options: &RunOptions) -> Option<&'static str> {
         ("--dry-run", options.dry_run),
         ("--quick", options.quick),
         ("--checkpoint-every", options.checkpoint_every.is_some()),
-        ("--log-rounds", options.log_rounds),
+        ("--log-rounds", options.log_rounds.is_some()),
         ("--latex", options.latex),
     ];
     flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)

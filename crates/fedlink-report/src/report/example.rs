@@ -1,7 +1,8 @@
 //! Reports made up for the tests, here and in the browser: the numbers are formulas, not results.
 
 use super::{
-    ClaimVerdict, CurveCosts, DeviceTotals, Interval, PairedDifference, Report, ReportCurve, SplitTable,
+    ClaimVerdict, CurveCosts, CurveFairness, DeviceTotals, Interval, PairedDifference, Report, ReportCurve,
+    SplitTable,
 };
 use crate::figure::{CellMap, cell_map};
 
@@ -58,6 +59,7 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
         seconds: Vec::new(),
         joules: Vec::new(),
         costs: None,
+        fairness: None,
         low: band(-1.0),
         high: band(1.0),
         loss: time().map(|t| 0.3 / height + 2.0 * (-t / 100.0).exp() - wiggle(t)).collect(),
@@ -176,6 +178,17 @@ fn units() -> Report {
     let positions: Vec<(f64, f64)> = (0..40).map(position).collect();
     let gains: Vec<f64> = positions.iter().map(|(x, y)| -15.3 - 37.6 * x.hypot(*y).log10()).collect();
     for (i, curve) in report.curves.iter_mut().enumerate().take(3) {
+        let class = |c: i32| around(0.9 - 0.04 * f64::from(c) - 0.01 * i as f64, 0.02);
+        curve.fairness = Some(CurveFairness {
+            // The test set has none of class 3.
+            classes: (0..10).map(|c| (c != 3).then(|| class(c))).collect(),
+            worst_class: Some(class(9)),
+            worst_tenth: Some(class(8)),
+            device_deviation: Some(around(0.031, 0.004)),
+            jain: Some(around(0.72, 0.05)),
+            max_age: Some(around(61.0, 7.0)),
+            mean_age: Some(around(11.5, 0.6)),
+        });
         let (train_s, rounds) = (0.2 * (i as f64 + 1.0), 500.0);
         let phases_s = [0.05, train_s, 0.01, 0.005];
         let energy_j = [4.0 * train_s, 0.01, 0.12, 0.02, 0.3];

@@ -1,10 +1,12 @@
 //! The report of a run.
 
 use super::{
-    ClaimVerdict, CurveCosts, DeviceTotals, Interval, PairedDifference, Report, ReportCurve, SplitTable,
+    ClaimVerdict, CurveCosts, CurveFairness, DeviceTotals, Interval, PairedDifference, Report, ReportCurve,
+    SplitTable,
 };
 use crate::costs::{curve_cell, snr_series};
 use fedlink::data::partition::SplitReport;
+use fedlink::learn::fairness::class_accuracies;
 use fedlink::record::{Outcome, Row};
 use fedlink_study::claims::{Comparison, Verdict};
 use fedlink_study::results::{CurveResult, RunResult};
@@ -35,6 +37,10 @@ impl Report {
         notes.extend(
             results.iter().filter_map(|curve| Some(format!("{}: {}.", curve.label, curve.saturated()?))),
         );
+        for curve in results {
+            let lines = curve.privacy();
+            notes.extend((!lines.is_empty()).then(|| format!("{}: {}.", curve.label, lines.join("; "))));
+        }
         notes.extend(results.iter().filter(|curve| !curve.has_costs()).filter_map(lost_uploads));
         Self {
             title: title.to_owned(),
@@ -150,6 +156,7 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
             above: interval(used.above),
         },
         costs: curve_costs(curve),
+        fairness: curve_fairness(curve),
         digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
     }
 }
@@ -163,6 +170,26 @@ fn lost_uploads(curve: &CurveResult) -> Option<String> {
         format!(
             "{label}: of a run {outages:.1} uploads were not carried by the channel and {late:.1} were late."
         )
+    })
+}
+
+/// How evenly a curve serves classes and devices; none without `run.fairness`.
+fn curve_fairness(curve: &CurveResult) -> Option<CurveFairness> {
+    let last = |run: &RunResult, name: &str| {
+        let metrics = &run.rows.last()?.metrics;
+        metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    };
+    let at_the_end = |name: &str| curve.at_the_end(|run| last(run, name)).map(interval);
+    let rows = curve.runs.iter().filter_map(|run| run.rows.last());
+    let classes = rows.map(|row| class_accuracies(&row.metrics).len()).max().unwrap_or(0);
+    curve.config.run.fairness.then(|| CurveFairness {
+        classes: (0..classes).map(|class| at_the_end(&format!("class_{class}"))).collect(),
+        worst_class: at_the_end("worst_class"),
+        worst_tenth: at_the_end("worst_tenth"),
+        device_deviation: at_the_end("device_deviation"),
+        jain: at_the_end("jain"),
+        max_age: at_the_end("max_age"),
+        mean_age: at_the_end("mean_age"),
     })
 }
 

@@ -9,6 +9,7 @@
 mod cost_sections;
 #[cfg(test)]
 mod example;
+mod fairness_section;
 mod fill;
 mod html;
 mod tables;
@@ -146,8 +147,31 @@ pub struct ReportCurve {
     pub devices: DeviceTotals,
     /// Seconds and joules; none without units.
     pub costs: Option<CurveCosts>,
+    /// How evenly the model serves classes and devices; none without `run.fairness`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<CurveFairness>,
     /// The digest of every run, in the order of the seeds.
     pub digest: Vec<String>,
+}
+
+/// How evenly a model serves classes and devices at the last evaluation: means over the seeds, none where a
+/// seed has no such number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CurveFairness {
+    /// The accuracy of each class.
+    pub classes: Vec<Option<Interval>>,
+    /// That of the worst class of each seed.
+    pub worst_class: Option<Interval>,
+    /// The mean accuracy of the worst tenth of the devices.
+    pub worst_tenth: Option<Interval>,
+    /// The standard deviation of the devices' accuracies.
+    pub device_deviation: Option<Interval>,
+    /// Jain's index of how often devices were scheduled.
+    pub jain: Option<Interval>,
+    /// Rounds since the device that waits longest was scheduled.
+    pub max_age: Option<Interval>,
+    /// The mean over the devices.
+    pub mean_age: Option<Interval>,
 }
 
 /// What a curve costs: means over the seeds.
@@ -273,6 +297,7 @@ impl Report {
                 "digests" => tables::digests(self),
                 "differences" => verdicts::differences(self),
                 "scheduling" => tables::scheduling(self),
+                "fairness" => fairness_section::fairness(self),
                 "costs" => cost_sections::costs(self),
                 "cell" => cost_sections::cell(self),
                 "split" => tables::split(self),
@@ -293,6 +318,7 @@ impl Report {
             ("differences", "Differences", !self.differences.is_empty()),
             ("devices", "Devices", true),
             ("link", "Link", true),
+            ("fairness", "Fairness", fairness_section::has_fairness(self)),
             ("costs", "Seconds and joules", cost_sections::has_costs(self)),
             ("cell", "Cell", cost_sections::has_cell(self)),
             ("split", "Data", self.split.is_some()),

@@ -154,6 +154,31 @@ fn seconds_joules_and_the_cell_have_sections_where_there_are_units() {
 }
 
 #[test]
+fn fairness_has_a_section_where_it_was_recorded() {
+    let [typical, units] = ["typical", "units"].map(|name| {
+        let found = pages().into_iter().find(|(known, _)| *known == name);
+        found.unwrap_or_else(|| panic!("no {name}")).1.html()
+    });
+    assert!(units.contains("id=\"fairness\"") && !typical.contains("fairness"));
+    with_page(&units, |page| {
+        let rows = |id| -> Vec<String> {
+            let rows = with_id(page, id).descendants().filter(|node| node.has_tag_name("tr"));
+            rows.map(|row| text(row)).collect()
+        };
+        let (devices, classes) = (rows("fairness-table"), rows("classes-table"));
+        assert!(devices[1].contains("54.00\u{a0}%") && devices[1].contains("0.720"), "{}", devices[1]);
+        assert!(classes[0].contains("Class 0") && classes[0].contains("Class 9"), "{}", classes[0]);
+        // Class 3 has no test samples; the fourth curve recorded nothing.
+        assert!(
+            classes[1].contains("90.00\u{a0}%") && classes[1].matches('–').count() == 1,
+            "{}",
+            classes[1]
+        );
+        assert_eq!((devices[4].matches('–').count(), classes[4].matches('–').count()), (6, 10));
+    });
+}
+
+#[test]
 fn numbers_that_are_not_finite_are_missing() {
     let nothing = Interval { mean: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
     let curve = ReportCurve {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// The names without a number in them.
-const NAMES: [(&str, Metric); 13] = [
+const NAMES: [(&str, Metric); 16] = [
     ("final", Metric::Final),
     ("best", Metric::Best),
     ("loss", Metric::Loss),
@@ -19,6 +19,9 @@ const NAMES: [(&str, Metric); 13] = [
     ("total-seconds", Metric::TotalSeconds),
     ("total-joules", Metric::TotalJoules),
     ("worst-device-joules", Metric::WorstDeviceJoules),
+    ("worst-class", Metric::WorstClass),
+    ("worst-tenth", Metric::WorstTenth),
+    ("jain", Metric::Jain),
     ("bound", Metric::Bound),
 ];
 
@@ -68,6 +71,12 @@ pub enum Metric {
     TotalJoules,
     /// `worst-device-joules`: the joules of the device that spent the most in all rounds.
     WorstDeviceJoules,
+    /// `worst-class`: the accuracy of the worst class at the last evaluation, with `run.fairness`.
+    WorstClass,
+    /// `worst-tenth`: the mean accuracy of the worst tenth of the devices then, with `run.fairness`.
+    WorstTenth,
+    /// `jain`: Jain's index of how often the devices were scheduled.
+    Jain,
     /// `bound`: the bound on E\[F\] − F* after the last round.
     Bound,
     /// `bound-at-200`: the same after that many rounds.
@@ -95,6 +104,8 @@ pub enum Unit {
     Seconds,
     /// Joules of devices.
     Joules,
+    /// An index without a unit.
+    Index,
 }
 
 impl Metric {
@@ -134,10 +145,21 @@ impl Metric {
         matches!(self.unit(), Unit::Seconds | Unit::Joules)
     }
 
+    /// Whether only runs with `run.fairness` have it.
+    pub fn needs_fairness(self) -> bool {
+        matches!(self, Self::WorstClass | Self::WorstTenth)
+    }
+
     /// What it is measured in.
     pub fn unit(self) -> Unit {
         match self {
-            Self::Final | Self::Best | Self::Area | Self::Instability => Unit::Share,
+            Self::Final
+            | Self::Best
+            | Self::Area
+            | Self::Instability
+            | Self::WorstClass
+            | Self::WorstTenth => Unit::Share,
+            Self::Jain => Unit::Index,
             Self::Loss => Unit::Loss,
             Self::RoundsTo(_) | Self::RoundsToTarget | Self::RoundsToBound(_) => Unit::Rounds,
             Self::BitsTo(_) | Self::BitsToTarget => Unit::Bits,
@@ -176,11 +198,12 @@ impl fmt::Display for Metric {
 
 impl Unit {
     /// A number: shares in percent, losses with four digits after the point, bounds with about four digits,
-    /// rounds and bits with one after the point, seconds and joules with about four digits and their unit.
+    /// indices as losses, rounds and bits with one after the point, seconds and joules with about four
+    /// digits and their unit.
     pub fn value(self, value: f64) -> String {
         match self {
             Self::Share => format!("{:.2} %", 100.0 * value),
-            Self::Loss => format!("{value:.4}"),
+            Self::Loss | Self::Index => format!("{value:.4}"),
             Self::Bound => number(value),
             Self::Rounds | Self::Bits => format!("{value:.1}"),
             Self::Seconds => format!("{} s", number(value)),
@@ -192,7 +215,7 @@ impl Unit {
     pub fn signed(self, difference: f64) -> String {
         match self {
             Self::Share => format!("{:+.2}", 100.0 * difference),
-            Self::Loss => format!("{difference:+.4}"),
+            Self::Loss | Self::Index => format!("{difference:+.4}"),
             Self::Bound | Self::Seconds | Self::Joules if difference.is_sign_negative() => number(difference),
             Self::Bound | Self::Seconds | Self::Joules => format!("+{}", number(difference)),
             Self::Rounds | Self::Bits => format!("{difference:+.1}"),
@@ -209,6 +232,7 @@ impl Unit {
             Self::Bits => "bits",
             Self::Seconds => "seconds",
             Self::Joules => "joules",
+            Self::Index => "of the index",
         }
     }
 }
@@ -264,6 +288,9 @@ mod tests {
                 Metric::TotalSeconds,
                 Metric::TotalJoules,
                 Metric::WorstDeviceJoules,
+                Metric::WorstClass,
+                Metric::WorstTenth,
+                Metric::Jain,
                 Metric::Final,
                 Metric::Area,
             ];

@@ -10,9 +10,15 @@ pub struct Metrics(Source);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    /// The evaluated rounds, `run.target`, how the run ended if it ended early, and the joules of the device that
-    /// spent the most, where the radio has units.
-    Run { rows: Vec<Row>, target: f64, unfinished: Option<String>, worst_device_joules: Option<f64> },
+    /// The evaluated rounds, `run.target`, how the run ended if it ended early, the joules of the device
+    /// that spent the most, where the radio has units, and Jain's index of how often devices were scheduled.
+    Run {
+        rows: Vec<Row>,
+        target: f64,
+        unfinished: Option<String>,
+        worst_device_joules: Option<f64>,
+        jain: Option<f64>,
+    },
     /// Readings of the metrics that were asked for.
     Bound(Vec<(Metric, Reading)>),
 }
@@ -51,14 +57,16 @@ impl Reading {
 impl Metrics {
     /// Of a run that did all its rounds; `target` is its `run.target`.
     pub fn new(rows: &[Row], target: f64) -> Self {
-        Self(Source::Run { rows: rows.to_vec(), target, unfinished: None, worst_device_joules: None })
+        let (rows, worst_device_joules, jain) = (rows.to_vec(), None, None);
+        Self(Source::Run { rows, target, unfinished: None, worst_device_joules, jain })
     }
 
     /// Of a run that ended early; `how` is the reason, as `diverged`. Of its metrics only those about a
     /// target that it did reach are known: where its curve would have ended is unknown.
     pub fn unfinished(rows: &[Row], target: f64, how: impl Into<String>) -> Self {
         let unfinished = Some(how.into());
-        Self(Source::Run { rows: rows.to_vec(), target, unfinished, worst_device_joules: None })
+        let (rows, worst_device_joules, jain) = (rows.to_vec(), None, None);
+        Self(Source::Run { rows, target, unfinished, worst_device_joules, jain })
     }
 
     /// The same run, in which the device that spent the most spent so many joules; none where the radio has no units.
@@ -66,6 +74,15 @@ impl Metrics {
     pub fn with_worst_device_joules(mut self, joules: Option<f64>) -> Self {
         if let Source::Run { worst_device_joules, .. } = &mut self.0 {
             *worst_device_joules = joules;
+        }
+        self
+    }
+
+    /// The same run, whose devices were scheduled with this Jain index; none if nobody was scheduled.
+    #[must_use]
+    pub fn with_jain(mut self, index: Option<f64>) -> Self {
+        if let Source::Run { jain, .. } = &mut self.0 {
+            *jain = index;
         }
         self
     }
@@ -104,9 +121,9 @@ impl Metrics {
     }
 
     pub(super) fn read(&self, metric: Metric) -> Reading {
-        let (rows, own_target, unfinished, worst) = match &self.0 {
-            Source::Run { rows, target, unfinished, worst_device_joules } => {
-                (rows, *target, unfinished, *worst_device_joules)
+        let (rows, own_target, unfinished, worst, jain) = match &self.0 {
+            Source::Run { rows, target, unfinished, worst_device_joules, jain } => {
+                (rows, *target, unfinished, *worst_device_joules, *jain)
             }
             Source::Bound(readings) => {
                 let asked = readings.iter().find(|(asked, _)| *asked == metric);
@@ -154,6 +171,9 @@ impl Metrics {
             Metric::TotalSeconds => last.total_seconds.map_or_else(no_units, finite),
             Metric::TotalJoules => last.total_joules.map_or_else(no_units, finite),
             Metric::WorstDeviceJoules => worst.map_or_else(no_units, finite),
+            Metric::WorstClass => recorded(last, "worst_class"),
+            Metric::WorstTenth => recorded(last, "worst_tenth"),
+            Metric::Jain => jain.map_or_else(|| Reading::Missing("nobody was scheduled".into()), finite),
             Metric::RoundsToTarget
             | Metric::BitsToTarget
             | Metric::SecondsToTarget
@@ -167,6 +187,13 @@ impl Metrics {
 
 fn finite(value: f64) -> Reading {
     if value.is_finite() { Reading::Known(value) } else { Reading::Missing("it is not finite".into()) }
+}
+
+/// A metric of the last evaluation that only runs with `run.fairness` have.
+fn recorded(last: &Row, name: &str) -> Reading {
+    let found = last.metrics.iter().find(|(known, _)| known == name);
+    let missing = || Reading::Missing("it is recorded with run.fairness = true only".into());
+    found.map_or_else(missing, |(_, value)| finite(*value))
 }
 
 /// What a run had spent when it `reached` a target, or at least by its `last` evaluation if it did not.
@@ -276,6 +303,26 @@ mod tests {
             let Reading::Missing(reason) = reading else { panic!("{name}: {reading:?}") };
             assert!(reason.contains("radio.bandwidth_hz"), "{name}: {reason}");
         }
+    }
+
+    #[test]
+    fn fairness_is_that_of_the_last_evaluation_and_needs_its_key() {
+        let mut of_devices = rows(&[0.2, 0.9]);
+        for (row, worst) in of_devices.iter_mut().zip([0.1, 0.4]) {
+            row.metrics = vec![("worst_class".into(), worst), ("worst_tenth".into(), 2.0 * worst)];
+        }
+        let run = Metrics::new(&of_devices, 0.8).with_jain(Some(0.75));
+        for (name, value) in [("worst-class", 0.4), ("worst-tenth", 0.8), ("jain", 0.75)] {
+            assert_eq!(read(&run, name), Reading::Known(value), "{name}");
+        }
+        let without = Metrics::new(&rows(&[0.2, 0.9]), 0.8);
+        for name in ["worst-class", "worst-tenth"] {
+            let Reading::Missing(reason) = read(&without, name) else { panic!("{name} is missing") };
+            assert!(reason.contains("run.fairness"), "{name}: {reason}");
+        }
+        assert!(matches!(read(&without, "jain"), Reading::Missing(reason) if reason.contains("nobody")));
+        let early = Metrics::unfinished(&of_devices, 0.8, "diverged").with_jain(Some(0.5));
+        assert!(matches!(read(&early, "jain"), Reading::Missing(_)));
     }
 
     #[test]

@@ -224,6 +224,18 @@ impl Claim {
         }
     }
 
+    /// Whether the claim can be judged of runs without `run.fairness`.
+    pub fn check_without_fairness(&self) -> Result<(), ConfigError> {
+        match self.metrics().find(|metric| metric.needs_fairness()) {
+            None => Ok(()),
+            Some(metric) => {
+                let problem =
+                    format!("{metric} is recorded with run.fairness = true only: set it, or claim final");
+                Err(error(&self.name, problem))
+            }
+        }
+    }
+
     /// The verdict of the measurements, `correction` being made for the number of comparisons; an error where
     /// [`check`](Self::check) would give one.
     pub fn verdict(

@@ -238,11 +238,15 @@ impl Experiment {
     fn check_claims(&self) -> Result<(), ConfigError> {
         let curves = self.curves()?;
         let units = curves.iter().any(|curve| curve.config.radio.bandwidth_hz.is_some());
+        let fairness = curves.iter().any(|curve| curve.config.run.fairness);
         let keys: Vec<CurveKeys> = curves.into_iter().map(|curve| curve.keys).collect();
         for claim in self.claims() {
             claim.check(Subject::Runs, &keys)?;
             if !units {
                 claim.check_without_units()?;
+            }
+            if !fairness {
+                claim.check_without_fairness()?;
             }
         }
         self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))?;

@@ -1,6 +1,7 @@
 //! From the numbers of all runs to the tables that people and programs read.
 
 use super::cell::CellFiles;
+use super::log::LogRounds;
 use super::maker::mixed;
 use super::plan::Plan;
 use super::runner::Done;
@@ -94,9 +95,9 @@ impl Assembled {
 }
 
 impl Plan {
-    /// `rounds.csv`: the logs of these runs as one table, `curve`, the swept keys and `seed` before the
-    /// columns of a [transmission](TRANSMISSION_COLUMNS).
-    pub fn round_log(&self, runs: &[Done], folder: &Path) -> Result<Vec<u8>, Error> {
+    /// `rounds.csv`: the logs of these runs, those that `which` names, as one table, `curve`, the swept keys
+    /// and `seed` before the columns of a [transmission](TRANSMISSION_COLUMNS).
+    pub fn round_log(&self, runs: &[Done], folder: &Path, which: LogRounds) -> Result<Vec<u8>, Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let keys: Vec<&str> = self
             .curves
@@ -106,7 +107,7 @@ impl Plan {
         writer.write_record(["curve"].into_iter().chain(keys).chain(["seed"]).chain(columns))?;
         for done in runs {
             let cell = &self.cells[done.index];
-            let path = CellFiles::new(folder, &cell.config).rounds();
+            let path = CellFiles::new(folder, &cell.config).rounds(which);
             let cannot = |_| Error::NoRoundLog(path.clone());
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(&path).map_err(cannot)?;
             let seed = cell.config.run.seed.to_string();

@@ -5,6 +5,7 @@
 //! [trajectory digest](fedlink::identity::trajectory_digest). So a sweep can grow, and its runs are found again.
 
 use super::format::StoredCell;
+use super::log::LogRounds;
 use super::maker::Maker;
 use crate::disk::{Disk, parent, write_synced};
 use crate::error::Error;
@@ -64,9 +65,9 @@ impl CellFiles {
         self.file("json")
     }
 
-    /// The log of rounds, if there is one.
-    pub fn rounds(&self) -> PathBuf {
-        self.file("rounds.csv")
+    /// The log of rounds, if there is one: that of all devices, or that of the transmissions.
+    pub fn rounds(&self, which: LogRounds) -> PathBuf {
+        self.file(which.ending())
     }
 
     /// The lock of who computes it.
@@ -195,13 +196,14 @@ impl CellFiles {
     }
 
     /// Takes over the log of rounds of another run, which this one begins with.
-    pub fn copy_rounds(&self, disk: &dyn Disk, from: &Self) -> Result<(), Error> {
-        let source = from.rounds();
+    pub fn copy_rounds(&self, disk: &dyn Disk, from: &Self, which: LogRounds) -> Result<(), Error> {
+        let source = from.rounds(which);
         if !source.exists() {
             return Ok(());
         }
         let mut reader = File::open(&source).map_err(Error::file("read", &source))?;
-        write_synced(disk, &self.rounds(), &self.file("rounds.csv.partial"), |mut file| {
+        let partial = self.file(&format!("{}.partial", which.ending()));
+        write_synced(disk, &self.rounds(which), &partial, |mut file| {
             io::copy(&mut reader, &mut file).map(drop)
         })
     }

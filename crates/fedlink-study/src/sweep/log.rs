@@ -1,11 +1,47 @@
-//! The log of rounds: a line for every transmission of every round of a run.
+//! The log of rounds: a line for every transmission of every round of a run, or for every device.
 
 use crate::disk::{Disk, DiskFile, parent};
 use crate::error::Error;
-use fedlink::record::{RoundRecord, TRANSMISSION_COLUMNS};
+use fedlink::record::{Outcome, RoundRecord, TRANSMISSION_COLUMNS};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+
+/// What is logged of every round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogRounds {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Every transmission.
+    Sent,
+    /// Every device, with its link and what it reported; those that were scheduled first.
+    All,
+}
+
+impl LogRounds {
+    /// Whether anything is logged.
+    pub fn is_on(self) -> bool {
+        self != Self::Off
+    }
+
+    /// The ending of the log of a run.
+    pub(super) fn ending(self) -> &'static str {
+        match self {
+            Self::Off | Self::Sent => "rounds.csv",
+            Self::All => "rounds-all.csv",
+        }
+    }
+
+    /// Lines of the log of a run so far.
+    pub(super) fn lines(self, outcome: &Outcome) -> u64 {
+        match self {
+            Self::Off => 0,
+            Self::Sent => outcome.scheduled.iter().map(|&times| u64::from(times)).sum(),
+            Self::All => outcome.rounds * outcome.scheduled.len() as u64,
+        }
+    }
+}
 
 /// An open log.
 pub struct RoundLog {
@@ -19,16 +55,10 @@ pub struct RoundLog {
 const ENOUGH: usize = 1 << 16;
 
 impl RoundLog {
-    /// Opens the log of a run that has done `rounds` with so many `transmissions`, with what it has of later
-    /// rounds removed. None if transmissions are missing: then the log cannot be resumed.
-    pub fn open(
-        disk: &dyn Disk,
-        path: &Path,
-        rounds: u64,
-        transmissions: u64,
-    ) -> Result<Option<Self>, Error> {
-        let Some(length) = Self::length(path, rounds, transmissions).map_err(Error::file("read", path))?
-        else {
+    /// Opens the log of a run that has done `rounds` with so many lines, with what it has of later rounds
+    /// removed. None if lines are missing: then the log cannot be resumed.
+    pub fn open(disk: &dyn Disk, path: &Path, rounds: u64, lines: u64) -> Result<Option<Self>, Error> {
+        let Some(length) = Self::length(path, rounds, lines).map_err(Error::file("read", path))? else {
             return Ok(None);
         };
         let open = || -> io::Result<Box<dyn DiskFile>> {
@@ -41,8 +71,8 @@ impl RoundLog {
         Ok(Some(Self { path: path.into(), file, waiting: Vec::new() }))
     }
 
-    /// Where the lines of the first `rounds` end; none if they are not `transmissions`.
-    fn length(path: &Path, rounds: u64, transmissions: u64) -> io::Result<Option<u64>> {
+    /// Where the lines of the first `rounds` end; none if they are not `wanted`.
+    fn length(path: &Path, rounds: u64, wanted: u64) -> io::Result<Option<u64>> {
         let (mut lines, mut length) = (0, 0);
         if rounds > 0 && path.exists() {
             let mut reader = BufReader::new(File::open(path)?);
@@ -60,13 +90,13 @@ impl RoundLog {
                 length += bytes as u64;
             }
         }
-        Ok((lines == transmissions).then_some(length))
+        Ok((lines == wanted).then_some(length))
     }
 
     /// Notes a round.
     pub fn add(&mut self, record: &RoundRecord) -> Result<(), Error> {
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(&mut self.waiting);
-        for sent in &record.transmissions {
+        for sent in record.transmissions.iter().chain(&record.others) {
             writer.write_record(TRANSMISSION_COLUMNS.iter().map(|column| (column.value)(sent).text()))?;
         }
         writer.flush().map_err(|error| Error::Table(error.to_string()))?;

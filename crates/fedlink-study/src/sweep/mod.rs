@@ -30,6 +30,7 @@ pub use assemble::Assembled;
 pub use data::{DataFact, DataFacts};
 pub use estimate::{Forecast, RunForecast, forecast};
 pub use folder::{Standing, freeze, frozen, frozen_any, standing, unfinished};
+pub use log::LogRounds;
 pub use maker::Maker;
 pub use manifest::{is_complete, write_manifest};
 pub use observer::{Event, Observer, Warning};

@@ -4,7 +4,7 @@
 
 use super::cell::cell_name;
 use super::folder::freeze_on;
-use super::{Assembled, Event, Observer, Plan, Runner, freeze};
+use super::{Assembled, Event, LogRounds, Observer, Plan, Runner, freeze};
 use crate::disk::{Disk, DiskFile, RealDisk};
 use crate::experiment::Experiment;
 use fedlink::parts::Parts;
@@ -273,7 +273,7 @@ fn runner<'a>(
         folder,
         pool,
         checkpoint_every: EVERY,
-        log_rounds: true,
+        log_rounds: LogRounds::Sent,
         keep_state: true,
         observer,
         stop: &|| false,
@@ -284,7 +284,7 @@ fn runner<'a>(
 fn results(plan: &Plan, folder: &Path, runs: &[super::Done]) -> (String, Vec<u8>) {
     let assembled = Assembled::new(plan, runs).unwrap();
     assert!(assembled.unfinished.is_empty());
-    (assembled.summary, plan.round_log(runs, folder).unwrap())
+    (assembled.summary, plan.round_log(runs, folder, LogRounds::Sent).unwrap())
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::cell::{CellFiles, cell_name};
 use super::data::digest_differences;
 use super::format::StoredCell;
-use super::log::RoundLog;
+use super::log::{LogRounds, RoundLog};
 use super::maker::{Maker, continued};
 use super::observer::{Event, Observer, Warning};
 use super::plan::Plan;
@@ -40,8 +40,8 @@ pub struct Runner<'a> {
     pub pool: &'a rayon::ThreadPool,
     /// Rounds between checkpoints; 0 saves only when the run is stopped.
     pub checkpoint_every: u64,
-    /// Whether every transmission is logged.
-    pub log_rounds: bool,
+    /// What is logged of every round.
+    pub log_rounds: LogRounds,
     /// Whether the state of a finished run is kept, so that a run with more rounds can go on from it.
     pub keep_state: bool,
     /// Who gets the events.
@@ -235,7 +235,8 @@ impl Session<'_> {
                 if let Some(differences) = digest_differences(&cell.data, &here) {
                     return Err(Error::OtherData { path: files.finished(), differences });
                 }
-                if self.runner.log_rounds && !files.rounds().exists() {
+                let logged = self.runner.log_rounds;
+                if logged.is_on() && !files.rounds(logged).exists() {
                     return Ok(None);
                 }
                 let rounds = cell.rounds;
@@ -347,7 +348,12 @@ impl Session<'_> {
     fn restored(&self, run: usize, cell: &Cell, files: &CellFiles) -> Result<Going, Error> {
         let plan = self.runner.plan;
         let label = || plan.label(cell);
-        let start = || plan.simulation(cell);
+        let logged = self.runner.log_rounds;
+        let start = || {
+            let mut simulation = plan.simulation(cell)?;
+            simulation.log_all_devices(logged == LogRounds::All);
+            Ok::<Simulation, Error>(simulation)
+        };
         let mut simulation = start()?;
         let mut makers = files.makers();
         let problems = files.restore(&mut simulation);
@@ -369,18 +375,18 @@ impl Session<'_> {
                 && simulation.restore(file).is_ok()
             {
                 makers.clone_from(&stored.makers);
-                if self.runner.log_rounds {
-                    files.copy_rounds(self.disk, &shorter)?;
+                if logged.is_on() {
+                    files.copy_rounds(self.disk, &shorter, logged)?;
                 }
             }
             earlier = Some(stored);
         }
-        if !self.runner.log_rounds {
+        if !logged.is_on() {
             return Ok(Going { simulation, log: None, makers, earlier });
         }
-        let transmissions = simulation.outcome().scheduled.iter().map(|&times| u64::from(times)).sum();
-        let path = files.rounds();
-        if let Some(log) = RoundLog::open(self.disk, &path, simulation.rounds_done(), transmissions)? {
+        let lines = logged.lines(&simulation.outcome());
+        let path = files.rounds(logged);
+        if let Some(log) = RoundLog::open(self.disk, &path, simulation.rounds_done(), lines)? {
             return Ok(Going { simulation, log: Some(log), makers, earlier });
         }
         self.tell(Event::Warned { run, warning: &Warning::LogGaps { label: label() } });

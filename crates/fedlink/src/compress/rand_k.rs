@@ -179,7 +179,7 @@ impl Compressor for RandK {
                 (min - rounded).max(0.0)..=max + rounded
             }
             // An update is no evidence about the loss.
-            Ask::Loss => 0.0..=f64::INFINITY,
+            Ask::Loss | Ask::RmsLoss => 0.0..=f64::INFINITY,
         }
     }
 }

@@ -170,7 +170,7 @@ impl Compressor for Sign {
                 }
             }
             // An update is no evidence about the loss.
-            Ask::Loss => 0.0..=f64::INFINITY,
+            Ask::Loss | Ask::RmsLoss => 0.0..=f64::INFINITY,
         }
     }
 }

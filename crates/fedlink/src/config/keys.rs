@@ -315,6 +315,14 @@ pub const KEYS: &[Key] = &[
         "false | true",
     ),
     key("defense.cap_slack", "transmissions that a device may be ahead of that share before the end", "≥ 1"),
+    key(
+        "privacy.noise",
+        "z: noise of deviation z·S is added to every entry of the sum of the updates, S being \
+         defense.clip; 0: none",
+        "≥ 0",
+    ),
+    key("privacy.delta", "δ, at which ε is given", "> 0 and < 1"),
+    key("privacy.at", "where noise is added", "\"server\""),
     key("run.rounds", "T, rounds to run", "≥ 1"),
     key("run.evaluate_every", "rounds between evaluations; the last round is always evaluated", "≥ 1"),
     key("run.seed", "the first seed", "≥ 0"),
@@ -323,6 +331,12 @@ pub const KEYS: &[Key] = &[
         "run.target",
         "the test accuracy that tables and claims count rounds and bits to; it changes no run",
         "> 0 and < 1",
+    ),
+    key(
+        "run.fairness",
+        "whether evaluations record the accuracy of each class, of the worst class and of the worst tenth \
+         of the devices, and how evenly devices are scheduled",
+        "false | true",
     ),
 ];
 
@@ -357,7 +371,7 @@ pub(super) const RENAMED: &[(&str, &str)] = &[
 
 /// The sections that make a [`Config`], in the order of the file. `custom` names parts that
 /// are not this library's.
-pub const SECTIONS: [&str; 12] = [
+pub const SECTIONS: [&str; 13] = [
     "data",
     "learn",
     "radio",
@@ -368,6 +382,7 @@ pub const SECTIONS: [&str; 12] = [
     "compress",
     "adversary",
     "defense",
+    "privacy",
     "run",
     "custom",
 ];

@@ -17,7 +17,7 @@ pub use keys::{
 pub use position::{line_of, located, syntax_error};
 pub use sections::{
     AdversaryConfig, CellConfig, ClockConfig, CompressConfig, DataConfig, DefenseConfig, EnergyConfig,
-    LearnConfig, RadioConfig, RunConfig, ScheduleConfig,
+    LearnConfig, PrivacyConfig, RadioConfig, RunConfig, ScheduleConfig,
 };
 
 use crate::data::Dataset;
@@ -44,6 +44,7 @@ pub struct Config {
     pub compress: CompressConfig,
     pub adversary: AdversaryConfig,
     pub defense: DefenseConfig,
+    pub privacy: PrivacyConfig,
     pub run: RunConfig,
     /// Parts that are not this library's: name, and where it comes from.
     pub custom: BTreeMap<String, String>,
@@ -111,6 +112,7 @@ impl Config {
         config.compress = section("compress", take("compress"))?;
         config.adversary = section("adversary", take("adversary"))?;
         config.defense = section("defense", take("defense"))?;
+        config.privacy = section("privacy", take("privacy"))?;
         config.run = section("run", take("run"))?;
         Ok(config)
     }
@@ -158,6 +160,7 @@ impl Config {
         put("compress", Table::try_from(&self.compress));
         put("adversary", Table::try_from(&self.adversary));
         put("defense", Table::try_from(&self.defense));
+        put("privacy", Table::try_from(&self.privacy));
         put("run", Table::try_from(&self.run));
         if !self.custom.is_empty() {
             put("custom", Table::try_from(&self.custom));

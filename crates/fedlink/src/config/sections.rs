@@ -5,6 +5,7 @@ use crate::data::Scaling;
 use crate::learn::model::Init;
 use crate::learn::optimizer::StateMode;
 use crate::learn::rate::RateSchedule;
+use crate::privacy::NoiseAt;
 use crate::radio::access::slots::SlotKind;
 use crate::radio::cell::pathloss::LineOfSight;
 use crate::radio::{PayloadMode, Snrs};
@@ -230,6 +231,23 @@ pub struct DefenseConfig {
     pub cap_slack: u64,
 }
 
+/// `[privacy]`: noise on the sum of the updates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "KEYS documents every key")]
+#[non_exhaustive]
+pub struct PrivacyConfig {
+    pub noise: f64,
+    pub delta: f64,
+    pub at: NoiseAt,
+}
+
+impl Default for PrivacyConfig {
+    fn default() -> Self {
+        Self { noise: 0.0, delta: 1e-5, at: NoiseAt::Server }
+    }
+}
+
 /// `[run]`: rounds, evaluation interval, seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -245,6 +263,7 @@ pub struct RunConfig {
     #[serde(deserialize_with = "count")]
     pub seeds: u64,
     pub target: f64,
+    pub fairness: bool,
 }
 
 impl Default for DataConfig {
@@ -400,6 +419,6 @@ impl Default for DefenseConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { rounds: 500, evaluate_every: 10, seed: 0, seeds: 1, target: 0.8 }
+        Self { rounds: 500, evaluate_every: 10, seed: 0, seeds: 1, target: 0.8, fairness: false }
     }
 }

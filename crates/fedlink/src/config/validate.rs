@@ -1,6 +1,6 @@
 //! The rules a configuration must meet before anything runs.
 
-use super::{BatchSize, Config, ConfigError};
+use super::{BatchSize, Config, ConfigError, PrivacyConfig};
 use crate::adversary::Attack;
 use crate::clock::compute::Compute;
 use crate::clock::downlink::Downlink;
@@ -11,6 +11,7 @@ use crate::data::partition::Partition;
 use crate::learn::correction::Correction;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
+use crate::privacy::NoiseAt;
 use crate::radio::access::Access;
 use crate::radio::cell::layout::Layout;
 use crate::radio::cell::pathloss::PathLoss;
@@ -70,6 +71,7 @@ impl Config {
         within("run.seeds", run.seeds, 1..=1_000_000, "")?;
         within("run.seed", run.seed, 0..=(i64::MAX as u64 - run.seeds), "")?;
         number("run.target", run.target, |x| x > 0.0 && x < 1.0, "a share above 0 and below 1, such as 0.9")?;
+        self.validate_privacy()?;
         self.validate_radio()?;
         self.resolve_own()?;
         if !self.custom.contains_key(&learn.optimizer) {
@@ -145,6 +147,51 @@ impl Config {
             return refuse(
                 "defense.audit = false and defense.clip = \"off\": the device must know what the server uses",
             );
+        }
+        Ok(())
+    }
+
+    /// Noise needs a bound on what one device can add to the sum, and nothing else that depends on the
+    /// updates.
+    fn validate_privacy(&self) -> Result<(), ConfigError> {
+        let Self { privacy, learn, defense, .. } = self;
+        number("privacy.noise", privacy.noise, |z| z >= 0.0, "a finite number of at least 0")?;
+        number("privacy.delta", privacy.delta, |x| x > 0.0 && x < 1.0, "a number above 0 and below 1")?;
+        if privacy.at == NoiseAt::Device {
+            let problem = "is \"device\": a device that sends a part of the entries would add noise to that \
+                           part only, and which part it is reveals its data; write \"server\"";
+            return Err(ConfigError::new("privacy.at", problem));
+        }
+        if privacy.noise == 0.0 {
+            if privacy.delta != PrivacyConfig::default().delta {
+                let problem = "has no effect here: it is for noise; set privacy.noise, or leave it out";
+                return Err(ConfigError::new("privacy.delta", problem));
+            }
+            return Ok(());
+        }
+        if !matches!(defense.clip, Clip::Norm(_)) {
+            let problem = format!(
+                "is {}, which needs a norm S to which updates are clipped, whatever they are; set \
+                 defense.clip to a number",
+                privacy.noise
+            );
+            return Err(ConfigError::new("privacy.noise", problem));
+        }
+        if self.compress.feedback == Feedback::Ef21 {
+            let problem = format!(
+                "is {}, which bounds what one device adds to a round, but with compress.feedback = \"ef21\" every \
+                 round has what all devices ever sent; choose another compress.feedback",
+                privacy.noise
+            );
+            return Err(ConfigError::new("privacy.noise", problem));
+        }
+        if learn.aggregate != "mean" {
+            let problem = format!(
+                "is {}, which is added to a sum in which devices count the same; set learn.aggregate, which \
+                 is \"{}\", to \"mean\"",
+                privacy.noise, learn.aggregate
+            );
+            return Err(ConfigError::new("privacy.noise", problem));
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 pub mod correction;
 mod descent_options;
+pub mod fairness;
 pub mod inputs;
 pub mod local_training;
 pub mod model;

@@ -5,7 +5,7 @@ use super::local_training::{LocalTraining, TrainingScratch};
 use super::model::{Init, Score, Workspace};
 use super::optimizer::StateMode;
 use super::steps::LocalSteps;
-use super::task::{DeviceState, Evaluation, Job, Task, TaskError};
+use super::task::{ClassScore, DeviceState, Evaluation, Job, Task, TaskError};
 use crate::data::Dataset;
 use crate::data::partition::Partition;
 use crate::parallel::prelude::*;
@@ -77,7 +77,7 @@ impl Task for ModelTask {
         self.partition.size_of(device)
     }
 
-    fn label_counts(&self, device: DeviceId) -> Option<Vec<u64>> {
+    fn label_counts(&self, device: DeviceId) -> Option<Vec<u32>> {
         let (mut samples, mut counts) = (Vec::new(), vec![0; self.dataset.classes]);
         self.partition.samples_of(device, &mut samples);
         samples.iter().for_each(|&i| counts[usize::from(self.dataset.train.labels[i as usize])] += 1);
@@ -128,10 +128,18 @@ impl Task for ModelTask {
         };
         let scores: Vec<Score> = test.labels.par_chunks(EVALUATION_ROWS).enumerate().map(score).collect();
         let count = test.len() as f64;
-        Ok(Evaluation::new(
+        let mut evaluation = Evaluation::new(
             scores.iter().map(|score| score.correct).sum::<usize>() as f64 / count,
             scores.iter().map(|score| score.loss).sum::<f64>() / count,
-        ))
+        );
+        evaluation.classes = vec![ClassScore::default(); self.dataset.classes];
+        test.labels.iter().for_each(|&label| evaluation.classes[usize::from(label)].samples += 1);
+        for score in &scores {
+            for (class, &correct) in evaluation.classes.iter_mut().zip(&score.correct_of_class) {
+                class.correct += u64::from(correct);
+            }
+        }
+        Ok(evaluation)
     }
 
     fn state_vectors(&self) -> Option<usize> {

@@ -76,9 +76,10 @@ pub trait Task: Send + Sync {
         Vec::new()
     }
 
-    /// How many samples of each class a device holds, if its samples have classes; by default nobody knows. For
-    /// policies that look at labels, which devices then have to give away.
-    fn label_counts(&self, _device: DeviceId) -> Option<Vec<u64>> {
+    /// How many training samples of each class a device has; none if the samples have no classes, or the
+    /// task does not tell. For policies that look at labels, which devices then have to give away, and for
+    /// the accuracy of a device with `run.fairness` ([`fairness`](super::fairness)).
+    fn label_counts(&self, _device: DeviceId) -> Option<Vec<u32>> {
         None
     }
 
@@ -186,6 +187,10 @@ pub struct Evaluation {
     pub accuracy: f64,
     /// Mean loss on the test set.
     pub loss: f64,
+    /// How well it does on each class; empty if the task does not tell. With `run.fairness` metrics are made
+    /// of it ([`fairness`](super::fairness)).
+    #[serde(skip)]
+    pub classes: Vec<ClassScore>,
     /// Further metrics, in the task's order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<(String, f64)>,
@@ -194,7 +199,7 @@ pub struct Evaluation {
 impl Evaluation {
     /// A test accuracy in 0..=1 and a mean test loss, without further metrics.
     pub fn new(accuracy: f64, loss: f64) -> Self {
-        Self { accuracy, loss, metrics: Vec::new() }
+        Self { accuracy, loss, classes: Vec::new(), metrics: Vec::new() }
     }
 
     /// The same with one more metric.
@@ -202,6 +207,22 @@ impl Evaluation {
     pub fn with(mut self, name: impl Into<String>, value: f64) -> Self {
         self.metrics.push((name.into(), value));
         self
+    }
+}
+
+/// How well a model does on the test samples of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassScore {
+    /// Right answers.
+    pub correct: u64,
+    /// Test samples.
+    pub samples: u64,
+}
+
+impl ClassScore {
+    /// The share of right answers; none if there are no samples.
+    pub fn accuracy(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.correct as f64 / self.samples as f64)
     }
 }
 

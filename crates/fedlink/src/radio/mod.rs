@@ -13,7 +13,7 @@ pub mod trace;
 
 use crate::rng::{Purpose, stream};
 use crate::state::{Persist, State, StateError};
-use crate::units::{Airtime, Bits, DeviceId, Power, from_db};
+use crate::units::{Airtime, Bits, DeviceId, Power, Symbols, from_db};
 use access::{Access, Band, Grant, Uplink};
 use budget::LinkBudget;
 use cell::Cell;
@@ -503,6 +503,17 @@ impl Radio {
                 access.payload(&bits, links, &ready, &self.band())
             }
         })
+    }
+
+    /// What each of the scheduled `devices` may use if each has ⌊n/K⌋ symbols, however many there are; a
+    /// payload of fixed size takes the time that it takes.
+    pub fn grant_slots(&self, devices: &[DeviceId], known: &Known) -> Vec<Grant> {
+        if self.parts.payload.is_some() {
+            return self.grant(devices, &vec![1.0; devices.len()], known);
+        }
+        let slot = libm::floor(self.parts.budget.symbols as f64 / self.parts.k as f64);
+        let grant = Grant { symbols: Symbols(slot), airtime: Airtime(slot), ..Grant::default() };
+        devices.iter().map(|&device| self.transfer(&grant, device, known)).collect()
     }
 
     /// What `device` may use if it sends in the place of the one that `grant` was for.

@@ -141,7 +141,7 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             "",
             Single,
             "what the device reported before selection, the first number if there are several; \
-             0 if nothing is asked",
+             0 if nothing is asked of it",
             |s: &Transmission| Cell::Single(s.report),
         )
         .digested(),
@@ -206,11 +206,12 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             "arrival",
             "",
             Text,
-            "what became of it: used, silent, undecodable, flagged, lost, outage, late",
+            "what became of it: used, silent, undecodable, flagged, lost, outage, late; not-scheduled if \
+             there was none",
             |s: &Transmission| Cell::Text(s.arrival.name()),
         )
         .digested_as(|_, s| match s.arrival {
-            Arrival::Used | Arrival::Silent => None,
+            Arrival::Used | Arrival::Silent | Arrival::NotScheduled => None,
             Arrival::Undecodable => Some(u64::MAX),
             Arrival::Flagged => Some(u64::MAX - 1),
             Arrival::Lost => Some(u64::MAX - 2),

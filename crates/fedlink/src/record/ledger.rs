@@ -341,6 +341,8 @@ impl Ledger {
             phases,
             energy,
             device_energy: self.costs.devices().to_vec(),
+            device_accuracy: Vec::new(),
+            privacy: None,
             excluded: Vec::new(),
             warnings: Vec::new(),
             digest,

@@ -36,6 +36,8 @@ pub enum Arrival {
     Outage,
     /// It came after the deadline; it adds nothing and counts.
     Late,
+    /// There was none: the device was not scheduled.
+    NotScheduled,
 }
 
 impl Arrival {
@@ -49,6 +51,7 @@ impl Arrival {
             Self::Lost => "lost",
             Self::Outage => "outage",
             Self::Late => "late",
+            Self::NotScheduled => "not-scheduled",
         }
     }
 }
@@ -110,6 +113,10 @@ pub struct RoundRecord {
     pub round: u64,
     /// The scheduled devices, in the order of the policy.
     pub transmissions: Vec<Transmission>,
+    /// The devices that were not scheduled, ascending, with their links and reports; empty unless they are
+    /// [logged](crate::simulation::Simulation::log_all_devices). No digest depends on them.
+    #[serde(skip)]
+    pub others: Vec<Transmission>,
     /// Who trained.
     pub training: Training,
     /// Symbols that the reports of the candidates took, all together; 0: reports are free.
@@ -171,6 +178,30 @@ pub struct Row {
     pub idle_j: Option<f64>,
     /// Further metrics of the task, by name.
     pub metrics: Vec<(String, f64)>,
+}
+
+/// What a run has released of a device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Guarantee {
+    /// ε at `delta`; none if there is no guarantee.
+    pub epsilon: Option<f64>,
+    /// The same by a tighter conversion.
+    pub tight_epsilon: Option<f64>,
+    /// δ.
+    pub delta: f64,
+    /// The order of the Rényi divergence that gives ε.
+    pub order: Option<u32>,
+    /// z.
+    pub noise: f64,
+    /// S.
+    pub clip: f64,
+    /// q where sampling amplifies privacy; none where every transmission counts in full.
+    pub rate: Option<f64>,
+    /// What ε counts: the rounds where sampling amplifies, otherwise the transmissions of the busiest device.
+    pub compositions: u64,
+    /// What the number does not cover, a sentence each.
+    pub caveats: Vec<String>,
 }
 
 /// A run in numbers, ready to be printed.
@@ -240,6 +271,13 @@ pub struct Outcome {
     /// Joules of each device by kind; empty where the radio has no units.
     #[serde(default)]
     pub device_energy: Vec<Energy>,
+    /// Accuracy of each device at the last evaluation, from its mix of classes; none for one that has no
+    /// class of the test set. Empty without `run.fairness`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_accuracy: Vec<Option<f64>>,
+    /// What the run has released of a device; none without `privacy.noise`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Guarantee>,
     /// Devices that the audit has excluded.
     pub excluded: Vec<DeviceId>,
     /// What a person should know of the run.
@@ -275,6 +313,7 @@ impl RoundRecord {
         Self {
             round,
             transmissions: devices.iter().map(sent).collect(),
+            others: Vec::new(),
             training: Training::default(),
             report_symbols: 0,
             cost: None,

@@ -99,6 +99,22 @@ impl Schedule {
     }
 }
 
+/// How a policy draws devices, as far as privacy and slots depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Sampling {
+    /// In any way.
+    #[default]
+    Other,
+    /// Every device by a coin of its own with probability `rate`, whatever data and channels are, up to K
+    /// devices: each then has n/K symbols and counts 1/(rate·M), so that no device's upload depends on the
+    /// coins of others.
+    Poisson {
+        /// q.
+        rate: f64,
+    },
+}
+
 /// A scheduling policy. It is called twice in a round: before training, when only the channel is known, and
 /// after the candidates have reported.
 ///
@@ -119,6 +135,11 @@ pub trait Policy: Persist + Send {
     /// What every candidate reports; the same in all rounds. Nothing by default.
     fn asks(&self) -> &[Ask] {
         &[]
+    }
+
+    /// How it draws devices; the same in all rounds.
+    fn sampling(&self) -> Sampling {
+        Sampling::Other
     }
 
     /// Picks up to `view.k` of those that reported.

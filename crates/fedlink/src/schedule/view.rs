@@ -58,7 +58,7 @@ impl View<'_> {
     }
 
     /// How many samples of each class a device has told the server that it holds; none where nobody knows.
-    pub fn label_counts(&self, device: DeviceId) -> Option<Vec<u64>> {
+    pub fn label_counts(&self, device: DeviceId) -> Option<Vec<u32>> {
         self.known_of.labels.as_ref().and_then(|labels| labels(device))
     }
 
@@ -79,7 +79,7 @@ impl View<'_> {
 }
 
 /// How many samples of each class a device holds, where that is known.
-pub type LabelCounts = Arc<dyn Fn(DeviceId) -> Option<Vec<u64>> + Send + Sync>;
+pub type LabelCounts = Arc<dyn Fn(DeviceId) -> Option<Vec<u32>> + Send + Sync>;
 
 /// What a server is told of the devices before the first round.
 #[derive(Clone, Default)]

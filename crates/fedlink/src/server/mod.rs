@@ -10,6 +10,7 @@
 //! | audit | reports and uploads that contradict each other | what arrived; after `defense.strikes` on who may send |
 //! | [`Clip`] | updates that are too large | what is added up |
 //! | [median](aggregate::Median), [trimmed mean](aggregate::TrimmedMean) | a minority with any values | what is added up |
+//! | [noise](crate::privacy) | what models reveal of a device | what is added up |
 //! | [`Cap`] | whoever would send all the time, and the power that takes | who may send |
 //!
 //! A device that may not send is shown to the policy as one with a zero-gain link, and struck from its
@@ -34,15 +35,17 @@ use crate::learn::rate::Rate;
 use crate::learn::steps::LocalSteps;
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
+use crate::privacy::{Exposure, Mechanism};
 use crate::radio::access::{Band, Grant};
 use crate::radio::{Known, Radio};
-use crate::record::{Arrival, Cost, RoundRecord, Training, Transmission};
+use crate::record::{Arrival, Cost, Guarantee, RoundRecord, Training, Transmission};
+use crate::registry::ConfigError;
 use crate::schedule::{
-    Ask, DeviceTable, Facts, Pick, Policy, ReportCode, Reports, Schedule, Share, View, check_candidates,
+    Ask, DeviceTable, Facts, Pick, Policy, ReportCode, Reports, Sampling, Schedule, Share, View, check_candidates,
 };
 use crate::state::{MAX_COUNT, Persist, State, StateError};
-use crate::units::{Airtime, Bits, DeviceId, Power, Shape};
-use aggregate::{Aggregator, Contribution};
+use crate::units::{Airtime, Bits, DeviceId, Power, Shape, Symbols};
+use aggregate::{Aggregator, Contribution, Delta};
 use optimizer::ServerOptimizer;
 use serde::{Deserialize, Serialize};
 use states::DeviceStates;
@@ -84,6 +87,10 @@ pub struct Server {
     facts: Facts,
     ledger: Ledger,
     open: Option<Open>,
+    /// Whether records hold the devices that were not scheduled too.
+    log_all: bool,
+    /// Memory for the noise of a round, if there is any.
+    noise: Encoded,
 }
 
 /// Reads what arrives, on several threads.
@@ -140,6 +147,8 @@ pub struct Defense {
     pub clip: Clip,
     /// How often a device may send.
     pub cap: Option<Cap>,
+    /// The noise on the sum of the updates.
+    pub privacy: Option<Mechanism>,
 }
 
 /// What the server keeps of the devices from round to round.
@@ -281,6 +290,8 @@ impl Server {
             facts: Facts::default(),
             ledger,
             open: None,
+            log_all: false,
+            noise: Encoded::Silent,
         }
     }
 
@@ -322,6 +333,26 @@ impl Server {
         self.policy.asks()
     }
 
+    /// How the policy draws devices.
+    pub fn sampling(&self) -> Sampling {
+        self.policy.sampling()
+    }
+
+    /// What `rounds` rounds have released of a device; none without `privacy.noise`.
+    pub fn guarantee(&self, rounds: u64) -> Option<Guarantee> {
+        let busiest = self.ledger.devices.all_scheduled().iter().max().copied().unwrap_or(0);
+        let exposure = Exposure {
+            policy: &self.policy_name,
+            asks: self.policy.asks(),
+            sampling: self.policy.sampling(),
+            devices: self.radio.devices() as u64,
+            k: self.radio.k() as u64,
+            rounds,
+            busiest: busiest.into(),
+        };
+        self.defense.privacy.map(|mechanism| mechanism.guarantee(&exposure))
+    }
+
     /// How updates are compressed.
     pub(crate) fn compressor(&self) -> &dyn Compressor {
         &*self.decoder.compressor
@@ -337,6 +368,11 @@ impl Server {
     /// What the server knows of the links of the round that is open.
     pub(crate) fn known(&self) -> Option<&Known> {
         self.open.as_ref().map(|open| &open.known)
+    }
+
+    /// Whether the records to come hold the devices that were not scheduled too.
+    pub(crate) fn set_log_all(&mut self, log_all: bool) {
+        self.log_all = log_all;
     }
 
     /// What the server keeps of every device.
@@ -505,7 +541,24 @@ impl Server {
         if !weights.is_empty() && weights.iter().all(|&weight| weight == 0.0) {
             self.ledger.zero_weights += 1;
         }
-        let grants = self.radio.grant_of(&band, &devices, &weights, &open.known);
+        let coins = self.policy.sampling() != Sampling::Other;
+        let grants = if coins {
+            self.radio.grant_slots(&devices, &open.known)
+        } else {
+            self.radio.grant_of(&band, &devices, &weights, &open.known)
+        };
+        if self.defense.privacy.is_some()
+            && !coins
+            && schedule.picks.iter().any(|pick| pick.share != Share::Rule)
+        {
+            let problem = format!(
+                "needs updates that count the same, but schedule.policy = \"{}\" gives them shares of its \
+                 own; set privacy.noise to 0, or choose \"poisson\", \"random\" or another policy without \
+                 shares",
+                self.policy_name
+            );
+            return Err(ConfigError::new("privacy.noise", problem).into());
+        }
         let scheduled = |(pick, grant): (&Pick, &Grant)| Scheduled::of(pick, grant, &open.known, band);
         let scheduled = schedule.picks.iter().zip(&grants).map(scheduled).collect();
         open.decided = Some(Decided { reports, schedule, grants, report_symbols, band, failed: Vec::new() });
@@ -588,6 +641,9 @@ impl Server {
         let mut record = record(&call, &known, &decided, uploads, &arrivals, training);
 
         record.cost = cost;
+        if self.log_all {
+            record.others = not_scheduled(&call, &known, &decided);
+        }
         let sent = record.transmissions.iter().map(|sent| (sent.device, sent.power, sent.airtime));
         self.radio.settle(&sent.collect::<Vec<(DeviceId, Power, Airtime)>>());
         self.policy.observe(&record);
@@ -688,9 +744,12 @@ impl Server {
 
     /// θ(t+1) out of θ(t) and what arrived and passed the audit.
     fn update(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
+        let privacy = self.defense.privacy;
         let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
         for ((one, arrival), &share) in received.iter().zip(arrivals).zip(shares) {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
+                // Under privacy a device counts the same whoever else sent.
+                let share = privacy.map_or(share, |mechanism| mechanism.share as f32);
                 used.push(Contribution { update, share, factor: 1.0 });
             }
         }
@@ -703,7 +762,17 @@ impl Server {
             used.iter_mut().zip(norms).for_each(|(one, norm)| one.factor = clip::factor(norm, limit));
         }
         let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
-        let delta = self.aggregator.aggregate(&used, counting);
+        let mut delta = self.aggregator.aggregate(&used, counting);
+        if let (Some(mechanism), Delta::Sum(terms)) = (privacy, &mut delta) {
+            // In every round, also in one in which nobody sent.
+            let mut noise = match std::mem::take(&mut self.noise) {
+                Encoded::Dense(values) => values,
+                _ => vec![0.0; self.theta.len()],
+            };
+            mechanism.fill(&mut noise, self.seed, t);
+            self.noise = Encoded::Dense(noise);
+            terms.push((&self.noise, 1.0));
+        }
         self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
     }
 
@@ -1002,9 +1071,39 @@ fn record(
     RoundRecord {
         round: call.t + 1,
         transmissions: uploads.iter().enumerate().map(transmission).collect(),
+        others: Vec::new(),
         training,
         report_symbols,
         cost: None,
         evaluation: None,
     }
+}
+
+/// The devices that were not scheduled, as the server knew them.
+fn not_scheduled(call: &Call, known: &Known, decided: &Decided) -> Vec<Transmission> {
+    let mut reports = vec![0.0; known.devices()];
+    for (row, device) in decided.reports.devices.iter().enumerate() {
+        reports[device.index()] = decided.reports.first(row);
+    }
+    let mut waits = vec![true; known.devices()];
+    decided.schedule.devices().for_each(|device| waits[device.index()] = false);
+    let other = |device: DeviceId| Transmission {
+        round: call.t + 1,
+        device,
+        report: reports[device.index()],
+        gain: known.gain(device),
+        capacity: known.capacity(device),
+        weight: 0.0,
+        symbols: Symbols(0.0),
+        power: Power(0.0),
+        airtime: Airtime(0.0),
+        budget: Bits(0.0),
+        bits: Bits(0.0),
+        q: 0,
+        entries: 0,
+        share: None,
+        wire_bits: None,
+        arrival: Arrival::NotScheduled,
+    };
+    DeviceId::all(known.devices()).filter(|device| waits[device.index()]).map(other).collect()
 }

@@ -12,10 +12,12 @@ use crate::learn::model::validate_dim;
 use crate::learn::rate::Rate;
 use crate::memory;
 use crate::parts::Parts;
-use crate::schedule::ReportCode;
+use crate::privacy::Mechanism;
+use crate::radio::PayloadMode;
+use crate::schedule::{Policy, ReportCode, Sampling};
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
-use crate::server::{Cap, Defense, SampleCounts, Server, ServerParts};
+use crate::server::{Cap, Clip, Defense, SampleCounts, Server, ServerParts};
 use std::sync::Arc;
 
 /// `radio.report_floor` if it is left out, bits a symbol.
@@ -75,6 +77,8 @@ pub(crate) fn server(
         schedule: config.learn.server_rate_schedule,
         rounds: config.run.rounds,
     };
+    check_slots(config, &*policy)?;
+    let privacy = mechanism(config, policy.sampling());
     Ok(Server::new(ServerParts {
         radio: radio(config, parts, theta.len())?,
         policy,
@@ -90,6 +94,7 @@ pub(crate) fn server(
             strikes: defense.audit.then_some(defense.strikes as u32),
             clip: defense.clip,
             cap: defense.participation_cap.then_some(cap),
+            privacy,
         },
         exact: config.compress.budget == BudgetRule::Formula,
         samples,
@@ -109,6 +114,33 @@ fn report_code(config: &Config) -> ReportCode {
 pub(crate) fn server_vectors(config: &Config) -> Result<usize, ConfigError> {
     let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?;
     Ok(if feedback.state_decay().is_some() { config.data.devices as usize } else { 0 })
+}
+
+/// Refuses coins where the uploads of devices depend on one another all the same.
+fn check_slots(config: &Config, policy: &dyn Policy) -> Result<(), ConfigError> {
+    if policy.sampling() == Sampling::Other {
+        return Ok(());
+    }
+    let (name, radio) = (&config.schedule.policy, &config.radio);
+    if radio.access != "tdma" || radio.mode != PayloadMode::Airtime || config.clock.pipeline {
+        let problem = format!(
+            "is \"{name}\", which gives every device n/K symbols; it needs radio.access = \"tdma\", \
+             radio.mode = \"airtime\" and clock.pipeline = false"
+        );
+        return Err(ConfigError::new("schedule.policy", problem));
+    }
+    Ok(())
+}
+
+/// The noise of a run; none if there is none.
+fn mechanism(config: &Config, sampling: Sampling) -> Option<Mechanism> {
+    let Clip::Norm(clip) = config.defense.clip else { return None };
+    let share = match sampling {
+        Sampling::Other => 1.0 / config.schedule.k as f64,
+        Sampling::Poisson { rate } => 1.0 / (rate * config.data.devices as f64),
+    };
+    let (noise, delta) = (config.privacy.noise, config.privacy.delta);
+    (noise > 0.0).then_some(Mechanism { noise, clip, share, delta })
 }
 
 /// The name of the compressor, if it is not this library's.

@@ -37,11 +37,14 @@ pub(super) fn loss_and_gradient(logits: &mut [f32], labels: &[u8]) -> (f64, f64)
 /// Total loss, and how many rows have their largest logit (the first of equals) at the label.
 pub(super) fn score(logits: &[f32], labels: &[u8]) -> Score {
     let classes = logits.len() / labels.len();
-    let mut score = Score::default();
+    let mut score = Score { correct_of_class: vec![0; classes], ..Score::default() };
     for (row, &label) in logits.chunks_exact(classes).zip(labels) {
         score.loss += cross_entropy(row, label);
         let best = (1..classes).fold(0, |best, c| if row[c] > row[best] { c } else { best });
-        score.correct += usize::from(best == usize::from(label));
+        if best == usize::from(label) {
+            score.correct += 1;
+            score.correct_of_class[best] += 1;
+        }
     }
     score
 }
@@ -67,6 +70,13 @@ mod tests {
         let [a, b] = [cross_entropy(&logits[..3], 1), cross_entropy(&logits[3..], 2)];
         let alone = (f64::midpoint(a, b), f64::midpoint(a * a, b * b));
         assert_eq!(loss_and_gradient(&mut logits.clone(), &[1, 2]), alone);
+    }
+
+    #[test]
+    fn right_answers_are_counted_by_class() {
+        let logits = [0.0, 1.0, 2.0, 9.0, 0.0, 0.0, 0.0, 3.0, 1.0, 0.0, 5.0, 7.0];
+        let score = score(&logits, &[2, 0, 1, 1]);
+        assert_eq!((score.correct, score.correct_of_class), (3, vec![1, 1, 1]));
     }
 
     #[test]

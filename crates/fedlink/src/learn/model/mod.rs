@@ -94,12 +94,14 @@ impl Workspace {
 }
 
 /// Total loss and number of right answers over some samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Score {
     /// Sum of the samples' losses.
     pub loss: f64,
     /// Samples whose most likely class is the true one.
     pub correct: usize,
+    /// The same, by class.
+    pub correct_of_class: Vec<u32>,
 }
 
 /// A differentiable classifier.

@@ -8,6 +8,7 @@ crate::register! {
     best_channel_best_norm,
     best_compressed_norm,
     random,
+    poisson,
     round_robin,
     proportional_fair,
     age,
@@ -33,6 +34,7 @@ pub use best_channel::BestChannel;
 pub use best_channel_best_norm::BestChannelBestNorm;
 pub use best_compressed_norm::BestCompressedNorm;
 pub use best_norm::BestNorm;
+pub use poisson::Poisson;
 pub use random::Random;
 pub use round_robin::RoundRobin;
 
