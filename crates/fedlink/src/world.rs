@@ -5,6 +5,7 @@ use crate::clock::compute::Load;
 use crate::config::{BatchSize, Config, ConfigError};
 use crate::error::Error;
 use crate::fleet::{Encoder, Fleet, FleetParts};
+use crate::genie;
 use crate::learn::ModelTask;
 use crate::learn::inputs::Inputs;
 use crate::learn::local_training::LocalTraining;
@@ -34,7 +35,7 @@ impl World {
         check_theta0("task", &theta)?;
         let compressor = compressor(&config, parts)?;
         let aggregator = config.build::<dyn Aggregator>(&config.learn.aggregate, &())?;
-        let fleet = Fleet::new(FleetParts {
+        let mut fleet = Fleet::new(FleetParts {
             task: Arc::clone(&task),
             devices: config.data.devices as usize,
             encoder: Encoder::new(&config, Arc::clone(&compressor)),
@@ -49,6 +50,13 @@ impl World {
         let work = work_of(&config, &task);
         let samples: SampleCounts = Arc::new(move |device| task.samples(device));
         let server = server(&config, parts, compressor, aggregator, samples, theta)?;
+        if let Some(genie) = server.genie() {
+            genie::check(genie, config.data.devices, config.schedule.k, fleet.task())?;
+            fleet.keep_all();
+            // The updates, and what is sent of each.
+            let vectors = fleet.state_vectors().saturating_add(3 * config.data.devices as usize);
+            memory::check(config.data.devices, dim, vectors)?;
+        }
         let clock = clock(&config, parts, &server.radio, dim, work)?;
         if config.clock.pipeline && !server.asks().is_empty() {
             let problem = format!(

@@ -6,6 +6,7 @@ mod encoded;
 mod extremes;
 pub mod plain;
 mod sparse;
+pub mod uncompressed;
 pub mod wire;
 
 crate::register! {

@@ -33,8 +33,9 @@ use crate::pool::Pool;
 use crate::radio::access::{Band, Grant};
 use crate::radio::{Known, Radio};
 use crate::record::{Arrival, Cost, RoundRecord, Training, Transmission};
+use crate::registry::ConfigError;
 use crate::schedule::{
-    Ask, DeviceTable, Pick, Policy, ReportCode, Reports, Schedule, Share, View, check_candidates,
+    Ask, DeviceTable, Genie, Pick, Policy, ReportCode, Reports, Schedule, Share, View, check_candidates,
 };
 use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Airtime, Bits, DeviceId, Power};
@@ -264,6 +265,30 @@ impl Server {
     /// What the policy asks of every candidate.
     pub fn asks(&self) -> &[Ask] {
         self.policy.asks()
+    }
+
+    /// Who chooses by what no server can know, if the policy names it.
+    pub(crate) fn genie(&self) -> Option<Genie> {
+        self.policy.genie()
+    }
+
+    /// c, what the step is multiplied by.
+    pub(crate) fn server_rate(&self) -> f32 {
+        self.server_rate
+    }
+
+    /// Refuses what only a simulation can do.
+    pub(crate) fn check_nodes(&self) -> Result<(), ConfigError> {
+        let name = &self.policy_name;
+        let why = match (self.policy.genie(), self.policy.is_a_link()) {
+            (Some(_), _) => "chooses by what no server can know",
+            (None, false) => "sends more than any link carries",
+            (None, true) => return Ok(()),
+        };
+        let problem = format!(
+            "is \"{name}\", which {why} and is for simulations; choose another policy for real nodes"
+        );
+        Err(ConfigError::new("schedule.policy", problem))
     }
 
     /// How updates are compressed.
@@ -570,8 +595,7 @@ impl Server {
     fn shares(&self, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
         let counting: Vec<DeviceId> =
             schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
-        let mut by_rule =
-            self.aggregator.shares(counting.len(), &|i| (self.samples)(counting[i])).into_iter();
+        let mut by_rule = self.aggregator.shares(counting.len(), &|i| (self.samples)(counting[i])).into_iter();
         let share = |(pick, arrival): (&Pick, &Arrival)| {
             let rule = if *arrival == Arrival::Lost { 0.0 } else { by_rule.next().unwrap_or_default() };
             match pick.share {

@@ -12,6 +12,7 @@ mod physical;
 mod radio;
 mod random_sparse;
 mod reference;
+mod references;
 mod reports;
 mod server;
 mod session;

@@ -21,6 +21,10 @@ crate::register! {
     gradient_channel,
     ucb,
     fixed,
+    all,
+    ideal,
+    genie_align,
+    genie_loss,
 }
 
 pub use best_channel::BestChannel;
