@@ -510,6 +510,9 @@ impl Server {
         let arrivals = self.judge(&call, &decided, &received, uploads);
         let shares = self.shares(&decided.schedule, &arrivals);
         self.update(&received, &arrivals, &shares);
+        let used =
+            decided.schedule.devices().zip(&arrivals).filter(|(_, arrival)| **arrival == Arrival::Used);
+        self.aggregator.observe(&used.map(|(device, _)| device).collect::<Vec<DeviceId>>());
         for device in decided.schedule.devices() {
             self.ledger.devices.note_scheduled(device, call.t);
         }
@@ -595,7 +598,7 @@ impl Server {
     fn shares(&self, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
         let counting: Vec<DeviceId> =
             schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
-        let mut by_rule = self.aggregator.shares(counting.len(), &|i| (self.samples)(counting[i])).into_iter();
+        let mut by_rule = self.aggregator.shares_of(&counting, &|i| (self.samples)(counting[i])).into_iter();
         let share = |(pick, arrival): (&Pick, &Arrival)| {
             let rule = if *arrival == Arrival::Lost { 0.0 } else { by_rule.next().unwrap_or_default() };
             match pick.share {

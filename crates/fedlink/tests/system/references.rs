@@ -100,3 +100,14 @@ fn too_large_a_run_for_a_genie_and_a_scheme_without_effect_are_refused() {
     ideal.compress.scheme = "top-k".into();
     assert!(problem(&ideal).starts_with("compress.scheme: is \"top-k\", which has no effect"));
 }
+
+#[test]
+fn shares_by_interval_do_not_depend_on_threads_or_on_a_stop() {
+    let mut config = config("bc", 3);
+    config.learn.aggregate = "by-interval".into();
+    let one = run(&config, blobs(20, 600, 90), 1);
+    assert_eq!(run(&config, blobs(20, 600, 90), 3), one);
+    assert_eq!(resumed(&config, || blobs(20, 600, 90), &Parts::default(), 5), one);
+    config.learn.aggregate = "mean".into();
+    assert_ne!(run(&config, blobs(20, 600, 90), 1).digest, one.digest);
+}
