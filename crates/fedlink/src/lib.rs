@@ -38,6 +38,7 @@ pub mod config;
 pub mod data;
 mod error;
 pub mod fleet;
+mod genie;
 pub mod hex;
 pub mod identity;
 pub mod kernels;

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::fleet::Fleet;
+use crate::genie;
 use crate::radio::Carried;
 use crate::record::Arrival;
 use crate::server::Upload;
@@ -37,6 +38,8 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     let mut trained = fleet.train(session.theta(), &call, |device| present.contains(device))?;
     let timing = clock.begin(t, &trained.devices, &session.server().radio);
     let reports = clock.in_time(&timing, &call, trained.reports.clone());
+    // Where the policy names a genie, who it chooses answers, and nobody else.
+    let reports = genie::choose(session.server(), fleet, &trained, &call, &links.known, reports)?;
 
     // 3. The policy picks 𝓜(t), |𝓜| ≤ K, with bit weights and shares. 4. The n symbols are split so that bits
     //    are proportional to the weights.

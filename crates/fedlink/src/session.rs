@@ -126,6 +126,7 @@ impl Session {
             shared.get(device.index()).map_or(1, |count| count.load(Ordering::Relaxed))
         };
         let server = server_of(&config, parts, theta, Arc::new(count))?;
+        server.check_nodes()?;
         Ok(Self { samples, ..Self::new(config, server) })
     }
 

@@ -6,6 +6,7 @@ use crate::compress::ErrorFeedback;
 use crate::config::{BatchSize, Config, ConfigError};
 use crate::error::Error;
 use crate::fleet::{Encoder, Fleet, FleetParts};
+use crate::genie;
 use crate::learn::correction::Correction;
 use crate::learn::inputs::Inputs;
 use crate::learn::local_training::LocalTraining;
@@ -49,7 +50,7 @@ impl World {
         // Refused before anything of that size is made.
         let own = if correction.keeps_state() { devices.saturating_add(3) } else { 0 };
         memory::check(config.data.devices, theta.len(), own.saturating_add(2))?;
-        let fleet = Fleet::new(FleetParts {
+        let mut fleet = Fleet::new(FleetParts {
             task: Arc::clone(&task),
             devices,
             encoder: Encoder::new(&config, Arc::clone(&compressor)).with_shapes(task.shapes()),
@@ -74,6 +75,13 @@ impl World {
         let mut server = server(&config, parts, compressor, aggregator, samples, theta)?
             .with_correction(correction, steps_of);
         server.set_shapes(shapes);
+        if let Some(genie) = server.genie() {
+            genie::check(genie, config.data.devices, config.schedule.k, fleet.task())?;
+            fleet.keep_all();
+            // The updates, and what is sent of each.
+            let vectors = fleet.state_vectors().saturating_add(3 * config.data.devices as usize);
+            memory::check(config.data.devices, server.theta().len(), vectors)?;
+        }
         let clock = clock(&config, parts, &server.radio, broadcast, work)?;
         let labels: LabelCounts = Arc::new(move |device| labeled.label_counts(device));
         server.inform(Facts { train_s: clock.expected_s(), labels: Some(labels) });

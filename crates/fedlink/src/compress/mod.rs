@@ -9,6 +9,7 @@ pub mod feedback;
 pub mod plain;
 mod properties;
 mod sparse;
+pub mod uncompressed;
 pub mod wire;
 
 crate::register! {

@@ -9,6 +9,10 @@ pub(crate) fn with_part(key: &str, name: &str) -> Config {
     let physical = key.starts_with("clock.") || key.starts_with("cell.") || name == "ofdma";
     config.radio.bandwidth_hz = physical.then_some(1e6);
     match key {
+        // Policies that schedule everybody.
+        "schedule.policy" if config.validate().is_err_and(|error| error.key == "schedule.k") => {
+            config.schedule.k = config.data.devices;
+        }
         "cell.layout" if name != "none" => config.cell.pathloss = "3gpp-macro".into(),
         "cell.pathloss" if name != "none" => config.cell.layout = "disc".into(),
         "clock.spread" | "clock.jitter" => config.clock.compute = "flops".into(),

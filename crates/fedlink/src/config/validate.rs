@@ -251,7 +251,11 @@ impl Config {
     ) -> Result<(), ConfigError> {
         let given = self.own_table(T::TABLE, name);
         let resolved = match find::<T>(name) {
-            Ok(entry) => entry.resolve(given, &self.scope())?,
+            Ok(entry) => {
+                let resolved = entry.resolve(given, &self.scope())?;
+                entry.fits(given, &self.scope())?;
+                resolved
+            }
             Err(_) if self.custom.contains_key(name) => given.clone(),
             Err(unknown) => return Err(unknown),
         };

@@ -33,6 +33,8 @@ pub struct Fleet {
     encoder: Encoder,
     feedback: Box<dyn ErrorFeedback>,
     wire: bool,
+    /// Whether all updates are kept until selection.
+    keeps_all: bool,
     /// Whether a device's loss counts by its number of samples in the mean.
     by_size: bool,
     /// Those of the devices that are adversarial, if any.
@@ -93,6 +95,13 @@ struct Kept {
     update: Vec<f32>,
 }
 
+impl Trained {
+    /// The updates that are kept until selection.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (DeviceId, &[f32])> {
+        self.kept.iter().map(|kept| (kept.device, kept.update.as_slice()))
+    }
+}
+
 impl Kept {
     /// Larger first reports first, ties to the lower device.
     fn order(&self, other: &Self) -> Ordering {
@@ -109,6 +118,7 @@ impl Fleet {
             encoder,
             feedback,
             wire,
+            keeps_all: false,
             by_size,
             adversary,
             corrections: DeviceCorrections::new(Arc::new(NoCorrection {}), devices, 0),
@@ -195,10 +205,15 @@ impl Fleet {
         self.task.state_vectors().is_some() || self.feedback.everyone_trains()
     }
 
+    /// Keeps the updates of all candidates until selection, for who compares them.
+    pub(crate) fn keep_all(&mut self) {
+        self.keeps_all = true;
+    }
+
     /// How many of the candidates' updates are kept until selection. One that was not kept can be had again
     /// by training again, unless the device has moved on.
     pub(crate) fn kept_updates(&self, candidates: usize, k: usize) -> usize {
-        if self.states.is_empty() { k.min(candidates) } else { candidates }
+        if self.states.is_empty() && !self.keeps_all { k.min(candidates) } else { candidates }
     }
 
     /// Vectors of the size of θ that the devices keep once all have trained.

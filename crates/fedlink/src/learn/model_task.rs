@@ -57,6 +57,21 @@ impl ModelTask {
         Worker { scratch: self.training.scratch(), state: self.fresh_state() }
     }
 
+    /// How `theta` does on a part of the data set, so many samples at a time.
+    fn scores(&self, theta: &[f32], split: Split) -> Vec<Score> {
+        let LocalTraining { model, inputs, .. } = &self.training;
+        let samples = if split == Split::Train { &self.dataset.train } else { &self.dataset.test };
+        let make = || Evaluator { batch: BatchBuffer::default(), work: model.workspace(EVALUATION_ROWS) };
+        let score = |(chunk, labels): (usize, &[u8])| {
+            self.evaluators.with(make, |evaluator| {
+                let first = chunk * EVALUATION_ROWS;
+                let batch = inputs.gather(split, first..first + labels.len(), &mut evaluator.batch);
+                model.score(theta, batch, &mut evaluator.work)
+            })
+        };
+        samples.labels.par_chunks(EVALUATION_ROWS).enumerate().map(score).collect()
+    }
+
     /// The state of a device that has not trained yet.
     fn fresh_state(&self) -> DeviceState {
         DeviceState::filled(self.training.model.dim(), self.training.optimizer.starts())
@@ -116,17 +131,8 @@ impl Task for ModelTask {
     }
 
     fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError> {
-        let LocalTraining { model, inputs, .. } = &self.training;
+        let scores = self.scores(theta, Split::Test);
         let test = &self.dataset.test;
-        let make = || Evaluator { batch: BatchBuffer::default(), work: model.workspace(EVALUATION_ROWS) };
-        let score = |(chunk, labels): (usize, &[u8])| {
-            self.evaluators.with(make, |evaluator| {
-                let first = chunk * EVALUATION_ROWS;
-                let batch = inputs.gather(Split::Test, first..first + labels.len(), &mut evaluator.batch);
-                model.score(theta, batch, &mut evaluator.work)
-            })
-        };
-        let scores: Vec<Score> = test.labels.par_chunks(EVALUATION_ROWS).enumerate().map(score).collect();
         let count = test.len() as f64;
         let mut evaluation = Evaluation::new(
             scores.iter().map(|score| score.correct).sum::<usize>() as f64 / count,
@@ -140,6 +146,15 @@ impl Task for ModelTask {
             }
         }
         Ok(evaluation)
+    }
+
+    fn has_training_loss(&self) -> bool {
+        true
+    }
+
+    fn training_loss(&self, theta: &[f32]) -> Result<f64, TaskError> {
+        let scores = self.scores(theta, Split::Train);
+        Ok(scores.iter().map(|score| score.loss).sum::<f64>() / self.dataset.train.len() as f64)
     }
 
     fn state_vectors(&self) -> Option<usize> {

@@ -64,6 +64,16 @@ pub trait Task: Send + Sync {
     /// How good `theta` is.
     fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError>;
 
+    /// Whether [`Self::training_loss`] is there.
+    fn has_training_loss(&self) -> bool {
+        false
+    }
+
+    /// Mean loss of `theta` over the whole training set; for comparisons that no server can make.
+    fn training_loss(&self, _theta: &[f32]) -> Result<f64, TaskError> {
+        Err(TaskError("it does not give the loss on its training data".into()))
+    }
+
     /// Floating-point operations of one sample in one step, forward and backward; by default 6·d, those of dense
     /// layers (2 for each weight forward, 4 backward).
     fn flops_per_sample(&self) -> f64 {

@@ -105,6 +105,13 @@ pub trait PartConfig: Default + Serialize + DeserializeOwned + 'static {
     const MEANING: &'static str;
     /// Its keys: the fields of the table.
     const KEYS: &'static [Key] = &[];
+    /// What it goes by, in one word; plots color the parts of a family alike. Empty: of none.
+    const FAMILY: &'static str = "";
+
+    /// Refuses a run that the part cannot be in, though each of its keys is allowed; `self` is resolved.
+    fn fits(&self, _scope: &Scope) -> Result<(), ConfigError> {
+        Ok(())
+    }
 
     /// Fills in what is left to a rule and checks the rest; keys of the own table are named bare.
     fn resolve(&mut self, _scope: &Scope) -> Result<(), ConfigError> {
@@ -120,6 +127,7 @@ pub trait PartConfig: Default + Serialize + DeserializeOwned + 'static {
 }
 
 type Check = fn(&Table) -> Result<(), ConfigError>;
+type Fits = fn(&Table, &Scope) -> Result<(), ConfigError>;
 type Resolve = fn(&Table, &Scope) -> Result<Table, ConfigError>;
 type Build<T> = fn(&Table, &Scope, &<T as Kind>::Material) -> Result<Box<T>, ConfigError>;
 
@@ -131,7 +139,10 @@ pub struct Entry<T: ?Sized + Kind> {
     pub meaning: &'static str,
     /// The keys of its own table.
     pub keys: &'static [Key],
+    /// What it goes by, in one word; empty: of no family.
+    pub family: &'static str,
     check: Check,
+    fits: Fits,
     resolve: Resolve,
     build: Build<T>,
 }
@@ -143,7 +154,9 @@ impl<T: ?Sized + Kind> Entry<T> {
             name: C::NAME,
             meaning: C::MEANING,
             keys: C::KEYS,
+            family: C::FAMILY,
             check: check::<C>,
+            fits: fits::<C>,
             resolve: resolve::<C>,
             build: build::<C>,
         }
@@ -153,6 +166,11 @@ impl<T: ?Sized + Kind> Entry<T> {
     pub fn resolve(&self, own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
         self.check_keys(own)?;
         (self.resolve)(own, scope).map_err(|error| error.within_table(&self.table()))
+    }
+
+    /// Refuses a run that the part cannot be in.
+    pub fn fits(&self, own: &Table, scope: &Scope) -> Result<(), ConfigError> {
+        (self.fits)(own, scope).map_err(|error| error.within_table(&self.table()))
     }
 
     /// The part.
@@ -219,6 +237,10 @@ fn resolved<C: PartConfig>(own: &Table, scope: &Scope) -> Result<C, ConfigError>
     Ok(config)
 }
 
+fn fits<C: PartConfig>(own: &Table, scope: &Scope) -> Result<(), ConfigError> {
+    resolved::<C>(own, scope)?.fits(scope)
+}
+
 fn resolve<C: PartConfig>(own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
     let config = resolved::<C>(own, scope)?;
     Table::try_from(&config).map_err(|error| ConfigError::new(C::NAME, error.to_string()))
@@ -257,6 +279,9 @@ pub struct Listed {
     /// The keys of its own table.
     #[serde(skip)]
     pub keys: &'static [Key],
+    /// What it goes by, in one word; empty: of no family.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub family: &'static str,
 }
 
 /// The parts that one key chooses from.
@@ -277,7 +302,12 @@ pub struct Listing {
 impl Listing {
     /// The parts of the kind `T`.
     pub fn of<T: ?Sized + Kind>() -> Self {
-        let listed = |entry: &Entry<T>| Listed { name: entry.name, meaning: entry.meaning, keys: entry.keys };
+        let listed = |entry: &Entry<T>| Listed {
+            name: entry.name,
+            meaning: entry.meaning,
+            keys: entry.keys,
+            family: entry.family,
+        };
         Self {
             plural: T::PLURAL,
             key: T::KEY,

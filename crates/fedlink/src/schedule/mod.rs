@@ -15,7 +15,7 @@ pub use reports::{Ask, Reports};
 pub use view::{DeviceTable, Facts, LabelCounts, View};
 
 use crate::record::RoundRecord;
-use crate::registry::{Entry, Kind};
+use crate::registry::{ConfigError, Entry, Kind, Scope};
 use crate::state::Persist;
 use crate::units::DeviceId;
 
@@ -163,11 +163,53 @@ pub trait Policy: Persist + Send {
     /// Called after every round with what became of it.
     fn observe(&mut self, _outcome: &RoundRecord) {}
 
+    /// Who chooses by what no server can know, if the policy only names it; for simulations.
+    fn genie(&self) -> Option<Genie> {
+        None
+    }
+
+    /// Whether devices send within their budgets; one that does not is for simulations.
+    fn is_a_link(&self) -> bool {
+        true
+    }
+
     /// Why a call failed, for parts written in another language, which may; the round then ends with this as
     /// its error.
     fn failure(&self) -> Option<String> {
         None
     }
+}
+
+/// A choice by what no server can know, which the simulator makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Genie {
+    /// By all updates: those that point best along their mean.
+    Align,
+    /// By the loss on all training data.
+    Loss,
+}
+
+impl Genie {
+    /// How its policy is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Align => "genie-align",
+            Self::Loss => "genie-loss",
+        }
+    }
+}
+
+/// Refuses a run of a policy that schedules all devices with a K that is not M.
+fn everybody_fits(policy: &str, scope: &Scope) -> Result<(), ConfigError> {
+    let Scope { k, devices, .. } = *scope;
+    if k == devices {
+        return Ok(());
+    }
+    let problem = format!(
+        "is {k}, but schedule.policy = \"{policy}\" schedules all devices; write schedule.k = {devices}"
+    );
+    Err(ConfigError::new("schedule.k", problem))
 }
 
 impl Kind for dyn Policy {

@@ -41,7 +41,7 @@ use crate::radio::{Known, Radio};
 use crate::record::{Arrival, Cost, Guarantee, RoundRecord, Training, Transmission};
 use crate::registry::ConfigError;
 use crate::schedule::{
-    Ask, DeviceTable, Facts, Pick, Policy, ReportCode, Reports, Sampling, Schedule, Share, View, check_candidates,
+    Ask, DeviceTable, Facts, Genie, Pick, Policy, ReportCode, Reports, Sampling, Schedule, Share, View, check_candidates,
 };
 use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Airtime, Bits, DeviceId, Power, Shape, Symbols};
@@ -353,6 +353,30 @@ impl Server {
         self.defense.privacy.map(|mechanism| mechanism.guarantee(&exposure))
     }
 
+    /// Who chooses by what no server can know, if the policy names it.
+    pub(crate) fn genie(&self) -> Option<Genie> {
+        self.policy.genie()
+    }
+
+    /// c, what the step of round `t` is multiplied by.
+    pub(crate) fn server_rate(&self, t: u64) -> f32 {
+        self.server_rate.at(t) as f32
+    }
+
+    /// Refuses what only a simulation can do.
+    pub(crate) fn check_nodes(&self) -> Result<(), ConfigError> {
+        let name = &self.policy_name;
+        let why = match (self.policy.genie(), self.policy.is_a_link()) {
+            (Some(_), _) => "chooses by what no server can know",
+            (None, false) => "sends more than any link carries",
+            (None, true) => return Ok(()),
+        };
+        let problem = format!(
+            "is \"{name}\", which {why} and is for simulations; choose another policy for real nodes"
+        );
+        Err(ConfigError::new("schedule.policy", problem))
+    }
+
     /// How updates are compressed.
     pub(crate) fn compressor(&self) -> &dyn Compressor {
         &*self.decoder.compressor
@@ -630,6 +654,9 @@ impl Server {
             }
         }
         self.correct(call.t, &received, &arrivals, uploads);
+        let used =
+            decided.schedule.devices().zip(&arrivals).filter(|(_, arrival)| **arrival == Arrival::Used);
+        self.aggregator.observe(&used.map(|(device, _)| device).collect::<Vec<DeviceId>>());
         for device in decided.schedule.devices() {
             self.ledger.devices.note_scheduled(device, call.t);
         }
@@ -724,8 +751,7 @@ impl Server {
     fn shares(&self, t: u64, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
         let counting: Vec<DeviceId> =
             schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
-        let mut by_rule =
-            self.aggregator.shares(counting.len(), &|i| (self.samples)(counting[i])).into_iter();
+        let mut by_rule = self.aggregator.shares_of(&counting, &|i| (self.samples)(counting[i])).into_iter();
         let share = |(pick, arrival): (&Pick, &Arrival)| {
             let rule = if *arrival == Arrival::Lost { 0.0 } else { by_rule.next().unwrap_or_default() };
             match pick.share {

@@ -6,6 +6,7 @@ mod radio;
 pub use clock::clock;
 pub use radio::{link_budget, radio};
 
+use crate::compress::uncompressed::Uncompressed;
 use crate::compress::{BudgetRule, Compressor, ErrorFeedback};
 use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
@@ -14,6 +15,8 @@ use crate::memory;
 use crate::parts::Parts;
 use crate::privacy::Mechanism;
 use crate::radio::PayloadMode;
+use crate::registry::PartConfig as _;
+use crate::schedule::policy::ideal::Ideal;
 use crate::schedule::{Policy, ReportCode, Sampling};
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
@@ -151,8 +154,22 @@ pub(crate) fn custom_compressor(config: &Config) -> Option<String> {
 
 /// The compressor, if it can do what the rest of the configuration asks of it.
 pub fn compressor(config: &Config, parts: &Parts) -> Result<Arc<dyn Compressor>, ConfigError> {
-    let compressor: Arc<dyn Compressor> = parts.build_compressor(config)?.into();
-    let scheme = &config.compress.scheme;
+    let compressor: Arc<dyn Compressor> = if sends_everything(config) {
+        Arc::new(Uncompressed {})
+    } else {
+        parts.build_compressor(config)?.into()
+    };
+    let mut scheme = &config.compress.scheme;
+    if sends_everything(config) {
+        if *scheme != Config::default().compress.scheme {
+            let problem = format!(
+                "is \"{scheme}\", which has no effect: schedule.policy = \"{}\" sends updates as they are; leave it out",
+                Ideal::NAME
+            );
+            return Err(ConfigError::new("compress.scheme", problem));
+        }
+        scheme = &config.schedule.policy;
+    }
     if config.defense.audit && config.custom.contains_key(scheme) {
         let problem = format!("knows what the built-in schemes can send, not \"{scheme}\"; set it to false");
         return Err(ConfigError::new("defense.audit", problem));
@@ -169,6 +186,11 @@ pub fn compressor(config: &Config, parts: &Parts) -> Result<Arc<dyn Compressor>,
         }
     }
     Ok(compressor)
+}
+
+/// Whether the policy is the one that sends updates as they are.
+fn sends_everything(config: &Config) -> bool {
+    config.schedule.policy == Ideal::NAME
 }
 
 /// Refuses a θ(0) that is none; `key` is where it comes from.

@@ -18,6 +18,7 @@ mod privacy;
 mod radio;
 mod random_sparse;
 mod reference;
+mod references;
 mod reports;
 mod server;
 mod session;

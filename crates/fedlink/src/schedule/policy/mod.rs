@@ -28,6 +28,10 @@ crate::register! {
     deadline,
     data_aware,
     fixed,
+    all,
+    ideal,
+    genie_align,
+    genie_loss,
 }
 
 pub use best_channel::BestChannel;

@@ -11,6 +11,7 @@ crate::register! {
     trimmed_mean,
     shrunk,
     fednova,
+    by_interval,
 }
 
 pub use by_size::BySize;
@@ -24,6 +25,7 @@ pub use trimmed_mean::TrimmedMean;
 use crate::compress::{Encoded, SparseUpdate, add_all};
 use crate::registry::{Entry, Kind};
 use crate::state::Persist;
+use crate::units::DeviceId;
 
 /// An update as the server counts it.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,15 @@ pub trait Aggregator: Persist + Send {
     /// What each of `devices` devices counts, device i having `samples(i)` training samples: shares ≥ 0 that
     /// add up to 1. It weighs the devices' training losses too.
     fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32>;
+
+    /// What the updates of these devices count in this round; by default as [`Self::shares`] has it. Shares ≥ 0, which
+    /// need not add up to 1 where a rule corrects how often devices take part.
+    fn shares_of(&self, devices: &[DeviceId], samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
+        self.shares(devices.len(), samples)
+    }
+
+    /// Called after every round with the devices whose updates arrived and were used.
+    fn observe(&mut self, _arrived: &[DeviceId]) {}
 
     /// The step that the `contributions` of `k` devices come to; devices that are not among
     /// them count as zero.

@@ -1,0 +1,73 @@
+//! Everybody sends.
+
+use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::schedule::{Policy, Reports, Schedule, View, everybody_fits};
+use crate::state::Persist;
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<All>();
+
+/// All M devices in every round, with equal bits: what selection is compared with.
+///
+/// `schedule.k` must be M: K is also what the power M·P̄/K and every comparison go by, so it is never anything else than
+/// what the configuration has. Nobody reports. Unbiased: everybody counts.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct All {}
+
+impl PartConfig for All {
+    type Part = dyn Policy;
+    const NAME: &'static str = "all";
+    const MEANING: &'static str = "all devices in every round, equal bits; schedule.k must be data.devices";
+    const FAMILY: &'static str = "reference";
+
+    fn fits(&self, scope: &Scope) -> Result<(), ConfigError> {
+        everybody_fits(Self::NAME, scope)
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for All {}
+
+impl Policy for All {
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        let mut devices = view.eligible();
+        devices.truncate(view.k);
+        devices
+    }
+
+    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
+        Schedule::equal(reports.devices.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Bench, devices};
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn everybody_is_scheduled_with_equal_weights() {
+        let schedule = Bench::new(7, 7).schedule(&mut All {}, &[1.0; 7]);
+        assert_eq!(devices(&schedule), [0, 1, 2, 3, 4, 5, 6]);
+        assert!(schedule.picks.iter().all(|pick| pick.bit_weight == 1.0));
+    }
+
+    #[test]
+    fn a_k_that_is_not_m_is_refused_with_what_to_write() {
+        let mut config = Config::default();
+        config.schedule.policy = "all".into();
+        assert_eq!(
+            config.validate().unwrap_err().to_string(),
+            "schedule.k: is 1, but schedule.policy = \"all\" schedules all devices; write schedule.k = 40"
+        );
+        config.schedule.k = 40;
+        assert_eq!(config.validate(), Ok(()));
+    }
+}

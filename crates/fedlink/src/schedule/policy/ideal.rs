@@ -1,0 +1,65 @@
+//! Everybody sends everything: the ceiling, not a link.
+
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::schedule::sampling::Target;
+use crate::schedule::{Pick, Policy, Reports, Schedule, Share, View, everybody_fits};
+use crate::state::Persist;
+use crate::units::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// The entry of this policy.
+pub const ENTRY: Entry<dyn Policy> = Entry::of::<Ideal>();
+
+/// Federated averaging without a link: all M devices send all d entries with 32 bits each, and each counts π_m.
+///
+/// No uplink carries this; it shows what the link, the compression and the selection together cost. It brings its own
+/// "compression", which ignores the budget, so `compress.scheme` has no effect and must be left out. `schedule.k` must be
+/// M. For simulations only. Source: McMahan et al., *Communication-Efficient Learning of Deep Networks from Decentralized
+/// Data* (2017), at C = 1.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ideal {
+    /// What each device counts.
+    pub target: Target,
+}
+
+impl PartConfig for Ideal {
+    type Part = dyn Policy;
+    const NAME: &'static str = "ideal";
+    const MEANING: &'static str = "not a link: all devices send all entries, whatever the link carries; schedule.k must be data.devices";
+    const FAMILY: &'static str = "reference";
+    const KEYS: &'static [Key] = &[key("target", "π, what each device counts", "\"equal\" | \"by-size\"")];
+
+    fn fits(&self, scope: &Scope) -> Result<(), ConfigError> {
+        everybody_fits(Self::NAME, scope)
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Persist for Ideal {}
+
+impl Policy for Ideal {
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        let mut devices = view.eligible();
+        devices.truncate(view.k);
+        devices
+    }
+
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+        let devices = &reports.devices;
+        let targets = self.target.weights(devices, view.links.devices(), |device| view.samples(device));
+        let pick = |(&device, share): (&DeviceId, f64)| Pick {
+            device,
+            bit_weight: 1.0,
+            share: Share::Weight(share),
+        };
+        Schedule { picks: devices.iter().zip(targets).map(pick).collect() }
+    }
+
+    fn is_a_link(&self) -> bool {
+        false
+    }
+}
