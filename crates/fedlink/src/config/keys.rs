@@ -182,7 +182,12 @@ pub const KEYS: &[Key] = &[
     ),
     key("cell.layout", "where the devices are, the server being at the origin", A_PART),
     key("cell.radius_m", "radius of the cell (half the side of a square), m", "> 0; if left out: 500"),
-    key("cell.min_m", "smallest distance of a device to the server, m", "≥ 0; if left out: 35"),
+    key(
+        "cell.min_m",
+        "smallest distance of a device to the server, m",
+        "≥ 0; if left out: that of the path loss law (35 for 3gpp-macro, 10 for 3gpp-pico, umi and uma, else 1), at \
+         most half the radius",
+    ),
     key("cell.pathloss", "the law of path loss", A_PART),
     key("cell.height_bs_m", "height of the server's antenna, m", "> 0; if left out: that of the law"),
     key("cell.height_ut_m", "height of a device, m", "> 0; if left out: 1.5"),

@@ -21,7 +21,7 @@ impl PartConfig for EqualEnergyConfig {
         "a scheduled device spends (M/K)·P̄·n in its symbols: a round radiates the same for every K";
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
-        Ok(Box::new(EqualEnergy { power: Power(material.fair_share()) }))
+        Ok(Box::new(EqualEnergy { power: material.capped(material.fair_share()) }))
     }
 }
 
@@ -31,7 +31,7 @@ impl PartConfig for EqualEnergyConfig {
 /// radiates M·P̄·n for every K (where no maximum is met); at K = 1 it is the rule of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct EqualEnergy {
-    /// M·P̄/K: what is spent over all n symbols.
+    /// M·P̄/K, at most the maximum: what is spent over all n symbols.
     pub power: Power,
 }
 
