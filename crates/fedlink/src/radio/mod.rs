@@ -352,21 +352,24 @@ impl Radio {
             },
         };
         for device in DeviceId::all(*devices) {
-            let mut truth = self.gain(t, device);
+            let measured = self.gain(t, device);
             let mean_gain = self.mean_gain(t, device);
             if fading.meaning() == GainMeaning::RateBps {
                 // A measured rate is a capacity; the gain is the one that would give it.
-                let capacity = truth / budget.bandwidth_hz.unwrap_or(1.0);
+                let capacity = measured / budget.bandwidth_hz.unwrap_or(1.0);
                 let sent = power.power(device, LinkGain { gain: 1.0, mean_gain: 1.0 });
-                truth = libm::expm1(capacity * std::f64::consts::LN_2) * budget.noise / sent.0;
+                let truth = libm::expm1(capacity * std::f64::consts::LN_2) * budget.noise / sent.0;
                 links.push(truth, truth, capacity, sent);
                 continue;
             }
-            if fading.meaning() == GainMeaning::SnrAtReference {
-                let sent = power.power(device, LinkGain { gain: 1.0, mean_gain: 1.0 });
-                truth *= budget.noise / sent.0;
-            }
-            let known = self.estimate(t, device, truth);
+            // The gain that a unit of what was measured stands for.
+            let unit = if fading.meaning() == GainMeaning::SnrAtReference {
+                budget.noise / power.power(device, LinkGain { gain: 1.0, mean_gain: 1.0 }).0
+            } else {
+                1.0
+            };
+            let truth = measured * unit;
+            let known = self.estimate(t, device, measured) * unit;
             let sent = power.power(device, LinkGain { gain: known, mean_gain });
             let mut snr = known * sent.0 / budget.noise;
             if csi.backoff < 1.0 {

@@ -12,14 +12,13 @@ use crate::radio::fading::{Blocks, Fading, GainMeaning, Memory, Profile, Propaga
 use crate::radio::power::{PowerMaterial, PowerPolicy};
 use crate::radio::rate::{Rate, Repeated};
 use crate::radio::{Csi, Loss, MeanGains, PayloadMode, Radio, RadioParts, mean_gains};
-use crate::units::{Bits, from_db};
+use crate::units::{Bits, DeviceId, from_db};
 use std::path::Path;
 
 /// `radio.carrier_hz` if it is left out.
 const CARRIER_HZ: f64 = 2e9;
-/// `cell.radius_m` and `cell.min_m` if they are left out.
+/// `cell.radius_m` if it is left out.
 const RADIUS_M: f64 = 500.0;
-const MIN_M: f64 = 35.0;
 
 /// The uplink of a run whose model has `dim` weights.
 pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, ConfigError> {
@@ -29,10 +28,8 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
     let access = config.build::<dyn Access>(&radio.access, &radio.slots)?;
     let resource_blocks = access.resource_blocks();
     let fading = fading(config, parts, resource_blocks)?;
-    if fading.meaning() == GainMeaning::RateBps && budget.bandwidth_hz.is_none() {
-        let problem = "has rates in bit/s, which need radio.bandwidth_hz";
-        return Err(ConfigError::new("radio.trace.file", problem));
-    }
+    check_measured(config, &*fading)?;
+    let fades_apart = fading.fades_apart();
     let mean_gains = mean_gains(config, &budget)?;
     let power = power(config, &budget)?;
     let rate = config.build::<dyn Rate>(&radio.rate, &())?;
@@ -50,11 +47,51 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
         power,
         rate,
         access,
-        blocks: if radio.profile == "flat" { 0 } else { resource_blocks },
+        blocks: if fades_apart { resource_blocks } else { 0 },
         loss: Loss { threshold: radio.loss_threshold_db.map(from_db), attempts: radio.attempts },
         payload,
         seed: config.run.seed,
     }))
+}
+
+/// Refuses what has no effect on what was measured: SNRs contain the mean gains, and rates all but the sharing.
+fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigError> {
+    let radio = &config.radio;
+    if radio.csi_delay_s > 0.0 && fading.earlier(1, DeviceId(0), radio.csi_delay_s).is_none() {
+        let problem = format!(
+            "has no effect here: radio.fading = \"{}\" has rounds and no times; set it to 0, or give the trace \
+             times and set radio.period_s",
+            radio.fading
+        );
+        return Err(ConfigError::new("radio.csi_delay_s", problem));
+    }
+    let what = match fading.meaning() {
+        GainMeaning::Gain => return Ok(()),
+        GainMeaning::SnrAtReference => "SNRs",
+        GainMeaning::RateBps => "rates",
+    };
+    if what == "rates" && radio.bandwidth_hz.is_none() {
+        let problem = "has rates in bit/s, which need radio.bandwidth_hz";
+        return Err(ConfigError::new("radio.trace.file", problem));
+    }
+    let rates = what == "rates";
+    let set = [
+        ("cell.pathloss", config.cell.pathloss != "none"),
+        ("radio.snr_db", radio.snr_db.is_some()),
+        ("radio.mean_gains", !radio.mean_gains.is_empty()),
+        ("radio.csi_error", rates && radio.csi_error > 0.0),
+        ("radio.csi_delay_s", rates && radio.csi_delay_s > 0.0),
+        ("radio.rate", rates && radio.rate != "shannon"),
+        ("radio.attempts", rates && radio.attempts > 1),
+    ];
+    match set.iter().find(|(_, set)| *set) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let problem =
+                format!("has no effect on {what} that were measured (radio.trace.file); leave it out");
+            Err(ConfigError::new(*key, problem))
+        }
+    }
 }
 
 /// The fading law, with antennas, correlation and delays.
@@ -163,13 +200,14 @@ fn cell(config: &Config) -> Result<Cell, ConfigError> {
     let devices = config.data.devices as usize;
     let carrier_hz = radio.carrier_hz.unwrap_or(CARRIER_HZ);
     let radius_m = cell.radius_m.unwrap_or(RADIUS_M);
-    let min_m = cell.min_m.unwrap_or_else(|| MIN_M.min(0.5 * radius_m));
     let site = Site {
         carrier_hz,
         height_bs_m: cell.height_bs_m,
         height_ut_m: cell.height_ut_m,
         extrapolate: cell.extrapolate,
     };
+    let pathloss = config.build::<dyn PathLoss>(&cell.pathloss, &site)?;
+    let min_m = cell.min_m.unwrap_or_else(|| pathloss.min_distance_m().min(0.5 * radius_m));
     let drift = cell.drift.then(|| Drift {
         speed_m_s: radio.speed_kmh / 3.6,
         period_s: radio.period_s.unwrap_or(1.0),
@@ -179,7 +217,7 @@ fn cell(config: &Config) -> Result<Cell, ConfigError> {
     Cell::new(CellParts {
         devices,
         layout: config.build::<dyn Layout>(&cell.layout, &Area { devices, radius_m, min_m })?,
-        pathloss: config.build::<dyn PathLoss>(&cell.pathloss, &site)?,
+        pathloss,
         carrier_hz,
         gain_tx_dbi: radio.gain_tx_dbi.unwrap_or(0.0),
         gain_rx_dbi: radio.gain_rx_dbi.unwrap_or(0.0),
@@ -190,4 +228,156 @@ fn cell(config: &Config) -> Result<Cell, ConfigError> {
         drift,
         seed: config.run.seed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::radio::fading::Constant;
+    use crate::units::{dbm_to_watt, to_db};
+
+    /// The uplink of a configuration, or why there is none.
+    fn built(text: &str) -> Result<Radio, String> {
+        let config = Config::from_toml(text).map_err(|error| error.to_string())?;
+        radio(&config, &Parts::default(), 1000).map_err(|error| error.to_string())
+    }
+
+    fn refused(text: &str) -> String {
+        built(text).err().unwrap_or_else(|| panic!("accepted: {text}"))
+    }
+
+    /// A trace with this text, as a configuration names it.
+    fn trace(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        format!("[radio.trace]\nfile = {:?}\n", path.display().to_string())
+    }
+
+    #[test]
+    fn resource_blocks_of_a_trace_are_those_that_devices_choose_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = trace(&folder, "blocks.csv", "round,device,gain,rb\n0,0,1,0\n0,0,9,1\n0,1,8,0\n0,1,2,1\n");
+        let head = "[data]\ndevices = 2\n[schedule]\nk = 2\n[radio]\nfading = \"trace\"\n";
+        let text = format!("{head}access = \"ofdma\"\nbandwidth_hz = 1e6\n{file}");
+        let radio = built(&format!("{text}[radio.ofdma]\nresource_blocks = 2")).unwrap();
+        let links = radio.links(0);
+        assert_eq!(links.gains, [5.0, 5.0]);
+        assert_eq!(links.known.blocks(DeviceId(0)), [0.2, 1.8]);
+        assert_eq!(links.known.blocks(DeviceId(1)), [1.6, 0.4]);
+        // Each has its best block alone, with all its power: log2(1 + γ·2) with the gain of the block.
+        let devices: Vec<DeviceId> = DeviceId::all(2).collect();
+        let grants = radio.grant(&devices, &[1.0, 1.0], &links.known);
+        for (grant, gain) in grants.iter().zip([9.0, 8.0]) {
+            let snr = gain * links.known.power(DeviceId(0)).0 / radio.noise() * 2.0;
+            assert!((grant.budget.0 / (2500.0 * (1.0 + snr).log2()) - 1.0).abs() < 1e-12, "{grant:?}");
+        }
+        let error = refused(&format!("{text}[radio.ofdma]\nresource_blocks = 3"));
+        assert_eq!(error, "radio.ofdma.resource_blocks: is 3, but the trace has 2 resource blocks");
+    }
+
+    #[test]
+    fn estimates_of_measured_snrs_are_snrs_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows: String = (0..400).map(|t| format!("{t},0,{}\n", 10 + t % 2)).collect();
+        let file = trace(&folder, "snr.csv", &format!("round,device,snr_db\n{rows}"));
+        let head =
+            "[data]\ndevices = 1\n[schedule]\nk = 1\n[run]\nrounds = 400\n[radio]\nfading = \"trace\"\n";
+        let radio = built(&format!("{head}csi_error = 0.01\nbandwidth_hz = 1e6\n{file}")).unwrap();
+        let ratio = |t: u64| {
+            let links = radio.links(t);
+            let snr = links.gains[0] * links.known.powers[0] / radio.noise();
+            assert!((to_db(snr) - (10 + t % 2) as f64).abs() < 1e-9);
+            links.known.gains[0] / links.gains[0]
+        };
+        let mean = (0..400).map(ratio).sum::<f64>() / 400.0;
+        // An error of 1 % moves a gain by some 20 %; in another unit it would be off by orders of magnitude.
+        assert!((mean - 1.0).abs() < 0.05, "{mean}");
+    }
+
+    #[test]
+    fn what_measured_snrs_and_rates_contain_is_refused_beside_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let snr = trace(&folder, "snr.csv", "round,device,snr_db\n0,0,10\n");
+        let rate = trace(&folder, "rate.csv", "round,device,rate_bps\n0,0,1e6\n");
+        let head = "[radio]\nfading = \"trace\"\nbandwidth_hz = 1e6\n";
+        let cell = "[cell]\nlayout = \"ring\"\npathloss = \"3gpp-macro\"\n";
+        for (text, key) in [
+            (format!("{head}{snr}{cell}"), "cell.pathloss: has no effect on SNRs that were measured"),
+            (format!("{head}{rate}{cell}"), "cell.pathloss: has no effect on rates that were measured"),
+            (format!("{head}snr_db = 3\n{snr}"), "radio.snr_db: has no effect on SNRs that were measured"),
+            (format!("{head}csi_error = 0.1\n{rate}"), "radio.csi_error: has no effect on rates"),
+            (format!("{head}rate = \"mcs\"\n{rate}"), "radio.rate: has no effect on rates"),
+            (
+                format!("{head}csi_delay_s = 0.1\n{snr}"),
+                "radio.csi_delay_s: has no effect here: radio.fading",
+            ),
+        ] {
+            let error = refused(&text);
+            assert!(error.starts_with(key), "{error}\nshould start with\n{key}");
+        }
+        assert!(built(&format!("{head}{snr}")).is_ok() && built(&format!("{head}{rate}")).is_ok());
+        let timed = trace(&folder, "timed.csv", "time_s,device,gain\n0,0,1\n1,0,2\n");
+        assert!(built(&format!("{head}csi_delay_s = 0.1\nperiod_s = 0.5\n{timed}")).is_ok());
+    }
+
+    #[test]
+    fn a_custom_law_brings_its_antennas_and_its_correlation() {
+        let parts = Parts::default().fading("mine", "a test", |_, _| Ok(Box::new(Constant)));
+        let error = |change: &dyn Fn(&mut Config)| {
+            let mut config = Config::default();
+            config.radio.fading = "mine".into();
+            change(&mut config);
+            radio(&config, &parts, 1000).err().map(|error| error.to_string())
+        };
+        assert_eq!(error(&|_| ()), None);
+        let antennas = error(&|config| config.radio.antennas = 2).unwrap();
+        assert!(antennas.starts_with("radio.antennas: is 2, but has no effect on radio.fading = \"mine\""));
+        let correlation = error(&|config| config.radio.correlation = 0.5).unwrap();
+        assert!(correlation.starts_with("radio.correlation: has no effect on radio.fading = \"mine\""));
+    }
+
+    #[test]
+    fn the_nearest_distance_is_that_of_the_law_unless_it_is_given() {
+        let nearest = |law: &str, more: &str| {
+            let radio = built(&format!(
+                "[data]\ndevices = 2000\n[radio]\nbandwidth_hz = 1e6\n[cell]\nlayout = \"disc\"\nradius_m = 200\n\
+                 pathloss = \"{law}\"\n{more}"
+            ));
+            let radio = radio.unwrap();
+            let cell = radio.cell().unwrap();
+            let distances = DeviceId::all(2000).map(|device| cell.position(0, device).distance_m());
+            distances.fold(f64::INFINITY, f64::min)
+        };
+        for (law, more, least) in [
+            ("3gpp-macro", "", 35.0),
+            ("umi", "", 10.0),
+            ("free-space", "", 1.0),
+            ("umi", "min_m = 50", 50.0),
+        ] {
+            let got = nearest(law, more);
+            assert!((least..least + 5.0).contains(&got), "{law}: {got}");
+        }
+        let square =
+            "[radio]\nbandwidth_hz = 1e6\n[cell]\nlayout = \"square\"\npathloss = \"3gpp-macro\"\nmin_m = 0";
+        assert!(built(square).is_ok());
+    }
+
+    #[test]
+    fn no_access_scheme_lets_a_device_exceed_its_largest_power() {
+        for access in ["tdma", "fdma", "ofdma"] {
+            for k in [1, 4] {
+                let radio = built(&format!(
+                    "[schedule]\nk = {k}\n[radio]\nbandwidth_hz = 1e6\npower_policy = \"equal-energy\"\n\
+                     access = \"{access}\"\npower_dbm = 20\n"
+                ));
+                let radio = radio.unwrap();
+                let links = radio.links(0);
+                let devices: Vec<DeviceId> = DeviceId::all(k).collect();
+                let max = dbm_to_watt(23.0) * (1.0 + 1e-12);
+                assert!(links.known.powers.iter().all(|power| *power <= max), "{access}");
+                let grants = radio.grant(&devices, &vec![1.0; k], &links.known);
+                assert!(grants.iter().all(|grant| grant.power.0 <= max), "{access}: {grants:?}");
+            }
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::assignment::assign;
 use super::slots::SlotKind;
 use super::split::Curve;
 use super::{Access, Band, Grant, Uplink};
+use crate::radio::fading::propagation::MAX_BLOCKS;
 use crate::registry::count::count;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
 use crate::units::{Airtime, Bits, Symbols};
@@ -35,7 +36,7 @@ impl PartConfig for OfdmaConfig {
     const MEANING: &'static str =
         "all devices at once, each in resource blocks of its own, assigned by radio.ofdma.assign";
     const KEYS: &'static [Key] = &[
-        key("resource_blocks", "resource blocks of the band (LTE: 100 in 20 MHz)", "schedule.k ..= 10000"),
+        key("resource_blocks", "resource blocks of the band (LTE: 100 in 20 MHz)", "schedule.k ..= 4096"),
         key(
             "assign",
             "who gets which block",
@@ -46,7 +47,7 @@ impl PartConfig for OfdmaConfig {
 
     fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
         let note = ", at least one for each scheduled device (schedule.k)";
-        within("resource_blocks", self.resource_blocks, scope.k..=10_000, note)
+        within("resource_blocks", self.resource_blocks, scope.k..=MAX_BLOCKS as u64, note)
     }
 
     fn build(self, _: &Scope, slots: &SlotKind) -> Result<Box<dyn Access>, ConfigError> {
@@ -399,6 +400,6 @@ mod tests {
         };
         assert_eq!(build("resource_blocks = 5\nassign = \"hungarian\"", 5), Ok(()));
         let error = build("resource_blocks = 5", 6).unwrap_err();
-        assert!(error.starts_with("radio.ofdma.resource_blocks: is 5, but must be in 6..=10000"), "{error}");
+        assert!(error.starts_with("radio.ofdma.resource_blocks: is 5, but must be in 6..=4096"), "{error}");
     }
 }
