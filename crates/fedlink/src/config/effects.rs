@@ -7,7 +7,7 @@ use super::{CellConfig, ClockConfig, Config, ConfigError, EnergyConfig, RadioCon
 use crate::radio::access::Access;
 use crate::radio::budget::PhysicalBudget;
 use crate::radio::fading::{Blocks, Profile};
-use crate::radio::{PayloadMode, Snrs};
+use crate::radio::{Combining, PayloadMode, Snrs};
 use crate::registry::{number, within};
 
 /// A key that is set but has an effect only together with others.
@@ -252,6 +252,8 @@ impl Config {
         let airtime = radio.mode == PayloadMode::Airtime;
         let (pathloss, moves) = (cell.pathloss != "none", radio.speed_kmh > 0.0);
         let ofdma = radio.access == "ofdma";
+        let estimated = radio.csi_error > 0.0 || radio.csi_delay_s > 0.0;
+        let combines = radio.combining != Combining::None;
         let lossy = ["finite-blocklength", "mcs"].contains(&radio.rate.as_str());
         vec![
             rule("radio.uplink_s", radio.uplink_s.is_some(), physical, NEEDS_UNITS),
@@ -296,7 +298,7 @@ impl Config {
             rule(
                 "radio.backoff_db",
                 radio.backoff_db > 0.0,
-                radio.csi_error > 0.0 || radio.csi_delay_s > 0.0,
+                estimated,
                 "is for estimates with an error; set radio.csi_error or radio.csi_delay_s, or leave it out",
             ),
             rule(
@@ -308,9 +310,16 @@ impl Config {
             rule(
                 "radio.attempts",
                 radio.attempts > 1,
-                lossy || radio.loss_threshold_db.is_some(),
-                "repeats what was lost; set radio.rate = \"finite-blocklength\" or \"mcs\", or \
-                 radio.loss_threshold_db",
+                lossy || radio.loss_threshold_db.is_some() || (combines && estimated),
+                "repeats what was lost; set radio.rate = \"finite-blocklength\" or \"mcs\", \
+                 radio.loss_threshold_db, or radio.combining beside an error of estimates",
+            ),
+            rule(
+                "radio.combining",
+                combines,
+                radio.attempts > 1 && (estimated || radio.rate == "finite-blocklength"),
+                "adds up what radio.attempts above 1 send over a channel that carries too little; set them, and \
+                 radio.csi_error, radio.csi_delay_s or radio.rate = \"finite-blocklength\"",
             ),
             rule("radio.profile", radio.profile != "flat", ofdma, "is for radio.access = \"ofdma\""),
             rule(

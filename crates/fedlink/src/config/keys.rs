@@ -168,6 +168,11 @@ pub const KEYS: &[Key] = &[
     key("radio.rate", "bits that a number of symbols carry at an SNR", A_PART),
     key("radio.attempts", "how often an upload is sent until it arrives, within its symbols", "1 ..= 100"),
     key(
+        "radio.combining",
+        "what becomes of transmissions that were not decoded, where radio.attempts is above 1",
+        "\"none\" | \"chase\" (SNRs add up) | \"incremental-redundancy\" (bits add up)",
+    ),
+    key(
         "radio.loss_threshold_db",
         "waterfall threshold m: an upload is lost with probability 1 − exp(−m·σ²/(P·β)), whatever its rate",
         "a number; if left out: no such loss",

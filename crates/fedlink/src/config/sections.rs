@@ -6,7 +6,7 @@ use crate::learn::model::Init;
 use crate::learn::optimizer::StateMode;
 use crate::radio::access::slots::SlotKind;
 use crate::radio::cell::pathloss::LineOfSight;
-use crate::radio::{PayloadMode, Snrs};
+use crate::radio::{Combining, PayloadMode, Snrs};
 use crate::registry::count::{BatchSize, count};
 use crate::server::Clip;
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,7 @@ pub struct RadioConfig {
     pub rate: String,
     #[serde(deserialize_with = "count")]
     pub attempts: u64,
+    pub combining: Combining,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_threshold_db: Option<f64>,
     pub access: String,
@@ -297,6 +298,7 @@ impl Default for RadioConfig {
             power_policy: "fair-share".into(),
             rate: "shannon".into(),
             attempts: 1,
+            combining: Combining::None,
             loss_threshold_db: None,
             access: "tdma".into(),
             slots: SlotKind::Real,

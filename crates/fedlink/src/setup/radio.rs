@@ -48,7 +48,11 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
         rate,
         access,
         blocks: if fades_apart { resource_blocks } else { 0 },
-        loss: Loss { threshold: radio.loss_threshold_db.map(from_db), attempts: radio.attempts },
+        loss: Loss {
+            threshold: radio.loss_threshold_db.map(from_db),
+            attempts: radio.attempts,
+            combining: radio.combining,
+        },
         payload,
         seed: config.run.seed,
     }))
@@ -134,6 +138,7 @@ pub fn link_budget(config: &Config) -> LinkBudget {
             symbols: radio.symbols,
             bandwidth_hz: None,
             uplink_s: None,
+            overhead: 0.0,
         };
     };
     let default = PhysicalBudget::default();
@@ -234,6 +239,7 @@ fn cell(config: &Config) -> Result<Cell, ConfigError> {
 mod tests {
     use super::*;
     use crate::radio::fading::Constant;
+    use crate::radio::rate::FiniteBlocklength;
     use crate::units::{dbm_to_watt, to_db};
 
     /// The uplink of a configuration, or why there is none.
@@ -378,6 +384,111 @@ mod tests {
                 let grants = radio.grant(&devices, &vec![1.0; k], &links.known);
                 assert!(grants.iter().all(|grant| grant.power.0 <= max), "{access}: {grants:?}");
             }
+        }
+    }
+
+    #[test]
+    fn transmissions_that_are_combined_decode_what_the_channel_carries_in_all_of_them() {
+        let head = "[data]\ndevices = 200\n[schedule]\nk = 1\n[radio]\nsnr_db = 6\ncsi_error = 0.1\nbackoff_db = 1\n";
+        let backoff = from_db(-1.0);
+        for attempts in [2u64, 3] {
+            for (combining, decoded) in [
+                ("chase", (|j: f64, g: f64| (1.0 + j * g).log2()) as fn(f64, f64) -> f64),
+                ("incremental-redundancy", |j, g| j * (1.0 + g).log2()),
+            ] {
+                let text = format!("{head}attempts = {attempts}\ncombining = \"{combining}\"");
+                let radio = built(&text).unwrap();
+                let (mut lost, mut count) = (0.0, 0.0);
+                for t in 0..100 {
+                    let links = radio.links(t);
+                    for device in DeviceId::all(200) {
+                        let (g, seen) = (links.gains[device.index()], links.known.gain(device));
+                        let grant = radio.grant(&[device], &[1.0], &links.known)[0];
+                        // A transmission has n/A symbols, at the rate of the estimate less the back-off.
+                        let target =
+                            (1.0 + backoff * seen * links.known.power(device).0 / radio.noise()).log2();
+                        assert!((grant.budget.0 / (5000.0 / attempts as f64 * target) - 1.0).abs() < 1e-9);
+                        let truth = g * links.known.power(device).0 / radio.noise();
+                        let needed = (1..=attempts).find(|&j| decoded(j as f64, truth) >= target);
+                        let carried = radio.carry(t, device, &grant, &links);
+                        assert_eq!(carried.delivered, needed.is_some());
+                        let sent = needed.unwrap_or(attempts) as f64 / attempts as f64;
+                        assert!((carried.airtime.0 / grant.airtime.0 - sent).abs() < 1e-12);
+                        lost += f64::from(u8::from(!carried.delivered));
+                        count += 1.0;
+                    }
+                }
+                if combining == "chase" {
+                    // A transmissions are as good as a back-off by A: ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr = 1 − b(1−ε).
+                    let b = backoff / attempts as f64;
+                    let tr = 1.0 - 0.9 * b;
+                    let truth = 0.5 * (1.0 - tr / (tr * tr + 4.0 * b * 0.9 * 0.1).sqrt());
+                    let slack = 4.0 * (truth * (1.0 - truth) / count).sqrt();
+                    assert!((lost / count - truth).abs() < slack, "{}: {truth}", lost / count);
+                }
+            }
+        }
+        let error = refused("[radio]\nattempts = 2\ncombining = \"chase\"");
+        assert!(error.contains("radio.attempts: has no effect here"), "{error}");
+        let error = refused("[radio]\ncsi_error = 0.1\ncombining = \"chase\"");
+        assert!(
+            error.contains("radio.combining: has no effect here: it adds up what radio.attempts"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn short_packets_that_are_combined_are_lost_as_one_of_their_length_and_strength() {
+        // Both transmissions by the normal approximation, with twice the SNR or twice the symbols.
+        for combining in ["chase", "incremental-redundancy"] {
+            let radio = built(&format!(
+                "[data]\ndevices = 400\n[schedule]\nk = 1\n[radio]\nfading = \"static\"\nsymbols = 60\nsnr_db = -8\n\
+                 rate = \"finite-blocklength\"\nattempts = 2\ncombining = \"{combining}\"\n\
+                 [radio.finite-blocklength]\nerror = 0.3"
+            ));
+            let radio = radio.unwrap();
+            let (snr, n) = (from_db(-8.0), 30.0);
+            let bits = FiniteBlocklength::new(0.3).bits(snr, n);
+            let both = match combining {
+                "chase" => FiniteBlocklength::new(0.3).loss(2.0 * snr, n, bits),
+                _ => FiniteBlocklength::new(0.3).loss(snr, 2.0 * n, bits),
+            };
+            let (mut first, mut lost) = (0.0, 0.0);
+            for t in 0..50 {
+                let links = radio.links(t);
+                for device in DeviceId::all(400) {
+                    let grant = radio.grant(&[device], &[1.0], &links.known)[0];
+                    assert!((grant.budget.0 / bits - 1.0).abs() < 1e-9);
+                    let carried = radio.carry(t, device, &grant, &links);
+                    lost += f64::from(u8::from(!carried.delivered));
+                    first += f64::from(u8::from(carried.airtime.0 < 0.75 * grant.airtime.0));
+                }
+            }
+            let near = |share: f64, truth: f64| {
+                let slack = 4.0 * (truth * (1.0 - truth) / 20_000.0f64).sqrt();
+                assert!((share - truth).abs() < slack, "{combining}: {share}, not {truth} ± {slack}");
+            };
+            assert!(both > 0.01 && both < 0.2, "{both}");
+            near(lost / 20_000.0, both);
+            near(first / 20_000.0, 1.0 - FiniteBlocklength::new(0.3).loss(snr, n, bits));
+        }
+    }
+
+    #[test]
+    fn overhead_takes_its_share_of_the_time_of_a_payload() {
+        let airtime = |overhead: f64, access: &str| {
+            let radio = built(&format!(
+                "[schedule]\nk = 2\n[radio]\nfading = \"static\"\nmode = \"payload\"\npayload_bits = 1e4\nsnr_db = 10\n\
+                 bandwidth_hz = 1e6\naccess = \"{access}\"\noverhead = {overhead:?}"
+            ));
+            let radio = radio.unwrap();
+            let links = radio.links(0);
+            radio.payload_airtime(DeviceId(0), &links.known).0 * radio.budget().symbol_s().unwrap()
+        };
+        // 10⁴ bits at log2(11) bit a symbol, of which there are 1e6·(1 − overhead) a second.
+        assert!((airtime(0.0, "tdma") - 1e4 / 11f64.log2() / 1e6).abs() < 1e-12);
+        for access in ["tdma", "fdma", "ofdma"] {
+            assert!((airtime(0.25, access) / airtime(0.0, access) - 4.0 / 3.0).abs() < 1e-9, "{access}");
         }
     }
 }
