@@ -280,8 +280,8 @@ impl Config {
             rule(
                 "radio.period_s",
                 radio.period_s.is_some(),
-                moves || radio.fading == "trace",
-                "is for radio.speed_kmh and traces; set radio.speed_kmh, or leave it out",
+                moves || radio.fading == "trace" || cell.layout == "track",
+                "is for radio.speed_kmh, traces and tracks; set radio.speed_kmh, or leave it out",
             ),
             rule(
                 "radio.group_sizes",
@@ -342,7 +342,7 @@ impl Config {
         let physical = radio.bandwidth_hz.is_some();
         let (pathloss, moves) = (cell.pathloss != "none", radio.speed_kmh > 0.0);
         let has_heights = !["none", "3gpp-macro", "3gpp-pico"].contains(&cell.pathloss.as_str());
-        let placed = !["none", "file"].contains(&cell.layout.as_str());
+        let placed = !["none", "file", "track"].contains(&cell.layout.as_str());
         let default = CellConfig::default();
         vec![
             rule("cell.pathloss", pathloss, physical, NEEDS_UNITS),
@@ -373,8 +373,9 @@ impl Config {
             rule(
                 "cell.drift",
                 cell.drift,
-                moves && pathloss,
-                "moves devices with radio.speed_kmh through a cell with path loss; set both",
+                moves && pathloss && cell.layout != "track",
+                "moves devices with radio.speed_kmh through a cell with path loss, other than cell.layout = \
+                 \"track\"; set both",
             ),
         ]
     }

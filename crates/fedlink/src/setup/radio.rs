@@ -219,9 +219,15 @@ fn cell(config: &Config) -> Result<Cell, ConfigError> {
         half_side_m: radius_m,
         seed: config.run.seed,
     });
+    let layout = config.build::<dyn Layout>(&cell.layout, &Area { devices, radius_m, min_m })?;
+    if layout.moves() && radio.period_s.is_none() {
+        let problem = "is needed by devices on tracks: write the seconds from one round to the next";
+        return Err(ConfigError::new("radio.period_s", problem));
+    }
     Cell::new(CellParts {
         devices,
-        layout: config.build::<dyn Layout>(&cell.layout, &Area { devices, radius_m, min_m })?,
+        layout,
+        period_s: radio.period_s.unwrap_or(1.0),
         pathloss,
         carrier_hz,
         gain_tx_dbi: radio.gain_tx_dbi.unwrap_or(0.0),
