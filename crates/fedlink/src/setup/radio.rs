@@ -30,6 +30,7 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
     let fading = fading(config, parts, resource_blocks)?;
     check_measured(config, &*fading)?;
     let fades_apart = fading.fades_apart();
+    check_blocks(config, fades_apart)?;
     let mean_gains = mean_gains(config, &budget)?;
     let power = power(config, &budget)?;
     let rate = config.build::<dyn Rate>(&radio.rate, &())?;
@@ -96,6 +97,27 @@ fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigErro
             Err(ConfigError::new(*key, problem))
         }
     }
+}
+
+/// Refuses what has an effect on resource blocks that fade apart alone.
+fn check_blocks(config: &Config, fades_apart: bool) -> Result<(), ConfigError> {
+    if config.radio.access != "ofdma" {
+        return Ok(());
+    }
+    let own = config.own_table("radio", "ofdma");
+    let is = |key: &str, value: &str| own.get(key).and_then(toml::Value::as_str) == Some(value);
+    for (key, value) in [("power", "waterfilling"), ("effective_snr", "eesm")] {
+        if is(key, value) && !fades_apart {
+            let problem = "has no effect here: it needs resource blocks that fade apart; set radio.profile";
+            return Err(ConfigError::new(format!("radio.ofdma.{key}"), problem));
+        }
+    }
+    if is("effective_snr", "eesm") && config.radio.rate != "mcs" {
+        let problem =
+            "is \"eesm\", which is fitted to tables; set radio.rate = \"mcs\", or take \"capacity\"";
+        return Err(ConfigError::new("radio.ofdma.effective_snr", problem));
+    }
+    Ok(())
 }
 
 /// The fading law, with antennas, correlation and delays.
@@ -478,6 +500,22 @@ mod tests {
             near(lost / 20_000.0, both);
             near(first / 20_000.0, 1.0 - FiniteBlocklength::new(0.3).loss(snr, n, bits));
         }
+    }
+
+    #[test]
+    fn what_needs_blocks_that_fade_apart_is_refused_over_a_flat_band() {
+        let head = "[radio]\nbandwidth_hz = 1e6\naccess = \"ofdma\"\n";
+        let (waterfilling, eesm) = ("power = \"waterfilling\"", "effective_snr = \"eesm\"");
+        let flat = refused(&format!("{head}[radio.ofdma]\n{waterfilling}"));
+        assert!(
+            flat.starts_with("radio.ofdma.power: has no effect here: it needs resource blocks"),
+            "{flat}"
+        );
+        let selective = format!("{head}profile = \"tdl-a30\"\n");
+        assert!(built(&format!("{selective}[radio.ofdma]\n{waterfilling}")).is_ok());
+        let shannon = refused(&format!("{selective}[radio.ofdma]\n{eesm}"));
+        assert!(shannon.starts_with("radio.ofdma.effective_snr: is \"eesm\", which is fitted"), "{shannon}");
+        assert!(built(&format!("{selective}rate = \"mcs\"\n[radio.ofdma]\n{eesm}")).is_ok());
     }
 
     #[test]
