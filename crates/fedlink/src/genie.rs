@@ -78,7 +78,7 @@ pub(crate) fn choose(
             best_aligned(&Alignment::new(&updates, &sent), call.k)
         }
         Genie::Loss => {
-            let scale = server.server_rate() / call.k as f32;
+            let scale = server.server_rate(call.t) / call.k as f32;
             lowest_loss(server.theta(), &sent, call.k, scale, |theta| {
                 fleet.task().training_loss(theta).map_err(Error::Evaluation)
             })?

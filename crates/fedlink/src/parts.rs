@@ -185,7 +185,19 @@ impl Parts {
         config: &Config,
         propagation: &Propagation,
     ) -> Result<Box<dyn Fading>, ConfigError> {
-        self.fadings.build(config, &config.radio.fading, propagation)
+        let name = config.radio.fading.as_str();
+        if self.fadings.0.contains_key(name) {
+            propagation.refuse_amplitudes(name, "a custom part, which has its own")?;
+            if propagation.antennas != 1 {
+                let problem = format!(
+                    "is {}, but has no effect on radio.fading = \"{name}\", a custom part, whose gain is that \
+                     over all antennas; set it to 1",
+                    propagation.antennas
+                );
+                return Err(ConfigError::new("radio.antennas", problem));
+            }
+        }
+        self.fadings.build(config, name, propagation)
     }
 
     /// The split of `dataset` that `config` chooses.

@@ -25,7 +25,7 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
 
     // 1. The server broadcasts θ(t): every device that it reaches, and whose battery lasts, reads it where it lies.
     let mut links = session.links(t);
-    let present = clock.present(t, &session.server().radio, |m| session.spent_j(m), &links.known.powers);
+    let present = clock.present(t, &session.server().radio, |m| session.spent_j(m), &links.known);
 
     // 2. The channel is drawn. What the server knows of it decides who may be scheduled: those train, and
     //    report what the policy asks, if they can before the deadline.

@@ -1,6 +1,6 @@
-//! Any bytes are one finite position of each device, or an error.
+//! Any bytes are one finite position of each device, or its way, or an error.
 
-use fedlink::radio::cell::layout::{Layout, Positions};
+use fedlink::radio::cell::layout::{Layout, Positions, Tracks};
 use fedlink::units::DeviceId;
 
 pub fn run(file: &[u8]) {
@@ -11,6 +11,12 @@ pub fn run(file: &[u8]) {
         if let Ok(positions) = Positions::parse(text, devices) {
             for device in DeviceId::all(devices) {
                 assert!(positions.position(device).distance_m().is_finite());
+            }
+        }
+        if let Ok(tracks) = Tracks::parse(text, devices.min(2)) {
+            for device in DeviceId::all(devices.min(2)) {
+                let at = |seconds| tracks.at(seconds, device).distance_m();
+                assert!([-1e9, 0.0, 0.5, 7.0, 1e9].into_iter().all(|seconds| at(seconds).is_finite()));
             }
         }
     }

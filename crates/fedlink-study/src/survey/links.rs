@@ -90,7 +90,7 @@ pub(super) fn device_links(
             power: mean(sum.power),
             snr_db: to_db(mean(sum.snr)),
             bits_per_symbol: mean(sum.capacity),
-            rate_bps: radio.budget().bandwidth_hz.map(|hertz| hertz * mean(sum.capacity)),
+            rate_bps: symbol_s.map(|symbol_s| mean(sum.capacity) / symbol_s),
             bits_alone: if payload { mean(sum.shared) } else { alone },
             bits_shared: mean(sum.shared),
             silent: mean(sum.silent),

@@ -94,7 +94,7 @@ impl Driven<'_> {
         for t in 0..rounds {
             let links = session.links(t);
             let radio = &session.server().radio;
-            let present = clock.present(t, radio, |m| spent[m], &links.known.powers);
+            let present = clock.present(t, radio, |m| spent[m], &links.known);
             let call = session.begin(t, links.known.clone(), |device| present.contains(device))?;
             let mut trained = call.candidates.clone();
             if everyone {

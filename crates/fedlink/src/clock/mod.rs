@@ -12,7 +12,7 @@ pub mod downlink;
 pub mod jitter;
 pub mod spread;
 
-use crate::radio::{Carried, Radio};
+use crate::radio::{Carried, Known, Radio};
 use crate::record::{Cost, Energy, Phases};
 use crate::schedule::Reports;
 use crate::server::{Call, Scheduled};
@@ -43,8 +43,10 @@ impl Present {
 pub struct ClockParts {
     /// M.
     pub devices: usize,
-    /// Seconds of a symbol, 1/W.
+    /// Seconds of a symbol of an upload.
     pub symbol_s: f64,
+    /// Seconds of a symbol of a report, 1/W.
+    pub report_symbol_s: f64,
     /// Seconds that the uplink of a round takes; none: as long as its payloads take.
     pub uplink_s: Option<f64>,
     /// How long local training takes.
@@ -124,9 +126,10 @@ impl Clock {
     }
 
     /// Which of the M devices take part in round `t` (from 0): θ(t) reaches them, and their batteries, of which
-    /// they have used `spent` joules, last for a training and for sending in all symbols with `powers`.
-    pub fn present(&self, t: u64, radio: &Radio, spent: impl Fn(usize) -> f64, powers: &[f64]) -> Present {
-        Present(self.parts.as_ref().and_then(|parts| parts.present(t, radio, spent, powers)))
+    /// they have used `spent` joules, last for a training and for an upload over the links as they are `known`: in
+    /// all symbols, or for as long as a payload of fixed size takes.
+    pub fn present(&self, t: u64, radio: &Radio, spent: impl Fn(usize) -> f64, known: &Known) -> Present {
+        Present(self.parts.as_ref().and_then(|parts| parts.present(t, radio, spent, known)))
     }
 
     /// Seconds that each device is expected to train, without the jitter of a round; empty if nothing is counted.
@@ -232,15 +235,16 @@ impl ClockParts {
         t: u64,
         radio: &Radio,
         spent: impl Fn(usize) -> f64,
-        powers: &[f64],
+        known: &Known,
     ) -> Option<Vec<bool>> {
         let reached = self.downlink.reached(t, radio);
         let Some(battery) = self.battery_j else { return reached };
         let mut present = reached.unwrap_or_else(|| vec![true; self.devices]);
-        let airtime = self.uplink_s.unwrap_or(0.0);
         for device in DeviceId::all(self.devices) {
             let m = device.index();
-            let needed = self.training(t, device).1 + self.power.transmit_j(powers[m], airtime);
+            let airtime =
+                self.uplink_s.unwrap_or_else(|| radio.payload_airtime(device, known).0 * self.symbol_s);
+            let needed = self.training(t, device).1 + self.power.transmit_j(known.powers[m], airtime);
             present[m] &= battery - spent(m) >= needed;
         }
         Some(present)
@@ -257,7 +261,7 @@ impl ClockParts {
     /// Seconds of the reports of so many candidates, one after another, each of `asks` numbers.
     fn report_s(&self, candidates: usize, asks: usize) -> f64 {
         let bits = self.report_bits * (candidates * asks) as f64;
-        bits / self.report_efficiency * self.symbol_s
+        bits / self.report_efficiency * self.report_symbol_s
     }
 
     /// Whether a device that has trained can still send before the deadline.

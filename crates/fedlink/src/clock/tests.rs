@@ -23,6 +23,7 @@ fn parts(seconds: &[f64]) -> ClockParts {
     ClockParts {
         devices: seconds.len(),
         symbol_s: 1e-3,
+        report_symbol_s: 1e-3,
         uplink_s: Some(2.0),
         compute: Box::new(Given(seconds.to_vec())),
         spread: Box::new(Equal {}),
@@ -50,6 +51,11 @@ fn call(candidates: &[u32], asks: &[Ask]) -> Call {
         report_symbols: Vec::new(),
         acknowledged: Vec::new(),
     }
+}
+
+/// Links of devices that send with 1 W.
+fn known(devices: usize) -> Known {
+    Known::new(vec![1.0; devices], vec![1.0; devices], Power(1.0))
 }
 
 /// A device that sends for so many symbols with 3 W.
@@ -157,14 +163,14 @@ fn a_clock_without_units_counts_nothing() {
     let (one, carried) = sends(0, 1.0);
     let (cost, late) = clock.finish(&timing, &call(&[0], &[]), &[DeviceId(0)], &[one], &[carried], &[1.0]);
     assert_eq!((cost, late), (None, vec![false]));
-    assert!(clock.present(0, &radio(), |_| 1e9, &[1.0]).contains(DeviceId(0)));
+    assert!(clock.present(0, &radio(), |_| 1e9, &known(1)).contains(DeviceId(0)));
 }
 
 #[test]
 fn a_battery_that_cannot_pay_a_round_keeps_its_device_out() {
     // 2 W for 1 s of training, and (1/0.25 + 0.5) W for 2 s of sending: 11 J.
     let clock = Clock::new(ClockParts { battery_j: Some(30.0), ..parts(&[1.0, 1.0]) });
-    let present = clock.present(0, &radio(), |m| [18.9, 19.1][m], &[1.0, 1.0]);
+    let present = clock.present(0, &radio(), |m| [18.9, 19.1][m], &known(2));
     assert!(present.contains(DeviceId(0)) && !present.contains(DeviceId(1)));
 }
 

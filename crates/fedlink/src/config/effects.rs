@@ -4,7 +4,10 @@
 //! never used.
 
 use super::{CellConfig, ClockConfig, Config, ConfigError, EnergyConfig, RadioConfig};
-use crate::radio::{PayloadMode, Snrs};
+use crate::radio::access::Access;
+use crate::radio::budget::PhysicalBudget;
+use crate::radio::fading::{Blocks, Profile};
+use crate::radio::{Combining, PayloadMode, Snrs};
 use crate::registry::{number, within};
 
 /// A key that is set but has an effect only together with others.
@@ -23,6 +26,8 @@ fn rule(key: &'static str, is_set: bool, has_effect: bool, needs: &'static str) 
 
 const NEEDS_UNITS: &str = "counts in physical units; set radio.bandwidth_hz, or leave it out";
 const NEEDS_PATHLOSS: &str = "needs a cell.pathloss other than \"none\"; set one, or leave it out";
+const NEEDS_HEIGHTS: &str = "is for path loss laws by distance in space: \"free-space\", \"log-distance\", \"umi\", \
+                             \"uma\" and \"cost231-hata\"";
 const NEEDS_LAYOUT: &str = "needs a cell.layout with an area; set \"disc\", \"ring\" …, or leave it out";
 const NEEDS_COMPUTE: &str =
     "needs a clock.compute other than \"none\"; set \"flops\", \"cycles\" …, or leave it out";
@@ -166,13 +171,35 @@ impl Config {
                 return Err(ConfigError::new(*key, problem));
             }
         }
-        if let (Some(power), Some(max)) = (radio.power_dbm, radio.power_max_dbm)
-            && power > max
-        {
-            let problem = format!("is {power}, above radio.power_max_dbm, which is {max}");
-            return Err(ConfigError::new("radio.power_dbm", problem));
+        self.check_max_power()
+    }
+
+    /// P̄ above the largest power, one of which may be a default.
+    fn check_max_power(&self) -> Result<(), ConfigError> {
+        let radio = &self.radio;
+        let default = PhysicalBudget::default();
+        let left_out = |given: Option<f64>| if given.is_some() { "" } else { " if it is left out" };
+        let power = radio.power_dbm.unwrap_or(default.power_dbm);
+        let max = radio.power_max_dbm.unwrap_or(default.power_max_dbm);
+        if radio.bandwidth_hz.is_some() && power > max {
+            let note = left_out(radio.power_max_dbm);
+            let problem = format!("is {power}, above radio.power_max_dbm, which is {max}{note}");
+            return match radio.power_dbm {
+                Some(_) => Err(ConfigError::new("radio.power_dbm", problem)),
+                None => {
+                    let problem =
+                        format!("is {max}, below radio.power_dbm, which is {power} if it is left out");
+                    Err(ConfigError::new("radio.power_max_dbm", problem))
+                }
+            };
         }
-        Ok(())
+        match radio.power_max {
+            Some(max) if radio.power > max => {
+                let problem = format!("is {max}, below radio.power, which is {}", radio.power);
+                Err(ConfigError::new("radio.power_max", problem))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// `radio.snr_db` and what it excludes.
@@ -257,6 +284,8 @@ impl Config {
         let airtime = radio.mode == PayloadMode::Airtime;
         let (pathloss, moves) = (cell.pathloss != "none", radio.speed_kmh > 0.0);
         let ofdma = radio.access == "ofdma";
+        let estimated = radio.csi_error > 0.0 || radio.csi_delay_s > 0.0;
+        let combines = radio.combining != Combining::None;
         let lossy = ["finite-blocklength", "mcs"].contains(&radio.rate.as_str());
         vec![
             rule("radio.uplink_s", radio.uplink_s.is_some(), physical, NEEDS_UNITS),
@@ -283,8 +312,8 @@ impl Config {
             rule(
                 "radio.period_s",
                 radio.period_s.is_some(),
-                moves || radio.fading == "trace",
-                "is for radio.speed_kmh and traces; set radio.speed_kmh, or leave it out",
+                moves || radio.fading == "trace" || cell.layout == "track",
+                "is for radio.speed_kmh, traces and tracks; set radio.speed_kmh, or leave it out",
             ),
             rule(
                 "radio.group_sizes",
@@ -295,13 +324,13 @@ impl Config {
             rule(
                 "radio.csi_delay_s",
                 radio.csi_delay_s > 0.0,
-                moves,
+                moves || radio.fading == "trace" || self.custom.contains_key(&radio.fading),
                 "needs a channel that changes with time; set radio.speed_kmh",
             ),
             rule(
                 "radio.backoff_db",
                 radio.backoff_db > 0.0,
-                radio.csi_error > 0.0 || radio.csi_delay_s > 0.0,
+                estimated,
                 "is for estimates with an error; set radio.csi_error or radio.csi_delay_s, or leave it out",
             ),
             rule(
@@ -313,9 +342,16 @@ impl Config {
             rule(
                 "radio.attempts",
                 radio.attempts > 1,
-                lossy || radio.loss_threshold_db.is_some(),
-                "repeats what was lost; set radio.rate = \"finite-blocklength\" or \"mcs\", or \
-                 radio.loss_threshold_db",
+                lossy || radio.loss_threshold_db.is_some() || (combines && estimated),
+                "repeats what was lost; set radio.rate = \"finite-blocklength\" or \"mcs\", \
+                 radio.loss_threshold_db, or radio.combining beside an error of estimates",
+            ),
+            rule(
+                "radio.combining",
+                combines,
+                radio.attempts > 1 && (estimated || radio.rate == "finite-blocklength"),
+                "adds up what radio.attempts above 1 send over a channel that carries too little; set them, and \
+                 radio.csi_error, radio.csi_delay_s or radio.rate = \"finite-blocklength\"",
             ),
             rule(
                 "radio.report_floor",
@@ -349,7 +385,8 @@ impl Config {
         let Self { radio, cell, .. } = self;
         let physical = radio.bandwidth_hz.is_some();
         let (pathloss, moves) = (cell.pathloss != "none", radio.speed_kmh > 0.0);
-        let placed = !["none", "file"].contains(&cell.layout.as_str());
+        let has_heights = !["none", "3gpp-macro", "3gpp-pico"].contains(&cell.pathloss.as_str());
+        let placed = !["none", "file", "track"].contains(&cell.layout.as_str());
         let default = CellConfig::default();
         vec![
             rule("cell.pathloss", pathloss, physical, NEEDS_UNITS),
@@ -358,11 +395,11 @@ impl Config {
             rule(
                 "cell.min_m",
                 cell.min_m.is_some(),
-                ["disc", "radius", "clusters"].contains(&cell.layout.as_str()),
-                "is for cell.layout = \"disc\", \"radius\" or \"clusters\"",
+                ["disc", "radius", "square", "clusters"].contains(&cell.layout.as_str()),
+                "is for cell.layout = \"disc\", \"radius\", \"square\" or \"clusters\"",
             ),
-            rule("cell.height_bs_m", cell.height_bs_m.is_some(), pathloss, NEEDS_PATHLOSS),
-            rule("cell.height_ut_m", cell.height_ut_m.is_some(), pathloss, NEEDS_PATHLOSS),
+            rule("cell.height_bs_m", cell.height_bs_m.is_some(), has_heights, NEEDS_HEIGHTS),
+            rule("cell.height_ut_m", cell.height_ut_m.is_some(), has_heights, NEEDS_HEIGHTS),
             rule(
                 "cell.los",
                 cell.los.is_some(),
@@ -380,8 +417,9 @@ impl Config {
             rule(
                 "cell.drift",
                 cell.drift,
-                moves && pathloss,
-                "moves devices with radio.speed_kmh through a cell with path loss; set both",
+                moves && pathloss && cell.layout != "track",
+                "moves devices with radio.speed_kmh through a cell with path loss, other than cell.layout = \
+                 \"track\"; set both",
             ),
         ]
     }
@@ -504,6 +542,15 @@ impl Config {
         Ok(())
     }
 
+    /// Delay spread and width of resource blocks over which the channel is not flat.
+    fn wide_blocks(&self) -> Option<(f64, f64)> {
+        let profile = Profile::named(&self.radio.profile, self.radio.delay_spread_s).ok()??;
+        let blocks = self.build::<dyn Access>("ofdma", &self.radio.slots).ok()?.resource_blocks();
+        let spacing_hz = self.radio.bandwidth_hz? / blocks as f64;
+        profile.not_flat_within(&Blocks { count: blocks, spacing_hz })?;
+        Some((profile.rms_delay_s(), spacing_hz))
+    }
+
     /// What a person should know before a run: settings that are allowed and seldom meant.
     pub fn cautions(&self) -> Vec<String> {
         let Self { radio, clock, data, schedule, learn, .. } = self;
@@ -514,6 +561,21 @@ impl Config {
                 "learn.server_rate is {} and learn.server_optimizer \"{}\", which divides the step by its own size: a \
                  weight moves by about that rate in a round; 0.01 is a start",
                 learn.server_rate, learn.server_optimizer
+            ));
+        }
+        if radio.csi_delay_s > 0.0 && radio.backoff_db == 0.0 {
+            cautions.push(
+                "radio.csi_delay_s is above 0 and radio.backoff_db 0: about half of the uploads will be lost, since \
+                 every second estimate is too good; a back-off helps"
+                    .into(),
+            );
+        }
+        if let Some((spread_s, width_hz)) = self.wide_blocks() {
+            cautions.push(format!(
+                "resource blocks of {:.0} kHz are not flat over a delay spread of {:.0} ns; more blocks in \
+                 radio.ofdma.resource_blocks are narrower",
+                width_hz / 1e3,
+                spread_s * 1e9
             ));
         }
         if radio.csi_error > 0.0 && radio.backoff_db == 0.0 {

@@ -198,6 +198,11 @@ pub const KEYS: &[Key] = &[
     key("radio.rate", "bits that a number of symbols carry at an SNR", A_PART),
     key("radio.attempts", "how often an upload is sent until it arrives, within its symbols", "1 ..= 100"),
     key(
+        "radio.combining",
+        "what becomes of transmissions that were not decoded, where radio.attempts is above 1",
+        "\"none\" | \"chase\" (SNRs add up) | \"incremental-redundancy\" (bits add up)",
+    ),
+    key(
         "radio.loss_threshold_db",
         "waterfall threshold m: an upload is lost with probability 1 − exp(−m·σ²/(P·β)), whatever its rate",
         "a number; if left out: no such loss",
@@ -217,7 +222,12 @@ pub const KEYS: &[Key] = &[
     ),
     key("cell.layout", "where the devices are, the server being at the origin", A_PART),
     key("cell.radius_m", "radius of the cell (half the side of a square), m", "> 0; if left out: 500"),
-    key("cell.min_m", "smallest distance of a device to the server, m", "≥ 0; if left out: 35"),
+    key(
+        "cell.min_m",
+        "smallest distance of a device to the server, m",
+        "≥ 0; if left out: that of the path loss law (35 for 3gpp-macro, 10 for 3gpp-pico, umi and uma, else 1), at \
+         most half the radius",
+    ),
     key("cell.pathloss", "the law of path loss", A_PART),
     key("cell.height_bs_m", "height of the server's antenna, m", "> 0; if left out: that of the law"),
     key("cell.height_ut_m", "height of a device, m", "> 0; if left out: 1.5"),

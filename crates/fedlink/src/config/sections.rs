@@ -8,7 +8,7 @@ use crate::learn::rate::RateSchedule;
 use crate::privacy::NoiseAt;
 use crate::radio::access::slots::SlotKind;
 use crate::radio::cell::pathloss::LineOfSight;
-use crate::radio::{PayloadMode, Snrs};
+use crate::radio::{Combining, PayloadMode, Snrs};
 use crate::registry::count::{BatchSize, count, optional};
 use crate::server::Clip;
 use serde::{Deserialize, Serialize};
@@ -114,6 +114,7 @@ pub struct RadioConfig {
     pub rate: String,
     #[serde(deserialize_with = "count")]
     pub attempts: u64,
+    pub combining: Combining,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_threshold_db: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -337,6 +338,7 @@ impl Default for RadioConfig {
             power_policy: "fair-share".into(),
             rate: "shannon".into(),
             attempts: 1,
+            combining: Combining::None,
             loss_threshold_db: None,
             report_floor: None,
             access: "tdma".into(),

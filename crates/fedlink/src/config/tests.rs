@@ -398,6 +398,15 @@ fn every_broken_rule_of_the_radio_names_its_key_and_what_to_write() {
             "[radio]\nbandwidth_hz = 1e6\npower_dbm = 25.0\npower_max_dbm = 20.0",
             "radio.power_dbm: is 25, above radio.power_max_dbm, which is 20",
         ),
+        (
+            "[radio]\nbandwidth_hz = 1e6\npower_dbm = 30.0",
+            "radio.power_dbm: is 30, above radio.power_max_dbm, which is 23 if it is left out",
+        ),
+        (
+            "[radio]\nbandwidth_hz = 1e6\npower_max_dbm = 5.0",
+            "radio.power_max_dbm: is 5, below radio.power_dbm, which is 7.8 if it is left out",
+        ),
+        ("[radio]\npower = 2.0\npower_max = 1.5", "radio.power_max: is 1.5, below radio.power, which is 2"),
         ("[radio]\npower_dbm = 20.0", "radio.power_dbm: has no effect here: it counts in physical units"),
         ("[radio]\ncsi_error = 1.0", "radio.csi_error: is 1, but must be at least 0 and below 1"),
         (
@@ -442,6 +451,10 @@ fn every_broken_rule_of_the_radio_names_its_key_and_what_to_write() {
             "[cell]\npathloss = \"uma\"\nlayout = \"disc\"\nradius_m = 50.0\nmin_m = 60.0",
             "cell.min_m: is 60, but must be below cell.radius_m, which is 50",
         ),
+        (
+            "[cell]\npathloss = \"3gpp-macro\"\nlayout = \"disc\"\nheight_bs_m = 30.0",
+            "cell.height_bs_m: has no effect here: it is for path loss laws by distance in space",
+        ),
         ("[clock]\nspread = \"uniform\"", "clock.spread: has no effect here: it needs a clock.compute"),
         ("[clock]\ncompute = \"flops\"\n[clock.flops]\nper_s = 0.0", "clock.flops.per_s: is 0"),
         ("[clock]\ndeadline_s = 0.004", "clock.deadline_s: is 0.004, but the uplink alone takes 0.005 s"),
@@ -463,6 +476,15 @@ fn settings_that_are_allowed_and_seldom_meant_are_named() {
     let csi = cautions("[radio]\ncsi_error = 0.01");
     assert!(csi[0].contains("about 47 % of the uploads will be lost"), "{csi:?}");
     assert_eq!(cautions("[radio]\ncsi_error = 0.01\nbackoff_db = 1.0"), [""; 0]);
+    let old = cautions("[radio]\ncsi_delay_s = 0.01\nspeed_kmh = 3.0\ncarrier_hz = 2e9\nperiod_s = 1.0");
+    assert!(old[0].contains("about half of the uploads will be lost"), "{old:?}");
+    let blocks = |count: u64| {
+        let units =
+            "[radio]\nbandwidth_hz = 20e6\npower_dbm = 5.0\npower_policy = \"fixed\"\naccess = \"ofdma\"\n";
+        cautions(&format!("{units}profile = \"tdl-c300\"\n[radio.ofdma]\nresource_blocks = {count}"))
+    };
+    assert!(blocks(10)[0].contains("resource blocks of 2000 kHz are not flat over a delay spread of 300 ns"));
+    assert_eq!(blocks(100), [""; 0]);
     let payload = cautions("[radio]\nmode = \"payload\"\nbandwidth_hz = 1e6\npower_policy = \"fixed\"");
     assert!(payload[0].contains("has no finite mean"), "{payload:?}");
     let power = cautions("[radio]\nbandwidth_hz = 1e6");

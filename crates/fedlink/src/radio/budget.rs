@@ -19,6 +19,8 @@ pub struct LinkBudget {
     pub bandwidth_hz: Option<f64>,
     /// Seconds of a round's uplink; none: no units, or payloads of fixed size.
     pub uplink_s: Option<f64>,
+    /// The share of time that pilots and control take.
+    pub overhead: f64,
 }
 
 /// What a physical link budget is made of; each as the key of its name in `[radio]`.
@@ -77,14 +79,16 @@ impl From<PhysicalBudget> for LinkBudget {
             symbols: physical.symbols(),
             bandwidth_hz: Some(physical.bandwidth_hz),
             uplink_s: Some(physical.uplink_s),
+            overhead: physical.overhead,
         }
     }
 }
 
 impl LinkBudget {
-    /// T_s = 1/W, seconds of a symbol; none without a bandwidth.
+    /// T_s = 1/(W·(1 − overhead)), seconds of a symbol that carries an upload, with its part of the overhead, for
+    /// which a device sends too; none without a bandwidth.
     pub fn symbol_s(&self) -> Option<f64> {
-        self.bandwidth_hz.map(|hertz| 1.0 / hertz)
+        self.bandwidth_hz.map(|hertz| 1.0 / (hertz * (1.0 - self.overhead)))
     }
 }
 

@@ -94,11 +94,42 @@ pub struct Loss {
     pub threshold: Option<f64>,
     /// A, how often an upload is sent at most.
     pub attempts: u64,
+    /// What becomes of transmissions that were not decoded.
+    pub combining: Combining,
+}
+
+/// What becomes of transmissions of an upload that were not decoded (`radio.combining`).
+///
+/// With R the bits a symbol that were granted, transmission j is decoded iff log2(1+γ) ≥ R, log2(1+j·γ) ≥ R, or
+/// j·log2(1+γ) ≥ R; with short packets at the SNR j·γ, or in j times the symbols. Source: Caire and Tuninetti (2001),
+/// as we read it. Losses that do not know the channel (`radio.mcs.loss`, `radio.loss_threshold_db`) are drawn for each
+/// transmission anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Combining {
+    /// They are dropped (type I).
+    #[default]
+    None,
+    /// The same symbols again: their SNRs add up.
+    Chase,
+    /// Further symbols of one long code: their bits add up.
+    IncrementalRedundancy,
+}
+
+impl Combining {
+    /// How much stronger and longer a code is after `sent` transmissions than after one.
+    fn of(self, sent: u64) -> (f64, f64) {
+        match self {
+            Self::None => (1.0, 1.0),
+            Self::Chase => (sent as f64, 1.0),
+            Self::IncrementalRedundancy => (1.0, sent as f64),
+        }
+    }
 }
 
 impl Default for Loss {
     fn default() -> Self {
-        Self { threshold: None, attempts: 1 }
+        Self { threshold: None, attempts: 1, combining: Combining::None }
     }
 }
 
@@ -395,20 +426,24 @@ impl Radio {
             },
         };
         for device in DeviceId::all(*devices) {
-            let mut truth = self.gain(t, device);
+            let measured = self.gain(t, device);
             let reference = LinkGain { gain: 1.0, mean_gain: 1.0 };
             if fading.meaning() == GainMeaning::RateBps {
                 // A measured rate is a capacity; the gain is the one that would give it.
-                let capacity = truth / budget.bandwidth_hz.unwrap_or(1.0);
+                let capacity = measured * budget.symbol_s().unwrap_or(1.0);
                 let sent = power.power_at(k, device, reference);
-                truth = libm::expm1(capacity * std::f64::consts::LN_2) * budget.noise / sent.0;
+                let truth = libm::expm1(capacity * std::f64::consts::LN_2) * budget.noise / sent.0;
                 links.push(truth, truth, capacity, sent);
                 continue;
             }
-            if fading.meaning() == GainMeaning::SnrAtReference {
-                truth *= budget.noise / power.power_at(k, device, reference).0;
-            }
-            let known = self.estimate(t, device, truth);
+            // The gain that a unit of what was measured stands for.
+            let unit = if fading.meaning() == GainMeaning::SnrAtReference {
+                budget.noise / power.power_at(k, device, reference).0
+            } else {
+                1.0
+            };
+            let truth = measured * unit;
+            let known = self.estimate(t, device, measured) * unit;
             let relative = &mut links.known.blocks[own_of(device, *blocks)];
             if *blocks > 0 {
                 fading.blocks(t, device, relative);
@@ -529,6 +564,13 @@ impl Radio {
         self.with_uplinks(&[device], known, |links| self.parts.access.transfer(grant, &links[0], band))
     }
 
+    /// How long a device sends a payload of fixed size; where devices send at the same time, among K like it.
+    pub fn payload_airtime(&self, device: DeviceId, known: &Known) -> Airtime {
+        let copies = if self.sends_together() { self.parts.k } else { 1 };
+        let grants = self.grant(&vec![device; copies], &vec![1.0; copies], known);
+        grants.first().map_or(Airtime(0.0), |grant| grant.airtime)
+    }
+
     /// The bits that a device could send if the whole band were its own.
     pub fn alone(&self, device: DeviceId, known: &Known) -> Bits {
         match self.parts.payload {
@@ -541,7 +583,8 @@ impl Radio {
     ///
     /// With estimates that are not exact it is lost if the channel carries less than the bits that were granted;
     /// besides, packets get lost as the rate model has it, and by `radio.loss_threshold_db`. A packet that is lost
-    /// is sent again, up to `radio.attempts` times in all.
+    /// is sent again, up to `radio.attempts` times in all, over the same channel: fading is constant in a round.
+    /// What was received before helps as [`Combining`] has it.
     pub fn carry(&self, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
         self.carry_of(&self.band(), t, device, grant, links)
     }
@@ -550,35 +593,40 @@ impl Radio {
     pub fn carry_of(&self, band: &Band, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
         let RadioParts { csi, rate, access, budget, loss, seed, .. } = &self.parts;
         let gain = links.gains[device.index()];
-        let everything = Carried { delivered: true, airtime: grant.airtime };
         if grant.budget.0 <= 0.0 {
-            return everything;
+            return Carried { delivered: true, airtime: grant.airtime };
         }
         // How far the channel is from what was counted on.
         let counted_on = csi.backoff * links.known.gain(device);
         let ratio = if counted_on > 0.0 { gain / counted_on } else { 0.0 };
-        if !csi.is_perfect() && !rate.is_soft() {
-            let power = links.known.power(device);
-            let link = self.uplink(gain * power.0 / budget.noise, power, &**rate, &[]);
-            // The budget is what the estimate promised; a hair for rounding.
-            if access.carried(grant, &link, ratio, 1.0, band) < grant.budget.0 * (1.0 - 1e-12) {
-                return Carried { delivered: false, ..everything };
-            }
-        }
+        let power = links.known.power(device);
         let by_threshold = loss
             .threshold
             .map_or(0.0, |m| -libm::expm1(-m * budget.noise / (grant.power.0 * self.mean_gain(t, device))));
         // The SNR that the bits were chosen for, whatever the access scheme made of power and band, times that.
         let snr = if rate.is_soft() { ratio * snr_of(&**rate, grant) } else { 0.0 };
-        let by_rate = rate.loss(snr, grant.symbols.0, grant.budget.0);
-        let lost = 1.0 - (1.0 - by_threshold) * (1.0 - by_rate);
-        if lost <= 0.0 {
-            return everything;
-        }
         let mut rng = stream(*seed, Purpose::Packet, t, u64::from(device.0));
-        let used = (1..=loss.attempts).find(|_| rng.uniform() >= lost);
-        let sent = used.unwrap_or(loss.attempts) as f64 / loss.attempts as f64;
-        Carried { delivered: used.is_some(), airtime: Airtime(grant.airtime.0 * sent) }
+        // What is decoded from some transmissions is decoded from more of them: one draw for all.
+        let one_draw = (loss.combining != Combining::None && rate.is_soft()).then(|| rng.uniform());
+        for sent in 1..=loss.attempts {
+            let (stronger, longer) = loss.combining.of(sent);
+            if !csi.is_perfect() && !rate.is_soft() {
+                let link = self.uplink(stronger * gain * power.0 / budget.noise, power, &**rate, &[]);
+                let carried = access.carried(grant, &link, stronger * ratio, longer, band);
+                // The budget is what the estimate promised; a hair for rounding.
+                if carried < grant.budget.0 * (1.0 - 1e-12) {
+                    continue;
+                }
+            }
+            let by_rate = rate.loss(stronger * snr, longer * grant.symbols.0, grant.budget.0);
+            let decoded = one_draw.is_none_or(|draw| draw >= by_rate);
+            let lost = 1.0 - (1.0 - by_threshold) * if one_draw.is_some() { 1.0 } else { 1.0 - by_rate };
+            if decoded && (lost <= 0.0 || rng.uniform() >= lost) {
+                let used = sent as f64 / loss.attempts as f64;
+                return Carried { delivered: true, airtime: Airtime(grant.airtime.0 * used) };
+            }
+        }
+        Carried { delivered: false, airtime: grant.airtime }
     }
 
     /// Takes note of what the scheduled devices radiated, once in a round.

@@ -41,6 +41,7 @@ pub fn clock(
     let parts = ClockParts {
         devices: radio.devices(),
         symbol_s,
+        report_symbol_s: radio.budget().bandwidth_hz.map_or(symbol_s, |hertz| 1.0 / hertz),
         uplink_s: radio.budget().uplink_s,
         compute: config.build::<dyn Compute>(&clock.compute, &ComputeMaterial { kappa })?,
         spread: config.build::<dyn Spread>(&clock.spread, &())?,
@@ -66,17 +67,24 @@ pub fn clock(
     Ok(Clock::new(parts))
 }
 
-/// A deadline that leaves no time to train.
+/// Links that a deadline is tried on: rounds times devices, and the most rounds.
+const TRIED: (usize, usize) = (4000, 100);
+
+/// A deadline that leaves no time to train, not even on the best link of the first rounds: what a single draw of
+/// the fading makes of it must not decide.
 fn check_deadline(config: &Config, parts: &ClockParts, radio: &Radio) -> Result<(), ConfigError> {
     let Some(deadline) = config.clock.deadline_s else { return Ok(()) };
-    let everyone: Vec<DeviceId> = DeviceId::all(parts.devices).collect();
-    let down = parts.downlink.seconds(0, parts.dim as f64, &everyone, radio);
+    let rounds = (TRIED.0 / parts.devices.max(1)).clamp(1, TRIED.1) as u64;
+    let down = (0..rounds)
+        .flat_map(|t| DeviceId::all(parts.devices).map(move |device| (t, device)))
+        .map(|(t, device)| parts.downlink.seconds(t, parts.dim as f64, &[device], radio))
+        .fold(f64::INFINITY, f64::min);
     let up = parts.uplink_s.unwrap_or(0.0);
     if deadline > down + up {
         return Ok(());
     }
     let problem = format!(
-        "is {deadline}, but the downlink and the uplink of the first round take {:.4} s ({down:.4} + {up:.4})",
+        "is {deadline}, but the downlink and the uplink take at least {:.4} s ({down:.4} + {up:.4})",
         down + up
     );
     Err(ConfigError::new("clock.deadline_s", problem))

@@ -107,6 +107,21 @@ fn losses_deadlines_and_batteries_all_show_in_those_runs() {
 }
 
 #[test]
+fn a_battery_that_cannot_pay_for_a_payload_keeps_its_device_silent() {
+    for access in ["tdma", "fdma"] {
+        let config = config(&format!(
+            "radio.mode = \"payload\"\nradio.payload_bits = 4000.0\nradio.bandwidth_hz = 20e3\nschedule.k = 3\n\
+             radio.access = \"{access}\"\nradio.snr_db = 10.0\nradio.fading = \"static\"\nradio.power_dbm = 20.0\n\
+             energy.battery_j = 0.05\nschedule.policy = \"random\"\nrun.rounds = 40"
+        ));
+        let outcome = run(&config, blobs(20, 600, 90), 1);
+        let spent: Vec<f64> = outcome.device_energy.iter().map(Energy::total).collect();
+        // An upload takes some 6 mJ (TDMA) or 12 mJ (FDMA): every battery ends below what one more would take.
+        assert!(spent.iter().all(|joules| *joules <= 0.05 && *joules > 0.03), "{access}: {spent:?}");
+    }
+}
+
+#[test]
 fn joules_by_device_and_by_kind_are_the_same_sum() {
     for case in CASES {
         let config = config(&format!("{EVERYTHING}\n{case}\nrun.rounds = 10"));

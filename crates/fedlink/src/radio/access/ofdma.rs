@@ -4,8 +4,9 @@ use super::assignment::assign;
 use super::slots::SlotKind;
 use super::split::Curve;
 use super::{Access, Band, Grant, Uplink};
+use crate::radio::fading::propagation::MAX_BLOCKS;
 use crate::registry::count::count;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number, within};
 use crate::units::{Airtime, Bits, Symbols};
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +22,23 @@ pub struct OfdmaConfig {
     pub resource_blocks: u64,
     /// Who gets which.
     pub assign: Assign,
+    /// What a device sends with in each of its blocks.
+    pub power: BlockPower,
+    /// What one code over several blocks gets of them.
+    pub effective_snr: EffectiveSnr,
+    /// β of EESM.
+    pub eesm_beta: f64,
 }
 
 impl Default for OfdmaConfig {
     fn default() -> Self {
-        Self { resource_blocks: 100, assign: Assign::Greedy }
+        Self {
+            resource_blocks: 100,
+            assign: Assign::Greedy,
+            power: BlockPower::Equal,
+            effective_snr: EffectiveSnr::Capacity,
+            eesm_beta: 1.5,
+        }
     }
 }
 
@@ -35,22 +48,44 @@ impl PartConfig for OfdmaConfig {
     const MEANING: &'static str =
         "all devices at once, each in resource blocks of its own, assigned by radio.ofdma.assign";
     const KEYS: &'static [Key] = &[
-        key("resource_blocks", "resource blocks of the band (LTE: 100 in 20 MHz)", "schedule.k ..= 10000"),
+        key("resource_blocks", "resource blocks of the band (LTE: 100 in 20 MHz)", "schedule.k ..= 4096"),
         key(
             "assign",
             "who gets which block",
             "\"greedy\" (the device with the fewest bits for its weight chooses next) | \"hungarian\" (one \
              each, the most bits in all) | \"contiguous\" (as many each, side by side)",
         ),
+        key(
+            "power",
+            "what a device sends with in each of its blocks, where they fade apart",
+            "\"equal\" | \"waterfilling\" (more in the better ones)",
+        ),
+        key(
+            "effective_snr",
+            "the SNR of one code over blocks that fade apart",
+            "\"capacity\" (the mean of their capacities) | \"eesm\" (exponential, for radio.rate = \"mcs\")",
+        ),
+        key("eesm_beta", "β of the exponential effective SNR, a ratio", "> 0"),
     ];
 
     fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
         let note = ", at least one for each scheduled device (schedule.k)";
-        within("resource_blocks", self.resource_blocks, scope.k..=10_000, note)
+        within("resource_blocks", self.resource_blocks, scope.k..=MAX_BLOCKS as u64, note)?;
+        if self.effective_snr != EffectiveSnr::Eesm && self.eesm_beta != Self::default().eesm_beta {
+            let problem = "has no effect here: it is for radio.ofdma.effective_snr = \"eesm\"";
+            return Err(ConfigError::new("eesm_beta", problem));
+        }
+        number("eesm_beta", self.eesm_beta, |beta| beta > 0.0, "a finite number above 0")
     }
 
     fn build(self, _: &Scope, slots: &SlotKind) -> Result<Box<dyn Access>, ConfigError> {
-        Ok(Box::new(Ofdma { blocks: self.resource_blocks as usize, assign: self.assign, slots: *slots }))
+        Ok(Box::new(Ofdma {
+            blocks: self.resource_blocks as usize,
+            assign: self.assign,
+            power: self.power,
+            eesm_beta: (self.effective_snr == EffectiveSnr::Eesm).then_some(self.eesm_beta),
+            slots: *slots,
+        }))
     }
 }
 
@@ -68,13 +103,37 @@ pub enum Assign {
     Contiguous,
 }
 
+/// What a device sends with in each of its blocks (`radio.ofdma.power`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BlockPower {
+    /// The same.
+    #[default]
+    Equal,
+    /// What makes the sum of their capacities largest: (μ − 1/γ_k)⁺ of its power, γ_k the SNR of block k with all of
+    /// it and μ such that the parts add up to 1.
+    Waterfilling,
+}
+
+/// The SNR of one code over blocks of different SNRs γ_k (`radio.ofdma.effective_snr`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EffectiveSnr {
+    /// log2(1+γ) is the mean of log2(1+γ_k): exact for Gaussian codes.
+    #[default]
+    Capacity,
+    /// γ = −β·ln(mean of e^(−γ_k/β)): a fit for modulation and coding by a table, at most the mean of the γ_k.
+    Eesm,
+}
+
 /// The band has N resource blocks of n/N symbols in a round; device m has the blocks S_m, sends in all of
-/// them all the round long, with P/|S_m| in each.
+/// them all the round long, with P/|S_m| in each, or by [`BlockPower::Waterfilling`].
 ///
 /// One code runs over all blocks of a device. Its SNR is the one whose capacity is the mean of theirs:
 /// log2(1+γ) = mean over k in S_m of log2(1 + γ_m·g_mk·N/|S_m|), with γ_m the SNR over the whole band and
 /// g_mk the gain of block k relative to the mean; R_m = b(γ, |S_m|·n/N). For Shannon's rate this is the sum
-/// of the capacities of the blocks.
+/// of the capacities of the blocks. [`EffectiveSnr::Eesm`] has another SNR, after Sionna's `effective_sinr.py`; its
+/// β is fitted to each modulation (about 1.5 for QPSK, several times that for 64-QAM, as we read it).
 ///
 /// Invariants: a block has at most one device; greedy and contiguous leave none free; with flat gains and
 /// many blocks shares are those of [`Fdma`](super::Fdma) up to a block for each device. A block more can
@@ -85,10 +144,10 @@ pub enum Assign {
 /// counted with the mean over all blocks, and a link that is r times better has r times that SNR. A fixed payload takes the bits for weights; each device then sends until it is done.
 ///
 /// ```
-/// use fedlink::radio::access::{Access, Band, Ofdma, Uplink, ofdma::Assign};
+/// use fedlink::radio::access::{Access, Band, Ofdma, Uplink};
 /// use fedlink::radio::rate::Shannon;
 /// use fedlink::units::{Bits, Power};
-/// let ofdma = Ofdma { blocks: 2, assign: Assign::Greedy, slots: Default::default() };
+/// let ofdma = Ofdma { blocks: 2, ..Ofdma::default() };
 /// let link = |blocks| Uplink {
 ///     snr: 1.0, power: Power(1.0), max_power: None, energy_kept: false, rate: &Shannon {}, blocks,
 /// };
@@ -102,8 +161,45 @@ pub struct Ofdma {
     pub blocks: usize,
     /// Who gets which.
     pub assign: Assign,
+    /// What a device sends with in each of its blocks.
+    pub power: BlockPower,
+    /// β of the exponential effective SNR; none: by capacity.
+    pub eesm_beta: Option<f64>,
     /// Whether a block has a real or a whole number of symbols.
     pub slots: SlotKind,
+}
+
+impl Default for Ofdma {
+    fn default() -> Self {
+        Self {
+            blocks: OfdmaConfig::default().resource_blocks as usize,
+            assign: Assign::Greedy,
+            power: BlockPower::Equal,
+            eesm_beta: None,
+            slots: SlotKind::default(),
+        }
+    }
+}
+
+/// μ with Σ (μ − 1/(s·g_k))⁺ = 1 over these gains: those that are under water are left out until none is.
+fn water_level(s: f64, gains: impl Iterator<Item = f64> + Clone) -> f64 {
+    let mut level = f64::INFINITY;
+    loop {
+        let (mut floor, mut count) = (1.0, 0.0);
+        for depth in gains.clone().map(|gain| 1.0 / (s * gain)).filter(|depth| *depth < level) {
+            floor += depth;
+            count += 1.0;
+        }
+        // All blocks of zero gain: nothing is sent.
+        if count == 0.0 {
+            return 0.0;
+        }
+        let next = floor / count;
+        if next >= level {
+            return level;
+        }
+        level = next;
+    }
 }
 
 /// The gain of a block relative to the mean.
@@ -144,7 +240,37 @@ impl Ofdma {
 
     /// The SNR of a device's code in these blocks; 0 in none.
     fn snr_in(&self, link: &Uplink, blocks: &[usize]) -> f64 {
+        if !link.blocks.is_empty() && blocks.len() > 1 && self.is_special() {
+            return self.special_snr(
+                link,
+                blocks.iter().map(|&block| gain(link, block)),
+                blocks.len() as f64,
+            );
+        }
         self.snr(link, blocks.len().max(1), blocks.iter().map(|&block| gain(link, block)))
+    }
+
+    /// Whether neither power is equal nor the SNR that of the mean capacity.
+    fn is_special(&self) -> bool {
+        self.power != BlockPower::Equal || self.eesm_beta.is_some()
+    }
+
+    /// The SNR of one code over `count` blocks of these relative gains.
+    fn special_snr(&self, link: &Uplink, gains: impl Iterator<Item = f64> + Clone, count: f64) -> f64 {
+        // The SNR of a block of gain 1 with all power.
+        let whole = (link.snr * self.blocks as f64).min(f64::MAX);
+        let level = (self.power == BlockPower::Waterfilling).then(|| water_level(whole, gains.clone()));
+        let snr = |gain: f64| match level {
+            Some(level) => (whole * gain * level - 1.0).clamp(0.0, f64::MAX),
+            None => (whole / count * gain).min(f64::MAX),
+        };
+        let Some(beta) = self.eesm_beta else {
+            return libm::expm1(gains.map(|gain| libm::log1p(snr(gain))).sum::<f64>() / count).min(f64::MAX);
+        };
+        // Relative to the smallest, so that not all terms vanish.
+        let least = gains.clone().map(snr).fold(f64::MAX, f64::min);
+        let mean = gains.map(|gain| libm::exp((least - snr(gain)) / beta)).sum::<f64>() / count;
+        (least - beta * libm::log(mean)).clamp(0.0, f64::MAX)
     }
 
     /// The bits of a device in these blocks.
@@ -286,7 +412,7 @@ mod tests {
     use toml::Table;
 
     fn ofdma(blocks: usize, assign: Assign) -> Ofdma {
-        Ofdma { blocks, assign, slots: SlotKind::Real }
+        Ofdma { blocks, assign, ..Ofdma::default() }
     }
 
     /// Exponential gains of `blocks` blocks.
@@ -391,6 +517,60 @@ mod tests {
     }
 
     #[test]
+    fn waterfilling_over_blocks_carries_the_most_of_all_ways_to_share_the_power() {
+        for (snr, blocks) in [(3.0, [0.2, 1.7, 1.1]), (0.02, [0.0, 2.0, 1.9]), (40.0, [0.01, 0.5, 3.0])] {
+            let link = Uplink { blocks: &blocks, ..link(snr) };
+            let scheme = Ofdma { power: BlockPower::Waterfilling, ..ofdma(3, Assign::Greedy) };
+            let bits = scheme.bits_in(&link, &[0, 1, 2], BAND);
+            let equal = ofdma(3, Assign::Greedy).bits_in(&link, &[0, 1, 2], BAND);
+            let steps = 400;
+            let mut best = 0.0f64;
+            for i in 0..=steps {
+                for j in 0..=steps - i {
+                    let parts = [i, j, steps - i - j].map(|part| f64::from(part) / f64::from(steps));
+                    let in_block = |(gain, part): (f64, f64)| (1.0 + snr * 3.0 * gain * part).log2();
+                    best = best.max(blocks.into_iter().zip(parts).map(in_block).sum::<f64>() * 5000.0 / 3.0);
+                }
+            }
+            assert!(bits >= best * (1.0 - 1e-12) && bits <= best * 1.001, "{bits}, not {best}");
+            assert!(bits >= equal, "{bits}, {equal}");
+        }
+        // Gains of nothing carry nothing.
+        let dead = [0.0; 3];
+        let scheme = Ofdma { power: BlockPower::Waterfilling, ..ofdma(3, Assign::Greedy) };
+        assert_eq!(scheme.bits_in(&Uplink { blocks: &dead, ..link(1.0) }, &[0, 1, 2], BAND), 0.0);
+    }
+
+    #[test]
+    fn the_exponential_effective_snr_is_the_snr_of_equal_blocks_and_at_most_the_mean() {
+        let scheme = |beta| Ofdma { eesm_beta: Some(beta), ..ofdma(2, Assign::Greedy) };
+        let snr = |beta, blocks: &[f64]| scheme(beta).snr_in(&Uplink { blocks, ..link(4.0) }, &[0, 1]);
+        assert!((snr(1.5, &[1.0, 1.0]) - 4.0).abs() < 1e-12);
+        // γ = 2 and 6: −β·ln((e^(−2/β) + e^(−6/β))/2).
+        for beta in [0.5, 1.5, 7.0f64] {
+            let truth = -beta * (((-2.0 / beta).exp() + (-6.0 / beta).exp()) / 2.0).ln();
+            assert!((snr(beta, &[0.5, 1.5]) - truth).abs() < 1e-12 && truth < 4.0);
+        }
+        // Far above β the exponentials vanish; the result does not.
+        let strong = scheme(1.0).snr_in(&Uplink { blocks: &[0.5, 1.5], ..link(1e6) }, &[0, 1]);
+        assert!((strong - (5e5 + 2f64.ln())).abs() < 1e-6, "{strong}");
+        let build = |text: &str| {
+            let own: Table = text.parse().unwrap();
+            let scope = Scope { k: 1, ..Scope::default() };
+            ENTRY.build(&own, &scope, &SlotKind::Real).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(build("effective_snr = \"eesm\"\neesm_beta = 2"), Ok(()));
+        assert!(
+            build("eesm_beta = 2.0").unwrap_err().starts_with("radio.ofdma.eesm_beta: has no effect here")
+        );
+        let error = build("effective_snr = \"eesm\"\neesm_beta = 0.0").unwrap_err();
+        assert!(
+            error.starts_with("radio.ofdma.eesm_beta: is 0, but must be a finite number above 0"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn fewer_blocks_than_scheduled_devices_are_refused() {
         let build = |text: &str, k: u64| {
             let own: Table = text.parse().unwrap();
@@ -399,6 +579,6 @@ mod tests {
         };
         assert_eq!(build("resource_blocks = 5\nassign = \"hungarian\"", 5), Ok(()));
         let error = build("resource_blocks = 5", 6).unwrap_err();
-        assert!(error.starts_with("radio.ofdma.resource_blocks: is 5, but must be in 6..=10000"), "{error}");
+        assert!(error.starts_with("radio.ofdma.resource_blocks: is 5, but must be in 6..=4096"), "{error}");
     }
 }

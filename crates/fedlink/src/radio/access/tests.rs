@@ -19,7 +19,7 @@ fn all(slots: SlotKind) -> Vec<(&'static str, Box<dyn Access>)> {
     };
     let mut all: Vec<_> = ACCESSES.iter().map(build).collect();
     for assign in [ofdma::Assign::Hungarian, ofdma::Assign::Contiguous] {
-        all.push(("ofdma", Box::new(Ofdma { blocks: 7, assign, slots })));
+        all.push(("ofdma", Box::new(Ofdma { blocks: 7, assign, slots, ..Ofdma::default() })));
     }
     all
 }

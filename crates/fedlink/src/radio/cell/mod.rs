@@ -35,8 +35,10 @@ pub struct CellParts {
     pub gain_tx_dbi: f64,
     /// Gain of the server's antenna in dBi.
     pub gain_rx_dbi: f64,
-    /// How devices move; none: not at all.
+    /// How devices move; none: not at all, or by a layout that has their ways.
     pub drift: Option<Drift>,
+    /// Seconds between rounds, by which a layout has them.
+    pub period_s: f64,
     /// Whether the law may be used at distances outside its domain.
     pub extrapolate: bool,
 }
@@ -78,7 +80,7 @@ impl Cell {
         let heights = parts.pathloss.heights();
         let mut cell = Self { parts, shadowing, heights, gains: None };
         cell.check_positions()?;
-        if cell.parts.drift.is_none() {
+        if !cell.moves() {
             let gains = DeviceId::all(cell.parts.devices).map(|device| cell.link_gain_db(0, device));
             cell.gains = Some(gains.collect());
         }
@@ -94,11 +96,23 @@ impl Cell {
         let holds = format!("but this law holds for {}..={} m", domain.start(), domain.end());
         for device in DeviceId::all(self.parts.devices) {
             let position = self.parts.layout.position(device);
-            let distance = position.distance_m();
-            if !(domain.contains(&distance) || self.parts.extrapolate) {
-                return refuse(format!(
-                    "device {device} is {distance:.1} m from the server, {holds}; {advice}"
-                ));
+            for place in self.parts.layout.places(device) {
+                let distance = place.distance_m();
+                if !(domain.contains(&distance) || self.parts.extrapolate) {
+                    return refuse(format!(
+                        "device {device} is {distance:.1} m from the server, {holds}; {advice}"
+                    ));
+                }
+                let heights = self.parts.pathloss.heights_of_devices();
+                let given = place.z_m.filter(|z_m| !(heights.contains(z_m) || self.parts.extrapolate));
+                if let Some(z_m) = given {
+                    return refuse(format!(
+                        "device {device} is {z_m} m high, but this law holds for {}..={} m; change its z_m, or set \
+                         cell.extrapolate = true",
+                        heights.start(),
+                        heights.end()
+                    ));
+                }
             }
             if let Some(drift) = self.parts.drift
                 && position.x_m.abs().max(position.y_m.abs()) > drift.half_side_m
@@ -127,11 +141,14 @@ impl Cell {
 
     /// Whether devices move, so that gains differ from round to round.
     pub fn moves(&self) -> bool {
-        self.parts.drift.is_some()
+        self.parts.drift.is_some() || self.parts.layout.moves()
     }
 
     /// Where a device is in round `t`.
     pub fn position(&self, t: u64, device: DeviceId) -> Position {
+        if self.parts.layout.moves() {
+            return self.parts.layout.at(t as f64 * self.parts.period_s, device);
+        }
         let start = self.parts.layout.position(device);
         self.parts.drift.map_or(start, |drift| drift.position(t, device, start))
     }

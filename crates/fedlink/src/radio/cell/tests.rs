@@ -1,6 +1,6 @@
 //! The cell as a whole.
 
-use super::layout::{Area, Disc, Origin, Positions, Ring};
+use super::layout::{Area, Disc, Origin, Positions, Ring, Tracks};
 use super::pathloss::{Cost231Hata, LogDistance, MacroCell, Off, Umi};
 use super::*;
 use crate::units::from_db;
@@ -20,6 +20,7 @@ fn parts(layout: Box<dyn Layout>, pathloss: Box<dyn PathLoss>) -> CellParts {
         gain_tx_dbi: 0.0,
         gain_rx_dbi: 0.0,
         drift: None,
+        period_s: 1.0,
         extrapolate: false,
     }
 }
@@ -112,12 +113,36 @@ fn lines_of_sight_are_drawn_with_their_probability_or_set() {
 
 #[test]
 fn heights_of_a_file_replace_those_of_the_law() {
-    let layout = Box::new(Positions::parse("0,100,0,1.5\n1,100,0,10\n2,100,0\n", 3).unwrap());
-    let cell = Cell::new(CellParts { devices: 3, ..parts(layout, umi()) }).unwrap();
+    let layout = || Box::new(Positions::parse("0,100,0,1.5\n1,100,0,10\n2,100,0\n", 3).unwrap());
+    let cell = Cell::new(CellParts { devices: 3, ..parts(layout(), umi()) }).unwrap();
     let distance = |device| cell.path(0, DeviceId(device)).path.distance_3d_m;
     assert_eq!(distance(0), distance(2));
     assert_eq!(distance(1), 100.0);
     assert!((distance(0) - 100.360_6).abs() < 1e-4);
+    // 22.4 + 35.3·log10 d + 21.3·log10 f − 0.3·(h_UT − 1.5), with d = 100 m and h_UT = 10 m.
+    let never = CellParts { devices: 3, line_of_sight: LineOfSight::Never, ..parts(layout(), umi()) };
+    let loss = Cell::new(never).unwrap().path(0, DeviceId(1)).loss_db;
+    assert!((loss - (22.4 + 70.6 + 21.3 * 2f64.log10() - 0.3 * 8.5)).abs() < 1e-9, "{loss}");
+    let high = Box::new(Positions::parse("0,100,0,30\n", 1).unwrap());
+    let error = Cell::new(CellParts { devices: 1, ..parts(high, umi()) }).err().unwrap().to_string();
+    assert!(error.starts_with("cell.pathloss: device 0 is 30 m high, but this law holds for 1.5..=22.5 m"));
+}
+
+#[test]
+fn devices_on_tracks_have_the_loss_of_where_they_are() {
+    let ways = || Box::new(Tracks::parse("0,0,100,0\n10,0,400,0\n0,1,50,0\n", 2).unwrap());
+    let parts = || CellParts { devices: 2, period_s: 0.5, ..parts(ways(), Box::new(MacroCell)) };
+    let cell = Cell::new(parts()).unwrap();
+    for (t, distance) in [(0, 100.0), (10, 250.0), (20, 400.0), (99, 400.0)] {
+        let loss = 128.1 + 37.6 * f64::log10(distance / 1000.0);
+        assert!((cell.path(t, DeviceId(0)).loss_db - loss).abs() < 1e-9, "{t}");
+        assert!((cell.gain_db(t, DeviceId(0)) + loss).abs() < 1e-9, "{t}");
+    }
+    assert_eq!(cell.gain_db(0, DeviceId(1)), cell.gain_db(50, DeviceId(1)));
+    // Positions that are reached later are checked too.
+    let far = Box::new(Tracks::parse("0,0,100,0\n10,0,9000,0\n0,1,50,0\n", 2).unwrap());
+    let error = Cell::new(CellParts { layout: far, pathloss: umi(), ..parts() }).err().unwrap().to_string();
+    assert!(error.contains("device 0 is 9000.0 m from the server"), "{error}");
 }
 
 #[test]

@@ -59,6 +59,11 @@ pub trait Fading: Send + Sync {
         out.fill(self.gain(t, device));
     }
 
+    /// Whether [`blocks`](Self::blocks) differ from one another, for as many blocks as the law was built for.
+    fn fades_apart(&self) -> bool {
+        false
+    }
+
     /// Antennas of the server, whose gains add up (maximum-ratio combining).
     fn antennas(&self) -> usize {
         1

@@ -153,6 +153,10 @@ impl Fading for Multipath {
         });
     }
 
+    fn fades_apart(&self) -> bool {
+        !self.phasors.is_empty()
+    }
+
     fn antennas(&self) -> usize {
         self.antennas
     }

@@ -87,7 +87,7 @@ impl Propagation {
         }
         if !(1..=MAX_BLOCKS).contains(&self.blocks.count) {
             let problem = format!("is {}, but must be in 1..={MAX_BLOCKS}", self.blocks.count);
-            return refuse("radio.resource_blocks", problem);
+            return refuse("radio.ofdma.resource_blocks", problem);
         }
         if !(self.blocks.spacing_hz.is_finite() && self.blocks.spacing_hz >= 0.0) {
             let problem = format!("makes resource blocks {} Hz wide", self.blocks.spacing_hz);
@@ -103,7 +103,7 @@ impl Propagation {
 
     /// Refuses correlation over rounds and a profile for a law without a complex amplitude; `law` is how it
     /// is called in a configuration, `why` what it has instead.
-    pub(super) fn refuse_amplitudes(&self, law: &str, why: &str) -> Result<(), ConfigError> {
+    pub(crate) fn refuse_amplitudes(&self, law: &str, why: &str) -> Result<(), ConfigError> {
         let refuse = |key: &str, unset: &str| {
             let problem = format!(
                 "has no effect on radio.fading = \"{law}\", {why}; unset it ({unset}), or choose \
@@ -149,7 +149,7 @@ mod tests {
             (with(doppler(-1.0, 1.0)), "radio.speed_kmh: gives a Doppler frequency of -1 Hz"),
             (with(doppler(f64::INFINITY, 1.0)), "radio.speed_kmh: gives a Doppler frequency of inf Hz"),
             (with(doppler(1.0, 0.0)), "radio.period_s: is 0, but must be a number above 0"),
-            (blocks(0, 1.0), "radio.resource_blocks: is 0"),
+            (blocks(0, 1.0), "radio.ofdma.resource_blocks: is 0"),
             (blocks(1, f64::NAN), "radio.bandwidth_hz: makes resource blocks NaN Hz wide"),
             (Propagation { period_s: Some(-1.0), ..Propagation::default() }, "radio.period_s: is -1"),
         ];

@@ -232,6 +232,10 @@ impl Fading for TraceFading {
         }
     }
 
+    fn fades_apart(&self) -> bool {
+        self.trace.blocks > 1
+    }
+
     fn meaning(&self) -> GainMeaning {
         match self.kind {
             TraceKind::Gain => GainMeaning::Gain,
@@ -257,7 +261,7 @@ fn check_propagation(trace: &Trace, propagation: &Propagation) -> Result<(), Con
     let (has, needs) = (trace.blocks, propagation.blocks.count);
     if has > 1 && needs > 1 && has != needs {
         let problem = format!("is {needs}, but the trace has {has} resource blocks");
-        return Err(ConfigError::new("radio.resource_blocks", problem));
+        return Err(ConfigError::new("radio.ofdma.resource_blocks", problem));
     }
     Ok(())
 }
@@ -431,7 +435,7 @@ mod tests {
         fading.blocks(1, DeviceId(0), &mut out);
         assert_eq!((out, fading.gain(1, DeviceId(0))), ([5.0, 9.0], 7.0));
         let problem = make(file, End::Wrap, &scope(1, 2), &blocks(3)).err().unwrap();
-        assert_eq!(problem, "radio.resource_blocks: is 3, but the trace has 2 resource blocks");
+        assert_eq!(problem, "radio.ofdma.resource_blocks: is 3, but the trace has 2 resource blocks");
     }
 
     #[test]

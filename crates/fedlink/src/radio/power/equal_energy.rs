@@ -31,7 +31,7 @@ impl PartConfig for EqualEnergyConfig {
 /// radiates M·P̄·n for every K (where no maximum is met); at K = 1 it is the rule of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct EqualEnergy {
-    /// What all policies know; M·P̄/K is spent over all n symbols.
+    /// What all policies know; M·P̄/K, at most the maximum, is spent over all n symbols.
     pub material: PowerMaterial,
 }
 
@@ -43,7 +43,7 @@ impl PowerPolicy for EqualEnergy {
     }
 
     fn power_at(&self, k: usize, _: DeviceId, _: LinkGain) -> Power {
-        Power(self.material.fair_share_at(k))
+        self.material.capped(self.material.fair_share_at(k))
     }
 
     fn keeps_energy(&self) -> bool {

@@ -10,6 +10,7 @@ crate::register! {
     square,
     clusters,
     file,
+    track,
 }
 
 pub use clusters::Clusters;
@@ -19,6 +20,7 @@ pub use none::Origin;
 pub use radius::Radius;
 pub use ring::Ring;
 pub use square::Square;
+pub use track::Tracks;
 
 use crate::registry::{ConfigError, Entry, Kind};
 use crate::rng::{Purpose, Stream, stream};
@@ -98,8 +100,23 @@ fn draws(seed: u64, device: DeviceId) -> Stream {
 /// Invariants: pure in (seed, device), so that any position can be had alone and in any order; finite; within
 /// the area, except for positions that are given.
 pub trait Layout: Send + Sync {
-    /// Where a device is.
+    /// Where a device is when the run begins.
     fn position(&self, device: DeviceId) -> Position;
+
+    /// Where a device is after so many seconds, if the layout has its ways.
+    fn at(&self, _seconds: f64, device: DeviceId) -> Position {
+        self.position(device)
+    }
+
+    /// Whether the layout has ways.
+    fn moves(&self) -> bool {
+        false
+    }
+
+    /// The positions that are given of a device.
+    fn places(&self, device: DeviceId) -> Vec<Position> {
+        vec![self.position(device)]
+    }
 }
 
 impl Kind for dyn Layout {

@@ -18,7 +18,7 @@ pub fn mean_distance(layout: &dyn Layout, value: impl Fn(f64) -> f64) -> (f64, f
 
 #[test]
 fn every_layout_is_random_access_and_stays_in_the_area() {
-    for entry in LAYOUTS.iter().filter(|entry| entry.name != "file") {
+    for entry in LAYOUTS.iter().filter(|entry| !["file", "track"].contains(&entry.name)) {
         let make = |seed| entry.build(&Table::new(), &Scope { seed, ..Scope::default() }, &AREA).unwrap();
         let layout = make(1);
         let all: Vec<Position> = DeviceId::all(2000).map(|device| layout.position(device)).collect();

@@ -25,7 +25,7 @@ impl PartConfig for Cost231HataConfig {
 
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         let carrier_hz = site.carrier(1.5e9..=2e9)?;
-        let heights = site.heights(Cost231Hata::HEIGHTS, 30.0..=200.0, 1.0..=10.0)?;
+        let heights = site.heights(Cost231Hata::HEIGHTS, 30.0..=200.0, Cost231Hata::OF_DEVICES)?;
         Ok(Box::new(Cost231Hata { carrier_hz, heights, metropolitan: self.metropolitan }))
     }
 }
@@ -47,6 +47,8 @@ pub struct Cost231Hata {
 }
 
 impl Cost231Hata {
+    /// The heights of devices that it holds for.
+    const OF_DEVICES: RangeInclusive<f64> = 1.0..=10.0;
     /// The heights unless others are given.
     pub const HEIGHTS: Heights = Heights { bs_m: 30.0, ut_m: 1.5 };
 }
@@ -54,8 +56,8 @@ impl Cost231Hata {
 impl PathLoss for Cost231Hata {
     fn loss_db(&self, path: &Path) -> f64 {
         let frequency = libm::log10(self.carrier_hz / 1e6);
-        let height = libm::log10(self.heights.bs_m);
-        let correction = (1.1 * frequency - 0.7) * self.heights.ut_m - (1.56 * frequency - 0.8);
+        let height = libm::log10(path.heights.bs_m);
+        let correction = (1.1 * frequency - 0.7) * path.heights.ut_m - (1.56 * frequency - 0.8);
         let city = if self.metropolitan { 3.0 } else { 0.0 };
         let slope = 44.9 - 6.55 * height;
         let distance = libm::log10(path.distance_2d_m / 1000.0);
@@ -72,6 +74,10 @@ impl PathLoss for Cost231Hata {
 
     fn heights(&self) -> Heights {
         self.heights
+    }
+
+    fn heights_of_devices(&self) -> RangeInclusive<f64> {
+        Self::OF_DEVICES
     }
 }
 

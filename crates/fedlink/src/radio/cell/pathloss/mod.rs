@@ -123,13 +123,15 @@ pub struct Path {
     pub distance_3d_m: f64,
     /// Whether there is a line of sight.
     pub line_of_sight: bool,
+    /// Of both ends.
+    pub heights: Heights,
 }
 
 impl Path {
     /// A path over `distance_2d_m` of ground between two heights.
     pub fn new(distance_2d_m: f64, heights: Heights, line_of_sight: bool) -> Self {
         let distance_3d_m = libm::hypot(distance_2d_m, heights.bs_m - heights.ut_m);
-        Self { distance_2d_m, distance_3d_m, line_of_sight }
+        Self { distance_2d_m, distance_3d_m, line_of_sight, heights }
     }
 }
 
@@ -156,6 +158,11 @@ pub trait PathLoss: Send + Sync {
     /// The heights that distances in space are measured with.
     fn heights(&self) -> Heights {
         Heights::NONE
+    }
+
+    /// The heights of devices that the law holds for.
+    fn heights_of_devices(&self) -> RangeInclusive<f64> {
+        f64::MIN..=f64::MAX
     }
 
     /// The probability of a line of sight at a distance over ground; none: the law has no such states.
@@ -211,7 +218,8 @@ struct Urban {
 }
 
 impl Urban {
-    fn loss_db(&self, path: &Path, heights: Heights, carrier_hz: f64) -> f64 {
+    fn loss_db(&self, path: &Path, carrier_hz: f64) -> f64 {
+        let heights = path.heights;
         let (distance, frequency) = (libm::log10(path.distance_3d_m), libm::log10(carrier_hz / 1e9));
         let break_point = break_point_m(heights, carrier_hz);
         let line_of_sight = if path.distance_2d_m < break_point {

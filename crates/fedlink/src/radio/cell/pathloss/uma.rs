@@ -21,7 +21,7 @@ impl PartConfig for UmaConfig {
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         let carrier_hz = site.carrier(0.5e9..=100e9)?;
         // The break point needs antennas above the environment's height of 1 m.
-        let heights = site.heights(Uma::HEIGHTS, 1.5..=150.0, 1.5..=13.0)?;
+        let heights = site.heights(Uma::HEIGHTS, 1.5..=150.0, Uma::OF_DEVICES)?;
         Ok(Box::new(Uma { carrier_hz, heights }))
     }
 }
@@ -46,6 +46,8 @@ pub struct Uma {
 }
 
 impl Uma {
+    /// The heights of devices that it holds for.
+    const OF_DEVICES: RangeInclusive<f64> = 1.5..=13.0;
     /// The heights unless others are given.
     pub const HEIGHTS: Heights = Heights { bs_m: 25.0, ut_m: 1.5 };
 }
@@ -53,7 +55,7 @@ impl Uma {
 impl PathLoss for Uma {
     fn loss_db(&self, path: &Path) -> f64 {
         let law = Urban { at_1m: 28.0, slope: 22.0, corner: 9.0, blocked: [13.54, 39.08, 20.0, 0.6] };
-        law.loss_db(path, self.heights, self.carrier_hz)
+        law.loss_db(path, self.carrier_hz)
     }
 
     fn domain_m(&self) -> RangeInclusive<f64> {
@@ -66,6 +68,10 @@ impl PathLoss for Uma {
 
     fn heights(&self) -> Heights {
         self.heights
+    }
+
+    fn heights_of_devices(&self) -> RangeInclusive<f64> {
+        Self::OF_DEVICES
     }
 
     fn line_of_sight_probability(&self, distance_2d_m: f64) -> Option<f64> {

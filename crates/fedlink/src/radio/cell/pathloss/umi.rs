@@ -22,7 +22,7 @@ impl PartConfig for UmiConfig {
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         let carrier_hz = site.carrier(0.5e9..=100e9)?;
         // The break point needs antennas above the environment's height of 1 m.
-        let heights = site.heights(Umi::HEIGHTS, 1.5..=150.0, 1.5..=22.5)?;
+        let heights = site.heights(Umi::HEIGHTS, 1.5..=150.0, Umi::OF_DEVICES)?;
         Ok(Box::new(Umi { carrier_hz, heights }))
     }
 }
@@ -47,6 +47,8 @@ pub struct Umi {
 }
 
 impl Umi {
+    /// The heights of devices that it holds for.
+    const OF_DEVICES: RangeInclusive<f64> = 1.5..=22.5;
     /// The heights unless others are given.
     pub const HEIGHTS: Heights = Heights { bs_m: 10.0, ut_m: 1.5 };
 }
@@ -54,7 +56,7 @@ impl Umi {
 impl PathLoss for Umi {
     fn loss_db(&self, path: &Path) -> f64 {
         let law = Urban { at_1m: 32.4, slope: 21.0, corner: 9.5, blocked: [22.4, 35.3, 21.3, 0.3] };
-        law.loss_db(path, self.heights, self.carrier_hz)
+        law.loss_db(path, self.carrier_hz)
     }
 
     fn domain_m(&self) -> RangeInclusive<f64> {
@@ -67,6 +69,10 @@ impl PathLoss for Umi {
 
     fn heights(&self) -> Heights {
         self.heights
+    }
+
+    fn heights_of_devices(&self) -> RangeInclusive<f64> {
+        Self::OF_DEVICES
     }
 
     fn line_of_sight_probability(&self, distance_2d_m: f64) -> Option<f64> {
