@@ -68,8 +68,8 @@ pub trait Task: Send + Sync {
         6.0 * self.theta0().len() as f64
     }
 
-    /// How many samples of each class a device holds, if its samples have classes; by default nobody knows. For
-    /// policies that look at labels, which devices then have to give away.
+    /// How many samples of each class a device holds, if its samples have classes; by default nobody knows.
+    /// For policies that look at labels, which devices then have to give away.
     fn label_counts(&self, _device: DeviceId) -> Option<Vec<u64>> {
         None
     }
@@ -114,8 +114,8 @@ pub struct Job<'a> {
     pub state: Option<&'a mut DeviceState>,
     /// Where Δ = θ_m − θ(t) goes; its content before is undefined.
     pub update: &'a mut [f32],
-    /// Where the root of the mean squared loss of the samples may go, for policies that ask for it; where a task leaves
-    /// it as it is, the training loss stands for it.
+    /// Where the root of the mean squared loss of the samples may go, for policies that ask for it; where a
+    /// task leaves it as it is, the training loss stands for it.
     pub rms_loss: &'a mut Option<f64>,
 }
 
