@@ -72,9 +72,9 @@ class Policy:
 
     def asks(self) -> Sequence[str]:
         """What every candidate reports: some of "norm" (‖Δ‖₂), "compressed-norm" (‖Δ̂‖₂ as if it had all
-        symbols), "loss" (the mean mini-batch loss of its training) and "rms-loss" (the root of the mean squared
-        loss of its samples; the loss where a task gives nothing else). By default nothing. Asked once, before the
-        first round."""
+        symbols), "loss" (the mean mini-batch loss of its training) and "rms-loss" (the root of the mean
+        squared loss of its samples; the loss where a task gives nothing else). By default nothing. Asked
+        once, before the first round."""
         return []
 
     def select(self, view: View, reports: Reports) -> Schedule:

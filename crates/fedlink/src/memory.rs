@@ -45,7 +45,8 @@ fn check_against(total: u64, devices: u64, dim: usize, vectors: usize) -> Result
     })
 }
 
-/// Refuses a policy whose state of so many `numbers` of four bytes over all devices is more than the machine's whole memory.
+/// Refuses a policy whose state of so many `numbers` of four bytes over all devices is more than the
+/// machine's whole memory.
 pub(crate) fn check_policy(name: &str, numbers: u128, devices: u64, dim: usize) -> Result<(), ConfigError> {
     let bytes = numbers.saturating_mul(4);
     total().map_or(Ok(()), |total| check_policy_against(total, name, bytes, (devices, dim)))
@@ -61,8 +62,8 @@ fn check_policy_against(
         return Ok(());
     }
     let problem = format!(
-        "is \"{name}\", which keeps up to {:.1} GB for M = {devices} devices and d = {dim} entries, and this machine has \
-         {:.1} GB; choose fewer devices, a smaller model or another policy",
+        "is \"{name}\", which keeps up to {:.1} GB for M = {devices} devices and d = {dim} entries, \
+         and this machine has {:.1} GB; choose fewer devices, a smaller model or another policy",
         bytes as f64 / 1e9,
         total as f64 / 1e9
     );

@@ -439,11 +439,14 @@ fn participation(devices: &DeviceTable, rounds: u64) -> [(String, f64); 3] {
 
 /// The reports in the order of the candidates.
 fn in_order(reports: &Reports, candidates: &[DeviceId]) -> Result<Reports, Error> {
+    let mut places: Vec<(DeviceId, usize)> =
+        candidates.iter().enumerate().map(|(index, device)| (*device, index)).collect();
+    places.sort_unstable();
     let mut rows: Vec<(usize, usize)> = Vec::with_capacity(reports.len());
     for (row, device) in reports.devices.iter().enumerate() {
-        let index = candidates.iter().position(|candidate| candidate == device);
-        let index = index.ok_or(Error::Session("report: a device that was no candidate reports"))?;
-        rows.push((index, row));
+        let place = places.binary_search_by_key(device, |place| place.0);
+        let place = place.map_err(|_| Error::Session("report: a device that was no candidate reports"))?;
+        rows.push((places[place].1, row));
     }
     rows.sort_unstable();
     if rows.windows(2).any(|pair| pair[0].0 == pair[1].0) {

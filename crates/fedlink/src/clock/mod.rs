@@ -132,7 +132,8 @@ impl Clock {
         Present(self.parts.as_ref().and_then(|parts| parts.present(t, radio, spent, known)))
     }
 
-    /// Seconds that each device is expected to train, without the jitter of a round; empty if nothing is counted.
+    /// Seconds that each device is expected to train, without the jitter of a round; empty if nothing is
+    /// counted.
     pub fn expected_s(&self) -> Vec<f64> {
         let Some(parts) = &self.parts else { return Vec::new() };
         let seconds =

@@ -1,6 +1,6 @@
 //! No compression at all, whatever the link carries: for references only.
 
-use super::{Codec, Compressor, Encoded, Evidence, Scratch, Spent};
+use super::{Codec, Compressor, Context, Encoded, Evidence, Properties, Scratch, Spent};
 use crate::rng::Stream;
 use crate::units::Bits;
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 pub struct Uncompressed {}
 
 impl Compressor for Uncompressed {
-    fn encode(&self, update: &[f32], _: Bits, _: &mut Stream, _: &mut Scratch, out: &mut Encoded) -> Spent {
+    fn encode(&self, update: &[f32], _: &Context, _: &mut Stream, _: &mut Scratch, out: &mut Encoded) -> Spent {
         match out {
             Encoded::Dense(values) => {
                 values.clear();
@@ -29,6 +29,10 @@ impl Compressor for Uncompressed {
 
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {
         0.0..=f64::INFINITY
+    }
+
+    fn properties(&self, _: usize, _: usize) -> Properties {
+        Properties { unbiased: true, ..Properties::projection(1.0) }
     }
 
     fn highest_level(&self, dim: usize) -> Option<usize> {

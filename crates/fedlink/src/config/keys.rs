@@ -283,8 +283,8 @@ pub const KEYS: &[Key] = &[
     key("schedule.k", "K, the largest number of devices scheduled in a round", "1 ..= data.devices"),
     key(
         "schedule.decay",
-        "β, by which K falls: in round t (from 0) at most K_t = max(K_min, ⌈K·e^(−β·t)⌉) are scheduled, by any policy, \
-         with the power of a run with K_t",
+        "β, by which K falls: in round t (from 0) at most K_t = max(K_min, ⌈K·e^(−β·t)⌉) are scheduled, \
+         by any policy, with the power of a run with K_t",
         "≥ 0 (0: K stays)",
     ),
     key("schedule.k_min", "K_min, below which schedule.decay does not take K", "1 ..= schedule.k"),

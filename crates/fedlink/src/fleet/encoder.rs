@@ -100,9 +100,9 @@ impl Encoder {
         self.budget
     }
 
-    /// What a device answers to `asks` in round `t`, honestly, of an update and its training loss (or losses); `alone`
-    /// are the bits that it could send if the whole band were its own. An update or an answer that is not
-    /// finite is an error.
+    /// What a device answers to `asks` in round `t`, honestly, of an update and its training loss (or
+    /// losses); `alone` are the bits that it could send if the whole band were its own. An update or an
+    /// answer that is not finite is an error.
     pub fn answers(
         &self,
         asks: &[Ask],

@@ -143,8 +143,8 @@ pub struct Job<'a> {
     pub adjustment: Adjustment<'a>,
     /// Where Δ = θ_m − θ(t) goes; its content before is undefined.
     pub update: &'a mut [f32],
-    /// Where the root of the mean squared loss of the samples may go, for policies that ask for it; where a task leaves
-    /// it as it is, the training loss stands for it.
+    /// Where the root of the mean squared loss of the samples may go, for policies that ask for it; where a
+    /// task leaves it as it is, the training loss stands for it.
     pub rms_loss: &'a mut Option<f64>,
 }
 

@@ -136,8 +136,8 @@ impl Default for Loss {
 /// A K that falls from round to round: K_t = max(K_min, ⌈K·e^(−β·t)⌉), t from 0.
 ///
 /// Source: after Ji, Jiang, Walid and Li, *Dynamic Sampling and Selective Masking for Communication-Efficient
-/// Federated Learning* (2020), as we read it. Invariant: the links of a round are those of a run with its K_t, to the
-/// last bit.
+/// Federated Learning* (2020), as we read it. Invariant: the links of a round are those of a run with its
+/// K_t, to the last bit.
 ///
 /// ```
 /// use fedlink::radio::Decay;
@@ -158,6 +158,19 @@ impl Decay {
         // A hair below, so that a product that is whole but for rounding is not rounded up.
         let falling = libm::ceil(k as f64 * libm::exp(-self.rate * t as f64) - 1e-9) as usize;
         falling.clamp(self.min.min(k), k)
+    }
+
+    /// Σ K_s over the rounds s before `t`.
+    fn turns_before(&self, k: usize, t: u64) -> u128 {
+        let mut turns = 0;
+        for s in 0..t {
+            let now = self.k(k, s);
+            if now == self.min {
+                return turns + u128::from(t - s) * now as u128;
+            }
+            turns += now as u128;
+        }
+        turns
     }
 }
 
@@ -285,8 +298,9 @@ impl Known {
 
 /// Who knows what the links of a round would carry if another number of devices were scheduled.
 pub trait CapacityAt: Send + Sync {
-    /// C_m of a device in round `t` if `k` devices were scheduled, each with the power that this leaves it: that of a
-    /// run with K = `k`, to the last bit. `k` is at least 1. Where capacities or SNRs were measured they stay as they are.
+    /// C_m of a device in round `t` if `k` devices were scheduled, each with the power that this leaves it:
+    /// that of a run with K = `k`, to the last bit. `k` is at least 1. Where capacities or SNRs were measured
+    /// they stay as they are.
     fn capacity_at(&self, t: u64, known: &Known, device: DeviceId, k: usize) -> f64;
 }
 
@@ -321,6 +335,12 @@ impl Radio {
     /// K_t, the largest number of devices that are scheduled in round `t` (from 0).
     pub fn k_at(&self, t: u64) -> usize {
         self.parts.decay.map_or(self.parts.k, |decay| decay.k(self.parts.k, t))
+    }
+
+    /// Σ K_s over the rounds s before `t`.
+    pub fn turns_before(&self, t: u64) -> u128 {
+        let RadioParts { k, decay, .. } = &self.parts;
+        decay.map_or(u128::from(t) * *k as u128, |decay| decay.turns_before(*k, t))
     }
 
     /// What the scheduled devices share.
@@ -474,8 +494,8 @@ impl Radio {
         self.parts.fading.meaning() == GainMeaning::Gain && known.snrs.len() == known.gains.len()
     }
 
-    /// What a device sends with over a link of gain `known` in a round of `k` devices, the SNR that its rate is chosen for,
-    /// and its capacity.
+    /// What a device sends with over a link of gain `known` in a round of `k` devices, the SNR that its rate
+    /// is chosen for, and its capacity.
     fn over(&self, t: u64, device: DeviceId, known: f64, k: usize, blocks: &[f64]) -> (Power, f64, f64) {
         let RadioParts { budget, power, rate, csi, .. } = &self.parts;
         let sent = power.power_at(k, device, LinkGain { gain: known, mean_gain: self.mean_gain(t, device) });

@@ -122,8 +122,9 @@ pub enum Sampling {
 /// rounds it must give in [`Persist::save`], or a resumed run differs. To write one, see
 /// `docs/adding-parts.md`.
 pub trait Policy: Persist + Send {
-    /// How many devices share the power of this round, in 1..=`view.k`; by default as many as may be scheduled. The
-    /// links of the round, and [`View::k`] of the calls that follow, are then those of a run with this K.
+    /// How many devices share the power of this round, in 1..=`view.k`; by default as many as may be
+    /// scheduled. The links of the round, and [`View::k`] of the calls that follow, are then those of a run
+    /// with this K.
     fn round_k(&mut self, view: &View) -> usize {
         view.k
     }
@@ -145,8 +146,8 @@ pub trait Policy: Persist + Send {
     /// Picks up to `view.k` of those that reported.
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule;
 
-    /// Called after every round, before [`Self::observe`], with each update that arrived and counts: Δ̂ as it was
-    /// decoded, before any clipping.
+    /// Called after every round, before [`Self::observe`], with each update that arrived and counts: Δ̂ as it
+    /// was decoded, before any clipping.
     fn receive(&mut self, _device: DeviceId, _update: &dyn Entries) {}
 
     /// Whether it looks at the labels that devices hold ([`View::label_counts`]).
@@ -154,8 +155,8 @@ pub trait Policy: Persist + Send {
         false
     }
 
-    /// Numbers of four bytes that the policy keeps at most in a run of M devices and updates of d entries, if they are
-    /// of order M·d or M²; a run whose machine cannot hold them is refused.
+    /// Numbers of four bytes that the policy keeps at most in a run of M devices and updates of d entries, if
+    /// they are of order M·d or M²; a run whose machine cannot hold them is refused.
     fn state_numbers(&self, _devices: u64, _dim: u64) -> u128 {
         0
     }
@@ -248,8 +249,10 @@ pub fn largest_indices_by(
 ) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..devices.len()).collect();
     if count < indices.len() {
+        // Each value once: it may take a logarithm or two.
+        let values: Vec<(f64, f64)> = indices.iter().map(|&index| value(index)).collect();
         let better = |&a: &usize, &b: &usize| {
-            let ((first_a, second_a), (first_b, second_b)) = (value(a), value(b));
+            let ((first_a, second_a), (first_b, second_b)) = (values[a], values[b]);
             first_b.total_cmp(&first_a).then(second_b.total_cmp(&second_a)).then(devices[a].cmp(&devices[b]))
         };
         indices.select_nth_unstable_by(count, better);
@@ -260,14 +263,7 @@ pub fn largest_indices_by(
 }
 
 fn largest_indices(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64) -> Vec<usize> {
-    let mut indices: Vec<usize> = (0..devices.len()).collect();
-    if count < indices.len() {
-        let better = |&a: &usize, &b: &usize| value(b).total_cmp(&value(a)).then(devices[a].cmp(&devices[b]));
-        indices.select_nth_unstable_by(count, better);
-        indices.truncate(count);
-    }
-    indices.sort_unstable_by_key(|&index| devices[index]);
-    indices
+    largest_indices_by(devices, count, |index| (value(index), 0.0))
 }
 
 /// Candidates are distinct devices that exist.

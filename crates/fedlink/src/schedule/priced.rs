@@ -1,6 +1,7 @@
 //! Probabilities of sampling that weigh variance against a price.
 
-/// The p that minimize Σ u²/p + Σ c·p subject to Σ p = `total`, 0 < p ≤ 1: p_m = min(1, u_m/√(c_m + λ)), λ by bisection.
+/// The p that minimize Σ u²/p + Σ c·p subject to Σ p = `total`, 0 < p ≤ 1: p_m = min(1, u_m/√(c_m + λ)), λ by
+/// Newton's method with bisection.
 ///
 /// `u` ≥ 0 and `prices` ≥ 0 are finite, of one length; `total` is a whole number of at least 1. Where there are no more than
 /// `total` devices all are 1; devices of u = 0 have what is left over, in equal parts.
@@ -34,13 +35,43 @@ pub fn probabilities(u: &[f64], prices: &[f64], total: usize) -> Vec<f64> {
         under if under <= 0.0 => 1.0,
         under => (u[i] / libm::sqrt(under)).min(1.0),
     };
-    // The sum falls from `positive` to below `total` between these two; bisection down to neighboring floats.
+    // Σ p − K at λ, and its slope.
+    let excess = |lambda: f64| {
+        let (mut sum, mut slope) = (0.0, 0.0);
+        for i in 0..m {
+            let part = p(i, lambda);
+            sum += part;
+            if part < 1.0 && part > 0.0 {
+                slope -= 0.5 * part / (prices[i] + lambda);
+            }
+        }
+        (sum - total as f64, slope)
+    };
+    // The sum falls from `positive` to below `total` between these two. Newton's method, and bisection where
+    // a step would leave the interval or the interval shrinks too slowly, down to neighboring floats.
     let mut low = (0..m).map(|i| u[i] * u[i] - prices[i]).fold(f64::INFINITY, f64::min);
     let mut high = (m as f64 / total as f64) * (m as f64 / total as f64);
-    for _ in 0..1100 {
-        let middle = 0.5 * (low + high);
-        let sum: f64 = (0..m).map(|i| p(i, middle)).sum();
-        if sum > total as f64 { low = middle } else { high = middle }
+    let mut at = high;
+    for step in 0..1100 {
+        let (above, slope) = excess(at);
+        if above > 0.0 {
+            low = at
+        } else {
+            high = at
+        }
+        if (-4e-15 * total as f64..=0.0).contains(&above) {
+            break;
+        }
+        // A hair further where it comes from the left, so that the last step ends on the right, where the sum
+        // is not above K.
+        let newton = at - above / slope;
+        let newton = if above > 0.0 { newton + 1e-15 * newton.abs() } else { newton };
+        let inside = newton > low && newton < high && step % 8 != 7;
+        let next = if inside { newton } else { 0.5 * (low + high) };
+        if next <= low || next >= high {
+            break;
+        }
+        at = next;
     }
     let mut found: Vec<f64> = (0..m).map(|i| p(i, high)).collect();
     make_sum_exact(&mut found, &u, total as f64);

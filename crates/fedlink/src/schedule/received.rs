@@ -13,8 +13,8 @@ pub trait Entries {
 
 /// The last Δ̂ that arrived of each device, and the Euclidean distances between them.
 ///
-/// A device of which nothing arrived though it was scheduled counts as one with Δ̂ = 0 until something does. Memory is
-/// of order (entries received) + M², at most [`LastUpdates::numbers`]; a round costs K·M distances.
+/// A device of which nothing arrived though it was scheduled counts as one with Δ̂ = 0 until something does.
+/// Memory is of order (entries received) + M², at most [`LastUpdates::numbers`]; a round costs K·M distances.
 #[derive(Clone, Debug)]
 pub struct LastUpdates {
     updates: Vec<Option<Kept>>,
@@ -79,7 +79,8 @@ impl LastUpdates {
         Self { updates: vec![None; devices], distances: Vec::new(), stale: vec![true; devices] }
     }
 
-    /// Numbers of four bytes that it holds at most: indices and values of M updates, and M² distances of eight.
+    /// Numbers of four bytes that it holds at most: indices and values of M updates, and M² distances of
+    /// eight.
     pub fn numbers(devices: u64, dim: u64) -> u128 {
         let (devices, dim) = (u128::from(devices), u128::from(dim));
         2 * devices * dim + 2 * devices * devices
@@ -197,8 +198,8 @@ pub(in crate::schedule) mod tests {
             vectors.push(vec![0.0; 6]);
             for a in 0..=m {
                 for b in 0..=m {
-                    let square: f64 =
-                        vectors[a].iter().zip(&vectors[b]).map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum();
+                    let squared = |(x, y): (&f32, &f32)| (f64::from(*x) - f64::from(*y)).powi(2);
+                    let square: f64 = vectors[a].iter().zip(&vectors[b]).map(squared).sum();
                     prop_assert!((last.distance(a, b) - square.sqrt()).abs() < 1e-12);
                 }
             }

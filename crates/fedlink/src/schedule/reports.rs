@@ -15,8 +15,8 @@ pub enum Ask {
     CompressedNorm,
     /// The mean mini-batch loss of its local training.
     Loss,
-    /// The root of the mean squared loss of the samples of its local training; the mean loss where a task or a node
-    /// gives nothing else.
+    /// The root of the mean squared loss of the samples of its local training; the mean loss where a task or
+    /// a node gives nothing else.
     RmsLoss,
 }
 

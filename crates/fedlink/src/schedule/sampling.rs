@@ -38,26 +38,76 @@ pub fn systematic(p: &[f64], order: &[usize], u: f64) -> Vec<usize> {
 /// `count` different indices, drawn one after another with probabilities in proportion to the weights of those
 /// that are left; in the order of the draws. Where all weights that are left are zero, draws are uniform.
 ///
-/// `weights` are finite and ≥ 0.
+/// `weights` are finite and ≥ 0. It takes O(M + count·log M).
 pub fn successive(weights: &[f64], count: usize, rng: &mut Stream) -> Vec<usize> {
-    let mut left: Vec<usize> = (0..weights.len()).collect();
     // Scaled, so that no sum overflows.
     let largest = weights.iter().copied().fold(0.0, f64::max);
-    let scaled = |i: usize| if largest > 0.0 { weights[i] / largest } else { 0.0 };
-    let mut drawn = Vec::with_capacity(count.min(weights.len()));
-    while drawn.len() < count && !left.is_empty() {
-        let total: f64 = left.iter().map(|&i| scaled(i)).sum();
-        let uniform = rng.uniform();
-        let place = if total > 0.0 {
-            let mut rest = uniform * total;
-            let last = left.iter().rposition(|&i| scaled(i) > 0.0).unwrap_or(0);
-            left.iter().position(|&i| (rest -= scaled(i), rest < 0.0).1).unwrap_or(last)
-        } else {
-            ((uniform * left.len() as f64) as usize).min(left.len() - 1)
-        };
-        drawn.push(left.remove(place));
+    let scale = |weight: &f64| if largest > 0.0 { weight / largest } else { 0.0 };
+    let mut sums = Sums::new(weights.iter().map(scale));
+    let count = count.min(weights.len());
+    let mut drawn = Vec::with_capacity(count);
+    while drawn.len() < count
+        && let Some(index) = sums.draw(|| rng.uniform())
+    {
+        sums.clear(index);
+        drawn.push(index);
+    }
+    if drawn.len() < count {
+        let mut is_left = vec![true; weights.len()];
+        drawn.iter().for_each(|&index| is_left[index] = false);
+        let mut left: Vec<usize> = (0..weights.len()).filter(|&index| is_left[index]).collect();
+        while drawn.len() < count {
+            let place = ((rng.uniform() * left.len() as f64) as usize).min(left.len() - 1);
+            drawn.push(left.swap_remove(place));
+        }
     }
     drawn
+}
+
+/// Weights in a tree of sums: a draw and a change take O(log M).
+struct Sums {
+    /// Leaves from `leaves` on, the root at 1; every other node is the sum of its two children.
+    nodes: Vec<f64>,
+    leaves: usize,
+}
+
+impl Sums {
+    fn new(weights: impl ExactSizeIterator<Item = f64>) -> Self {
+        let leaves = weights.len().next_power_of_two();
+        let mut nodes = vec![0.0; 2 * leaves];
+        nodes[leaves..].iter_mut().zip(weights).for_each(|(node, weight)| *node = weight);
+        for node in (1..leaves).rev() {
+            nodes[node] = nodes[2 * node] + nodes[2 * node + 1];
+        }
+        Self { nodes, leaves }
+    }
+
+    /// An index with a weight above zero, in proportion to the weights; none if there is none.
+    fn draw(&self, uniform: impl FnOnce() -> f64) -> Option<usize> {
+        if self.nodes[1] <= 0.0 {
+            return None;
+        }
+        let (mut rest, mut node) = (uniform() * self.nodes[1], 1);
+        while node < self.leaves {
+            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
+            // Rounding may leave a rest that is not below the whole.
+            if (rest < left || right <= 0.0) && left > 0.0 {
+                node *= 2;
+            } else {
+                (rest, node) = (rest - left, 2 * node + 1);
+            }
+        }
+        Some(node - self.leaves)
+    }
+
+    fn clear(&mut self, index: usize) {
+        let mut node = self.leaves + index;
+        self.nodes[node] = 0.0;
+        while node > 1 {
+            node /= 2;
+            self.nodes[node] = self.nodes[2 * node] + self.nodes[2 * node + 1];
+        }
+    }
 }
 
 /// Des Raj's shares of devices drawn one after another without replacement: the j-th of K counts

@@ -28,6 +28,8 @@ pub struct View<'a> {
     pub links: &'a Known,
     /// What the server keeps of every device.
     pub devices: &'a DeviceTable,
+    /// Σ K over the rounds before this one: how many turns there were.
+    pub(crate) turns: u128,
     pub(crate) uplink: &'a dyn CapacityAt,
     pub(crate) known_of: &'a Facts,
     pub(crate) samples: &'a (dyn Fn(DeviceId) -> usize + Send + Sync),
@@ -45,14 +47,14 @@ impl View<'_> {
         DeviceId::all(self.links.devices()).collect()
     }
 
-    /// C_m if `k` devices were scheduled in this round, at least 1, each with the power that this leaves it; that of a
-    /// run with K = `k`, to the last bit.
+    /// C_m if `k` devices were scheduled in this round, at least 1, each with the power that this leaves it;
+    /// that of a run with K = `k`, to the last bit.
     pub fn capacity_at(&self, device: DeviceId, k: usize) -> f64 {
         self.uplink.capacity_at(self.t, self.links, device, k)
     }
 
-    /// Seconds that a device is expected to train, as the clock has it without the jitter of a round; none without a
-    /// clock that counts them.
+    /// Seconds that a device is expected to train, as the clock has it without the jitter of a round; none
+    /// without a clock that counts them.
     pub fn train_s(&self, device: DeviceId) -> Option<f64> {
         self.known_of.train_s.get(device.index()).copied()
     }

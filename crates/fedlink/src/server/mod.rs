@@ -421,7 +421,7 @@ impl Server {
         let labels = || self.facts.labels.as_ref().and_then(|labels| labels(DeviceId(0)));
         if self.policy.uses_labels() && labels().is_none() {
             warnings.push(format!(
-                "policy {} looks at the labels that devices hold, and nobody knows them here: all count as alike",
+                "policy {} looks at the labels that devices hold, and nobody knows them here: all are alike",
                 self.policy_name
             ));
         }
@@ -459,6 +459,7 @@ impl Server {
             noise: self.radio.noise(),
             links: known,
             devices: &self.ledger.devices,
+            turns: self.radio.turns_before(t),
             uplink: &self.radio,
             known_of: &self.facts,
             samples: &*self.samples,
@@ -546,7 +547,10 @@ impl Server {
         let reports = self.report_code.received(reports, &open.known);
         // A candidate without a report cannot be scheduled; the policy sees it as it sees one that is gone.
         if reports.len() < open.call.candidates.len() {
-            for device in open.call.candidates.iter().filter(|device| !reports.devices.contains(device)) {
+            let mut there = reports.devices.clone();
+            there.sort_unstable();
+            let is_gone = |device: &&DeviceId| there.binary_search(device).is_err();
+            for device in open.call.candidates.iter().filter(is_gone) {
                 self.ledger.devices.set_may_send(device.index(), false);
                 open.known.silence(device.index());
             }

@@ -101,6 +101,19 @@ fn a_falling_k_lowers_what_any_policy_schedules_and_a_resumed_run_is_the_same() 
 }
 
 #[test]
+fn round_robin_goes_on_where_it_was_when_k_falls() {
+    let mut config = small_config();
+    config.schedule.policy = "round-robin".into();
+    (config.schedule.k, config.schedule.decay, config.schedule.k_min) = (6, 0.4, 2);
+    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    // 6 + 5 + 3 + 2 + 2 + 2 + 2 + 2: twice 12 devices.
+    let records: Vec<_> = (0..8).map(|_| simulation.step().unwrap()).collect();
+    let mut counts = [0; 12];
+    records.iter().flat_map(|record| &record.transmissions).for_each(|sent| counts[sent.device.index()] += 1);
+    assert_eq!(counts, [2; 12]);
+}
+
+#[test]
 fn keys_of_a_falling_k_without_effect_are_refused() {
     let problem = |change: &dyn Fn(&mut Config)| {
         let mut config = small_config();

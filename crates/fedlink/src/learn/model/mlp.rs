@@ -281,7 +281,8 @@ impl Model for Mlp {
         let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(0);
         let widths = self.layers.iter().map(|l| l.outputs).chain([widest]);
         let outputs = widths.map(|width| vec![0.0; rows * width]).collect();
-        Workspace { outputs, gradient: Vec::new(), panels: Panels::default(), convolutions: None, square: 0.0 }
+        let (gradient, panels) = (Vec::new(), Panels::default());
+        Workspace { outputs, gradient, panels, convolutions: None, square: 0.0 }
     }
 
     fn takes_non_zeros(&self) -> bool {

@@ -92,7 +92,9 @@ impl Policy for Active {
         let able = p.iter().filter(|p| **p > 0.0).count();
         let mut rng = view.rng(0);
         let mut drawn = successive(&p, by_value.min(able), &mut rng);
-        let left: Vec<usize> = (0..devices.len()).filter(|i| !drawn.contains(i)).collect();
+        let mut is_left = vec![true; devices.len()];
+        drawn.iter().for_each(|&i| is_left[i] = false);
+        let left: Vec<usize> = (0..devices.len()).filter(|&i| is_left[i]).collect();
         let rest = successive(&vec![1.0; left.len()], k - drawn.len(), &mut rng);
         drawn.extend(rest.into_iter().map(|i| left[i]));
         drawn.sort_unstable();

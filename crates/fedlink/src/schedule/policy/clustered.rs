@@ -42,7 +42,8 @@ impl Default for ClusteredConfig {
 impl PartConfig for ClusteredConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "clustered";
-    const MEANING: &'static str = "one draw from each of K clusters; a device drawn j times counts j/K; unbiased, less variance than multinomial";
+    const MEANING: &'static str =
+        "one draw from each of K clusters of devices alike; a device drawn j times counts j/K; unbiased";
     const KEYS: &'static [Key] = &[
         key("by", "what a cluster has in common", "\"size\" | \"similarity\" (of the last updates)"),
         key("target", "π, what each device should count", "\"equal\" | \"by-size\""),
@@ -54,18 +55,20 @@ impl PartConfig for ClusteredConfig {
     }
 }
 
-/// K distributions r_k over the devices with Σ_m r_km = 1 and Σ_k r_km = K·π_m, and one draw from each; a device that was drawn
-/// j times sends once and counts j/K. Bits are in proportion to what an update counts.
+/// K distributions r_k over the devices with Σ_m r_km = 1 and Σ_k r_km = K·π_m, and one draw from each; a
+/// device that was drawn j times sends once and counts j/K. Bits are in proportion to what an update counts.
 ///
-/// By size: the devices in the order of decreasing sizes fill one distribution after another with the masses K·π_m. By
-/// similarity: clusters of Ward's method on the last received updates (Euclidean distances, never seen = 0), cut so that none
-/// is heavier than 1; the K heaviest are kept, the others fill what is left of them. A device of mass above 1 first has
-/// distributions of its own. Source: Fraboni, Vidal, Kameni and Lorenzi, *Clustered Sampling* (2021), as we read it.
+/// By size: the devices in the order of decreasing sizes fill one distribution after another with the masses
+/// K·π_m. By similarity: clusters of Ward's method on the last received updates (Euclidean distances, never
+/// seen = 0), cut so that none is heavier than 1; the K heaviest are kept, the others fill what is left of
+/// them. A device of mass above 1 first has distributions of its own. Source: Fraboni, Vidal, Kameni and
+/// Lorenzi, *Clustered Sampling* (2021), as we read it.
 ///
-/// Invariants: every device counts π on average, with a variance that is never above that of [multinomial](super::multinomial)
-/// sampling; masses are whole numbers, so that both sums are exact. With equal sizes and K | M by size it is a partition into K
-/// blocks. A device that is drawn and may not send adds nothing, and the others count what they would: shares that were
-/// normalized over those that are there would be biased. By similarity the state is of up to M·d + M² numbers.
+/// Invariants: every device counts π on average, with a variance that is never above that of
+/// [multinomial](super::multinomial) sampling; masses are whole numbers, so that both sums are exact. With
+/// equal sizes and K | M by size it is a partition into K blocks. A device that is drawn and may not send
+/// adds nothing, and the others count what they would: shares that were normalized over those that are there
+/// would be biased. By similarity the state is of up to M·d + M² numbers.
 #[derive(Clone, Debug)]
 pub struct Clustered {
     target: Target,
@@ -133,11 +136,12 @@ fn by_similarity(sizes: &[u64], k: usize, distance: impl Fn(usize, usize) -> f64
     distributions
 }
 
-/// The merges of Ward's method over `count` points at these distances, in an order in which parts precede the whole: merge i makes
-/// the cluster `count` + i of two earlier ones.
+/// The merges of Ward's method over `count` points at these distances, in an order in which parts precede the
+/// whole: merge i makes the cluster `count` + i of two earlier ones.
 ///
-/// By chains of nearest neighbors (Murtagh 1983), which take O(count²): the update of Lance and Williams on squared
-/// distances, d²(ab, c) = ((n_a + n_c)·d²(a, c) + (n_b + n_c)·d²(b, c) − n_c·d²(a, b))/(n_a + n_b + n_c).
+/// By chains of nearest neighbors (Murtagh 1983), which take O(count²): the update of Lance and Williams on
+/// squared distances, d²(ab, c) = ((n_a + n_c)·d²(a, c) + (n_b + n_c)·d²(b, c) − n_c·d²(a, b))/(n_a + n_b +
+/// n_c).
 fn ward(count: usize, distance: impl Fn(usize, usize) -> f64) -> Vec<(usize, usize)> {
     let mut squares: Vec<f64> =
         (0..count * count).map(|i| distance(i / count, i % count)).map(|d| d * d).collect();
@@ -180,7 +184,8 @@ fn ward(count: usize, distance: impl Fn(usize, usize) -> f64) -> Vec<(usize, usi
     merges
 }
 
-/// The largest clusters of a tree of `merges` that are not heavier than `full`, each ascending. Every leaf is at most that heavy.
+/// The largest clusters of a tree of `merges` that are not heavier than `full`, each ascending. Every leaf is
+/// at most that heavy.
 fn cut(merges: &[(usize, usize)], masses: &[u128], full: u128) -> Vec<Vec<usize>> {
     let count = masses.len();
     let mut weights = masses.to_vec();
@@ -339,7 +344,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sums_are_exact_and_mean_and_variance_are_those_of_the_theorem(points in points(), k in 1usize..=5) {
+        fn both_sums_are_exact_and_mean_and_variance_are_those_of_the_theorem(
+            points in points(),
+            k in 1usize..=5,
+        ) {
             let points = &points[..points.len().min(6)];
             let k = k.min(points.len());
             let sizes: Vec<u64> = points.iter().map(|(size, _)| *size).collect();
@@ -358,14 +366,16 @@ mod tests {
             }
         }
 
-        /// The clusters of the tree against plain agglomeration by the increase of the sum of squares around the means.
+        /// The clusters of the tree against plain agglomeration by the increase of the sum of squares around
+        /// the means.
         #[test]
         fn the_tree_is_that_of_plain_agglomeration(points in points()) {
             let at: Vec<[f64; 2]> = points.iter().map(|(_, at)| at.map(f64::from)).collect();
             let mut plain: Vec<Vec<usize>> = (0..at.len()).map(|m| vec![m]).collect();
             let mut wanted = BTreeSet::new();
             while plain.len() > 1 {
-                let mean = |set: &Vec<usize>| [0, 1].map(|i| set.iter().map(|&m| at[m][i]).sum::<f64>() / set.len() as f64);
+                let sum = |set: &Vec<usize>, i: usize| set.iter().map(|&m| at[m][i]).sum::<f64>();
+                let mean = |set: &Vec<usize>| [0, 1].map(|i| sum(set, i) / set.len() as f64);
                 let increase = |a: &Vec<usize>, b: &Vec<usize>| {
                     let (n, m) = (a.len() as f64, b.len() as f64);
                     let (x, y) = (mean(a), mean(b));

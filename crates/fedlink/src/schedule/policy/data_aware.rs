@@ -63,15 +63,16 @@ impl PartConfig for DataAwareConfig {
     }
 }
 
-/// The K largest I_m·C_m^κ with I_m = (w₁·(1 − Σ_c p_mc²) + w₂·n_m/Σn + w₃·a_m/t)/(w₁ + w₂ + w₃); p_mc the shares of the classes among
-/// the samples of device m, a_m its age, t the rounds so far. Equal bits; an update counts by its samples, n_m over those
-/// of all scheduled.
+/// The K largest I_m·C_m^κ with I_m = (w₁·(1 − Σ_c p_mc²) + w₂·n_m/Σn + w₃·a_m/t)/(w₁ + w₂ + w₃); p_mc the
+/// shares of the classes among the samples of device m, a_m its age, t the rounds so far. Equal bits; an
+/// update counts by its samples, n_m over those of all scheduled.
 ///
-/// Every device reports its Gini index and its size once, before the first round (64 bits): information on labels leaves the
-/// device. Where nobody knows the labels (nodes, custom tasks that do not give them) all indices are 0. Source: after Taïk,
-/// Moudoud and Cherkaoui, *Data-Quality Based Scheduling for Federated Edge Learning* (2021), as we read it, without the
-/// knapsack over resource blocks. Invariants: the index is 0 for one class and 1 − 1/c for c equal ones; where sizes and
-/// labels are alike it is an order by age. With two classes of equal size on every device all indices are ½.
+/// Every device reports its Gini index and its size once, before the first round (64 bits): information on
+/// labels leaves the device. Where nobody knows the labels (nodes, custom tasks that do not give them) all
+/// indices are 0. Source: after Taïk, Moudoud and Cherkaoui, *Data-Quality Based Scheduling for Federated
+/// Edge Learning* (2021), as we read it, without the knapsack over resource blocks. Invariants: the index is
+/// 0 for one class and 1 − 1/c for c equal ones; where sizes and labels are alike it is an order by age. With
+/// two classes of equal size on every device all indices are ½.
 #[derive(Clone, Debug)]
 pub struct DataAware {
     config: DataAwareConfig,

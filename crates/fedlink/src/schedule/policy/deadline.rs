@@ -9,18 +9,20 @@ use serde::{Deserialize, Serialize};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Deadline>();
 
-/// The largest k ≤ K devices, the cheapest ones, that can each send R_min bits: Σ R_min/C_m(k) ≤ n. Equal bits.
+/// The largest k ≤ K devices, the cheapest ones, that can each send R_min bits: Σ R_min/C_m(k) ≤ n. Equal
+/// bits.
 ///
-/// C_m(k) is the capacity at the power that k devices leave each other, M·P̄/k by the paper's rule; the round is then played with
-/// that k, as a run with K = k would be. With `seconds` it is FedCS: devices are added one after another, each time the one
-/// whose upload ends first if it follows those before and begins when it has trained, max(Θ, T_m) + R_min/C_m(k)·T_s, while
-/// that is within `seconds`. T_m are the training times that the clock expects (0 without `clock.compute`), T_s the seconds
-/// of a symbol.
+/// C_m(k) is the capacity at the power that k devices leave each other, M·P̄/k by the paper's rule; the round
+/// is then played with that k, as a run with K = k would be. With `seconds` it is FedCS: devices are added
+/// one after another, each time the one whose upload ends first if it follows those before and begins when it
+/// has trained, max(Θ, T_m) + R_min/C_m(k)·T_s, while that is within `seconds`. T_m are the training times
+/// that the clock expects (0 without `clock.compute`), T_s the seconds of a symbol.
 ///
-/// Sources: after Nishio and Yonetani, *Client Selection for Federated Learning with Heterogeneous Resources in Mobile Edge* (2019),
-/// and Shi, Zhou and Niu, *Device Scheduling with Fast Convergence for Wireless Federated Learning* (2020), as we read them.
-/// Invariants: without `seconds` no larger set fits; the number rises with n; no device is added beyond the deadline. Where not
-/// even one fits nobody is scheduled. Nobody reports, only the scheduled ones train.
+/// Sources: after Nishio and Yonetani, *Client Selection for Federated Learning with Heterogeneous Resources
+/// in Mobile Edge* (2019), and Shi, Zhou and Niu, *Device Scheduling with Fast Convergence for Wireless
+/// Federated Learning* (2020), as we read them. Invariants: without `seconds` no larger set fits; the number
+/// rises with n; no device is added beyond the deadline. Where not even one fits nobody is scheduled. Nobody
+/// reports, only the scheduled ones train.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Deadline {
@@ -39,7 +41,8 @@ impl Default for Deadline {
 impl PartConfig for Deadline {
     type Part = dyn Policy;
     const NAME: &'static str = "deadline";
-    const MEANING: &'static str = "as many devices as can each send a least number of bits in a round, or by a deadline (FedCS); equal bits";
+    const MEANING: &'static str =
+        "as many devices as can each send a least number of bits, or by a deadline (FedCS); equal bits";
     const KEYS: &'static [Key] = &[
         key(
             "min_bits",
@@ -48,7 +51,7 @@ impl PartConfig for Deadline {
         ),
         key(
             "seconds",
-            "time for training and uploads of R_min, one after another, as FedCS has it; needs radio.bandwidth_hz",
+            "time for training and uploads of R_min, one after another (FedCS); needs radio.bandwidth_hz",
             "≥ 0 (0: the symbols of the round count instead)",
         ),
     ];
@@ -97,7 +100,8 @@ impl Deadline {
     }
 }
 
-/// FedCS: up to `k` of the `waiting` devices, which need so many symbols each, one after another while time lasts.
+/// FedCS: up to `k` of the `waiting` devices, which need so many symbols each, one after another while time
+/// lasts.
 fn by_seconds(
     view: &View,
     mut waiting: Vec<(DeviceId, f64)>,
@@ -123,7 +127,8 @@ fn by_seconds(
 impl Persist for Deadline {}
 
 impl Policy for Deadline {
-    /// The largest k of which k fit, by bisection: with more devices each has less power and all together more to send.
+    /// The largest k of which k fit, by bisection: with more devices each has less power and all together
+    /// more to send.
     fn round_k(&mut self, view: &View) -> usize {
         let (mut fits, mut too_many) = (0, view.k + 1);
         while too_many - fits > 1 {
@@ -186,8 +191,8 @@ mod tests {
             }
         }
 
-        /// The deadline holds for everybody, each is the first to end of those left, and where all train alike no other order
-        /// has more.
+        /// The deadline holds for everybody, each is the first to end of those left, and where all train
+        /// alike no other order has more.
         #[test]
         fn fedcs_ends_in_time(
             devices in prop::collection::vec((0.05..20.0f64, 0.0..3.0f64), 1..=7),

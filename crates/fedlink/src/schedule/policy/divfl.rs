@@ -29,18 +29,20 @@ impl PartConfig for DivFlConfig {
     }
 }
 
-/// Minimizes Σ_m min_(j∈S) ‖Δ̂_m − Δ̂_j‖ over the sets of K devices, greedily: first the smallest sum of distances, then the
-/// largest drop. Device j counts γ_j/M, γ_j the number of devices whose nearest in S it is. Equal bits.
+/// Minimizes Σ_m min_(j∈S) ‖Δ̂_m − Δ̂_j‖ over the sets of K devices, greedily: first the smallest sum of
+/// distances, then the largest drop. Device j counts γ_j/M, γ_j the number of devices whose nearest in S it
+/// is. Equal bits.
 ///
-/// The distances are those between the last updates that the server received of each device (all present updates would
-/// have to be sent for others); a device that was never scheduled is picked first, of several that of the larger gain. What
-/// stands for nobody's update, because nothing of the device or of S is known, is shared equally. Source: Balakrishnan et
-/// al., *Diverse Client Selection for Federated Learning via Submodular Maximization* (2022), as we read it; their released
-/// code averages by samples in place of γ.
+/// The distances are those between the last updates that the server received of each device (all present
+/// updates would have to be sent for others); a device that was never scheduled is picked first, of several
+/// that of the larger gain. What stands for nobody's update, because nothing of the device or of S is known,
+/// is shared equally. Source: Balakrishnan et al., *Diverse Client Selection for Federated Learning via
+/// Submodular Maximization* (2022), as we read it; their released code averages by samples in place of γ.
 ///
-/// Invariants: Σ γ = M; the drop of the cost is at least 1 − 1/e of the largest one; of equal updates no second one is picked
-/// before every other update is. Nobody reports, only the K train. State: the last update of every device, up to M·d
-/// numbers, and M² distances; a round takes O(K·M) distances and O(M²) steps.
+/// Invariants: Σ γ = M; the drop of the cost is at least 1 − 1/e of the largest one; of equal updates no
+/// second one is picked before every other update is. Nobody reports, only the K train. State: the last
+/// update of every device, up to M·d numbers, and M² distances; a round takes O(K·M) distances and O(M²)
+/// steps.
 #[derive(Clone, Debug)]
 pub struct DivFl {
     last: LastUpdates,
@@ -222,7 +224,8 @@ mod tests {
                 .map(|mask| cost(&vectors, &(0..m).filter(|i| mask >> i & 1 == 1).collect::<Vec<_>>()))
                 .fold(f64::INFINITY, f64::min);
             let share = 1.0 - (-1f64).exp();
-            prop_assert!(none - cost(&vectors, &set) >= share * (none - best) - 1e-9, "{:?} {:?}", vectors, set);
+            let dropped = none - cost(&vectors, &set);
+            prop_assert!(dropped >= share * (none - best) - 1e-9, "{:?} {:?}", vectors, set);
         }
 
         /// The lazy evaluation picks as one that computes every drop anew.
@@ -255,7 +258,8 @@ mod tests {
                 (chosen.clone(), policy.select(view, &Reports::new(chosen, 0, vec![])))
             });
             let distinct = |rows: &[usize]| {
-                rows.iter().enumerate().filter(|(i, a)| !rows[..*i].iter().any(|b| vectors[**a] == vectors[*b])).count()
+                let is_new = |i: &usize| !rows[..*i].iter().any(|b| vectors[rows[*i]] == vectors[*b]);
+                (0..rows.len()).filter(is_new).count()
             };
             let set: Vec<usize> = chosen.iter().map(|device| device.index()).collect();
             prop_assert_eq!(distinct(&set), k.min(distinct(&(0..m).collect::<Vec<_>>())), "{:?}", vectors);

@@ -45,13 +45,14 @@ impl Multinomial {
     fn draw(self, view: &View) -> Vec<(DeviceId, u32)> {
         let devices = view.eligible();
         let weights = self.target.weights(&devices, view.links.devices(), |device| view.samples(device));
-        let total: f64 = weights.iter().sum();
+        let mut total = 0.0;
+        let ends: Vec<f64> = weights.iter().map(|weight| (total += weight, total).1).collect();
         let mut rng = view.rng(0);
         let mut counts = vec![0; devices.len()];
         for _ in 0..if devices.is_empty() { 0 } else { view.k } {
-            let mut rest = rng.uniform() * total;
-            let drawn = weights.iter().position(|weight| (rest -= weight, rest < 0.0).1);
-            counts[drawn.unwrap_or(devices.len() - 1)] += 1;
+            let point = rng.uniform() * total;
+            let drawn = ends.partition_point(|end| *end <= point);
+            counts[drawn.min(devices.len() - 1)] += 1;
         }
         devices.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
     }
@@ -71,7 +72,9 @@ impl Policy for Multinomial {
             let share = f64::from(count) / k;
             Pick { device, bit_weight: share, share: Share::Weight(share) }
         };
-        let drawn = self.draw(view).into_iter().filter(|(device, _)| reports.devices.contains(device));
+        let mut there = reports.devices.clone();
+        there.sort_unstable();
+        let drawn = self.draw(view).into_iter().filter(|(device, _)| there.binary_search(device).is_ok());
         Schedule { picks: drawn.map(pick).collect() }
     }
 }

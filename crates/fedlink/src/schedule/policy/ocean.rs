@@ -48,7 +48,8 @@ impl Default for OceanConfig {
 impl PartConfig for OceanConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "ocean";
-    const MEANING: &'static str = "as many devices as a queue of spent energy and the channel allow, more in later rounds; no CSI of the future";
+    const MEANING: &'static str =
+        "as many devices as queues of spent energy and the channel allow, more in later rounds; equal bits";
     const KEYS: &'static [Key] = &[
         key("v", "V, what a scheduled device counts against the queues", "> 0"),
         key("pattern", "η, what it counts over the rounds", "\"rising\" (2·t/T) | \"constant\""),
@@ -77,18 +78,20 @@ impl PartConfig for OceanConfig {
     }
 }
 
-/// In each round the devices that maximize V·η_t·|S| − Σ_S q_m·E_m subject to |S| ≤ K and Σ_S R_min/C_m ≤ n, greedily: ascending by
-/// q_m·P_m/C_m while V·η_t > q_m·E_m and symbols last. Equal bits.
+/// In each round the devices that maximize V·η_t·|S| − Σ_S q_m·E_m subject to |S| ≤ K and Σ_S R_min/C_m ≤ n,
+/// greedily: ascending by q_m·P_m/C_m while V·η_t > q_m·E_m and symbols last. Equal bits.
 ///
-/// E_m = P_m·R_min/C_m, the energy of the least that a device sends, and q_m ← max(0, q_m + (what it radiated) − H/T), both in
-/// units of P̄·n; a round radiates P times the symbols that were granted, and H/T is `budget` over K, so that a device which is
-/// scheduled its share of the rounds spends 1/K. All queues start anew after every `frame` rounds. Without `elastic` the K
-/// cheapest are scheduled, whatever they cost. Source: after Xu and Wang, *Client Selection and Bandwidth Allocation in Wireless
-/// Federated Learning Networks: A Long-Term Perspective* (2020), as we read it; power is given here, and bandwidth follows
-/// from equal bits.
+/// E_m = P_m·R_min/C_m, the energy of the least that a device sends, and q_m ← max(0, q_m + (what it
+/// radiated) − H/T), both in units of P̄·n; a round radiates P times the symbols that were granted, and H/T
+/// is `budget` over K, so that a device which is scheduled its share of the rounds spends 1/K. All queues
+/// start anew after every `frame` rounds. Without `elastic` the K cheapest are scheduled, whatever they cost.
+/// Source: after Xu and Wang, *Client Selection and Bandwidth Allocation in Wireless Federated Learning
+/// Networks: A Long-Term Perspective* (2020), as we read it; power is given here, and bandwidth follows from
+/// equal bits.
 ///
-/// Invariants: q ≥ 0; without a frame a device's mean energy over T rounds is at most H/T + q_m(T)/T; the set is the best one
-/// where all R_min/C_m are equal. Nobody reports, only the scheduled ones train. State: M queues.
+/// Invariants: q ≥ 0; without a frame a device's mean energy over T rounds is at most H/T + q_m(T)/T; the set
+/// is the best one where all R_min/C_m are equal. Nobody reports, only the scheduled ones train. State: M
+/// queues.
 #[derive(Clone, Debug)]
 pub struct Ocean {
     config: OceanConfig,
@@ -227,8 +230,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against all subsets: exact where all need the same symbols, feasible and at least half of the best otherwise
-        /// where symbols are what is short.
+        /// Against all subsets: exact where all need the same symbols, feasible and at least half of the best
+        /// otherwise where symbols are what is short.
         #[test]
         fn the_set_is_the_best_of_all_subsets_where_symbols_are_alike(
             prices in prop::collection::vec(0.0..3.0f64, 1..=8),
@@ -256,7 +259,8 @@ mod tests {
             k in 1usize..=8,
             worth in 0.01..4.0f64,
         ) {
-            let costs: Vec<Cost> = costs.into_iter().map(|(price, symbols)| Cost { price, symbols }).collect();
+            let cost = |(price, symbols)| Cost { price, symbols };
+            let costs: Vec<Cost> = costs.into_iter().map(cost).collect();
             let set = greedy(&costs, k, worth, 2.5);
             prop_assert!(set.len() <= k && value(&costs, &set, worth, 2.5) >= 0.0);
             prop_assert!(set.iter().all(|&i| costs[i].price < worth));

@@ -54,7 +54,8 @@ impl Default for OortConfig {
 impl PartConfig for OortConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "oort";
-    const MEANING: &'static str = "devices drawn by size × RMS loss when they last trained, speed and confidence; some never tried; equal bits";
+    const MEANING: &'static str =
+        "devices drawn by size × RMS loss, speed and confidence, some of those never tried; equal bits";
     const KEYS: &'static [Key] = &[
         key(
             "exploration",
@@ -94,20 +95,22 @@ impl PartConfig for OortConfig {
     }
 }
 
-/// Score s_m = (min(U_m, q) − 0.999·U_min)/(U_max − 0.999·U_min) + √(0.1·ln t/L_m), times (T/t_m)^penalty if t_m > T; (1−ε)·K devices
-/// with s ≥ cutoff·(the last score that would be taken) drawn without replacement with p ∝ s, the others of the K among
-/// devices never tried, with p ∝ C.
+/// Score s_m = (min(U_m, q) − 0.999·U_min)/(U_max − 0.999·U_min) + √(0.1·ln t/L_m), times (T/t_m)^penalty if
+/// t_m > T; (1−ε)·K devices with s ≥ cutoff·(the last score that would be taken) drawn without replacement
+/// with p ∝ s, the others of the K among devices never tried, with p ∝ C.
 ///
-/// U_m = n_m·√(mean ℓ²) over the samples of its last local training, t the round from 1, L_m the round in which m trained
-/// last, q the clip quantile of U, t_m = 1/C_m the time of a bit (a round lasts the same for all), T a percentile of the
-/// t_m. ε = max(ε₀·decay^t, min), and 0 once everybody was tried. The pacer raises the percentile by 5 if the utility of the
-/// scheduled devices over the last rounds differs by at most a tenth from that of the rounds before, and lowers it by 5 if by five
-/// times or more. Equal bits; nobody reports before selection, the K report when they train.
+/// U_m = n_m·√(mean ℓ²) over the samples of its last local training, t the round from 1, L_m the round in
+/// which m trained last, q the clip quantile of U, t_m = 1/C_m the time of a bit (a round lasts the same for
+/// all), T a percentile of the t_m. ε = max(ε₀·decay^t, min), and 0 once everybody was tried. The pacer
+/// raises the percentile by 5 if the utility of the scheduled devices over the last rounds differs by at most
+/// a tenth from that of the rounds before, and lowers it by 5 if by five times or more. Equal bits; nobody
+/// reports before selection, the K report when they train.
 ///
-/// Source: Lai, Zhu, Madhyastha and Chowdhury, *Oort: Efficient Federated Learning via Guided Participant Selection* (2021) and
-/// its code, as we read them. Where they are silent or fail: (1−ε)·K is rounded up or down at random, so that its mean is right
-/// also at K = 1; the cut is at the score of the last device that would be taken, which exists; the confidence term is computed
-/// at selection, so that it grows while a device waits; what exploration cannot fill is drawn by score.
+/// Source: Lai, Zhu, Madhyastha and Chowdhury, *Oort: Efficient Federated Learning via Guided Participant
+/// Selection* (2021) and its code, as we read them. Where they are silent or fail: (1−ε)·K is rounded up or
+/// down at random, so that its mean is right also at K = 1; the cut is at the score of the last device that
+/// would be taken, which exists; the confidence term is computed at selection, so that it grows while a
+/// device waits; what exploration cannot fill is drawn by score.
 #[derive(Clone, Debug)]
 pub struct Oort {
     config: OortConfig,
@@ -371,7 +374,8 @@ mod tests {
         let config = OortConfig { pacer: 2, ..OortConfig::default() };
         let mut policy = oort(config, 3, &[]);
         policy.sizes = vec![10.0, 20.0, 30.0];
-        // Sums of n·loss in pairs of rounds: 52 is within a tenth of 50, 200 is neither, 4000 is beyond five times.
+        // Sums of n·loss in pairs of rounds: 52 is within a tenth of 50, 200 is neither, 4000 is beyond five
+        // times.
         let pairs = [(50.0, 10.0), (52.0, 15.0), (200.0, 15.0), (4000.0, 10.0), (4200.0, 15.0)];
         let mut round = 0;
         for (sum, percentile) in pairs {
@@ -423,7 +427,8 @@ mod tests {
             t in 9u64..60,
         ) {
             let (m, k) = (arms.len(), k.min(arms.len()));
-            let known: Vec<(u32, f64, u64)> = (0..).zip(&arms).map(|(i, &(loss, last))| (i, loss, last)).collect();
+            let told = (0..).zip(&arms).map(|(i, &(loss, last))| (i, loss, last));
+            let known: Vec<(u32, f64, u64)> = told.collect();
             let bench = Bench::new(m, k);
             let mut policy = oort(OortConfig::default(), m, &known);
             let chosen = bench.at(t, |view| policy.candidates(view));

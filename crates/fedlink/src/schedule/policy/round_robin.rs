@@ -37,8 +37,8 @@ impl Policy for RoundRobin {
         let mut order = view.everyone();
         view.fixed_rng(0).shuffle(&mut order);
         let devices = order.len();
-        // As u128: t·K may exceed 64 bits.
-        let first = (u128::from(view.t) * view.k as u128 % devices.max(1) as u128) as usize;
+        // t·K, or less where K falls.
+        let first = (view.turns % devices.max(1) as u128) as usize;
         let turn = |i: usize| order[(first + i) % devices];
         let mut chosen: Vec<DeviceId> = (0..view.k.min(devices)).map(turn).collect();
         chosen.sort_unstable();

@@ -108,6 +108,7 @@ impl Bench {
             noise: 1.0,
             links: &self.links,
             devices: &self.devices,
+            turns: u128::from(t) * self.k as u128,
             uplink: &ByShare,
             known_of: &self.facts,
             samples: &samples,
