@@ -18,11 +18,13 @@ crate::register! {
     random_sparse,
     top_k,
     stc,
+    eden,
 }
 
 pub use audit::Evidence;
 pub use context::Context;
-pub use encoded::{Encoded, SparseUpdate, Values, add_all};
+pub use eden::Eden;
+pub use encoded::{Coded, Encoded, SparseUpdate, Values, add_all};
 pub use feedback::{ErrorFeedback, Feedback};
 pub use properties::Properties;
 pub use random_sparse::RandomSparse;
@@ -136,6 +138,7 @@ pub trait Codec: Send + Sync {
 pub struct Scratch {
     keys: Vec<u32>,
     extremes: extremes::Extremes,
+    rotation: eden::Rotation,
 }
 
 impl Kind for dyn Compressor {

@@ -94,7 +94,7 @@ impl SparseScheme for SparseBinary {
         scratch: &mut Scratch,
         out: &mut SparseUpdate,
     ) {
-        let Scratch { keys, extremes } = scratch;
+        let Scratch { keys, extremes, .. } = scratch;
         extremes.gather(update, q, keys);
         let top = Side::of(&extremes.top, q, keys);
         let bottom = Side::of(&extremes.bottom, q, keys);
