@@ -17,6 +17,19 @@ pub enum Encoded {
     Sparse(SparseUpdate),
     /// All d entries.
     Dense(Vec<f32>),
+    /// All d entries, and the few symbols that they follow from.
+    Coded(Coded),
+}
+
+/// Δ̂ whose d entries follow from a few symbols, by what both ends know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Coded {
+    /// What is sent as floating-point numbers. Δ̂ is linear in them.
+    pub scales: Vec<f32>,
+    /// What is sent besides, as small whole numbers in the order of the scheme.
+    pub symbols: Vec<u8>,
+    /// All d entries.
+    pub values: Vec<f32>,
 }
 
 impl Entries for Encoded {
@@ -33,7 +46,7 @@ impl Encoded {
         }
         match self {
             Self::Sparse(update) => update,
-            Self::Silent | Self::Dense(_) => unreachable!("it was made sparse above"),
+            _ => unreachable!("it was made sparse above"),
         }
     }
 
@@ -41,11 +54,27 @@ impl Encoded {
     pub fn make_dense(&mut self) -> &mut Vec<f32> {
         match self {
             Self::Dense(values) => values.clear(),
-            Self::Silent | Self::Sparse(_) => *self = Self::Dense(Vec::new()),
+            _ => *self = Self::Dense(Vec::new()),
         }
         match self {
             Self::Dense(values) => values,
-            Self::Silent | Self::Sparse(_) => unreachable!("it was made dense above"),
+            _ => unreachable!("it was made dense above"),
+        }
+    }
+
+    /// The symbols and entries in it, empty at first, whose memory is reused if it had them before.
+    pub fn make_coded(&mut self) -> &mut Coded {
+        match self {
+            Self::Coded(Coded { scales, symbols, values }) => {
+                scales.clear();
+                symbols.clear();
+                values.clear();
+            }
+            _ => *self = Self::Coded(Coded::default()),
+        }
+        match self {
+            Self::Coded(coded) => coded,
+            _ => unreachable!("it was made so above"),
         }
     }
 
@@ -61,7 +90,7 @@ impl Encoded {
         match self {
             Self::Silent => 0.0,
             Self::Sparse(update) => update.norm(),
-            Self::Dense(values) => norm(values) as f32,
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) => norm(values) as f32,
         }
     }
 
@@ -70,7 +99,7 @@ impl Encoded {
         match self {
             Self::Silent => 0,
             Self::Sparse(update) => update.indices.len(),
-            Self::Dense(values) => values.len(),
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) => values.len(),
         }
     }
 
@@ -82,6 +111,9 @@ impl Encoded {
             Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
                 values.iter().all(|value| value.is_finite())
             }
+            Self::Coded(Coded { scales, values, .. }) => {
+                scales.iter().chain(values).all(|value| value.is_finite())
+            }
         }
     }
 
@@ -92,6 +124,9 @@ impl Encoded {
             Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => *value = change(*value),
             Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
                 values.iter_mut().for_each(|value| *value = change(*value));
+            }
+            Self::Coded(Coded { scales, values, .. }) => {
+                scales.iter_mut().chain(values).for_each(|value| *value = change(*value));
             }
         }
     }
@@ -106,7 +141,9 @@ impl Encoded {
             Self::Sparse(SparseUpdate { indices, values: Values::Each(values) }) => {
                 indices.iter().zip(values).for_each(|(&i, &value)| visit(i, value));
             }
-            Self::Dense(values) => (0..).zip(values).for_each(|(i, &value)| visit(i, value)),
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) => {
+                (0..).zip(values).for_each(|(i, &value)| visit(i, value))
+            }
         }
     }
 
@@ -120,7 +157,7 @@ impl Encoded {
         match self {
             Self::Silent => {}
             Self::Sparse(update) => update.add_part(target, start, scale),
-            Self::Dense(values) => {
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) => {
                 let values = &values[start..start + target.len()];
                 target.iter_mut().zip(values).for_each(|(entry, value)| *entry += scale * value);
             }
@@ -131,10 +168,10 @@ impl Encoded {
     /// of range, values that do not match them or are not finite.
     pub fn check(&self, dim: usize) -> Result<(), String> {
         match self {
-            Self::Dense(values) if values.len() != dim => {
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) if values.len() != dim => {
                 return Err(format!("it has {} entries, but the model has {dim} parameters", values.len()));
             }
-            Self::Silent | Self::Dense(_) => {}
+            Self::Silent | Self::Dense(_) | Self::Coded(_) => {}
             Self::Sparse(SparseUpdate { indices, values }) => {
                 if let Values::Each(values) = values
                     && values.len() != indices.len()
@@ -188,8 +225,9 @@ impl SparseUpdate {
         }
     }
 
-    /// The information in it, as one of `dim` entries: `log2 C(d,q) + q·H`, H being the entropy of its values in bits a
-    /// value. A code without shared randomness takes fewer bits only if values or indices can be predicted.
+    /// The information in it, as one of `dim` entries: `log2 C(d,q) + q·H`, H being the entropy of its values
+    /// in bits a value. A code without shared randomness takes fewer bits only if values or indices can be
+    /// predicted.
     ///
     /// Invariant: no more than what any scheme of this library counts for the same update.
     pub fn information(&self, dim: usize) -> Bits {

@@ -22,11 +22,13 @@ crate::register! {
     rand_k,
     ternary,
     sign,
+    eden,
 }
 
 pub use audit::Evidence;
 pub use context::Context;
-pub use encoded::{Encoded, SparseUpdate, Values, add_all};
+pub use eden::Eden;
+pub use encoded::{Coded, Encoded, SparseUpdate, Values, add_all};
 pub use feedback::{ErrorFeedback, Feedback};
 pub use properties::Properties;
 pub use rand_k::RandK;
@@ -144,6 +146,7 @@ pub struct Scratch {
     keys: Vec<u32>,
     priorities: Vec<(f64, u32)>,
     extremes: extremes::Extremes,
+    rotation: eden::Rotation,
 }
 
 impl Kind for dyn Compressor {

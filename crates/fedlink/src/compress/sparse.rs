@@ -100,9 +100,7 @@ impl<S: SparseScheme> Codec for S {
         let format = format(self, context)?;
         match update {
             Encoded::Sparse(update) => coder.encode(&format, update, payload),
-            Encoded::Silent | Encoded::Dense(_) => {
-                Err(WireError::Update { problem: "only a sparse update has this format".into() })
-            }
+            _ => Err(WireError::Update { problem: "only a sparse update has this format".into() }),
         }
     }
 
@@ -120,7 +118,7 @@ impl<S: SparseScheme> Codec for S {
     fn accepts(&self, update: &Encoded) -> bool {
         match update {
             Encoded::Sparse(update) => check_values(S::LAYOUT, &update.values).is_ok(),
-            Encoded::Silent | Encoded::Dense(_) => false,
+            _ => false,
         }
     }
 

@@ -30,6 +30,7 @@
 
 mod count;
 mod error;
+pub(crate) mod fields;
 mod gaps;
 mod indices;
 pub(crate) mod packed;
@@ -38,6 +39,7 @@ mod signs;
 
 pub use error::WireError;
 
+use super::eden::Rotation;
 use super::{SparseUpdate, Values, bits, stc};
 use count::CountLaw;
 use indices::Tables;
@@ -128,6 +130,7 @@ impl Format {
 pub struct Coder {
     tables: Tables,
     memory: Vec<u8>,
+    pub(super) rotation: Rotation,
 }
 
 impl Coder {
