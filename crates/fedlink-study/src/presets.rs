@@ -101,6 +101,7 @@ mod tests {
             ("cell.layout", "disc"),
             ("cell.pathloss", "3gpp-macro"),
             ("clock.compute", "flops"),
+            ("learn.optimizer", "sgd"),
         ];
         all.into_iter().filter(|(name, _)| *name != key).collect()
     }
@@ -118,7 +119,8 @@ mod tests {
                 } else {
                     let mut experiment = Experiment::default();
                     experiment.set(kind.key, part.name).unwrap();
-                    // Some need a radio with units, and some of these a cell or a model of computation.
+                    // Some need a radio with units, and some of these a cell or a model of computation; some need
+                    // plain descent.
                     if experiment.curves().is_err() {
                         for (key, value) in surroundings(kind.key) {
                             experiment.set(key, value).unwrap();

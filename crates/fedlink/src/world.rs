@@ -160,14 +160,15 @@ fn check_steps(config: &Config, task: &dyn Task, by_steps: bool) -> Result<(), C
     let name = task.name();
     if correction != "none" {
         let problem = format!(
-            "is \"{correction}\", but the task {name} does not add corrections to its gradients; write \"none\", or \
-             let the task tell its local steps"
+            "is \"{correction}\", but the task {name} does not add corrections to its gradients; write \
+             \"none\", or let the task tell its local steps"
         );
         return Err(ConfigError::new("learn.correction", problem));
     }
     if by_steps {
         let problem = format!(
-            "is \"{aggregate}\", but the task {name} does not tell its local steps; write \"mean\" or \"by-size\""
+            "is \"{aggregate}\", but the task {name} does not tell its local steps; write \"mean\" or \
+             \"by-size\""
         );
         return Err(ConfigError::new("learn.aggregate", problem));
     }

@@ -15,6 +15,7 @@ pub(crate) fn with_part(key: &str, name: &str) -> Config {
         }
         "cell.layout" if name != "none" => config.cell.pathloss = "3gpp-macro".into(),
         "cell.pathloss" if name != "none" => config.cell.layout = "disc".into(),
+        "learn.correction" if name == "scaffold" => config.learn.optimizer = "sgd".into(),
         "clock.spread" | "clock.jitter" => config.clock.compute = "flops".into(),
         _ => {}
     }

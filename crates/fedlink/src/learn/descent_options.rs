@@ -10,13 +10,13 @@ use std::ops::Range;
 pub struct DescentOptions {
     /// λ, decoupled weight decay: θ ← θ·(1 − η·λ) before each step.
     ///
-    /// Source: Loshchilov and Hutter, *Decoupled Weight Decay Regularization* (2017). With a gradient of zero τ steps
-    /// leave θ·(1 − ηλ)^τ.
+    /// Source: Loshchilov and Hutter, *Decoupled Weight Decay Regularization* (2017). With a gradient of
+    /// zero τ steps leave θ·(1 − ηλ)^τ.
     pub weight_decay: f64,
     /// G, the norm to which the gradient of each mini-batch is clipped; infinite: not at all.
     ///
-    /// g ← g·min(1, G/‖g‖): never longer, in the same direction. It gives the bound on gradients that convergence
-    /// theory assumes a value. What a [correction](super::correction) adds comes after it.
+    /// g ← g·min(1, G/‖g‖): never longer, in the same direction. It gives the bound on gradients that
+    /// convergence theory assumes a value. What a [correction](super::correction) adds comes after it.
     pub clip: f64,
 }
 
@@ -152,7 +152,8 @@ mod tests {
             } else {
                 prop_assert!((after - limit).abs() < 1e-5 * limit, "{after}");
             }
-            let product: f64 = gradient.iter().zip(&clipped).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+            let products = gradient.iter().zip(&clipped).map(|(&a, &b)| f64::from(a) * f64::from(b));
+            let product: f64 = products.sum();
             prop_assert!((product - before * after).abs() <= 1e-6 * before * after);
         }
 

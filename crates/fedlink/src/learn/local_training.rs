@@ -80,8 +80,9 @@ impl LocalTraining {
         }
     }
 
-    /// Runs τ steps from θ on the device's samples (`scratch.samples`, numbers of training samples), their gradients
-    /// adjusted by `adjustment`, writes Δ = θ_m − θ to `update` and returns the mean loss over the steps.
+    /// Runs τ steps from θ on the device's samples (`scratch.samples`, numbers of training samples), their
+    /// gradients adjusted by `adjustment`, writes Δ = θ_m − θ to `update` and returns the mean loss over the
+    /// steps.
     ///
     /// Step i takes a mini-batch drawn uniformly without replacement, anew for each step, from the stream of
     /// (round, device).

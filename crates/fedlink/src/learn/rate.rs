@@ -6,8 +6,8 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::str::FromStr;
 
-/// How a rate changes over the rounds (`learn.rate_schedule`, `learn.server_rate_schedule`): a factor for round t of
-/// T, counted from 0, by which the rate is multiplied.
+/// How a rate changes over the rounds (`learn.rate_schedule`, `learn.server_rate_schedule`): a factor for
+/// round t of T, counted from 0, by which the rate is multiplied.
 ///
 /// | written | factor |
 /// |---|---|
@@ -18,8 +18,8 @@ use std::str::FromStr;
 /// | `"warmup(n)"` | (t+1)/n in the first n rounds, then 1 |
 /// | `"warmup(n) …"` | the product of a warm-up and of one of the others |
 ///
-/// Source of the cosine: Loshchilov and Hutter, *SGDR* (2016), without restarts. Invariants: factors are in [0, 1] and
-/// depend on (t, T) alone, only the cosine on T.
+/// Source of the cosine: Loshchilov and Hutter, *SGDR* (2016), without restarts. Invariants: factors are in
+/// [0, 1] and depend on (t, T) alone, only the cosine on T.
 ///
 /// ```
 /// use fedlink::learn::rate::RateSchedule;
@@ -48,8 +48,8 @@ enum Decay {
 }
 
 /// What a schedule looks like, for messages.
-pub const FORMS: &str = "\"constant\", \"step(rounds, factor)\" with a factor in (0, 1], \"inverse(rounds)\", \"cosine\" \
-    or \"warmup(rounds)\", also before another: \"warmup(10) cosine\"";
+pub const FORMS: &str = "\"constant\", \"step(rounds, factor)\" with a factor in (0, 1], \"inverse(rounds)\", \
+    \"cosine\" or \"warmup(rounds)\", also before another: \"warmup(10) cosine\"";
 
 impl RateSchedule {
     /// What the rate of round `t` (from 0) of `rounds` is multiplied by.
@@ -227,7 +227,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_schedule_is_read_back_as_it_is_written_and_its_factors_are_shares(
-            warmup in 0u64..50, which in 0usize..4, every in 1u64..1000, factor in 0.01..=1.0f64, t in 0u64..2000,
+            warmup in 0u64..50, which in 0usize..4, every in 1u64..1000, factor in 0.01..=1.0f64,
+            t in 0u64..2000,
         ) {
             let decay = [
                 Decay::Constant,

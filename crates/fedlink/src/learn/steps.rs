@@ -19,8 +19,8 @@ impl LocalSteps {
     }
 }
 
-/// The steps that each device takes in a round: τ (`learn.local_steps`), or, if `learn.local_steps_min` is set, a number
-/// between the two, drawn uniformly for each device, the same in all rounds.
+/// The steps that each device takes in a round: τ (`learn.local_steps`), or, if `learn.local_steps_min` is
+/// set, a number between the two, drawn uniformly for each device, the same in all rounds.
 ///
 /// ```
 /// use fedlink::{learn::steps::StepCounts, units::DeviceId};

@@ -109,9 +109,9 @@ pub trait Task: Send + Sync {
         None
     }
 
-    /// The local steps of a device in round `t` (from 0), of a task that adds [`Job::adjustment`] to the gradient of
-    /// each; none (the default) if it does not, and then `learn.correction` and `learn.aggregate = "fednova"` are
-    /// refused.
+    /// The local steps of a device in round `t` (from 0), of a task that adds [`Job::adjustment`] to the
+    /// gradient of each; none (the default) if it does not, and then `learn.correction` and
+    /// `learn.aggregate = "fednova"` are refused.
     fn local_steps(&self, _t: u64, _device: DeviceId) -> Option<LocalSteps> {
         None
     }

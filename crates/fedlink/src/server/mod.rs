@@ -74,7 +74,8 @@ pub struct Server {
     aggregator: Box<dyn Aggregator>,
     optimizer: Box<dyn ServerOptimizer>,
     server_rate: Rate,
-    /// What corrects local steps, and what the server keeps for it: d numbers, or none before the first round.
+    /// What corrects local steps, and what the server keeps for it: d numbers, or none before the first
+    /// round.
     correction: Arc<dyn Correction>,
     control: Vec<f32>,
     steps: StepsOf,

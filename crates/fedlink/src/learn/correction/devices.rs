@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The devices' side of a correction: the vector of each device, and the server's as it was broadcast last.
 pub(crate) struct DeviceCorrections {
     rule: Arc<dyn Correction>,
-    /// One for each device if the rule keeps state, else none; empty before its first upload, which is all zeros.
+    /// One for each device if the rule keeps state, else none; empty before its first upload, which is all
+    /// zeros.
     own: Vec<Mutex<Vec<f32>>>,
     control: Vec<f32>,
     /// What a device that has not sent yet keeps.
@@ -44,7 +45,8 @@ impl DeviceCorrections {
         }
     }
 
-    /// What `device` adds to its gradients, in the memory of d numbers that `buffer` gives; nothing if there is nothing to add.
+    /// What `device` adds to its gradients, in the memory of d numbers that `buffer` gives; nothing if
+    /// there is nothing to add.
     pub(crate) fn linear(&self, device: DeviceId, buffer: impl FnOnce() -> Vec<f32>) -> Vec<f32> {
         let Some(own) = self.own.get(device.index()) else { return Vec::new() };
         let own = own.lock().unwrap_or_else(PoisonError::into_inner);

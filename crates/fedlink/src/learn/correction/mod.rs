@@ -1,9 +1,9 @@
 //! Corrections of local training against devices that drift apart, one file each.
 //!
-//! All of them add to the gradient of a local step what does not depend on the mini-batch: a vector, and a pull back to
-//! the model that was broadcast ([`Adjustment`]). The vector comes of what the device and the server keep from round to
-//! round. Both keep it of Δ̂, what arrived, not of Δ: so the server needs nothing but the update, and neither moves if it
-//! is lost.
+//! All of them add to the gradient of a local step what does not depend on the mini-batch: a vector, and a
+//! pull back to the model that was broadcast ([`Adjustment`]). The vector comes of what the device and the
+//! server keep from round to round. Both keep it of Δ̂, what arrived, not of Δ: so the server needs nothing
+//! but the update, and neither moves if it is lost.
 
 crate::register! {
     /// All corrections.
@@ -58,8 +58,8 @@ impl Adjustment<'_> {
 /// Δ̂ as a correction sees it: it adds the given multiple of Δ̂ to the given vector.
 pub type AddUpdate<'a> = &'a dyn Fn(&mut [f32], f32);
 
-/// A correction of local training (`learn.correction`). The state that it works on is kept by its users: a vector of d
-/// numbers for each device, and one for the server, which start at zero.
+/// A correction of local training (`learn.correction`). The state that it works on is kept by its users: a
+/// vector of d numbers for each device, and one for the server, which start at zero.
 pub trait Correction: Send + Sync {
     /// μ, how strongly a device is pulled back to θ(t).
     fn proximal(&self) -> f32 {
@@ -86,15 +86,15 @@ pub trait Correction: Send + Sync {
         false
     }
 
-    /// Writes what a device that keeps `own` adds to its gradients to `linear`; `control` is the server's vector as it
-    /// was broadcast. All three have d entries.
+    /// Writes what a device that keeps `own` adds to its gradients to `linear`; `control` is the server's
+    /// vector as it was broadcast. All three have d entries.
     fn write_linear(&self, _own: &[f32], _control: &[f32], _linear: &mut [f32]) {}
 
     /// What a device keeps after `update` arrived, Δ̂ of steps of the given `length` τ_m·η.
     fn settle_device(&self, _own: &mut [f32], _control: &[f32], _update: AddUpdate, _length: f64) {}
 
-    /// What the server keeps after `updates` arrived, each Δ̂ with its τ_m·η, of `devices` devices in all; what it moves
-    /// θ(t+1) by besides the step.
+    /// What the server keeps after `updates` arrived, each Δ̂ with its τ_m·η, of `devices` devices in all;
+    /// what it moves θ(t+1) by besides the step.
     fn settle_server(
         &self,
         _control: &mut [f32],
@@ -107,7 +107,7 @@ pub trait Correction: Send + Sync {
 
 impl Kind for dyn Correction {
     type Material = ();
-    const PLURAL: &'static str = "corrections of local training";
+    const PLURAL: &'static str = "corrections";
     const KEY: &'static str = "learn.correction";
     const TABLE: &'static str = "learn";
 

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 /// The entry of this correction.
 pub const ENTRY: Entry<dyn Correction> = Entry::of::<Prox>();
 
-/// FedProx: each local step follows the gradient of F_m(θ_m) + (μ/2)·‖θ_m − θ(t)‖², that is g + μ·(θ_m − θ(t)).
+/// FedProx: each local step follows the gradient of F_m(θ_m) + (μ/2)·‖θ_m − θ(t)‖², that is g + μ·(θ_m −
+/// θ(t)).
 ///
-/// Source: Li et al., *Federated Optimization in Heterogeneous Networks* (2018); their μ is 0.001 to 1. Bits: none
-/// besides θ and Δ̂. State: none. Invariants: μ = 0 changes nothing; the first step of a round is that without it; Δ → 0
-/// as μ grows, as long as η·μ < 2. On a quadratic loss with curvature a, τ steps of plain descent from θ(t) give
-/// Δ = −g(θ(t))·(1 − (1 − η(a + μ))^τ)/(a + μ).
+/// Source: Li et al., *Federated Optimization in Heterogeneous Networks* (2018); their μ is 0.001 to 1.
+/// Bits: none besides θ and Δ̂. State: none. Invariants: μ = 0 changes nothing; the first step of a round
+/// is that without it; Δ → 0 as μ grows, as long as η·μ < 2. On a quadratic loss with curvature a, τ steps
+/// of plain descent from θ(t) give Δ = −g(θ(t))·(1 − (1 − η(a + μ))^τ)/(a + μ).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prox {

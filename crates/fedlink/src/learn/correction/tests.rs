@@ -82,7 +82,8 @@ proptest! {
                     // SCAFFOLD: Σ (c − c_m)/M = 0. FedDyn: Σ h_m/M = H.
                     let exact = if entry.name == "feddyn" { -f64::from(pair.control[i]) } else { 0.0 };
                     let size: f64 = linear.iter().map(|term| f64::from(term[i].abs())).sum();
-                    prop_assert!((mean - exact).abs() <= 1e-5 * (1.0 + size), "{}: {mean} {exact}", entry.name);
+                    let name = entry.name;
+                    prop_assert!((mean - exact).abs() <= 1e-5 * (1.0 + size), "{name}: {mean} {exact}");
                 }
             }
         }
@@ -110,7 +111,8 @@ proptest! {
 
 #[test]
 fn with_all_devices_the_control_variates_of_scaffold_are_the_gradients_to_the_bit() {
-    // c_m⁺ = c_m − c − Δ̂_m/(τη); in the first round c = c_m = 0, so that c_m = −Δ̂_m/(τη) and c is their mean.
+    // c_m⁺ = c_m − c − Δ̂_m/(τη); in the first round c = c_m = 0, so that c_m = −Δ̂_m/(τη) and c is their
+    // mean.
     let rule: Arc<dyn Correction> = Arc::new(Scaffold {});
     let mut pair = Pair::new(&rule);
     // Four of the five devices send zeros, so that all quotients are exact.

@@ -82,8 +82,8 @@ pub struct DataAware {
 
 /// 1 − Σ p² over the shares of the classes.
 fn gini(counts: &[u32]) -> f64 {
-    let total: f64 = counts.iter().map(|&count| count as f64).sum();
-    let share = |&count: &u64| if total > 0.0 { count as f64 / total } else { 0.0 };
+    let total: f64 = counts.iter().map(|&count| f64::from(count)).sum();
+    let share = |&count: &u32| if total > 0.0 { f64::from(count) / total } else { 0.0 };
     if total > 0.0 { 1.0 - counts.iter().map(|count| share(count) * share(count)).sum::<f64>() } else { 0.0 }
 }
 

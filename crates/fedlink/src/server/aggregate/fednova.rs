@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// The entry of this rule.
 pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<FedNova>();
 
-/// Δ̄ = τ_eff·Σ p_m·Δ̂_m/τ_m with τ_eff = Σ p_m·τ_m, over the devices that count, p_m being 1/K or n_m/Σ n: a device that
-/// takes more local steps pulls no harder than another.
+/// Δ̄ = τ_eff·Σ p_m·Δ̂_m/τ_m with τ_eff = Σ p_m·τ_m, over the devices that count, p_m being 1/K or n_m/Σ n:
+/// a device that takes more local steps pulls no harder than another.
 ///
-/// Where shares do not add up to one (policies that give their own), τ_eff is divided by their sum, so that equal steps
-/// always count as in a plain weighted sum. A device that was silent counts in τ_eff too.
+/// Where shares do not add up to one (policies that give their own), τ_eff is divided by their sum, so that
+/// equal steps always count as in a plain weighted sum. A device that was silent counts in τ_eff too.
 ///
-/// Source: Wang et al., *Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization* (2020),
-/// for plain local descent. Bits: τ_m, which the server knows here. State: none. Invariants: with equal steps it is
-/// [`mean`](super::Mean) (or [`by-size`](super::BySize)) to the bit. Of use where `learn.local_steps_min` makes steps
-/// differ.
+/// Source: Wang et al., *Tackling the Objective Inconsistency Problem in Heterogeneous Federated
+/// Optimization* (2020), for plain local descent. Bits: τ_m, which the server knows here. State: none.
+/// Invariants: with equal steps it is [`mean`](super::Mean) (or [`by-size`](super::BySize)) to the bit. Of
+/// use where `learn.local_steps_min` makes steps differ.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FedNova {

@@ -85,8 +85,8 @@ pub trait Aggregator: Persist + Send {
         false
     }
 
-    /// Whether updates count by local step, so that the server multiplies the share of a device by the mean number of
-    /// steps and divides it by its own.
+    /// Whether updates count by local step, so that the server multiplies the share of a device by the mean
+    /// number of steps and divides it by its own.
     fn by_steps(&self) -> bool {
         false
     }

@@ -40,16 +40,18 @@ impl PartConfig for ShrunkConfig {
     }
 }
 
-/// Δ̄_i = Σ_m Δ̂_{m,i}/(N_i + κ), N_i being the number of devices that sent entry i; entries that nobody sent stay.
+/// Δ̄_i = Σ_m Δ̂_{m,i}/(N_i + κ), N_i being the number of devices that sent entry i; entries that nobody
+/// sent stay.
 ///
-/// A mean over K devices divides every entry by K, also where one device alone sent it: with sparse updates the step
-/// shrinks as K grows, and the server rate must be tuned for every K. Here one κ serves all K. If the updates of the
-/// devices are μ + ε_m with variances τ² and σ² of the two terms, the posterior mean of μ_i given the values that
-/// arrived has κ = σ²/τ²: about 0.5 where devices have data alike, several where they differ.
+/// A mean over K devices divides every entry by K, also where one device alone sent it: with sparse updates
+/// the step shrinks as K grows, and the server rate must be tuned for every K. Here one κ serves all K. If
+/// the updates of the devices are μ + ε_m with variances τ² and σ² of the two terms, the posterior mean of
+/// μ_i given the values that arrived has κ = σ²/τ²: about 0.5 where devices have data alike, several where
+/// they differ.
 ///
 /// Source: our derivation (empirical Bayes). Devices count alike: shares that a policy gives are not used.
-/// Invariants: κ = 0 is the mean over the senders; where supports are disjoint it is the mean over the K devices with
-/// the server rate K/(1+κ); no entry leaves the range of zero and what was sent.
+/// Invariants: κ = 0 is the mean over the senders; where supports are disjoint it is the mean over the K
+/// devices with the server rate K/(1+κ); no entry leaves the range of zero and what was sent.
 ///
 /// ```
 /// let text = "[learn]\naggregate = \"shrunk\"\nshrunk.kappa = 2.0";
@@ -134,9 +136,10 @@ mod tests {
             let encoded: Vec<Encoded> = updates.iter().map(sparse).collect();
             let theta = moved(&mut *shrunk(kappa), &encoded, 1.0);
             for i in 0..DIM as u32 {
-                let sent: Vec<f64> = updates.iter().filter_map(|one| one.get(&i)).map(|&x| x.into()).collect();
-                let exact =
-                    if sent.is_empty() { 0.0 } else { sent.iter().sum::<f64>() / (sent.len() as f64 + kappa) };
+                let sent: Vec<f64> =
+                    updates.iter().filter_map(|one| one.get(&i)).map(|&x| x.into()).collect();
+                let sum: f64 = sent.iter().sum();
+                let exact = if sent.is_empty() { 0.0 } else { sum / (sent.len() as f64 + kappa) };
                 prop_assert!((f64::from(theta[i as usize]) - exact).abs() < 1e-6);
             }
         }

@@ -51,13 +51,13 @@ impl PartConfig for ServerAdagradConfig {
     }
 }
 
-/// m ← β₁·m + (1−β₁)·Δ̄, v ← v + Δ̄², θ ← θ + c·m/(√v + τ_a), entry by entry; m starts at zero and v at τ_a². By
-/// default β₁ = 0, as in the paper's experiments, and m is Δ̄.
+/// m ← β₁·m + (1−β₁)·Δ̄, v ← v + Δ̄², θ ← θ + c·m/(√v + τ_a), entry by entry; m starts at zero and v at
+/// τ_a². By default β₁ = 0, as in the paper's experiments, and m is Δ̄.
 ///
-/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in double
-/// precision, and τ_a.
-/// Invariants: v never falls, so that an entry that arrives seldom takes no longer steps than before; no entry moves
-/// by more than c·max|Δ̄|/τ_a; with `adaptivity = "auto"`, scaling all updates changes no step.
+/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in
+/// double precision, and τ_a. Invariants: v never falls, so that an entry that arrives seldom takes no
+/// longer steps than before; no entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity = "auto"`, scaling
+/// all updates changes no step.
 struct ServerAdagrad<F>(Adaptive<F>);
 
 impl<F> Persist for ServerAdagrad<F> {

@@ -56,13 +56,13 @@ impl PartConfig for ServerAdamConfig {
     }
 }
 
-/// m ← β₁·m + (1−β₁)·Δ̄, v ← β₂·v + (1−β₂)·Δ̄², θ ← θ + c·m/(√v + τ_a), entry by entry; m starts at zero, v at τ_a²,
-/// and there is no bias correction.
+/// m ← β₁·m + (1−β₁)·Δ̄, v ← β₂·v + (1−β₂)·Δ̄², θ ← θ + c·m/(√v + τ_a), entry by entry; m starts at zero, v
+/// at τ_a², and there is no bias correction.
 ///
-/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in double
-/// precision, and τ_a.
-/// Invariants: no entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity = "auto"`, scaling all updates changes no
-/// step, so that c is about what a weight moves in a round: 0.01 is a start, 1 is mostly far too much.
+/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in
+/// double precision, and τ_a. Invariants: no entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity =
+/// "auto"`, scaling all updates changes no step, so that c is about what a weight moves in a round: 0.01 is
+/// a start, 1 is mostly far too much.
 struct ServerAdam<F>(Adaptive<F>);
 
 impl<F> Persist for ServerAdam<F> {

@@ -8,13 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// τ_a, what keeps the denominator of an adaptive server optimizer from zero (`adaptivity`).
 ///
-/// With sparse updates most entries of Δ̄ are zero in a round. Where v decays (Adam, Yogi), an entry that arrives
-/// seldom meets √v near zero and moves by up to c·m/τ_a: a τ_a far below the entries of Δ̄, such as the 1e-3 of dense
-/// training, makes that step huge. So the default is taken from the updates themselves, and |c·m/(√v + τ_a)| is then
-/// at most c times the ratio of the largest entry to the median one.
+/// With sparse updates most entries of Δ̄ are zero in a round. Where v decays (Adam, Yogi), an entry that
+/// arrives seldom meets √v near zero and moves by up to c·m/τ_a: a τ_a far below the entries of Δ̄, such as
+/// the 1e-3 of dense training, makes that step huge. So the default is taken from the updates themselves,
+/// and |c·m/(√v + τ_a)| is then at most c times the ratio of the largest entry to the median one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Adaptivity {
-    /// The median of the non-zero |Δ̄_i| of the first round in which there are any; of an even number the lower one.
+    /// The median of the non-zero |Δ̄_i| of the first round in which there are any; of an even number the
+    /// lower one.
     #[default]
     Auto,
     /// This number.
@@ -88,8 +89,8 @@ pub(super) struct Adaptive<F> {
 struct Moments {
     /// τ_a; none before the first round with a non-zero entry.
     adaptivity: Option<f64>,
-    /// m and v; empty before that round. In double precision: Yogi compares v with the square of an entry, and the
-    /// two are equal where τ_a was taken from it.
+    /// m and v; empty before that round. In double precision: Yogi compares v with the square of an entry,
+    /// and the two are equal where τ_a was taken from it.
     first: Vec<f64>,
     second: Vec<f64>,
 }
@@ -237,7 +238,8 @@ mod tests {
 
         #[test]
         fn scaling_all_updates_changes_no_step_if_the_adaptivity_follows_them(
-            steps in prop::collection::vec(prop::collection::vec(-1.0..1.0f32, DIM), 1..10), power in -8i32..8,
+            steps in prop::collection::vec(prop::collection::vec(-1.0..1.0f32, DIM), 1..10),
+            power in -8i32..8,
         ) {
             let scale = 2f32.powi(power);
             for name in NAMES {
@@ -264,7 +266,8 @@ mod tests {
                 // Entry 2 has not arrived for long, so that v is nearly zero under Adam and Yogi.
                 let before = theta[2];
                 optimizer.step(&mut theta, &sparse(&[1.0, -1.0, last, 0.0, 0.0, 0.0]), 0.1);
-                prop_assert!((theta[2] - before).abs() <= 0.1 * last.max(1.0), "{name}: {before} {}", theta[2]);
+                let moved = (theta[2] - before).abs();
+                prop_assert!(moved <= 0.1 * last.max(1.0), "{name}: {moved}");
             }
         }
     }
