@@ -105,10 +105,12 @@ impl Stream {
     /// `bound` must not be zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no integer to draw");
-        let reject_under = bound.wrapping_neg() % bound;
         loop {
             let product = u128::from(self.bits()) * u128::from(bound);
-            if product as u64 >= reject_under {
+            let low = product as u64;
+            // What is rejected lies below 2⁶⁴ mod `bound`, which is below `bound`: the division is hardly
+            // ever needed.
+            if low >= bound || low >= bound.wrapping_neg() % bound {
                 return (product >> 64) as u64;
             }
         }

@@ -68,7 +68,7 @@ const WORKLOAD: &[&str] = &[
     "data.devices=40",
     "data.samples_per_device=1000",
     "learn.model=mlp",
-    "learn.hidden=[256]",
+    "learn.mlp.hidden=[256]",
     "learn.local_steps=3",
     "learn.batch=64",
     "learn.optimizer=adam",
@@ -87,8 +87,8 @@ const FEDAVG: &[&str] = &[
     "learn.state=reset",
 ];
 
-/// Runs fedlink and each peer that was asked for in turn, and keeps what they print. A peer that fails is
-/// recorded as such and not run again.
+/// Runs fedlink and each peer that was asked for in turn, and keeps what they print. A run of a peer that
+/// fails is repeated once, which is recorded; a peer that fails twice is recorded as such and not run again.
 pub fn measure(bench: &Bench, options: &Options) -> anyhow::Result<()> {
     let wanted: Vec<&Peer> = PEERS.iter().filter(|peer| options.wants(peer.name)).collect();
     let mut pythons = Vec::new();
@@ -102,13 +102,28 @@ pub fn measure(bench: &Bench, options: &Options) -> anyhow::Result<()> {
             let ours = fedlink(bench, options, peer.work, repetition)?;
             bench.keep(&line(peer, repetition, Outcome::Measured(ours)))?;
             eprintln!("… {}", peer.name);
-            match kept(bench, peer, repetition, run(bench, options, peer, path, repetition))? {
-                Some(theirs) => bench.keep(&line(peer, repetition, Outcome::Measured(theirs)))?,
+            let once = || run(bench, options, peer, path, repetition);
+            let (theirs, retried) = twice(once);
+            match kept(bench, peer, repetition, theirs)? {
+                Some(theirs) => {
+                    bench.keep(&Line { retried, ..line(peer, repetition, Outcome::Measured(theirs)) })?;
+                }
                 None => *python = None,
             }
         }
     }
     Ok(())
+}
+
+/// The result of a first try, or of a second one together with why the first failed.
+fn twice<T>(mut attempt: impl FnMut() -> anyhow::Result<T>) -> (anyhow::Result<T>, Option<String>) {
+    match attempt() {
+        Ok(value) => (Ok(value), None),
+        Err(error) => {
+            eprintln!("  {error:#}\n… once more");
+            (attempt(), Some(format!("{error:#}")))
+        }
+    }
 }
 
 /// What there is; if there is none, a line with the reason is kept.
@@ -129,7 +144,7 @@ fn kept<T>(
 }
 
 fn line(peer: &Peer, repetition: u64, outcome: Outcome) -> Line {
-    Line { beside: peer.name.into(), work: peer.work, repetition, outcome }
+    Line { beside: peer.name.into(), work: peer.work, repetition, retried: None, outcome }
 }
 
 /// The arguments that fedlink's program and every peer's script take.
@@ -160,7 +175,9 @@ fn run(
     let mut command = vec![python.display().to_string()];
     if peer.torchrun {
         let processes = options.threads.to_string();
-        command.extend(["-m", "torch.distributed.run", "--nproc-per-node", &processes].map(str::to_owned));
+        // `--standalone`: the processes meet on a free port, not on one that an earlier run may still hold.
+        let start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", &processes];
+        command.extend(start.map(str::to_owned));
     }
     let script = bench.root.join("bench/peers").join(peer.folder).join(peer.script);
     command.push(script.display().to_string());

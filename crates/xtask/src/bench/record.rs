@@ -41,6 +41,9 @@ pub struct Line {
     pub beside: String,
     pub work: Work,
     pub repetition: u64,
+    /// Why a first try was repeated, where one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried: Option<String>,
     #[serde(flatten)]
     pub outcome: Outcome,
 }

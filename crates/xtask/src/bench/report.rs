@@ -97,6 +97,15 @@ pub fn of(machine: &Machine, lines: &[Line]) -> anyhow::Result<Report> {
             if row.same_accuracy() { "" } else { " **not the same**" }
         )?;
     }
+    for line in lines {
+        if let Some(error) = &line.retried {
+            let (name, repetition) = (&line.beside, line.repetition + 1);
+            write!(
+                failures,
+                "\nRun {repetition} of {name} was repeated after this:\n\n```text\n{error}\n```\n"
+            )?;
+        }
+    }
     let verdict = if !missing.is_empty() {
         Err(anyhow!("could not be measured: {}", missing.join(", ")))
     } else if !other_work.is_empty() {
@@ -125,7 +134,8 @@ fn machine_text(machine: &Machine) -> String {
     let Machine { date, cpu, cores, commit, threads, .. } = machine;
     let load = machine.load.map_or("unknown".into(), |load| format!("{load:.2}"));
     format!(
-        "{date}; {cpu}, {cores} cores, {threads} threads used; load {load} at the start; commit {commit}."
+        "{date}; {cpu}, {cores} cores, {threads} threads used; {load} cores busy with other work before the \
+         first run; commit {commit}."
     )
 }
 
@@ -168,9 +178,9 @@ fn row(peer: &Peer, lines: &[Line], warmup: u64) -> anyhow::Result<Row> {
     })
 }
 
-/// What the README shows: every peer, or an error; what takes from the worth of the numbers stands before them.
+/// What the README shows: every peer, or an error.
 fn summary(machine: &Machine, lines: &[Line]) -> anyhow::Result<String> {
-    let mut text = caveat(machine);
+    let mut text = String::new();
     text += "| | work | its round, ms | fedlink's, ms | fedlink is faster by |\n|---|---|---|---|---|\n";
     for peer in PEERS {
         let row = row(peer, lines, machine.warmup).context(peer.name)?;
@@ -192,8 +202,14 @@ fn summary(machine: &Machine, lines: &[Line]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The folder of `bench/runs` that the README shows: the newest, by name, of those on a quiet machine from a commit; if
-/// there is none, the newest of all, whose table then says so. None if there are no runs.
+/// What the README shows while no kept run may be shown.
+const NOTHING_YET: &str = "\
+No comparison from a commit on a quiet machine has been kept yet; `cargo xtask bench peers` makes one. Earlier
+ones are in `bench/runs`.
+";
+
+/// The folder of `bench/runs` that the README shows: the newest, by name, of those on a quiet machine from a
+/// commit.
 fn newest(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let runs = root.join("bench/runs");
     if !runs.exists() {
@@ -203,22 +219,26 @@ fn newest(root: &Path) -> anyhow::Result<Option<PathBuf>> {
         std::fs::read_dir(&runs)?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
     let mut folders: Vec<PathBuf> = folders.into_iter().filter(|path| path.join(RUNS).exists()).collect();
     folders.sort();
-    for folder in folders.iter().rev() {
-        if caveat(&record::read(folder)?.0).is_empty() {
-            return Ok(Some(folder.clone()));
+    while let Some(folder) = folders.pop() {
+        if caveat(&record::read(&folder)?.0).is_empty() {
+            return Ok(Some(folder));
         }
     }
-    Ok(folders.pop())
+    Ok(None)
 }
 
-/// The README with its table as the newest runs make it; none if there are no runs.
-fn readme(root: &Path) -> anyhow::Result<Option<(String, String)>> {
-    let Some(folder) = newest(root)? else { return Ok(None) };
+/// The README with its table as the newest runs make it that may be shown.
+fn readme(root: &Path) -> anyhow::Result<(String, String)> {
     let now = std::fs::read_to_string(root.join("README.md")).context("cannot read README.md")?;
-    let (machine, lines) = record::read(&folder)?;
-    let table = summary(&machine, &lines).with_context(|| format!("the runs of {}", folder.display()))?;
+    let table = match newest(root)? {
+        None => NOTHING_YET.to_owned(),
+        Some(folder) => {
+            let (machine, lines) = record::read(&folder)?;
+            summary(&machine, &lines).with_context(|| format!("the runs of {}", folder.display()))?
+        }
+    };
     let due = between_marks(&now, &table)?;
-    Ok(Some((now, due)))
+    Ok((now, due))
 }
 
 /// `page` with `table` between the marks.
@@ -231,20 +251,17 @@ fn between_marks(page: &str, table: &str) -> anyhow::Result<String> {
 
 /// Writes the README's table anew.
 pub fn write_readme(root: &Path) -> anyhow::Result<()> {
-    match readme(root)? {
-        Some((now, due)) if now != due => Ok(std::fs::write(root.join("README.md"), due)?),
-        _ => Ok(()),
-    }
+    let (now, due) = readme(root)?;
+    if now == due { Ok(()) } else { Ok(std::fs::write(root.join("README.md"), due)?) }
 }
 
 /// An error if the README's table is not what the newest runs make.
 pub fn check_readme(root: &Path) -> anyhow::Result<()> {
-    match readme(root)? {
-        Some((now, due)) if now != due => {
-            bail!("README.md does not show the newest of bench/runs: run `cargo xtask docs`")
-        }
-        _ => Ok(()),
+    let (now, due) = readme(root)?;
+    if now != due {
+        bail!("README.md does not show the newest of bench/runs that it may: run `cargo xtask docs`");
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -283,7 +300,8 @@ mod tests {
                     };
                     let outcome = Outcome::Measured(run);
                     let repetition = seed as u64;
-                    lines.push(Line { beside: peer.name.into(), work: peer.work, repetition, outcome });
+                    let (beside, work) = (peer.name.into(), peer.work);
+                    lines.push(Line { beside, work, repetition, retried: None, outcome });
                 }
             }
         }
@@ -307,21 +325,42 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_never_shows_numbers_of_a_busy_machine_or_of_no_commit_as_if_they_were_good() {
-        let table = |load, commit: &str| {
-            let machine = Machine { load, commit: commit.into(), ..machine() };
-            summary(&machine, &runs(&[9.0], 0.9)).unwrap()
+    fn the_readme_shows_the_newest_run_on_a_quiet_machine_from_a_commit_and_no_other() {
+        let root = std::env::temp_dir().join(format!("fedlink-readme-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        let keep = |date: &str, load, commit: &str| {
+            let folder = root.join("bench/runs").join(date);
+            std::fs::create_dir_all(&folder).unwrap();
+            let machine = Machine { date: date.into(), load, commit: commit.into(), ..machine() };
+            let lines = runs(&[9.0], 0.9);
+            let lines: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
+            std::fs::write(folder.join(record::MACHINE), serde_json::to_vec(&machine).unwrap()).unwrap();
+            std::fs::write(folder.join(RUNS), lines.join("\n")).unwrap();
         };
-        assert!(table(Some(0.1), "abc").starts_with("| | work |"));
-        assert!(
-            table(Some(2.39), "abc")
-                .starts_with("**These numbers say little: the machine was not quiet.**\n\n| |")
-        );
-        assert!(table(None, "abc").contains("not quiet"));
-        let both = table(Some(2.39), "3048c81-dirty");
-        assert!(
-            both.contains("the machine was not quiet, and the program had changes that are in no commit")
-        );
+        std::fs::write(root.join("README.md"), format!("a\n{BEGIN}\n{END}\nb\n")).unwrap();
+        let shown = || {
+            write_readme(&root).unwrap();
+            check_readme(&root).unwrap();
+            std::fs::read_to_string(root.join("README.md")).unwrap()
+        };
+        assert!(shown().contains(NOTHING_YET));
+        keep("2026-01-01T0000Z", Some(2.39), "abc");
+        keep("2026-01-02T0000Z", Some(0.1), "3048c81-dirty");
+        keep("2026-01-03T0000Z", None, "abc");
+        assert!(shown().contains(NOTHING_YET));
+        keep("2026-01-02T1200Z", Some(0.1), "abc");
+        assert!(shown().contains("2026-01-02T1200Z") && !shown().contains(NOTHING_YET));
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_run_that_was_repeated_is_in_the_report() {
+        let mut lines = runs(&[9.0], 0.9);
+        assert!(!of(&machine(), &lines).unwrap().text.contains("repeated"));
+        lines.last_mut().unwrap().retried = Some("SIGABRT of rank 1".into());
+        let report = of(&machine(), &lines).unwrap();
+        assert!(report.verdict.is_ok() && report.text.contains("Run 1 of flower was repeated after this"));
+        assert!(report.text.contains("SIGABRT of rank 1"));
     }
 
     #[test]

@@ -138,11 +138,49 @@ fn draw_distinct(
     out: &mut Vec<u32>,
     map: impl Fn(usize) -> u32,
 ) {
-    let mut taken = std::collections::HashSet::with_capacity(count);
+    let mut taken = Taken::new(count);
     for last in bound - count..bound {
         let drawn = stream.below(last as u64 + 1) as usize;
-        let kept = if taken.insert(drawn) { drawn } else { last };
-        taken.insert(kept);
+        let kept = if taken.insert(drawn as u32) { drawn } else { last };
+        // `last` was in no range before: it is new.
+        if kept != drawn {
+            taken.insert(kept as u32);
+        }
         out.push(map(kept));
+    }
+}
+
+/// A set of numbers below 2³² − 1, at most half full: a number is in the first free slot from its own on.
+struct Taken {
+    slots: Vec<u32>,
+    /// Bits of a slot's index.
+    bits: u32,
+}
+
+impl Taken {
+    /// What stands in a free slot: an index of a training sample is below it.
+    const FREE: u32 = u32::MAX;
+
+    /// An empty set with room for `count` numbers.
+    fn new(count: usize) -> Self {
+        let slots = (2 * count).next_power_of_two().max(2);
+        Self { slots: vec![Self::FREE; slots], bits: slots.trailing_zeros() }
+    }
+
+    /// Puts a number in; whether it was not there.
+    fn insert(&mut self, number: u32) -> bool {
+        // Fibonacci hashing: the upper bits of a product with 2⁶⁴/φ.
+        let hash = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut slot = (hash >> (u64::BITS - self.bits)) as usize;
+        loop {
+            match self.slots[slot] {
+                Self::FREE => {
+                    self.slots[slot] = number;
+                    return true;
+                }
+                there if there == number => return false,
+                _ => slot = (slot + 1) & (self.slots.len() - 1),
+            }
+        }
     }
 }
