@@ -104,8 +104,10 @@ impl Driven<'_> {
             let reports = clock.in_time(&timing, &call, self.reports(&call, config.run.seed));
             let scheduled = session.report(reports)?;
             let radio = &session.server().radio;
-            let carried: Vec<Carried> =
-                scheduled.iter().map(|one| radio.carry_of(&one.band, t, one.device, &one.grant, &links)).collect();
+            let carried: Vec<Carried> = scheduled
+                .iter()
+                .map(|one| radio.carry_of(&one.band, t, one.device, &one.grant, &links))
+                .collect();
             let (round, late) =
                 clock.finish(&timing, &call, &trained, &scheduled, &carried, &links.known.powers);
             cost.trains += trained.len() as f64;

@@ -12,13 +12,20 @@ use std::ops::RangeInclusive;
 pub struct Uncompressed {}
 
 impl Compressor for Uncompressed {
-    fn encode(&self, update: &[f32], _: &Context, _: &mut Stream, _: &mut Scratch, out: &mut Encoded) -> Spent {
+    fn encode(
+        &self,
+        update: &[f32],
+        _: &Context,
+        _: &mut Stream,
+        _: &mut Scratch,
+        out: &mut Encoded,
+    ) -> Spent {
         match out {
             Encoded::Dense(values) => {
                 values.clear();
                 values.extend_from_slice(update);
             }
-            Encoded::Silent | Encoded::Sparse(_) => *out = Encoded::Dense(update.to_vec()),
+            _ => *out = Encoded::Dense(update.to_vec()),
         }
         Spent { bits: Bits(32.0 * update.len() as f64), level: update.len() }
     }

@@ -306,7 +306,15 @@ impl Fleet {
                     let adjustment = self.adjustment(&linear);
                     let loss = self.with_state(device, |state| {
                         let rms_loss = &mut rms;
-                        self.task.train(Job { t, device, theta, state, adjustment, update: &mut update, rms_loss })
+                        self.task.train(Job {
+                            t,
+                            device,
+                            theta,
+                            state,
+                            adjustment,
+                            update: &mut update,
+                            rms_loss,
+                        })
                     });
                     self.give_back(linear);
                     finish(index, loss, rms, update)

@@ -122,7 +122,8 @@ impl Task for ModelTask {
                     &mut worker.state
                 };
                 self.partition.samples_of(device, &mut worker.scratch.samples);
-                let loss = self.training.run(theta, (t, device), adjustment, state, &mut worker.scratch, update);
+                let loss =
+                    self.training.run(theta, (t, device), adjustment, state, &mut worker.scratch, update);
                 *rms_loss = Some(worker.scratch.rms_loss());
                 loss
             },

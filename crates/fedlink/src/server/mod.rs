@@ -41,7 +41,8 @@ use crate::radio::{Known, Radio};
 use crate::record::{Arrival, Cost, Guarantee, RoundRecord, Training, Transmission};
 use crate::registry::ConfigError;
 use crate::schedule::{
-    Ask, DeviceTable, Facts, Genie, Pick, Policy, ReportCode, Reports, Sampling, Schedule, Share, View, check_candidates,
+    Ask, DeviceTable, Facts, Genie, Pick, Policy, ReportCode, Reports, Sampling, Schedule, Share, View,
+    check_candidates,
 };
 use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Airtime, Bits, DeviceId, Power, Shape, Symbols};
@@ -671,7 +672,6 @@ impl Server {
             }
         }
         let mut record = record(&call, &known, &decided, uploads, &arrivals, training);
-
         record.cost = cost;
         if self.log_all {
             record.others = not_scheduled(&call, &known, &decided);
@@ -1072,8 +1072,8 @@ fn record(
     arrivals: &[Arrival],
     training: Training,
 ) -> RoundRecord {
-    let Decided { reports, schedule, grants, report_symbols, .. } = decided;
-    let report_symbols = *report_symbols;
+    let Decided { reports, schedule, grants, .. } = decided;
+    let report_symbols = decided.report_symbols;
     let transmission = |(i, upload): (usize, &Upload)| {
         let (pick, grant) = (&schedule.picks[i], &grants[i]);
         Transmission {
@@ -1135,6 +1135,7 @@ fn not_scheduled(call: &Call, known: &Known, decided: &Decided) -> Vec<Transmiss
         share: None,
         wire_bits: None,
         arrival: Arrival::NotScheduled,
+        report_symbols: decided.report_symbols,
     };
     DeviceId::all(known.devices()).filter(|device| waits[device.index()]).map(other).collect()
 }

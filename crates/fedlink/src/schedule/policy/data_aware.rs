@@ -202,7 +202,7 @@ mod tests {
         let task = simulation.world().fleet.task();
         for device in DeviceId::all(6) {
             let counts = task.label_counts(device).unwrap();
-            assert_eq!(counts.iter().sum::<u64>(), 40);
+            assert_eq!(counts.iter().sum::<u32>(), 40);
             assert_eq!(counts.iter().filter(|count| **count > 0).count(), 2, "two classes each");
         }
         let outcome = simulation.run(&mut ()).unwrap();
