@@ -11,6 +11,7 @@ use crate::data::partition::Partition;
 use crate::learn::correction::Correction;
 use crate::learn::model::Model;
 use crate::learn::optimizer::Optimizer;
+use crate::learn::rate::RateSchedule;
 use crate::privacy::NoiseAt;
 use crate::radio::access::Access;
 use crate::radio::cell::layout::Layout;
@@ -98,7 +99,7 @@ impl Config {
         }
         let set = [
             ("learn.local_steps_min", learn.local_steps_min.is_some()),
-            ("learn.rate_schedule", learn.rate_schedule != Default::default()),
+            ("learn.rate_schedule", learn.rate_schedule != RateSchedule::default()),
             ("learn.weight_decay", learn.weight_decay > 0.0),
             ("learn.gradient_clip", learn.gradient_clip > 0.0),
         ];
@@ -131,7 +132,7 @@ impl Config {
         if rule.moves_model()
             && (learn.server_optimizer != "add"
                 || learn.server_rate != 1.0
-                || learn.server_rate_schedule != Default::default())
+                || learn.server_rate_schedule != RateSchedule::default())
         {
             return refuse(
                 "learn.server_optimizer = \"add\" with learn.server_rate = 1 and a constant schedule",
