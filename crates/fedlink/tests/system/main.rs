@@ -10,6 +10,7 @@ mod custom_parts;
 mod determinism;
 mod engine;
 mod physical;
+mod policies;
 mod radio;
 mod random_sparse;
 mod reference;
