@@ -14,6 +14,7 @@ mod feedback;
 mod learners;
 mod log_all;
 mod physical;
+mod policies;
 mod privacy;
 mod radio;
 mod random_sparse;
