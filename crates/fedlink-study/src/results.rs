@@ -386,9 +386,13 @@ pub fn table(results: &[CurveResult]) -> String {
         header.extend(["seconds", "joules", "worst device"].map(str::to_owned));
     }
     header.extend(lost.iter().map(|(name, _)| (*name).to_owned()));
+    let heard = results.iter().any(|curve| curve.heard_text().is_some());
+    if heard {
+        header.push("heard".into());
+    }
     header.extend(["digest", "status"].map(str::to_owned));
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = results.iter().map(|curve| table_row(curve, costs, &lost)).collect();
+    let rows: Vec<Vec<String>> = results.iter().map(|curve| table_row(curve, costs, &lost, heard)).collect();
     let mut text = plain_table(&header, &rows);
     let _ = writeln!(
         text,
@@ -398,6 +402,9 @@ pub fn table(results: &[CurveResult]) -> String {
         if results.iter().any(CurveResult::has_units) { "spent the most" } else { "was scheduled most" },
         power_key(results)
     );
+    if heard {
+        text += "heard: devices that were ever scheduled, of all; mean over the seeds\n";
+    }
     if costs {
         text += "seconds, joules: of all rounds, the joules of all devices together; worst device: joules of the \
                  device that spent the most\n";
@@ -415,7 +422,7 @@ const LOST: [Lost; 3] = [
     ("report symbols/round", |outcome| outcome.report_symbols_per_round),
 ];
 
-fn table_row(curve: &CurveResult, costs: bool, lost: &[Lost]) -> Vec<String> {
+fn table_row(curve: &CurveResult, costs: bool, lost: &[Lost], heard: bool) -> Vec<String> {
     let dash = || "–".to_owned();
     let percent =
         |value: Option<Estimate>| value.map_or_else(dash, |share| format!("{:.2} %", 100.0 * share.mean));
@@ -447,6 +454,9 @@ fn table_row(curve: &CurveResult, costs: bool, lost: &[Lost]) -> Vec<String> {
         row.push(spent(curve.over_seeds(|run| run.outcome.worst_device_joules())));
     }
     row.extend(lost.iter().map(|(_, lost)| format!("{:.1}", curve.mean_of(lost))));
+    if heard {
+        row.push(curve.heard_text().unwrap_or_else(|| "all".into()));
+    }
     row.extend([digest, curve.status().name().to_owned()]);
     row
 }
@@ -514,6 +524,18 @@ impl CurveResult {
             _ => "no privacy guarantee".to_owned(),
         };
         std::iter::once(number).chain(worst.caveats.iter().cloned()).collect()
+    }
+
+    /// Devices that were ever scheduled, of all, mean over the seeds: `13/60`; none if all were in every seed.
+    pub fn heard_text(&self) -> Option<String> {
+        let devices = self.config.data.devices as usize;
+        let known = self.runs.iter().filter(|run| run.outcome.scheduled.len() == devices);
+        known.clone().any(|run| run.outcome.heard() < devices).then(|| {
+            let sum: usize = known.clone().map(|run| run.outcome.heard()).sum();
+            let mean = sum as f64 / known.count() as f64;
+            let decimals = usize::from(mean.fract() != 0.0);
+            format!("{mean:.decimals$}/{devices}")
+        })
     }
 
     /// That the scheme was at its highest level in most uploads, so that the links could have carried more than it can

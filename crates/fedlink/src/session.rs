@@ -3,7 +3,7 @@
 
 use crate::checkpoint::{self, CheckpointError};
 use crate::compress::wire::bit_length;
-use crate::compress::{Encoded, Spent, plain};
+use crate::compress::{Encoded, Feedback, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
 use crate::learn::fairness::jain;
@@ -12,7 +12,9 @@ use crate::memory;
 use crate::parts::Parts;
 use crate::radio::{Known, Links};
 use crate::record::{Arrival, Cost, Energy, Ledger, Outcome, RoundRecord, Row, Training};
-use crate::schedule::{DeviceTable, Reports};
+use crate::registry::PartConfig as _;
+use crate::schedule::policy::fixed::Fixed;
+use crate::schedule::{Ask, DeviceTable, Reports};
 use crate::server::{Body, Call, Scheduled, Server, Upload};
 use crate::setup::{server_of, server_vectors};
 use crate::state::{MAX_COUNT, Persist, State, StateError};
@@ -321,8 +323,30 @@ impl Session {
         outcome.excluded = self.server.excluded();
         outcome.warnings = self.config.cautions();
         outcome.warnings.extend(self.server.warnings());
+        outcome.warnings.extend(self.unheard(&outcome));
         outcome.privacy = self.server.guarantee(self.rounds_done);
         outcome
+    }
+
+    /// That most devices were never scheduled, though there were two turns for each of them.
+    fn unheard(&self, outcome: &Outcome) -> Option<String> {
+        let Config { schedule, compress, .. } = &self.config;
+        let (heard, devices) = (outcome.heard() as u64, self.config.data.devices);
+        let turns = outcome.rounds.saturating_mul(schedule.k);
+        if 2 * heard >= devices || turns < 2 * devices || schedule.policy == Fixed::NAME {
+            return None;
+        }
+        let by_norm = self.server.asks().iter().any(|ask| matches!(ask, Ask::Norm | Ask::CompressedNorm));
+        let why = if by_norm && compress.feedback != Feedback::Off {
+            "; compress.feedback adds what was not sent to the norm that a device reports, so that those that were \
+             scheduled are scheduled again; set it to \"off\" or choose a policy that does not look at norms"
+        } else {
+            ""
+        };
+        Some(format!(
+            "heard {heard}/{devices}: most devices were never scheduled in {} rounds{why}",
+            outcome.rounds
+        ))
     }
 
     /// The record of the last round as a row by itself.

@@ -328,6 +328,11 @@ impl Outcome {
         self.phases.map(|phases| phases.total())
     }
 
+    /// Devices that were ever scheduled.
+    pub fn heard(&self) -> usize {
+        self.scheduled.iter().filter(|count| **count > 0).count()
+    }
+
     /// Joules of all devices; none where the radio has no units.
     pub fn joules(&self) -> Option<f64> {
         self.energy.map(|energy| energy.total())

@@ -1,6 +1,7 @@
 //! The references: everybody, no link, and what no server can know.
 
 use crate::common::{blobs, resumed, run, small_config};
+use fedlink::compress::Feedback;
 use fedlink::learn::task::Task;
 use fedlink::prelude::*;
 use fedlink::session::Session;
@@ -110,4 +111,32 @@ fn shares_by_interval_do_not_depend_on_threads_or_on_a_stop() {
     assert_eq!(resumed(&config, || blobs(20, 600, 90), &Parts::default(), 5), one);
     config.learn.aggregate = "mean".into();
     assert_ne!(run(&config, blobs(20, 600, 90), 1).digest, one.digest);
+}
+
+#[test]
+fn a_run_in_which_most_devices_are_never_heard_says_so_and_why() {
+    let mut config = config("bn2-c", 2);
+    config.data.partition = "quantity".into();
+    (config.compress.feedback, config.run.rounds) = (Feedback::Scheduled, 24);
+    // Device m has a link that is ten times better than that of the device after it: the first two are always best.
+    config.radio.fading = "static".into();
+    let gains: Vec<String> = (0..12).map(|m| format!("{:e}", 100.0 / 10f64.powi(m))).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gains.csv");
+    std::fs::write(&path, gains.join("\n")).unwrap();
+    config.radio.mean_gains = path.to_str().unwrap().into();
+    let outcome = run(&config, blobs(20, 600, 90), 1);
+    let heard = outcome.heard();
+    assert!(heard < 6, "{:?}", outcome.scheduled);
+    let warning = outcome.warnings.iter().find(|warning| warning.starts_with("heard ")).expect("a warning");
+    assert!(
+        warning.starts_with(&format!("heard {heard}/12: ")) && warning.contains("compress.feedback"),
+        "{warning}"
+    );
+    // A fixed choice is one on purpose, and a fair one hears everybody.
+    for policy in ["fixed", "round-robin"] {
+        config.schedule.policy = policy.into();
+        let warnings = run(&config, blobs(20, 600, 90), 1).warnings;
+        assert!(warnings.iter().all(|warning| !warning.starts_with("heard ")), "{warnings:?}");
+    }
 }
