@@ -5,15 +5,21 @@ Every function returns a :class:`Trace`, which ``save`` writes as NPZ, NPY or CS
     fedlink.trace.mahimahi(["a.up", "b.up"], dt_s=0.5).save("rates.npz")
     fedlink.simulate({"radio.fading": "trace", "radio.trace.file": "rates.npz"})
 
+Measurements that are files can be turned into a trace without a program, too::
+
+    python -m fedlink.trace ghent foot.log bus.log rates.npz --dt-s 0.5
+
 Gains are |h|² with all path loss that the tool has put into them. All measurements but those of UCC
 (``UL_bitrate``) and mahimahi's ``.up`` files are of the downlink: say so where you use one for the uplink.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import pickle
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -375,3 +381,36 @@ def _together(devices: Sequence[Any]) -> Floats:
         raise ValueError("a device has no row")
     table: Floats = np.stack([np.asarray(device, dtype=np.float64)[:rows] for device in devices], axis=1)
     return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Turns files of measurements into a trace: a format, the files of the devices, and the file to write."""
+    several = {"ghent": ghent, "hsdpa": hsdpa, "mahimahi": mahimahi, "ucc": ucc}
+    single = {"fedscale": fedscale, "lumos5g": lumos5g, "nyusim": nyusim}
+    parser = argparse.ArgumentParser(prog="python -m fedlink.trace", description=main.__doc__)
+    parser.add_argument("format", choices=sorted([*several, *single]))
+    parser.add_argument("files", nargs="+", metavar="FILE", help="one for each device, or the file of all")
+    parser.add_argument("out", help="the trace to write, which ends in .npz, .npy or .csv")
+    parser.add_argument("--dt-s", type=float, help="seconds between rows (ghent, hsdpa, mahimahi; 1)")
+    given = parser.parse_args(arguments)
+    if given.format in single and len(given.files) > 1:
+        parser.error(f"{given.format} has all devices in one file, but {len(given.files)} are given")
+    if given.dt_s is not None and given.format not in ("ghent", "hsdpa", "mahimahi"):
+        parser.error(f"--dt-s has no effect on {given.format}, whose rows have their own time")
+    if given.dt_s is not None and not given.dt_s > 0:
+        parser.error(f"--dt-s is {given.dt_s}, but must be above 0")
+    step = {} if given.dt_s is None else {"dt_s": given.dt_s}
+    try:
+        read: Any = several.get(given.format) or single[given.format]
+        made = read(given.files if given.format in several else given.files[0], **step)
+        made.save(given.out)
+    except (ValueError, OSError, KeyError, TypeError, pickle.UnpicklingError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    rows, devices = made.values.shape[:2]
+    print(f"{given.out}: {made.kind}, {rows} rows of {devices} devices")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

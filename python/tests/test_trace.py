@@ -175,3 +175,25 @@ def test_a_matlab_file_names_what_it_needs(tmp_path):
     if importlib.util.find_spec("scipy") is not None:
         importlib.import_module("scipy.io").savemat(path, {"coeff": np.array([[1 + 2j, 3]])})
         assert trace.matlab(path, "coeff").tolist() == [[1 + 2j, 3]]
+
+
+def test_files_become_a_trace_by_the_command(tmp_path, capsys):
+    files = [str(tmp_path / name) for name in ("a.up", "b.up")]
+    (tmp_path / "a.up").write_text("0\n100\n600\n1000\n")
+    (tmp_path / "b.up").write_text("300\n999\n1000\n")
+    out = str(tmp_path / "rates.npz")
+    assert trace.main(["mahimahi", *files, out, "--dt-s", "0.5"]) == 0
+    assert capsys.readouterr().out == f"{out}: rate_bps, 2 rows of 2 devices\n"
+    with np.load(out) as archive:
+        # 1500 bytes in half a second are 24 kbit/s.
+        assert archive["rate_bps"].tolist() == [[48_000, 24_000], [24_000, 24_000]]
+    assert trace.main(["ghent", files[0], str(tmp_path / "x.npz")]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    for wrong in (
+        ["nyusim", *files, out],
+        ["ucc", files[0], out, "--dt-s", "2"],
+        ["mahimahi", files[0], out, "--dt-s", "0"],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            trace.main(wrong)
+        assert stop.value.code == 2

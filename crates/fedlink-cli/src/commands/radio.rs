@@ -360,10 +360,11 @@ fn write_figures(folder: &OutputFolder, config: &Config, survey: &Survey) -> any
     let positions: Vec<(f64, f64)> =
         survey.links.iter().filter_map(|link| Some((link.x_m?, link.y_m?))).collect();
     if positions.len() == survey.links.len() {
+        let antennas = config.radio.gain_tx_dbi.unwrap_or(0.0) + config.radio.gain_rx_dbi.unwrap_or(0.0);
         let gains: Vec<f64> = survey
             .links
             .iter()
-            .map(|link| link.shadowing_db.unwrap_or(0.0) - link.loss_db.unwrap_or(0.0))
+            .map(|link| antennas + link.shadowing_db.unwrap_or(0.0) - link.loss_db.unwrap_or(0.0))
             .collect();
         let policy = &config.schedule.policy;
         let scheduled = survey.policies.iter().find(|cost| cost.policy == *policy && cost.refused.is_none());

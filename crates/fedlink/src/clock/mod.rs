@@ -125,9 +125,9 @@ impl Clock {
         Self { parts: Some(parts) }
     }
 
-    /// Which of the M devices take part in round `t` (from 0): θ(t) reaches them, and their batteries, of which
-    /// they have used `spent` joules, last for a training and for an upload over the links as they are `known`: in
-    /// all symbols, or for as long as a payload of fixed size takes.
+    /// Which of the M devices take part in round `t` (from 0): θ(t) reaches them, and their batteries, of
+    /// which they have used `spent` joules, last for a training and for an upload over the links as they are
+    /// `known`: in all symbols, or for as long as a payload of fixed size takes.
     pub fn present(&self, t: u64, radio: &Radio, spent: impl Fn(usize) -> f64, known: &Known) -> Present {
         Present(self.parts.as_ref().and_then(|parts| parts.present(t, radio, spent, known)))
     }

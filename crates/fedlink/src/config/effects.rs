@@ -542,6 +542,20 @@ impl Config {
         Ok(())
     }
 
+    /// Whether the downlink waits for links whose density at zero gain is above zero.
+    fn has_endless_downlink(&self) -> bool {
+        let own = self.own_table("clock", "broadcast");
+        let number = |key: &str, default: f64| {
+            let value = own.get(key);
+            value.and_then(|x| x.as_float().or(x.as_integer().map(|x| x as f64))).unwrap_or(default)
+        };
+        self.clock.downlink == "broadcast"
+            && number("quantile", 1.0) >= 1.0
+            && number("bps", 0.0) == 0.0
+            && self.radio.antennas == 1
+            && ["rayleigh", "rician"].contains(&self.radio.fading.as_str())
+    }
+
     /// Delay spread and width of resource blocks over which the channel is not flat.
     fn wide_blocks(&self) -> Option<(f64, f64)> {
         let profile = Profile::named(&self.radio.profile, self.radio.delay_spread_s).ok()??;
@@ -596,6 +610,14 @@ impl Config {
             cautions.push(
                 "radio.mode is \"payload\" without clock.deadline_s, and the policy does not pick by the channel: the \
                  time of an upload has no finite mean over Rayleigh fading, so that means of seconds do not settle"
+                    .into(),
+            );
+        }
+        if self.has_endless_downlink() {
+            cautions.push(
+                "clock.downlink is \"broadcast\" at the rate of the worst listener: over fading with one antenna that \
+                 time has no finite mean, so that means of down_s do not settle; compare medians, or set \
+                 clock.broadcast.quantile below 1"
                     .into(),
             );
         }

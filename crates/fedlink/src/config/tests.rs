@@ -487,6 +487,11 @@ fn settings_that_are_allowed_and_seldom_meant_are_named() {
     assert_eq!(blocks(100), [""; 0]);
     let payload = cautions("[radio]\nmode = \"payload\"\nbandwidth_hz = 1e6\npower_policy = \"fixed\"");
     assert!(payload[0].contains("has no finite mean"), "{payload:?}");
+    let broadcast =
+        "[radio]\nbandwidth_hz = 1e6\npower_policy = \"fixed\"\n[clock]\ndownlink = \"broadcast\"\n";
+    assert!(cautions(broadcast)[0].contains("means of down_s do not settle"));
+    assert_eq!(cautions(&format!("{broadcast}[clock.broadcast]\nquantile = 0.9")), [""; 0]);
+    assert_eq!(cautions(&broadcast.replace("1e6", "1e6\nantennas = 2")), [""; 0]);
     let power = cautions("[radio]\nbandwidth_hz = 1e6");
     assert!(power[0].contains("M·P̄/K = 23.8 dBm, but radio.power_max_dbm is 23"), "{power:?}");
 }

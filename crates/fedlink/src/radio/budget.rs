@@ -85,8 +85,8 @@ impl From<PhysicalBudget> for LinkBudget {
 }
 
 impl LinkBudget {
-    /// T_s = 1/(W·(1 − overhead)), seconds of a symbol that carries an upload, with its part of the overhead, for
-    /// which a device sends too; none without a bandwidth.
+    /// T_s = 1/(W·(1 − overhead)), seconds of a symbol that carries an upload, with its part of the overhead,
+    /// for which a device sends too; none without a bandwidth.
     pub fn symbol_s(&self) -> Option<f64> {
         self.bandwidth_hz.map(|hertz| 1.0 / (hertz * (1.0 - self.overhead)))
     }

@@ -100,10 +100,10 @@ pub struct Loss {
 
 /// What becomes of transmissions of an upload that were not decoded (`radio.combining`).
 ///
-/// With R the bits a symbol that were granted, transmission j is decoded iff log2(1+γ) ≥ R, log2(1+j·γ) ≥ R, or
-/// j·log2(1+γ) ≥ R; with short packets at the SNR j·γ, or in j times the symbols. Source: Caire and Tuninetti (2001),
-/// as we read it. Losses that do not know the channel (`radio.mcs.loss`, `radio.loss_threshold_db`) are drawn for each
-/// transmission anew.
+/// With R the bits a symbol that were granted, transmission j is decoded iff log2(1+γ) ≥ R, log2(1+j·γ) ≥ R,
+/// or j·log2(1+γ) ≥ R; with short packets at the SNR j·γ, or in j times the symbols. Source: Caire and
+/// Tuninetti (2001), as we read it. Losses that do not know the channel (`radio.mcs.loss`,
+/// `radio.loss_threshold_db`) are drawn for each transmission anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combining {
@@ -601,10 +601,10 @@ impl Radio {
 
     /// What becomes of the upload of a scheduled device in round `t`, by the channel as it is.
     ///
-    /// With estimates that are not exact it is lost if the channel carries less than the bits that were granted;
-    /// besides, packets get lost as the rate model has it, and by `radio.loss_threshold_db`. A packet that is lost
-    /// is sent again, up to `radio.attempts` times in all, over the same channel: fading is constant in a round.
-    /// What was received before helps as [`Combining`] has it.
+    /// With estimates that are not exact it is lost if the channel carries less than the bits that were
+    /// granted; besides, packets get lost as the rate model has it, and by `radio.loss_threshold_db`. A
+    /// packet that is lost is sent again, up to `radio.attempts` times in all, over the same channel: fading
+    /// is constant in a round. What was received before helps as [`Combining`] has it.
     pub fn carry(&self, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
         self.carry_of(&self.band(), t, device, grant, links)
     }
@@ -623,7 +623,8 @@ impl Radio {
         let by_threshold = loss
             .threshold
             .map_or(0.0, |m| -libm::expm1(-m * budget.noise / (grant.power.0 * self.mean_gain(t, device))));
-        // The SNR that the bits were chosen for, whatever the access scheme made of power and band, times that.
+        // The SNR that the bits were chosen for, whatever the access scheme made of power and band, times
+        // that.
         let snr = if rate.is_soft() { ratio * snr_of(&**rate, grant) } else { 0.0 };
         let mut rng = stream(*seed, Purpose::Packet, t, u64::from(device.0));
         // What is decoded from some transmissions is decoded from more of them: one draw for all.

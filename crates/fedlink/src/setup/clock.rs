@@ -70,8 +70,8 @@ pub fn clock(
 /// Links that a deadline is tried on: rounds times devices, and the most rounds.
 const TRIED: (usize, usize) = (4000, 100);
 
-/// A deadline that leaves no time to train, not even on the best link of the first rounds: what a single draw of
-/// the fading makes of it must not decide.
+/// A deadline that leaves no time to train, not even on the best link of the first rounds: what a single draw
+/// of the fading makes of it must not decide.
 fn check_deadline(config: &Config, parts: &ClockParts, radio: &Radio) -> Result<(), ConfigError> {
     let Some(deadline) = config.clock.deadline_s else { return Ok(()) };
     let rounds = (TRIED.0 / parts.devices.max(1)).clamp(1, TRIED.1) as u64;

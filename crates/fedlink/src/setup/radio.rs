@@ -61,7 +61,8 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
     }))
 }
 
-/// Refuses what has no effect on what was measured: SNRs contain the mean gains, and rates all but the sharing.
+/// Refuses what has no effect on what was measured: SNRs contain the mean gains, and rates all but the
+/// sharing.
 fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigError> {
     let radio = &config.radio;
     if radio.csi_delay_s > 0.0 && fading.earlier(1, DeviceId(0), radio.csi_delay_s).is_none() {
@@ -449,7 +450,8 @@ mod tests {
                     }
                 }
                 if combining == "chase" {
-                    // A transmissions are as good as a back-off by A: ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr = 1 − b(1−ε).
+                    // A transmissions are as good as a back-off by A: ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr = 1 −
+                    // b(1−ε).
                     let b = backoff / attempts as f64;
                     let tr = 1.0 - 0.9 * b;
                     let truth = 0.5 * (1.0 - tr / (tr * tr + 4.0 * b * 0.9 * 0.1).sqrt());

@@ -116,7 +116,8 @@ fn a_battery_that_cannot_pay_for_a_payload_keeps_its_device_silent() {
         ));
         let outcome = run(&config, blobs(20, 600, 90), 1);
         let spent: Vec<f64> = outcome.device_energy.iter().map(Energy::total).collect();
-        // An upload takes some 6 mJ (TDMA) or 12 mJ (FDMA): every battery ends below what one more would take.
+        // An upload takes some 6 mJ (TDMA) or 12 mJ (FDMA): every battery ends below what one more would
+        // take.
         assert!(spent.iter().all(|joules| *joules <= 0.05 && *joules > 0.03), "{access}: {spent:?}");
     }
 }
@@ -266,8 +267,9 @@ fn without_a_back_off_about_half_of_the_uploads_are_lost_and_a_back_off_saves_th
 
 #[test]
 fn estimates_lose_as_many_uploads_however_the_band_is_shared_and_whatever_is_fixed() {
-    // The closed form for devices that are not picked by their channel; it depends neither on power nor on the
-    // share of the band. Blocks that fade apart have another law: there an error of nothing must lose nothing.
+    // The closed form for devices that are not picked by their channel; it depends neither on power nor on
+    // the share of the band. Blocks that fade apart have another law: there an error of nothing must lose
+    // nothing.
     let payload = "radio.mode = \"payload\"\nradio.payload_bits = 400.0";
     let selective = "radio.profile = \"tdl-a30\"";
     let exact = [(1e-12, 1.0, 0.0)];

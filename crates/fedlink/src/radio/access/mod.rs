@@ -39,7 +39,8 @@ pub struct Grant {
     pub airtime: Airtime,
     /// R = b_m(n_m), the bits it may send.
     pub budget: Bits,
-    /// γ of its code over resource blocks, which its bits were chosen for; 0 where symbols and airtime determine it.
+    /// γ of its code over resource blocks, which its bits were chosen for; 0 where symbols and airtime
+    /// determine it.
     #[serde(default)]
     pub block_snr: f64,
 }
@@ -89,8 +90,8 @@ pub trait Access: Send + Sync {
     /// symbols over its own link.
     fn transfer(&self, grant: &Grant, link: &Uplink, band: &Band) -> Grant;
 
-    /// The bits that the symbols of a `grant`, sent `copies` times, carry over `link`: with its power, in its part
-    /// of the band. `ratio` is how much better the link is than the one that the grant was made for.
+    /// The bits that the symbols of a `grant`, sent `copies` times, carry over `link`: with its power, in its
+    /// part of the band. `ratio` is how much better the link is than the one that the grant was made for.
     fn carried(&self, grant: &Grant, link: &Uplink, ratio: f64, copies: f64, band: &Band) -> f64;
 
     /// The bits that a device could send if the whole band were its own.

@@ -110,8 +110,8 @@ pub enum BlockPower {
     /// The same.
     #[default]
     Equal,
-    /// What makes the sum of their capacities largest: (μ − 1/γ_k)⁺ of its power, γ_k the SNR of block k with all of
-    /// it and μ such that the parts add up to 1.
+    /// What makes the sum of their capacities largest: (μ − 1/γ_k)⁺ of its power, γ_k the SNR of block k with
+    /// all of it and μ such that the parts add up to 1.
     Waterfilling,
 }
 
@@ -122,7 +122,8 @@ pub enum EffectiveSnr {
     /// log2(1+γ) is the mean of log2(1+γ_k): exact for Gaussian codes.
     #[default]
     Capacity,
-    /// γ = −β·ln(mean of e^(−γ_k/β)): a fit for modulation and coding by a table, at most the mean of the γ_k.
+    /// γ = −β·ln(mean of e^(−γ_k/β)): a fit for modulation and coding by a table, at most the mean of the
+    /// γ_k.
     Eesm,
 }
 
@@ -132,16 +133,18 @@ pub enum EffectiveSnr {
 /// One code runs over all blocks of a device. Its SNR is the one whose capacity is the mean of theirs:
 /// log2(1+γ) = mean over k in S_m of log2(1 + γ_m·g_mk·N/|S_m|), with γ_m the SNR over the whole band and
 /// g_mk the gain of block k relative to the mean; R_m = b(γ, |S_m|·n/N). For Shannon's rate this is the sum
-/// of the capacities of the blocks. [`EffectiveSnr::Eesm`] has another SNR, after Sionna's `effective_sinr.py`; its
-/// β is fitted to each modulation (about 1.5 for QPSK, several times that for 64-QAM, as we read it).
+/// of the capacities of the blocks. [`EffectiveSnr::Eesm`] has another SNR, after Sionna's
+/// `effective_sinr.py`; its β is fitted to each modulation (about 1.5 for QPSK, several times that for
+/// 64-QAM, as we read it).
 ///
 /// Invariants: a block has at most one device; greedy and contiguous leave none free; with flat gains and
 /// many blocks shares are those of [`Fdma`](super::Fdma) up to a block for each device. A block more can
 /// lower the bits of a device at very low SNR, since its power is then spread over one more; no block is
 /// returned. With whole slots a block has ⌊n/N⌋ symbols.
 ///
-/// A grant has the SNR of its blocks, and does not name them: a device that sends in the place of another one is
-/// counted with the mean over all blocks, and a link that is r times better has r times that SNR. A fixed payload takes the bits for weights; each device then sends until it is done.
+/// A grant has the SNR of its blocks, and does not name them: a device that sends in the place of another one
+/// is counted with the mean over all blocks, and a link that is r times better has r times that SNR. A fixed
+/// payload takes the bits for weights; each device then sends until it is done.
 ///
 /// ```
 /// use fedlink::radio::access::{Access, Band, Ofdma, Uplink};

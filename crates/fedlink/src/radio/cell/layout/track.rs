@@ -40,8 +40,8 @@ impl PartConfig for TrackConfig {
 /// Bytes that a file of tracks may have.
 const MAX_FILE: u64 = 256 << 20;
 
-/// Ways that are given: a device goes straight and evenly from one of its positions to the next, waits at its first
-/// one until that one's time, and stays at its last one.
+/// Ways that are given: a device goes straight and evenly from one of its positions to the next, waits at its
+/// first one until that one's time, and stays at its last one.
 ///
 /// Any traces of motion, random waypoints included, can be had in this way. Round t is at t·`radio.period_s`
 /// seconds. Invariants: pure in the time; a position lies on the line between two that are given.
@@ -73,8 +73,8 @@ impl Tracks {
         Self::parse(&text, devices).map_err(refuse)
     }
 
-    /// The rows `time_s,device,x_m,y_m` or `time_s,device,x_m,y_m,z_m` of `text`, those of a device in rising time.
-    /// A first row whose first field is no number is a header; blank rows are skipped.
+    /// The rows `time_s,device,x_m,y_m` or `time_s,device,x_m,y_m,z_m` of `text`, those of a device in rising
+    /// time. A first row whose first field is no number is a header; blank rows are skipped.
     pub fn parse(text: &str, devices: usize) -> Result<Self, String> {
         let mut of: Vec<Vec<(f64, Position)>> = vec![Vec::new(); devices];
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
