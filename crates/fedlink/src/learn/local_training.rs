@@ -2,9 +2,8 @@
 
 use super::inputs::{BatchBuffer, Inputs, Split};
 use super::model::{Model, Workspace};
-use super::optimizer::Optimizer;
+use super::optimizer::{Descent, LastStep, Optimizer};
 use super::task::DeviceState;
-use crate::kernels::subtract;
 use crate::registry::count::BatchSize;
 use crate::rng::{Purpose, stream};
 use crate::units::DeviceId;
@@ -75,20 +74,32 @@ impl LocalTraining {
             scratch.work = self.model.workspace(rows);
         }
         let mut stream = stream(self.seed, Purpose::Batch, round, u64::from(device.0));
+        // The first step reads θ where it is and fills the device's model, the last one leaves Δ in its
+        // place.
         let local_model = update;
-        local_model.copy_from_slice(theta);
         let mut loss = 0.0;
-        for _ in 0..self.steps {
+        for step in 1..=self.steps {
             if rows < scratch.samples.len() {
                 stream.shuffle_prefix(&mut scratch.samples, rows);
             }
             let samples = scratch.samples[..rows].iter().map(|&sample| sample as usize);
-            let batch = self.inputs.gather(Split::Train, samples, &mut scratch.batch);
+            let columns = self.model.takes_columns();
+            let batch = self.inputs.gather_for(columns, Split::Train, samples, &mut scratch.batch);
+            let work = &mut scratch.work;
+            let mut descend = |descent: &mut dyn Descent| {
+                loss += match step {
+                    1 => self.model.descend_from(theta, local_model, batch, work, descent),
+                    _ => self.model.descend(local_model, batch, work, descent),
+                };
+            };
             self.optimizer.step(self.rate, state, &mut |descent| {
-                loss += self.model.descend(local_model, batch, &mut scratch.work, descent);
+                if step == self.steps {
+                    descend(&mut LastStep { step: descent, from: theta });
+                } else {
+                    descend(descent);
+                }
             });
         }
-        subtract(local_model, theta);
         loss / self.steps as f64
     }
 }

@@ -108,7 +108,8 @@ impl Task for ModelTask {
         let score = |(chunk, labels): (usize, &[u8])| {
             self.evaluators.with(make, |evaluator| {
                 let first = chunk * EVALUATION_ROWS;
-                let batch = inputs.gather(Split::Test, first..first + labels.len(), &mut evaluator.batch);
+                let samples = first..first + labels.len();
+                let batch = inputs.gather_for(false, Split::Test, samples, &mut evaluator.batch);
                 model.score(theta, batch, &mut evaluator.work)
             })
         };
