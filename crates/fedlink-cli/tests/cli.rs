@@ -45,6 +45,23 @@ fn refused(command: &mut Command) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
+#[test]
+fn an_instruction_set_can_be_forced_and_one_that_there_is_not_is_refused() {
+    let folder = TempDir::new().unwrap();
+    json(small_run(&folder, &["--out", "mine"]).env("FEDLINK_INSTRUCTIONS", "portable"));
+    let cells = folder.path().join("mine/cells");
+    let names: Vec<String> = entries(&cells).into_iter().filter(|name| name.ends_with(".json")).collect();
+    assert!(!names.is_empty());
+    for name in names {
+        let text = std::fs::read_to_string(cells.join(name)).unwrap();
+        let (_, rest) = text.split_once("\"instruction_set\"").unwrap();
+        assert!(rest.trim_start_matches([':', ' ']).starts_with("\"portable\""), "{text}");
+    }
+    let message = refused(fedlink(&folder).arg("list").env("FEDLINK_INSTRUCTIONS", "sse9"));
+    let wanted = "FEDLINK_INSTRUCTIONS: sse9 is no instruction set; there are portable, avx2, avx512";
+    assert_eq!(message, format!("error: {wanted}\n"));
+}
+
 fn entries(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .unwrap()

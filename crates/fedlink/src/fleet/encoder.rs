@@ -7,7 +7,7 @@ use crate::compress::wire::{Coder, bit_length};
 use crate::compress::{BudgetRule, Compressor, Context, Encoded, ErrorFeedback, Scratch, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
-use crate::kernels::norm;
+use crate::kernels::{has_finite_norm, norm};
 use crate::learn::task::Losses;
 use crate::parts::Parts;
 use crate::pool::Pool;
@@ -110,14 +110,13 @@ impl Encoder {
         alone: Bits,
         (t, device): (u64, DeviceId),
     ) -> Result<Vec<f32>, Error> {
-        let norm = norm(update) as f32;
         // A broken update must be noticed also where nothing is asked.
-        if !norm.is_finite() {
+        if !has_finite_norm(update) {
             return Err(diverged(t, device));
         }
         let Losses { mean, rms } = loss.into();
         let answer = |ask: &Ask| match ask {
-            Ask::Norm => Ok(norm),
+            Ask::Norm => Ok(norm(update) as f32),
             Ask::CompressedNorm => self.compressed_norm(update, alone, (t, device)),
             Ask::Loss => Ok(mean as f32),
             Ask::RmsLoss => Ok(rms as f32),

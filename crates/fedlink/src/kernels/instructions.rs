@@ -52,6 +52,15 @@ impl InstructionSet {
         }
     }
 
+    /// Whether its vectors are of 512 bits.
+    pub(super) fn has_512_bits(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => true,
+            _ => false,
+        }
+    }
+
     /// The set in use: the one that was [chosen](InstructionSet::choose), or else the best of this machine.
     /// Decided once.
     pub fn current() -> Self {
@@ -80,21 +89,16 @@ impl InstructionSet {
 /// The set in use, once it is decided.
 static CURRENT: OnceLock<InstructionSet> = OnceLock::new();
 
-/// The name of the instruction set that the kernels of this process use, for the record of a run: results are
-/// the same bit for bit on every machine that reports the same name, whatever its number of threads.
+/// The name of the instruction set that the kernels of this process use, dense products included, for the
+/// record of a run: results are the same bit for bit on every machine that reports `portable`, whatever its
+/// number of threads. They are the same with `avx2+fma` and `avx512f`, on machines whose first-level data
+/// caches are alike: `gemm` splits sums of more than 512 terms by them.
 ///
-/// Sets differ because a fused multiply-add rounds once where a product and a sum round twice. The dense
-/// matrix product chooses its instructions by itself, by the features of the machine: where the portable set
-/// was [chosen](InstructionSet::choose) on a machine with fused multiply-add, the name records that too.
+/// The portable set differs from the others because a fused multiply-add rounds once where a product and a
+/// sum round twice.
 pub fn instruction_set() -> &'static str {
-    match InstructionSet::current() {
-        InstructionSet::PORTABLE if InstructionSet::available().len() > 1 => PORTABLE_WITH_FUSED_PRODUCTS,
-        set => set.name(),
-    }
+    InstructionSet::current().name()
 }
-
-/// Portable kernels beside dense products with fused multiply-add.
-const PORTABLE_WITH_FUSED_PRODUCTS: &str = "portable, fused dense products";
 
 /// How a set multiplies and adds.
 pub(crate) trait Arithmetic {
@@ -168,6 +172,7 @@ fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn the_portable_set_is_always_there_and_the_set_in_use_is_available() {
@@ -175,5 +180,18 @@ mod tests {
         assert_eq!(sets[0], InstructionSet::PORTABLE);
         assert!(sets.contains(&InstructionSet::current()));
         assert_eq!(instruction_set(), InstructionSet::current().name());
+        // Past what a test's output is kept in: the log of a run of the tests names what was run.
+        let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
+        let mut log = std::io::stderr();
+        let _ = writeln!(log, "kernels are tested with the instruction sets {}", names.join(", "));
+    }
+
+    #[test]
+    fn a_set_that_is_unknown_or_that_this_machine_lacks_cannot_be_chosen() {
+        assert!(InstructionSet::choose("sse9").unwrap_err().contains("there are portable, avx2, avx512"));
+        assert!(InstructionSet::choose("").is_err() && InstructionSet::choose("AVX2").is_err());
+        for missing in &["portable", "avx2", "avx512"][InstructionSet::available().len()..] {
+            assert!(InstructionSet::choose(missing).unwrap_err().starts_with("this machine does not have"));
+        }
     }
 }

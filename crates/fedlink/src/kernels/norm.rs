@@ -26,6 +26,30 @@ impl Kernel for Norm<'_> {
     }
 }
 
+/// Whether ‖v‖₂ as an `f32` is finite: whether all entries are, and their norm is within range.
+///
+/// The largest magnitude decides that for all but enormous vectors, in a fifth of the time that the norm
+/// takes.
+pub fn has_finite_norm(vector: &[f32]) -> bool {
+    // ‖v‖₂ ≤ √d·max|v|; half of the range leaves room for rounding. A NaN is larger than everything.
+    let bound = f64::from(run(Largest(vector))) * (vector.len() as f64).sqrt();
+    bound < 0.5 * f64::from(f32::MAX) || (norm(vector) as f32).is_finite()
+}
+
+/// The largest magnitude of an entry; NaN if there is one.
+struct Largest<'a>(&'a [f32]);
+
+impl Kernel for Largest<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> f32 {
+        // Bit patterns of positive floats are ordered like the floats, and those of NaN are above all.
+        let magnitude = |x: &f32| x.to_bits() & 0x7fff_ffff;
+        f32::from_bits(self.0.iter().map(magnitude).fold(0, u32::max))
+    }
+}
+
 /// `target -= other`, entry by entry.
 pub fn subtract(target: &mut [f32], other: &[f32]) {
     run(Subtract(target, other));
@@ -65,6 +89,13 @@ mod tests {
                 let ours = run_on(set, Norm(&vector));
                 prop_assert!(ours.to_bits() == portable.to_bits() || ours.is_nan() && portable.is_nan());
             }
+        }
+
+        #[test]
+        fn a_norm_is_finite_where_it_is(vector in any_floats(0..70), scale in 0usize..3) {
+            let scale = [1.0, 1e30, 1e37][scale];
+            let vector: Vec<f32> = vector.iter().map(|x| x * scale).collect();
+            prop_assert_eq!(has_finite_norm(&vector), (norm(&vector) as f32).is_finite());
         }
 
         #[test]

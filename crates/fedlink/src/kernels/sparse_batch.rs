@@ -23,6 +23,7 @@ pub struct SparseBatch {
     /// Column c has the entries `column_starts[c]..column_starts[c+1]`.
     column_starts: Vec<u32>,
     by_column: Vec<Entry>,
+    has_columns: bool,
 }
 
 /// A non-zero and its other coordinate: the column in a row, the row in a column.
@@ -72,27 +73,43 @@ impl SparseBatch {
         self.row_ends.push(self.by_row.len() as u32);
     }
 
-    /// Sorts the entries by column, as the gradient needs them. Within a column rows ascend.
+    /// Completes the batch, with its entries by column as [`sparse_gradient`](super::sparse_gradient) needs
+    /// them. Within a column rows ascend.
     pub fn finish(&mut self) {
-        // Counting sort: `column_starts[c + 1]` counts column c, then is where it starts, then where it ends.
-        let starts = &mut self.column_starts;
-        starts.clear();
-        starts.resize(self.columns + 2, 0);
-        self.by_row.iter().for_each(|entry| starts[entry.at as usize + 2] += 1);
-        for column in 2..starts.len() {
-            starts[column] += starts[column - 1];
-        }
+        self.finish_rows();
+        self.has_columns = true;
         self.by_column.resize(self.by_row.len(), Entry::default());
+        let starts = &mut self.column_starts;
         let mut first = 0;
         for (row, &end) in (0..).zip(&self.row_ends) {
             for entry in &self.by_row[first..end as usize] {
-                let index = &mut starts[entry.at as usize + 1];
+                let index = &mut starts[entry.at as usize];
                 self.by_column[*index as usize] = Entry { at: row, value: entry.value };
                 *index += 1;
             }
             first = end as usize;
         }
-        starts.pop();
+        // Every column now starts where it ends: the next one's start.
+        starts.rotate_right(1);
+        starts[0] = 0;
+    }
+
+    /// Completes the batch for those who read it row by row.
+    pub fn finish_rows(&mut self) {
+        self.has_columns = false;
+        // Counting sort: `column_starts[c + 1]` counts column c, then is where it ends.
+        let starts = &mut self.column_starts;
+        starts.clear();
+        starts.resize(self.columns + 1, 0);
+        self.by_row.iter().for_each(|entry| starts[entry.at as usize + 1] += 1);
+        for column in 1..starts.len() {
+            starts[column] += starts[column - 1];
+        }
+    }
+
+    /// Whether the entries are there by column too.
+    pub fn has_columns(&self) -> bool {
+        self.has_columns
     }
 
     /// How many samples there are.
@@ -120,6 +137,7 @@ impl SparseBatch {
     /// The non-zeros of an input, rows ascending.
     #[inline(always)]
     pub(super) fn column(&self, column: usize) -> &[Entry] {
+        assert!(self.has_columns, "a batch that was finished for rows only has no columns");
         &self.by_column[self.column_starts[column] as usize..self.column_starts[column + 1] as usize]
     }
 }

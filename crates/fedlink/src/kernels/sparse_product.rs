@@ -16,8 +16,10 @@ pub struct Panels {
     read: Vec<u32>,
 }
 
-/// Floats in a panel of the forward pass: 24 kB, three quarters of the nearest cache of today's processors.
+/// Floats in a panel of the forward pass: 24 kB, three quarters of the nearest cache of processors without
+/// vectors of 512 bits; with panels of 128 columns 32 kB, as most that have them have 48 kB there.
 const TILE: usize = 6144;
+const WIDE_TILE: usize = 8192;
 
 /// Panels begin where a cache line does.
 const LINE: usize = 64;
@@ -50,13 +52,16 @@ fn forward_on(
     assert_eq!(weights.len(), batch.columns() * width, "one row of weights for each input");
     panels.read.clear();
     panels.read.resize(batch.rows(), 0);
-    let panel = Panels::aligned(&mut panels.memory, TILE);
-    run_on(set, Forward { batch, weights, out, width, panel, read: &mut panels.read });
+    let panel = Panels::aligned(&mut panels.memory, TILE.max(WIDE_TILE));
+    let (read, widest) = (&mut panels.read[..], widest_panel(set));
+    run_on(set, Forward { batch, weights, out, width, widest, panel, read });
 }
 
 /// The gradients of a layer's outputs for a batch, ready for [`sparse_gradient`].
 #[derive(Debug)]
 pub struct PackedGradient<'a> {
+    /// The set whose panels they are.
+    set: InstructionSet,
     batch: &'a SparseBatch,
     /// Panel after panel, each with one row for each sample.
     panels: &'a [f32],
@@ -69,16 +74,26 @@ pub fn pack_output_gradient<'a>(
     output_gradient: &[f32],
     panels: &'a mut Panels,
 ) -> PackedGradient<'a> {
+    pack_on(InstructionSet::current(), batch, output_gradient, panels)
+}
+
+fn pack_on<'a>(
+    set: InstructionSet,
+    batch: &'a SparseBatch,
+    output_gradient: &[f32],
+    panels: &'a mut Panels,
+) -> PackedGradient<'a> {
     let width = width(batch, output_gradient);
+    let widest = widest_panel(set);
     let packed = Panels::aligned(&mut panels.memory, output_gradient.len());
     let mut start = 0;
-    while let Some(columns) = next_panel(start, width) {
+    while let Some(columns) = next_panel(start, width, widest) {
         start = columns.end;
         let panel = &mut packed[batch.rows() * columns.start..batch.rows() * columns.end];
         let rows = panel.chunks_exact_mut(columns.len()).zip(output_gradient.chunks_exact(width));
         rows.for_each(|(to, from)| to.copy_from_slice(&from[columns.clone()]));
     }
-    PackedGradient { batch, panels: packed, width }
+    PackedGradient { set, batch, panels: packed, width }
 }
 
 /// `out[c − first, :] = Σ_r batch[r, c] · output_gradient[r, :]` for the inputs c of a range from `first` on:
@@ -86,14 +101,35 @@ pub fn pack_output_gradient<'a>(
 ///
 /// Each entry is summed in the order of r.
 pub fn sparse_gradient(packed: &PackedGradient, inputs: Range<usize>, out: &mut [f32]) {
-    gradient_on(InstructionSet::current(), packed, inputs, out);
-}
-
-fn gradient_on(set: InstructionSet, packed: &PackedGradient, inputs: Range<usize>, out: &mut [f32]) {
-    let &PackedGradient { batch, panels, width } = packed;
+    let &PackedGradient { set, batch, panels, width } = packed;
     assert!(inputs.end <= batch.columns(), "inputs of the batch");
     assert_eq!(out.len(), inputs.len() * width, "one row of gradients for each input");
-    run_on(set, Gradient { batch, inputs, packed: panels, out, width });
+    run_on(set, Gradient { batch, inputs, packed: panels, out, width, widest: widest_panel(set) });
+}
+
+/// `out = batchᵀ·output_gradient`, all of it, with the bits of [`sparse_gradient`], from the rows of the
+/// batch alone: what suits few outputs, where the batch by column would take longer to make than the
+/// product.
+pub fn sparse_gradient_by_row(
+    batch: &SparseBatch,
+    output_gradient: &[f32],
+    out: &mut [f32],
+    panels: &mut Panels,
+) {
+    gradient_by_row_on(InstructionSet::current(), batch, output_gradient, out, panels);
+}
+
+fn gradient_by_row_on(
+    set: InstructionSet,
+    batch: &SparseBatch,
+    output_gradient: &[f32],
+    out: &mut [f32],
+    panels: &mut Panels,
+) {
+    let width = width(batch, output_gradient);
+    assert_eq!(out.len(), batch.columns() * width, "one row of gradients for each input");
+    let sums = Panels::aligned(&mut panels.memory, batch.columns() * STRIP);
+    run_on(set, GradientByRow { batch, output_gradient, out, width, sums });
 }
 
 fn width(batch: &SparseBatch, outputs: &[f32]) -> usize {
@@ -102,17 +138,24 @@ fn width(batch: &SparseBatch, outputs: &[f32]) -> usize {
     outputs.len() / rows
 }
 
-/// The next panel of a matrix of `width` columns after those before `start`: 64, 16, 8, 2 or 1 columns, as
-/// many as there still are.
+/// Columns of the widest panel. Its sums are the chains of multiply-adds that a processor has in flight: two
+/// a cycle, each of which takes four cycles, are eight vectors.
+fn widest_panel(set: InstructionSet) -> usize {
+    if set.has_512_bits() { 128 } else { 64 }
+}
+
+/// The next panel of a matrix of `width` columns after those before `start`: 128 (where panels are so wide),
+/// 64, 16, 8, 2 or 1 columns, as many as there still are.
 #[inline(always)]
-fn next_panel(start: usize, width: usize) -> Option<Range<usize>> {
+fn next_panel(start: usize, width: usize, widest: usize) -> Option<Range<usize>> {
     let columns = match width - start {
         0 => return None,
         1 => 1,
         2..8 => 2,
         8..16 => 8,
         16..64 => 16,
-        _ => 64,
+        rest if rest < widest => 64,
+        _ => widest,
     };
     Some(start..start + columns)
 }
@@ -130,13 +173,55 @@ fn accumulate<A: Arithmetic, const N: usize>(
     for entry in entries {
         // Columns ascend: the first one beyond the panel ends its part of the row.
         let Some(dense) = panel.get((entry.at as usize).wrapping_sub(first)) else { break };
-        for (sum, &x) in total.iter_mut().zip(dense) {
-            *sum = A::mul_add(entry.value, x, *sum);
-        }
+        add_product::<A, N>(&mut total, entry.value, dense);
         count += 1;
     }
     *sums = total;
     count
+}
+
+/// Samples that [`accumulate_few`] takes at a time.
+const FEW: usize = 4;
+
+/// As [`accumulate`] for several rows with sums of their own: in turn as long as each has entries, then one
+/// after the other. Every sum takes its terms in their order.
+#[inline(always)]
+fn accumulate_few<A: Arithmetic, const N: usize>(
+    entries: [&[Entry]; FEW],
+    panel: &[[f32; N]],
+    first: usize,
+    sums: &mut [[f32; N]; FEW],
+) -> [usize; FEW] {
+    let [mut a, mut b, mut c, mut d] = *sums;
+    let mut common = 0;
+    let in_turn = entries[0].iter().zip(entries[1]).zip(entries[2]).zip(entries[3]);
+    for (((at_a, at_b), at_c), at_d) in in_turn {
+        let dense = |entry: &Entry| panel.get((entry.at as usize).wrapping_sub(first));
+        let (Some(x_a), Some(x_b), Some(x_c), Some(x_d)) =
+            (dense(at_a), dense(at_b), dense(at_c), dense(at_d))
+        else {
+            break;
+        };
+        add_product::<A, N>(&mut a, at_a.value, x_a);
+        add_product::<A, N>(&mut b, at_b.value, x_b);
+        add_product::<A, N>(&mut c, at_c.value, x_c);
+        add_product::<A, N>(&mut d, at_d.value, x_d);
+        common += 1;
+    }
+    *sums = [a, b, c, d];
+    let mut counts = [common; FEW];
+    for ((count, entries), sums) in counts.iter_mut().zip(entries).zip(sums) {
+        *count += accumulate::<A, N>(&entries[common..], panel, first, sums);
+    }
+    counts
+}
+
+/// `sums += value · x`.
+#[inline(always)]
+fn add_product<A: Arithmetic, const N: usize>(sums: &mut [f32; N], value: f32, x: &[f32; N]) {
+    for (sum, &x) in sums.iter_mut().zip(x) {
+        *sum = A::mul_add(value, x, *sum);
+    }
 }
 
 struct Forward<'a> {
@@ -144,6 +229,7 @@ struct Forward<'a> {
     weights: &'a [f32],
     out: &'a mut [f32],
     width: usize,
+    widest: usize,
     panel: &'a mut [f32],
     read: &'a mut [u32],
 }
@@ -154,41 +240,81 @@ impl Kernel for Forward<'_> {
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
         let mut start = 0;
-        while let Some(columns) = next_panel(start, self.width) {
-            start = columns.end;
-            match columns.len() {
-                64 => self.columns::<A, 64>(columns),
-                16 => self.columns::<A, 16>(columns),
-                8 => self.columns::<A, 8>(columns),
-                2 => self.columns::<A, 2>(columns),
-                _ => self.columns::<A, 1>(columns),
-            }
+        while start < self.width {
+            let rest = self.width - start;
+            start += match rest {
+                128.. if self.widest == 128 => self.columns::<A, 128>(start, WIDE_TILE),
+                64.. => self.columns::<A, 64>(start, TILE),
+                9.. => self.few_columns::<A, 16>(start),
+                _ => self.few_columns::<A, 8>(start),
+            };
         }
     }
 }
 
 impl Forward<'_> {
-    /// N output columns of all samples, tile by tile of the inputs.
+    /// N output columns of all samples from `start` on, tile by tile of the inputs. Returns N.
     #[inline(always)]
-    fn columns<A: Arithmetic, const N: usize>(&mut self, columns: Range<usize>) {
+    fn columns<A: Arithmetic, const N: usize>(&mut self, start: usize, tile: usize) -> usize {
         self.read.fill(0);
         let inputs = self.batch.columns();
-        for first in (0..inputs).step_by(TILE / N) {
-            let count = (TILE / N).min(inputs - first);
+        for first in (0..inputs).step_by(tile / N) {
+            let count = (tile / N).min(inputs - first);
             let (panel, _) = self.panel[..count * N].as_chunks_mut::<N>();
             for (index, packed) in panel.iter_mut().enumerate() {
                 let input = first + index;
                 if !self.batch.is_column_empty(input) {
-                    packed.copy_from_slice(&self.weights[input * self.width + columns.start..][..N]);
+                    packed.copy_from_slice(&self.weights[input * self.width + start..][..N]);
                 }
             }
             for (row, read) in self.read.iter_mut().enumerate() {
-                let sums = &mut self.out[row * self.width + columns.start..][..N];
+                let sums = &mut self.out[row * self.width + start..][..N];
                 let sums = sums.try_into().expect("a panel is N columns wide");
                 let entries = &self.batch.row(row)[*read as usize..];
                 *read += accumulate::<A, N>(entries, panel, first, sums) as u32;
             }
         }
+        N
+    }
+
+    /// Up to N output columns of all samples: those from `start` on that there are. Returns their number.
+    ///
+    /// So few columns are one or two vectors, whose sums wait for one another: four samples at a time are
+    /// four such chains. Columns up to N that do not exist are computed from what lies there, and not kept.
+    #[inline(always)]
+    fn few_columns<A: Arithmetic, const N: usize>(&mut self, start: usize) -> usize {
+        self.read.fill(0);
+        let (inputs, width) = (self.batch.columns(), self.width);
+        let real = N.min(width - start);
+        for first in (0..inputs).step_by(TILE / N) {
+            let count = (TILE / N).min(inputs - first);
+            let (panel, _) = self.panel[..count * N].as_chunks_mut::<N>();
+            for (index, packed) in panel.iter_mut().enumerate() {
+                let at = (first + index) * width + start;
+                // What follows the row's end is read along, where there is anything; its sums are not kept.
+                if let Some(weights) = self.weights.get(at..at + N) {
+                    packed.copy_from_slice(weights);
+                } else {
+                    *packed = [0.0; N];
+                    packed[..real].copy_from_slice(&self.weights[at..at + real]);
+                }
+            }
+            let outs = self.out.chunks_mut(FEW * width);
+            for (group, (outs, reads)) in outs.zip(self.read.chunks_mut(FEW)).enumerate() {
+                let mut sums = [[0.0; N]; FEW];
+                let mut entries: [&[Entry]; FEW] = [&[]; FEW];
+                for (i, (out, read)) in outs.chunks_exact(width).zip(&*reads).enumerate() {
+                    sums[i][..real].copy_from_slice(&out[start..start + real]);
+                    entries[i] = &self.batch.row(group * FEW + i)[*read as usize..];
+                }
+                let counts = accumulate_few::<A, N>(entries, panel, first, &mut sums);
+                for (i, (out, read)) in outs.chunks_exact_mut(width).zip(reads).enumerate() {
+                    out[start..start + real].copy_from_slice(&sums[i][..real]);
+                    *read += counts[i] as u32;
+                }
+            }
+        }
+        real
     }
 }
 
@@ -198,6 +324,7 @@ struct Gradient<'a> {
     packed: &'a [f32],
     out: &'a mut [f32],
     width: usize,
+    widest: usize,
 }
 
 impl Kernel for Gradient<'_> {
@@ -206,9 +333,10 @@ impl Kernel for Gradient<'_> {
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
         let mut start = 0;
-        while let Some(columns) = next_panel(start, self.width) {
+        while let Some(columns) = next_panel(start, self.width, self.widest) {
             start = columns.end;
             match columns.len() {
+                128 => self.columns::<A, 128>(columns),
                 64 => self.columns::<A, 64>(columns),
                 16 => self.columns::<A, 16>(columns),
                 8 => self.columns::<A, 8>(columns),
@@ -233,6 +361,47 @@ impl Gradient<'_> {
     }
 }
 
+/// Columns of the gradient that [`GradientByRow`] sums at a time.
+const STRIP: usize = 16;
+
+struct GradientByRow<'a> {
+    batch: &'a SparseBatch,
+    output_gradient: &'a [f32],
+    out: &'a mut [f32],
+    width: usize,
+    sums: &'a mut [f32],
+}
+
+impl Kernel for GradientByRow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let Self { batch, output_gradient, out, width, sums } = self;
+        let (sums, _) = sums.as_chunks_mut::<STRIP>();
+        for start in (0..width).step_by(STRIP) {
+            let real = STRIP.min(width - start);
+            sums.fill([0.0; STRIP]);
+            for (row, gradient) in output_gradient.chunks_exact(width).enumerate() {
+                let mut strip = [0.0; STRIP];
+                strip[..real].copy_from_slice(&gradient[start..start + real]);
+                for entry in batch.row(row) {
+                    add_product::<A, STRIP>(&mut sums[entry.at as usize], entry.value, &strip);
+                }
+            }
+            // Where there is room, whole strips are written, whose ends the next ones replace: a copy of
+            // known length is two instructions, one of another length a call.
+            for (input, sums) in sums.iter().enumerate() {
+                let at = input * width + start;
+                match out.get_mut(at..at + STRIP) {
+                    Some(out) if width <= STRIP => out.copy_from_slice(sums),
+                    _ => out[at..at + real].copy_from_slice(&sums[..real]),
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::any_floats;
@@ -253,7 +422,7 @@ mod tests {
     /// A batch and a dense matrix of every kind of float; wide enough for panels of each width, and more
     /// inputs than one panel of single columns holds.
     fn operands() -> impl Strategy<Value = (Vec<f32>, Vec<f32>, [usize; 3])> {
-        (1usize..6, prop_oneof![Just(1), 2usize..300, Just(TILE + 3)], 1usize..160).prop_flat_map(
+        (1usize..6, prop_oneof![Just(1), 2usize..300, Just(TILE + 3)], 1usize..300).prop_flat_map(
             |(rows, inputs, width)| {
                 let width = if inputs > 300 { width % 3 + 1 } else { width };
                 let batch = any_floats(rows * inputs);
@@ -279,15 +448,19 @@ mod tests {
                     let terms = (0..inputs).map(|c| (dense[r * inputs + c], other[c * width + o]));
                     prop_assert!(same(ours, plain(set, terms, 0.25)), "forward {r} {o}");
                 }
-                let packed = pack_output_gradient(&batch, &other[..rows * width], &mut panels);
+                let packed = pack_on(set, &batch, &other[..rows * width], &mut panels);
                 let some = inputs / 3..inputs;
                 let mut out = vec![f32::NAN; some.len() * width];
-                gradient_on(set, &packed, some.clone(), &mut out);
+                sparse_gradient(&packed, some.clone(), &mut out);
                 for (i, &ours) in out.iter().enumerate() {
                     let (c, o) = (some.start + i / width, i % width);
                     let terms = (0..rows).map(|r| (dense[r * inputs + c], other[r * width + o]));
                     prop_assert!(same(ours, plain(set, terms, 0.0)), "gradient {c} {o}");
                 }
+                let mut by_row = vec![f32::NAN; inputs * width];
+                gradient_by_row_on(set, &batch, &other[..rows * width], &mut by_row, &mut panels);
+                let by_row = &by_row[some.start * width..];
+                prop_assert!(out.iter().zip(by_row).all(|(a, b)| same(*a, *b)), "by row");
             }
         }
 

@@ -2,11 +2,14 @@
 
 use super::model::{Batch, Rows};
 use crate::data::{Dataset, Samples, Scaler, Scaling};
-use crate::kernels::SparseBatch;
+use crate::kernels::{SparseBatch, prefetch};
 use std::sync::{Arc, OnceLock};
 
 /// Up to this share of non-zeros a product by non-zeros is the faster one (see `docs/performance.md`).
 const SPARSE_UP_TO: f64 = 0.4;
+
+/// Samples that are fetched ahead of the one that is copied.
+const AHEAD: usize = 4;
 
 /// Samples inspected to find the share of non-zeros.
 const PROBE: usize = 500;
@@ -80,6 +83,18 @@ impl Inputs {
         samples: impl IntoIterator<Item = usize>,
         buffer: &'a mut BatchBuffer,
     ) -> Batch<'a> {
+        self.gather_for(true, split, samples, buffer)
+    }
+
+    /// As [`Inputs::gather`], by column as well only if that is wanted (see
+    /// [`Model::takes_columns`](super::model::Model::takes_columns)).
+    pub fn gather_for<'a>(
+        &self,
+        columns: bool,
+        split: Split,
+        samples: impl IntoIterator<Item = usize>,
+        buffer: &'a mut BatchBuffer,
+    ) -> Batch<'a> {
         let (data, non_zeros) = match split {
             Split::Train => (&self.dataset.train, &self.train),
             Split::Test => (&self.dataset.test, &self.test),
@@ -89,11 +104,23 @@ impl Inputs {
         if self.sparse {
             let non_zeros = non_zeros.get_or_init(|| NonZeros::of(data, self.dataset.features, &self.scaler));
             sparse.restart(self.dataset.features);
-            for sample in samples {
+            let mut samples = samples.into_iter();
+            // Samples lie anywhere in a large memory: some are fetched while others are copied.
+            let mut coming = [None; AHEAD];
+            for next in &mut coming {
+                *next = samples.next().inspect(|&sample| non_zeros.prefetch(sample));
+            }
+            for i in 0.. {
+                let Some(sample) = coming[i % AHEAD] else { break };
+                coming[i % AHEAD] = samples.next().inspect(|&sample| non_zeros.prefetch(sample));
                 labels.push(data.labels[sample]);
                 sparse.push(non_zeros.row(sample));
             }
-            sparse.finish();
+            if columns {
+                sparse.finish();
+            } else {
+                sparse.finish_rows();
+            }
             return Batch { inputs: Rows::Sparse(sparse), labels };
         }
         let features = self.dataset.features;
@@ -128,8 +155,20 @@ impl NonZeros {
         all
     }
 
+    /// Where the entries of sample i are.
+    fn range(&self, i: usize) -> std::ops::Range<usize> {
+        if i == 0 { 0..self.ends[0] } else { self.ends[i - 1]..self.ends[i] }
+    }
+
+    /// Has the entries of sample i fetched.
+    fn prefetch(&self, i: usize) {
+        let range = self.range(i);
+        prefetch(&self.columns[range.clone()]);
+        prefetch(&self.values[range]);
+    }
+
     fn row(&self, i: usize) -> impl Iterator<Item = (u32, f32)> {
-        let range = if i == 0 { 0 } else { self.ends[i - 1] }..self.ends[i];
+        let range = self.range(i);
         self.columns[range.clone()]
             .iter()
             .zip(&self.values[range])

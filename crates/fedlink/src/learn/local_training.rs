@@ -4,7 +4,7 @@ use super::correction::Adjustment;
 use super::descent_options::{Adjusted, Collect, DescentOptions};
 use super::inputs::{BatchBuffer, Inputs, Split};
 use super::model::{Model, Workspace};
-use super::optimizer::{Descent, Optimizer};
+use super::optimizer::{Descent, LastStep, Optimizer};
 use super::rate::Rate;
 use super::steps::{LocalSteps, StepCounts};
 use super::task::DeviceState;
@@ -102,26 +102,41 @@ impl LocalTraining {
         }
         let mut stream = stream(self.seed, Purpose::Batch, round, u64::from(device.0));
         let local_model = update;
-        local_model.copy_from_slice(theta);
         let LocalSteps { count, rate } = self.steps_of(round, device);
         let kept = self.options.kept(rate);
         let rate = rate as f32;
         let plain = adjustment.is_none() && kept == 1.0 && !self.options.clips();
+        // Plain steps: the first reads θ where it is and fills the device's model, the last leaves Δ in its place.
+        if !plain {
+            local_model.copy_from_slice(theta);
+        }
         let (mut loss, mut square) = (0.0, 0.0);
-        for _ in 0..count {
+        for step in 1..=count {
             if rows < scratch.samples.len() {
                 stream.shuffle_prefix(&mut scratch.samples, rows);
             }
             let samples = scratch.samples[..rows].iter().map(|&sample| sample as usize);
-            let batch = self.inputs.gather(Split::Train, samples, &mut scratch.batch);
+            let columns = self.model.takes_columns();
+            let batch = self.inputs.gather_for(columns, Split::Train, samples, &mut scratch.batch);
+            let work = &mut scratch.work;
             if plain {
+                let mut descend = |descent: &mut dyn Descent| {
+                    loss += match step {
+                        1 => self.model.descend_from(theta, local_model, batch, work, descent),
+                        _ => self.model.descend(local_model, batch, work, descent),
+                    };
+                };
                 self.optimizer.step(rate, state, &mut |descent| {
-                    loss += self.model.descend(local_model, batch, &mut scratch.work, descent);
+                    if step == count {
+                        descend(&mut LastStep { step: descent, from: theta });
+                    } else {
+                        descend(descent);
+                    }
                 });
                 square += scratch.work.mean_square();
                 continue;
             }
-            let (work, gradient) = (&mut scratch.work, &mut scratch.gradient);
+            let gradient = &mut scratch.gradient;
             if self.options.clips() {
                 gradient.fill(0.0);
                 loss += self.model.descend(local_model, batch, work, &mut Collect { gradient });
@@ -137,8 +152,10 @@ impl LocalTraining {
             });
             square += scratch.work.mean_square();
         }
+        if !plain {
+            subtract(local_model, theta);
+        }
         scratch.square = square / count as f64;
-        subtract(local_model, theta);
         loss / count as f64
     }
 }

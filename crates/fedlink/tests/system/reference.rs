@@ -222,9 +222,7 @@ fn choose_instructions() -> Option<String> {
 #[test]
 fn the_instruction_set_is_what_was_asked_for() {
     if let Some(asked) = choose_instructions() {
-        // The dense products are not bound by it, which the name records.
-        let fused = InstructionSet::available().len() > 1;
-        assert_eq!(instruction_set(), if fused { format!("{asked}, fused dense products") } else { asked });
+        assert_eq!(instruction_set(), asked);
     }
     assert!(InstructionSet::choose("sse9").unwrap_err().contains("there are portable, avx2, avx512"));
 }

@@ -249,7 +249,7 @@ impl Model for Cnn {
         let seen = Batch { inputs: Rows::Dense(features), labels: batch.labels };
         let feature_gradient = Some(&mut back[..features.len()]);
         let mut tail = Tail { whole: descent, start: self.head_start() };
-        let loss = self.head.descend_through(head_theta, seen, work, &mut tail, feature_gradient);
+        let loss = self.head.descend_through(None, head_theta, seen, work, &mut tail, feature_gradient);
         // The features have been used: the gradient by them takes their memory.
         let output = memory.outputs.last_mut().expect("a CNN has a convolution");
         memory.back = std::mem::replace(&mut output.pooled, back);

@@ -4,8 +4,9 @@ use super::{Batch, Init, Model, Rows, Score, Workspace, cross_entropy, validate_
 use crate::data::Dataset;
 use crate::kernels::{
     Matrix, Panels, SparseBatch, matmul, pack_output_gradient, sparse_forward, sparse_gradient,
+    sparse_gradient_by_row,
 };
-use crate::learn::optimizer::{Descent, apply_zero_gradient};
+use crate::learn::optimizer::{Descent, FirstStep, apply_zero_gradient};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
 use crate::rng::Stream;
 use crate::units::Shape;
@@ -72,6 +73,9 @@ pub struct Mlp {
 
 /// Floats of the first layer's gradient that are made, and used up, at a time: 16 kB.
 const GRADIENT_BLOCK: usize = 4096;
+
+/// Outputs of a first layer up to which its gradient is made from the batch by row.
+const BY_ROW_UP_TO: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Layer {
@@ -143,9 +147,15 @@ impl Layer {
         descent: &mut dyn Descent,
     ) {
         let (weights, biases) = theta.split_at_mut(self.inputs * self.outputs);
-        let max = (GRADIENT_BLOCK / self.outputs).max(1);
+        let by_row = !input.has_columns();
+        let max = if by_row { self.inputs } else { (GRADIENT_BLOCK / self.outputs).max(1) };
         gradient.resize(gradient.len().max(max * self.outputs), 0.0);
-        let packed = pack_output_gradient(input, output_gradient, panels);
+        let packed = if by_row {
+            sparse_gradient_by_row(input, output_gradient, &mut gradient[..weights.len()], panels);
+            None
+        } else {
+            Some(pack_output_gradient(input, output_gradient, panels))
+        };
         let mut first = 0;
         while first < self.inputs {
             let idle = input.is_column_empty(first);
@@ -157,10 +167,12 @@ impl Layer {
             let start = self.start + block.start;
             if idle {
                 apply_zero_gradient(descent, start, &mut weights[block]);
-            } else {
+            } else if let Some(packed) = &packed {
                 let gradient = &mut gradient[..block.len()];
-                sparse_gradient(&packed, inputs, gradient);
+                sparse_gradient(packed, inputs, gradient);
                 descent.apply(start, &mut weights[block], gradient);
+            } else {
+                descent.apply(start, &mut weights[block.clone()], &gradient[block]);
             }
             first += count;
         }
@@ -209,9 +221,12 @@ impl Mlp {
         }
     }
 
-    /// As [`Model::descend`]; the loss's gradient by the inputs goes to `input_gradient`, where one is given.
+    /// As [`Model::descend`]; the loss's gradient by the inputs goes to `input_gradient`, where one is
+    /// given. If the step starts from another model, `from` is that, and it is `descent` that fills θ from
+    /// it.
     pub(super) fn descend_through(
         &self,
+        from: Option<&[f32]>,
         theta: &mut [f32],
         batch: Batch,
         work: &mut Workspace,
@@ -219,7 +234,7 @@ impl Mlp {
         mut input_gradient: Option<&mut [f32]>,
     ) -> f64 {
         let rows = batch.labels.len();
-        self.forward(theta, batch, work);
+        self.forward(from.unwrap_or(theta), batch, work);
         let last = self.layers.len() - 1;
         let logits = &mut work.outputs[last][..rows * self.layers[last].outputs];
         let (loss, square) = cross_entropy::loss_and_gradient(logits, batch.labels);
@@ -235,7 +250,8 @@ impl Mlp {
             };
             // The way back leads through the weights as they were: before they move.
             if let Some(back) = &mut back {
-                let weights = Matrix::new(&theta[layer.weights()], layer.inputs, layer.outputs);
+                let weights = &from.unwrap_or(theta)[layer.weights()];
+                let weights = Matrix::new(weights, layer.inputs, layer.outputs);
                 matmul(Matrix::new(output, rows, layer.outputs), weights.t(), back, false);
             }
             let theta = &mut theta[layer.parameters()];
@@ -289,6 +305,10 @@ impl Model for Mlp {
         true
     }
 
+    fn takes_columns(&self) -> bool {
+        self.layers[0].outputs > BY_ROW_UP_TO
+    }
+
     fn descend(
         &self,
         theta: &mut [f32],
@@ -296,7 +316,19 @@ impl Model for Mlp {
         work: &mut Workspace,
         descent: &mut dyn Descent,
     ) -> f64 {
-        self.descend_through(theta, batch, work, descent, None)
+        self.descend_through(None, theta, batch, work, descent, None)
+    }
+
+    fn descend_from(
+        &self,
+        from: &[f32],
+        theta: &mut [f32],
+        batch: Batch,
+        work: &mut Workspace,
+        descent: &mut dyn Descent,
+    ) -> f64 {
+        let mut first = FirstStep { step: descent, from };
+        self.descend_through(Some(from), theta, batch, work, &mut first, None)
     }
 
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score {
@@ -348,6 +380,7 @@ mod tests {
                 .collect();
             let labels: Vec<u8> = (0..9).map(|_| s.below(classes as u64) as u8).collect();
             let sparse = SparseBatch::of_dense(&dense, widths[0]);
+            let mut rows_only = sparse.clone();
             let mut work = model.workspace(11);
             let [dense, sparse] =
                 [Rows::Dense(&dense), Rows::Sparse(&sparse)].map(|inputs| Batch { inputs, labels: &labels });
@@ -357,6 +390,9 @@ mod tests {
             for (a, b) in expected.iter().zip(&ours) {
                 assert!((a - b).abs() < 1e-5, "{widths:?}: {a} against {b}");
             }
+            rows_only.finish_rows();
+            let rows_only = Batch { inputs: Rows::Sparse(&rows_only), labels: &labels };
+            assert_eq!(gradient(&model, &theta, rows_only, &mut work), (sparse_loss, ours));
             let (a, b) = (model.score(&theta, dense, &mut work), model.score(&theta, sparse, &mut work));
             assert!(a.correct == b.correct && (a.loss - b.loss).abs() < 1e-5 * a.loss);
         }

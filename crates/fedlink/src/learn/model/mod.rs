@@ -123,8 +123,15 @@ pub trait Model: Send + Sync {
     /// Memory for batches of up to `rows` samples.
     fn workspace(&self, rows: usize) -> Workspace;
 
-    /// Whether batches by their non-zeros ([`Rows::Sparse`]) are of use; if not, they are written out in full first.
+    /// Whether batches by their non-zeros ([`Rows::Sparse`]) are of use; if not, they are written out in
+    /// full first.
     fn takes_non_zeros(&self) -> bool;
+
+    /// Whether a batch by its non-zeros should come by column as well, for a step. Without, the result is
+    /// the same.
+    fn takes_columns(&self) -> bool {
+        true
+    }
 
     /// The mean loss over the batch; `descent` moves θ along its gradient, block by block.
     ///
@@ -136,6 +143,20 @@ pub trait Model: Send + Sync {
         work: &mut Workspace,
         descent: &mut dyn Descent,
     ) -> f64;
+
+    /// As [`Model::descend`], from a model `from` that stays as it is: θ(moved) goes to `theta`, whose
+    /// content before is undefined.
+    fn descend_from(
+        &self,
+        from: &[f32],
+        theta: &mut [f32],
+        batch: Batch,
+        work: &mut Workspace,
+        descent: &mut dyn Descent,
+    ) -> f64 {
+        theta.copy_from_slice(from);
+        self.descend(theta, batch, work, descent)
+    }
 
     /// How well θ does on the batch.
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score;

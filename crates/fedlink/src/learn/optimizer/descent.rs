@@ -1,5 +1,6 @@
 //! One optimizer step, taken block by block.
 
+use crate::kernels::subtract;
 use std::ops::Range;
 
 /// A step in progress. The model offers the gradient of θ block by block, each block once, in any order; a
@@ -12,6 +13,9 @@ pub trait Descent {
 
     /// Whether a gradient of zero would leave θ and the optimizer's state as they are in this range.
     fn is_at_rest(&self, range: Range<usize>) -> bool;
+
+    /// In place of [`Descent::apply`] for a block at rest: θ stays as it is from entry `start` on.
+    fn rest(&mut self, _start: usize, _theta: &mut [f32]) {}
 }
 
 /// The part of a step from entry `start` of θ on, for a model that is the end of a larger one.
@@ -30,6 +34,69 @@ impl Descent for Tail<'_> {
     fn is_at_rest(&self, range: Range<usize>) -> bool {
         self.whole.is_at_rest(self.start + range.start..self.start + range.end)
     }
+
+    fn rest(&mut self, start: usize, theta: &mut [f32]) {
+        self.whole.rest(self.start + start, theta);
+    }
+}
+
+/// Entries of θ that [`FirstStep`] and [`LastStep`] treat at a time: with gradient and state they stay in the
+/// nearest cache.
+const PIECE: usize = 1024;
+
+/// The first step from a model that is not to be changed: every block of θ is filled from it right before it
+/// moves, so that no pass over all of θ is needed for a copy.
+pub(crate) struct FirstStep<'a> {
+    /// The step.
+    pub(crate) step: &'a mut dyn Descent,
+    /// What it starts from.
+    pub(crate) from: &'a [f32],
+}
+
+impl Descent for FirstStep<'_> {
+    fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]) {
+        for (i, (theta, gradient)) in theta.chunks_mut(PIECE).zip(gradient.chunks(PIECE)).enumerate() {
+            let start = start + i * PIECE;
+            theta.copy_from_slice(&self.from[start..start + theta.len()]);
+            self.step.apply(start, theta, gradient);
+        }
+    }
+
+    fn is_at_rest(&self, range: Range<usize>) -> bool {
+        self.step.is_at_rest(range)
+    }
+
+    fn rest(&mut self, start: usize, theta: &mut [f32]) {
+        theta.copy_from_slice(&self.from[start..start + theta.len()]);
+        self.step.rest(start, theta);
+    }
+}
+
+/// The last step, which leaves the difference from where training started in place of θ.
+pub(crate) struct LastStep<'a> {
+    /// The step.
+    pub(crate) step: &'a mut dyn Descent,
+    /// Where training started.
+    pub(crate) from: &'a [f32],
+}
+
+impl Descent for LastStep<'_> {
+    fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]) {
+        for (i, (theta, gradient)) in theta.chunks_mut(PIECE).zip(gradient.chunks(PIECE)).enumerate() {
+            let start = start + i * PIECE;
+            self.step.apply(start, theta, gradient);
+            subtract(theta, &self.from[start..start + theta.len()]);
+        }
+    }
+
+    fn is_at_rest(&self, range: Range<usize>) -> bool {
+        self.step.is_at_rest(range)
+    }
+
+    fn rest(&mut self, start: usize, theta: &mut [f32]) {
+        self.step.rest(start, theta);
+        subtract(theta, &self.from[start..start + theta.len()]);
+    }
 }
 
 /// Entries that [`apply_zero_gradient`] tests together.
@@ -39,16 +106,23 @@ const STRETCH: usize = 256;
 pub fn apply_zero_gradient(descent: &mut dyn Descent, start: usize, theta: &mut [f32]) {
     for (i, stretch) in theta.chunks_mut(STRETCH).enumerate() {
         let start = start + i * STRETCH;
-        if !descent.is_at_rest(start..start + stretch.len()) {
+        if descent.is_at_rest(start..start + stretch.len()) {
+            descent.rest(start, stretch);
+        } else {
             descent.apply(start, stretch, &[0.0; STRETCH][..stretch.len()]);
         }
     }
 }
 
-/// Whether all entries are zero, of either sign. All are read: a loop without an exit is vectorized.
+/// Entries that [`all_zero`] reads before it decides whether to read the others.
+const GLANCE: usize = 16;
+
+/// Whether all entries are zero, of either sign. The first few nearly always decide that they are not; if
+/// they do not, all are read: a loop without an exit is vectorized.
 pub(super) fn all_zero(values: &[f32]) -> bool {
-    let bits = values.iter().fold(0, |bits, value| bits | value.to_bits());
-    bits << 1 == 0
+    let (first, others) = values.split_at(GLANCE.min(values.len()));
+    let bits = |values: &[f32]| values.iter().fold(0, |bits, value| bits | value.to_bits()) << 1;
+    bits(first) == 0 && bits(others) == 0
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ crate::register! {
 
 pub use adagrad::AdaGrad;
 pub use adam::Adam;
-pub(crate) use descent::Tail;
 pub use descent::{Descent, apply_zero_gradient};
+pub(crate) use descent::{FirstStep, LastStep, Tail};
 pub use sgd::Sgd;
 
 use super::task::DeviceState;
