@@ -72,17 +72,19 @@ impl Encoded {
         match self {
             Self::Silent => true,
             Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => value.is_finite(),
+            Self::Sparse(SparseUpdate { values: Values::Grid(grid), .. }) => grid.unit.is_finite(),
             Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
                 values.iter().all(|value| value.is_finite())
             }
         }
     }
 
-    /// Every value becomes `change` of it.
+    /// Every value becomes `change` of it; of values on a grid, their unit does.
     pub fn change_values(&mut self, change: impl Fn(f32) -> f32) {
         match self {
             Self::Silent => {}
             Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => *value = change(*value),
+            Self::Sparse(SparseUpdate { values: Values::Grid(grid), .. }) => grid.unit = change(grid.unit),
             Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
                 values.iter_mut().for_each(|value| *value = change(*value));
             }
@@ -98,6 +100,9 @@ impl Encoded {
             }
             Self::Sparse(SparseUpdate { indices, values: Values::Each(values) }) => {
                 indices.iter().zip(values).for_each(|(&i, &value)| visit(i, value));
+            }
+            Self::Sparse(SparseUpdate { indices, values: Values::Grid(grid) }) => {
+                indices.iter().zip(grid.values()).for_each(|(&i, value)| visit(i, value));
             }
             Self::Dense(values) => (0..).zip(values).for_each(|(i, &value)| visit(i, value)),
         }
@@ -129,10 +134,9 @@ impl Encoded {
             }
             Self::Silent | Self::Dense(_) => {}
             Self::Sparse(SparseUpdate { indices, values }) => {
-                if let Values::Each(values) = values
-                    && values.len() != indices.len()
-                {
-                    return Err(format!("it has {} values for {} indices", values.len(), indices.len()));
+                let count = values.count().unwrap_or(indices.len());
+                if count != indices.len() {
+                    return Err(format!("it has {count} values for {} indices", indices.len()));
                 }
                 if let Some(pair) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
                     let [a, b] = [pair[0], pair[1]];
@@ -164,6 +168,39 @@ pub enum Values {
     Shared(f32),
     /// One value for each, in the order of the indices.
     Each(Vec<f32>),
+    /// One multiple of a unit for each.
+    Grid(Grid),
+}
+
+/// Values that are whole multiples of a unit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The unit, as a value.
+    pub unit: f32,
+    /// s: no multiple is larger.
+    pub steps: u32,
+    /// The multiple for each entry, in the order of the indices.
+    pub levels: Vec<i32>,
+}
+
+impl Grid {
+    /// The values.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = f32> {
+        let (unit, max) = (f64::from(self.unit), f64::from(f32::MAX));
+        // A product beyond the largest number there is becomes that one.
+        self.levels.iter().map(move |&level| (unit * f64::from(level)).clamp(-max, max) as f32)
+    }
+}
+
+impl Values {
+    /// How many there are; none if one stands for all.
+    pub fn count(&self) -> Option<usize> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Each(values) => Some(values.len()),
+            Self::Grid(grid) => Some(grid.levels.len()),
+        }
+    }
 }
 
 impl Default for Values {
@@ -178,6 +215,10 @@ impl SparseUpdate {
         match &self.values {
             Values::Shared(value) => (f64::from(value.abs()) * (self.indices.len() as f64).sqrt()) as f32,
             Values::Each(values) => norm(values) as f32,
+            Values::Grid(grid) => {
+                let square: f64 = grid.values().map(|value| f64::from(value).powi(2)).sum();
+                square.sqrt() as f32
+            }
         }
     }
 
@@ -189,8 +230,12 @@ impl SparseUpdate {
         let q = self.indices.len();
         let value_bits = match &self.values {
             Values::Shared(_) => 0.0,
-            Values::Each(values) => {
-                let mut patterns: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+            Values::Each(_) | Values::Grid(_) => {
+                let mut patterns: Vec<u32> = match &self.values {
+                    Values::Each(values) => values.iter().map(|value| value.to_bits()).collect(),
+                    Values::Grid(grid) => grid.levels.iter().map(|&level| level as u32).collect(),
+                    Values::Shared(_) => Vec::new(),
+                };
                 patterns.sort_unstable();
                 let equal = patterns.chunk_by(|a, b| a == b).map(|run| run.len() as f64);
                 equal.map(|run| run * libm::log2(q as f64 / run)).sum()
@@ -206,7 +251,7 @@ impl SparseUpdate {
                 values.clear();
                 values
             }
-            Values::Shared(_) => Vec::new(),
+            Values::Shared(_) | Values::Grid(_) => Vec::new(),
         }
     }
 
@@ -231,6 +276,10 @@ impl SparseUpdate {
             }
             Values::Each(values) => {
                 indices.zip(&values[part]).for_each(|(i, value)| target[i] += scale * value);
+            }
+            Values::Grid(grid) => {
+                let values = grid.values().skip(part.start);
+                indices.zip(values).for_each(|(i, value)| target[i] += scale * value);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::diverged;
 use super::send::Given;
 use crate::compress::wire::{Coder, bit_length};
-use crate::compress::{BudgetRule, Compressor, Context, Encoded, Scratch, Spent, plain};
+use crate::compress::{BudgetRule, Compressor, Context, Encoded, LevelRule, Scratch, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
 use crate::kernels::norm;
@@ -22,6 +22,7 @@ pub struct Encoder {
     /// The name of a compressor that is not this library's: what it returns is checked.
     custom: Option<String>,
     budget: BudgetRule,
+    level: LevelRule,
     /// The layers of the model; empty if they are not known.
     shapes: Vec<Shape>,
     spares: Pool<Spare>,
@@ -62,6 +63,7 @@ impl Encoder {
             compressor,
             custom: crate::setup::custom_compressor(config),
             budget: config.compress.budget,
+            level: config.compress.level,
             shapes: Vec::new(),
             spares: Pool::new(),
             coders: Pool::new(),
@@ -144,7 +146,11 @@ impl Encoder {
         out: &mut Encoded,
     ) -> Result<Spent, Error> {
         let mut rng = self.rng(t, device);
-        let context = self.context(update.len(), budget, (t, device));
+        let mut context = self.context(update.len(), budget, (t, device));
+        if self.level == LevelRule::Best {
+            let best = self.compressor.best_budget(update, &context, scratch);
+            context = context.within(best.unwrap_or(budget));
+        }
         let spent = self.compressor.encode(update, &context, &mut rng, scratch, out);
         match &self.custom {
             None => Ok(spent),

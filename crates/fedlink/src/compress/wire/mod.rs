@@ -30,15 +30,17 @@
 
 mod count;
 mod error;
+pub(crate) mod fields;
 mod gaps;
 mod indices;
+pub(crate) mod levels;
 pub(crate) mod packed;
 mod rans;
 mod signs;
 
 pub use error::WireError;
 
-use super::{SparseUpdate, Values, bits, stc};
+use super::{Grid, SparseUpdate, Values, bits, stc};
 use count::CountLaw;
 use indices::Tables;
 use rans::{Reader, SLOTS, Slots, Writer};
@@ -151,6 +153,8 @@ impl Coder {
         let (first, others) = match &update.values {
             Values::Shared(value) => (value.to_bits(), &[][..]),
             Values::Each(values) => values.split_first().map_or((0, &[][..]), |(a, b)| (a.to_bits(), b)),
+            // `check` has refused it.
+            Values::Grid(_) => (0, &[][..]),
         };
         let mut writer = Writer::new(BOTTOM | u64::from(first), &mut self.memory);
         if format.layout == Layout::Signs {
@@ -283,6 +287,11 @@ pub(crate) fn check_values(layout: Layout, values: &Values) -> Result<(), WireEr
     let values = match values {
         Values::Shared(value) => std::slice::from_ref(value),
         Values::Each(values) => values,
+        Values::Grid(_) => {
+            return Err(WireError::Update {
+                problem: format!("the format is {layout:?}, its values are not"),
+            });
+        }
     };
     if let Some(entry) = values.iter().position(|value| !value.is_finite()) {
         return Err(WireError::NotFinite { entry, value: values[entry] });
