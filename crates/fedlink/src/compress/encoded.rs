@@ -16,6 +16,21 @@ pub enum Encoded {
     Sparse(SparseUpdate),
     /// All d entries.
     Dense(Vec<f32>),
+    /// All d entries, and the few symbols that they follow from.
+    Coded(Coded),
+}
+
+/// Δ̂ whose d entries follow from a few symbols, by what both ends know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Coded {
+    /// What is sent as floating-point numbers. Δ̂ is linear in them.
+    pub scales: Vec<f32>,
+    /// What is sent besides, as small whole numbers in the order of the scheme.
+    pub symbols: Vec<u8>,
+    /// Entries that are sent by themselves, which are added to what the symbols come to.
+    pub rest: SparseUpdate,
+    /// All d entries.
+    pub values: Vec<f32>,
 }
 
 impl Encoded {
@@ -26,7 +41,7 @@ impl Encoded {
         }
         match self {
             Self::Sparse(update) => update,
-            Self::Silent | Self::Dense(_) => unreachable!("it was made sparse above"),
+            _ => unreachable!("it was made sparse above"),
         }
     }
 
@@ -34,11 +49,29 @@ impl Encoded {
     pub fn make_dense(&mut self) -> &mut Vec<f32> {
         match self {
             Self::Dense(values) => values.clear(),
-            Self::Silent | Self::Sparse(_) => *self = Self::Dense(Vec::new()),
+            _ => *self = Self::Dense(Vec::new()),
         }
         match self {
             Self::Dense(values) => values,
-            Self::Silent | Self::Sparse(_) => unreachable!("it was made dense above"),
+            _ => unreachable!("it was made dense above"),
+        }
+    }
+
+    /// The symbols and entries in it, empty at first, whose memory is reused if it had them before.
+    pub fn make_coded(&mut self) -> &mut Coded {
+        match self {
+            Self::Coded(Coded { scales, symbols, rest, values }) => {
+                scales.clear();
+                symbols.clear();
+                rest.indices.clear();
+                rest.values = Values::default();
+                values.clear();
+            }
+            _ => *self = Self::Coded(Coded::default()),
+        }
+        match self {
+            Self::Coded(coded) => coded,
+            _ => unreachable!("it was made so above"),
         }
     }
 
@@ -54,7 +87,7 @@ impl Encoded {
         match self {
             Self::Silent => 0.0,
             Self::Sparse(update) => update.norm(),
-            Self::Dense(values) => norm(values) as f32,
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) => norm(values) as f32,
         }
     }
 
@@ -63,7 +96,7 @@ impl Encoded {
         match self {
             Self::Silent => 0,
             Self::Sparse(update) => update.indices.len(),
-            Self::Dense(values) => values.len(),
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) => values.len(),
         }
     }
 
@@ -72,19 +105,32 @@ impl Encoded {
         match self {
             Self::Silent => true,
             Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => value.is_finite(),
+            Self::Sparse(SparseUpdate { values: Values::Grid(grid), .. }) => grid.unit.is_finite(),
             Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
                 values.iter().all(|value| value.is_finite())
+            }
+            Self::Coded(Coded { scales, values, .. }) => {
+                scales.iter().chain(values).all(|value| value.is_finite())
             }
         }
     }
 
-    /// Every value becomes `change` of it.
+    /// Every value becomes `change` of it; of values on a grid, their unit does.
     pub fn change_values(&mut self, change: impl Fn(f32) -> f32) {
         match self {
             Self::Silent => {}
             Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => *value = change(*value),
+            Self::Sparse(SparseUpdate { values: Values::Grid(grid), .. }) => grid.unit = change(grid.unit),
             Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
                 values.iter_mut().for_each(|value| *value = change(*value));
+            }
+            Self::Coded(Coded { scales, rest, values, .. }) => {
+                let alone: &mut [f32] = match &mut rest.values {
+                    Values::Shared(value) => std::slice::from_mut(value),
+                    Values::Each(values) => values,
+                    Values::Grid(grid) => std::slice::from_mut(&mut grid.unit),
+                };
+                scales.iter_mut().chain(alone).chain(values).for_each(|value| *value = change(*value));
             }
         }
     }
@@ -99,7 +145,12 @@ impl Encoded {
             Self::Sparse(SparseUpdate { indices, values: Values::Each(values) }) => {
                 indices.iter().zip(values).for_each(|(&i, &value)| visit(i, value));
             }
-            Self::Dense(values) => (0..).zip(values).for_each(|(i, &value)| visit(i, value)),
+            Self::Sparse(SparseUpdate { indices, values: Values::Grid(grid) }) => {
+                indices.iter().zip(grid.values()).for_each(|(&i, value)| visit(i, value));
+            }
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) => {
+                (0..).zip(values).for_each(|(i, &value)| visit(i, value))
+            }
         }
     }
 
@@ -113,7 +164,7 @@ impl Encoded {
         match self {
             Self::Silent => {}
             Self::Sparse(update) => update.add_part(target, start, scale),
-            Self::Dense(values) => {
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) => {
                 let values = &values[start..start + target.len()];
                 target.iter_mut().zip(values).for_each(|(entry, value)| *entry += scale * value);
             }
@@ -124,15 +175,14 @@ impl Encoded {
     /// of range, values that do not match them or are not finite.
     pub fn check(&self, dim: usize) -> Result<(), String> {
         match self {
-            Self::Dense(values) if values.len() != dim => {
+            Self::Dense(values) | Self::Coded(Coded { values, .. }) if values.len() != dim => {
                 return Err(format!("it has {} entries, but the model has {dim} parameters", values.len()));
             }
-            Self::Silent | Self::Dense(_) => {}
+            Self::Silent | Self::Dense(_) | Self::Coded(_) => {}
             Self::Sparse(SparseUpdate { indices, values }) => {
-                if let Values::Each(values) = values
-                    && values.len() != indices.len()
-                {
-                    return Err(format!("it has {} values for {} indices", values.len(), indices.len()));
+                let count = values.count().unwrap_or(indices.len());
+                if count != indices.len() {
+                    return Err(format!("it has {count} values for {} indices", indices.len()));
                 }
                 if let Some(pair) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
                     let [a, b] = [pair[0], pair[1]];
@@ -164,6 +214,39 @@ pub enum Values {
     Shared(f32),
     /// One value for each, in the order of the indices.
     Each(Vec<f32>),
+    /// One multiple of a unit for each.
+    Grid(Grid),
+}
+
+/// Values that are whole multiples of a unit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The unit, as a value.
+    pub unit: f32,
+    /// s: no multiple is larger.
+    pub steps: u32,
+    /// The multiple for each entry, in the order of the indices.
+    pub levels: Vec<i32>,
+}
+
+impl Grid {
+    /// The values.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = f32> {
+        let (unit, max) = (f64::from(self.unit), f64::from(f32::MAX));
+        // A product beyond the largest number there is becomes that one.
+        self.levels.iter().map(move |&level| (unit * f64::from(level)).clamp(-max, max) as f32)
+    }
+}
+
+impl Values {
+    /// How many there are; none if one stands for all.
+    pub fn count(&self) -> Option<usize> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Each(values) => Some(values.len()),
+            Self::Grid(grid) => Some(grid.levels.len()),
+        }
+    }
 }
 
 impl Default for Values {
@@ -178,19 +261,28 @@ impl SparseUpdate {
         match &self.values {
             Values::Shared(value) => (f64::from(value.abs()) * (self.indices.len() as f64).sqrt()) as f32,
             Values::Each(values) => norm(values) as f32,
+            Values::Grid(grid) => {
+                let square: f64 = grid.values().map(|value| f64::from(value).powi(2)).sum();
+                square.sqrt() as f32
+            }
         }
     }
 
-    /// The information in it, as one of `dim` entries: `log2 C(d,q) + q·H`, H being the entropy of its values in bits a
-    /// value. A code without shared randomness takes fewer bits only if values or indices can be predicted.
+    /// The information in it, as one of `dim` entries: `log2 C(d,q) + q·H`, H being the entropy of its values
+    /// in bits a value. A code without shared randomness takes fewer bits only if values or indices can be
+    /// predicted.
     ///
     /// Invariant: no more than what any scheme of this library counts for the same update.
     pub fn information(&self, dim: usize) -> Bits {
         let q = self.indices.len();
         let value_bits = match &self.values {
             Values::Shared(_) => 0.0,
-            Values::Each(values) => {
-                let mut patterns: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+            Values::Each(_) | Values::Grid(_) => {
+                let mut patterns: Vec<u32> = match &self.values {
+                    Values::Each(values) => values.iter().map(|value| value.to_bits()).collect(),
+                    Values::Grid(grid) => grid.levels.iter().map(|&level| level as u32).collect(),
+                    Values::Shared(_) => Vec::new(),
+                };
                 patterns.sort_unstable();
                 let equal = patterns.chunk_by(|a, b| a == b).map(|run| run.len() as f64);
                 equal.map(|run| run * libm::log2(q as f64 / run)).sum()
@@ -206,7 +298,7 @@ impl SparseUpdate {
                 values.clear();
                 values
             }
-            Values::Shared(_) => Vec::new(),
+            Values::Shared(_) | Values::Grid(_) => Vec::new(),
         }
     }
 
@@ -231,6 +323,10 @@ impl SparseUpdate {
             }
             Values::Each(values) => {
                 indices.zip(&values[part]).for_each(|(i, value)| target[i] += scale * value);
+            }
+            Values::Grid(grid) => {
+                let values = grid.values().skip(part.start);
+                indices.zip(values).for_each(|(i, value)| target[i] += scale * value);
             }
         }
     }

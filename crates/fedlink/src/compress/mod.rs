@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bits;
+mod coded_top_k;
 mod context;
 mod encoded;
 mod extremes;
@@ -18,18 +19,28 @@ crate::register! {
     random_sparse,
     top_k,
     stc,
+    rand_k,
+    ternary,
+    sign,
+    qsgd,
+    eden,
 }
 
 pub use audit::Evidence;
 pub use context::Context;
-pub use encoded::{Encoded, SparseUpdate, Values, add_all};
+pub use eden::Eden;
+pub use encoded::{Coded, Encoded, Grid, SparseUpdate, Values, add_all};
 pub use feedback::{ErrorFeedback, Feedback};
 pub use properties::Properties;
+pub use qsgd::Qsgd;
+pub use rand_k::RandK;
 pub use random_sparse::RandomSparse;
+pub use sign::Sign;
 pub use sparse::SparseScheme;
 pub use sparse_binary::SparseBinary;
 pub use stc::Stc;
-pub use top_k::TopK;
+pub use ternary::Ternary;
+pub use top_k::{TopK, TopKConfig, ValueBits};
 
 use crate::registry::{Entry, Kind};
 use crate::rng::Stream;
@@ -50,6 +61,19 @@ pub enum BudgetRule {
     /// of the formula's level is no longer than the budget; it finds it by encoding, going
     /// down level by level.
     Wire,
+}
+
+/// Which of the levels that fit a device sends (`compress.level`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum LevelRule {
+    /// The largest, as in the paper.
+    #[default]
+    Largest,
+    /// The one with the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖², the lowest of equals. Where all kept entries have one value, a
+    /// further entry that is below about half of their mean lowers it.
+    Best,
 }
 
 /// What a device spent of its budget.
@@ -88,6 +112,12 @@ pub trait Compressor: Send + Sync {
 
     /// What it guarantees of Δ̂ at a level, for every update of `dim` numbers.
     fn properties(&self, dim: usize, level: usize) -> Properties;
+
+    /// The budget, at most `context.budget`, at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖²; none if that is always
+    /// the whole budget, so that `compress.level = "best"` has no effect.
+    fn best_budget(&self, _update: &[f32], _context: &Context, _scratch: &mut Scratch) -> Option<Bits> {
+        None
+    }
 
     /// The highest level that an update of `dim` numbers can have, however large its budget; none if the scheme does
     /// not say. A transmission at it could not have used a larger budget.
@@ -135,7 +165,10 @@ pub trait Codec: Send + Sync {
 #[derive(Debug, Default)]
 pub struct Scratch {
     keys: Vec<u32>,
+    priorities: Vec<(f64, u32)>,
+    uniforms: Vec<f64>,
     extremes: extremes::Extremes,
+    rotation: eden::Rotation,
 }
 
 impl Kind for dyn Compressor {

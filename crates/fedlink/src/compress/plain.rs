@@ -9,7 +9,7 @@
 //! All numbers are little-endian. The bits that a scheme counts are its own; these bytes
 //! only carry the numbers.
 
-use super::{Encoded, SparseUpdate, Values};
+use super::{Coded, Encoded, SparseUpdate, Values};
 
 const SHARED: u8 = 0;
 const EACH: u8 = 1;
@@ -23,7 +23,7 @@ pub fn write(update: &Encoded, payload: &mut Vec<u8>) {
     payload.clear();
     match update {
         Encoded::Silent => {}
-        Encoded::Dense(values) => {
+        Encoded::Dense(values) | Encoded::Coded(Coded { values, .. }) => {
             payload.push(DENSE);
             floats(payload, values);
         }
@@ -34,6 +34,7 @@ pub fn write(update: &Encoded, payload: &mut Vec<u8>) {
             match values {
                 Values::Shared(value) => floats(payload, &[*value]),
                 Values::Each(values) => floats(payload, values),
+                Values::Grid(grid) => grid.values().for_each(|value| floats(payload, &[value])),
             }
         }
     }

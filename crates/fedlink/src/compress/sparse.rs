@@ -30,6 +30,12 @@ pub trait SparseScheme: Send + Sync {
         out: &mut SparseUpdate,
     );
 
+    /// The lowest q in 1..=`max` at which Δ̂(q) of `update` has the most energy; none if more entries never have
+    /// less.
+    fn best_q(&self, _update: &[f32], _max: usize, _scratch: &mut Scratch) -> Option<usize> {
+        None
+    }
+
     /// What holds of Δ̂(q), 1 ≤ q ≤ `dim`.
     fn properties(&self, dim: usize, q: usize) -> Properties;
 
@@ -66,6 +72,12 @@ impl<S: SparseScheme> Compressor for S {
         SparseScheme::properties(self, dim, level)
     }
 
+    fn best_budget(&self, update: &[f32], context: &Context, scratch: &mut Scratch) -> Option<Bits> {
+        let max = self.largest_q(update.len(), context.budget);
+        let best = self.best_q(update, max.max(1), scratch)?;
+        Some(if best < max { self.bits(update.len(), best) } else { context.budget })
+    }
+
     fn highest_level(&self, dim: usize) -> Option<usize> {
         Some(self.largest_q(dim, Bits(f64::INFINITY))).filter(|&level| level > 0)
     }
@@ -100,9 +112,7 @@ impl<S: SparseScheme> Codec for S {
         let format = format(self, context)?;
         match update {
             Encoded::Sparse(update) => coder.encode(&format, update, payload),
-            Encoded::Silent | Encoded::Dense(_) => {
-                Err(WireError::Update { problem: "only a sparse update has this format".into() })
-            }
+            _ => Err(WireError::Update { problem: "only a sparse update has this format".into() }),
         }
     }
 
@@ -120,7 +130,7 @@ impl<S: SparseScheme> Codec for S {
     fn accepts(&self, update: &Encoded) -> bool {
         match update {
             Encoded::Sparse(update) => check_values(S::LAYOUT, &update.values).is_ok(),
-            Encoded::Silent | Encoded::Dense(_) => false,
+            _ => false,
         }
     }
 

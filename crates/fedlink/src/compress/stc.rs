@@ -100,25 +100,35 @@ pub(super) fn max_q(dim: usize) -> usize {
     dim - dim / 3
 }
 
+/// r(q) = log2 C(d,q) + q + 32: indices, signs and one magnitude.
+pub(super) fn ternary_bits(dim: usize, q: usize) -> Bits {
+    Bits(bits::log2_choose(dim as u64, q as u64) + q as f64 + MAGNITUDE_BITS)
+}
+
+/// The largest q ≤ Q whose [`ternary_bits`] are within `budget`.
+pub(super) fn largest_ternary_q(dim: usize, budget: Bits) -> usize {
+    // Where r(Q) = r(Q−1), rounding may make the second the larger, and a search by halves miss Q.
+    if ternary_bits(dim, max_q(dim)) <= budget {
+        return max_q(dim);
+    }
+    // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or
+    // undefined number becomes 0 in the conversion, an infinite one the largest integer.
+    let left = budget.0 - MAGNITUDE_BITS;
+    let max = (left as u64).saturating_add(1).min(max_q(dim) as u64);
+    let costliest = 1.0 + libm::log2(dim.max(1) as f64);
+    let min = ((left / costliest) as u64).saturating_sub(1).min(max);
+    bits::largest_q_between(min, max, budget, |q| ternary_bits(dim, q as usize)) as usize
+}
+
 impl SparseScheme for Stc {
     const LAYOUT: Layout = Layout::Signs;
 
     fn bits(&self, dim: usize, q: usize) -> Bits {
-        Bits(bits::log2_choose(dim as u64, q as u64) + q as f64 + MAGNITUDE_BITS)
+        ternary_bits(dim, q)
     }
 
     fn largest_q(&self, dim: usize, budget: Bits) -> usize {
-        // Where r(Q) = r(Q−1), rounding may make the second the larger, and a search by halves miss Q.
-        if self.bits(dim, max_q(dim)) <= budget {
-            return max_q(dim);
-        }
-        // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or
-        // undefined number becomes 0 in the conversion, an infinite one the largest integer.
-        let left = budget.0 - MAGNITUDE_BITS;
-        let max = (left as u64).saturating_add(1).min(max_q(dim) as u64);
-        let costliest = 1.0 + libm::log2(dim.max(1) as f64);
-        let min = ((left / costliest) as u64).saturating_sub(1).min(max);
-        bits::largest_q_between(min, max, budget, |q| self.bits(dim, q as usize)) as usize
+        largest_ternary_q(dim, budget)
     }
 
     fn compress(
@@ -135,6 +145,17 @@ impl SparseScheme for Stc {
         let sum: f64 = values.iter().map(|value| f64::from(value.abs())).sum();
         let magnitude = (sum / values.len() as f64) as f32;
         values.iter_mut().for_each(|value| *value = magnitude.copysign(*value));
+    }
+
+    fn best_q(&self, update: &[f32], max: usize, scratch: &mut Scratch) -> Option<usize> {
+        let mut kept = SparseUpdate::default();
+        keep_largest(update, max, scratch, &mut kept);
+        let mut magnitudes: Vec<f32> = match kept.values {
+            Values::Each(values) => values.iter().map(|value| value.abs()).collect(),
+            Values::Shared(_) | Values::Grid(_) => Vec::new(),
+        };
+        magnitudes.sort_unstable_by(|a, b| b.total_cmp(a));
+        Some(best_prefix(&magnitudes).0)
     }
 
     fn properties(&self, dim: usize, q: usize) -> Properties {
@@ -174,17 +195,33 @@ impl SparseScheme for Stc {
     }
 }
 
+/// How many of the descending `magnitudes` have the most energy S²/q with one value for all, S being their sum; the
+/// fewest of equals, and at least 1. And that energy.
+///
+/// A further magnitude x raises S²/q if and only if x > S·(√(1 + 1/q) − 1), about half of the mean S/q.
+pub(super) fn best_prefix(magnitudes: &[f32]) -> (usize, f64) {
+    let (mut sum, mut best) = (0.0, (1, 0.0));
+    for (q, &x) in (1usize..).zip(magnitudes) {
+        sum += f64::from(x);
+        let energy = sum * sum / q as f64;
+        if energy > best.1 {
+            best = (q, energy);
+        }
+    }
+    best
+}
+
 /// No honest device sends this: more than q entries, or entries that are not of one
 /// finite magnitude above zero.
 const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
 
 /// Whether every entry that is not zero was sent.
-fn is_complete(sent: &Sent) -> bool {
+pub(super) fn is_complete(sent: &Sent) -> bool {
     sent.exact && sent.update.indices.len() < sent.q
 }
 
 /// The magnitude of all entries as it can have been before it was rounded; none if no honest device sends it.
-fn magnitude(sent: &Sent) -> Option<[f64; 2]> {
+pub(super) fn magnitude(sent: &Sent) -> Option<[f64; 2]> {
     let Values::Each(values) = &sent.update.values else { return None };
     let magnitude = values.first()?.abs();
     let sendable = magnitude.is_finite() && magnitude > 0.0 && values.len() <= sent.q;
@@ -601,5 +638,38 @@ mod tests {
             }
             assert!(evidence(kind, 9, [2, 2], true, &good).allows(2.0f32.sqrt()));
         }
+    }
+
+    #[test]
+    fn the_best_level_is_that_of_brute_force() {
+        let energy = |update: &[f32], q: usize| f64::from(compress(update, q).norm()).powi(2);
+        let mut rng = stream(8, Purpose::Test, 0, 0);
+        for case in 0..60 {
+            let heavy = |rng: &mut Stream| (rng.normal() * (1.5 * rng.normal()).exp()) as f32;
+            let update: Vec<f32> = (0..30).map(|_| heavy(&mut rng)).collect();
+            let mut before = 0.0;
+            for max in 1..=20 {
+                let best = Stc {}.best_q(&update, max, &mut Scratch::default()).unwrap();
+                let most = (1..=max).map(|q| energy(&update, q)).fold(0.0, f64::max);
+                assert!(
+                    best <= max && energy(&update, best) >= most * (1.0 - 1e-6),
+                    "case {case}, {max}: {best}"
+                );
+                // More room never has less energy.
+                assert!(energy(&update, best) >= before * (1.0 - 1e-6));
+                before = energy(&update, best);
+            }
+        }
+    }
+
+    #[test]
+    fn entries_of_one_magnitude_are_all_worth_sending_and_those_below_half_of_the_mean_are_not() {
+        let best = |update: &[f32]| Stc {}.best_q(update, update.len(), &mut Scratch::default()).unwrap();
+        assert_eq!(best(&[2.0, -2.0, 2.0, 2.0, -2.0]), 5);
+        // S(√(1 + 1/q) − 1) with S = 4, q = 2: 0.8990.
+        assert_eq!(best(&[2.0, -2.0, 0.8989]), 2);
+        assert_eq!(best(&[2.0, -2.0, 0.8991]), 3);
+        // Zeros add nothing: the fewest of equals.
+        assert_eq!(best(&[3.0, 0.0, 0.0, 3.0]), 2);
     }
 }

@@ -1,5 +1,6 @@
 //! The arithmetic that takes the time.
 
+mod hadamard;
 #[expect(unsafe_code, reason = "functions for an instruction set are called where the machine has it")]
 mod instructions;
 #[expect(unsafe_code, reason = "the matrix product of gemm takes pointers")]
@@ -10,6 +11,7 @@ mod pool;
 mod sparse_batch;
 mod sparse_product;
 
+pub use hadamard::hadamard;
 pub(crate) use instructions::{Arithmetic, Kernel, run};
 pub use instructions::{InstructionSet, instruction_set};
 pub use matmul::{Matrix, matmul};

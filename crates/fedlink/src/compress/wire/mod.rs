@@ -30,14 +30,18 @@
 
 mod count;
 mod error;
+pub(crate) mod fields;
 mod gaps;
 mod indices;
+pub(crate) mod levels;
+pub(crate) mod packed;
 mod rans;
 mod signs;
 
 pub use error::WireError;
 
-use super::{SparseUpdate, Values, bits, stc};
+use super::eden::Rotation;
+use super::{Grid, SparseUpdate, Values, bits, stc};
 use count::CountLaw;
 use indices::Tables;
 use rans::{Reader, SLOTS, Slots, Writer};
@@ -127,6 +131,7 @@ impl Format {
 pub struct Coder {
     tables: Tables,
     memory: Vec<u8>,
+    pub(super) rotation: Rotation,
 }
 
 impl Coder {
@@ -150,6 +155,8 @@ impl Coder {
         let (first, others) = match &update.values {
             Values::Shared(value) => (value.to_bits(), &[][..]),
             Values::Each(values) => values.split_first().map_or((0, &[][..]), |(a, b)| (a.to_bits(), b)),
+            // `check` has refused it.
+            Values::Grid(_) => (0, &[][..]),
         };
         let mut writer = Writer::new(BOTTOM | u64::from(first), &mut self.memory);
         if format.layout == Layout::Signs {
@@ -282,6 +289,11 @@ pub(crate) fn check_values(layout: Layout, values: &Values) -> Result<(), WireEr
     let values = match values {
         Values::Shared(value) => std::slice::from_ref(value),
         Values::Each(values) => values,
+        Values::Grid(_) => {
+            return Err(WireError::Update {
+                problem: format!("the format is {layout:?}, its values are not"),
+            });
+        }
     };
     if let Some(entry) = values.iter().position(|value| !value.is_finite()) {
         return Err(WireError::NotFinite { entry, value: values[entry] });
