@@ -24,6 +24,7 @@ crate::register! {
     sign,
     qsgd,
     eden,
+    low_rank,
 }
 
 pub use audit::Evidence;
@@ -31,6 +32,7 @@ pub use context::Context;
 pub use eden::Eden;
 pub use encoded::{Coded, Encoded, Grid, SparseUpdate, Values, add_all};
 pub use feedback::{ErrorFeedback, Feedback};
+pub use low_rank::LowRank;
 pub use properties::Properties;
 pub use qsgd::Qsgd;
 pub use rand_k::RandK;
@@ -169,6 +171,7 @@ pub struct Scratch {
     uniforms: Vec<f64>,
     extremes: extremes::Extremes,
     rotation: eden::Rotation,
+    search: low_rank::Search,
 }
 
 impl Kind for dyn Compressor {
