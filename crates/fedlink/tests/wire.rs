@@ -407,6 +407,7 @@ fn follows(format: &Format, update: &SparseUpdate, dim: u32, q: usize) {
             assert_eq!(values.len(), update.indices.len());
             assert!(values.iter().all(|value| value.is_finite()));
         }
+        Values::Grid(_) => panic!("no layout has a grid"),
     }
 }
 
