@@ -1,22 +1,22 @@
 //! Top-k with values of few bits: half precision, magnitude levels or exponents.
 //!
 //! # How many entries fit
-//! r(q) = log2 C(d,q) + b·q + c, with b bits an entry and c beside. As r(q+1) − r(q) = b + log2((d−q)/(q+1)) ≥ 0 if
-//! and only if q·(2^b + 1) ≤ 2^b·d − 1, it rises up to Q = d − ⌊d/(2^b + 1)⌋, and 0 ≤ q ≤ Q is used.
+//! r(q) = log2 C(d,q) + b·q + c, with b bits an entry and c beside. As r(q+1) − r(q) = b + log2((d−q)/(q+1))
+//! ≥ 0 if and only if q·(2^b + 1) ≤ 2^b·d − 1, it rises up to Q = d − ⌊d/(2^b + 1)⌋, and 0 ≤ q ≤ Q is used.
 //!
 //! # Audit
-//! Let c entries arrive, and let m be the smallest magnitude among them before it was coded. What is left out is not
-//! larger than m, and there is nothing if fewer than q arrive. So with the norm N of the kept entries before they
-//! were coded, N ≤ ‖v‖ ≤ √(N² + (d − c)·m²). What arrived bounds N and m:
+//! Let c entries arrive, and let m be the smallest magnitude among them before it was coded. What is left out
+//! is not larger than m, and there is nothing if fewer than q arrive. So with the norm N of the kept entries
+//! before they were coded, N ≤ ‖v‖ ≤ √(N² + (d − c)·m²). What arrived bounds N and m:
 //!
 //! - *half*: each kept |v_i| is within 2⁻¹¹ of |v̂_i|, relatively, or within 2⁻³⁹ of the largest;
 //! - *exponent*: each lies between |v̂_i|/2 and 2·|v̂_i|;
-//! - *levels*: the n entries of a level c_j add up to n·c_j, so their squares to between n·c_j² and (n·c_j)²; m is
-//!   at most the smallest level.
+//! - *levels*: the n entries of a level c_j add up to n·c_j, so their squares to between n·c_j² and (n·c_j)²;
+//!   m is at most the smallest level.
 //!
-//! The norm of v̂(q\*), reported on, follows from the norm N\* of the q\* largest entries, which is bounded in the same
-//! way with q\* for d (and by N if q\* < q): it is within the same factors of N\*, and for levels between N\*/√q\* and
-//! N\*, as Σ n·c_j² is between (Σ n·c_j)²/q\* and Σ v_i².
+//! The norm of v̂(q\*), reported on, follows from the norm N\* of the q\* largest entries, which is bounded
+//! in the same way with q\* for d (and by N if q\* < q): it is within the same factors of N\*, and for levels
+//! between N\*/√q\* and N\*, as Σ n·c_j² is between (Σ n·c_j)²/q\* and Σ v_i².
 
 use super::audit::{Evidence, ROUNDING};
 use super::top_k::keep_largest;
@@ -129,7 +129,8 @@ fn to_half(values: &mut [f32]) {
     values.iter_mut().for_each(|x| *x = half_value(half_bits(*x, e), e).copysign(*x));
 }
 
-/// Replaces values by powers of two, at random with the right mean: 2^k with probability 2 − |x|/2^k, or 2^(k+1).
+/// Replaces values by powers of two, at random with the right mean: 2^k with probability 2 − |x|/2^k, or
+/// 2^(k+1).
 fn to_exponents(values: &mut [f32], rng: &mut Stream) {
     for value in values {
         let bits = value.abs().to_bits();
@@ -141,8 +142,9 @@ fn to_exponents(values: &mut [f32], rng: &mut Stream) {
     }
 }
 
-/// The magnitudes of `levels` cells by Lloyd's iteration from equal counts, ascending, and how many of the sorted
-/// magnitudes each holds: each level is the mean of its cell, and a magnitude is in the cell whose level is nearest.
+/// The magnitudes of `levels` cells by Lloyd's iteration from equal counts, ascending, and how many of the
+/// sorted magnitudes each holds: each level is the mean of its cell, and a magnitude is in the cell whose
+/// level is nearest.
 fn lloyd(sorted: &[f32], levels: usize) -> Vec<(f64, usize)> {
     let mut sums = Vec::with_capacity(sorted.len() + 1);
     sums.push(0.0);
@@ -388,7 +390,8 @@ impl Compressor for CodedTopK {
     }
 }
 
-/// What half precision can change, relatively, of a norm: 2⁻¹¹ of each entry, and 2⁻³⁹ of the largest of each.
+/// What half precision can change, relatively, of a norm: 2⁻¹¹ of each entry, and 2⁻³⁹ of the largest of
+/// each.
 const HALF: f64 = 6e-4;
 
 /// What is lost of numbers near the smallest there are.

@@ -73,8 +73,8 @@ pub enum LevelRule {
     /// The largest, as in the paper.
     #[default]
     Largest,
-    /// The one with the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖², the lowest of equals. Where all kept entries have one value, a
-    /// further entry that is below about half of their mean lowers it.
+    /// The one with the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖², the lowest of equals. Where all kept entries have one
+    /// value, a further entry that is below about half of their mean lowers it.
     Best,
 }
 
@@ -89,12 +89,12 @@ pub struct Spent {
 
 /// A compression scheme: meets a bit budget, and owns its codec and the audit of its reports.
 ///
-/// Invariants: `spent.bits` ≤ `context.budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing fits; a
-/// budget just below `spent.bits` gives a lower level; the result depends on the arguments alone.
+/// Invariants: `spent.bits` ≤ `context.budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing
+/// fits; a budget just below `spent.bits` gives a lower level; the result depends on the arguments alone.
 pub trait Compressor: Send + Sync {
-    /// Writes Δ̂ of `update` to `out`, within `context.budget`, reusing the memory of `out` and `scratch`. All
-    /// randomness comes from `rng`, the device's stream for this round, and from [`Context::shared`], which
-    /// the server can draw as well.
+    /// Writes Δ̂ of `update` to `out`, within `context.budget`, reusing the memory of `out` and `scratch`.
+    /// All randomness comes from `rng`, the device's stream for this round, and from [`Context::shared`],
+    /// which the server can draw as well.
     fn encode(
         &self,
         update: &[f32],
@@ -115,14 +115,14 @@ pub trait Compressor: Send + Sync {
     /// What it guarantees of Δ̂ at a level, for every update of `dim` numbers.
     fn properties(&self, dim: usize, level: usize) -> Properties;
 
-    /// The budget, at most `context.budget`, at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖²; none if that is always
-    /// the whole budget, so that `compress.level = "best"` has no effect.
+    /// The budget, at most `context.budget`, at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖²; none if that is
+    /// always the whole budget, so that `compress.level = "best"` has no effect.
     fn best_budget(&self, _update: &[f32], _context: &Context, _scratch: &mut Scratch) -> Option<Bits> {
         None
     }
 
-    /// The highest level that an update of `dim` numbers can have, however large its budget; none if the scheme does
-    /// not say. A transmission at it could not have used a larger budget.
+    /// The highest level that an update of `dim` numbers can have, however large its budget; none if the
+    /// scheme does not say. A transmission at it could not have used a larger budget.
     fn highest_level(&self, _dim: usize) -> Option<usize> {
         None
     }

@@ -2,20 +2,22 @@
 //!
 //! # What fits
 //! The length of a payload depends on the data and on the draw: more steps, more entries that are not zero. A
-//! device therefore encodes. It goes up through the numbers of steps s ∈ {⌊2^(j/4)⌋} = {1, 2, 3, 4, 5, 6, 8, …, 2¹⁵}
-//! with the same uniform numbers for all, and sends the last one before the first whose payload is longer than the
-//! budget. The bits of s are the most that any number of steps up to s took: r(s) ≤ R < r(next s) to the bit. (A
-//! search by halves would take fewer encodings, but lengths do not rise strictly, and what fits would not be well
-//! defined. The short payloads come first, so that all encodings take about three times as long as the last.)
+//! device therefore encodes. It goes up through the numbers of steps s ∈ {⌊2^(j/4)⌋} = {1, 2, 3, 4, 5, 6, 8,
+//! …, 2¹⁵} with the same uniform numbers for all, and sends the last one before the first whose payload is
+//! longer than the budget. The bits of s are the most that any number of steps up to s took: r(s) ≤ R <
+//! r(next s) to the bit. (A search by halves would take fewer encodings, but lengths do not rise strictly,
+//! and what fits would not be well defined. The short payloads come first, so that all encodings take about
+//! three times as long as the last.)
 //!
 //! **Bias.** At a given s the scheme is unbiased. Here s depends on the draw, though little: a draw with more
-//! entries than the mean may have to take fewer steps, and one that does not fit at s = 1 is silent. That leaves a
-//! bias toward draws with few entries, of the order of their relative spread, 1/√(entries).
+//! entries than the mean may have to take fewer steps, and one that does not fit at s = 1 is silent. That
+//! leaves a bias toward draws with few entries, of the order of their relative spread, 1/√(entries).
 //!
 //! # Audit
-//! What arrives names s and the unit ‖v‖/s. So **‖v‖ is known**, up to rounding, and a report of it must be that.
-//! With the same budget alone and on the air, ‖v̂‖ is what was reported, to the bit. For another budget, let s\* be
-//! its steps: |v̂_i| ≤ |v_i| + ‖v‖/s\*, so ‖v̂(s\*)‖ ≤ (1 + √d)·‖v‖; from below nothing, since it may be silent.
+//! What arrives names s and the unit ‖v‖/s. So **‖v‖ is known**, up to rounding, and a report of it must be
+//! that. With the same budget alone and on the air, ‖v̂‖ is what was reported, to the bit. For another
+//! budget, let s\* be its steps: |v̂_i| ≤ |v_i| + ‖v‖/s\*, so ‖v̂(s\*)‖ ≤ (1 + √d)·‖v‖; from below nothing,
+//! since it may be silent.
 
 use super::audit::{Evidence, unrounded};
 use super::encoded::Grid;
@@ -35,9 +37,9 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Qsgd>();
 
 /// Sends every entry as ‖v‖·sgn(v_i)·ξ_i/s with ξ_i = ⌊u⌋ or ⌊u⌋ + 1, at random with mean u = s·|v_i|/‖v‖.
 ///
-/// - Bits: those of the payload: about 33 for ‖v‖/s, 14 for s and the law of the levels, log2(d+1) for the number
-///   of entries that are not zero, log2 C(d, entries), a sign for each, and its level by a geometric law. The level
-///   of the scheme is s, the largest of {⌊2^(j/4)⌋} up to 2¹⁵ that fits.
+/// - Bits: those of the payload: about 33 for ‖v‖/s, 14 for s and the law of the levels, log2(d+1) for the
+///   number of entries that are not zero, log2 C(d, entries), a sign for each, and its level by a geometric
+///   law. The level of the scheme is s, the largest of {⌊2^(j/4)⌋} up to 2¹⁵ that fits.
 /// - Value: at given s, E\[v̂\] = v and E‖v̂ − v‖² = (‖v‖/s)²·Σ f_i(1 − f_i), f_i = u − ⌊u⌋, which is at most
 ///   ω = min(d/s², √d/s) times ‖v‖².
 ///
@@ -71,8 +73,8 @@ impl PartConfig for Qsgd {
     }
 }
 
-/// Writes what is left of `update` with s steps to `indices` and `grid`: entry i is rounded up if `uniforms[i]` is
-/// below the fraction.
+/// Writes what is left of `update` with s steps to `indices` and `grid`: entry i is rounded up if
+/// `uniforms[i]` is below the fraction.
 fn quantize(
     update: &[f32],
     norm: f64,

@@ -30,8 +30,8 @@ pub trait SparseScheme: Send + Sync {
         out: &mut SparseUpdate,
     );
 
-    /// The lowest q in 1..=`max` at which Δ̂(q) of `update` has the most energy; none if more entries never have
-    /// less.
+    /// The lowest q in 1..=`max` at which Δ̂(q) of `update` has the most energy; none if more entries never
+    /// have less.
     fn best_q(&self, _update: &[f32], _max: usize, _scratch: &mut Scratch) -> Option<usize> {
         None
     }

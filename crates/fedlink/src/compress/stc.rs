@@ -195,8 +195,8 @@ impl SparseScheme for Stc {
     }
 }
 
-/// How many of the descending `magnitudes` have the most energy S²/q with one value for all, S being their sum; the
-/// fewest of equals, and at least 1. And that energy.
+/// How many of the descending `magnitudes` have the most energy S²/q with one value for all, S being their
+/// sum; the fewest of equals, and at least 1. And that energy.
 ///
 /// A further magnitude x raises S²/q if and only if x > S·(√(1 + 1/q) − 1), about half of the mean S/q.
 pub(super) fn best_prefix(magnitudes: &[f32]) -> (usize, f64) {

@@ -28,8 +28,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopKConfig>();
 /// | "levels" | as one of L magnitudes, L = `levels`, each the mean of those nearest to it | q·(1 + log2 L) + 32·L |
 /// | "exponent" | as a power of two, at random with the right mean | 9·q |
 ///
-/// With levels, Lloyd's iteration begins with equal counts; L = 1 would be sparse ternary compression. They are a
-/// projection. Exponents are natural compression (Horváth et al., 2019, arXiv 1905.10988) of the kept
+/// With levels, Lloyd's iteration begins with equal counts; L = 1 would be sparse ternary compression. They
+/// are a projection. Exponents are natural compression (Horváth et al., 2019, arXiv 1905.10988) of the kept
 /// entries: given which are kept, unbiased with E(v̂_i − v_i)² ≤ v_i²/8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -78,7 +78,7 @@ impl PartConfig for TopKConfig {
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
         match (self.value_bits, self.levels) {
-            (ValueBits::Width(32 | 16), None) | (ValueBits::Code(ValueCode::Exponent), None) => Ok(()),
+            (ValueBits::Width(32 | 16) | ValueBits::Code(ValueCode::Exponent), None) => Ok(()),
             (ValueBits::Width(bits), None) => {
                 let problem = format!("is {bits}, but must be 32, 16, \"levels\" or \"exponent\"");
                 Err(ConfigError::new("value_bits", problem))

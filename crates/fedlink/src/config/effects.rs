@@ -504,8 +504,8 @@ impl Config {
             && !scheme.properties(2, 1).unbiased
         {
             cautions.push(format!(
-                "schedule.policy = \"{}\" weighs updates so that their mean is unbiased, but compress.scheme = \"{}\" is \
-                 not: the sum is biased all the same; unbiased schemes are {}",
+                "schedule.policy = \"{}\" weighs updates so that their mean is unbiased, but compress.scheme = \
+                 \"{}\" is not: the sum is biased all the same; unbiased schemes are {}",
                 schedule.policy,
                 self.compress.scheme,
                 unbiased_schemes().join(", ")

@@ -247,7 +247,7 @@ pub const KEYS: &[Key] = &[
     key(
         "compress.level",
         "which of the levels that fit is sent; only where all kept entries have one value (d-sgd, stc)",
-        "\"largest\" | \"best\" (the one with the most energy: entries below about half of the mean are left out)",
+        "\"largest\" | \"best\" (the most energy: entries below about half of the mean are left out)",
     ),
     key("adversary.share", "share of the devices that are adversarial, the same in every round", "0 ..= 1"),
     key(

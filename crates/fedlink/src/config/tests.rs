@@ -473,6 +473,7 @@ fn settings_that_are_allowed_and_seldom_meant_are_named() {
         let text = format!("[schedule]\npolicy = \"optimal\"\n[compress]\nscheme = \"{scheme}\"");
         assert_eq!(cautions(&text), [""; 0]);
     }
-    let unscaled = "[schedule]\npolicy = \"optimal\"\n[compress]\nscheme = \"rand-k\"\n[compress.rand-k]\nscaled = false";
+    let unscaled = "[schedule]\npolicy = \"optimal\"\n[compress]\nscheme = \"rand-k\"\n\
+                    [compress.rand-k]\nscaled = false";
     assert_eq!(cautions(unscaled).len(), 1);
 }

@@ -1,5 +1,5 @@
-//! Bits that stand one after the other below the indices of a message: the first 32 at its bottom, the others 32
-//! to a symbol, the last of which has what is left. Every bit costs a bit.
+//! Bits that stand one after the other below the indices of a message: the first 32 at its bottom, the others
+//! 32 to a symbol, the last of which has what is left. Every bit costs a bit.
 
 use super::count::CountLaw;
 use super::rans::{self, Reader, Slots, Writer};

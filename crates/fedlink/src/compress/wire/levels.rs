@@ -1,8 +1,8 @@
 //! Entries that are multiples of a unit: a sign and a level from 1 to s each.
 //!
-//! A level ξ is sent as ξ − 1 in the binary digits that s − 1 has, the lowest first, by the geometric law of the
-//! [count](super::count): with w, digit j is 1 with probability u/(1 + u), u = w^(2^j). w = 1 − 2^(−a/16) is
-//! fitted to the mean of ξ − 1, which is 2^(a/16) − 1 for that law, rounded up; a is a byte.
+//! A level ξ is sent as ξ − 1 in the binary digits that s − 1 has, the lowest first, by the geometric law of
+//! the [count](super::count): with w, digit j is 1 with probability u/(1 + u), u = w^(2^j). w = 1 − 2^(−a/16)
+//! is fitted to the mean of ξ − 1, which is 2^(a/16) − 1 for that law, rounded up; a is a byte.
 
 use super::fields::bottom;
 use super::rans::{Reader, SLOTS, Slots, Writer};
@@ -208,7 +208,7 @@ mod tests {
             let indices: Vec<u32> = (0..dim).filter(|_| rng.uniform() < share).collect();
             let size = |rng: &mut crate::rng::Stream| 1 + (rng.exponential() * 3.0) as u32 % steps;
             let levels: Vec<i32> =
-                indices.iter().map(|_| size(&mut rng) as i32 * if rng.bits() % 2 == 0 { 1 } else { -1 }).collect();
+                indices.iter().map(|_| size(&mut rng) as i32 * (1 - 2 * (rng.bits() % 2) as i32)).collect();
             let grid = Grid { unit: 0.3, steps, levels };
             let (mut coder, mut payload) = (Coder::default(), Vec::new());
             let bits = coder.encode_grid(dim, &indices, &grid, &mut payload).unwrap();
