@@ -103,7 +103,16 @@ def test_every_scheme_does_too(scheme, budget):
 
 
 @pytest.mark.parametrize(
-    "policy, feedback", [("round-robin", "scheduled"), ("bn2", "scheduled"), ("bn2", "always")]
+    "policy, feedback",
+    [
+        ("round-robin", "scheduled"),
+        ("bn2", "scheduled"),
+        ("bn2", "always"),
+        ("bn2", "decay"),
+        ("bn2", "momentum"),
+        ("bn2", "ef21"),
+        ("round-robin", "ef21"),
+    ],
 )
 def test_error_feedback_on_the_nodes_does_too(policy, feedback):
     check_that_nodes_compute_what_simulate_computes(
