@@ -52,7 +52,8 @@ def missing(stack, layout, d, q):
     if layout == "each":
         y = w = 2**24
     else:
-        theta = SLOTS * q // ((2 if layout == "signs" else 1) * (d - q + 1)) + 1
+        code = {"shared": 0, "signs": 1, **{name: b for name, (b, _) in CODED.items()}}[layout]
+        theta = SLOTS * q // (2**code * (d - q + 1)) + 1
         y = min(theta, 2**31)
         w = min(theta, SLOTS - SLOTS // (math.isqrt(d) + 1))
     if not stack.ask(y):
@@ -161,6 +162,101 @@ def decode(layout, d, q, payload):
     return found, values
 
 
+# Of coded layouts: the bits of a code and those that are fixed.
+CODED = {"half": (16, 9), "exponent": (9, 0), "levels-2": (2, 64), "levels-4": (3, 128)}
+
+
+def f32(value):
+    return int.from_bytes(struct.pack(">f", value), "big")
+
+
+def real(bits):
+    return struct.unpack(">f", bits.to_bytes(4, "big"))[0]
+
+
+def end(stack):
+    if stack.words or not SLOTS <= stack.x < 2 * SLOTS:
+        raise Invalid("the payload and its update do not end together")
+    return stack.x - SLOTS
+
+
+def digits(stack, count):
+    """So many bits, 32 to a symbol, as a string."""
+    return "".join("1" if one else "0" for one in signs(stack, count))
+
+
+def decode_packed(layout, payload):
+    text = bin(int.from_bytes(payload, "big"))[3:]
+    if layout == "rand-k":
+        return [int(text[i : i + 32], 2) for i in range(0, len(text), 32)]
+    first = int(text[:32], 2)
+    return [first] + [first % 2**31 + 2**31 * int(bit) for bit in text[32:]]
+
+
+def decode_coded(layout, d, q, payload):
+    stack = Stack(payload)
+    assert stack.ask(SLOTS - 2**24)
+    k = q - missing(stack, layout, d, q)
+    found = indices(stack, d, k)
+    width, fixed = CODED[layout]
+    length = fixed + width * k
+    text = digits(stack, max(0, length - 32))
+    text = f"{end(stack):032b}"[: min(32, length)] + text
+    assert len(text) == length
+    codes = [int(text[i : i + width], 2) for i in range(fixed, length, width)]
+    if layout == "exponent":
+        return found, [code << 23 for code in codes]
+    if layout == "half":
+        e = int(text[:9], 2) - 200
+        return found, [
+            f32(math.ldexp(struct.unpack(">e", code.to_bytes(2, "big"))[0], e)) for code in codes
+        ]
+    levels = [int(text[i : i + 32], 2) for i in range(0, fixed, 32)]
+    assert levels == sorted(levels)
+    return found, [levels[code % len(levels)] + (code // len(levels) << 31) for code in codes]
+
+
+def decode_grid(d, payload):
+    stack = Stack(payload)
+    assert stack.ask(SLOTS - 2**24)
+    k = next(k for k in range(d + 1) if stack.slot < SLOTS * (k + 1) // (d + 1))
+    stack.take(SLOTS * k // (d + 1), SLOTS * (k + 1) // (d + 1))
+    found = indices(stack, d, k)
+    # Whole roots: 2**(i/4) rounded down is the whole fourth root of 2**i.
+    steps = sorted({math.isqrt(math.isqrt(2**i)) for i in range(61)})[int(digits(stack, 6), 2)]
+    a = int(digits(stack, 8), 2)
+    negative = signs(stack, k)
+    # 2**(32 - i/16) rounded down, by four roots of a whole number.
+    root = 2 ** (32 * 16 - a % 16)
+    for _ in range(4):
+        root = math.isqrt(root)
+    values = []
+    for minus in negative:
+        u, level = SLOTS - root // 2 ** (a // 16), 1
+        for digit in range((steps - 1).bit_length()):
+            level += stack.ask(SLOTS * u // (SLOTS + u) + 1) << digit
+            u = u * u // SLOTS + 1
+        if level > steps:
+            raise Invalid("a level above s")
+        values.append(-level if minus else level)
+    unit = real(end(stack))
+    return found, [f32(unit * level) for level in values]
+
+
+def check_scheme(case):
+    layout, payload = case["layout"], bytes.fromhex(case["payload"])
+    # The indices of packed entries are not sent.
+    if layout in ("rand-k", "sign"):
+        found, values = case["indices"], decode_packed(layout, payload)
+    elif layout == "grid":
+        found, values = decode_grid(case["d"], payload)
+    else:
+        found, values = decode_coded(layout, case["d"], case["q"], payload)
+    assert found == case["indices"], case["name"]
+    assert values == [int(bits, 16) for bits in case["values"]], case["name"]
+    assert int.from_bytes(payload, "big").bit_length() == case["bits"], case["name"]
+
+
 def main(path):
     with open(path, encoding="utf-8") as file:
         vectors = json.load(file)
@@ -178,8 +274,11 @@ def main(path):
         except Invalid:
             continue
         raise AssertionError(f"{case['name']} was accepted")
+    for case in vectors["schemes"]:
+        check_scheme(case)
     print(
-        f"{len(vectors['valid'])} valid and {len(vectors['invalid'])} invalid payloads: all as they should be"
+        f"{len(vectors['valid'])} valid and {len(vectors['invalid'])} invalid payloads, "
+        f"{len(vectors['schemes'])} of other layouts: all as they should be"
     )
 
 

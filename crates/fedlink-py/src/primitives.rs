@@ -84,6 +84,7 @@ fn shared(values: &Values) -> f32 {
     match values {
         Values::Shared(value) => *value,
         Values::Each(values) => values.first().copied().unwrap_or(0.0),
+        Values::Grid(grid) => grid.values().next().unwrap_or(0.0),
     }
 }
 

@@ -159,6 +159,7 @@ impl Encoded {
                 let values = match values {
                     Values::Shared(value) => vec![*value; indices.len()],
                     Values::Each(values) => values.clone(),
+                    Values::Grid(grid) => grid.values().collect(),
                 };
                 let pair = (numbers(py, indices.iter().copied()), PyArray1::from_vec(py, values));
                 Some(PyTuple::new(py, [pair.0.into_any(), pair.1.into_any()])?.into_any())

@@ -1,8 +1,10 @@
 //! The test vectors of the wire format, which `cargo xtask docs` writes to `tests/vectors/wire-1.json`.
 
 use fedlink::compress::wire::{Coder, Format, Layout, VERSION};
-use fedlink::compress::{SparseUpdate, Values};
+use fedlink::compress::{Compressor, Context, Encoded, Scratch, SparseUpdate, Values};
+use fedlink::registry::{Kind, Scope};
 use fedlink::rng::{Purpose, stream};
+use fedlink::units::Bits;
 use serde_json::{Value, json};
 
 /// `count` indices below `dim` at random, ascending.
@@ -38,6 +40,7 @@ fn case(name: &str, layout: Layout, dim: u32, q: usize, indices: Vec<u32>, value
     let values = match &update.values {
         Values::Shared(value) => std::slice::from_ref(value),
         Values::Each(values) => values,
+        Values::Grid(_) => unreachable!("no case of this layout has a grid"),
     };
     let values: Vec<String> = values.iter().map(|value| format!("{:08x}", value.to_bits())).collect();
     json!({
@@ -189,9 +192,55 @@ fn seven_of_five() -> Vec<u8> {
     stack(1.0, &[(0, high), (0, middle), (low, SLOTS), (0, theta), VERSION_1])
 }
 
+/// What a scheme with these settings sends of normal numbers, in a layout of its own; q is the most entries there can
+/// be.
+fn scheme_case(layout: &str, name: &str, own: &str, dim: usize, budget: f64) -> Option<Value> {
+    let own: toml::Table = own.parse().expect("settings");
+    let entry = <dyn Compressor>::entries().iter().find(|entry| entry.name == name).expect("a scheme");
+    let scheme = entry.build(&own, &Scope::default(), &()).expect("valid settings");
+    let mut rng = stream(7, Purpose::Test, 1, dim as u64);
+    // A quarter are zeros, and sizes differ.
+    let size = |i: usize| if i % 4 == 3 { 0.0 } else { 1.0 + (i % 5) as f64 };
+    let update: Vec<f32> = (0..dim).map(|i| (rng.normal() * size(i)) as f32).collect();
+    let (context, mut sent, mut payload) = (Context::new(dim, Bits(budget)), Encoded::default(), Vec::new());
+    let spent = scheme.encode(&update, &context, &mut rng, &mut Scratch::default(), &mut sent);
+    if spent.level == 0 {
+        return None;
+    }
+    let codec = scheme.codec().expect("a scheme with bytes");
+    let bits = codec.write(&mut Coder::default(), &context, &sent, &mut payload).expect("its own update");
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    sent.for_each(|i, value| {
+        indices.push(i);
+        values.push(format!("{:08x}", value.to_bits()));
+    });
+    Some(json!({
+        "name": format!("{name} of {dim} within {budget} bits"), "layout": layout, "d": dim, "q": spent.level,
+        "indices": indices, "values": values, "bits": bits, "payload": hex(&payload),
+    }))
+}
+
+fn schemes() -> Vec<Value> {
+    let mut all = Vec::new();
+    for (dim, budget) in [(1, 100.0), (40, 90.0), (40, 170.0), (500, 700.0), (500, 5000.0), (3000, 2000.0)] {
+        for (layout, name, own) in [
+            ("rand-k", "rand-k", ""),
+            ("sign", "sign", ""),
+            ("half", "top-k", "value_bits = 16"),
+            ("exponent", "top-k", "value_bits = \"exponent\""),
+            ("levels-2", "top-k", "value_bits = \"levels\""),
+            ("levels-4", "top-k", "value_bits = \"levels\"\nlevels = 4"),
+            ("grid", "qsgd", ""),
+        ] {
+            all.extend(scheme_case(layout, name, own, dim, budget));
+        }
+    }
+    all
+}
+
 /// All of them.
 pub fn vectors() -> Value {
-    json!({ "version": VERSION, "valid": valid(), "invalid": invalid() })
+    json!({ "version": VERSION, "valid": valid(), "invalid": invalid(), "schemes": schemes() })
 }
 
 fn main() {
@@ -202,8 +251,9 @@ fn main() {
         cases.iter().map(Value::to_string).collect::<Vec<_>>().join(",\n")
     };
     println!(
-        "{{\"version\": {VERSION},\n\"valid\": [\n{}\n],\n\"invalid\": [\n{}\n]}}",
+        "{{\"version\": {VERSION},\n\"valid\": [\n{}\n],\n\"invalid\": [\n{}\n],\n\"schemes\": [\n{}\n]}}",
         lines("valid"),
-        lines("invalid")
+        lines("invalid"),
+        lines("schemes")
     );
 }

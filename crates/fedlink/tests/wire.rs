@@ -29,6 +29,7 @@ fn same(a: &SparseUpdate, b: &SparseUpdate) -> bool {
     let bits = |update: &SparseUpdate| match &update.values {
         Values::Shared(value) => (true, vec![value.to_bits()]),
         Values::Each(values) => (false, values.iter().map(|value| value.to_bits()).collect()),
+        Values::Grid(_) => unreachable!("no layout has a grid"),
     };
     a.indices == b.indices && bits(a) == bits(b)
 }
@@ -406,6 +407,7 @@ fn follows(format: &Format, update: &SparseUpdate, dim: u32, q: usize) {
             assert_eq!(values.len(), update.indices.len());
             assert!(values.iter().all(|value| value.is_finite()));
         }
+        Values::Grid(_) => panic!("no layout has a grid"),
     }
 }
 

@@ -3,17 +3,27 @@
 
 use fedlink::compress::wire::{Coder, bit_length};
 use fedlink::compress::{Compressor, Context, Encoded};
-use fedlink::registry::{Kind, Scope};
+use fedlink::registry::{Kind, Scope, find};
 use fedlink::units::Bits;
 use std::cell::RefCell;
 use toml::Table;
 
 thread_local! {
-    /// Every scheme with its defaults.
-    static SCHEMES: Vec<Box<dyn Compressor>> = <dyn Compressor>::entries()
-        .iter()
-        .map(|entry| entry.build(&Table::new(), &Scope::default(), &()).expect("defaults are valid"))
-        .collect();
+    /// Every scheme with its defaults, and those whose settings change their bytes.
+    static SCHEMES: Vec<Box<dyn Compressor>> = {
+        let build = |name: &str, own: &str| {
+            let own: Table = own.parse().expect("settings");
+            find::<dyn Compressor>(name).and_then(|entry| entry.build(&own, &Scope::default(), &()))
+        };
+        let defaults = <dyn Compressor>::entries().iter().map(|entry| (entry.name, ""));
+        let others = [
+            ("top-k", "value_bits = 16"),
+            ("top-k", "value_bits = \"exponent\""),
+            ("top-k", "value_bits = \"levels\""),
+            ("top-k", "value_bits = \"levels\"\nlevels = 4"),
+        ];
+        defaults.chain(others).map(|(name, own)| build(name, own).expect("valid settings")).collect()
+    };
     static CODER: RefCell<Coder> = RefCell::default();
 }
 

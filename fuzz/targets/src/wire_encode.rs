@@ -12,6 +12,7 @@ fn bits(values: &Values) -> Vec<u32> {
     match values {
         Values::Shared(value) => vec![value.to_bits()],
         Values::Each(values) => values.iter().map(|value| value.to_bits()).collect(),
+        Values::Grid(_) => unreachable!("no layout has a grid"),
     }
 }
 

@@ -93,7 +93,9 @@ def test_policies_with_state_or_randomness_do_too(policy, k):
 
 
 @pytest.mark.parametrize("budget", ["formula", "wire"])
-@pytest.mark.parametrize("scheme", ["d-sgd", "random-sparse", "top-k", "stc"])
+@pytest.mark.parametrize(
+    "scheme", ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", "ternary", "sign", "qsgd"]
+)
 def test_every_scheme_does_too(scheme, budget):
     check_that_nodes_compute_what_simulate_computes(
         2, policy="bn2-c", compress__scheme=scheme, compress__budget=budget
@@ -101,7 +103,16 @@ def test_every_scheme_does_too(scheme, budget):
 
 
 @pytest.mark.parametrize(
-    "policy, feedback", [("round-robin", "scheduled"), ("bn2", "scheduled"), ("bn2", "always")]
+    "policy, feedback",
+    [
+        ("round-robin", "scheduled"),
+        ("bn2", "scheduled"),
+        ("bn2", "always"),
+        ("bn2", "decay"),
+        ("bn2", "momentum"),
+        ("bn2", "ef21"),
+        ("round-robin", "ef21"),
+    ],
 )
 def test_error_feedback_on_the_nodes_does_too(policy, feedback):
     check_that_nodes_compute_what_simulate_computes(

@@ -30,6 +30,7 @@ fn values(update: &Encoded) -> Vec<f32> {
     match update {
         Encoded::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => vec![*value],
         Encoded::Sparse(SparseUpdate { values: Values::Each(values), .. }) => values.clone(),
+        Encoded::Sparse(SparseUpdate { values: Values::Grid(grid), .. }) => grid.values().collect(),
         other => panic!("{other:?} is not sparse"),
     }
 }

@@ -28,6 +28,8 @@ pub struct Coded {
     pub scales: Vec<f32>,
     /// What is sent besides, as small whole numbers in the order of the scheme.
     pub symbols: Vec<u8>,
+    /// Entries that are sent by themselves, which are added to what the symbols come to.
+    pub rest: SparseUpdate,
     /// All d entries.
     pub values: Vec<f32>,
 }
@@ -65,9 +67,11 @@ impl Encoded {
     /// The symbols and entries in it, empty at first, whose memory is reused if it had them before.
     pub fn make_coded(&mut self) -> &mut Coded {
         match self {
-            Self::Coded(Coded { scales, symbols, values }) => {
+            Self::Coded(Coded { scales, symbols, rest, values }) => {
                 scales.clear();
                 symbols.clear();
+                rest.indices.clear();
+                rest.values = Values::default();
                 values.clear();
             }
             _ => *self = Self::Coded(Coded::default()),
@@ -108,6 +112,7 @@ impl Encoded {
         match self {
             Self::Silent => true,
             Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => value.is_finite(),
+            Self::Sparse(SparseUpdate { values: Values::Grid(grid), .. }) => grid.unit.is_finite(),
             Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
                 values.iter().all(|value| value.is_finite())
             }
@@ -117,16 +122,22 @@ impl Encoded {
         }
     }
 
-    /// Every value becomes `change` of it.
+    /// Every value becomes `change` of it; of values on a grid, their unit does.
     pub fn change_values(&mut self, change: impl Fn(f32) -> f32) {
         match self {
             Self::Silent => {}
             Self::Sparse(SparseUpdate { values: Values::Shared(value), .. }) => *value = change(*value),
+            Self::Sparse(SparseUpdate { values: Values::Grid(grid), .. }) => grid.unit = change(grid.unit),
             Self::Sparse(SparseUpdate { values: Values::Each(values), .. }) | Self::Dense(values) => {
                 values.iter_mut().for_each(|value| *value = change(*value));
             }
-            Self::Coded(Coded { scales, values, .. }) => {
-                scales.iter_mut().chain(values).for_each(|value| *value = change(*value));
+            Self::Coded(Coded { scales, rest, values, .. }) => {
+                let alone: &mut [f32] = match &mut rest.values {
+                    Values::Shared(value) => std::slice::from_mut(value),
+                    Values::Each(values) => values,
+                    Values::Grid(grid) => std::slice::from_mut(&mut grid.unit),
+                };
+                scales.iter_mut().chain(alone).chain(values).for_each(|value| *value = change(*value));
             }
         }
     }
@@ -140,6 +151,9 @@ impl Encoded {
             }
             Self::Sparse(SparseUpdate { indices, values: Values::Each(values) }) => {
                 indices.iter().zip(values).for_each(|(&i, &value)| visit(i, value));
+            }
+            Self::Sparse(SparseUpdate { indices, values: Values::Grid(grid) }) => {
+                indices.iter().zip(grid.values()).for_each(|(&i, value)| visit(i, value));
             }
             Self::Dense(values) | Self::Coded(Coded { values, .. }) => {
                 (0..).zip(values).for_each(|(i, &value)| visit(i, value))
@@ -173,10 +187,9 @@ impl Encoded {
             }
             Self::Silent | Self::Dense(_) | Self::Coded(_) => {}
             Self::Sparse(SparseUpdate { indices, values }) => {
-                if let Values::Each(values) = values
-                    && values.len() != indices.len()
-                {
-                    return Err(format!("it has {} values for {} indices", values.len(), indices.len()));
+                let count = values.count().unwrap_or(indices.len());
+                if count != indices.len() {
+                    return Err(format!("it has {count} values for {} indices", indices.len()));
                 }
                 if let Some(pair) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
                     let [a, b] = [pair[0], pair[1]];
@@ -208,6 +221,39 @@ pub enum Values {
     Shared(f32),
     /// One value for each, in the order of the indices.
     Each(Vec<f32>),
+    /// One multiple of a unit for each.
+    Grid(Grid),
+}
+
+/// Values that are whole multiples of a unit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The unit, as a value.
+    pub unit: f32,
+    /// s: no multiple is larger.
+    pub steps: u32,
+    /// The multiple for each entry, in the order of the indices.
+    pub levels: Vec<i32>,
+}
+
+impl Grid {
+    /// The values.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = f32> {
+        let (unit, max) = (f64::from(self.unit), f64::from(f32::MAX));
+        // A product beyond the largest number there is becomes that one.
+        self.levels.iter().map(move |&level| (unit * f64::from(level)).clamp(-max, max) as f32)
+    }
+}
+
+impl Values {
+    /// How many there are; none if one stands for all.
+    pub fn count(&self) -> Option<usize> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Each(values) => Some(values.len()),
+            Self::Grid(grid) => Some(grid.levels.len()),
+        }
+    }
 }
 
 impl Default for Values {
@@ -222,6 +268,10 @@ impl SparseUpdate {
         match &self.values {
             Values::Shared(value) => (f64::from(value.abs()) * (self.indices.len() as f64).sqrt()) as f32,
             Values::Each(values) => norm(values) as f32,
+            Values::Grid(grid) => {
+                let square: f64 = grid.values().map(|value| f64::from(value).powi(2)).sum();
+                square.sqrt() as f32
+            }
         }
     }
 
@@ -234,8 +284,12 @@ impl SparseUpdate {
         let q = self.indices.len();
         let value_bits = match &self.values {
             Values::Shared(_) => 0.0,
-            Values::Each(values) => {
-                let mut patterns: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+            Values::Each(_) | Values::Grid(_) => {
+                let mut patterns: Vec<u32> = match &self.values {
+                    Values::Each(values) => values.iter().map(|value| value.to_bits()).collect(),
+                    Values::Grid(grid) => grid.levels.iter().map(|&level| level as u32).collect(),
+                    Values::Shared(_) => Vec::new(),
+                };
                 patterns.sort_unstable();
                 let equal = patterns.chunk_by(|a, b| a == b).map(|run| run.len() as f64);
                 equal.map(|run| run * libm::log2(q as f64 / run)).sum()
@@ -251,7 +305,7 @@ impl SparseUpdate {
                 values.clear();
                 values
             }
-            Values::Shared(_) => Vec::new(),
+            Values::Shared(_) | Values::Grid(_) => Vec::new(),
         }
     }
 
@@ -276,6 +330,10 @@ impl SparseUpdate {
             }
             Values::Each(values) => {
                 indices.zip(&values[part]).for_each(|(i, value)| target[i] += scale * value);
+            }
+            Values::Grid(grid) => {
+                let values = grid.values().skip(part.start);
+                indices.zip(values).for_each(|(i, value)| target[i] += scale * value);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bits;
+mod coded_top_k;
 mod context;
 mod encoded;
 mod extremes;
@@ -22,15 +23,19 @@ crate::register! {
     rand_k,
     ternary,
     sign,
+    qsgd,
     eden,
+    low_rank,
 }
 
 pub use audit::Evidence;
 pub use context::Context;
 pub use eden::Eden;
-pub use encoded::{Coded, Encoded, SparseUpdate, Values, add_all};
+pub use encoded::{Coded, Encoded, Grid, SparseUpdate, Values, add_all};
 pub use feedback::{ErrorFeedback, Feedback};
+pub use low_rank::LowRank;
 pub use properties::Properties;
+pub use qsgd::Qsgd;
 pub use rand_k::RandK;
 pub use random_sparse::RandomSparse;
 pub use sign::Sign;
@@ -38,7 +43,7 @@ pub use sparse::SparseScheme;
 pub use sparse_binary::SparseBinary;
 pub use stc::Stc;
 pub use ternary::Ternary;
-pub use top_k::TopK;
+pub use top_k::{TopK, TopKConfig, ValueBits};
 
 use crate::registry::{Entry, Kind};
 use crate::rng::Stream;
@@ -61,6 +66,19 @@ pub enum BudgetRule {
     Wire,
 }
 
+/// Which of the levels that fit a device sends (`compress.level`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum LevelRule {
+    /// The largest, as in the paper.
+    #[default]
+    Largest,
+    /// The one with the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖², the lowest of equals. Where all kept entries have one
+    /// value, a further entry that is below about half of their mean lowers it.
+    Best,
+}
+
 /// What a device spent of its budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
@@ -72,12 +90,12 @@ pub struct Spent {
 
 /// A compression scheme: meets a bit budget, and owns its codec and the audit of its reports.
 ///
-/// Invariants: `spent.bits` ≤ `context.budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing fits; a
-/// budget just below `spent.bits` gives a lower level; the result depends on the arguments alone.
+/// Invariants: `spent.bits` ≤ `context.budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing
+/// fits; a budget just below `spent.bits` gives a lower level; the result depends on the arguments alone.
 pub trait Compressor: Send + Sync {
-    /// Writes Δ̂ of `update` to `out`, within `context.budget`, reusing the memory of `out` and `scratch`. All
-    /// randomness comes from `rng`, the device's stream for this round, and from [`Context::shared`], which
-    /// the server can draw as well.
+    /// Writes Δ̂ of `update` to `out`, within `context.budget`, reusing the memory of `out` and `scratch`.
+    /// All randomness comes from `rng`, the device's stream for this round, and from [`Context::shared`],
+    /// which the server can draw as well.
     fn encode(
         &self,
         update: &[f32],
@@ -98,8 +116,14 @@ pub trait Compressor: Send + Sync {
     /// What it guarantees of Δ̂ at a level, for every update of `dim` numbers.
     fn properties(&self, dim: usize, level: usize) -> Properties;
 
-    /// The highest level that an update of `dim` numbers can have, however large its budget; none if the scheme does
-    /// not say. A transmission at it could not have used a larger budget.
+    /// The budget, at most `context.budget`, at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖²; none if that is
+    /// always the whole budget, so that `compress.level = "best"` has no effect.
+    fn best_budget(&self, _update: &[f32], _context: &Context, _scratch: &mut Scratch) -> Option<Bits> {
+        None
+    }
+
+    /// The highest level that an update of `dim` numbers can have, however large its budget; none if the
+    /// scheme does not say. A transmission at it could not have used a larger budget.
     fn highest_level(&self, _dim: usize) -> Option<usize> {
         None
     }
@@ -145,8 +169,10 @@ pub trait Codec: Send + Sync {
 pub struct Scratch {
     keys: Vec<u32>,
     priorities: Vec<(f64, u32)>,
+    uniforms: Vec<f64>,
     extremes: extremes::Extremes,
     rotation: eden::Rotation,
+    search: low_rank::Search,
 }
 
 impl Kind for dyn Compressor {

@@ -34,6 +34,7 @@ pub fn write(update: &Encoded, payload: &mut Vec<u8>) {
             match values {
                 Values::Shared(value) => floats(payload, &[*value]),
                 Values::Each(values) => floats(payload, values),
+                Values::Grid(grid) => grid.values().for_each(|value| floats(payload, &[value])),
             }
         }
     }

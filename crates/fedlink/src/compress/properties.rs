@@ -1,7 +1,7 @@
 //! What a scheme guarantees of what it sends, beside its bits.
 
-/// What holds of v̂ at a level, for every update v of d numbers. Expectations are over the random numbers of the
-/// scheme; without any, they are what always holds. All of it is up to the rounding of `f32`.
+/// What holds of v̂ at a level, for every update v of d numbers. Expectations are over the random numbers of
+/// the scheme; without any, they are what always holds. All of it is up to the rounding of `f32`.
 ///
 /// The level is taken as given. Where it follows from the draw (a scheme whose length depends on the data), a
 /// budget that cuts off unlucky draws leaves a bias that this does not describe; the scheme's file says so.

@@ -1,11 +1,11 @@
 //! Rand-k: random entries whose indices both ends draw, scaled up so that nothing is biased.
 //!
 //! # Audit
-//! With the factor f, d/q or 1, the kept entries of an honest device are v̂_i/f, so ‖v‖ ≥ ‖v̂‖/f, with equality
-//! if all d are kept. The indices of fewer entries are the first of those of more. So with the levels c that
-//! was sent and c\* that was reported on, and their factors f and f\*: ‖v̂(c\*)‖ ≥ f\*·‖v̂‖/f if c\* ≥ c, and at
-//! most that if c\* ≤ c. Nothing else bounds a report. The indices are not the device's to choose: an update
-//! with others is none of an honest device.
+//! With the factor f, d/q or 1, the kept entries of an honest device are v̂_i/f, so ‖v‖ ≥ ‖v̂‖/f, with
+//! equality if all d are kept. The indices of fewer entries are the first of those of more. So with the
+//! levels c that was sent and c\* that was reported on, and their factors f and f\*: ‖v̂(c\*)‖ ≥ f\*·‖v̂‖/f
+//! if c\* ≥ c, and at most that if c\* ≤ c. Nothing else bounds a report. The indices are not the device's to
+//! choose: an update with others is none of an honest device.
 
 use super::audit::{Evidence, ROUNDING, TINY};
 use super::wire::packed::{Packer, Unpacker};
@@ -106,7 +106,7 @@ pub(super) fn are_shared(context: &Context, indices: &[u32]) -> bool {
 
 impl RandK {
     /// What values are multiplied by where q are sent.
-    fn factor(&self, dim: usize, q: usize) -> f64 {
+    fn factor(self, dim: usize, q: usize) -> f64 {
         if self.scaled { dim as f64 / q as f64 } else { 1.0 }
     }
 }

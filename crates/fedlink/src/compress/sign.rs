@@ -1,14 +1,14 @@
 //! Scaled sign: one bit an entry, and one magnitude.
 //!
 //! # Audit
-//! Let S be the m entries whose signs arrive, all of them with magnitude μ: Σ|v_i| over S is m·μ. The squares of
-//! S are at least m·μ² (Cauchy–Schwarz) and at most (m·μ)², so
+//! Let S be the m entries whose signs arrive, all of them with magnitude μ: Σ|v_i| over S is m·μ. The squares
+//! of S are at least m·μ² (Cauchy–Schwarz) and at most (m·μ)², so
 //!
 //! > μ·√m ≤ ‖v‖, and ‖v‖ ≤ d·μ if m = d.
 //!
 //! The entries of a smaller m are the first of those of a larger one, and ‖v̂(m\*)‖ = Σ|v_i|/√m\* over the
-//! first m\*. That is at least m·μ/√m\* if m\* ≥ m, and at most that if m\* ≤ m. Entries that were not sent bound
-//! nothing. Which entries are sent is not the device's to choose.
+//! first m\*. That is at least m·μ/√m\* if m\* ≥ m, and at most that if m\* ≤ m. Entries that were not sent
+//! bound nothing. Which entries are sent is not the device's to choose.
 
 use super::audit::{Evidence, TINY, unrounded};
 use super::rand_k::{are_shared, shared_indices};
@@ -183,8 +183,8 @@ fn mean_magnitude<'a>(values: impl ExactSizeIterator<Item = &'a f32>) -> f32 {
     (values.map(|value| f64::from(value.abs())).sum::<f64>() / count) as f32
 }
 
-/// A payload is μ with the first sign, 32 bits, and a bit for every further sign, one for a negative entry: with
-/// the one on top exactly r(m) bits.
+/// A payload is μ with the first sign, 32 bits, and a bit for every further sign, one for a negative entry:
+/// with the one on top exactly r(m) bits.
 impl Codec for Sign {
     fn write(
         &self,

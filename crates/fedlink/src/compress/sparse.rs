@@ -30,6 +30,12 @@ pub trait SparseScheme: Send + Sync {
         out: &mut SparseUpdate,
     );
 
+    /// The lowest q in 1..=`max` at which Δ̂(q) of `update` has the most energy; none if more entries never
+    /// have less.
+    fn best_q(&self, _update: &[f32], _max: usize, _scratch: &mut Scratch) -> Option<usize> {
+        None
+    }
+
     /// What holds of Δ̂(q), 1 ≤ q ≤ `dim`.
     fn properties(&self, dim: usize, q: usize) -> Properties;
 
@@ -64,6 +70,12 @@ impl<S: SparseScheme> Compressor for S {
 
     fn properties(&self, dim: usize, level: usize) -> Properties {
         SparseScheme::properties(self, dim, level)
+    }
+
+    fn best_budget(&self, update: &[f32], context: &Context, scratch: &mut Scratch) -> Option<Bits> {
+        let max = self.largest_q(update.len(), context.budget);
+        let best = self.best_q(update, max.max(1), scratch)?;
+        Some(if best < max { self.bits(update.len(), best) } else { context.budget })
     }
 
     fn highest_level(&self, dim: usize) -> Option<usize> {

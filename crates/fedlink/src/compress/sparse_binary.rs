@@ -104,6 +104,34 @@ impl SparseScheme for SparseBinary {
         out.indices.extend(kept.indices());
     }
 
+    fn best_q(&self, update: &[f32], max: usize, scratch: &mut Scratch) -> Option<usize> {
+        let Scratch { keys, extremes, .. } = scratch;
+        extremes.gather(update, max, keys);
+        let sorted = |end: &End| {
+            let mut magnitudes = end.magnitudes.clone();
+            magnitudes.sort_unstable_by(|a, b| b.total_cmp(a));
+            magnitudes
+        };
+        let [top, bottom] = [sorted(&extremes.top), sorted(&extremes.bottom)];
+        let (mut sums, mut counts, mut best) = ([0.0; 2], [0usize; 2], (1, 0.0));
+        for q in 1..=max {
+            for (side, magnitudes) in [&top, &bottom].into_iter().enumerate() {
+                if let Some(x) = magnitudes.get(q - 1) {
+                    sums[side] += f64::from(*x);
+                    counts[side] = q;
+                }
+            }
+            // The side with the larger mean is sent.
+            let mean = |side: usize| sums[side] / counts[side].max(1) as f64;
+            let side = usize::from(mean(0) < mean(1));
+            let energy = sums[side] * mean(side);
+            if energy > best.1 {
+                best = (q, energy);
+            }
+        }
+        Some(best.0)
+    }
+
     fn properties(&self, dim: usize, q: usize) -> Properties {
         // c·v²/‖Δ‖² by the audit. With c < q kept entries, these are all of their sign and ‖Δ‖² is at most
         // v²·(c² + max(q², d − c)), most for c = 1; with q of them it is at most v²·(q² + max(q², d − q)).
@@ -153,7 +181,7 @@ impl SparseScheme for SparseBinary {
 fn shared_value(sent: &Sent) -> Option<[f64; 2]> {
     match sent.update.values {
         Values::Shared(value) => Some(unrounded(value)),
-        Values::Each(_) => None,
+        Values::Each(_) | Values::Grid(_) => None,
     }
 }
 
@@ -317,5 +345,27 @@ mod tests {
         assert_eq!(SparseBinary {}.largest_q(1024, Bits(42.999)), 0);
         assert_eq!(SparseBinary {}.largest_q(1024, Bits(43.001)), 1);
         assert_eq!(compress(&[1.0, -2.0], 0), SparseUpdate::default());
+    }
+
+    #[test]
+    fn the_best_level_is_that_of_brute_force_and_the_largest_for_one_magnitude() {
+        let energy = |update: &[f32], q: usize| f64::from(compress(update, q).norm()).powi(2);
+        let mut rng = stream(8, Purpose::Test, 0, 0);
+        for case in 0..60 {
+            let heavy = |rng: &mut Stream| (rng.normal() * (1.5 * rng.normal()).exp()) as f32;
+            let update: Vec<f32> = (0..40).map(|_| heavy(&mut rng)).collect();
+            let mut before = 0.0;
+            for max in 1..=20 {
+                let best = SparseBinary {}.best_q(&update, max, &mut Scratch::default()).unwrap();
+                let most = (1..=max).map(|q| energy(&update, q)).fold(0.0, f64::max);
+                assert!(
+                    best <= max && energy(&update, best) >= most * (1.0 - 1e-6),
+                    "case {case}, {max}: {best}"
+                );
+                assert!(energy(&update, best) >= before * (1.0 - 1e-6));
+                before = energy(&update, best);
+            }
+        }
+        assert_eq!(SparseBinary {}.best_q(&[1.5; 12], 6, &mut Scratch::default()), Some(6));
     }
 }

@@ -147,6 +147,17 @@ impl SparseScheme for Stc {
         values.iter_mut().for_each(|value| *value = magnitude.copysign(*value));
     }
 
+    fn best_q(&self, update: &[f32], max: usize, scratch: &mut Scratch) -> Option<usize> {
+        let mut kept = SparseUpdate::default();
+        keep_largest(update, max, scratch, &mut kept);
+        let mut magnitudes: Vec<f32> = match kept.values {
+            Values::Each(values) => values.iter().map(|value| value.abs()).collect(),
+            Values::Shared(_) | Values::Grid(_) => Vec::new(),
+        };
+        magnitudes.sort_unstable_by(|a, b| b.total_cmp(a));
+        Some(best_prefix(&magnitudes).0)
+    }
+
     fn properties(&self, dim: usize, q: usize) -> Properties {
         // By the audit's ‖v‖² ≤ μ²·max(c², d), with c = q; ‖v‖² ≤ (c·μ)² where fewer are all there are.
         Properties::projection((1.0 / q as f64).min(q as f64 / dim as f64))
@@ -182,6 +193,22 @@ impl SparseScheme for Stc {
         let rounded = TINY * root;
         (low * equal.min(uneven) - rounded).max(0.0)..=high * equal.max(uneven) + rounded
     }
+}
+
+/// How many of the descending `magnitudes` have the most energy S²/q with one value for all, S being their
+/// sum; the fewest of equals, and at least 1. And that energy.
+///
+/// A further magnitude x raises S²/q if and only if x > S·(√(1 + 1/q) − 1), about half of the mean S/q.
+pub(super) fn best_prefix(magnitudes: &[f32]) -> (usize, f64) {
+    let (mut sum, mut best) = (0.0, (1, 0.0));
+    for (q, &x) in (1usize..).zip(magnitudes) {
+        sum += f64::from(x);
+        let energy = sum * sum / q as f64;
+        if energy > best.1 {
+            best = (q, energy);
+        }
+    }
+    best
 }
 
 /// No honest device sends this: more than q entries, or entries that are not of one
@@ -611,5 +638,38 @@ mod tests {
             }
             assert!(evidence(kind, 9, [2, 2], true, &good).allows(2.0f32.sqrt()));
         }
+    }
+
+    #[test]
+    fn the_best_level_is_that_of_brute_force() {
+        let energy = |update: &[f32], q: usize| f64::from(compress(update, q).norm()).powi(2);
+        let mut rng = stream(8, Purpose::Test, 0, 0);
+        for case in 0..60 {
+            let heavy = |rng: &mut Stream| (rng.normal() * (1.5 * rng.normal()).exp()) as f32;
+            let update: Vec<f32> = (0..30).map(|_| heavy(&mut rng)).collect();
+            let mut before = 0.0;
+            for max in 1..=20 {
+                let best = Stc {}.best_q(&update, max, &mut Scratch::default()).unwrap();
+                let most = (1..=max).map(|q| energy(&update, q)).fold(0.0, f64::max);
+                assert!(
+                    best <= max && energy(&update, best) >= most * (1.0 - 1e-6),
+                    "case {case}, {max}: {best}"
+                );
+                // More room never has less energy.
+                assert!(energy(&update, best) >= before * (1.0 - 1e-6));
+                before = energy(&update, best);
+            }
+        }
+    }
+
+    #[test]
+    fn entries_of_one_magnitude_are_all_worth_sending_and_those_below_half_of_the_mean_are_not() {
+        let best = |update: &[f32]| Stc {}.best_q(update, update.len(), &mut Scratch::default()).unwrap();
+        assert_eq!(best(&[2.0, -2.0, 2.0, 2.0, -2.0]), 5);
+        // S(√(1 + 1/q) − 1) with S = 4, q = 2: 0.8990.
+        assert_eq!(best(&[2.0, -2.0, 0.8989]), 2);
+        assert_eq!(best(&[2.0, -2.0, 0.8991]), 3);
+        // Zeros add nothing: the fewest of equals.
+        assert_eq!(best(&[3.0, 0.0, 0.0, 3.0]), 2);
     }
 }

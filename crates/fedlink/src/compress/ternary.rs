@@ -1,34 +1,36 @@
 //! Budgeted ternary quantization: random entries, each with a sign, and one magnitude; unbiased.
 //!
 //! # How λ is chosen
-//! An entry is sent as λ·sgn v_i with probability |v_i|/λ. Let U_i be uniform on (0, 1\] and p_i = |v_i|/U_i its
-//! priority: an entry is sent if p_i ≥ λ. The smaller λ, the more entries are sent. With room for q of them, the
-//! smallest λ that fits is the (q+1)-th largest priority τ; and λ must be no smaller than s = max|v_i|, or entries
-//! above it would arrive too small:
+//! An entry is sent as λ·sgn v_i with probability |v_i|/λ. Let U_i be uniform on (0, 1\] and p_i = |v_i|/U_i
+//! its priority: an entry is sent if p_i ≥ λ. The smaller λ, the more entries are sent. With room for q of
+//! them, the smallest λ that fits is the (q+1)-th largest priority τ; and λ must be no smaller than s =
+//! max|v_i|, or entries above it would arrive too small:
 //!
 //! > λ = max(s, τ), and the entries among the q of largest priority with p_i ≥ s are sent.
 //!
-//! λ = s is TernGrad. **This is exactly unbiased**, although λ depends on the draw: let τ_i be the q-th largest
-//! priority among the *other* entries. Entry i is sent if and only if p_i > τ_i and p_i ≥ s, and then τ = τ_i. So
-//! given the others it arrives as max(s, τ_i)·sgn v_i with probability |v_i|/max(s, τ_i). (The argument is
-//! that of priority sampling, Duffield, Lund and Thorup, 2007, which sends max(|v_i|, τ).)
+//! λ = s is TernGrad. **This is exactly unbiased**, although λ depends on the draw: let τ_i be the q-th
+//! largest priority among the *other* entries. Entry i is sent if and only if p_i > τ_i and p_i ≥ s, and then
+//! τ = τ_i. So given the others it arrives as max(s, τ_i)·sgn v_i with probability |v_i|/max(s, τ_i). (The
+//! argument is that of priority sampling, Duffield, Lund and Thorup, 2007, which sends max(|v_i|, τ).)
 //!
 //! # Variance
-//! E‖v̂‖² = Σ|v_i|·E max(s, τ_i) ≤ s·‖v‖₁ + Σ|v_i|·E τ_i. At least q ≥ 2 of the other priorities exceed x with
-//! probability at most E C(N,2)/C(q,2) ≤ (‖v‖₁/x)²/(q·(q−1)), N being how many do, so that
-//! E τ_i ≤ ∫min(1, a²/x²)dx = 2·a with a = ‖v‖₁/√(q·(q−1)) < ‖v‖₁/(q−1). With s·‖v‖₁ ≤ ½(1+√d)·‖v‖² (the maximum
-//! is at one large entry among equal ones) and ‖v‖₁² ≤ d·‖v‖²,
+//! E‖v̂‖² = Σ|v_i|·E max(s, τ_i) ≤ s·‖v‖₁ + Σ|v_i|·E τ_i. At least q ≥ 2 of the other priorities exceed x
+//! with probability at most E C(N,2)/C(q,2) ≤ (‖v‖₁/x)²/(q·(q−1)), N being how many do, so that E τ_i ≤
+//! ∫min(1, a²/x²)dx = 2·a with a = ‖v‖₁/√(q·(q−1)) < ‖v‖₁/(q−1). With s·‖v‖₁ ≤ ½(1+√d)·‖v‖² (the maximum is
+//! at one large entry among equal ones) and ‖v‖₁² ≤ d·‖v‖²,
 //!
-//! > ω = ½(1 + √d) + 2·d/√(q·(q−1)) − 1 for q ≥ 2. For q = 1 the variance is infinite if two entries are not 0.
+//! > ω = ½(1 + √d) + 2·d/√(q·(q−1)) − 1 for q ≥ 2. For q = 1 the variance is infinite if two entries are not
+//! > 0.
 //!
 //! # Audit
-//! Let c entries ±λ arrive. All magnitudes are at most λ, so **‖v‖ ≤ λ·√d**. Fewer than q arrive only if λ = s:
-//! then ‖v‖ ≥ λ, and nothing at all arrives only of v = 0 (the largest entry always has p ≥ s).
+//! Let c entries ±λ arrive. All magnitudes are at most λ, so **‖v‖ ≤ λ·√d**. Fewer than q arrive only if λ =
+//! s: then ‖v‖ ≥ λ, and nothing at all arrives only of v = 0 (the largest entry always has p ≥ s).
 //!
 //! A device draws the same U for its report and for the air. With q\* ≥ q: λ\* ≤ λ and c\* ≤ q\*, so
-//! ‖v̂(q\*)‖ ≤ λ·√q\*; and if c < q, τ\* ≤ τ ≤ s, so it is ‖v̂‖ to the bit. With q\* < q: if c > q\*, then c\* = q\* and
-//! λ\* ≥ λ, so ‖v̂(q\*)‖ ≥ λ·√q\*; if c ≤ q\* < q, then c < q and no more than c priorities reach s, so it is ‖v̂‖ to
-//! the bit. Where the device may have had to send less than q, only what holds for every q is left.
+//! ‖v̂(q\*)‖ ≤ λ·√q\*; and if c < q, τ\* ≤ τ ≤ s, so it is ‖v̂‖ to the bit. With q\* < q: if c > q\*, then
+//! c\* = q\* and λ\* ≥ λ, so ‖v̂(q\*)‖ ≥ λ·√q\*; if c ≤ q\* < q, then c < q and no more than c priorities
+//! reach s, so it is ‖v̂‖ to the bit. Where the device may have had to send less than q, only what holds for
+//! every q is left.
 
 use super::audit::{Sent, TINY};
 use super::stc::{is_complete, largest_ternary_q, magnitude, ternary_bits};
@@ -43,17 +45,17 @@ use std::ops::RangeInclusive;
 /// The entry of this scheme.
 pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Ternary>();
 
-/// Sends at most q entries as ±λ, each with probability |v_i|/λ, for the smallest λ ≥ max|v_i| that the budget
-/// allows.
+/// Sends at most q entries as ±λ, each with probability |v_i|/λ, for the smallest λ ≥ max|v_i| that the
+/// budget allows.
 ///
-/// - Bits: `r(q) = log2 C(d,q) + q + 32`: the indices, a sign for each entry, and λ. 0 ≤ q ≤ ⌈2d/3⌉, the range on
-///   which r rises.
-/// - Value: ±λ, λ = max(max|v_i|, τ), τ being the (q+1)-th largest of |v_i|/U_i with uniform U_i. Fewer than q
-///   entries are sent where λ = max|v_i|, which is `TernGrad`.
+/// - Bits: `r(q) = log2 C(d,q) + q + 32`: the indices, a sign for each entry, and λ. 0 ≤ q ≤ ⌈2d/3⌉, the
+///   range on which r rises.
+/// - Value: ±λ, λ = max(max|v_i|, τ), τ being the (q+1)-th largest of |v_i|/U_i with uniform U_i. Fewer than
+///   q entries are sent where λ = max|v_i|, which is `TernGrad`.
 ///
-/// Source: Wen et al., *TernGrad* (2017), arXiv 1705.07878, without layers and clipping; the budget after Wangni
-/// et al. (2018), as we read it, with the threshold of priority sampling. Invariants: E\[v̂\] = v; at given λ
-/// E‖v̂‖² = λ·‖v‖₁; v̂ of a·v is a·v̂; r(q) ≤ R < r(q+1) for the q < ⌈2d/3⌉ chosen at budget R.
+/// Source: Wen et al., *TernGrad* (2017), arXiv 1705.07878, without layers and clipping; the budget after
+/// Wangni et al. (2018), as we read it, with the threshold of priority sampling. Invariants: E\[v̂\] = v; at
+/// given λ E‖v̂‖² = λ·‖v‖₁; v̂ of a·v is a·v̂; r(q) ≤ R < r(q+1) for the q < ⌈2d/3⌉ chosen at budget R.
 ///
 /// ```
 /// use fedlink::compress::{Scratch, SparseScheme, SparseUpdate, Ternary, Values};
@@ -211,7 +213,8 @@ mod tests {
 
     #[test]
     fn on_a_grid_of_all_uniform_numbers_the_mean_is_the_update() {
-        // Three entries, each U on the midpoints of n cells: an integral over the cube, whose error falls as 1/n.
+        // Three entries, each U on the midpoints of n cells: an integral over the cube, whose error falls as
+        // 1/n.
         let update = [0.5f64, -0.2, 0.3];
         for q in 1..=2 {
             let off = |n: usize| {

@@ -6,17 +6,106 @@
 //! are all there are.
 
 use super::audit::{ROUNDING, Sent};
+use super::coded_top_k::{Code, CodedTopK};
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
 use crate::kernels::norm;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key};
 use crate::rng::Stream;
 use crate::units::Bits;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// The entry of this scheme.
-pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopK>();
+pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopKConfig>();
+
+/// `[compress.top-k]`: how the value of a kept entry is sent.
+///
+/// | `value_bits` | a value arrives | r(q) beside log2 C(d,q) |
+/// |---|---|---|
+/// | 32 | as it is: [`TopK`] | 33·q |
+/// | 16 | in half precision, with a power of two for all that keeps the largest in range | 17·q |
+/// | "levels" | as one of L magnitudes, L = `levels`, each the mean of those nearest to it | q·(1 + log2 L) + 32·L |
+/// | "exponent" | as a power of two, at random with the right mean | 9·q |
+///
+/// With levels, Lloyd's iteration begins with equal counts; L = 1 would be sparse ternary compression. They
+/// are a projection. Exponents are natural compression (Horváth et al., 2019, arXiv 1905.10988) of the kept
+/// entries: given which are kept, unbiased with E(v̂_i − v_i)² ≤ v_i²/8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TopKConfig {
+    /// How a value is sent.
+    pub value_bits: ValueBits,
+    /// L, how many magnitudes there are; only with "levels".
+    #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]
+    pub levels: Option<u64>,
+}
+
+/// How the value of a kept entry is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "must be 32, 16, \"levels\" or \"exponent\"")]
+pub enum ValueBits {
+    /// In so many bits, 32 or 16.
+    Width(u64),
+    /// By a code.
+    Code(ValueCode),
+}
+
+impl Default for ValueBits {
+    fn default() -> Self {
+        Self::Width(32)
+    }
+}
+
+/// A code for values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ValueCode {
+    /// A sign and one of few magnitudes.
+    Levels,
+    /// A sign and a power of two.
+    Exponent,
+}
+
+impl PartConfig for TopKConfig {
+    type Part = dyn Compressor;
+    const NAME: &'static str = "top-k";
+    const MEANING: &'static str = "the indices of the q largest entries and a value for each";
+    const KEYS: &'static [Key] = &[
+        key("value_bits", "how the value of a kept entry is sent", "32 | 16 | \"levels\" | \"exponent\""),
+        key("levels", "L, magnitudes that values are rounded to, with \"levels\"", "2 | 4; if left out: 2"),
+    ];
+
+    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
+        match (self.value_bits, self.levels) {
+            (ValueBits::Width(32 | 16) | ValueBits::Code(ValueCode::Exponent), None) => Ok(()),
+            (ValueBits::Width(bits), None) => {
+                let problem = format!("is {bits}, but must be 32, 16, \"levels\" or \"exponent\"");
+                Err(ConfigError::new("value_bits", problem))
+            }
+            (ValueBits::Code(ValueCode::Levels), levels) => {
+                match *self.levels.get_or_insert(levels.unwrap_or(2)) {
+                    2 | 4 => Ok(()),
+                    other => Err(ConfigError::new("levels", format!("is {other}, but must be 2 or 4"))),
+                }
+            }
+            (_, Some(_)) => {
+                let problem = "has no effect without value_bits = \"levels\"; leave it out";
+                Err(ConfigError::new("levels", problem))
+            }
+        }
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
+        let code = match self.value_bits {
+            ValueBits::Width(16) => Code::Half,
+            ValueBits::Width(_) => return Ok(Box::new(TopK {})),
+            ValueBits::Code(ValueCode::Levels) => Code::Levels(self.levels.unwrap_or(2) as usize),
+            ValueBits::Code(ValueCode::Exponent) => Code::Exponent,
+        };
+        Ok(Box::new(CodedTopK { code }))
+    }
+}
 
 /// Keeps the q entries of largest magnitude and sends the value of each.
 ///
@@ -38,19 +127,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopK>();
 /// TopK {}.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut unused, &mut Scratch::default(), &mut sent);
 /// assert_eq!(sent, SparseUpdate { indices: vec![1, 4], values: Values::Each(vec![-4.0, -2.0]) });
 /// ```
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TopK {}
-
-impl PartConfig for TopK {
-    type Part = dyn Compressor;
-    const NAME: &'static str = "top-k";
-    const MEANING: &'static str = "the indices of the q largest entries and a value for each";
-
-    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
-        Ok(Box::new(self))
-    }
-}
 
 impl SparseScheme for TopK {
     const LAYOUT: Layout = Layout::Each;

@@ -4,11 +4,12 @@
 //! never used.
 
 use super::{CellConfig, ClockConfig, Config, ConfigError, EnergyConfig, RadioConfig};
+use crate::compress::Compressor;
 use crate::radio::access::Access;
 use crate::radio::budget::PhysicalBudget;
 use crate::radio::fading::{Blocks, Profile};
 use crate::radio::{Combining, PayloadMode, Snrs};
-use crate::registry::{number, within};
+use crate::registry::{Entry, Kind, Scope, number, within};
 
 /// A key that is set but has an effect only together with others.
 #[derive(Clone)]
@@ -634,8 +635,32 @@ impl Config {
                 ));
             }
         }
+        if UNBIASED_POLICIES.contains(&schedule.policy.as_str())
+            && let Ok(scheme) = self.build::<dyn Compressor>(&self.compress.scheme, &())
+            && !scheme.properties(2, 1).unbiased
+        {
+            cautions.push(format!(
+                "schedule.policy = \"{}\" weighs updates so that their mean is unbiased, but compress.scheme = \
+                 \"{}\" is not: the sum is biased all the same; unbiased schemes are {}",
+                schedule.policy,
+                self.compress.scheme,
+                unbiased_schemes().join(", ")
+            ));
+        }
         cautions
     }
+}
+
+/// Policies whose shares make the mean of the updates unbiased.
+const UNBIASED_POLICIES: [&str; 4] = ["optimal", "importance", "lyapunov", "multinomial"];
+
+/// The compression schemes that are unbiased by default.
+fn unbiased_schemes() -> Vec<&'static str> {
+    let is_unbiased = |entry: &&Entry<dyn Compressor>| {
+        let built = entry.build(&toml::Table::new(), &Scope::default(), &());
+        built.is_ok_and(|scheme| scheme.properties(2, 1).unbiased)
+    };
+    <dyn Compressor>::entries().iter().filter(is_unbiased).map(|entry| entry.name).collect()
 }
 
 fn check_all(

@@ -300,6 +300,11 @@ pub const KEYS: &[Key] = &[
         "what must fit into a device's bits: the scheme's count, or the encoded payload, to the bit",
         "\"formula\" | \"wire\" (the highest level not above the formula's whose payload fits)",
     ),
+    key(
+        "compress.level",
+        "which of the levels that fit is sent; only where all kept entries have one value (d-sgd, stc)",
+        "\"largest\" | \"best\" (the most energy: entries below about half of the mean are left out)",
+    ),
     key("adversary.share", "share of the devices that are adversarial, the same in every round", "0 ..= 1"),
     key(
         "adversary.kind",

@@ -1,6 +1,6 @@
 //! The sections of a configuration. [`KEYS`](super::KEYS) has the meaning of each key.
 
-use crate::compress::{BudgetRule, Feedback};
+use crate::compress::{BudgetRule, Feedback, LevelRule};
 use crate::data::Scaling;
 use crate::learn::model::Init;
 use crate::learn::optimizer::StateMode;
@@ -205,6 +205,7 @@ pub struct CompressConfig {
     pub scheme: String,
     pub feedback: Feedback,
     pub budget: BudgetRule,
+    pub level: LevelRule,
 }
 
 /// `[adversary]`: devices that do not play by the rules.
@@ -403,7 +404,12 @@ impl Default for ScheduleConfig {
 
 impl Default for CompressConfig {
     fn default() -> Self {
-        Self { scheme: "d-sgd".into(), feedback: Feedback::Off, budget: BudgetRule::Formula }
+        Self {
+            scheme: "d-sgd".into(),
+            feedback: Feedback::Off,
+            budget: BudgetRule::Formula,
+            level: LevelRule::Largest,
+        }
     }
 }
 

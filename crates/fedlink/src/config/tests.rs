@@ -494,4 +494,13 @@ fn settings_that_are_allowed_and_seldom_meant_are_named() {
     assert_eq!(cautions(&broadcast.replace("1e6", "1e6\nantennas = 2")), [""; 0]);
     let power = cautions("[radio]\nbandwidth_hz = 1e6");
     assert!(power[0].contains("M·P̄/K = 23.8 dBm, but radio.power_max_dbm is 23"), "{power:?}");
+    let biased = cautions("[schedule]\npolicy = \"optimal\"");
+    assert!(biased[0].contains("unbiased schemes are rand-k, ternary, qsgd"), "{biased:?}");
+    for scheme in ["rand-k", "ternary", "qsgd"] {
+        let text = format!("[schedule]\npolicy = \"optimal\"\n[compress]\nscheme = \"{scheme}\"");
+        assert_eq!(cautions(&text), [""; 0]);
+    }
+    let unscaled = "[schedule]\npolicy = \"optimal\"\n[compress]\nscheme = \"rand-k\"\n\
+                    [compress.rand-k]\nscaled = false";
+    assert_eq!(cautions(unscaled).len(), 1);
 }

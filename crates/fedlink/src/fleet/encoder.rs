@@ -4,7 +4,9 @@ use super::diverged;
 use super::send::Given;
 use crate::compress::feedback::age_factor;
 use crate::compress::wire::{Coder, bit_length};
-use crate::compress::{BudgetRule, Compressor, Context, Encoded, ErrorFeedback, Scratch, Spent, plain};
+use crate::compress::{
+    BudgetRule, Compressor, Context, Encoded, ErrorFeedback, LevelRule, Scratch, Spent, plain,
+};
 use crate::config::Config;
 use crate::error::Error;
 use crate::kernels::{has_finite_norm, norm};
@@ -26,6 +28,7 @@ pub struct Encoder {
     budget: BudgetRule,
     /// κ of the states that both sides keep; 1 without them.
     kappa: f64,
+    level: LevelRule,
     /// The layers of the model; empty if they are not known.
     shapes: Vec<Shape>,
     spares: Pool<Spare>,
@@ -69,6 +72,7 @@ impl Encoder {
             custom: crate::setup::custom_compressor(config),
             budget: config.compress.budget,
             kappa: feedback.ok().and_then(|feedback| feedback.state_decay()).unwrap_or(1.0),
+            level: config.compress.level,
             shapes: Vec::new(),
             spares: Pool::new(),
             coders: Pool::new(),
@@ -157,7 +161,11 @@ impl Encoder {
         out: &mut Encoded,
     ) -> Result<Spent, Error> {
         let mut rng = self.rng(t, device);
-        let context = self.context(update.len(), budget, (t, device));
+        let mut context = self.context(update.len(), budget, (t, device));
+        if self.level == LevelRule::Best {
+            let best = self.compressor.best_budget(update, &context, scratch);
+            context = context.within(best.unwrap_or(budget));
+        }
         let spent = self.compressor.encode(update, &context, &mut rng, scratch, out);
         match &self.custom {
             None => Ok(spent),

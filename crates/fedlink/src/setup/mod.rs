@@ -7,7 +7,7 @@ pub use clock::clock;
 pub use radio::{link_budget, radio};
 
 use crate::compress::uncompressed::Uncompressed;
-use crate::compress::{BudgetRule, Compressor, ErrorFeedback};
+use crate::compress::{BudgetRule, Compressor, Context, ErrorFeedback, LevelRule, Scratch};
 use crate::config::{Config, ConfigError};
 use crate::learn::model::validate_dim;
 use crate::learn::rate::Rate;
@@ -21,6 +21,7 @@ use crate::schedule::{Policy, ReportCode, Sampling};
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
 use crate::server::{Cap, Clip, Defense, SampleCounts, Server, ServerParts};
+use crate::units::Bits;
 use std::sync::Arc;
 
 /// `radio.report_floor` if it is left out, bits a symbol.
@@ -99,7 +100,7 @@ pub(crate) fn server(
             cap: defense.participation_cap.then_some(cap),
             privacy,
         },
-        exact: config.compress.budget == BudgetRule::Formula,
+        exact: config.compress.budget == BudgetRule::Formula && config.compress.level == LevelRule::Largest,
         samples,
         seed: config.run.seed,
         theta,
@@ -183,6 +184,16 @@ pub fn compressor(config: &Config, parts: &Parts) -> Result<Arc<dyn Compressor>,
             let problem =
                 format!("needs a scheme with bytes, and \"{scheme}\" has none; set it to {instead}");
             return Err(ConfigError::new(key, problem));
+        }
+    }
+    if config.compress.level == LevelRule::Best {
+        let probe = Context::new(1, Bits(f64::INFINITY));
+        if compressor.best_budget(&[1.0], &probe, &mut Scratch::default()).is_none() {
+            let problem = format!(
+                "is \"best\", which has no effect with \"{scheme}\": more bits never have less energy there; set \
+                 it to \"largest\", or compress.scheme to \"d-sgd\" or \"stc\""
+            );
+            return Err(ConfigError::new("compress.level", problem));
         }
     }
     Ok(compressor)

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const POLICIES: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
-const SCHEMES: [&str; 4] = ["d-sgd", "random-sparse", "top-k", "stc"];
+const SCHEMES: [&str; 8] = ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", "ternary", "sign", "qsgd"];
 const ATTACKS: [&str; 7] =
     ["inflated-norm", "garbage", "stolen", "replay", "not-a-number", "huge", "sign-flip"];
 

@@ -11,7 +11,7 @@ use fedlink::setup::{compressor, server_of};
 use std::sync::Arc;
 
 const POLICIES: [&str; 6] = ["bc", "bn2", "bc-bn2", "bn2-c", "random", "round-robin"];
-const SCHEMES: [&str; 4] = ["d-sgd", "random-sparse", "top-k", "stc"];
+const SCHEMES: [&str; 8] = ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", "ternary", "sign", "qsgd"];
 
 fn config(policy: &str) -> Config {
     let mut config = small_config();

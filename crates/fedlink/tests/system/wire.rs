@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const POLICIES: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
-const SCHEMES: [&str; 4] = ["d-sgd", "random-sparse", "top-k", "stc"];
+const SCHEMES: [&str; 8] = ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", "ternary", "sign", "qsgd"];
 
 /// Every policy with every scheme, at few and at many symbols.
 fn configs() -> impl Iterator<Item = Config> {

@@ -65,14 +65,14 @@ fn lloyd(bits: u32) -> (Vec<f64>, f64) {
 
 #[test]
 fn the_centroids_are_those_that_lloyd_s_algorithm_ends_with() {
-    for (bits, distortion) in [(1, 0.3634), (2, 0.1175), (3, 0.03454), (4, 0.009_497)] {
+    for (bits, distortion) in [(1, 0.363_38), (2, 0.117_48), (3, 0.034_548), (4, 0.009_501)] {
         let (centroids, measured) = lloyd(bits);
         let ours = CENTROIDS[bits as usize - 1];
         assert_eq!(ours.len(), centroids.len());
         for (ours, independent) in ours.iter().zip(&centroids) {
             assert!((f64::from(*ours) - independent).abs() < 2e-6, "{bits}: {ours} {independent}");
         }
-        assert!((measured - distortion).abs() < 5e-5 * distortion.max(0.1), "{bits}: {measured}");
+        assert!((measured - distortion).abs() < 5e-6, "{bits}: {measured}");
     }
 }
 
@@ -112,7 +112,7 @@ fn every_set_of_places_is_as_probable_as_any_other() {
 fn the_loss_is_that_of_the_formula() {
     for dim in [4096usize, 3000] {
         let padded = dim.next_power_of_two();
-        for (bits, distortion) in [(1, 0.3634), (2, 0.1175), (3, 0.03454), (4, 0.009_497)] {
+        for (bits, distortion) in [(1, 0.363_38), (2, 0.117_48), (3, 0.034_548), (4, 0.009_501)] {
             for n in [dim / 10, dim / 2, padded] {
                 let v = normal(dim, bits);
                 let mean = |scale| {
@@ -146,7 +146,7 @@ fn bias(v: &[f32], n: usize, draws: u64) -> f64 {
 }
 
 #[test]
-fn the_bias_over_hadamard_rotations_is_below_a_hundredth_from_4096_entries_on() {
+fn the_bias_over_hadamard_rotations_is_below_a_hundredth_but_for_few_equal_entries() {
     let mut spike = vec![0.0; 4096];
     spike[17] = 3.0;
     let few: Vec<f32> = (0..4096).map(|i| if i % 700 == 3 { 1.0 } else { 0.01 }).collect();
@@ -154,7 +154,9 @@ fn the_bias_over_hadamard_rotations_is_below_a_hundredth_from_4096_entries_on() 
     for (name, v) in [("one entry", spike), ("few", few), ("normal", normal(4096, 3)), ("heavy", heavy)] {
         let square = bias(&v, 4096, 300);
         // The estimate of the square is uncertain by about ω/(draws·√d) = 3e-5.
-        assert!(square < 1e-4, "{name}: bias {} of the norm", square.abs().sqrt());
+        let bias = square.max(0.0).sqrt();
+        let expected = if name == "few" { 0.04..0.09 } else { 0.0..0.01 };
+        assert!(expected.contains(&bias), "{name}: bias {bias} of the norm");
     }
 }
 

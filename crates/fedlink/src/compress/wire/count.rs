@@ -48,6 +48,23 @@ impl CountLaw {
         Self { q, some: some as u32, ratio }
     }
 
+    /// For at most `q` entries that have `bits` ≤ 31 bits each beside their index, 1 ≤ `q` ≤ `dim`: θ is
+    /// q/(2^bits·(d−q+1)).
+    pub(super) fn with_bits(bits: u32, dim: u32, q: u32) -> Self {
+        let theta = ((u128::from(q) << 32) / (u128::from(dim - q + 1) << bits)) as u64 + 1;
+        let max = SLOTS - SLOTS / (u64::from(dim.isqrt()) + 1);
+        Self { q, some: theta.min(SLOTS / 2) as u32, ratio: theta.min(max) }
+    }
+
+    /// As [`CountLaw::surplus`], for [`CountLaw::with_bits`] and entries whose bits are all saved if they are
+    /// missing.
+    pub(super) fn surplus_with_bits(&self, dim: u32) -> f64 {
+        let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
+        // From θ = ½ on the law is bent.
+        let bent = u64::from(self.some) == SLOTS / 2;
+        if bent { 2.0 + 0.5 * libm::log2(f64::from(dim)) } else { none }
+    }
+
     /// The most bits that encoding the count can cost beyond what the entries that are missing save, in
     /// indices and in values. With q ≤ d/3, with signs and 2 ≤ q ≤ d/2, or with a value for each that is what
     /// it costs to encode that none is missing, as long as a missing value's 32 bits pay for 8 of the law and

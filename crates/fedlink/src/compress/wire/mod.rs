@@ -33,6 +33,7 @@ mod error;
 pub(crate) mod fields;
 mod gaps;
 mod indices;
+pub(crate) mod levels;
 pub(crate) mod packed;
 mod rans;
 mod signs;
@@ -40,7 +41,7 @@ mod signs;
 pub use error::WireError;
 
 use super::eden::Rotation;
-use super::{SparseUpdate, Values, bits, stc};
+use super::{Grid, SparseUpdate, Values, bits, stc};
 use count::CountLaw;
 use indices::Tables;
 use rans::{Reader, SLOTS, Slots, Writer};
@@ -154,6 +155,8 @@ impl Coder {
         let (first, others) = match &update.values {
             Values::Shared(value) => (value.to_bits(), &[][..]),
             Values::Each(values) => values.split_first().map_or((0, &[][..]), |(a, b)| (a.to_bits(), b)),
+            // `check` has refused it.
+            Values::Grid(_) => (0, &[][..]),
         };
         let mut writer = Writer::new(BOTTOM | u64::from(first), &mut self.memory);
         if format.layout == Layout::Signs {
@@ -286,6 +289,11 @@ pub(crate) fn check_values(layout: Layout, values: &Values) -> Result<(), WireEr
     let values = match values {
         Values::Shared(value) => std::slice::from_ref(value),
         Values::Each(values) => values,
+        Values::Grid(_) => {
+            return Err(WireError::Update {
+                problem: format!("the format is {layout:?}, its values are not"),
+            });
+        }
     };
     if let Some(entry) = values.iter().position(|value| !value.is_finite()) {
         return Err(WireError::NotFinite { entry, value: values[entry] });

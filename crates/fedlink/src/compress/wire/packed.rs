@@ -1,7 +1,7 @@
 //! Numbers of fixed width, one after the other: what needs neither indices nor an entropy code.
 //!
-//! A payload is the number with a one on top and below it the bits of all numbers in order, the highest bit of
-//! each first. It has one bit more than they have together, and its length says how many bits there are.
+//! A payload is the number with a one on top and below it the bits of all numbers in order, the highest bit
+//! of each first. It has one bit more than they have together, and its length says how many bits there are.
 
 use super::{WireError, bit_length};
 

@@ -11,7 +11,7 @@ use super::rans::{Reader, SLOTS, Slots, Writer};
 const GROUP: usize = 32;
 
 /// The slots whose `count` highest bits are those of `signs`, 1 ≤ `count` ≤ 32.
-fn slots(signs: u32, count: usize) -> Slots {
+pub(super) fn slots(signs: u32, count: usize) -> Slots {
     let width = (SLOTS >> count) as u32;
     Slots { start: signs & !(width - 1), width }
 }
