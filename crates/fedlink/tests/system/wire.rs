@@ -27,6 +27,11 @@ fn configs() -> impl Iterator<Item = Config> {
     })
 }
 
+/// Whether no budget may hold anything: QSGD's coarsest update already has about √d entries.
+fn holds_little(config: &Config) -> bool {
+    config.radio.symbols <= if config.compress.scheme == "qsgd" { 60 } else { 20 }
+}
+
 fn run(config: &Config, threads: usize, mut see: impl FnMut(&RoundRecord) + Send) -> String {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
@@ -60,7 +65,7 @@ fn the_digest_on_bytes_is_that_without_whatever_scheme_policy_and_threads() {
                 }
             });
             assert_eq!(digest, plain, "{:?} {:?}", config.schedule.policy, config.compress.scheme);
-            assert!(total > 0 || config.radio.symbols == 20);
+            assert!(total > 0 || holds_little(&config));
         }
     }
 }
@@ -97,7 +102,7 @@ fn with_the_wire_s_count_no_payload_is_a_bit_too_long() {
                 sent_any |= sent.q > 0;
             }
         });
-        assert!(sent_any || config.radio.symbols == 20);
+        assert!(sent_any || holds_little(&config));
         config.radio.wire = true;
         assert_eq!(run(&config, 1, |_| {}), without, "the wire carries what was counted");
     }
