@@ -38,11 +38,11 @@ pub fn probabilities(u: &[f64], prices: &[f64], total: usize) -> Vec<f64> {
     // Σ p − K at λ, and its slope.
     let excess = |lambda: f64| {
         let (mut sum, mut slope) = (0.0, 0.0);
-        for i in 0..m {
+        for (i, price) in prices.iter().enumerate() {
             let part = p(i, lambda);
             sum += part;
             if part < 1.0 && part > 0.0 {
-                slope -= 0.5 * part / (prices[i] + lambda);
+                slope -= 0.5 * part / (price + lambda);
             }
         }
         (sum - total as f64, slope)
@@ -55,9 +55,9 @@ pub fn probabilities(u: &[f64], prices: &[f64], total: usize) -> Vec<f64> {
     for step in 0..1100 {
         let (above, slope) = excess(at);
         if above > 0.0 {
-            low = at
+            low = at;
         } else {
-            high = at
+            high = at;
         }
         if (-4e-15 * total as f64..=0.0).contains(&above) {
             break;

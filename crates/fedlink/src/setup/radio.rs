@@ -42,7 +42,7 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
         devices,
         k: config.schedule.k as usize,
         decay: (config.schedule.decay > 0.0)
-            .then(|| Decay { rate: config.schedule.decay, min: config.schedule.k_min as usize }),
+            .then_some(Decay { rate: config.schedule.decay, min: config.schedule.k_min as usize }),
         budget,
         fading,
         mean_gains,

@@ -82,21 +82,18 @@ impl Deadline {
         let symbols = |device: DeviceId| bits / view.capacity_at(device, k);
         let mut waiting: Vec<(DeviceId, f64)> =
             view.eligible().into_iter().map(|device| (device, symbols(device))).collect();
-        match view.symbol_s.filter(|_| self.seconds > 0.0) {
-            Some(symbol_s) => by_seconds(view, waiting, k, (symbol_s, self.seconds)),
-            None => {
-                let cheaper =
-                    |a: &(DeviceId, f64), b: &(DeviceId, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
-                if k < waiting.len() {
-                    waiting.select_nth_unstable_by(k, cheaper);
-                    waiting.truncate(k);
-                }
-                waiting.sort_unstable_by(cheaper);
-                let mut used = 0.0;
-                let fits = |(_, symbols): &(DeviceId, f64)| (used += symbols, used <= view.symbols as f64).1;
-                waiting.into_iter().take_while(fits).map(|(device, _)| device).collect()
-            }
+        if let Some(symbol_s) = view.symbol_s.filter(|_| self.seconds > 0.0) {
+            return by_seconds(view, waiting, k, (symbol_s, self.seconds));
         }
+        let cheaper = |a: &(DeviceId, f64), b: &(DeviceId, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
+        if k < waiting.len() {
+            waiting.select_nth_unstable_by(k, cheaper);
+            waiting.truncate(k);
+        }
+        waiting.sort_unstable_by(cheaper);
+        let mut used = 0.0;
+        let fits = |(_, symbols): &(DeviceId, f64)| (used += symbols, used <= view.symbols as f64).1;
+        waiting.into_iter().take_while(fits).map(|(device, _)| device).collect()
     }
 }
 
@@ -178,9 +175,9 @@ mod tests {
                 bench.symbols = symbols;
                 let count = play(bench, policy).len();
                 let fits = |mask: &u32| {
-                    let size = mask.count_ones() as f64;
+                    let size = f64::from(mask.count_ones());
                     let needs = |i: usize| min_bits / (1.0 + gains[i] / size).log2();
-                    let all: f64 = (0..m).filter(|i| mask >> i & 1 == 1).map(needs).sum();
+                    let all: f64 = (0..m).filter(|i| (mask >> i) & 1 == 1).map(needs).sum();
                     all <= symbols as f64
                 };
                 let subsets = (1u32..1 << m).filter(|mask| mask.count_ones() as usize <= k);

@@ -221,7 +221,7 @@ mod tests {
             let none = far * m as f64;
             let subsets = (1u32..1 << m).filter(|mask| mask.count_ones() as usize == k);
             let best = subsets
-                .map(|mask| cost(&vectors, &(0..m).filter(|i| mask >> i & 1 == 1).collect::<Vec<_>>()))
+                .map(|mask| cost(&vectors, &(0..m).filter(|i| (mask >> i) & 1 == 1).collect::<Vec<_>>()))
                 .fold(f64::INFINITY, f64::min);
             let share = 1.0 - (-1f64).exp();
             let dropped = none - cost(&vectors, &set);

@@ -246,7 +246,7 @@ mod tests {
             let subsets = (0u32..1 << costs.len()).filter(|mask| mask.count_ones() as usize <= k);
             let best = subsets
                 .map(|mask| {
-                    let set: Vec<usize> = (0..costs.len()).filter(|i| mask >> i & 1 == 1).collect();
+                    let set: Vec<usize> = (0..costs.len()).filter(|i| (mask >> i) & 1 == 1).collect();
                     value(&costs, &set, worth, symbols)
                 })
                 .fold(f64::NEG_INFINITY, f64::max);
