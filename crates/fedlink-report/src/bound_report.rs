@@ -115,6 +115,7 @@ pub fn chart(title: &str, subtitle: &str, curves: &[StudyCurve]) -> LineChart {
             label: curve.label.clone(),
             points: losses().enumerate().map(|(round, loss)| (round as f64, loss.mean)).collect(),
             band: has_interval(curve).then(band),
+            style: None,
         }
     };
     LineChart {

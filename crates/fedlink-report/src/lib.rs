@@ -17,6 +17,7 @@ pub mod bound_report;
 mod costs;
 mod error;
 pub mod figure;
+mod families;
 mod file_names;
 pub mod latex;
 mod panels;

@@ -2,7 +2,8 @@
 
 use crate::costs::{curve_cell, device_energy_chart, energy_chart, phases_chart, snr_chart, snr_series};
 use crate::error::Error;
-use crate::figure::{BarChart, Curve, Figure, LineChart};
+use crate::families::styles;
+use crate::figure::{BarChart, Curve, CurveStyle, Figure, LineChart, SmallMultiples};
 use crate::file_names::file_names;
 use crate::panels::panels;
 use fedlink::record::Row;
@@ -67,6 +68,11 @@ pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Resu
         let figure = chart(&title, &panel.curves, ("round", ROUND), ("test accuracy", ACCURACY));
         write_figure(folder, &format!("accuracy-{file}"), &figure)?;
     }
+    let multiples = small_multiples(name, results);
+    let names: Vec<&str> = multiples.iter().map(|(file, _)| file.as_str()).collect();
+    for ((_, figure), file) in multiples.iter().zip(file_names(&names)) {
+        write_figure(folder, &file, figure)?;
+    }
     let labels: Vec<&str> = results.iter().map(|curve| curve.label.as_str()).collect();
     for (curve, label) in results.iter().zip(file_names(&labels)) {
         write_figure(folder, &format!("scheduled-{label}"), &scheduled(curve))?;
@@ -113,9 +119,64 @@ fn chart(title: &str, curves: &[&CurveResult], x: (&str, Across), y: (&str, Valu
         x_label: x.0.into(),
         y_label: y.0.into(),
         percent_y,
-        curves: curves.iter().map(|curve| line(curve, x.1, y.1, max)).collect(),
+        curves: styled(curves, |curve| line(curve, x.1, y.1, max)),
         ..LineChart::default()
     }
+}
+
+/// What `line` makes of each curve; where there are many, in the colors of the families of their policies.
+fn styled(curves: &[&CurveResult], line: impl Fn(&CurveResult) -> Curve) -> Vec<Curve> {
+    let styles: Vec<Option<CurveStyle>> = match styles(curves) {
+        Some(styles) => styles.into_iter().map(Some).collect(),
+        None => vec![None; curves.len()],
+    };
+    curves.iter().zip(styles).map(|(curve, style)| Curve { style, ..line(curve) }).collect()
+}
+
+/// Accuracy by round, a panel for each value of a swept key; none where a chart of all curves can be read, or nothing
+/// besides the policy is swept.
+fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, SmallMultiples)> {
+    let all: Vec<&CurveResult> = results.iter().collect();
+    let Some(_) = styles(&all) else { return Vec::new() };
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in results.iter().flat_map(|curve| &curve.keys) {
+        if !keys.contains(&key.as_str()) && key != "schedule.policy" {
+            keys.push(key);
+        }
+    }
+    let mut figures = Vec::new();
+    for key in keys {
+        let mut values: Vec<&str> = Vec::new();
+        for curve in results {
+            if !values.contains(&curve.swept(key)) {
+                values.push(curve.swept(key));
+            }
+        }
+        if values.len() < 2 {
+            continue;
+        }
+        let panel = |value: &&str| {
+            let curves: Vec<&CurveResult> =
+                results.iter().filter(|curve| curve.swept(key) == *value).collect();
+            // What the panel says already is left out of the labels: a curve has one label in all panels.
+            let label = |curve: &CurveResult| {
+                let rest = curve.keys.iter().filter(|(own, _)| own != key).map(|(_, value)| value.as_str());
+                rest.collect::<Vec<&str>>().join(" ")
+            };
+            let line =
+                |curve: &CurveResult| Curve { label: label(curve), ..line(curve, ROUND, ACCURACY, 1.0) };
+            (format!("{key} = {value}"), styled(&curves, line))
+        };
+        let figure = SmallMultiples {
+            title: format!("{name}: test accuracy"),
+            x_label: "round".into(),
+            y_label: "test accuracy".into(),
+            percent_y: true,
+            panels: values.iter().map(panel).collect(),
+        };
+        figures.push((format!("panels-{}", key.rsplit('.').next().unwrap_or(key)), figure));
+    }
+    figures
 }
 
 /// Writes a figure as SVG and PNG.
@@ -137,6 +198,7 @@ fn line(curve: &CurveResult, x: Across, y: Value, max: f64) -> Curve {
         label: curve.label.clone(),
         band: (curve.runs.len() > 1).then(|| up.iter().map(band).collect()),
         points: across.iter().zip(&up).map(|(x, y)| (*x, y.mean)).collect(),
+        style: None,
     }
 }
 

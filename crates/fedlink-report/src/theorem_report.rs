@@ -42,11 +42,12 @@ pub fn chart(result: &TheoremResult) -> LineChart {
             label: format!("{name}, measured{outside}"),
             points: check.measured.iter().enumerate().map(|(t, m)| (t as f64, m.mean)).collect(),
             band: Some(bands),
+            ..Curve::default()
         });
         curves.push(Curve {
             label: format!("{name}, bound{outside}"),
             points: check.bound.iter().enumerate().map(|(t, x)| (t as f64, *x)).collect(),
-            band: None,
+            ..Curve::default()
         });
     }
     let BoundParameters { devices, k, tau, .. } = result.checks[0].parameters;

@@ -33,6 +33,7 @@ pub const PRESETS: &[Preset] = &[
         "0 to 30 % of devices report false norms to be scheduled and do harm, with and without an audit"
     ),
     preset!("power-cap", "two classes on a device, with and without a cap on how often each may send"),
+    preset!("policies", "all policies on digits, IID and with two classes on a device, in minutes"),
     preset!("compressors", "compression schemes with and without error feedback, two classes on a device"),
     preset!("theorem", "the convergence theorem compared with runs of the system it is about"),
     preset!(

@@ -322,6 +322,7 @@ fn write_figures(folder: &OutputFolder, request: &PlanRequest, plan: &Plan) -> a
         points: plan.by_horizon.iter().map(|best| (best.rounds as f64, value(best) as f64)).collect(),
         // A band of no width: it shows nothing and makes the axis begin at 0.
         band: Some(vec![(0.0, 0.0)]),
+        ..Curve::default()
     };
     let horizons = LineChart {
         title: "Best K and τ by the number of rounds".into(),

@@ -22,6 +22,7 @@ pub fn cdf(title: &str, x_label: &str, series: &[(String, Vec<f64>)]) -> LineCha
         label: label.clone(),
         points: steps(values),
         band: None,
+        style: None,
     };
     LineChart {
         title: title.to_owned(),

@@ -4,8 +4,9 @@
 //! the yellow, which is lost on white. Dash patterns and markers repeat at other periods, so that thirty
 //! curves differ in one of the two even in grayscale, and two hundred and ten in one of the three.
 
-use super::canvas::{Anchor, Canvas, INK, Pixel, Rgb, Style, WHITE};
+use super::canvas::{Anchor, Canvas, INK, MUTED, Pixel, Rgb, Style, WHITE};
 use super::frame::{EDGE, SMALL, SMALL_LINE, WIDTH};
+use super::line_chart::CurveStyle;
 use super::text;
 
 pub(crate) const COLORS: [Rgb; 7] = [
@@ -68,6 +69,16 @@ impl SeriesStyle {
         }
     }
 
+    /// The style of the curve at `index`: the one that it was given, or that of its index.
+    pub fn of_curve(index: usize, given: Option<&CurveStyle>) -> Self {
+        let Some(CurveStyle { color, dash, marker, .. }) = given else { return Self::of(index) };
+        Self {
+            color: COLORS[color % COLORS.len()],
+            dash: DASHES[dash % DASHES.len()],
+            marker: Some(marker % (MARKERS.len() + 1)),
+        }
+    }
+
     /// A dashed line without markers, for values to compare with.
     pub fn reference() -> Self {
         Self { color: INK, dash: DASHES[1], marker: None }
@@ -96,6 +107,8 @@ impl SeriesStyle {
 pub struct Legend {
     entries: Vec<(Option<SeriesStyle>, String)>,
     column: f64,
+    /// Whether entries follow one another down the columns.
+    downwards: bool,
 }
 
 impl Legend {
@@ -114,12 +127,41 @@ impl Legend {
             entries.push((None, format!("and {more} more")));
         }
         let widest = text::widest(entries.iter().map(|(_, l)| &**l), SMALL);
-        Self { entries, column: SWATCH + GAP + widest }
+        Self { entries, column: SWATCH + GAP + widest, downwards: false }
+    }
+
+    /// A key in groups, each under its name: entries of a group with an empty name come as they are.
+    pub fn grouped<'a>(entries: impl IntoIterator<Item = (&'a str, SeriesStyle, String)>) -> Self {
+        let mut groups: Vec<(&str, Vec<(SeriesStyle, String)>)> = Vec::new();
+        for (group, style, label) in entries {
+            match groups.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, members)) => members.push((style, label)),
+                None => groups.push((group, vec![(style, label)])),
+            }
+        }
+        let plain = groups.iter().all(|(group, _)| group.is_empty());
+        let mut all = Self::new(groups.iter().flat_map(|(_, members)| members.iter().cloned()));
+        if plain || all.entries.len() > MAX_ENTRIES {
+            return all;
+        }
+        let mut entries = std::mem::take(&mut all.entries).into_iter();
+        for (group, members) in &groups {
+            let shown = members.iter().filter(|(_, label)| !label.trim().is_empty()).count();
+            all.entries.push((None, (*group).to_owned()));
+            all.entries.extend(entries.by_ref().take(shown));
+        }
+        all.downwards = true;
+        all
     }
 
     /// Whether it fits beside a plot area of the given height and leaves room for the data.
     pub fn fits_beside(&self, height: f64) -> bool {
         self.column <= 0.3 * WIDTH && self.entries.len() as f64 * SMALL_LINE <= height
+    }
+
+    /// Height it needs beside the plot area.
+    pub fn height_beside(&self) -> f64 {
+        self.entries.len() as f64 * SMALL_LINE
     }
 
     /// Width it needs beside the plot area, with the space around it.
@@ -152,13 +194,22 @@ impl Legend {
 
     fn draw(&self, canvas: &mut Canvas, (left, top): Pixel, columns: usize) {
         for (i, (style, label)) in self.entries.iter().enumerate() {
-            let x = left + (i % columns) as f64 * (self.column + 22.0);
-            let y = top + ((i / columns) as f64 + 0.5) * SMALL_LINE;
+            let rows = self.entries.len().div_ceil(columns);
+            let (column, row) =
+                if self.downwards { (i / rows, i % rows) } else { (i % columns, i / columns) };
+            let x = left + column as f64 * (self.column + 22.0);
+            let y = top + (row as f64 + 0.5) * SMALL_LINE;
             if let Some(style) = style {
                 style.draw_line(canvas, &[(x, y), (x + SWATCH, y)]);
                 style.draw_marker(canvas, (x + SWATCH / 2.0, y));
             }
             let at = (x + SWATCH + GAP, y + f64::from(SMALL) * 0.36);
+            if self.downwards && style.is_none() {
+                // The name of a group.
+                let style = Style { color: MUTED, ..Style::new(SMALL, Anchor::Start) };
+                canvas.text((x, at.1), label, style);
+                continue;
+            }
             canvas.text(at, label, Style::new(SMALL, Anchor::Start));
         }
     }

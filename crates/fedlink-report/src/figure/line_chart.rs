@@ -9,6 +9,8 @@ use super::text;
 
 /// Height of the plot area.
 const PLOT: f64 = 370.0;
+/// The highest one, where a long legend stands beside it.
+const MAX_PLOT: f64 = 640.0;
 /// Opacity of a band: several may lie upon one another.
 const BAND: f64 = 0.15;
 /// More bands upon one another cannot be distinguished: a chart of more curves has none.
@@ -29,6 +31,21 @@ pub struct Curve {
     /// logarithmic axis, a lower end that is not positive is drawn at the foot of the plot. Not drawn in a
     /// chart of more than [`MAX_BANDS`] curves.
     pub band: Option<Vec<(f64, f64)>>,
+    /// How it looks; none: by its index.
+    pub style: Option<CurveStyle>,
+}
+
+/// How a curve looks, by indices into the lists of colors, dash patterns and markers, which repeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CurveStyle {
+    /// The color.
+    pub color: usize,
+    /// The dash pattern.
+    pub dash: usize,
+    /// The marker.
+    pub marker: usize,
+    /// The heading under which the legend has it; none if empty.
+    pub group: String,
 }
 
 /// Curves, distinguished by color, dash pattern and marker.
@@ -71,12 +88,20 @@ impl LineChart {
             y_axis = y_axis.within(0.0, 1.0);
         }
 
-        let legend = Legend::new(self.curves.iter().enumerate().map(|(i, c)| {
+        let legend = Legend::grouped(self.curves.iter().enumerate().map(|(i, c)| {
             let drawn = c.points.iter().any(|&(x, y)| x_axis.share(x).is_some() && self.shows(y));
-            (SeriesStyle::of(i), if drawn { c.label.clone() } else { format!("{} (no data)", c.label) })
+            let group = c.style.as_ref().map_or("", |style| style.group.as_str());
+            let label = if drawn { c.label.clone() } else { format!("{} (no data)", c.label) };
+            (group, self.style(i), label)
         }));
-        let beside = legend.fits_beside(PLOT);
-        let (y_ticks, y_label, left) = y_ticks(&y_axis, PLOT, &self.y_label, notation);
+        // A legend in groups is read beside the curves: the chart is as high as that takes, within reason.
+        let plot = if self.curves.iter().any(|c| c.style.is_some()) {
+            PLOT.max(legend.height_beside().min(MAX_PLOT))
+        } else {
+            PLOT
+        };
+        let beside = legend.fits_beside(plot);
+        let (y_ticks, y_label, left) = y_ticks(&y_axis, plot, &self.y_label, notation);
         let right = if beside { legend.width_beside() } else { 0.0 };
         // The plot is at least this wide whatever its labels; the ticks are chosen to fit.
         let (x_ticks, x_power) = x_axis.ticks_across(WIDTH - left - right - 80.0, SMALL, Notation::Plain);
@@ -87,7 +112,7 @@ impl LineChart {
         let texts =
             Texts { title: &self.title, subtitle: &self.subtitle, x_label: &x_label, y_label: &y_label };
         let foot = if beside { 0.0 } else { legend.height_across() };
-        let room = Room { plot: PLOT, above: 0.0, below: TICK_LABELS_BELOW, foot, left, right };
+        let room = Room { plot, above: 0.0, below: TICK_LABELS_BELOW, foot, left, right };
         let (mut canvas, frame) = Frame::open(texts, &room);
 
         frame.draw_y_ticks(&mut canvas, &y_axis, &y_ticks);
@@ -95,13 +120,13 @@ impl LineChart {
         frame.draw_edges(&mut canvas);
         if self.has_bands() {
             for (i, curve) in self.curves.iter().enumerate() {
-                curve.draw_band(&mut canvas, &frame, &x_axis, &y_axis, SeriesStyle::of(i));
+                curve.draw_band(&mut canvas, &frame, &x_axis, &y_axis, self.style(i));
             }
         }
         let mut empty = true;
         for (i, curve) in self.curves.iter().enumerate() {
             let phase = i as f64 / self.curves.len() as f64;
-            empty &= !curve.draw_line(&mut canvas, &frame, &x_axis, &y_axis, (SeriesStyle::of(i), phase));
+            empty &= !curve.draw_line(&mut canvas, &frame, &x_axis, &y_axis, (self.style(i), phase));
         }
         if empty {
             frame.draw_no_data(&mut canvas);
@@ -112,6 +137,10 @@ impl LineChart {
             legend.draw_across(&mut canvas, (frame.left.min(60.0), frame.foot));
         }
         canvas
+    }
+
+    fn style(&self, index: usize) -> SeriesStyle {
+        SeriesStyle::of_curve(index, self.curves[index].style.as_ref())
     }
 
     /// Whether bands are drawn.

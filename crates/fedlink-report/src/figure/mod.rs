@@ -19,6 +19,7 @@ mod heat_map;
 mod legend;
 mod line_chart;
 mod reduce;
+mod small_multiples;
 mod stacked_bars;
 mod text;
 
@@ -30,7 +31,8 @@ pub use heat_map::HeatMap;
 #[cfg(test)]
 pub(crate) use legend::MARKERS;
 pub(crate) use legend::{COLORS, DASHES};
-pub use line_chart::{Curve, LineChart, MAX_BANDS};
+pub use line_chart::{Curve, CurveStyle, LineChart, MAX_BANDS};
+pub use small_multiples::SmallMultiples;
 pub use stacked_bars::StackedBars;
 
 /// Why a figure could not be drawn.
@@ -98,7 +100,7 @@ macro_rules! figures {
         }
     )*};
 }
-figures!(LineChart, HeatMap, BarChart, StackedBars, CellMap);
+figures!(LineChart, SmallMultiples, HeatMap, BarChart, StackedBars, CellMap);
 
 /// A PNG file of pixels of eight bits per channel.
 fn png_file(

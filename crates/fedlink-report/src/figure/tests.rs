@@ -19,7 +19,7 @@ fn accuracy() -> LineChart {
             })
             .collect();
         let band = points.iter().map(|&(t, y)| (y - 0.004 - 0.5 / (t + 20.0), y + 0.004 + 0.3 / (t + 20.0)));
-        Curve { label: label.into(), band: Some(band.collect()), points }
+        Curve { label: label.into(), band: Some(band.collect()), points, style: None }
     };
     let policies = [("BC", 0.912), ("BN2", 0.917), ("BC-BN2 (Kc = 10)", 0.923), ("BN2-C", 0.931)];
     LineChart {
@@ -44,7 +44,7 @@ fn bound() -> LineChart {
                 )
             })
             .collect(),
-        band: None,
+        ..Curve::default()
     };
     LineChart {
         title: "Convergence bound, Γ = 1, G = 1".into(),
@@ -213,7 +213,7 @@ fn every_figure_is_a_self_contained_document_with_its_labels() {
 #[test]
 fn markup_in_labels_is_text() {
     let label = r#"a < b && "c" > $d$ \$e ]]> <script>x</script>"#;
-    let curve = Curve { label: label.into(), points: vec![(0.0, 1.0), (1.0, 2.0)], band: None };
+    let curve = Curve { label: label.into(), points: vec![(0.0, 1.0), (1.0, 2.0)], ..Curve::default() };
     let chart = LineChart { x_label: label.into(), y_label: label.into(), curves: vec![curve], ..accuracy() };
     let chart = texts(&chart.svg());
     assert_eq!(chart.iter().filter(|t| *t == label).count(), 3, "{chart:?}");
@@ -232,7 +232,7 @@ fn filled(svg: &str, color: &str) -> usize {
 fn points_that_cannot_be_shown_interrupt_the_line() {
     let y = [1.0, 2.0, f64::NAN, 3.0, f64::INFINITY, 0.0, -1.0, 4.0, 5.0];
     let points: Vec<(f64, f64)> = y.iter().enumerate().map(|(i, &y)| (i as f64, y)).collect();
-    let curves = vec![Curve { label: String::new(), points, band: None }];
+    let curves = vec![Curve { points, ..Curve::default() }];
     let lines = |log_y| {
         let svg = LineChart { log_y, curves: curves.clone(), ..LineChart::default() }.svg();
         texts(&svg);
@@ -272,7 +272,12 @@ fn shares_beyond_one_are_shown_where_they_are() {
 fn a_curve_of_one_point_is_a_marker() {
     let chart = LineChart {
         curves: vec![
-            Curve { label: "one".into(), points: vec![(3.0, 0.5)], band: Some(vec![(0.4, 0.6)]) },
+            Curve {
+                label: "one".into(),
+                points: vec![(3.0, 0.5)],
+                band: Some(vec![(0.4, 0.6)]),
+                style: None,
+            },
             Curve { label: "none".into(), ..Curve::default() },
         ],
         ..LineChart::default()
@@ -367,6 +372,7 @@ fn many_noisy_curves_stay_small() {
         label: format!("curve {c}"),
         points: (0..1000).map(|i| (i as f64, c as f64 + noise(1000 * c + i))).collect(),
         band: Some((0..1000).map(|i| (c as f64 - 1.0 + 0.3 * noise(i), c as f64 + 1.0)).collect()),
+        style: None,
     };
     let chart = LineChart { curves: (0..20).map(curve).collect(), ..LineChart::default() };
     let svg = chart.svg();
@@ -377,8 +383,11 @@ fn many_noisy_curves_stay_small() {
 #[test]
 fn enormous_input_gives_figures_of_ordinary_size() {
     let long = "name ".repeat(100_000);
-    let curves =
-        (0..500).map(|c| Curve { label: long.clone(), points: vec![(0.0, f64::from(c))], band: None });
+    let curves = (0..500).map(|c| Curve {
+        label: long.clone(),
+        points: vec![(0.0, f64::from(c))],
+        ..Curve::default()
+    });
     let lines = LineChart {
         title: long.clone(),
         y_label: long.clone(),
@@ -421,7 +430,7 @@ fn any_figures() -> impl Strategy<Value = (LineChart, HeatMap, BarChart, CellMap
                 y_label: label.clone(),
                 log_y,
                 percent_y,
-                curves: vec![Curve { label: label.clone(), points, band: Some(band) }],
+                curves: vec![Curve { label: label.clone(), points, band: Some(band), style: None }],
             };
             let map = HeatMap {
                 value_label: label.clone(),
@@ -469,4 +478,38 @@ proptest! {
     fn any_numbers_and_labels_can_be_painted((lines, map, bars, cell) in any_figures()) {
         prop_assert!(lines.png().is_ok() && map.png().is_ok() && bars.png().is_ok() && cell.png().is_ok());
     }
+}
+
+#[test]
+fn small_multiples_share_axes_and_a_legend_in_groups() {
+    use super::{CurveStyle, SmallMultiples};
+    let curve = |label: &str, color: usize, group: &str, top: f64| Curve {
+        label: label.into(),
+        points: vec![(0.0, 0.1), (100.0, top)],
+        style: Some(CurveStyle { color, dash: 0, marker: 0, group: group.into() }),
+        ..Curve::default()
+    };
+    let panel = |name: &str, top: f64| {
+        (name.to_owned(), vec![curve("bc", 0, "channel", top), curve("bn2", 1, "norm", 0.5)])
+    };
+    let figure = SmallMultiples {
+        title: "policies".into(),
+        x_label: "round".into(),
+        y_label: "test accuracy".into(),
+        percent_y: true,
+        panels: vec![panel("partition = iid", 0.9), panel("partition = classes", 0.6)],
+    };
+    let svg = figure.svg();
+    let written = texts(&svg);
+    for once in ["partition = iid", "partition = classes", "bc", "bn2", "channel", "norm"] {
+        assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
+    }
+    // The y labels stand once, at the left panel of the row.
+    assert_eq!(written.iter().filter(|text| *text == "80").count(), 1, "{written:?}");
+    // A line in each panel and one in the legend, in the color of the family.
+    assert_eq!(svg.matches("stroke=\"#0072b2\"").count(), 3);
+    assert!(figure.png().is_ok());
+    assert!(SmallMultiples::default().svg().contains("<svg"));
+    let broken = SmallMultiples { panels: vec![("x".into(), vec![Curve::default()]); 30], ..figure };
+    assert!(texts(&broken.svg()).contains(&"no data".to_owned()));
 }

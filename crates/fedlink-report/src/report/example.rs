@@ -50,6 +50,8 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
         label: label.into(),
         keys: Vec::new(),
         policy: label.split(' ').next().unwrap_or_default().to_lowercase(),
+        family: String::new(),
+        style: None,
         k,
         seeds,
         status: "finished".into(),

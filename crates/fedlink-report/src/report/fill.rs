@@ -5,6 +5,7 @@ use super::{
     SplitTable,
 };
 use crate::costs::{curve_cell, snr_series};
+use crate::families::styles;
 use fedlink::data::partition::SplitReport;
 use fedlink::learn::fairness::class_accuracies;
 use fedlink::record::{Outcome, Row};
@@ -41,6 +42,13 @@ impl Report {
             let lines = curve.privacy();
             notes.extend((!lines.is_empty()).then(|| format!("{}: {}.", curve.label, lines.join("; "))));
         }
+        notes.extend(results.iter().filter_map(|curve| {
+            Some(format!(
+                "{}: heard {} devices; the others were never scheduled.",
+                curve.label,
+                curve.heard_text()?
+            ))
+        }));
         notes.extend(results.iter().filter(|curve| !curve.has_costs()).filter_map(lost_uploads));
         Self {
             title: title.to_owned(),
@@ -54,7 +62,7 @@ impl Report {
             average_power: results.first().map_or(first.radio.power, CurveResult::allowed_power),
             power_unit: if first.radio.bandwidth_hz.is_some() { "W".into() } else { String::new() },
             target: first.run.target,
-            curves: results.iter().map(report_curve).collect(),
+            curves: curves(results),
             differences: differences(results),
             cells: results.iter().filter_map(curve_cell).collect(),
             snrs: snr_series(results),
@@ -93,6 +101,18 @@ impl Report {
     }
 }
 
+/// All curves; where there are many, in the colors of the families of their policies.
+fn curves(results: &[CurveResult]) -> Vec<ReportCurve> {
+    let mut curves: Vec<ReportCurve> = results.iter().map(report_curve).collect();
+    if let Some(styles) = styles(&results.iter().collect::<Vec<&CurveResult>>()) {
+        for (curve, style) in curves.iter_mut().zip(styles) {
+            curve.style = Some([style.color, style.dash, style.marker]);
+            curve.family = style.group;
+        }
+    }
+    curves
+}
+
 fn report_curve(curve: &CurveResult) -> ReportCurve {
     let (config, runs) = (&curve.config, &curve.runs);
     let (devices, k) = (config.data.devices as usize, config.schedule.k);
@@ -123,6 +143,8 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         label: curve.label.clone(),
         keys: curve.keys.clone(),
         policy: config.schedule.policy.clone(),
+        family: String::new(),
+        style: None,
         k,
         seeds: runs.len(),
         status: curve.status().name().to_owned(),

@@ -17,7 +17,7 @@ mod tables;
 mod tests;
 mod verdicts;
 
-use crate::figure::{CellMap, Curve, Figure, LineChart, MAX_BANDS};
+use crate::figure::{CellMap, Curve, CurveStyle, Figure, LineChart, MAX_BANDS};
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};
 
@@ -82,6 +82,12 @@ pub struct ReportCurve {
     pub keys: Vec<(String, String)>,
     /// The policy's name.
     pub policy: String,
+    /// The family of the policy, where curves are colored by it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub family: String,
+    /// Color, dash pattern and marker; none: by its index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub style: Option<[usize; 3]>,
     /// K.
     pub k: u64,
     /// How many seeds were run.
@@ -340,6 +346,12 @@ impl Report {
                 points: rounds.zip(curve.accuracy.iter().copied()).collect(),
                 band: (curve.seeds > 1)
                     .then(|| curve.low.iter().copied().zip(curve.high.iter().copied()).collect()),
+                style: curve.style.map(|[color, dash, marker]| CurveStyle {
+                    color,
+                    dash,
+                    marker,
+                    group: curve.family.clone(),
+                }),
             }
         };
         let svg = LineChart {

@@ -59,12 +59,15 @@ const MARKERS = [
   "-.4 -1.3 .4 -1.3 .4 -.4 1.3 -.4 1.3 .4 .4 .4 .4 1.3 -.4 1.3 -.4 .4 -1.3 .4 -1.3 -.4 -.4 -.4",
 ].map((corners) => corners.split(" ").map(Number));
 
-const colorOf = (index) => `var(--c${index % 7})`;
-const dashOf = (index) => DASHES[index % DASHES.length];
+/** Color, dashes and marker of a curve: by its index, unless the page gives them. */
+const styleOf = (curve) => CURVES[curve]?.style ?? [curve, curve, curve];
+const colorAt = (index) => `var(--c${index % 7})`;
+const colorOf = (curve) => colorAt(styleOf(curve)[0]);
+const dashOf = (curve) => DASHES[styleOf(curve)[1] % DASHES.length];
 
 /** The path of a curve's marker. */
 function marker(index, x, y, radius) {
-  const kind = index % (MARKERS.length + 1);
+  const kind = styleOf(index)[2] % (MARKERS.length + 1);
   if (kind === 0) {
     return `M${(x - radius).toFixed(1)} ${y.toFixed(1)}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0Z`;
   }

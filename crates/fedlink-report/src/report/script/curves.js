@@ -105,12 +105,14 @@ function slide() {
   setZoom(Math.min(at("zoom-from"), at("zoom-to")), Math.max(at("zoom-from"), at("zoom-to")));
 }
 
-const valueOf = (curve, key) => (curve.keys.find(([own]) => own === key) || [])[1];
+/** The swept keys of a curve, and its family where curves are colored by it. */
+const keysOf = (curve) => (curve.family ? [["family", curve.family], ...curve.keys] : curve.keys);
+const valueOf = (curve, key) => (keysOf(curve).find(([own]) => own === key) || [])[1];
 
 /** The swept keys with a handful of values each, if there are two at least that distinguish curves. */
 function distinguishingKeys() {
   const values = new Map();
-  for (const [key, value] of CURVES.flatMap((curve) => curve.keys)) {
+  for (const [key, value] of CURVES.flatMap(keysOf)) {
     values.set(key, (values.get(key) || new Set()).add(value));
   }
   const distinguishing = [...values].filter(([, found]) => found.size > 1).map(([key, found]) => [key, [...found]]);

@@ -38,6 +38,7 @@ impl Default for Active {
 impl PartConfig for Active {
     type Part = dyn Policy;
     const NAME: &'static str = "active";
+    const FAMILY: &'static str = "loss";
     const MEANING: &'static str =
         "devices drawn by a softmax of their last losses, some uniformly; equal bits";
     const KEYS: &'static [Key] = &[

@@ -33,6 +33,7 @@ impl Default for Age {
 impl PartConfig for Age {
     type Part = dyn Policy;
     const NAME: &'static str = "age";
+    const FAMILY: &'static str = "fairness";
     const MEANING: &'static str =
         "the K largest f(age)·C^κ: who waited longest over a good channel, equal bits";
     const KEYS: &'static [Key] = &[

@@ -19,6 +19,7 @@ pub struct BestChannel {}
 impl PartConfig for BestChannel {
     type Part = dyn Policy;
     const NAME: &'static str = "bc";
+    const FAMILY: &'static str = "channel";
     const MEANING: &'static str = "best channel: the K largest gains, equal bits";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

@@ -21,6 +21,7 @@ pub struct BestChannelBestNormConfig {
 impl PartConfig for BestChannelBestNormConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "bc-bn2";
+    const FAMILY: &'static str = "norm";
     const MEANING: &'static str = "best channel, then best norm: the K largest ‖Δ‖ among the Kc \
         largest gains, bits in proportion to ‖Δ‖";
     const KEYS: &'static [Key] = &[key(

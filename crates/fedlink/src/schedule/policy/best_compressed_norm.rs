@@ -21,6 +21,7 @@ pub struct BestCompressedNorm {}
 impl PartConfig for BestCompressedNorm {
     type Part = dyn Policy;
     const NAME: &'static str = "bn2-c";
+    const FAMILY: &'static str = "norm";
     const MEANING: &'static str = "best compressed norm: the K largest ‖Δ̂‖ as if each device had \
         the whole band, bits in proportion to it";
 

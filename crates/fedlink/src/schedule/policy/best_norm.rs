@@ -19,6 +19,7 @@ pub struct BestNorm {}
 impl PartConfig for BestNorm {
     type Part = dyn Policy;
     const NAME: &'static str = "bn2";
+    const FAMILY: &'static str = "norm";
     const MEANING: &'static str = "best norm: the K largest ‖Δ‖, bits in proportion to it";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

@@ -18,6 +18,7 @@ pub struct Fixed {}
 impl PartConfig for Fixed {
     type Part = dyn Policy;
     const NAME: &'static str = "fixed";
+    const FAMILY: &'static str = "reference";
     const MEANING: &'static str = "the same K devices, drawn once, in every round: a floor to compare with";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

@@ -28,6 +28,7 @@ impl Default for GradientChannelConfig {
 impl PartConfig for GradientChannelConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "gradient-channel";
+    const FAMILY: &'static str = "norm";
     const MEANING: &'static str =
         "the K largest ‖Δ‖² less a queue of what each has spent beyond P̄, bits by norm";
     const KEYS: &'static [Key] = &[key(

@@ -50,6 +50,7 @@ impl Default for Importance {
 impl PartConfig for Importance {
     type Part = dyn Policy;
     const NAME: &'static str = "importance";
+    const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "devices drawn by norm against upload time; unbiased: each update counts its share";
     const KEYS: &'static [Key] = &[

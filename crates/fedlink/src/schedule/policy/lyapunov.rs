@@ -34,6 +34,7 @@ impl Default for LyapunovConfig {
 impl PartConfig for LyapunovConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "lyapunov";
+    const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "K devices drawn by norm against what each has spent beyond P̄; unbiased: each update counts π/p";
     const KEYS: &'static [Key] = &[

@@ -31,6 +31,7 @@ impl Default for Multinomial {
 impl PartConfig for Multinomial {
     type Part = dyn Policy;
     const NAME: &'static str = "multinomial";
+    const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "K independent draws in proportion to samples; a device drawn j times counts j/K";
     const KEYS: &'static [Key] = &[key("target", "π, the probability of a draw", "\"equal\" | \"by-size\"")];

@@ -29,6 +29,7 @@ impl Default for NormChannel {
 impl PartConfig for NormChannel {
     type Part = dyn Policy;
     const NAME: &'static str = "norm-channel";
+    const FAMILY: &'static str = "norm";
     const MEANING: &'static str =
         "the K largest ‖Δ‖·C^(γ/2), bits in proportion to it: BN2 (γ = 0) to BC (γ → ∞)";
     const KEYS: &'static [Key] = &[key("gamma", "γ, what the channel counts beside the norm", "0 ..= 1000")];

@@ -29,6 +29,7 @@ pub struct Optimal {
 impl PartConfig for Optimal {
     type Part = dyn Policy;
     const NAME: &'static str = "optimal";
+    const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "K devices drawn by their norms with the least variance; unbiased: each update counts π/p";
     const KEYS: &'static [Key] =

@@ -35,6 +35,7 @@ pub struct PowerOfChoiceConfig {
 impl PartConfig for PowerOfChoiceConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "power-of-choice";
+    const FAMILY: &'static str = "loss";
     const MEANING: &'static str =
         "the K largest losses among d devices drawn in proportion to their samples, equal bits";
     const KEYS: &'static [Key] = &[

@@ -40,6 +40,7 @@ impl Default for ProportionalFairConfig {
 impl PartConfig for ProportionalFairConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "proportional-fair";
+    const FAMILY: &'static str = "fairness";
     const MEANING: &'static str = "the K largest ratios of present rate to average served rate, equal bits";
     const KEYS: &'static [Key] = &[
         key("beta", "β, what the average keeps from round to round", "0 ..= 1 (1 excluded)"),

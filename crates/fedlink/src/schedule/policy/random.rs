@@ -22,6 +22,7 @@ pub struct Random {}
 impl PartConfig for Random {
     type Part = dyn Policy;
     const NAME: &'static str = "random";
+    const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str = "K devices uniformly at random, equal bits";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

@@ -23,6 +23,7 @@ pub struct RoundRobin {}
 impl PartConfig for RoundRobin {
     type Part = dyn Policy;
     const NAME: &'static str = "round-robin";
+    const FAMILY: &'static str = "fairness";
     const MEANING: &'static str = "every device in turn, in one random order, equal bits";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

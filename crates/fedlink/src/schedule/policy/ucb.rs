@@ -31,6 +31,7 @@ impl Default for UcbConfig {
 impl PartConfig for UcbConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "ucb";
+    const FAMILY: &'static str = "channel";
     const MEANING: &'static str =
         "upper confidence bounds on what the channel was when a device sent; no CSI; equal bits";
     const KEYS: &'static [Key] = &[
