@@ -16,8 +16,8 @@
 pub mod bound_report;
 mod costs;
 mod error;
-pub mod figure;
 mod families;
+pub mod figure;
 mod file_names;
 pub mod latex;
 mod panels;

@@ -385,7 +385,7 @@ impl Compressor for CodedTopK {
                 (low * down * (1.0 - ROUNDING) - tiny).max(0.0)..=high * up * (1.0 + ROUNDING) + tiny
             }
             // An update is no evidence about the loss.
-            Ask::Loss => 0.0..=f64::INFINITY,
+            Ask::Loss | Ask::RmsLoss => 0.0..=f64::INFINITY,
         }
     }
 }

@@ -168,7 +168,7 @@ impl Compressor for Qsgd {
             }
             Ask::CompressedNorm => 0.0..=high * (1.0 + (context.dim as f64).sqrt()),
             // An update is no evidence about the loss.
-            Ask::Loss => 0.0..=f64::INFINITY,
+            Ask::Loss | Ask::RmsLoss => 0.0..=f64::INFINITY,
         }
     }
 }

@@ -65,7 +65,8 @@ impl ModelTask {
         let score = |(chunk, labels): (usize, &[u8])| {
             self.evaluators.with(make, |evaluator| {
                 let first = chunk * EVALUATION_ROWS;
-                let batch = inputs.gather_for(false, split, first..first + labels.len(), &mut evaluator.batch);
+                let batch =
+                    inputs.gather_for(false, split, first..first + labels.len(), &mut evaluator.batch);
                 model.score(theta, batch, &mut evaluator.work)
             })
         };
