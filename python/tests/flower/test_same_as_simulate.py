@@ -94,7 +94,7 @@ def test_policies_with_state_or_randomness_do_too(policy, k):
 
 @pytest.mark.parametrize("budget", ["formula", "wire"])
 @pytest.mark.parametrize(
-    "scheme", ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", "ternary", "sign", "qsgd"]
+    "scheme", ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", "ternary", "sign", "qsgd", "eden"]
 )
 def test_every_scheme_does_too(scheme, budget):
     check_that_nodes_compute_what_simulate_computes(
