@@ -8,8 +8,6 @@ mod matmul;
 mod norm;
 mod patches;
 mod pool;
-#[expect(unsafe_code, reason = "prefetching is an instruction for a processor")]
-mod prefetch;
 mod sparse_batch;
 mod sparse_product;
 
@@ -20,7 +18,6 @@ pub use matmul::{Matrix, matmul};
 pub use norm::{has_finite_norm, norm, subtract};
 pub use patches::Window;
 pub use pool::{pool, pooled_shape, unpool};
-pub use prefetch::prefetch;
 pub use sparse_batch::SparseBatch;
 pub use sparse_product::{
     PackedGradient, Panels, pack_output_gradient, sparse_forward, sparse_gradient, sparse_gradient_by_row,

@@ -2,14 +2,11 @@
 
 use super::model::{Batch, Rows};
 use crate::data::{Dataset, Samples, Scaler, Scaling};
-use crate::kernels::{SparseBatch, prefetch};
+use crate::kernels::SparseBatch;
 use std::sync::{Arc, OnceLock};
 
 /// Up to this share of non-zeros a product by non-zeros is the faster one (see `docs/performance.md`).
 const SPARSE_UP_TO: f64 = 0.4;
-
-/// Samples that are fetched ahead of the one that is copied.
-const AHEAD: usize = 4;
 
 /// Samples inspected to find the share of non-zeros.
 const PROBE: usize = 500;
@@ -104,15 +101,7 @@ impl Inputs {
         if self.sparse {
             let non_zeros = non_zeros.get_or_init(|| NonZeros::of(data, self.dataset.features, &self.scaler));
             sparse.restart(self.dataset.features);
-            let mut samples = samples.into_iter();
-            // Samples lie anywhere in a large memory: some are fetched while others are copied.
-            let mut coming = [None; AHEAD];
-            for next in &mut coming {
-                *next = samples.next().inspect(|&sample| non_zeros.prefetch(sample));
-            }
-            for i in 0.. {
-                let Some(sample) = coming[i % AHEAD] else { break };
-                coming[i % AHEAD] = samples.next().inspect(|&sample| non_zeros.prefetch(sample));
+            for sample in samples {
                 labels.push(data.labels[sample]);
                 sparse.push(non_zeros.row(sample));
             }
@@ -158,13 +147,6 @@ impl NonZeros {
     /// Where the entries of sample i are.
     fn range(&self, i: usize) -> std::ops::Range<usize> {
         if i == 0 { 0..self.ends[0] } else { self.ends[i - 1]..self.ends[i] }
-    }
-
-    /// Has the entries of sample i fetched.
-    fn prefetch(&self, i: usize) {
-        let range = self.range(i);
-        prefetch(&self.columns[range.clone()]);
-        prefetch(&self.values[range]);
     }
 
     fn row(&self, i: usize) -> impl Iterator<Item = (u32, f32)> {

@@ -52,6 +52,8 @@ pub fn probabilities(u: &[f64], prices: &[f64], total: usize) -> Vec<f64> {
     let mut low = (0..m).map(|i| u[i] * u[i] - prices[i]).fold(f64::INFINITY, f64::min);
     let mut high = (m as f64 / total as f64) * (m as f64 / total as f64);
     let mut at = high;
+    // A sum of m terms is no more exact than this.
+    let tolerance = 1e-15 + f64::EPSILON * libm::sqrt(m as f64);
     for step in 0..1100 {
         let (above, slope) = excess(at);
         if above > 0.0 {
@@ -59,13 +61,13 @@ pub fn probabilities(u: &[f64], prices: &[f64], total: usize) -> Vec<f64> {
         } else {
             high = at;
         }
-        if (-4e-15 * total as f64..=0.0).contains(&above) {
+        if (-4.0 * tolerance * total as f64..=0.0).contains(&above) {
             break;
         }
         // A hair further where it comes from the left, so that the last step ends on the right, where the sum
         // is not above K.
         let newton = at - above / slope;
-        let newton = if above > 0.0 { newton + 1e-15 * newton.abs() } else { newton };
+        let newton = if above > 0.0 { newton + 2.0 * tolerance * newton.abs() } else { newton };
         let inside = newton > low && newton < high && step % 8 != 7;
         let next = if inside { newton } else { 0.5 * (low + high) };
         if next <= low || next >= high {
