@@ -438,3 +438,42 @@ fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
         config(2, 1, &[("learn.aggregate", "shrunk".into()), ("learn.server_optimizer", "yogi".into())]);
     assert!(Session::of(&config, &Parts::default(), vec![0.0; DIM], None).is_ok());
 }
+
+/// A task of many parameters whose devices apply corrections.
+struct Wide;
+
+impl Task for Wide {
+    fn theta0(&self) -> Vec<f32> {
+        vec![0.0; 1_000_000]
+    }
+    fn samples(&self, _: DeviceId) -> usize {
+        1
+    }
+    fn train(&self, _: Job) -> Result<f64, TaskError> {
+        Err(TaskError("it is never reached".into()))
+    }
+    fn evaluate(&self, _: &[f32]) -> Result<Evaluation, TaskError> {
+        Ok(Evaluation::new(0.0, 0.0))
+    }
+    fn local_steps(&self, _: u64, _: DeviceId) -> Option<LocalSteps> {
+        Some(LocalSteps { count: 1, rate: 1.0 })
+    }
+}
+
+#[test]
+fn vectors_of_all_devices_that_cannot_fit_are_refused_before_the_first_round() {
+    if fedlink::memory::total().is_none() {
+        return;
+    }
+    let mut config = config(1, 1, &[chosen("scaffold")]);
+    // 4 TB of control variates.
+    config.data.devices = 1_000_000;
+    let error = Simulation::new(&config, Wide).map(|_| ()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("learn.model: 1000005 vectors of d = 1000000 numbers take at least"),
+        "{error}"
+    );
+    assert!(error.contains("learn.correction = \"none\""), "{error}");
+    config.learn.correction = "prox".into();
+    assert!(Simulation::new(&config, Wide).is_ok());
+}
