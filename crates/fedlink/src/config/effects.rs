@@ -179,20 +179,16 @@ impl Config {
     fn check_max_power(&self) -> Result<(), ConfigError> {
         let radio = &self.radio;
         let default = PhysicalBudget::default();
-        let left_out = |given: Option<f64>| if given.is_some() { "" } else { " if it is left out" };
         let power = radio.power_dbm.unwrap_or(default.power_dbm);
         let max = radio.power_max_dbm.unwrap_or(default.power_max_dbm);
         if radio.bandwidth_hz.is_some() && power > max {
-            let note = left_out(radio.power_max_dbm);
+            if radio.power_dbm.is_none() {
+                let problem = format!("is {max}, below radio.power_dbm, which is {power} if it is left out");
+                return Err(ConfigError::new("radio.power_max_dbm", problem));
+            }
+            let note = if radio.power_max_dbm.is_some() { "" } else { " if it is left out" };
             let problem = format!("is {power}, above radio.power_max_dbm, which is {max}{note}");
-            return match radio.power_dbm {
-                Some(_) => Err(ConfigError::new("radio.power_dbm", problem)),
-                None => {
-                    let problem =
-                        format!("is {max}, below radio.power_dbm, which is {power} if it is left out");
-                    Err(ConfigError::new("radio.power_max_dbm", problem))
-                }
-            };
+            return Err(ConfigError::new("radio.power_dbm", problem));
         }
         match radio.power_max {
             Some(max) if radio.power > max => {

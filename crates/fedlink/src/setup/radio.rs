@@ -315,8 +315,8 @@ mod tests {
     #[test]
     fn estimates_of_measured_snrs_are_snrs_too() {
         let folder = tempfile::tempdir().unwrap();
-        let rows: String = (0..400).map(|t| format!("{t},0,{}\n", 10 + t % 2)).collect();
-        let file = trace(&folder, "snr.csv", &format!("round,device,snr_db\n{rows}"));
+        let rows: Vec<String> = (0..400).map(|t| format!("{t},0,{}", 10 + t % 2)).collect();
+        let file = trace(&folder, "snr.csv", &format!("round,device,snr_db\n{}\n", rows.join("\n")));
         let head =
             "[data]\ndevices = 1\n[schedule]\nk = 1\n[run]\nrounds = 400\n[radio]\nfading = \"trace\"\n";
         let radio = built(&format!("{head}csi_error = 0.01\nbandwidth_hz = 1e6\n{file}")).unwrap();

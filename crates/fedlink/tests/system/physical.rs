@@ -274,8 +274,8 @@ fn estimates_lose_as_many_uploads_however_the_band_is_shared_and_whatever_is_fix
     let selective = "radio.profile = \"tdl-a30\"";
     let exact = [(1e-12, 1.0, 0.0)];
     let half = [(0.1, 0.0, 0.417_800_506_347_321_35), (0.1, 3.010_299_956_639_812, 0.104_101_337_088_218)];
-    let cases: [(&str, &str, &[(f64, f64, f64)]); 9] = [
-        ("fdma", "", &half),
+    let cases = [
+        ("fdma", "", &half[..]),
         ("ofdma", "", &half),
         ("tdma", payload, &half),
         ("fdma", payload, &half),

@@ -185,7 +185,7 @@ impl Default for Ofdma {
 }
 
 /// μ with Σ (μ − 1/(s·g_k))⁺ = 1 over these gains: those that are under water are left out until none is.
-fn water_level(s: f64, gains: impl Iterator<Item = f64> + Clone) -> f64 {
+fn water_level(s: f64, gains: &(impl Iterator<Item = f64> + Clone)) -> f64 {
     let mut level = f64::INFINITY;
     loop {
         let (mut floor, mut count) = (1.0, 0.0);
@@ -262,7 +262,7 @@ impl Ofdma {
     fn special_snr(&self, link: &Uplink, gains: impl Iterator<Item = f64> + Clone, count: f64) -> f64 {
         // The SNR of a block of gain 1 with all power.
         let whole = (link.snr * self.blocks as f64).min(f64::MAX);
-        let level = (self.power == BlockPower::Waterfilling).then(|| water_level(whole, gains.clone()));
+        let level = (self.power == BlockPower::Waterfilling).then(|| water_level(whole, &gains));
         let snr = |gain: f64| match level {
             Some(level) => (whole * gain * level - 1.0).clamp(0.0, f64::MAX),
             None => (whole / count * gain).min(f64::MAX),
@@ -551,7 +551,7 @@ mod tests {
         assert!((snr(1.5, &[1.0, 1.0]) - 4.0).abs() < 1e-12);
         // γ = 2 and 6: −β·ln((e^(−2/β) + e^(−6/β))/2).
         for beta in [0.5, 1.5, 7.0f64] {
-            let truth = -beta * (((-2.0 / beta).exp() + (-6.0 / beta).exp()) / 2.0).ln();
+            let truth = -beta * f64::midpoint((-2.0 / beta).exp(), (-6.0 / beta).exp()).ln();
             assert!((snr(beta, &[0.5, 1.5]) - truth).abs() < 1e-12 && truth < 4.0);
         }
         // Far above β the exponentials vanish; the result does not.
