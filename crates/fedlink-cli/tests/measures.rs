@@ -204,8 +204,9 @@ fn claims_about_the_worst_need_fairness_to_be_recorded() {
     std::fs::write(folder.path().join("two.toml"), format!("{FILE}{claims}")).unwrap();
     let message = refused(&folder, &["run", "two.toml"]);
     assert!(message.contains("worst-tenth is recorded with run.fairness = true only"), "{message}");
-    let words = ["run", "two.toml", "--set", "run.fairness=true", "--out", "out"];
-    let said = output(&folder, &words);
+    let recorded = FILE.replace("[run]", "[run]\nfairness = true");
+    std::fs::write(folder.path().join("two.toml"), format!("{recorded}{claims}")).unwrap();
+    let said = output(&folder, &["run", "two.toml", "--out", "out"]);
     assert!(said.contains("used: holds"), "{said}");
     let header = text(&folder, "out/results.csv").lines().next().unwrap().to_owned();
     assert!(
