@@ -80,7 +80,7 @@ fn matmul_on(set: InstructionSet, a: Matrix, b: Matrix, out: &mut [f32], accumul
 /// Inner terms that are packed at a time, columns of `b` that are packed with them, and what of the product
 /// is kept in registers.
 const DEPTH: usize = 128;
-const STRIP: usize = 64;
+const STRIP: usize = 32;
 const TILE: [usize; 2] = [4, 8];
 
 /// The product in plain arithmetic: each output starts at zero (or at what it was) and takes its terms in
