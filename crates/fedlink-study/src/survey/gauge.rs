@@ -1,6 +1,6 @@
 //! What the configured compressor makes of a budget.
 
-use fedlink::compress::{Compressor, Encoded, Scratch};
+use fedlink::compress::{Compressor, Context, Encoded, Scratch};
 use fedlink::rng::{Purpose, stream};
 use fedlink::units::Bits;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ impl Gauge {
     pub(super) fn level(&mut self, bits: f64) -> usize {
         let mut rng = stream(self.seed, Purpose::Schedule, u64::MAX, u64::MAX - 1);
         let Self { compressor, update, scratch, out, .. } = self;
-        compressor.encode(update, Bits(bits), &mut rng, scratch, out).level
+        let context = Context::new(update.len(), Bits(bits));
+        compressor.encode(update, &context, &mut rng, scratch, out).level
     }
 
     /// The largest q that any budget holds, if the compressor knows it.
