@@ -5,7 +5,7 @@ use crate::arrays::indices;
 use crate::errors::exception;
 use crate::primitives::scheme_named;
 use crate::session::ask_named;
-use fedlink::compress::{Encoded, Evidence, SparseUpdate, Values};
+use fedlink::compress::{Context, Encoded, Evidence, SparseUpdate, Values};
 use fedlink::units::Bits;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -48,7 +48,8 @@ pub fn audit(
     };
     let received = Encoded::Sparse(SparseUpdate { indices, values });
     received.check(dim).map_err(|problem| PyValueError::new_err(format!("indices, values: {problem}")))?;
-    let evidence = Evidence { ask, dim, budget, alone, exact: true, received: &received };
+    let context = Context::new(dim, budget);
+    let evidence = Evidence { ask, context, alone, exact: true, received: &received };
     if evidence.allows(&*compressor, reported as f32) {
         return Ok(None);
     }
