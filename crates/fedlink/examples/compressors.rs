@@ -93,18 +93,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("|---|{}", "---|".repeat(2 * BUDGETS.len()));
     for (name, keys) in SCHEMES {
         let Ok(entry) = find::<dyn Compressor>(name) else { continue };
-        let text: String = keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
-        let scheme = entry.build(&toml::from_str::<Table>(&text)?, &Scope::default(), &())?;
-        let mut line = format!("| `{name}`");
-        keys.iter().for_each(|(key, value)| line += &format!(", {key} {}", value.trim_matches('"')));
+        let settings: Vec<String> = keys.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        let own: Table = toml::from_str(&settings.join("\n"))?;
+        let scheme = entry.build(&own, &Scope::default(), &())?;
+        let named = keys.iter().map(|(key, value)| format!("{key} {}", value.trim_matches('"')));
+        let mut cells =
+            vec![std::iter::once(format!("`{name}`")).chain(named).collect::<Vec<_>>().join(", ")];
         for (shapes, updates) in &tables {
             for budget in BUDGETS {
                 let sum: f64 =
                     updates.iter().map(|(device, v)| share(&*scheme, v, budget, shapes, *device)).sum();
-                line += &format!(" | {:.1}", 100.0 * sum / updates.len() as f64);
+                cells.push(format!("{:.1}", 100.0 * sum / updates.len() as f64));
             }
         }
-        println!("{line} |");
+        println!("| {} |", cells.join(" | "));
     }
     Ok(())
 }

@@ -156,7 +156,7 @@ impl Encoded {
                 indices.iter().zip(grid.values()).for_each(|(&i, value)| visit(i, value));
             }
             Self::Dense(values) | Self::Coded(Coded { values, .. }) => {
-                (0..).zip(values).for_each(|(i, &value)| visit(i, value))
+                (0..).zip(values).for_each(|(i, &value)| visit(i, value));
             }
         }
     }

@@ -16,7 +16,7 @@
 //! With the energies e_j of the terms, and c entries ±μ of the rest: ‖v‖² = Σ e_j + ‖rest‖², and of the rest
 //! holds what [`Stc`] proves of it: Σ e_j + c·μ² ≤ ‖v‖² ≤ Σ e_j + μ²·max(c², d).
 
-use super::audit::Evidence;
+use super::audit::{Evidence, TINY};
 use super::eden::{CENTROIDS, nearest};
 use super::stc::Stc;
 use super::wire::packed::{Packer, Unpacker};
@@ -35,9 +35,9 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<LowRank>();
 
 /// Sends outer products of quantized factors, layer by layer, and the rest as [`Stc`] does.
 ///
-/// - Bits: `r = Σ_terms (⌈log2(L+1)⌉ + 32 + (rows + cols)·b) + ⌈log2(L+1)⌉ + ⌈r_stc(q)⌉`, L being the number of layers
-///   with at least two rows and columns: which layer, s, both factors; the end of the terms; the rest. The
-/// level is r,   a whole number.
+/// - Bits: `r = Σ_terms (⌈log2(L+1)⌉ + 32 + (rows + cols)·b) + ⌈log2(L+1)⌉ + ⌈r_stc(q)⌉`, L being the number
+///   of layers with at least two rows and columns: which layer, s, both factors; the end of the terms; the
+///   rest. The level is r, a whole number.
 /// - Value: the sum of the terms and of ±μ on the entries of the rest.
 ///
 /// Source: after Vogels, Karimireddy and Jaggi, *PowerSGD* (2019), arXiv 1905.13727, as we read it, with
@@ -127,24 +127,24 @@ fn name_bits(layers: usize) -> u64 {
 }
 
 impl LowRank {
-    fn centroids(&self) -> &'static [f32] {
+    fn centroids(self) -> &'static [f32] {
         CENTROIDS[self.bits as usize - 1]
     }
 
     /// Bits of a term of a layer, one of `layers`.
-    fn term_bits(&self, shape: Shape, layers: usize) -> u64 {
+    fn term_bits(self, shape: Shape, layers: usize) -> u64 {
         name_bits(layers) + SCALE_BITS + (shape.rows + shape.cols) as u64 * self.bits
     }
 
     /// The value of a symbol: a sign above the index of a centroid.
-    fn value(&self, symbol: u8) -> f32 {
+    fn value(self, symbol: u8) -> f32 {
         let centroid = self.centroids()[usize::from(symbol & ((1 << (self.bits - 1)) - 1))];
         if symbol >> (self.bits - 1) & 1 == 0 { centroid } else { -centroid }
     }
 
     /// The symbols of the entries of `factor`, each with b bits; the factor becomes what they stand for, and
     /// the product of both is returned.
-    fn quantize(&self, factor: &mut [f32], symbols: &mut Vec<u8>) -> f64 {
+    fn quantize(self, factor: &mut [f32], symbols: &mut Vec<u8>) -> f64 {
         let length = norm(factor);
         let to_one = if length > 0.0 { ((factor.len() as f64).sqrt() / length) as f32 } else { 0.0 };
         let mut along = 0.0;
@@ -159,7 +159,7 @@ impl LowRank {
     }
 
     /// The next term of what is left of a layer.
-    fn find(&self, left: &[f32], shape: Shape, [u, v]: [&mut Vec<f32>; 2], found: &mut Candidate) {
+    fn find(self, left: &[f32], shape: Shape, [u, v]: [&mut Vec<f32>; 2], found: &mut Candidate) {
         leading(left, shape, ITERATIONS, u, v);
         found.symbols.clear();
         self.quantize(u, &mut found.symbols);
@@ -183,7 +183,7 @@ impl LowRank {
     }
 
     /// All entries of an update of which the rest is known.
-    fn fill(&self, context: &Context, coded: &mut Coded) {
+    fn fill(self, context: &Context, coded: &mut Coded) {
         let Coded { scales, symbols, rest, values } = coded;
         values.clear();
         values.resize(context.dim, 0.0);
@@ -202,7 +202,7 @@ impl LowRank {
     }
 
     /// Σ e_j, and the bits of all terms and of their end.
-    fn terms(&self, context: &Context, coded: &Coded) -> (f64, u64) {
+    fn terms(self, context: &Context, coded: &Coded) -> (f64, u64) {
         let layers = matrices(context);
         let (mut energy, mut bits, mut scale) = (0.0, name_bits(layers.len()), coded.scales.iter());
         let square = |symbols: &[u8]| symbols.iter().map(|&s| f64::from(self.value(s)).powi(2)).sum::<f64>();
@@ -363,11 +363,12 @@ impl Compressor for LowRank {
             Ask::Norm => {
                 let (energy, _) = self.terms(&context, coded);
                 let count = coded.rest.indices.len() as f64;
-                let square = f64::from(coded.rest.norm()).powi(2);
-                let most = square / count.max(1.0) * count.powi(2).max(context.dim as f64);
-                // Where nothing is left, only what rounding left is not sent.
-                let most = if count == 0.0 { 0.0 } else { most };
-                (energy + square).sqrt() * (1.0 - ROUNDED)..=(energy + most).sqrt() * (1.0 + ROUNDED) + 1e-30
+                let magnitude = f64::from(coded.rest.norm()) / count.max(1.0).sqrt();
+                let least = (energy + count * magnitude.powi(2)).sqrt();
+                let most = (energy + magnitude.powi(2) * count.powi(2).max(context.dim as f64)).sqrt();
+                // Scales and magnitudes of the smallest numbers are rounded by up to half of the smallest.
+                let tiny = 8.0 * TINY * context.dim as f64 * (1 + coded.scales.len()) as f64;
+                (least * (1.0 - ROUNDED) - tiny).max(0.0)..=most * (1.0 + ROUNDED) + tiny
             }
             Ask::CompressedNorm if exact && alone == context.budget => {
                 let norm = f64::from(received.norm());

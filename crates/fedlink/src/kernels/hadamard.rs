@@ -83,7 +83,7 @@ mod tests {
             hadamard(&mut ours);
             let scale = x.iter().map(|&x| f64::from(x).abs()).sum::<f64>() + 1.0;
             for (i, &ours) in ours.iter().enumerate() {
-                let sign = |j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+                let sign = |j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
                 let plain: f64 = x.iter().enumerate().map(|(j, &x)| sign(j) * f64::from(x)).sum();
                 prop_assert!((f64::from(ours) - plain).abs() <= 1e-6 * scale, "{} {}", ours, plain);
             }

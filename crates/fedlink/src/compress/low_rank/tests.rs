@@ -19,9 +19,9 @@ fn singular_values(w: &[f32], shape: Shape) -> Vec<f64> {
                 let t = zeta.signum() / (zeta.abs() + (1.0 + zeta * zeta).sqrt());
                 let cos = 1.0 / (1.0 + t * t).sqrt();
                 let sin = cos * t;
-                for k in 0..shape.rows {
-                    let (x, y) = (columns[i][k], columns[j][k]);
-                    (columns[i][k], columns[j][k]) = (cos * x - sin * y, sin * x + cos * y);
+                let (before, after) = columns.split_at_mut(j);
+                for (x, y) in before[i].iter_mut().zip(&mut after[0]) {
+                    (*x, *y) = (cos * *x - sin * *y, sin * *x + cos * *y);
                 }
             }
         }
