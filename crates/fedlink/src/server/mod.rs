@@ -19,7 +19,10 @@
 pub mod aggregate;
 mod cap;
 mod clip;
+mod deliver;
 pub mod optimizer;
+mod recorded;
+mod saved;
 mod states;
 mod upload;
 
@@ -27,26 +30,25 @@ pub use cap::Cap;
 pub use clip::{Clip, WINDOW};
 pub use upload::{Body, Upload};
 
-use crate::compress::wire::Coder;
-use crate::compress::{Compressor, Context, Encoded, Evidence};
+use crate::compress::{Compressor, Encoded};
 use crate::error::Error;
-use crate::learn::correction::{AddUpdate, Correction, NoCorrection};
+use crate::learn::correction::{Correction, NoCorrection};
 use crate::learn::rate::Rate;
 use crate::learn::steps::LocalSteps;
-use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::privacy::{Exposure, Mechanism};
 use crate::radio::access::{Band, Grant};
 use crate::radio::{Known, Radio};
-use crate::record::{Arrival, Cost, Guarantee, RoundRecord, Training, Transmission};
+use crate::record::Guarantee;
 use crate::registry::ConfigError;
 use crate::schedule::{
     Ask, DeviceTable, Facts, Genie, Pick, Policy, ReportCode, Reports, Sampling, Schedule, Share, View,
     check_candidates,
 };
-use crate::state::{MAX_COUNT, Persist, State, StateError};
-use crate::units::{Airtime, Bits, DeviceId, Power, Shape, Symbols};
-use aggregate::{Aggregator, Contribution, Delta};
+use crate::state::Persist;
+use crate::units::{Bits, DeviceId, Shape};
+use aggregate::Aggregator;
+use deliver::Decoder;
 use optimizer::ServerOptimizer;
 use serde::{Deserialize, Serialize};
 use states::DeviceStates;
@@ -93,16 +95,6 @@ pub struct Server {
     log_all: bool,
     /// Memory for the noise of a round, if there is any.
     noise: Encoded,
-}
-
-/// Reads what arrives, on several threads.
-struct Decoder {
-    compressor: Arc<dyn Compressor>,
-    seed: u64,
-    /// The layers of the model; empty if they are not known.
-    shapes: Vec<Shape>,
-    coders: Pool<Coder>,
-    decoded: Pool<Encoded>,
 }
 
 /// What a [`Server`] is made of.
@@ -175,15 +167,6 @@ struct Underpriced {
     entries: usize,
     claimed: f64,
     needed: f64,
-}
-
-/// What a server saves.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    policy: State,
-    aggregator: State,
-    optimizer: State,
-    ledger: Ledger,
 }
 
 /// The candidates of a round, and what they are asked.
@@ -625,259 +608,9 @@ impl Server {
         Ok(Some(Scheduled::of(&schedule.picks[index], &grants[index], known, *band)))
     }
 
-    /// Takes what arrived of the scheduled devices, in their order: θ(t) becomes θ(t+1), and
-    /// the round is closed.
-    pub fn deliver<'a>(
-        &mut self,
-        uploads: &[Upload<'a>],
-        training: Training,
-        cost: Option<Cost>,
-    ) -> Result<RoundRecord, Error> {
-        let open = self.open.take().ok_or(Error::Session("deliver: no round has begun"))?;
-        let Open { call, known, decided } = open;
-        let decided = decided.ok_or(Error::Session("deliver: nobody has reported yet"))?;
-        if !uploads.iter().map(|upload| upload.device).eq(decided.schedule.devices()) {
-            return Err(Error::Session(
-                "deliver: there must be one upload of each scheduled device, in their order",
-            ));
-        }
-        let (decoder, dim) = (&self.decoder, self.theta.len());
-        let read = |(upload, grant): (&Upload<'a>, &Grant)| {
-            decoder.read(upload, &decoder.context(dim, grant.budget, (call.t, upload.device)))
-        };
-        let received: Vec<Received> = uploads.par_iter().zip(&decided.grants).map(read).collect();
-        self.note_underpriced(call.t, &received, uploads);
-        let arrivals = self.judge(&call, &decided, &received, uploads);
-        let shares = self.shares(call.t, &decided.schedule, &arrivals);
-        if self.states.is_some() {
-            self.update_from_states(call.t, uploads, &received, &arrivals);
-        } else {
-            self.update(call.t, &received, &arrivals, &shares);
-        }
-        for ((one, arrival), upload) in received.iter().zip(&arrivals).zip(uploads) {
-            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
-                self.policy.receive(upload.device, update);
-            }
-        }
-        self.correct(call.t, &received, &arrivals, uploads);
-        let used =
-            decided.schedule.devices().zip(&arrivals).filter(|(_, arrival)| **arrival == Arrival::Used);
-        self.aggregator.observe(&used.map(|(device, _)| device).collect::<Vec<DeviceId>>());
-        for device in decided.schedule.devices() {
-            self.ledger.devices.note_scheduled(device, call.t);
-        }
-        for one in received {
-            if let Received::Decoded(update) = one {
-                self.decoder.decoded.give(update);
-            }
-        }
-        let mut record = record(&call, &known, &decided, uploads, &arrivals, training);
-        record.cost = cost;
-        if self.log_all {
-            record.others = not_scheduled(&call, &known, &decided);
-        }
-        let sent = record.transmissions.iter().map(|sent| (sent.device, sent.power, sent.airtime));
-        self.radio.settle(&sent.collect::<Vec<(DeviceId, Power, Airtime)>>());
-        self.policy.observe(&record);
-        self.check_policy(call.t)?;
-        Ok(record)
-    }
-
     /// The layers of the model, for schemes that use them; the devices must know the same.
     pub(crate) fn set_shapes(&mut self, shapes: Vec<Shape>) {
         self.decoder.shapes = shapes;
-    }
-
-    /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it sends.
-    fn note_underpriced(&mut self, t: u64, received: &[Received], uploads: &[Upload]) {
-        if self.custom_compressor.is_none() {
-            return;
-        }
-        for (one, upload) in received.iter().zip(uploads) {
-            let Ok(Encoded::Sparse(update)) = one.update() else { continue };
-            let (needed, claimed) = (update.information(self.theta.len()), upload.spent.bits);
-            if claimed < needed {
-                let (count, first) = &mut self.ledger.underpriced;
-                *count += 1;
-                first.get_or_insert(Underpriced {
-                    round: t + 1,
-                    device: upload.device.0,
-                    entries: update.indices.len(),
-                    claimed: claimed.0,
-                    needed: needed.0,
-                });
-            }
-        }
-    }
-
-    /// How each upload is handled. One that cannot be decoded or fails the audit is a strike.
-    fn judge(
-        &mut self,
-        call: &Call,
-        decided: &Decided,
-        received: &[Received],
-        uploads: &[Upload],
-    ) -> Vec<Arrival> {
-        let judge = |(i, upload): (usize, &Upload)| {
-            let arrival = match received[i].update() {
-                Err(arrival) => arrival,
-                Ok(update) if self.defense.strikes.is_some() => {
-                    let row = decided.reports.index_of(upload.device).unwrap_or_default();
-                    let index = call.candidates.iter().position(|device| *device == upload.device);
-                    let (dim, budget) = (self.theta.len(), decided.grants[i].budget);
-                    let context = self.decoder.context(dim, budget, (call.t, upload.device));
-                    let honest = call.asks.iter().zip(decided.reports.row(row)).all(|(&ask, &report)| {
-                        let evidence = Evidence {
-                            ask,
-                            context,
-                            alone: call.alone[index.unwrap_or_default()],
-                            exact: self.exact,
-                            received: update,
-                        };
-                        evidence.allows(&*self.decoder.compressor, report)
-                    });
-                    if honest { Arrival::Used } else { Arrival::Flagged }
-                }
-                Ok(_) => Arrival::Used,
-            };
-            if matches!(arrival, Arrival::Undecodable | Arrival::Flagged) {
-                let strikes = &mut self.ledger.strikes;
-                strikes.resize(strikes.len().max(self.ledger.devices.len()), 0);
-                let count = &mut strikes[upload.device.index()];
-                *count = count.saturating_add(1);
-            }
-            arrival
-        };
-        uploads.iter().enumerate().map(judge).collect()
-    }
-
-    /// What each scheduled device's update counts. One that was lost counts for nobody; one that was silent,
-    /// cannot be decoded or fails the audit counts and adds nothing.
-    fn shares(&self, t: u64, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
-        let counting: Vec<DeviceId> =
-            schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
-        let mut by_rule = self.aggregator.shares_of(&counting, &|i| (self.samples)(counting[i])).into_iter();
-        let share = |(pick, arrival): (&Pick, &Arrival)| {
-            let rule = if *arrival == Arrival::Lost { 0.0 } else { by_rule.next().unwrap_or_default() };
-            match pick.share {
-                Share::Rule => rule,
-                Share::Weight(weight) => weight as f32,
-            }
-        };
-        let mut shares: Vec<f32> = schedule.picks.iter().zip(arrivals).map(share).collect();
-        if self.aggregator.by_steps() {
-            let steps: Vec<u64> =
-                schedule.devices().map(|m| (self.steps)(t, m).map_or(1, |steps| steps.count)).collect();
-            aggregate::normalize_steps(&mut shares, &steps);
-        }
-        shares
-    }
-
-    /// θ(t+1) out of θ(t) and what arrived and passed the audit.
-    fn update(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
-        let privacy = self.defense.privacy;
-        let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
-        for ((one, arrival), &share) in received.iter().zip(arrivals).zip(shares) {
-            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
-                // Under privacy a device counts the same whoever else sent.
-                let share = privacy.map_or(share, |mechanism| mechanism.share as f32);
-                used.push(Contribution { update, share, factor: 1.0 });
-            }
-        }
-        if self.defense.clip != Clip::Off {
-            let norms: Vec<f32> = used.iter().map(|one| one.update.norm()).collect();
-            self.ledger.norms.extend(&norms);
-            let old = self.ledger.norms.len().saturating_sub(WINDOW);
-            self.ledger.norms.drain(..old);
-            let limit = self.defense.clip.limit(self.ledger.norms.make_contiguous());
-            used.iter_mut().zip(norms).for_each(|(one, norm)| one.factor = clip::factor(norm, limit));
-        }
-        let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
-        let mut delta = self.aggregator.aggregate(&used, counting);
-        if let (Some(mechanism), Delta::Sum(terms)) = (privacy, &mut delta) {
-            // In every round, also in one in which nobody sent.
-            let mut noise = match std::mem::take(&mut self.noise) {
-                Encoded::Dense(values) => values,
-                _ => vec![0.0; self.theta.len()],
-            };
-            mechanism.fill(&mut noise, self.seed, t);
-            self.noise = Encoded::Dense(noise);
-            terms.push((&self.noise, 1.0));
-        }
-        self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
-    }
-
-    /// What the correction of local steps makes of the updates that arrived.
-    fn correct(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], uploads: &[Upload]) {
-        if !self.correction.keeps_state() {
-            return;
-        }
-        let mut updates = Vec::with_capacity(received.len());
-        for ((one, arrival), upload) in received.iter().zip(arrivals).zip(uploads) {
-            if let (Arrival::Used, Ok(update), Some(steps)) =
-                (arrival, one.update(), (self.steps)(t, upload.device))
-            {
-                let add = move |target: &mut [f32], scale: f32| update.add_to(target, scale);
-                updates.push((add, steps.length()));
-            }
-        }
-        let updates: Vec<(AddUpdate, f64)> =
-            updates.iter().map(|(add, length)| (add as AddUpdate, *length)).collect();
-        self.control.resize(self.theta.len(), 0.0);
-        let devices = self.radio.devices();
-        self.correction.settle_server(&mut self.control, &updates, devices, &mut self.theta);
-    }
-
-    /// The state of the optimizer and that of the correction, if it keeps any.
-    fn saved_optimizer(&self) -> State {
-        let optimizer = self.optimizer.save();
-        if self.correction.keeps_state() { State::of(&(optimizer, &self.control)) } else { optimizer }
-    }
-
-    fn load_optimizer(&mut self, state: State) -> Result<(), StateError> {
-        if !self.correction.keeps_state() {
-            return self.optimizer.load(state);
-        }
-        let (optimizer, control): (State, Vec<f32>) = state.read()?;
-        if ![0, self.theta.len()].contains(&control.len()) {
-            return Err(StateError("learn.correction: its vector is not of this run's size".into()));
-        }
-        self.optimizer.load(optimizer)?;
-        self.control = control;
-        Ok(())
-    }
-
-    /// θ(t+1) out of θ(t) and h_m of all devices, after what arrived and passed the audit has moved some.
-    fn update_from_states(
-        &mut self,
-        t: u64,
-        uploads: &[Upload],
-        received: &[Received],
-        arrivals: &[Arrival],
-    ) {
-        let Some(states) = &mut self.states else { return };
-        let dim = self.theta.len();
-        for ((upload, one), arrival) in uploads.iter().zip(received).zip(arrivals) {
-            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
-                states.advance(upload.device, t, update, dim);
-                if self.defense.clip != Clip::Off {
-                    self.ledger.norms.push_back(states.norm(upload.device));
-                }
-            }
-        }
-        let devices = self.radio.devices();
-        let shares = self.aggregator.shares(devices, &|m| (self.samples)(DeviceId(m as u32)));
-        let mut all = states.contributions(t, &shares);
-        if self.defense.clip != Clip::Off {
-            let old = self.ledger.norms.len().saturating_sub(WINDOW);
-            self.ledger.norms.drain(..old);
-            let limit = self.defense.clip.limit(self.ledger.norms.make_contiguous());
-            for one in &mut all {
-                one.factor *= clip::factor(one.factor * one.update.norm(), limit);
-            }
-        }
-        let delta = self.aggregator.aggregate(&all, devices);
-        self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
     }
 
     /// Resets h_m of a device that has lost its own: both sides start from zero again.
@@ -928,90 +661,6 @@ impl Server {
     }
 }
 
-impl Decoder {
-    /// What both ends know of an upload of `dim` numbers within `budget`, by round and device.
-    fn context(&self, dim: usize, budget: Bits, who: (u64, DeviceId)) -> Context<'_> {
-        Context::new(dim, budget).of(self.seed, who).with_shapes(&self.shapes)
-    }
-
-    /// What the server has of an upload: it decodes a payload by what it knows of the round alone.
-    fn read<'a>(&self, upload: &Upload<'a>, context: &Context) -> Received<'a> {
-        match upload.body {
-            Body::Silent => Received::Nothing(Arrival::Silent),
-            Body::Lost => Received::Nothing(Arrival::Lost),
-            Body::Outage => Received::Nothing(Arrival::Outage),
-            Body::Late => Received::Nothing(Arrival::Late),
-            Body::Unreadable => Received::Nothing(Arrival::Undecodable),
-            Body::Update(update) => Received::Handed(update),
-            Body::Payload(payload) => {
-                let mut update = self.decoded.take(Encoded::default);
-                let read = self.compressor.codec().map(|codec| {
-                    self.coders.with(Coder::default, |coder| codec.read(coder, context, payload, &mut update))
-                });
-                match read {
-                    Some(Ok(())) => Received::Decoded(update),
-                    Some(Err(_)) | None => Received::Nothing(Arrival::Undecodable),
-                }
-            }
-        }
-    }
-}
-
-impl Persist for Server {
-    fn save(&self) -> State {
-        let saved = Saved {
-            policy: self.policy.save(),
-            aggregator: self.aggregator.save(),
-            optimizer: self.saved_optimizer(),
-            ledger: self.ledger.clone(),
-        };
-        match &self.states {
-            None => State::of(&saved),
-            Some(states) => State::of(&(saved, states)),
-        }
-    }
-
-    fn load(&mut self, state: State) -> Result<(), StateError> {
-        let devices = self.radio.devices();
-        let (saved, states): (Saved, _) = match &self.states {
-            None => (state.read()?, None),
-            Some(states) => {
-                let (saved, read): (Saved, DeviceStates) = state.read()?;
-                (saved, Some(states.accept(read, self.theta.len())?))
-            }
-        };
-        let Ledger { devices: table, strikes, norms, zero_weights, underpriced } = &saved.ledger;
-        if !table.is_of(devices) || ![0, devices].contains(&strikes.len()) || norms.len() > WINDOW {
-            return Err(StateError("the server's tables are not of this run's size".into()));
-        }
-        if (*zero_weights).max(underpriced.0) > MAX_COUNT {
-            return Err(StateError("the server's counts are beyond those of any run".into()));
-        }
-        let before = [self.policy.save(), self.aggregator.save(), self.saved_optimizer()];
-        let named = |part: &str, error: StateError| StateError(format!("{part}: {error}"));
-        let result = self
-            .policy
-            .load(saved.policy)
-            .map_err(|error| named(&format!("policy {}", self.policy_name), error))
-            .and_then(|()| {
-                self.aggregator.load(saved.aggregator).map_err(|error| named("learn.aggregate", error))
-            })
-            .and_then(|()| {
-                self.load_optimizer(saved.optimizer).map_err(|error| named("learn.server_optimizer", error))
-            });
-        if result.is_err() {
-            // A failure changes nothing: each part takes back what it had.
-            let [policy, aggregator, optimizer] = before;
-            let _ =
-                (self.policy.load(policy), self.aggregator.load(aggregator), self.load_optimizer(optimizer));
-            return result;
-        }
-        (self.ledger, self.states) = (saved.ledger, states);
-        self.open = None;
-        Ok(())
-    }
-}
-
 /// Why `reports` cannot be answers to `call`, if they cannot.
 fn misfit(reports: &Reports, call: &Call) -> Option<&'static str> {
     if !reports.is_empty() && reports.asks() != call.asks.len() {
@@ -1031,23 +680,6 @@ fn misfit(reports: &Reports, call: &Call) -> Option<&'static str> {
     unexpected.then_some("report: a device that was no candidate reports")
 }
 
-/// What the server has of an upload.
-enum Received<'a> {
-    Handed(&'a Encoded),
-    Decoded(Encoded),
-    Nothing(Arrival),
-}
-
-impl Received<'_> {
-    fn update(&self) -> Result<&Encoded, Arrival> {
-        match self {
-            Self::Handed(update) => Ok(update),
-            Self::Decoded(update) => Ok(update),
-            Self::Nothing(arrival) => Err(*arrival),
-        }
-    }
-}
-
 /// Stands in for the policy while it is called.
 struct Nobody;
 
@@ -1061,81 +693,4 @@ impl Policy for Nobody {
     fn select(&mut self, _: &View, _: &Reports) -> Schedule {
         Schedule::default()
     }
-}
-
-/// The round as it is recorded.
-fn record(
-    call: &Call,
-    known: &Known,
-    decided: &Decided,
-    uploads: &[Upload],
-    arrivals: &[Arrival],
-    training: Training,
-) -> RoundRecord {
-    let Decided { reports, schedule, grants, .. } = decided;
-    let report_symbols = decided.report_symbols;
-    let transmission = |(i, upload): (usize, &Upload)| {
-        let (pick, grant) = (&schedule.picks[i], &grants[i]);
-        Transmission {
-            round: call.t + 1,
-            device: upload.device,
-            report: reports.index_of(upload.device).map_or(0.0, |row| reports.first(row)),
-            gain: known.gain(upload.device),
-            capacity: known.capacity(upload.device),
-            weight: pick.bit_weight,
-            symbols: grant.symbols,
-            power: grant.power,
-            airtime: upload.airtime.unwrap_or(grant.airtime),
-            budget: grant.budget,
-            bits: upload.spent.bits,
-            q: upload.spent.level,
-            entries: upload.entries,
-            share: match pick.share {
-                Share::Rule => None,
-                Share::Weight(weight) => Some(weight),
-            },
-            wire_bits: upload.wire_bits,
-            arrival: arrivals[i],
-            report_symbols,
-        }
-    };
-    RoundRecord {
-        round: call.t + 1,
-        transmissions: uploads.iter().enumerate().map(transmission).collect(),
-        others: Vec::new(),
-        training,
-        report_symbols,
-        cost: None,
-        evaluation: None,
-    }
-}
-
-/// The devices that were not scheduled, as the server knew them.
-fn not_scheduled(call: &Call, known: &Known, decided: &Decided) -> Vec<Transmission> {
-    let mut reports = vec![0.0; known.devices()];
-    for (row, device) in decided.reports.devices.iter().enumerate() {
-        reports[device.index()] = decided.reports.first(row);
-    }
-    let mut waits = vec![true; known.devices()];
-    decided.schedule.devices().for_each(|device| waits[device.index()] = false);
-    let other = |device: DeviceId| Transmission {
-        round: call.t + 1,
-        device,
-        report: reports[device.index()],
-        gain: known.gain(device),
-        capacity: known.capacity(device),
-        weight: 0.0,
-        symbols: Symbols(0.0),
-        power: Power(0.0),
-        airtime: Airtime(0.0),
-        budget: Bits(0.0),
-        bits: Bits(0.0),
-        q: 0,
-        entries: 0,
-        share: None,
-        wire_bits: None,
-        arrival: Arrival::NotScheduled,
-        report_symbols: decided.report_symbols,
-    };
-    DeviceId::all(known.devices()).filter(|device| waits[device.index()]).map(other).collect()
 }
