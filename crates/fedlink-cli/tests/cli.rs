@@ -50,7 +50,10 @@ fn an_instruction_set_can_be_forced_and_one_that_there_is_not_is_refused() {
     let folder = TempDir::new().unwrap();
     json(small_run(&folder, &["--out", "mine"]).env("FEDLINK_INSTRUCTIONS", "portable"));
     let cells = folder.path().join("mine/cells");
-    let names: Vec<String> = entries(&cells).into_iter().filter(|name| name.ends_with(".json")).collect();
+    let names: Vec<String> = entries(&cells)
+        .into_iter()
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "json"))
+        .collect();
     assert!(!names.is_empty());
     for name in names {
         let text = std::fs::read_to_string(cells.join(name)).unwrap();
