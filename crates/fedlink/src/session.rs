@@ -3,7 +3,7 @@
 
 use crate::checkpoint::{self, CheckpointError};
 use crate::compress::wire::bit_length;
-use crate::compress::{Encoded, Feedback, Spent, plain};
+use crate::compress::{Encoded, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
 use crate::learn::fairness::jain;
@@ -337,7 +337,7 @@ impl Session {
             return None;
         }
         let by_norm = self.server.asks().iter().any(|ask| matches!(ask, Ask::Norm | Ask::CompressedNorm));
-        let why = if by_norm && compress.feedback != Feedback::Off {
+        let why = if by_norm && compress.feedback != "off" {
             "; compress.feedback adds what was not sent to the norm that a device reports, so that those that were \
              scheduled are scheduled again; set it to \"off\" or choose a policy that does not look at norms"
         } else {

@@ -54,7 +54,7 @@ impl World {
             task: Arc::clone(&task),
             devices,
             encoder: Encoder::new(&config, Arc::clone(&compressor)).with_shapes(task.shapes()),
-            feedback: config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?,
+            feedback: config.build::<dyn ErrorFeedback>(&config.compress.feedback, &())?,
             wire: config.radio.wire,
             by_size: aggregator.by_size(),
             adversary: adversary(&config)?,

@@ -4,7 +4,6 @@ use super::PolicyCost;
 use super::gauge::norm_at;
 use crate::error::Error;
 use fedlink::clock::compute::Load;
-use fedlink::compress::Feedback;
 use fedlink::config::{BatchSize, Config, ConfigError};
 use fedlink::learn::model::Model;
 use fedlink::learn::optimizer::{Optimizer, StateMode};
@@ -61,7 +60,7 @@ impl Driven<'_> {
         let own = self.config.own_table("learn", &learn.optimizer);
         let optimizer = find::<dyn Optimizer>(&learn.optimizer)?.build(own, &self.config.scope(), &())?;
         let keeps = learn.state == StateMode::Keep && !optimizer.starts().is_empty();
-        Ok(keeps || compress.feedback == Feedback::Always)
+        Ok(keeps || compress.feedback == "always")
     }
 
     fn rounds(&self, config: &Config, name: &str) -> Result<PolicyCost, fedlink::Error> {

@@ -146,6 +146,9 @@ fn to_exponents(values: &mut [f32], rng: &mut Stream) {
 /// sorted magnitudes each holds: each level is the mean of its cell, and a magnitude is in the cell whose
 /// level is nearest.
 fn lloyd(sorted: &[f32], levels: usize) -> Vec<(f64, usize)> {
+    if sorted.is_empty() {
+        return Vec::new();
+    }
     let mut sums = Vec::with_capacity(sorted.len() + 1);
     sums.push(0.0);
     for &x in sorted {

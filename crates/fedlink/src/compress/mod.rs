@@ -32,7 +32,7 @@ pub use audit::Evidence;
 pub use context::Context;
 pub use eden::Eden;
 pub use encoded::{Coded, Encoded, Grid, SparseUpdate, Values, add_all};
-pub use feedback::{ErrorFeedback, Feedback};
+pub use feedback::ErrorFeedback;
 pub use low_rank::LowRank;
 pub use properties::Properties;
 pub use qsgd::Qsgd;

@@ -31,14 +31,20 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopKConfig>();
 /// With levels, Lloyd's iteration begins with equal counts; L = 1 would be sparse ternary compression. They
 /// are a projection. Exponents are natural compression (Horváth et al., 2019, arXiv 1905.10988) of the kept
 /// entries: given which are kept, unbiased with E(v̂_i − v_i)² ≤ v_i²/8.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TopKConfig {
     /// How a value is sent.
     pub value_bits: ValueBits,
-    /// L, how many magnitudes there are; only with "levels".
-    #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]
-    pub levels: Option<u64>,
+    /// L, how many magnitudes there are, 2 or 4; for "levels".
+    #[serde(deserialize_with = "count::count")]
+    pub levels: u64,
+}
+
+impl Default for TopKConfig {
+    fn default() -> Self {
+        Self { value_bits: ValueBits::default(), levels: 2 }
+    }
 }
 
 /// How the value of a kept entry is sent.
@@ -73,25 +79,22 @@ impl PartConfig for TopKConfig {
     const MEANING: &'static str = "the indices of the q largest entries and a value for each";
     const KEYS: &'static [Key] = &[
         key("value_bits", "how the value of a kept entry is sent", "32 | 16 | \"levels\" | \"exponent\""),
-        key("levels", "L, magnitudes that values are rounded to, with \"levels\"", "2 | 4; if left out: 2"),
+        key("levels", "L, magnitudes that values are rounded to, with \"levels\"", "2 | 4"),
     ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        match (self.value_bits, self.levels) {
-            (ValueBits::Width(32 | 16) | ValueBits::Code(ValueCode::Exponent), None) => Ok(()),
-            (ValueBits::Width(bits), None) => {
+        if ![2, 4].contains(&self.levels) {
+            return Err(ConfigError::new("levels", format!("is {}, but must be 2 or 4", self.levels)));
+        }
+        if self.levels != Self::default().levels && self.value_bits != ValueBits::Code(ValueCode::Levels) {
+            let problem = "has no effect without value_bits = \"levels\"; leave it out";
+            return Err(ConfigError::new("levels", problem));
+        }
+        match self.value_bits {
+            ValueBits::Width(32 | 16) | ValueBits::Code(_) => Ok(()),
+            ValueBits::Width(bits) => {
                 let problem = format!("is {bits}, but must be 32, 16, \"levels\" or \"exponent\"");
                 Err(ConfigError::new("value_bits", problem))
-            }
-            (ValueBits::Code(ValueCode::Levels), levels) => {
-                match *self.levels.get_or_insert(levels.unwrap_or(2)) {
-                    2 | 4 => Ok(()),
-                    other => Err(ConfigError::new("levels", format!("is {other}, but must be 2 or 4"))),
-                }
-            }
-            (_, Some(_)) => {
-                let problem = "has no effect without value_bits = \"levels\"; leave it out";
-                Err(ConfigError::new("levels", problem))
             }
         }
     }
@@ -100,7 +103,7 @@ impl PartConfig for TopKConfig {
         let code = match self.value_bits {
             ValueBits::Width(16) => Code::Half,
             ValueBits::Width(_) => return Ok(Box::new(TopK {})),
-            ValueBits::Code(ValueCode::Levels) => Code::Levels(self.levels.unwrap_or(2) as usize),
+            ValueBits::Code(ValueCode::Levels) => Code::Levels(self.levels as usize),
             ValueBits::Code(ValueCode::Exponent) => Code::Exponent,
         };
         Ok(Box::new(CodedTopK { code }))

@@ -1,6 +1,6 @@
 //! The sections of a configuration. [`KEYS`](super::KEYS) has the meaning of each key.
 
-use crate::compress::{BudgetRule, Feedback, LevelRule};
+use crate::compress::{BudgetRule, LevelRule};
 use crate::data::Scaling;
 use crate::learn::model::Init;
 use crate::learn::optimizer::StateMode;
@@ -203,7 +203,7 @@ pub struct ScheduleConfig {
 #[non_exhaustive]
 pub struct CompressConfig {
     pub scheme: String,
-    pub feedback: Feedback,
+    pub feedback: String,
     pub budget: BudgetRule,
     pub level: LevelRule,
 }
@@ -406,7 +406,7 @@ impl Default for CompressConfig {
     fn default() -> Self {
         Self {
             scheme: "d-sgd".into(),
-            feedback: Feedback::Off,
+            feedback: "off".into(),
             budget: BudgetRule::Formula,
             level: LevelRule::Largest,
         }

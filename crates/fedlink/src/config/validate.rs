@@ -6,7 +6,7 @@ use crate::clock::compute::Compute;
 use crate::clock::downlink::Downlink;
 use crate::clock::jitter::Jitter;
 use crate::clock::spread::Spread;
-use crate::compress::{Compressor, ErrorFeedback, Feedback};
+use crate::compress::{Compressor, ErrorFeedback};
 use crate::data::partition::Partition;
 use crate::learn::correction::Correction;
 use crate::learn::model::Model;
@@ -141,7 +141,7 @@ impl Config {
         if !rule.keeps_state() {
             return Ok(());
         }
-        if self.compress.feedback != Feedback::Off {
+        if self.compress.feedback != "off" {
             return refuse("compress.feedback = \"off\": what arrives must be the update of the round");
         }
         if self.defense.audit || self.defense.clip != Clip::Off {
@@ -178,7 +178,7 @@ impl Config {
             );
             return Err(ConfigError::new("privacy.noise", problem));
         }
-        if self.compress.feedback == Feedback::Ef21 {
+        if self.compress.feedback == "ef21" {
             let problem = format!(
                 "is {}, which bounds what one device adds to a round, but with compress.feedback = \"ef21\" every \
                  round has what all devices ever sent; choose another compress.feedback",
@@ -232,7 +232,7 @@ impl Config {
         self.resolve_part::<dyn Downlink>(&self.clock.downlink, &mut own)?;
         self.resolve_part::<dyn Policy>(&self.schedule.policy, &mut own)?;
         self.resolve_part::<dyn Compressor>(&self.compress.scheme, &mut own)?;
-        self.resolve_part::<dyn ErrorFeedback>(self.compress.feedback.name(), &mut own)?;
+        self.resolve_part::<dyn ErrorFeedback>(&self.compress.feedback, &mut own)?;
         self.resolve_part::<dyn Attack>(&self.adversary.kind, &mut own)?;
         // Tables of parts that are not chosen have no effect, but a wrong key in one is a
         // mistake all the same.

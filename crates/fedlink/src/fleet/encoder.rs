@@ -65,7 +65,7 @@ impl Encoder {
 
     pub(crate) fn new(config: &Config, compressor: Arc<dyn Compressor>) -> Self {
         // It was validated with the rest of the configuration.
-        let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &());
+        let feedback = config.build::<dyn ErrorFeedback>(&config.compress.feedback, &());
         Self {
             seed: config.run.seed,
             compressor,

@@ -69,7 +69,7 @@ pub(crate) fn server(
     let numbers = policy.state_numbers(devices, dim as u64);
     memory::check_policy(&config.schedule.policy, numbers, devices, dim)?;
     let defense = &config.defense;
-    let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?;
+    let feedback = config.build::<dyn ErrorFeedback>(&config.compress.feedback, &())?;
     let cap = Cap {
         devices: config.data.devices,
         k: config.schedule.k,
@@ -116,7 +116,7 @@ fn report_code(config: &Config) -> ReportCode {
 
 /// Vectors of d numbers that the server keeps of the devices.
 pub(crate) fn server_vectors(config: &Config) -> Result<usize, ConfigError> {
-    let feedback = config.build::<dyn ErrorFeedback>(config.compress.feedback.name(), &())?;
+    let feedback = config.build::<dyn ErrorFeedback>(&config.compress.feedback, &())?;
     Ok(if feedback.state_decay().is_some() { config.data.devices as usize } else { 0 })
 }
 

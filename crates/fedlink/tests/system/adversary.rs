@@ -1,7 +1,7 @@
 //! Adversarial devices, and a server that knows how to deal with them.
 
 use crate::common::{blobs, small_config};
-use fedlink::compress::{BudgetRule, Feedback};
+use fedlink::compress::BudgetRule;
 use fedlink::config::Config;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::record::{Arrival, Outcome, RoundRecord};
@@ -44,14 +44,14 @@ fn an_audit_of_honest_devices_changes_nothing() {
     for policy in POLICIES {
         for scheme in SCHEMES {
             for (feedback, budget, k) in [
-                (Feedback::Off, BudgetRule::Formula, 1),
-                (Feedback::Always, BudgetRule::Formula, 3),
-                (Feedback::Off, BudgetRule::Wire, 1),
-                (Feedback::Scheduled, BudgetRule::Wire, 5),
+                ("off", BudgetRule::Formula, 1),
+                ("always", BudgetRule::Formula, 3),
+                ("off", BudgetRule::Wire, 1),
+                ("scheduled", BudgetRule::Wire, 5),
             ] {
                 let mut config = small_config();
                 (config.schedule.policy, config.compress.scheme) = (policy.into(), scheme.into());
-                (config.compress.feedback, config.compress.budget) = (feedback, budget);
+                (config.compress.feedback, config.compress.budget) = (feedback.into(), budget);
                 (config.schedule.k, config.radio.symbols) = (k, 300);
                 let plain = run(&config).0;
                 (config.defense.audit, config.defense.strikes) = (true, 1);

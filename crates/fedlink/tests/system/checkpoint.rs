@@ -2,7 +2,6 @@
 
 use crate::common::{blobs, small_config};
 use fedlink::checkpoint::CheckpointError;
-use fedlink::compress::Feedback;
 use fedlink::config::Config;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::simulation::Simulation;
@@ -26,12 +25,12 @@ fn a_resumed_run_ends_with_the_same_bits() {
         for (optimizer, state) in
             [("adam", StateMode::Keep), ("adagrad", StateMode::Keep), ("adam", StateMode::Reset)]
         {
-            for feedback in [Feedback::Off, Feedback::Scheduled, Feedback::Always] {
+            for feedback in ["off", "scheduled", "always"] {
                 let mut config = small_config();
                 config.schedule.policy = policy.into();
                 config.learn.optimizer = optimizer.into();
                 config.learn.state = state;
-                config.compress.feedback = feedback;
+                config.compress.feedback = feedback.into();
                 if policy == "bn2" {
                     config.compress.scheme = "random-sparse".into();
                 }

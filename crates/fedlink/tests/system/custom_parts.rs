@@ -202,7 +202,7 @@ fn a_compressor_without_bytes_is_refused_where_bytes_are_needed_and_so_is_its_au
 fn error_feedback_and_attacks_work_on_dense_updates_too() {
     let mut config = config("bn2");
     config.compress.scheme = "whole".into();
-    (config.radio.symbols, config.compress.feedback) = (20_000, fedlink::compress::Feedback::Always);
+    (config.radio.symbols, config.compress.feedback) = (20_000, "always".into());
     (config.adversary.share, config.adversary.kind) = (0.25, "sign-flip".into());
     config.learn.aggregate = "median".into();
     let one = run_with(&config, blobs(20, 600, 90), &whole(), 1);
@@ -427,7 +427,7 @@ impl Task for Tiring {
 fn what_a_task_keeps_of_its_devices_is_the_same_in_cohorts_on_threads_and_after_a_checkpoint() {
     for policy in ["bc", "bn2-c"] {
         let mut config = config(policy);
-        config.compress.feedback = fedlink::compress::Feedback::Scheduled;
+        config.compress.feedback = "scheduled".into();
         let one = run(&config, Tiring(Cohorts::SideBySide), 1);
         for cohorts in COHORTS {
             assert_eq!(run(&config, Tiring(cohorts), 3), one, "{policy} {cohorts:?}");

@@ -1,7 +1,6 @@
 //! Who trains, what feedback keeps, how a run ends.
 
 use crate::common::{blobs, small_config};
-use fedlink::compress::Feedback;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::prelude::*;
 use fedlink::schedule::largest;
@@ -41,11 +40,11 @@ fn training_only_the_candidates_changes_nothing_else() {
     }
     let parts = Parts::default().policy("wasteful", "this test", |_, _| Ok(Box::new(Wasteful)));
     for state in [StateMode::Keep, StateMode::Reset] {
-        for feedback in [Feedback::Off, Feedback::Scheduled] {
+        for feedback in ["off", "scheduled"] {
             let mut config = small_config();
             config.schedule.policy = "bc".into();
             config.learn.state = state;
-            config.compress.feedback = feedback;
+            config.compress.feedback = feedback.into();
             let dataset = blobs(20, 600, 90);
             let mut frugal = Simulation::new(&config, dataset.clone()).unwrap();
             config.schedule.policy = "wasteful".into();
@@ -68,12 +67,12 @@ fn with_feedback_nothing_is_lost_only_late() {
     config.radio.symbols = 20;
     config.learn.optimizer = "sgd".into();
     config.run.rounds = 60;
-    let accuracy = |feedback, config: &fedlink::config::Config| {
+    let accuracy = |feedback: &str, config: &fedlink::config::Config| {
         let mut config = config.clone();
-        config.compress.feedback = feedback;
+        config.compress.feedback = feedback.into();
         Simulation::new(&config, dataset.clone()).unwrap().run(&mut ()).unwrap().final_loss.unwrap()
     };
-    let (off, on) = (accuracy(Feedback::Off, &config), accuracy(Feedback::Scheduled, &config));
+    let (off, on) = (accuracy("off", &config), accuracy("scheduled", &config));
     assert!(on < off, "loss with feedback {on}, without {off}");
 }
 

@@ -1,7 +1,7 @@
 //! A run on real bytes is the run without them, and no budget is ever exceeded.
 
 use crate::common::{blobs, small_config};
-use fedlink::compress::{BudgetRule, Feedback};
+use fedlink::compress::BudgetRule;
 use fedlink::config::Config;
 use fedlink::record::{Arrival, RoundRecord};
 use fedlink::simulation::Simulation;
@@ -16,11 +16,11 @@ const SCHEMES: [&str; 8] = ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", 
 fn configs() -> impl Iterator<Item = Config> {
     let cases = POLICIES.into_iter().flat_map(|policy| SCHEMES.map(|scheme| (policy, scheme)));
     cases.flat_map(|(policy, scheme)| {
-        [(20, Feedback::Off), (60, Feedback::Scheduled), (3000, Feedback::Always)].map(
+        [(20, "off"), (60, "scheduled"), (3000, "always")].map(
             |(symbols, feedback)| {
                 let mut config = small_config();
                 (config.schedule.policy, config.compress.scheme) = (policy.into(), scheme.into());
-                (config.radio.symbols, config.compress.feedback) = (symbols, feedback);
+                (config.radio.symbols, config.compress.feedback) = (symbols, feedback.into());
                 config
             },
         )

@@ -33,41 +33,6 @@ pub use scheduled::Scheduled;
 
 use super::Encoded;
 use crate::registry::{Entry, Kind};
-use serde::{Deserialize, Serialize};
-
-/// What a device does with the part of its update that was not sent (`compress.feedback`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Feedback {
-    /// Discards it, as in the paper.
-    #[default]
-    Off,
-    /// A scheduled device keeps what compression dropped and adds it to its next update.
-    Scheduled,
-    /// As `scheduled`, and a device that was not scheduled keeps its whole update.
-    Always,
-    /// As `scheduled`, and what is kept shrinks by λ each time.
-    Decay,
-    /// Momentum correction (deep gradient compression).
-    Momentum,
-    /// Server and device keep the same state h_m, and the device sends the change.
-    Ef21,
-}
-
-impl Feedback {
-    /// How it is called in a configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Scheduled => "scheduled",
-            Self::Always => "always",
-            Self::Decay => "decay",
-            Self::Momentum => "momentum",
-            Self::Ef21 => "ef21",
-        }
-    }
-}
 
 /// A kind of error feedback: the device's half of it. `state` is what one device keeps: nothing, which is how
 /// every device starts and stands for zeros, or [`vectors`](ErrorFeedback::vectors) vectors of d numbers one

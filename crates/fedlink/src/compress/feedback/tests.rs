@@ -30,26 +30,6 @@ fn wide(v: &[f32]) -> impl Iterator<Item = f64> + '_ {
 }
 
 #[test]
-fn the_names_of_the_enum_are_those_of_the_list() {
-    let all = [
-        Feedback::Off,
-        Feedback::Scheduled,
-        Feedback::Always,
-        Feedback::Decay,
-        Feedback::Momentum,
-        Feedback::Ef21,
-    ];
-    assert_eq!(
-        all.map(Feedback::name).to_vec(),
-        FEEDBACKS.iter().map(|entry| entry.name).collect::<Vec<_>>()
-    );
-    for kind in all {
-        let read: Feedback = toml::Value::String(kind.name().into()).try_into().unwrap();
-        assert_eq!(read, kind);
-    }
-}
-
-#[test]
 fn parameters_out_of_range_name_their_table_and_key() {
     for (name, key, wrong) in [
         ("decay", "lambda", 1.5),
