@@ -3,6 +3,7 @@
 mod adversary;
 mod central;
 mod checkpoint;
+mod coded;
 mod common;
 mod contracts;
 mod custom_parts;
