@@ -4,6 +4,7 @@ mod adaptive_k;
 mod adversary;
 mod central;
 mod checkpoint;
+mod coded;
 mod common;
 mod contracts;
 mod custom_parts;
