@@ -121,8 +121,11 @@ mod tests {
                 } else {
                     let mut experiment = Experiment::default();
                     experiment.set(kind.key, part.name).unwrap();
-                    // Some need a radio with units, and some of these a cell or a model of computation; some need
-                    // plain descent.
+                    // Some schedule everybody; some need a radio with units, and some of these a cell or a model of
+                    // computation; some need plain descent.
+                    if experiment.curves().is_err_and(|error| error.to_string().starts_with("schedule.k: ")) {
+                        experiment.set("schedule.k", "40").unwrap();
+                    }
                     if experiment.curves().is_err() {
                         for (key, value) in surroundings(kind.key) {
                             experiment.set(key, value).unwrap();

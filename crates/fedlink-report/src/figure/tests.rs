@@ -505,7 +505,7 @@ fn small_multiples_share_axes_and_a_legend_in_groups() {
         assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
     }
     // The y labels stand once, at the left panel of the row.
-    assert_eq!(written.iter().filter(|text| *text == "80").count(), 1, "{written:?}");
+    assert_eq!(written.iter().filter(|text| *text == "50").count(), 1, "{written:?}");
     // A line in each panel and one in the legend, in the color of the family.
     assert_eq!(svg.matches("stroke=\"#0072b2\"").count(), 3);
     assert!(figure.png().is_ok());

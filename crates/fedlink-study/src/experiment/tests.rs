@@ -222,7 +222,10 @@ fn errors_in_a_sweep_or_a_setting_name_the_key() {
     assert!(error("[sweep]\n\"schedule.k\" = [1, \"x\"]\n").contains("schedule.k"));
     let set = |key, value| Experiment::default().set(key, value).unwrap_err().to_string();
     assert!(set("schedule.polcy", "bc").contains("did you mean schedule.policy?"));
-    assert!(set("schedule.whatever", "1").contains("the keys of schedule are policy, k, bc-bn2.kc"));
+    assert!(
+        set("schedule.whatever", "1")
+            .contains("the keys of schedule are policy, k, decay, k_min, report_bits, bc-bn2.kc")
+    );
     assert!(set("whatever", "1").contains("the sections being data, learn, radio"));
     assert!(set("schedule.k", "many").starts_with("schedule.k: "));
     assert!(set("schedule.policy", "best").contains("bn2-c"));

@@ -305,10 +305,10 @@ mod tests {
         // An earlier version without the columns from `lost` on and a field of the outcome.
         let names: Vec<String> = ROW_COLUMNS.iter().map(|column| format!("\"{}\"", column.name)).collect();
         let lost = ROW_COLUMNS.iter().position(|column| column.name == "lost").unwrap();
-        let nothing = ",null".repeat(names.len() - lost - 3);
+        let nothing = ",null".repeat(names.len() - lost - 4);
         let older = text
             .replace(&format!(",{}]", names[lost..].join(",")), "]")
-            .replace(&format!(",4,0,0{nothing}]\n]"), "]\n]")
+            .replace(&format!(",4,0,0,0.0{nothing}]\n]"), "]\n]")
             .replace("\"mean_q\":0.0,", "");
         assert!(!older.contains("\"lost\"") && !older.contains("null]\n]"), "{older}");
         let read = StoredCell::from_bytes(Path::new("x"), sealed(&older).as_bytes()).unwrap();

@@ -479,8 +479,11 @@ impl Codec for CodedTopK {
         update.indices.clear();
         if form.q == 0 {
             update.values = Values::Each(values);
-            let bits = super::wire::bit_length(payload);
-            return if bits == 0 { Ok(()) } else { Err(WireError::TooLong { bits, longest: 0 }) };
+            return match payload.first() {
+                None => Ok(()),
+                Some(0) => Err(WireError::Padded),
+                Some(_) => Err(WireError::TooLong { bits: super::wire::bit_length(payload), longest: 0 }),
+            };
         }
         let mut decode = || {
             let fields = coder.decode_fields(form, payload, &mut update.indices)?;

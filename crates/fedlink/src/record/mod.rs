@@ -185,18 +185,22 @@ pub struct Row {
 #[non_exhaustive]
 pub struct Guarantee {
     /// ε at `delta`; none if there is no guarantee.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
     /// The same by a tighter conversion.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tight_epsilon: Option<f64>,
     /// δ.
     pub delta: f64,
     /// The order of the Rényi divergence that gives ε.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<u32>,
     /// z.
     pub noise: f64,
     /// S.
     pub clip: f64,
     /// q where sampling amplifies privacy; none where every transmission counts in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// What ε counts: the rounds where sampling amplifies, otherwise the transmissions of the busiest device.
     pub compositions: u64,

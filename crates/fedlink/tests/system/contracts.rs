@@ -225,7 +225,9 @@ fn a_compressor_that_claims_fewer_bits_than_it_sends_is_named_in_a_warning() {
         let mut config = small_config();
         config.compress.scheme = "cheap".into();
         let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
-        simulation.run(&mut ()).unwrap().warnings
+        let mut warnings = simulation.run(&mut ()).unwrap().warnings;
+        warnings.retain(|warning| !warning.starts_with("heard "));
+        warnings
     };
     // Two different values at two of 195 indices: log2 C(195, 2) + 2 = 16.2 bits; 12 rounds of K = 3.
     let cheap = warnings(|out, _, _| entries(out, &[3, 5], &[1.0, 2.0]));

@@ -207,8 +207,9 @@ fn weights_that_are_all_zero_are_reported_once_and_mean_equal_shares() {
         let mut config = small_config();
         config.schedule.policy = "mine".into();
         let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
-        let outcome = simulation.run(&mut ()).unwrap();
-        (simulation.theta().to_vec(), outcome.warnings)
+        let mut warnings = simulation.run(&mut ()).unwrap().warnings;
+        warnings.retain(|warning| !warning.starts_with("heard "));
+        (simulation.theta().to_vec(), warnings)
     };
     let (zeros, ones) = (run(0.0), run(1.0));
     assert_eq!(zeros.0, ones.0);

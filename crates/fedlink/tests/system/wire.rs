@@ -16,14 +16,12 @@ const SCHEMES: [&str; 8] = ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", 
 fn configs() -> impl Iterator<Item = Config> {
     let cases = POLICIES.into_iter().flat_map(|policy| SCHEMES.map(|scheme| (policy, scheme)));
     cases.flat_map(|(policy, scheme)| {
-        [(20, "off"), (60, "scheduled"), (3000, "always")].map(
-            |(symbols, feedback)| {
-                let mut config = small_config();
-                (config.schedule.policy, config.compress.scheme) = (policy.into(), scheme.into());
-                (config.radio.symbols, config.compress.feedback) = (symbols, feedback.into());
-                config
-            },
-        )
+        [(20, "off"), (60, "scheduled"), (3000, "always")].map(|(symbols, feedback)| {
+            let mut config = small_config();
+            (config.schedule.policy, config.compress.scheme) = (policy.into(), scheme.into());
+            (config.radio.symbols, config.compress.feedback) = (symbols, feedback.into());
+            config
+        })
     })
 }
 

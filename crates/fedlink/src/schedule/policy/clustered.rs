@@ -42,6 +42,7 @@ impl Default for ClusteredConfig {
 impl PartConfig for ClusteredConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "clustered";
+    const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "one draw from each of K clusters of devices alike; a device drawn j times counts j/K; unbiased";
     const KEYS: &'static [Key] = &[

@@ -32,6 +32,7 @@ impl Default for DataAwareConfig {
 impl PartConfig for DataAwareConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "data-aware";
+    const FAMILY: &'static str = "diversity";
     const MEANING: &'static str =
         "the K largest sums of label diversity, share of samples and age; updates count by size, equal bits";
     const KEYS: &'static [Key] = &[

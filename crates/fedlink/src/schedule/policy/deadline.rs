@@ -41,6 +41,7 @@ impl Default for Deadline {
 impl PartConfig for Deadline {
     type Part = dyn Policy;
     const NAME: &'static str = "deadline";
+    const FAMILY: &'static str = "speed";
     const MEANING: &'static str =
         "as many devices as can each send a least number of bits, or by a deadline (FedCS); equal bits";
     const KEYS: &'static [Key] = &[

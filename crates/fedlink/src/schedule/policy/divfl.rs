@@ -21,6 +21,7 @@ pub struct DivFlConfig {}
 impl PartConfig for DivFlConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "divfl";
+    const FAMILY: &'static str = "diversity";
     const MEANING: &'static str =
         "K devices whose last updates are nearest to those of all; each counts for the devices it stands for";
 

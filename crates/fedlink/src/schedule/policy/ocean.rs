@@ -48,6 +48,7 @@ impl Default for OceanConfig {
 impl PartConfig for OceanConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "ocean";
+    const FAMILY: &'static str = "energy";
     const MEANING: &'static str =
         "as many devices as queues of spent energy and the channel allow, more in later rounds; equal bits";
     const KEYS: &'static [Key] = &[

@@ -54,6 +54,7 @@ impl Default for OortConfig {
 impl PartConfig for OortConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "oort";
+    const FAMILY: &'static str = "loss";
     const MEANING: &'static str =
         "devices drawn by size × RMS loss, speed and confidence, some of those never tried; equal bits";
     const KEYS: &'static [Key] = &[

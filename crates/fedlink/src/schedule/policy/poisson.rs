@@ -21,6 +21,7 @@ pub struct PoissonConfig {
 impl PartConfig for PoissonConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "poisson";
+    const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "every device by a coin of its own, at most K, each in a slot of n/K symbols; amplifies privacy";
     const KEYS: &'static [Key] = &[key(
