@@ -24,12 +24,17 @@ pub fn family(policy: &str) -> &'static str {
 /// within the family, the dashes by the values of the other swept keys (by the policy, if nothing else is swept). None
 /// where there are few curves, or policies of one family.
 pub fn styles(results: &[&CurveResult]) -> Option<Vec<CurveStyle>> {
+    styles_without(results, "")
+}
+
+/// The same where the curves of one value of `key` are not seen beside those of another, so that it needs no dashes.
+pub fn styles_without(results: &[&CurveResult], key: &str) -> Option<Vec<CurveStyle>> {
     let policy = |curve: &CurveResult| curve.config.schedule.policy.clone();
     let mut families: Vec<&'static str> = Vec::new();
     let mut members: Vec<Vec<String>> = Vec::new();
     let mut others: Vec<Vec<(String, String)>> = Vec::new();
     let other_keys = |curve: &CurveResult| -> Vec<(String, String)> {
-        curve.keys.iter().filter(|(key, _)| key != "schedule.policy").cloned().collect()
+        curve.keys.iter().filter(|(own, _)| own != "schedule.policy" && own != key).cloned().collect()
     };
     for curve in results {
         let name = policy(curve);
@@ -110,6 +115,16 @@ mod tests {
         for (i, style) in styles.iter().enumerate() {
             assert!(styles[..i].iter().all(|before| before != style), "{i}");
         }
+    }
+
+    #[test]
+    fn a_curve_looks_the_same_in_all_panels_of_a_key() {
+        let results = curves(&["bc", "bn2", "bn2-c", "fixed"], &["1", "5"]);
+        let styles = styles_without(&results.iter().collect::<Vec<&CurveResult>>(), "schedule.k").unwrap();
+        for (one, other) in styles.chunks_exact(2).map(|pair| (&pair[0], &pair[1])) {
+            assert_eq!(one, other);
+        }
+        assert_ne!(styles[2], styles[4], "bn2 and bn2-c");
     }
 
     #[test]

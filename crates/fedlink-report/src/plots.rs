@@ -2,7 +2,7 @@
 
 use crate::costs::{curve_cell, device_energy_chart, energy_chart, phases_chart, snr_chart, snr_series};
 use crate::error::Error;
-use crate::families::styles;
+use crate::families::{styles, styles_without};
 use crate::figure::{BarChart, Curve, CurveStyle, Figure, LineChart, SmallMultiples};
 use crate::file_names::file_names;
 use crate::panels::panels;
@@ -126,10 +126,8 @@ fn chart(title: &str, curves: &[&CurveResult], x: (&str, Across), y: (&str, Valu
 
 /// What `line` makes of each curve; where there are many, in the colors of the families of their policies.
 fn styled(curves: &[&CurveResult], line: impl Fn(&CurveResult) -> Curve) -> Vec<Curve> {
-    let styles: Vec<Option<CurveStyle>> = match styles(curves) {
-        Some(styles) => styles.into_iter().map(Some).collect(),
-        None => vec![None; curves.len()],
-    };
+    let styles = styles(curves).map(|styles| styles.into_iter().map(Some).collect());
+    let styles: Vec<Option<CurveStyle>> = styles.unwrap_or_else(|| vec![None; curves.len()]);
     curves.iter().zip(styles).map(|(curve, style)| Curve { style, ..line(curve) }).collect()
 }
 
@@ -137,7 +135,6 @@ fn styled(curves: &[&CurveResult], line: impl Fn(&CurveResult) -> Curve) -> Vec<
 /// besides the policy is swept.
 fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, SmallMultiples)> {
     let all: Vec<&CurveResult> = results.iter().collect();
-    let Some(_) = styles(&all) else { return Vec::new() };
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in results.iter().flat_map(|curve| &curve.keys) {
         if !keys.contains(&key.as_str()) && key != "schedule.policy" {
@@ -155,17 +152,20 @@ fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, SmallMul
         if values.len() < 2 {
             continue;
         }
+        let Some(styles) = styles_without(&all, key) else { return Vec::new() };
+        // What the panel says already is left out of the labels: a curve has one label in all panels.
+        let label = |curve: &CurveResult| {
+            let rest = curve.keys.iter().filter(|(own, _)| own != key).map(|(_, value)| value.as_str());
+            rest.collect::<Vec<&str>>().join(" ")
+        };
         let panel = |value: &&str| {
-            let curves: Vec<&CurveResult> =
-                results.iter().filter(|curve| curve.swept(key) == *value).collect();
-            // What the panel says already is left out of the labels: a curve has one label in all panels.
-            let label = |curve: &CurveResult| {
-                let rest = curve.keys.iter().filter(|(own, _)| own != key).map(|(_, value)| value.as_str());
-                rest.collect::<Vec<&str>>().join(" ")
+            let of_value = all.iter().zip(&styles).filter(|(curve, _)| curve.swept(key) == *value);
+            let line = |(curve, style): (&&CurveResult, &CurveStyle)| Curve {
+                label: label(curve),
+                style: Some(style.clone()),
+                ..line(curve, ROUND, ACCURACY, 1.0)
             };
-            let line =
-                |curve: &CurveResult| Curve { label: label(curve), ..line(curve, ROUND, ACCURACY, 1.0) };
-            (format!("{key} = {value}"), styled(&curves, line))
+            (format!("{key} = {value}"), of_value.map(line).collect())
         };
         let figure = SmallMultiples {
             title: format!("{name}: test accuracy"),

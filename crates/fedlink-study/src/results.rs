@@ -516,7 +516,8 @@ impl CurveResult {
     /// send; none if it was not.
     pub fn saturated(&self) -> Option<String> {
         let highest = self.mean(|outcome| outcome.at_highest_level).filter(|share| *share > 0.5)?;
-        let used = self.mean(|outcome| outcome.budget_used)?;
+        // What is not a link uses more than all of it.
+        let used = self.mean(|outcome| outcome.budget_used).filter(|used| *used <= 1.0)?;
         Some(format!(
             "{} was at its highest level in {:.0} % of the uploads, and used {:.0} % of the bits that the links would \
              have carried",
