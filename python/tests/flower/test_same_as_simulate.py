@@ -15,7 +15,9 @@ from fedlink.flower import Outcome, SimulatedUplink, UpdateAwareClientApp, Updat
 ROUNDS, DEVICES, SYMBOLS, SEED = 6, 6, 600, 11
 
 
-def check_that_nodes_compute_what_simulate_computes(k, whole=False, policy=None, compressor=None, **keys):
+def check_that_nodes_compute_what_simulate_computes(
+    k, whole=False, policy=None, compressor=None, symbols=SYMBOLS, **keys
+):
     """``policy`` and ``compressor``: names, or custom parts; ``keys``: further ones of the configuration."""
     named = {"schedule.policy": policy} if isinstance(policy, str) else {}
     parts = {"policy": None if named else policy, "compressor": compressor}
@@ -31,7 +33,7 @@ def check_that_nodes_compute_what_simulate_computes(k, whole=False, policy=None,
         | named
         | {
             "data.devices": DEVICES,
-            "radio.symbols": SYMBOLS,
+            "radio.symbols": symbols,
             "radio.power": 0.7,
             "radio.noise": 1.3,
             "radio.slots": "whole" if whole else "real",
@@ -58,7 +60,7 @@ def check_that_nodes_compute_what_simulate_computes(k, whole=False, policy=None,
         app = UpdateAwareClientApp(compressor=compressor)
         app.train()(train)
         grid.add(77 * (DEVICES - device), app, partition_id=device)
-    uplink = SimulatedUplink(devices=DEVICES, symbols=SYMBOLS, power=0.7, noise=1.3, seed=SEED, whole=whole)
+    uplink = SimulatedUplink(devices=DEVICES, symbols=symbols, power=0.7, noise=1.3, seed=SEED, whole=whole)
     strategy = UpdateAwareStrategy(policy, k, uplink=uplink, config=learned, compressor=compressor)
     start = ArrayRecord({"theta": Array(system.theta0())})
     result = strategy.start(grid, start, num_rounds=ROUNDS, timeout=30, evaluate_fn=evaluate)
@@ -97,8 +99,10 @@ def test_policies_with_state_or_randomness_do_too(policy, k):
     "scheme", ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", "ternary", "sign", "qsgd", "eden"]
 )
 def test_every_scheme_does_too(scheme, budget):
+    # The coarsest update of QSGD takes some thousand bits.
+    symbols = 5000 if scheme == "qsgd" else SYMBOLS
     check_that_nodes_compute_what_simulate_computes(
-        2, policy="bn2-c", compress__scheme=scheme, compress__budget=budget
+        2, policy="bn2-c", symbols=symbols, compress__scheme=scheme, compress__budget=budget
     )
 
 

@@ -1,7 +1,7 @@
 //! Schemes whose entries all follow from a few symbols, in whole runs.
 
 use crate::common::{blobs, small_config};
-use fedlink::compress::{BudgetRule, Feedback};
+use fedlink::compress::BudgetRule;
 use fedlink::prelude::*;
 
 fn outcome(config: &Config, threads: usize) -> fedlink::record::Outcome {
@@ -11,18 +11,13 @@ fn outcome(config: &Config, threads: usize) -> fedlink::record::Outcome {
 
 #[test]
 fn a_run_on_bytes_is_the_run_without_them_and_no_honest_device_is_flagged() {
-    for (scheme, feedback) in [
-        ("eden", Feedback::Off),
-        ("eden", Feedback::Ef21),
-        ("low-rank", Feedback::Off),
-        ("low-rank", Feedback::Ef21),
-    ] {
+    for (scheme, feedback) in [("eden", "off"), ("eden", "ef21"), ("low-rank", "off"), ("low-rank", "ef21")] {
         for budget in [BudgetRule::Formula, BudgetRule::Wire] {
             let mut config = small_config();
             (config.schedule.policy, config.compress.scheme) = ("bn2-c".into(), scheme.into());
             (config.radio.symbols, config.run.rounds) = (1500, 6);
             (config.compress.feedback, config.compress.budget, config.defense.audit) =
-                (feedback, budget, true);
+                (feedback.into(), budget, true);
             let plain = outcome(&config, 1);
             assert!(plain.excluded.is_empty() && plain.mean_q > 0.0, "{scheme} {feedback:?} {budget:?}");
             config.radio.wire = true;
