@@ -33,6 +33,7 @@ Tasks:
   msrv    check the code with the oldest compiler that is supported
   deny    licenses, advisories and duplicates of the dependencies (installs cargo-deny under target/)
   lint    the quick part of it: format, lints, modules that depend on each other
+  readme  the README's commands, which `test` runs too
   browser the report's tests in a real browser, which `test` runs too
   python  the tests of the Python package, which `test` runs too
   wheel   the Python package as a wheel and as a source distribution, into dist/
@@ -52,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         Some("package") => packages::package(&root()),
         Some("msrv") => packages::msrv(&root()),
         Some("deny") => packages::deny(&root()),
+        Some("readme") => readme::run_commands(&root()),
         Some("browser") => browser::test(&root()),
         Some("python") => {
             let nodes = python::start_nodes(&root())?;

@@ -61,8 +61,14 @@ pub fn msrv(root: &Path) -> anyhow::Result<()> {
     let installed = Command::new("rustup").args(["toolchain", "list"]).output();
     let listed = installed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let listed = listed.context("rustup, which has the older compilers, cannot be started")?;
-    let name = listed.lines().filter_map(|line| line.split_whitespace().next());
-    let toolchain = name.into_iter().find(|name| name.starts_with(version)).map(str::to_owned);
+    // A toolchain may be called after its channel ("stable-…"): what counts is the compiler that it holds.
+    let holds = |name: &&str| {
+        let compiler = Command::new("rustup").args(["run", name, "rustc", "--version"]).output();
+        let compiler = compiler.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        compiler.is_ok_and(|text| text.starts_with(&format!("rustc {version}.")))
+    };
+    let mut names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let toolchain = names.find(holds).map(str::to_owned);
     let toolchain = if let Some(found) = toolchain {
         found
     } else {
