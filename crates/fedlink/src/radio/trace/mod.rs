@@ -137,11 +137,6 @@ pub fn parse(file: &[u8]) -> Result<Trace, String> {
     csv::parse(file)
 }
 
-/// The first pair of `times` that does not rise, as the index of the later one.
-fn not_rising(times: &[f64]) -> Option<usize> {
-    times.windows(2).position(|pair| pair[1] <= pair[0]).map(|i| i + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Traces as arrays of `NumPy`.
 
-use super::{MAX_VALUES, Times, Trace, TraceKind, not_rising};
+use super::{MAX_VALUES, Times, Trace, TraceKind};
 use crate::data::npz::{Numbers, numbers_of_npy, numbers_of_npz};
 
 /// The arrays of an archive: one of the first three, and at most one of the others.
@@ -69,6 +69,11 @@ fn shaped(numbers: Numbers, kind: Option<TraceKind>, times: Times) -> Result<Tra
         return Err(format!("array time_s has {} entries, but there are {rows} rows", times.len()));
     }
     Ok(Trace { kind, times, rows, devices, blocks, values })
+}
+
+/// The first pair of `times` that does not rise, as the index of the later one.
+fn not_rising(times: &[f64]) -> Option<usize> {
+    times.windows(2).position(|pair| pair[1] <= pair[0]).map(|i| i + 1)
 }
 
 #[cfg(test)]
