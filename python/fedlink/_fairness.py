@@ -52,5 +52,5 @@ class Fairness:
         """ε of the run; None without ``privacy.noise``, or without a guarantee. ``summary["privacy"]`` has
         the rest of it, with what it does not cover."""
         privacy = self.summary.get("privacy")
-        epsilon: float | None = None if privacy is None else privacy["epsilon"]
+        epsilon: float | None = None if privacy is None else privacy.get("epsilon")
         return epsilon
