@@ -12,6 +12,8 @@ mod packages;
 mod python;
 mod readme;
 mod reference;
+#[cfg(test)]
+mod release;
 mod setup;
 mod wire;
 
