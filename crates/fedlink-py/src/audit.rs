@@ -49,7 +49,7 @@ pub fn audit(
     let received = Encoded::Sparse(SparseUpdate { indices, values });
     received.check(dim).map_err(|problem| PyValueError::new_err(format!("indices, values: {problem}")))?;
     let context = Context::new(dim, budget);
-    let evidence = Evidence { ask, context, alone, exact: true, received: &received };
+    let evidence = Evidence::new(ask, context, alone, true, &received);
     if evidence.allows(&*compressor, reported as f32) {
         return Ok(None);
     }

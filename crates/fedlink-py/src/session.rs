@@ -180,7 +180,7 @@ impl Encoded {
     /// What arrives of it at the server.
     fn upload(&self, device: &Bound<'_, PyAny>) -> PyResult<Upload> {
         let device = whole("device", device, 0..=u64::from(u32::MAX))? as u32;
-        let (payload, Spent { bits, level }) = (self.inner.payload.clone(), self.inner.spent);
+        let (payload, Spent { bits, level, .. }) = (self.inner.payload.clone(), self.inner.spent);
         Ok(Upload { device, payload, level, bits: bits.0, entries: self.inner.own.entries(), lost: false })
     }
 }
@@ -486,10 +486,7 @@ impl Grant {
             budget: grant.budget.0,
             capacity,
             weight: bit_weight,
-            share: match share {
-                Share::Rule => None,
-                Share::Weight(weight) => Some(weight),
-            },
+            share: if let Share::Weight(weight) = share { Some(weight) } else { None },
         }
     }
 }
@@ -499,7 +496,7 @@ impl Upload {
         Message {
             device: DeviceId(self.device),
             payload: self.payload.as_deref(),
-            spent: Spent { bits: Bits(self.bits), level: self.level },
+            spent: Spent::new(Bits(self.bits), self.level),
             entries: self.entries,
         }
     }

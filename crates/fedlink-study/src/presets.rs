@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// An embedded experiment.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Preset {
     /// How it is asked for.
     pub name: &'static str,
@@ -55,6 +56,7 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 
 /// Something that can be chosen by name.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Choice {
     /// How it is written.
     pub name: &'static str,
@@ -64,6 +66,7 @@ pub struct Choice {
 
 /// The choices of one key.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Choices {
     /// The plural by which `fedlink list` knows them.
     pub plural: &'static str,

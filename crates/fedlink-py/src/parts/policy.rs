@@ -305,9 +305,9 @@ fn read_schedule(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Schedule> {
             let share = item.getattr("share")?.extract::<Option<f64>>()?;
             let bit_weight = item.getattr("weight")?.extract()?;
             let share = share.map_or(Share::Rule, Share::Weight);
-            Ok(Pick { device: DeviceId(device as u32), bit_weight, share })
+            Ok(Pick::new(DeviceId(device as u32), bit_weight).counting(share))
         };
-        return Ok(Schedule { picks: items.iter().map(pick).collect::<PyResult<_>>()? });
+        return Ok(Schedule::new(items.iter().map(pick).collect::<PyResult<_>>()?));
     }
     let (devices, weights, shares) = match &items[..] {
         [devices, weights] => (devices, weights, None),
@@ -325,8 +325,8 @@ fn read_schedule(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Schedule> {
         }
     }
     let share = |i: usize| shares.as_ref().map_or(Share::Rule, |shares| Share::Weight(shares[i]));
-    let pick = |(i, (device, bit_weight))| Pick { device: DeviceId(device), bit_weight, share: share(i) };
-    Ok(Schedule { picks: devices.into_iter().zip(weights).enumerate().map(pick).collect() })
+    let pick = |(i, (device, bit_weight))| Pick::new(DeviceId(device), bit_weight).counting(share(i));
+    Ok(Schedule::new(devices.into_iter().zip(weights).enumerate().map(pick).collect()))
 }
 
 impl Persist for PythonPolicy {

@@ -37,6 +37,7 @@ pub use stacked_bars::StackedBars;
 
 /// Why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FigureError {
     /// The PNG file could not be written.
     #[error("the figure could not be written as PNG: {0}")]

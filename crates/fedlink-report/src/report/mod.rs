@@ -35,6 +35,7 @@ const SCRIPT: &str = concat!(
 
 /// All that the page shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The experiment's name.
     pub title: String,
@@ -75,6 +76,7 @@ pub struct Report {
 /// The series belong to the evaluated rounds and are as long as `rounds`; what is longer is not drawn. They
 /// are embedded with seven significant digits, finer than any screen; intervals are embedded as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ReportCurve {
     /// What the legend calls it.
     pub label: String,
@@ -163,6 +165,7 @@ pub struct ReportCurve {
 /// How evenly a model serves classes and devices at the last evaluation: means over the seeds, none where a
 /// seed has no such number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CurveFairness {
     /// The accuracy of each class.
     pub classes: Vec<Option<Interval>>,
@@ -182,6 +185,7 @@ pub struct CurveFairness {
 
 /// What a curve costs: means over the seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CurveCosts {
     /// Seconds until the target was first met; none if a seed never met it.
     pub seconds_to_target: Option<Interval>,
@@ -208,6 +212,7 @@ pub struct CurveCosts {
 
 /// How evenly the devices were used: measured in each seed, then the mean over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct DeviceTotals {
     /// The smallest share of rounds in which a device was scheduled.
     pub least: Interval,
@@ -225,6 +230,7 @@ pub struct DeviceTotals {
 
 /// A mean with its 95 % confidence interval. `low == high` means that there is no interval, as for one seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Interval {
     /// The mean over the seeds.
     pub mean: f64,
@@ -248,6 +254,7 @@ impl Interval {
 
 /// Final accuracy of `a` less that of `b`, on the same seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PairedDifference {
     /// A curve's label.
     pub a: String,
@@ -259,6 +266,7 @@ pub struct PairedDifference {
 
 /// How many samples of each class the devices hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SplitTable {
     /// Which split it is.
     pub title: String,
@@ -272,6 +280,7 @@ pub struct SplitTable {
 
 /// A claim set against the results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ClaimVerdict {
     /// The claim in words.
     pub claim: String,

@@ -73,6 +73,7 @@ pub struct Experiment {
 
 /// One curve of an experiment.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Curve {
     /// What distinguishes it from the other curves.
     pub label: String,
@@ -84,6 +85,7 @@ pub struct Curve {
 
 /// One run of an experiment: a curve at one seed.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Cell {
     /// The index of the curve among the curves.
     pub curve: usize,

@@ -61,6 +61,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Eden>();
 /// that errors do not add up. Cost: two transforms of d′·log2 d′ additions for an upload, one at the server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Eden {
     /// b, bits of a coded place, 1..=4.
     pub bits: u64,
@@ -71,6 +72,7 @@ pub struct Eden {
 /// What the scale of [`Eden`] is chosen for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Scale {
     /// The mean of v̂ over the rotations is v.
     #[default]

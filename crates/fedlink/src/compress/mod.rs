@@ -81,11 +81,19 @@ pub enum LevelRule {
 
 /// What a device spent of its budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Spent {
     /// The bits by the scheme's count; 0 if silent.
     pub bits: Bits,
     /// The scheme's parameter (q: entries, levels, rank …); 0 means that the budget held nothing.
     pub level: usize,
+}
+
+impl Spent {
+    /// So many bits, at this level.
+    pub fn new(bits: Bits, level: usize) -> Self {
+        Self { bits, level }
+    }
 }
 
 /// A compression scheme: meets a bit budget, and owns its codec and the audit of its reports.

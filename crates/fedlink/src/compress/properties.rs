@@ -6,6 +6,7 @@
 /// The level is taken as given. Where it follows from the draw (a scheme whose length depends on the data), a
 /// budget that cuts off unlucky draws leaves a bias that this does not describe; the scheme's file says so.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Properties {
     /// E\[v̂\] = v.
     pub unbiased: bool,

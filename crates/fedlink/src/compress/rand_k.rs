@@ -46,6 +46,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandK>();
 /// ```
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RandK {
     /// Whether values are multiplied by d/q.
     pub scaled: bool,

@@ -49,6 +49,7 @@ pub struct Fleet {
 }
 
 /// What a [`Fleet`] is made of.
+#[non_exhaustive]
 pub struct FleetParts {
     /// What the devices learn.
     pub task: Arc<dyn Task>,

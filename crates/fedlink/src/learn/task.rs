@@ -119,6 +119,7 @@ pub trait Task: Send + Sync {
 
 /// How the devices of a task train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cohorts {
     /// By [`Task::train`], on all threads at once.
     SideBySide,
@@ -150,6 +151,7 @@ pub struct Job<'a> {
 
 /// The losses of a local training.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Losses {
     /// The training loss: the mean over the mini-batches.
     pub mean: f64,
@@ -172,6 +174,7 @@ impl From<f64> for Losses {
 
 /// What a device keeps between rounds for its task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DeviceState {
     /// Optimizer steps taken so far.
     pub steps: u64,
@@ -222,6 +225,7 @@ impl Evaluation {
 
 /// How well a model does on the test samples of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClassScore {
     /// Right answers.
     pub correct: u64,
@@ -243,6 +247,7 @@ pub struct TaskError(pub String);
 
 /// What is to be learned.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Work {
     /// The configured model, on this data set.
     Dataset(Arc<Dataset>),

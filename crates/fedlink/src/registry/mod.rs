@@ -19,6 +19,7 @@ use toml::{Table, Value};
 
 /// One key of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Key {
     /// `section.name`, or the bare name for a key of a part's own table.
     pub name: &'static str,
@@ -271,6 +272,7 @@ pub(crate) fn one_line(message: &str) -> String {
 
 /// A part as lists show it.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Listed {
     /// How it is written in a configuration.
     pub name: &'static str,

@@ -21,6 +21,7 @@ use crate::units::DeviceId;
 
 /// A policy's decision: up to K devices.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Schedule {
     /// 𝓜(t), the devices that send.
     pub picks: Vec<Pick>,
@@ -28,6 +29,7 @@ pub struct Schedule {
 
 /// One scheduled device.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Pick {
     /// Who sends.
     pub device: DeviceId,
@@ -40,6 +42,7 @@ pub struct Pick {
 
 /// What an update counts in θ(t+1) = θ(t) + Σ share·Δ̂.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Share {
     /// As `learn.aggregate` specifies: 1/K each, or by size.
     #[default]
@@ -54,9 +57,20 @@ impl Pick {
     pub fn new(device: DeviceId, bit_weight: f64) -> Self {
         Self { device, bit_weight, share: Share::Rule }
     }
+
+    /// The same with what its update counts.
+    #[must_use]
+    pub fn counting(self, share: Share) -> Self {
+        Self { share, ..self }
+    }
 }
 
 impl Schedule {
+    /// These devices.
+    pub fn new(picks: Vec<Pick>) -> Self {
+        Self { picks }
+    }
+
     /// `devices` with equal shares of bits.
     pub fn equal(devices: impl IntoIterator<Item = DeviceId>) -> Self {
         Self { picks: devices.into_iter().map(|device| Pick::new(device, 1.0)).collect() }

@@ -129,6 +129,7 @@ pub fn des_raj(drawn: &[(f64, f64)]) -> Vec<f64> {
 /// What each device should count: 1/M, or its part of all samples (`target`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Target {
     /// 1/M each.
     #[default]

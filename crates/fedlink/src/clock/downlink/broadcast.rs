@@ -15,6 +15,7 @@ pub const ENTRY: Entry<dyn Downlink> = Entry::of::<BroadcastConfig>();
 /// `[clock.broadcast]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct BroadcastConfig {
     /// W_d.
     pub bandwidth_hz: f64,

@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 /// Whether devices may hold the same samples (`data.iid.sharing`, `data.quantity.sharing`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Sharing {
     /// No two devices hold the same sample.
     #[default]

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<AdaGradConfig>();
 /// `[learn.adagrad]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct AdaGradConfig {
     /// ε.
     pub epsilon: f64,

@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<AdamConfig>();
 /// `[learn.adam]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct AdamConfig {
     /// β₁.
     pub beta1: f64,

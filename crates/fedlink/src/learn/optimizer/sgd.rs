@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<SgdConfig>();
 /// `[learn.sgd]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SgdConfig {
     /// μ.
     pub momentum: f64,

@@ -20,6 +20,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Active>();
 /// by value at K = 1, keeps the share that is to be dropped, or overflows the exponential.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Active {
     /// α₁.
     pub drop: f64,

@@ -17,6 +17,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Age>();
 /// ⌈M/K⌉ on; κ → ∞ selects as BC. Nobody reports, only the K train.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Age {
     /// α, in 0..=1.
     pub alpha: f64,

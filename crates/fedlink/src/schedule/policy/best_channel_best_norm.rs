@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestChannelBestNormConfig>();
 /// `[schedule.bc-bn2]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct BestChannelBestNormConfig {
     /// Kc; none: max(10, 2K), at most M, which is the paper's choice at K = 1 and K = 10.
     #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]

@@ -15,6 +15,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<ClusteredConfig>();
 /// What devices of one cluster have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum By {
     /// Their sizes.
     #[default]
@@ -26,6 +27,7 @@ pub enum By {
 /// `[schedule.clustered]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ClusteredConfig {
     /// How clusters are made.
     pub by: By,

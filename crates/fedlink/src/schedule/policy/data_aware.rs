@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<DataAwareConfig>();
 /// `[schedule.data-aware]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DataAwareConfig {
     /// What the diversity of labels counts.
     pub diversity: f64,

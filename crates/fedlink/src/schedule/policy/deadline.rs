@@ -25,6 +25,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Deadline>();
 /// reports, only the scheduled ones train.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Deadline {
     /// R_min; 0: the bits of d/1000 entries.
     pub min_bits: f64,

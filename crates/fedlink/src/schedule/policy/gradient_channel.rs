@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<GradientChannelConfig>();
 /// `[schedule.gradient-channel]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GradientChannelConfig {
     /// V.
     pub v: f64,

@@ -18,6 +18,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Ideal>();
 /// Data* (2017), at C = 1.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Ideal {
     /// What each device counts.
     pub target: Target,

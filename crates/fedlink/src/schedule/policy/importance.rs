@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Importance>();
 /// What a bad channel costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Price {
     /// Upload time: a bad channel makes a device less likely.
     #[default]
@@ -32,6 +33,7 @@ pub enum Price {
 /// u². Equal bits.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Importance {
     /// ρ.
     pub rho: f64,

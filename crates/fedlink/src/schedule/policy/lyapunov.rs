@@ -16,6 +16,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<LyapunovConfig>();
 /// `[schedule.lyapunov]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LyapunovConfig {
     /// V in units of the transmit power.
     pub v: f64,

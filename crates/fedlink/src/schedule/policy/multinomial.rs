@@ -17,6 +17,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Multinomial>();
 /// an update counts.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Multinomial {
     /// π.
     pub target: Target,

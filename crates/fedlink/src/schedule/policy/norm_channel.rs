@@ -15,6 +15,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<NormChannel>();
 /// selection. Invariants: γ = 0 is BN2; γ → ∞ selects as BC; scaling all norms changes nothing.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct NormChannel {
     /// γ.
     pub gamma: f64,

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<OceanConfig>();
 /// What a scheduled device counts over the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Pattern {
     /// η_t = 2·t/T: later rounds matter more.
     #[default]
@@ -24,6 +25,7 @@ pub enum Pattern {
 /// `[schedule.ocean]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OceanConfig {
     /// V.
     pub v: f64,

@@ -17,6 +17,7 @@ const PACER_POINTS: f64 = 5.0;
 /// `[schedule.oort]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OortConfig {
     /// ε in round 0.
     pub exploration: f64,

@@ -21,6 +21,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Optimal>();
 /// with it probabilities above 1.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Optimal {
     /// What each device should count.
     pub target: Target,

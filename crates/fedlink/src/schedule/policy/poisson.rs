@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<PoissonConfig>();
 /// `[schedule.poisson]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PoissonConfig {
     /// q; none: K/2M.
     #[serde(skip_serializing_if = "Option::is_none")]

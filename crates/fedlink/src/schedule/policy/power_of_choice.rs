@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<PowerOfChoiceConfig>();
 /// Which losses are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Variant {
     /// Those that the d devices report in this round, of their mini-batches.
     #[default]
@@ -24,6 +25,7 @@ pub enum Variant {
 /// `[schedule.power-of-choice]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PowerOfChoiceConfig {
     /// d; none: 2K, at most M.
     #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<ProportionalFairConfig>();
 /// What is compared with its own average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Measure {
     /// The rate that a device was served with: 0 where it was not scheduled.
     #[default]
@@ -24,6 +25,7 @@ pub enum Measure {
 /// `[schedule.proportional-fair]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ProportionalFairConfig {
     /// β.
     pub beta: f64,

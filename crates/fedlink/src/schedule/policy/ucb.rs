@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<UcbConfig>();
 /// `[schedule.ucb]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct UcbConfig {
     /// β of the fair variant; 0: plain.
     pub fairness: f64,

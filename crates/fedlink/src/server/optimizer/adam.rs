@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn ServerOptimizer> = Entry::of::<ServerAdamConfig>();
 /// `[learn.server.adam]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ServerAdamConfig {
     /// β₁, 0 ≤ β₁ < 1.
     pub beta1: f64,

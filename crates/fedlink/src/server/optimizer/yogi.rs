@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn ServerOptimizer> = Entry::of::<ServerYogiConfig>();
 /// `[learn.server.yogi]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ServerYogiConfig {
     /// β₁, 0 ≤ β₁ < 1.
     pub beta1: f64,
