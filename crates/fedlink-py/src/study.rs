@@ -253,6 +253,8 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
     if options.resume {
         // Before the data are loaded: what cannot be is told at once.
         standing(&target, &experiment).map_err(exception)?;
+    } else {
+        experiment.check_effects().map_err(exception)?;
     }
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts).map_err(exception)?;
     let pool = pool(options.threads)?;

@@ -55,8 +55,15 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     if options.resumes() {
         // Before the data are loaded: what cannot be is told at once.
         standing(&target, &experiment)?;
+    } else {
+        experiment.check_effects()?;
     }
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts)?;
+    if !options.quiet {
+        for caution in plan.cautions() {
+            errln!("note: {caution}");
+        }
+    }
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));

@@ -171,11 +171,7 @@ impl Legend {
 
     /// Height it needs in a row or rows across the page.
     pub fn height_across(&self) -> f64 {
-        if self.entries.is_empty() {
-            0.0
-        } else {
-            self.entries.len().div_ceil(self.columns()) as f64 * SMALL_LINE + 8.0
-        }
+        if self.entries.is_empty() { 0.0 } else { self.rows(self.columns()) as f64 * SMALL_LINE + 8.0 }
     }
 
     /// Draws it as one column from its top left corner.
@@ -192,11 +188,33 @@ impl Legend {
         ((WIDTH - 2.0 * EDGE - 40.0) / (self.column + 22.0)).max(1.0) as usize
     }
 
+    /// The fewest rows that hold all entries in so many columns.
+    fn rows(&self, columns: usize) -> usize {
+        let least = self.entries.len().div_ceil(columns).max(1);
+        let fits =
+            |rows: &usize| self.cells(columns, *rows).last().is_none_or(|(column, _)| *column < columns);
+        (least..).find(fits).unwrap_or(least)
+    }
+
+    /// Column and row of every entry. The name of a group never ends a column without one of its members.
+    fn cells(&self, columns: usize, rows: usize) -> Vec<(usize, usize)> {
+        if !self.downwards {
+            return (0..self.entries.len()).map(|i| (i % columns, i / columns)).collect();
+        }
+        let mut next = 0;
+        let place = |(style, _): &(Option<SeriesStyle>, String)| {
+            if style.is_none() && rows > 1 && next % rows == rows - 1 {
+                next += 1;
+            }
+            next += 1;
+            ((next - 1) / rows, (next - 1) % rows)
+        };
+        self.entries.iter().map(place).collect()
+    }
+
     fn draw(&self, canvas: &mut Canvas, (left, top): Pixel, columns: usize) {
-        for (i, (style, label)) in self.entries.iter().enumerate() {
-            let rows = self.entries.len().div_ceil(columns);
-            let (column, row) =
-                if self.downwards { (i / rows, i % rows) } else { (i % columns, i / columns) };
+        let cells = self.cells(columns, self.rows(columns));
+        for ((style, label), (column, row)) in self.entries.iter().zip(cells) {
             let x = left + column as f64 * (self.column + 22.0);
             let y = top + (row as f64 + 0.5) * SMALL_LINE;
             if let Some(style) = style {
@@ -218,6 +236,27 @@ impl Legend {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_group_never_stands_alone_at_the_foot_of_a_column() {
+        let sizes = [("channel", 3), ("norm", 2), ("fair", 4), ("other", 1)];
+        let entries = sizes.iter().flat_map(|(group, size)| {
+            (0..*size).map(move |i| (*group, SeriesStyle::of(i), format!("{group} {i}")))
+        });
+        let legend = Legend::grouped(entries);
+        for columns in 1..6 {
+            let rows = legend.rows(columns);
+            let cells = legend.cells(columns, rows);
+            for (i, (style, label)) in legend.entries.iter().enumerate() {
+                assert!(cells[i].0 < columns && cells[i].1 < rows, "{columns} columns: {label}");
+                assert!(i == 0 || cells[i - 1] < cells[i], "{columns} columns: {label}");
+                let alone = style.is_none() && cells[i + 1].0 != cells[i].0;
+                assert!(!alone, "{columns} columns: {label} stands alone at {:?}", cells[i]);
+            }
+            // No more rows than the names that had to move ask for.
+            assert!(rows <= legend.entries.len().div_ceil(columns) + 1, "{columns} columns, {rows} rows");
+        }
+    }
 
     #[test]
     fn thirty_curves_differ_without_color_and_two_hundred_with_it() {

@@ -51,7 +51,8 @@ impl SmallMultiples {
             y_axis = y_axis.within(0.0, 1.0);
         }
         let notation = if self.percent_y { Notation::Percent } else { Notation::Plain };
-        let (y_ticks, y_power) = y_axis.ticks(4, notation);
+        // Steps are of 1, 2 and 5: fewer than six wanted would leave one label of a range such as 10 to 90 %.
+        let (y_ticks, y_power) = y_axis.ticks(6, notation);
         let entries = self.entries();
         let style = |curve: &Curve| {
             let index = entries.iter().position(|known| known.label == curve.label).unwrap_or(0);

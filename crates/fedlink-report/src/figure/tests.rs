@@ -504,8 +504,12 @@ fn small_multiples_share_axes_and_a_legend_in_groups() {
     for once in ["partition = iid", "partition = classes", "bc", "bn2", "channel", "norm"] {
         assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
     }
-    // The y labels stand once, at the left panel of the row.
-    assert_eq!(written.iter().filter(|text| *text == "50").count(), 1, "{written:?}");
+    // The y labels stand once, at the left panel of the row, and are enough to read values by.
+    for once in ["20", "40", "60", "80"] {
+        let count = written.iter().filter(|text| *text == once).count();
+        // The rounds have the same labels, in both panels.
+        assert!(count % 2 == 1, "{once}: {written:?}");
+    }
     // A line in each panel and one in the legend, in the color of the family.
     assert_eq!(svg.matches("stroke=\"#0072b2\"").count(), 3);
     assert!(figure.png().is_ok());

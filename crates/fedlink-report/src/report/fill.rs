@@ -38,6 +38,12 @@ impl Report {
         notes.extend(
             results.iter().filter_map(|curve| Some(format!("{}: {}.", curve.label, curve.saturated()?))),
         );
+        for caution in results.iter().flat_map(|curve| curve.config.cautions()) {
+            let note = format!("{caution}.");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         for curve in results {
             let lines = curve.privacy();
             notes.extend((!lines.is_empty()).then(|| format!("{}: {}.", curve.label, lines.join("; "))));

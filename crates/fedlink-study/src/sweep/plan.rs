@@ -51,6 +51,18 @@ impl Plan {
         Ok(Self { experiment, curves, cells, parts: parts.clone(), data, datasets, needs })
     }
 
+    /// What a person should know before the runs: settings of curves that are allowed and seldom meant, each
+    /// once.
+    pub fn cautions(&self) -> Vec<String> {
+        let mut cautions: Vec<String> = Vec::new();
+        for caution in self.curves.iter().flat_map(|curve| curve.config.cautions()) {
+            if !cautions.contains(&caution) {
+                cautions.push(caution);
+            }
+        }
+        cautions
+    }
+
     /// The data sets by name.
     pub fn datasets(&self) -> &BTreeMap<String, Arc<Dataset>> {
         &self.datasets
