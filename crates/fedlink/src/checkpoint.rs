@@ -18,7 +18,6 @@
 
 use crate::config::Config;
 use crate::fleet::PersistentState;
-use crate::identity::trajectory_digest;
 use crate::record::{CostLedger, Ledger};
 pub use crate::state::CheckpointError;
 use crate::state::State;
@@ -86,11 +85,14 @@ impl Restored {
     }
 }
 
-pub(crate) fn write(config: &Config, state: &Saved, to: impl Write) -> Result<(), CheckpointError> {
+/// Whose checkpoint it is: a configuration and the [digest of its trajectory](crate::identity::trajectory_digest).
+pub(crate) type Owner<'a> = (&'a Config, &'a [u8; DIGEST]);
+
+pub(crate) fn write((config, digest): Owner, state: &Saved, to: impl Write) -> Result<(), CheckpointError> {
     let mut to = Checked::new(BufWriter::with_capacity(1 << 16, to));
     to.write_all(&MAGIC[..7])?;
     to.write_all(&[if state.extension.is_empty() { PLAIN } else { EXTENDED }])?;
-    to.write_all(&trajectory_digest(config))?;
+    to.write_all(digest)?;
     to.write_all(&config.run.rounds.to_le_bytes())?;
     if let Err(error) = postcard::to_io(state, &mut to) {
         // postcard drops the I/O error; `Checked` keeps it.
@@ -102,7 +104,10 @@ pub(crate) fn write(config: &Config, state: &Saved, to: impl Write) -> Result<()
     Ok(to.inner.flush()?)
 }
 
-pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, CheckpointError> {
+pub(crate) fn read(
+    (config, wanted_digest): Owner,
+    from: impl Read + Seek,
+) -> Result<Restored, CheckpointError> {
     let damaged = |problem: &str| CheckpointError::Damaged(problem.to_owned());
     let mut from = BufReader::with_capacity(1 << 16, from);
     let length = from.seek(SeekFrom::End(0))?;
@@ -128,7 +133,7 @@ pub(crate) fn read(config: &Config, from: impl Read + Seek) -> Result<Restored, 
     if ![PLAIN, EXTENDED].contains(&magic[7]) {
         return Err(CheckpointError::Version { found: magic[7], reads: MAGIC[7] });
     }
-    if digest != trajectory_digest(config) {
+    if digest != *wanted_digest {
         return Err(CheckpointError::OtherConfig);
     }
     // The second buffer holds one number or one name of a metric at a time.

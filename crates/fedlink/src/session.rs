@@ -6,6 +6,7 @@ use crate::compress::wire::bit_length;
 use crate::compress::{Encoded, Spent, plain};
 use crate::config::Config;
 use crate::error::Error;
+use crate::identity::trajectory_digest;
 use crate::learn::fairness::jain;
 use crate::learn::task::Evaluation;
 use crate::memory;
@@ -21,8 +22,8 @@ use crate::state::{MAX_COUNT, Persist, State, StateError};
 use crate::units::{Bits, DeviceId, Shape};
 use std::borrow::Cow;
 use std::io::{Read, Seek, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A server that keeps the record of its rounds.
 ///
@@ -57,6 +58,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// ```
 pub struct Session {
     config: Config,
+    /// The digest of the run's trajectory, when it was first asked for: it takes longer than a small checkpoint.
+    trajectory: OnceLock<[u8; 32]>,
     server: Server,
     ledger: Ledger,
     rounds_done: u64,
@@ -143,12 +146,18 @@ impl Session {
     pub(crate) fn new(config: Config, server: Server) -> Self {
         let highest_level = server.compressor().highest_level(server.theta().len());
         let ledger = Ledger::new(server.radio.devices(), highest_level.map(|level| level as u64));
-        Self { config, server, ledger, rounds_done: 0, last: None, samples: Arc::default() }
+        let (trajectory, samples) = (OnceLock::new(), Arc::default());
+        Self { config, trajectory, server, ledger, rounds_done: 0, last: None, samples }
     }
 
     /// The configuration as it is recorded, custom parts declared.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whose checkpoints are its own.
+    pub(crate) fn owner(&self) -> checkpoint::Owner<'_> {
+        (&self.config, self.trajectory.get_or_init(|| trajectory_digest(&self.config)))
     }
 
     /// The server that the session drives: model, policy, aggregation, records.
@@ -372,13 +381,13 @@ impl Session {
             adversary: State::default(),
             extension: self.extension(&ledger),
         };
-        checkpoint::write(&self.config, &state, to)
+        checkpoint::write(self.owner(), &state, to)
     }
 
     /// Resumes from a [checkpoint](Session::checkpoint) of a session with the same configuration. If it is
     /// damaged or another run's, nothing is changed.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
-        let mut state = checkpoint::read(&self.config, from)?;
+        let mut state = checkpoint::read(self.owner(), from)?;
         self.fits(&mut state)?;
         self.load_server(&mut state)?;
         self.resume(state);

@@ -151,14 +151,14 @@ impl Simulation {
             adversary: fleet.saved(),
             extension: session.extension(session.ledger()),
         };
-        checkpoint::write(session.config(), &state, to)
+        checkpoint::write(session.owner(), &state, to)
     }
 
     /// Resumes from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is
     /// damaged or another run's, nothing is changed.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
         let World { session, fleet, .. } = &mut self.world;
-        let mut state = checkpoint::read(session.config(), from)?;
+        let mut state = checkpoint::read(session.owner(), from)?;
         session.fits(&mut state)?;
         if !fleet.fits(&state.states, session.theta().len()) {
             return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));

@@ -16,6 +16,7 @@ pub struct Background {
 impl Background {
     pub fn start(name: &'static str, command: &mut Command, log: PathBuf) -> anyhow::Result<Self> {
         step(&format!("{name}, in the background"));
+        log.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         let out = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let child = command
             .stdin(Stdio::null())

@@ -1,6 +1,6 @@
 //! The report in a real browser: `tests/browser`, driven by Node and Debian's Chromium.
 
-use crate::{cargo_path, run, step};
+use crate::{build, cargo_path, run, step};
 use anyhow::Context;
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +32,7 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
     // Of the whole workspace: one package alone would be built anew, with fewer features of
     // what it depends on.
     run(Command::new(cargo_path())
-        .args(["test", "--quiet", "--workspace", "--lib", "--", "--exact"])
+        .args(["test", "--quiet", "--workspace", "--tests", "--", "--exact"])
         .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")
         .env("FEDLINK_EXAMPLE_PAGES", &pages))?;
     write_real_pages(root, &folder, &pages)?;
@@ -65,7 +65,7 @@ fn write_real_pages(root: &Path, folder: &Path, pages: &Path) -> anyhow::Result<
             ],
         ),
     ];
-    run(Command::new(cargo_path()).args(["build", "--quiet", "--workspace"]))?;
+    build(&["--bins", "--examples"])?;
     for (name, settings) in RUNS {
         let results = folder.join(name);
         let mut fedlink = Command::new(root.join("target/debug/fedlink"));

@@ -2,18 +2,21 @@
 
 use crate::{cargo_path, python, root, run, step};
 use anyhow::{Context, bail};
-use fedlink::config::{SECTIONS, all_keys, kinds};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Coverage for libFuzzer: counters of edges with their places, and the operands of comparisons. No
-/// sanitizer: our code is safe, and panics, overflows and memory are found without one.
+/// Coverage for libFuzzer: counters of edges with their places. No sanitizer: our code is safe, and panics, overflows
+/// and memory are found without one.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
+    -Cllvm-args=-sanitizer-coverage-pc-table";
+
+/// The operands of comparisons, from which libFuzzer learns what is compared with. They make a target slower, often by
+/// a factor of 4 (`--compares`).
+const COMPARES: &str = " -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// The target that is no parser of ours in Rust.
 const FLOWER: &str = "flower";
@@ -28,15 +31,18 @@ const BASE_MEMORY: usize = 1024;
 struct Request {
     /// Minutes for each target.
     minutes: Option<f64>,
-    /// Executions of each target.
+    /// Executions of each target, those of earlier runs included.
     executions: Option<u64>,
-    /// The only target.
-    target: Option<String>,
+    /// The only targets; all if empty.
+    targets: Vec<String>,
+    /// Whether comparisons are traced.
+    compares: bool,
 }
 
-/// A target as the program lists it.
+/// A target with its program.
 struct Target {
     name: String,
+    program: PathBuf,
     /// The longest input, in bytes.
     max_len: usize,
     /// The most memory for one input, in bytes.
@@ -47,44 +53,58 @@ struct Target {
 struct Found {
     name: String,
     executions: u64,
+    /// Those of this run and of all before it whose logs are there.
+    total: u64,
     findings: Vec<PathBuf>,
 }
 
-/// Builds the fuzzer and runs every target, or one; fails if there is a finding.
+/// Builds the fuzzer and runs every target, or those asked for; fails if there is a finding.
 pub fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
     let request = Request::parse(arguments)?;
-    let wanted = |name: &str| request.target.as_deref().is_none_or(|target| target == name);
-    let mut results = Vec::new();
-    if request.target.as_deref() != Some(FLOWER) {
-        let program = build()?;
-        let words = write_words()?;
-        let targets = list(&program)?;
-        if !targets.iter().any(|target| wanted(&target.name)) {
-            let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-            bail!("there is no such target; there are {} and {FLOWER}", names.join(", "));
-        }
-        for target in targets.iter().filter(|target| wanted(&target.name)) {
-            results.push(run_target(&program, &words, target, &request)?);
-        }
+    let names = names()?;
+    if let Some(unknown) = request.targets.iter().find(|name| !names.contains(name)) {
+        bail!("there is no target {unknown}; there are {}", names.join(", "));
     }
-    if wanted(FLOWER) {
-        results.push(flower(&request)?);
+    let wanted = |name: &&String| request.targets.is_empty() || request.targets.contains(name);
+    let mut results = Vec::new();
+    for name in names.iter().filter(wanted) {
+        let before: u64 = logs(name)?.iter().map(|log| executions_in(log)).sum();
+        let rest = request.executions.map(|executions| executions.saturating_sub(before));
+        let found = match rest {
+            Some(0) => Found { name: name.clone(), executions: 0, total: before, findings: Vec::new() },
+            _ if name == FLOWER => flower(&request, before, rest)?,
+            _ => run_target(&Target::build(name, request.compares)?, &request, before, rest)?,
+        };
+        results.push(found);
     }
     report(&results)
 }
 
+/// Every target: those that have seeds, as each must, and Flower's messages.
+fn names() -> anyhow::Result<Vec<String>> {
+    let folders = files(&root().join("fuzz/seeds"))?;
+    let names = folders.iter().filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
+    Ok(names.chain([FLOWER.to_owned()]).collect())
+}
+
 impl Request {
     fn parse(arguments: &[String]) -> anyhow::Result<Self> {
-        let mut request = Self { minutes: None, executions: None, target: None };
+        let mut request = Self { minutes: None, executions: None, targets: Vec::new(), compares: false };
         let mut rest = arguments.iter();
         while let Some(name) = rest.next() {
+            if name == "--compares" {
+                request.compares = true;
+                continue;
+            }
             let value = rest.next().with_context(|| format!("{name} needs a value"))?;
             let number = || format!("{name} {value}: must be a number above 0");
             match name.as_str() {
                 "--minutes" => request.minutes = Some(value.parse().with_context(number)?),
                 "--executions" => request.executions = Some(value.parse().with_context(number)?),
-                "--target" => request.target = Some(value.clone()),
-                _ => bail!("fuzz has --minutes N, --executions N and --target NAME, and not {name}"),
+                "--target" => request.targets.push(value.clone()),
+                _ => bail!(
+                    "fuzz has --minutes N, --executions N, --target NAME and --compares, and not {name}"
+                ),
             }
         }
         let wrong = |minutes: f64| !minutes.is_finite() || minutes <= 0.0;
@@ -97,56 +117,51 @@ impl Request {
         Ok(request)
     }
 
-    /// How long libFuzzer runs, as its options.
-    fn limits(&self) -> Vec<String> {
+    /// How long libFuzzer runs, as its options, if `rest` executions are left.
+    fn limits(&self, rest: Option<u64>) -> Vec<String> {
         let time = self.minutes.map(|minutes| format!("-max_total_time={}", (60.0 * minutes).ceil()));
-        let runs = self.executions.map(|executions| format!("-runs={executions}"));
+        let runs = rest.map(|executions| format!("-runs={executions}"));
         time.into_iter().chain(runs).collect()
     }
 }
 
-/// Builds the one program that runs all targets.
-fn build() -> anyhow::Result<PathBuf> {
-    step("fuzzer");
-    crate::setup::ensure(&["g++"])?;
-    let version = Command::new("rustc").arg("-vV").output().context("cannot start rustc")?;
-    let version = String::from_utf8(version.stdout)?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.context("rustc -vV names no host")?;
-    let folder = root().join("target/fuzz");
-    // With a target named, what runs while building (build scripts, macros) is built without the flags.
-    run(Command::new(cargo_path())
-        .args(["build", "--release", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target", host])
-        .arg("--target-dir")
-        .arg(&folder)
-        .env("RUSTFLAGS", FLAGS))?;
-    Ok(folder.join(host).join("release/fedlink-fuzz"))
-}
-
-/// The targets that the program has.
-fn list(program: &Path) -> anyhow::Result<Vec<Target>> {
-    let output = Command::new(program).env("FEDLINK_FUZZ", "").output();
-    let output = output.with_context(|| format!("cannot start {}", program.display()))?;
-    String::from_utf8(output.stdout)?.lines().map(Target::parse).collect()
-}
-
 impl Target {
-    /// Reads a line of the program's list.
-    fn parse(line: &str) -> anyhow::Result<Self> {
-        match line.split(' ').collect::<Vec<_>>()[..] {
-            [name, max_len, max_memory] => {
-                Ok(Self { name: name.into(), max_len: max_len.parse()?, max_memory: max_memory.parse()? })
-            }
-            _ => bail!("the fuzzer lists a target as {line:?}"),
+    /// Builds the program of a target.
+    fn build(name: &str, compares: bool) -> anyhow::Result<Self> {
+        step(&format!("target {name}"));
+        crate::setup::ensure(&["g++"])?;
+        let version = Command::new("rustc").arg("-vV").output().context("cannot start rustc")?;
+        let version = String::from_utf8(version.stdout)?;
+        let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+        let host = host.context("rustc -vV names no host")?;
+        let folder = root().join("target/fuzz");
+        // With a target named, what runs while building (build scripts, macros) is built without the flags.
+        run(Command::new(cargo_path())
+            .args(["build", "--release", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target", host])
+            .arg("--target-dir")
+            .arg(&folder)
+            .env("RUSTFLAGS", [FLAGS, if compares { COMPARES } else { "" }].concat())
+            .env("FEDLINK_FUZZ", name))?;
+        // Under a name of its own: the next target is built as the same file.
+        let program = made("target/fuzz/programs")?.join(name);
+        let beside = program.with_extension("new");
+        fs::copy(folder.join(host).join("release/fedlink-fuzz"), &beside)?;
+        fs::rename(beside, &program)?;
+        let output = Command::new(&program).output();
+        let output = output.with_context(|| format!("cannot start {}", program.display()))?;
+        let printed = String::from_utf8(output.stdout)?;
+        match printed.trim().split(' ').map(str::parse).collect::<Result<Vec<usize>, _>>().as_deref() {
+            Ok(&[max_len, max_memory]) => Ok(Self { name: name.into(), program, max_len, max_memory }),
+            _ => bail!("the program of target {name} prints its limits as {printed:?}"),
         }
     }
 }
 
 /// A dictionary of the words of configurations, for the targets that read text.
 fn write_words() -> anyhow::Result<PathBuf> {
-    let mut words: BTreeSet<String> = all_keys().iter().cloned().collect();
-    words.extend(SECTIONS.iter().map(|section| format!("[{section}]")));
-    words.extend(kinds().iter().flat_map(|kind| kind.parts.iter().map(|part| part.name.to_owned())));
+    let page = root().join("docs/reference.md");
+    let page = fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
+    let mut words = words_of(&page);
     let more = "[sweep] [[exclude]] [[override]] [expected] [claims] [quick] [bound] [[panel]] [theorem] [quadratic] \
                 [softmax] final others bound for every rounds-to- bits-to- inverse-time";
     words.extend(more.split_whitespace().map(str::to_owned));
@@ -159,52 +174,79 @@ fn write_words() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-fn run_target(program: &Path, words: &Path, target: &Target, request: &Request) -> anyhow::Result<Found> {
-    step(&format!("target {}", target.name));
-    let made = |path: String| -> anyhow::Result<PathBuf> {
-        let path = root().join(path);
-        fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(path)
-    };
-    let corpus = made(format!("target/fuzz/corpus/{}", target.name))?;
-    let artifacts = made(format!("fuzz/artifacts/{}", target.name))?;
-    let log = made("target/fuzz/logs".into())?.join(format!("{}.log", target.name));
-    let before = files(&artifacts)?;
+/// The keys, sections and parts that the page of all of them lists, each first in a row of a table.
+fn words_of(reference: &str) -> BTreeSet<String> {
+    let names = reference.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let mut words: BTreeSet<String> = names.map(str::to_owned).collect();
+    let sections: BTreeSet<String> =
+        words.iter().filter_map(|word| Some(format!("[{}]", word.rsplit_once('.')?.0))).collect();
+    words.extend(sections);
+    words
+}
+
+fn run_target(target: &Target, request: &Request, before: u64, rest: Option<u64>) -> anyhow::Result<Found> {
+    let Target { name, program, .. } = target;
+    let corpus = made(&format!("target/fuzz/corpus/{name}"))?;
+    let artifacts = made(&format!("fuzz/artifacts/{name}"))?;
+    let (log, path) = new_log(name)?;
+    let known = files(&artifacts)?;
     let memory = BASE_MEMORY + target.max_memory.div_ceil(1 << 20);
     let status = Command::new(program)
-        .args([&corpus, &root().join("fuzz/seeds").join(&target.name)])
-        .args(request.limits())
+        .args([&corpus, &root().join("fuzz/seeds").join(name)])
+        .args(request.limits(rest))
         .arg(format!("-max_len={}", target.max_len))
         .arg(format!("-rss_limit_mb={memory}"))
         .arg(format!("-timeout={TIMEOUT}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .arg(format!("-dict={}", words.display()))
+        .arg(format!("-dict={}", write_words()?.display()))
         .args(["-print_final_stats=1", "-reload=0"])
-        .env("FEDLINK_FUZZ", &target.name)
         .stdout(Stdio::null())
-        .stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?)
+        .stderr(log)
         .status()
         .with_context(|| format!("cannot start {}", program.display()))?;
-    let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+    let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
     let executions = executions_in(&text);
-    let findings: Vec<PathBuf> = files(&artifacts)?.difference(&before).cloned().collect();
+    let findings: Vec<PathBuf> = files(&artifacts)?.difference(&known).cloned().collect();
     if !status.success() && findings.is_empty() {
-        bail!("target {}: the fuzzer failed ({status}); see {}", target.name, log.display());
+        bail!("target {name}: the fuzzer failed ({status}); see {}", path.display());
     }
     if !findings.is_empty() {
         let words: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         eprintln!("{}", words.join("\n"));
     }
     for finding in &findings {
-        eprintln!("repeat it: FEDLINK_FUZZ={} {} {}", target.name, program.display(), finding.display());
+        eprintln!("repeat it: {} {}", program.display(), finding.display());
     }
-    Ok(Found { name: target.name.clone(), executions, findings })
+    Ok(Found { name: name.clone(), executions, total: before + executions, findings })
 }
 
-/// How many inputs libFuzzer has tried, by its final statistics.
+/// The logs of a target's runs. They are the record of what was tried; a run that was killed has one too.
+fn logs(name: &str) -> anyhow::Result<Vec<String>> {
+    let logs = files(&made(&format!("target/fuzz/logs/{name}"))?)?;
+    logs.iter().map(|log| Ok(String::from_utf8_lossy(&fs::read(log)?).into_owned())).collect()
+}
+
+/// The log of another run of a target, and where it is.
+fn new_log(name: &str) -> anyhow::Result<(File, PathBuf)> {
+    let folder = made(&format!("target/fuzz/logs/{name}"))?;
+    let path = folder.join(format!("{:04}.log", files(&folder)?.len()));
+    Ok((File::create_new(&path).with_context(|| format!("cannot make {}", path.display()))?, path))
+}
+
+/// How many inputs a log says were tried: by its end, or by the last line before the run was killed.
 fn executions_in(log: &str) -> u64 {
-    let number = log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-    number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+    let last = log.lines().filter_map(|line| {
+        let number = line.strip_prefix("stat::number_of_executed_units:").or_else(|| line.strip_prefix('#'));
+        number.or_else(|| line.strip_suffix(" executions"))?.split_whitespace().next()?.parse().ok()
+    });
+    last.max().unwrap_or(0)
+}
+
+/// The folder at `path` in the repository, which is made if there is none.
+fn made(path: &str) -> anyhow::Result<PathBuf> {
+    let path = root().join(path);
+    fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    Ok(path)
 }
 
 fn files(folder: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
@@ -212,32 +254,30 @@ fn files(folder: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     listed.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// The messages of Flower: a program in Python that ends with the number of its executions.
-fn flower(request: &Request) -> anyhow::Result<Found> {
+/// The messages of Flower: a program in Python that prints the number of its executions now and then. Its cases have
+/// numbers: it continues behind those of earlier runs.
+fn flower(request: &Request, before: u64, rest: Option<u64>) -> anyhow::Result<Found> {
     step("target flower");
     let mut command = python::with_nodes(&root())?;
-    command.arg(root().join("python/tests/flower/fuzz_protocol.py"));
-    if let Some(executions) = request.executions {
+    command.arg(root().join("python/tests/flower/fuzz_protocol.py")).args(["--first", &before.to_string()]);
+    if let Some(executions) = rest {
         command.args(["--executions", &executions.to_string()]);
     }
     if let Some(minutes) = request.minutes {
         command.args(["--minutes", &minutes.to_string()]);
     }
-    let output = command.stderr(Stdio::inherit()).output().context("cannot start Python")?;
-    let text = String::from_utf8(output.stdout)?;
-    print!("{text}");
-    let number = text.lines().find_map(|line| line.strip_suffix(" executions")).and_then(|n| n.parse().ok());
-    let executions = number.context("the fuzzer of Flower's messages did not say how many it tried")?;
-    let findings =
-        if output.status.success() { Vec::new() } else { vec!["the messages printed above".into()] };
-    Ok(Found { name: FLOWER.into(), executions, findings })
+    let (log, path) = new_log(FLOWER)?;
+    let status = command.stdout(log).status().context("cannot start Python")?;
+    let executions = executions_in(&fs::read_to_string(path)?);
+    let findings = if status.success() { Vec::new() } else { vec!["the messages printed above".into()] };
+    Ok(Found { name: FLOWER.into(), executions, total: before + executions, findings })
 }
 
 /// Prints what came out; an error if there is a finding.
 fn report(results: &[Found]) -> anyhow::Result<()> {
-    println!("{:<14} {:>14}  findings", "target", "executions");
-    for Found { name, executions, findings } in results {
-        println!("{name:<14} {executions:>14}  {}", findings.len());
+    println!("{:<14} {:>14} {:>14}  findings", "target", "executions", "in all runs");
+    for Found { name, executions, total, findings } in results {
+        println!("{name:<14} {executions:>14} {total:>14}  {}", findings.len());
     }
     let findings: Vec<String> = results
         .iter()
@@ -263,19 +303,41 @@ mod tests {
 
     #[test]
     fn arguments_are_limits_and_a_target() {
-        assert_eq!(request(&[]).unwrap().limits(), ["-max_total_time=60"]);
-        assert_eq!(request(&["--minutes", "0.5"]).unwrap().limits(), ["-max_total_time=30"]);
-        let both = request(&["--executions", "10", "--target", "idx", "--minutes", "2"]).unwrap();
-        assert_eq!(both.limits(), ["-max_total_time=120", "-runs=10"]);
-        assert_eq!(both.target.as_deref(), Some("idx"));
+        assert_eq!(request(&[]).unwrap().limits(None), ["-max_total_time=60"]);
+        assert_eq!(request(&["--minutes", "0.5"]).unwrap().limits(None), ["-max_total_time=30"]);
+        let both = ["--executions", "10", "--target", "idx", "--minutes", "2", "--target", "csv"];
+        let both = request(&both).unwrap();
+        assert_eq!(both.limits(Some(7)), ["-max_total_time=120", "-runs=7"]);
+        assert_eq!((both.executions, both.targets), (Some(10), vec!["idx".to_owned(), "csv".to_owned()]));
         for wrong in [&["--minutes"][..], &["--minutes", "x"], &["--minutes", "0"], &["--runs", "3"]] {
             assert!(request(wrong).is_err(), "{wrong:?}");
         }
     }
 
     #[test]
-    fn executions_are_read_from_the_final_statistics() {
-        let log = "#2 INITED\nstat::number_of_executed_units: 12345\nstat::average_exec_per_sec: 1\n";
-        assert_eq!((executions_in(log), executions_in("killed")), (12345, 0));
+    fn executions_are_those_of_the_end_or_the_last_that_a_killed_run_has_noted() {
+        let killed = "INFO: seed\n#2\tINITED cov: 3\n#1024\tpulse  cov: 7\n#900 of something";
+        assert_eq!((executions_in(killed), executions_in("killed at once")), (1024, 0));
+        let ended =
+            format!("{killed}\nstat::number_of_executed_units: 12345\nstat::average_exec_per_sec: 1\n");
+        assert_eq!(executions_in(&ended), 12345);
+        assert_eq!(executions_in("1000 executions\n2000 executions\n"), 2000);
+    }
+
+    #[test]
+    fn words_are_the_keys_sections_and_parts_of_the_reference() {
+        let page = fs::read_to_string(root().join("docs/reference.md")).unwrap();
+        let words = words_of(&page);
+        assert!(
+            ["schedule.policy", "[radio]", "[schedule.bc-bn2]", "bn2-c"].iter().all(|w| words.contains(*w))
+        );
+    }
+
+    #[test]
+    fn the_targets_are_those_of_the_seeds_and_flower() {
+        let names = names().unwrap();
+        assert!(
+            ["settings", "wire_decode", FLOWER].iter().all(|name| names.iter().any(|known| known == name))
+        );
     }
 }

@@ -5,19 +5,18 @@
 mod background;
 mod bench;
 mod browser;
-mod columns;
 mod cycles;
 mod fuzz;
 mod packages;
 mod python;
 mod readme;
-mod reference;
 #[cfg(test)]
 mod release;
 mod setup;
 mod wire;
 
 use anyhow::{Context, bail};
+use background::Background;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -39,8 +38,8 @@ Tasks:
   browser the report's tests in a real browser, which `test` runs too
   python  the tests of the Python package, which `test` runs too
   wheel   the Python package as a wheel and as a source distribution, into dist/
-  fuzz    every parser on inputs made by libFuzzer: --minutes N or --executions N for each target (1 minute if
-          neither is given), --target NAME for one of them
+  fuzz    every parser on inputs made by libFuzzer: --minutes N, or --executions N in all runs together, for each
+          target (1 minute if neither is given), --target NAME for one of them, --compares to trace comparisons
   docs    write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
           docs/wire-format.md and its test vectors, the README's table of peers)
   bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries";
@@ -58,6 +57,7 @@ fn main() -> anyhow::Result<()> {
         Some("readme") => readme::run_commands(&root()),
         Some("browser") => browser::test(&root()),
         Some("python") => {
+            build(&["--lib", "--examples"])?;
             let nodes = python::start_nodes(&root())?;
             python::test(&root())?;
             nodes.finish()
@@ -66,8 +66,8 @@ fn main() -> anyhow::Result<()> {
         Some("fuzz") => fuzz::fuzz(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("docs") => {
-            reference::write(&root())?;
-            columns::write(&root())?;
+            build(&["--examples"])?;
+            print!("{}", example("pages", &["write"])?);
             wire::write(&root())?;
             bench::write_readme(&root())
         }
@@ -84,9 +84,14 @@ fn main() -> anyhow::Result<()> {
 fn test() -> anyhow::Result<()> {
     step("what is needed");
     setup::setup(&root())?;
-    packages::workflows(&root())?;
+    // Both have long stretches on one core or none, and share nothing with what comes beside them.
+    let release = release_build()?;
+    let environments = std::thread::spawn(|| python::environments(&root()));
     lint()?;
-    cargo("release build", &["build", "--release", "--quiet"])?;
+    build_for_tests()?;
+    release.finish()?;
+    environments.join().expect("it does not panic")?;
+    packages::workflows(&root())?;
     let data = data_folder()?;
     let nodes = python::start_nodes(&root())?;
     rust_tests(&data)?;
@@ -97,16 +102,33 @@ fn test() -> anyhow::Result<()> {
     readme::run_commands(&root())?;
     python::test(&root())?;
     browser::test(&root())?;
-    nodes.finish()
+    nodes.finish()?;
+    step("all passed");
+    Ok(())
 }
 
 /// What needs nothing but Rust, for the platforms on which the rest is not tested.
 fn rust() -> anyhow::Result<()> {
+    let release = release_build()?;
     lint()?;
-    cargo("release build", &["build", "--release", "--quiet"])?;
+    build_for_tests()?;
+    release.finish()?;
     rust_tests(&data_folder()?)?;
     documentation()?;
     packages::features()
+}
+
+/// Builds the command as its users do, in the background.
+fn release_build() -> anyhow::Result<Background> {
+    let mut command = Command::new(cargo_path());
+    let command = command.args(["build", "--release", "--quiet"]).current_dir(root());
+    Background::start("release build", command, root().join("target/release-build.log"))
+}
+
+/// Builds all that the tests in Rust and in Python, the documentation and the report need, once.
+fn build_for_tests() -> anyhow::Result<()> {
+    step("build for the tests");
+    build(&["--lib", "--bins", "--tests", "--examples"])
 }
 
 fn rust_tests(data: &Path) -> anyhow::Result<()> {
@@ -120,8 +142,7 @@ fn rust_tests(data: &Path) -> anyhow::Result<()> {
 
 fn documentation() -> anyhow::Result<()> {
     step("documentation");
-    reference::check(&root())?;
-    columns::check(&root())?;
+    print!("{}", example("pages", &["check"])?);
     bench::check_readme(&root())?;
     run(Command::new(cargo_path())
         .args(["doc", "--workspace", "--no-deps", "--quiet"])
@@ -156,6 +177,25 @@ fn data_folder() -> anyhow::Result<PathBuf> {
         .args(["data", "get", "mnist", "--data-dir"])
         .arg(&folder))?;
     Ok(folder)
+}
+
+/// Builds these kinds of targets of the whole workspace. Of one package alone, or without a kind of target that has
+/// dependencies of its own (tests, examples), other features of what it depends on are chosen, and everything would
+/// be built once more: whatever runs something of `target/debug` has it built here, with one of the two kinds.
+fn build(targets: &[&str]) -> anyhow::Result<()> {
+    run(Command::new(cargo_path()).args(["build", "--workspace", "--quiet"]).args(targets))
+}
+
+/// What an example prints that was built by [`build`].
+fn example(name: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    let program = format!("target/debug/examples/{name}{}", std::env::consts::EXE_SUFFIX);
+    let mut command = Command::new(root().join(program));
+    let output = command.args(arguments).current_dir(root()).output();
+    let output = output.with_context(|| format!("cannot start {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 fn cargo(name: &str, arguments: &[&str]) -> anyhow::Result<()> {

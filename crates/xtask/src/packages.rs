@@ -108,7 +108,7 @@ pub fn msrv(root: &Path) -> anyhow::Result<()> {
 /// Checks the files of hosted CI by their schema and by a linter.
 pub fn workflows(root: &Path) -> anyhow::Result<()> {
     step("files of hosted CI");
-    let python = python::environment(root, "lint", "python/lint-requirements.txt", "python3", &[])?;
+    let python = python::lint_environment(root)?;
     let folder = root.join(".github/workflows");
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .with_context(|| format!("cannot read {}", folder.display()))?

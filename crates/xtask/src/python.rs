@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::setup::{DEBIAN_PYTHON, works};
-use crate::{cargo_path, run, step};
+use crate::{build, run, step};
 use anyhow::{Context, bail};
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::{Path, PathBuf};
@@ -11,12 +11,10 @@ use std::process::Command;
 /// Tests with Flower, Ray and PyTorch. They mostly wait for messages, so they run beside others.
 const WITH_NODES: [&str; 3] = ["python/tests/flower", "python/tests/cluster", "python/tests/test_torch.py"];
 
-/// Builds the extension module as a part of the workspace, so that nothing is compiled twice, and starts the
-/// tests with Flower, Ray and PyTorch.
+/// Starts the tests with Flower, Ray and PyTorch on the extension module that [`build`] has built.
 pub fn start_nodes(root: &Path) -> anyhow::Result<Background> {
-    step("Python module");
+    step("Python environment");
     let nodes = nodes_environment(root)?;
-    run(Command::new(cargo_path()).args(["build", "--workspace", "--quiet"]))?;
     install_module(root)?;
     Background::start(
         "Python package with Flower, Ray and PyTorch",
@@ -28,7 +26,7 @@ pub fn start_nodes(root: &Path) -> anyhow::Result<Background> {
 /// Python with Flower and this package; the extension module is built.
 pub fn with_nodes(root: &Path) -> anyhow::Result<Command> {
     let nodes = nodes_environment(root)?;
-    run(Command::new(cargo_path()).args(["build", "--package", "fedlink-py", "--quiet"]))?;
+    build(&["--lib", "--examples"])?;
     install_module(root)?;
     Ok(with_package(&nodes, root))
 }
@@ -37,8 +35,7 @@ pub fn with_nodes(root: &Path) -> anyhow::Result<Command> {
 /// against the module that [`start_nodes`] has built.
 pub fn test(root: &Path) -> anyhow::Result<()> {
     step("Python package");
-    let tests = environment(root, "tests", "python/tests/requirements.txt", "python3", &[])?;
-    let nodes = nodes_environment(root)?;
+    let (tests, nodes) = (tests_environment(root)?, nodes_environment(root)?);
     run(with_package(&tests, root)
         .args(["-m", "pytest"])
         .args(WITH_NODES.map(|path| format!("--ignore={path}"))))?;
@@ -83,7 +80,7 @@ fn builder(root: &Path) -> anyhow::Result<Command> {
 
 /// The interpreter of a virtual environment of `python` with what the file `requirements` lists; `options`
 /// are for `venv`. It is made anew if the list or the interpreter is another.
-pub fn environment(
+fn environment(
     root: &Path,
     name: &str,
     requirements: &str,
@@ -107,6 +104,24 @@ pub fn environment(
     run(Command::new(&made).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(requirements))?;
     std::fs::write(stamp, wanted)?;
     Ok(made)
+}
+
+/// Makes the environments of the tests and of the linters that are not there yet.
+pub fn environments(root: &Path) -> anyhow::Result<()> {
+    nodes_environment(root)?;
+    tests_environment(root)?;
+    lint_environment(root)?;
+    Ok(())
+}
+
+/// An environment with what the tests of the package need.
+fn tests_environment(root: &Path) -> anyhow::Result<PathBuf> {
+    environment(root, "tests", "python/tests/requirements.txt", "python3", &[])
+}
+
+/// An environment with the linters of the files of hosted CI.
+pub fn lint_environment(root: &Path) -> anyhow::Result<PathBuf> {
+    environment(root, "lint", "python/lint-requirements.txt", "python3", &[])
 }
 
 /// An environment with Flower and Ray of its own and PyTorch of the interpreter that it is made from:

@@ -1,7 +1,7 @@
 //! Runs every command that the README shows.
 
+use crate::example;
 use anyhow::{Context, bail};
-use fedlink::kernels::instruction_set;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -63,7 +63,10 @@ pub fn run_commands(root: &Path) -> anyhow::Result<()> {
             bail!("the README's command `{command}` failed: {}", output.status);
         }
         if command == DEMO {
-            check_demo(&String::from_utf8_lossy(&output.stdout), instruction_set())?;
+            check_demo(
+                &String::from_utf8_lossy(&output.stdout),
+                example("pages", &["instructions"])?.trim(),
+            )?;
         }
     }
     println!("{} passed, 0 failed", commands.len());

@@ -1,6 +1,6 @@
 //! The wire format's generated parts, and its second decoder.
 
-use crate::{cargo_path, root, run, step};
+use crate::{example, run, step};
 use anyhow::{Context, bail};
 use std::path::Path;
 use std::process::Command;
@@ -15,9 +15,9 @@ const BORDERS: [&str; 2] =
 /// Writes the table of overheads into the page, and the test vectors.
 pub fn write(root: &Path) -> anyhow::Result<()> {
     let page = std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
-    let page = with_table(&page, &print("wire_overhead")?)?;
+    let page = with_table(&page, &example("wire_overhead", &[])?)?;
     std::fs::write(root.join(PAGE), page).with_context(|| format!("cannot write {PAGE}"))?;
-    std::fs::write(root.join(VECTORS), print("wire_vectors")?)
+    std::fs::write(root.join(VECTORS), example("wire_vectors", &[])?)
         .with_context(|| format!("cannot write {VECTORS}"))
 }
 
@@ -29,17 +29,6 @@ fn with_table(page: &str, table: &str) -> anyhow::Result<String> {
         bail!("{PAGE} must have the lines {begin:?} and {end:?}");
     };
     Ok([before, begin, table, end, behind].concat())
-}
-
-/// What an example of the library prints.
-fn print(example: &str) -> anyhow::Result<String> {
-    let mut command = Command::new(cargo_path());
-    command.args(["run", "--quiet", "--package", "fedlink", "--example", example]).current_dir(root());
-    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Has the decoder that was written from the page alone read the test vectors.

@@ -1,10 +1,12 @@
 //! Any bytes are an update by the codec of each scheme, which is written as the same bytes again, or an
 //! error.
+//!
+//! The first byte chooses a scheme, its highest bit whether the layers of the model are known.
 
 use fedlink::compress::wire::{Coder, bit_length};
 use fedlink::compress::{Compressor, Context, Encoded};
 use fedlink::registry::{Kind, Scope, find};
-use fedlink::units::Bits;
+use fedlink::units::{Bits, Shape};
 use std::cell::RefCell;
 use toml::Table;
 
@@ -27,13 +29,22 @@ thread_local! {
     static CODER: RefCell<Coder> = RefCell::default();
 }
 
+/// Two matrices and biases that have `dim` numbers together.
+fn layers(dim: usize) -> [Shape; 3] {
+    let rows = (dim / 2).isqrt();
+    let first = Shape { rows, cols: rows };
+    let second = Shape { rows: 3, cols: (dim - first.len()) / 4 };
+    [first, second, Shape { rows: dim - first.len() - second.len(), cols: 1 }]
+}
+
 pub fn run(bytes: &[u8]) {
-    let [scheme, d0, d1, b0, b1, b2, payload @ ..] = bytes else { return };
+    let [choice, d0, d1, b0, b1, b2, payload @ ..] = bytes else { return };
     let dim = usize::from(u16::from_be_bytes([*d0, *d1]));
     let budget = Bits(f64::from(u32::from_be_bytes([0, *b0, *b1, *b2])) / 8.0);
-    let context = &Context::new(dim, budget);
+    let layers = layers(dim);
+    let context = &Context::new(dim, budget).with_shapes(if choice & 0x80 == 0 { &[] } else { &layers });
     SCHEMES.with(|schemes| {
-        let Some(codec) = schemes[usize::from(*scheme) % schemes.len()].codec() else { return };
+        let Some(codec) = schemes[usize::from(choice & 0x7f) % schemes.len()].codec() else { return };
         CODER.with_borrow_mut(|coder| {
             let mut update = Encoded::Dense(vec![7.0]);
             if codec.read(coder, context, payload, &mut update).is_err() {

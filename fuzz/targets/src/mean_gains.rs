@@ -1,6 +1,7 @@
 //! Any bytes are one finite gain of at least 0 for each device, or an error.
 
 use fedlink::radio::mean_gains::parse;
+use std::fmt::Write as _;
 
 pub fn run(file: &[u8]) {
     let Ok(text) = std::str::from_utf8(file) else { return };
@@ -11,8 +12,9 @@ pub fn run(file: &[u8]) {
     if let Ok(gains) = parse(text, devices) {
         assert_eq!(gains.len(), devices);
         assert!(gains.iter().all(|gain| gain.is_finite() && *gain >= 0.0));
-        let again: Vec<String> = gains.iter().map(f64::to_string).collect();
-        assert_eq!(parse(&again.join("\n"), devices), Ok(gains));
+        let mut again = String::new();
+        gains.iter().for_each(|gain| writeln!(again, "{gain:e}").expect("memory takes all"));
+        assert_eq!(parse(&again, devices), Ok(gains));
     }
     assert!(parse(text, devices + 1).is_err());
 }

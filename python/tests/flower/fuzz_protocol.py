@@ -290,16 +290,20 @@ class Server:
             assert record.q is not None and 0 <= record.q <= 2**53 and is_number(record.bits, 0)
 
 
-def fuzz(first: int, executions: int, seconds: float = math.inf) -> int:
-    """Tries cases from number ``first`` on; the number of those tried. An exception names the case."""
+def fuzz(first: int, executions: int, seconds: float = math.inf, note: Callable[[int], None] = id) -> int:
+    """Tries cases from number ``first`` on; the number of those tried, which ``note`` is given now and then. An
+    exception names the case."""
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
     parts = [readers, models, node, Server()]
     begun = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         for number in range(first, first + executions):
+            done = number - first
+            if done % 1000 == 0:
+                note(done)
             if time.monotonic() - begun > seconds:
-                return number - first
+                return done
             try:
                 parts[number % len(parts)](Case(number))
             except Exception as problem:
@@ -315,8 +319,11 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="go on after a finding, and list each of them")
     options = parser.parse_args()
     if not options.all:
-        # A finding ends it with its exception.
-        print(f"{fuzz(options.first, options.executions, 60 * options.minutes)} executions")
+        # A finding ends it with its exception. Whoever ends it sees how far it was.
+        def note(done: int) -> None:
+            print(f"{done} executions", flush=True)
+
+        note(fuzz(options.first, options.executions, 60 * options.minutes, note))
         return 0
     findings = 0
     for number in range(options.first, options.first + options.executions):

@@ -110,6 +110,12 @@ impl Curve {
 /// Swept keys with one value each.
 type Swept<'a> = Vec<(&'a str, &'a Value)>;
 
+/// The most rounds and the most seeds of a curve.
+fn length(curves: &[Curve]) -> (u64, u64) {
+    let lengths = curves.iter().map(|curve| (curve.config.run.rounds, curve.config.run.seeds));
+    lengths.fold((0, 0), |most, length| (most.0.max(length.0), most.1.max(length.1)))
+}
+
 /// What stands in a file beside the sections of a configuration.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -157,7 +163,11 @@ impl Experiment {
         let mut experiment = Self { name: name.into(), table, ..Self::default() };
         let read = || {
             experiment.check_sections()?;
-            experiment.take_rules(rules_of(rules)?)?;
+            let original = experiment.take_rules(rules_of(rules)?)?;
+            let curves = experiment.curves()?;
+            let (rounds, seeds) = length(&curves);
+            experiment.original = original.unwrap_or(Original { rounds, seeds, quick: false });
+            experiment.check_claims(curves)?;
             experiment.check_rules()
         };
         read().map_err(|error| located(name, text, error))?;
@@ -172,7 +182,8 @@ impl Experiment {
         Config::from_table(self.table.clone()).map(|_| ())
     }
 
-    fn take_rules(&mut self, rules: Rules) -> Result<(), ConfigError> {
+    /// Takes over the rules; returns the length that the experiment had, if the file notes it.
+    fn take_rules(&mut self, rules: Rules) -> Result<Option<Original>, ConfigError> {
         for (key, values) in flat(rules.sweep) {
             self.add_sweep(key, values)?;
         }
@@ -188,21 +199,12 @@ impl Experiment {
         }
         self.claims = Claims::parse(rules.claims)?;
         self.expected = Expected::parse_all(rules.expected)?;
-        let (rounds, seeds) = self.length()?;
-        self.original = rules.original.unwrap_or(Original { rounds, seeds, quick: false });
-        Ok(())
-    }
-
-    /// The most rounds and the most seeds of a curve.
-    fn length(&self) -> Result<(u64, u64), ConfigError> {
-        let lengths =
-            self.curves()?.into_iter().map(|curve| (curve.config.run.rounds, curve.config.run.seeds));
-        Ok(lengths.fold((0, 0), |most, length| (most.0.max(length.0), most.1.max(length.1))))
+        Ok(rules.original)
     }
 
     /// Whether it is shorter than its own file says, and how.
     pub fn shortened(&self) -> Option<Shortened> {
-        let (rounds, seeds) = self.length().ok()?;
+        let (rounds, seeds) = length(&self.curves().ok()?);
         self.original.shortened(rounds, seeds)
     }
 
@@ -218,9 +220,8 @@ impl Experiment {
         }
     }
 
-    /// Every curve is valid, and every rule is about some curve: one that is not was meant otherwise.
+    /// Every rule is about some curve: one that is not was meant otherwise. With `[quick]` every curve is valid too.
     fn check_rules(&self) -> Result<(), ConfigError> {
-        self.check_claims()?;
         let combinations = self.combinations()?;
         let tables: Vec<Table> = combinations.iter().map(|(_, config)| self.table_of_rules(config)).collect();
         let used = |when: &When| tables.iter().any(|table| when.matches(table));
@@ -231,14 +232,16 @@ impl Experiment {
                 return Err(ConfigError::new(when.section, problem));
             }
         }
-        let mut quick = self.clone();
-        quick.quicken()?;
-        quick.curves()?;
+        if self.has_quick() {
+            let mut quick = self.clone();
+            quick.quicken()?;
+            quick.curves()?;
+        }
         Ok(())
     }
 
-    fn check_claims(&self) -> Result<(), ConfigError> {
-        let curves = self.curves()?;
+    /// The claims are about these curves, which are all.
+    fn check_claims(&self, curves: Vec<Curve>) -> Result<(), ConfigError> {
         let units = curves.iter().any(|curve| curve.config.radio.bandwidth_hz.is_some());
         let fairness = curves.iter().any(|curve| curve.config.run.fairness);
         let keys: Vec<CurveKeys> = curves.into_iter().map(|curve| curve.keys).collect();
@@ -274,7 +277,7 @@ impl Experiment {
     /// that are not there.
     pub fn claim_as(&mut self, file: &ClaimsFile) -> Result<(), ConfigError> {
         (self.claims, self.expected) = (file.claims.clone(), file.expected.clone());
-        self.check_claims()
+        self.check_claims(self.curves()?)
     }
 
     /// Sets one key, as `--set key=value` does, for every curve. A key that was swept is swept no more.

@@ -109,12 +109,15 @@ struct Candidate {
     symbols: Vec<u8>,
 }
 
-/// The layers that can have terms.
+/// The most layers that can have terms: a term names its layer by a byte.
+const MAX_MATRICES: usize = 256;
+
+/// The layers that can have terms: matrices, the first of them if there are very many.
 fn matrices(context: &Context) -> Vec<Matrix> {
     let mut start = 0;
     let mut found = Vec::new();
     for &shape in context.shapes {
-        if shape.rows >= 2 && shape.cols >= 2 {
+        if shape.rows >= 2 && shape.cols >= 2 && found.len() < MAX_MATRICES {
             found.push((start, shape));
         }
         start += shape.len();

@@ -33,10 +33,13 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         if part == own {
             return Some((0, far(&name, &lower)));
         }
-        let whole = far(&name, &lower);
-        let near_whole = part.len() > 1 && whole <= name.len().div_ceil(4);
-        let near_part = part.len() > 1 && own.len() > 1 && far(part, own) <= part.len().div_ceil(4);
-        (near_whole || near_part).then_some((1 + far(part, own), whole))
+        // Words are at least as far from each other as their lengths are, which is seen much sooner.
+        let within = |a: &str, b: &str, max: usize| {
+            a.chars().count().abs_diff(b.chars().count()) <= max && far(a, b) <= max
+        };
+        let near_whole = part.len() > 1 && within(&name, &lower, name.len().div_ceil(4));
+        let near_part = part.len() > 1 && own.len() > 1 && within(part, own, part.len().div_ceil(4));
+        (near_whole || near_part).then(|| (1 + far(part, own), far(&name, &lower)))
     };
     known
         .into_iter()

@@ -192,3 +192,27 @@ fn a_matrix_of_rank_one_is_worth_its_terms() {
     let ours = kept(&sent(LowRank { bits: 3 }, &update, 150.0).1);
     assert!(ours > kept(&stc) && ours > 0.9, "{ours} {}", kept(&stc));
 }
+
+#[test]
+fn of_very_many_layers_the_first_256_have_terms_and_the_payload_gives_the_same() {
+    const LAYERS: usize = 300;
+    let shapes = [Shape { rows: 4, cols: 4 }; LAYERS];
+    // Of rank one, and larger from layer to layer, so that the last ones are worth their terms most.
+    let value = |i: usize| (i / 16 + 1) as f32 * ((i / 4 % 4) as f32 - 1.5) * ((i % 4) as f32 - 1.5);
+    let update: Vec<f32> = (0..16 * LAYERS).map(value).collect();
+    let context = Context::new(update.len(), Bits(5000.0)).with_shapes(&shapes);
+    let (scheme, mut out) = (LowRank::default(), Encoded::default());
+    let mut rng = stream(0, Purpose::Test, 0, 0);
+    scheme.encode(&update, &context, &mut rng, &mut Scratch::default(), &mut out);
+    let Encoded::Coded(coded) = &out else { panic!("it is coded") };
+    let mut starts = Vec::new();
+    LowRank::for_each_term(&matrices(&context), &coded.symbols, |(start, _), _, _| starts.push(start / 16));
+    assert!(starts.contains(&255) && starts.iter().all(|layer| *layer < 256), "{starts:?}");
+    let mut left = update.clone();
+    out.add_to(&mut left, -1.0);
+    assert!(energy(&left) < energy(&update));
+    let (mut payload, mut received) = (Vec::new(), Encoded::default());
+    scheme.write(&mut Coder::default(), &context, &out, &mut payload).unwrap();
+    scheme.read(&mut Coder::default(), &context, &payload, &mut received).unwrap();
+    assert_eq!(received, out);
+}

@@ -82,9 +82,4 @@ mod tests {
         let names: Vec<&str> = table.lines().skip(2).filter_map(|line| line.split('`').nth(1)).collect();
         assert!(names.iter().eq(TRANSMISSION_COLUMNS.iter().map(|column| &column.name)), "{table}");
     }
-
-    #[test]
-    fn the_page_is_what_would_be_written_now() {
-        check(&crate::root()).unwrap();
-    }
 }
