@@ -18,7 +18,8 @@ enum Kind {
     /// 256-bit vectors, fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// 512-bit vectors, fused multiply-add.
+    /// 512-bit vectors, fused multiply-add; with bytes, double words and shorter vectors, as all processors
+    /// have them but the first.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -34,7 +35,11 @@ impl InstructionSet {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
             sets.push(Self(Kind::Avx2));
-            if is_x86_feature_detected!("avx512f") {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
                 sets.push(Self(Kind::Avx512));
             }
         }
@@ -164,7 +169,7 @@ fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,avx512f")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Fused>()
 }
