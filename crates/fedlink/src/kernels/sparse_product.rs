@@ -21,6 +21,9 @@ pub struct Panels {
 const TILE: usize = 6144;
 const WIDE_TILE: usize = 8192;
 
+/// The same for few columns: 64 kB, so that the weights of images are one panel. Most images use a part of it.
+const FEW_TILE: usize = 16_384;
+
 /// Panels begin where a cache line does.
 const LINE: usize = 64;
 
@@ -52,7 +55,7 @@ fn forward_on(
     assert_eq!(weights.len(), batch.columns() * width, "one row of weights for each input");
     panels.read.clear();
     panels.read.resize(batch.rows(), 0);
-    let panel = Panels::aligned(&mut panels.memory, TILE.max(WIDE_TILE));
+    let panel = Panels::aligned(&mut panels.memory, FEW_TILE);
     let (read, widest) = (&mut panels.read[..], widest_panel(set));
     run_on(set, Forward { batch, weights, out, width, widest, panel, read });
 }
@@ -286,8 +289,8 @@ impl Forward<'_> {
         self.read.fill(0);
         let (inputs, width) = (self.batch.columns(), self.width);
         let real = N.min(width - start);
-        for first in (0..inputs).step_by(TILE / N) {
-            let count = (TILE / N).min(inputs - first);
+        for first in (0..inputs).step_by(FEW_TILE / N) {
+            let count = (FEW_TILE / N).min(inputs - first);
             let (panel, _) = self.panel[..count * N].as_chunks_mut::<N>();
             for (index, packed) in panel.iter_mut().enumerate() {
                 let at = (first + index) * width + start;
