@@ -107,6 +107,9 @@ pub fn instruction_set() -> &'static str {
 
 /// How a set multiplies and adds.
 pub(crate) trait Arithmetic {
+    /// Whether a dense product that is added to something is summed apart from it, as `gemm` does.
+    const APART: bool;
+
     /// a·b + c.
     fn mul_add(a: f32, b: f32, c: f32) -> f32;
 }
@@ -115,6 +118,8 @@ pub(crate) trait Arithmetic {
 struct Fused;
 
 impl Arithmetic for Fused {
+    const APART: bool = true;
+
     #[inline(always)]
     fn mul_add(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
@@ -125,6 +130,8 @@ impl Arithmetic for Fused {
 struct Separate;
 
 impl Arithmetic for Separate {
+    const APART: bool = false;
+
     #[inline(always)]
     fn mul_add(a: f32, b: f32, c: f32) -> f32 {
         a * b + c

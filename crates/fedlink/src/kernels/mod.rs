@@ -1,5 +1,6 @@
 //! The arithmetic that takes the time.
 
+mod convolution;
 mod exp;
 mod hadamard;
 #[expect(unsafe_code, reason = "functions for an instruction set are called where the machine has it")]
@@ -14,14 +15,17 @@ mod prefetch;
 mod sparse_batch;
 mod sparse_product;
 
+pub use convolution::Filters;
 pub use exp::exp;
 pub use hadamard::hadamard;
 pub(crate) use instructions::{Arithmetic, Kernel, run};
 pub use instructions::{InstructionSet, instruction_set};
+#[cfg(test)]
+use matmul::matmul_on;
 pub use matmul::{Matrix, matmul};
 pub use norm::{has_finite_norm, norm, subtract};
 pub use patches::Window;
-pub use pool::{pool, pooled_shape, unpool};
+pub use pool::{pool, pooled_shape, unpool, unpool_sparse};
 pub use prefetch::prefetch;
 pub use sparse_batch::SparseBatch;
 pub use sparse_product::{

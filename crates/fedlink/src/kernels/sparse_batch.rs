@@ -73,6 +73,19 @@ impl SparseBatch {
         self.row_ends.push(self.by_row.len() as u32);
     }
 
+    /// Adds a row of which some numbers are chosen; the others are zero.
+    pub(super) fn push_some(&mut self, row: impl ExactSizeIterator<Item = (f32, bool)>) {
+        // Which are chosen is anybody's guess: all are written, and the index moves on after a chosen one.
+        let mut len = self.by_row.len();
+        self.by_row.resize(len + row.len(), Entry::default());
+        for ((value, chosen), at) in row.zip(0..) {
+            self.by_row[len] = Entry { at, value };
+            len += usize::from(chosen);
+        }
+        self.by_row.truncate(len);
+        self.row_ends.push(len as u32);
+    }
+
     /// Completes the batch, with its entries by column as [`sparse_gradient`](super::sparse_gradient) needs
     /// them. Within a column rows ascend.
     pub fn finish(&mut self) {

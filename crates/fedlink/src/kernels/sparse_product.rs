@@ -29,7 +29,7 @@ const LINE: usize = 64;
 
 impl Panels {
     /// `len` floats that start at a cache line, with arbitrary content.
-    fn aligned(memory: &mut Vec<f32>, len: usize) -> &mut [f32] {
+    pub(super) fn aligned(memory: &mut Vec<f32>, len: usize) -> &mut [f32] {
         memory.resize(memory.len().max(len + LINE / size_of::<f32>()), 0.0);
         let start = memory.as_ptr().align_offset(LINE).min(memory.len() - len);
         &mut memory[start..start + len]
@@ -165,7 +165,7 @@ fn next_panel(start: usize, width: usize, widest: usize) -> Option<Range<usize>>
 
 /// `sums += Σ value · panel[at − first, :]` over the entries up to one at `end`; returns how many those were.
 #[inline(always)]
-fn accumulate<A: Arithmetic, const N: usize>(
+pub(super) fn accumulate<A: Arithmetic, const N: usize>(
     entries: &[Entry],
     panel: &[[f32; N]],
     first: usize,
@@ -221,7 +221,7 @@ fn accumulate_few<A: Arithmetic, const N: usize>(
 
 /// `sums += value · x`.
 #[inline(always)]
-fn add_product<A: Arithmetic, const N: usize>(sums: &mut [f32; N], value: f32, x: &[f32; N]) {
+pub(super) fn add_product<A: Arithmetic, const N: usize>(sums: &mut [f32; N], value: f32, x: &[f32; N]) {
     for (sum, &x) in sums.iter_mut().zip(x) {
         *sum = A::mul_add(value, x, *sum);
     }
