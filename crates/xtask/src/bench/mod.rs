@@ -14,9 +14,12 @@ use std::process::Command;
 
 const USAGE: &str = "\
 Usage: cargo xtask bench
+       cargo xtask bench cnn
        cargo xtask bench peers [OPTIONS]
 
 Without arguments: the kernels' times and the ratios of docs/performance.md.
+
+cnn: a training step of the CNN beside the same in PyTorch, in turn, one thread each. Needs what peers needs.
 
 peers: rounds of fedlink and of other libraries in turn, as a table of ratios; see bench/README.md. Needs
 python3 (3.11 or later) and, for the first run, a package index. MNIST is taken from $FEDLINK_DATA/mnist, or
@@ -111,6 +114,7 @@ pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     }
     match arguments.split_first() {
         None => kernels(),
+        Some((first, [])) if first == "cnn" => beside_torch(root),
         Some((first, rest)) if first == "peers" => beside_peers(root, &Options::read(rest.iter().cloned())?),
         Some((other, _)) => bail!("there is no benchmark {other:?}\n\n{USAGE}"),
     }
@@ -126,6 +130,15 @@ fn kernels() -> anyhow::Result<()> {
         crate::run(Command::new(crate::cargo_path()).args(arguments).env("FEDLINK_DATA", &data))?;
     }
     Ok(())
+}
+
+/// A training step of the CNN, here and in PyTorch.
+fn beside_torch(root: &Path) -> anyhow::Result<()> {
+    let python = peers::environment(root, "torch")?;
+    let data = crate::data_folder()?;
+    let arguments = ["bench", "--package", "fedlink", "--bench", "targets", "--", "cnn"];
+    let mut command = Command::new(crate::cargo_path());
+    crate::run(command.args(arguments).env("FEDLINK_DATA", &data).env("FEDLINK_TORCH_PYTHON", python))
 }
 
 /// Measures, keeps every raw run, prints the table that they make and keeps it beside them.

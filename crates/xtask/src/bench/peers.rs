@@ -191,9 +191,9 @@ fn run(
 
 /// Sets the peer's virtual environment up, unless that has been done; returns its Python.
 fn install(bench: &Bench, peer: &Peer) -> anyhow::Result<PathBuf> {
-    let python = environment(bench, peer.folder)?;
+    let python = environment(&bench.root, peer.folder)?;
     if peer.borrows_torch {
-        let torch = environment(bench, "torch")?;
+        let torch = environment(&bench.root, "torch")?;
         std::fs::write(packages(&python)?.join("torch.pth"), packages(&torch)?.display().to_string())?;
     }
     Ok(python)
@@ -201,9 +201,9 @@ fn install(bench: &Bench, peer: &Peer) -> anyhow::Result<PathBuf> {
 
 /// The virtual environment of one folder of `bench/peers`, with exactly the packages of its
 /// `requirements.txt`.
-fn environment(bench: &Bench, folder: &str) -> anyhow::Result<PathBuf> {
-    let home = bench.root.join("target/bench").join(format!("venv-{folder}"));
-    let list = bench.root.join("bench/peers").join(folder).join("requirements.txt");
+pub(super) fn environment(root: &Path, folder: &str) -> anyhow::Result<PathBuf> {
+    let home = root.join("target/bench").join(format!("venv-{folder}"));
+    let list = root.join("bench/peers").join(folder).join("requirements.txt");
     let wanted = std::fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
     let (python, done) = (home.join("bin/python"), home.join("installed.txt"));
     if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {

@@ -124,8 +124,9 @@ impl Kernel for HeavyBlock<'_> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         for ((w, &g), v) in self.theta.iter_mut().zip(self.gradient).zip(self.velocity) {
-            *v = self.momentum * *v + g;
-            *w -= self.rate * *v;
+            let velocity = self.momentum * *v + g;
+            *v = velocity;
+            *w -= self.rate * velocity;
         }
     }
 }
