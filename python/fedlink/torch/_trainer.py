@@ -179,7 +179,7 @@ def check_model(model: Any) -> None:
 def as_number(function: str, what: str, value: Any) -> float:
     """``value`` as a number, or an exception that names the function that returned it."""
     try:
-        return float(value)
+        return float(value.detach() if isinstance(value, torch.Tensor) else value)
     except (TypeError, ValueError, RuntimeError):
         given = type(value).__name__
         raise TypeError(f"{function}: {what} must be a number, but a {given} was returned") from None

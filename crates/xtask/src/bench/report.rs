@@ -373,12 +373,12 @@ mod tests {
     #[test]
     fn a_peer_that_failed_has_a_row_its_error_and_the_command_fails() {
         let mut lines = runs(&[9.0], 0.9);
-        let failed = Outcome::Failed { program: "flower".into(), error: "no such wheel".into() };
+        let failed = Outcome::Failed { program: "blazefl".into(), error: "no such wheel".into() };
         let last = lines.last_mut().unwrap();
         last.outcome = failed;
         let report = of(&machine(), &lines).unwrap();
         assert!(report.text.contains("**could not be measured**") && report.text.contains("no such wheel"));
-        assert!(report.verdict.unwrap_err().to_string().contains("flower"));
+        assert!(report.verdict.unwrap_err().to_string().contains("blazefl"));
         assert!(summary(&machine(), &lines).is_err());
     }
 
