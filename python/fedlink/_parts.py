@@ -165,8 +165,29 @@ class Task:
     cohort: int = 16
 
     #: Whether ``train`` takes and returns the state of a device, as bytes; they are empty before its first
-    #: training. A device that keeps state trains in every round, scheduled or not.
+    #: training. A task that defines ``save`` and ``load`` keeps the states itself instead.
     keeps_state: bool = False
+
+    #: Whether a device trains in every round, scheduled or not; None: where devices keep state.
+    everyone_trains: bool | None = None
+
+    #: An array of d float32 into which θ is written for ``train_cohort``, such as shared memory; None: a new
+    #: array.
+    theta_buffer: npt.NDArray[np.float32] | None = None
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        """Called before a run, with its configuration: ``config["run"]["seed"]``, …. A run starts without any
+        state of devices."""
+
+    def end(self) -> None:
+        """Called when a run has ended, by an exception too."""
+
+    def save(self) -> bytes:
+        """The states of all devices, where the task keeps them itself; checkpoints have them."""
+        return b""
+
+    def load(self, state: bytes) -> None:
+        """Restores what ``save`` returned."""
 
     def theta0(self) -> npt.NDArray[np.float32]:
         """θ(0). Its length is d."""

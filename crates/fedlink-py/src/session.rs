@@ -442,13 +442,13 @@ impl Session {
             inner.checkpoint(&mut checkpoint).map(|()| checkpoint)
         });
         let checkpoint = written.map_err(|error| self.raised.or(saved::exception(&error)))?;
-        Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.all())))
+        Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.all(), None)))
     }
 
     /// Resumes from what `save` of a session with the same configuration returned.
     fn load(&self, py: Python<'_>, saved: &[u8]) -> PyResult<()> {
         let mut state = self.state()?;
-        let Saved { checkpoint, history } = saved::unpack(saved)?;
+        let Saved { checkpoint, history, .. } = saved::unpack(saved)?;
         let inner = &mut state.inner;
         let restored = py.detach(move || inner.restore(std::io::Cursor::new(checkpoint)));
         restored.map_err(|error| self.raised.or(saved::exception(&error)))?;

@@ -103,10 +103,15 @@ pub trait Task: Send + Sync {
         jobs.into_iter().map(|job| self.train(job)).collect()
     }
 
-    /// Vectors of the size of θ that a device keeps between rounds, or none if devices keep no state. A
-    /// device that keeps state trains in every round, scheduled or not.
+    /// Vectors of the size of θ that a device keeps between rounds, or none if devices keep no state.
     fn state_vectors(&self) -> Option<usize> {
         None
+    }
+
+    /// Whether a device trains in every round, scheduled or not; by default where devices keep state, whose
+    /// later updates depend on it.
+    fn everyone_trains(&self) -> bool {
+        self.state_vectors().is_some()
     }
 
     /// The local steps of a device in round `t` (from 0), of a task that adds [`Job::adjustment`] to the
