@@ -87,6 +87,16 @@ class Policy:
             f"{type(self).__name__} must select devices: define select(self, view, reports)"
         )
 
+    def round_k(self, view: View) -> int:
+        """How many devices share the power of this round, 1 to ``view.k``; by default as many as may be
+        scheduled. The links of the round and ``view.k`` of the calls that follow are then those of a run with
+        this K; ``view.capacity_at(device, k)`` has the capacities to decide by."""
+        return view.k
+
+    def receive(self, device: int, update: npt.NDArray[np.float32]) -> None:
+        """Called after every round, before ``observe``, with each update that arrived and counts, as it was
+        decoded: all its entries."""
+
     def observe(self, record: Record) -> None:
         """Called after every round with what became of it."""
 

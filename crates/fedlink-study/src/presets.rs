@@ -57,13 +57,22 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 }
 
 /// Something that can be chosen by name.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Choice {
     /// How it is written.
     pub name: &'static str,
     /// What it is.
     pub meaning: &'static str,
+    /// What it declares of itself; empty: nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub declared: String,
+}
+
+impl Choice {
+    fn new(name: &'static str, meaning: &'static str) -> Self {
+        Self { name, meaning, declared: String::new() }
+    }
 }
 
 /// The choices of one key.
@@ -84,11 +93,14 @@ pub fn choices() -> Vec<Choices> {
     let of_kind = |kind: &fedlink::registry::Listing| Choices {
         plural: kind.plural,
         key: kind.key,
-        all: kind.parts.iter().map(|part| Choice { name: part.name, meaning: part.meaning }).collect(),
+        all: kind
+            .parts
+            .iter()
+            .map(|part| Choice { declared: part.declared.clone(), ..Choice::new(part.name, part.meaning) })
+            .collect(),
     };
-    let datasets = CATALOG.iter().map(|entry| Choice { name: entry.name, meaning: entry.meaning }).collect();
-    let presets =
-        PRESETS.iter().map(|preset| Choice { name: preset.name, meaning: preset.meaning }).collect();
+    let datasets = CATALOG.iter().map(|entry| Choice::new(entry.name, entry.meaning)).collect();
+    let presets = PRESETS.iter().map(|preset| Choice::new(preset.name, preset.meaning)).collect();
     let mut choices: Vec<Choices> = fedlink::config::kinds().iter().map(of_kind).collect();
     choices.push(Choices { plural: "datasets", key: "data.dataset", all: datasets });
     choices.push(Choices { plural: "presets", key: "", all: presets });

@@ -17,7 +17,7 @@ mod tables;
 mod tests;
 mod verdicts;
 
-use crate::figure::{CellMap, Curve, CurveStyle, Figure, LineChart, MAX_BANDS};
+use crate::figure::{CellMap, Curve, CurveStyle, Figure, LineChart, MAX_BANDS, SmallMultiples};
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};
 
@@ -57,6 +57,10 @@ pub struct Report {
     pub curves: Vec<ReportCurve>,
     /// Differences in final accuracy between curves that share their seeds; each pair once.
     pub differences: Vec<PairedDifference>,
+    /// Accuracy by round, a figure for each swept key with a panel for each of its values, where there are many curves;
+    /// drawn, not embedded as data.
+    #[serde(skip)]
+    pub panels: Vec<SmallMultiples>,
     /// Where the devices of the curves are that have a cell; drawn, not embedded as data.
     #[serde(skip)]
     pub cells: Vec<CellMap>,
@@ -308,6 +312,7 @@ impl Report {
                 "cost_axes" => cost_sections::axes(self),
                 "claims" => verdicts::claims(self),
                 "still" => self.still_chart(),
+                "panels" => self.panels(),
                 "results" => tables::results(self),
                 "digests" => tables::digests(self),
                 "differences" => verdicts::differences(self),
@@ -346,6 +351,18 @@ impl Report {
         })
     }
 
+    /// Small charts side by side, which can be read without JavaScript; all but the first to be opened.
+    fn panels(&self) -> String {
+        let figure = |(i, figure): (usize, &SmallMultiples)| {
+            let names: Vec<&str> = figure.panels.iter().map(|(name, _)| name.as_str()).collect();
+            let drawn = drawing(&format!("Accuracy by round: {}", names.join(", ")), figure);
+            let summary = escape(&names.join(", "));
+            let open = if i == 0 { " open=\"\"" } else { "" };
+            format!("<details class=\"panels\"{open}><summary>{summary}</summary>\n{drawn}</details>\n")
+        };
+        self.panels.iter().enumerate().map(figure).collect()
+    }
+
     /// Accuracy by round as a static figure, for readers without JavaScript.
     fn still_chart(&self) -> String {
         let curve = |curve: &ReportCurve| {
@@ -373,6 +390,13 @@ impl Report {
         .svg();
         inside_page(&svg).to_owned()
     }
+}
+
+/// A figure in the page, which can be read without JavaScript.
+fn drawing(what: &str, figure: &dyn Figure) -> String {
+    let svg = figure.svg();
+    let named = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(what));
+    format!("<div class=\"still\">{}</div>\n", inside_page(&svg).replacen("<svg ", &named, 1))
 }
 
 /// A figure as it stands inside a page, where there is no XML declaration.

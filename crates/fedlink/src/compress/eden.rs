@@ -90,6 +90,7 @@ impl Default for Eden {
 impl PartConfig for Eden {
     type Part = dyn Compressor;
     const NAME: &'static str = "eden";
+    const FAMILY: &'static str = "signs";
     const MEANING: &'static str =
         "signs, or a few bits, of as many entries of the randomly rotated update as fit, and one scale";
     const KEYS: &'static [Key] = &[
@@ -322,8 +323,8 @@ impl Compressor for Eden {
         }
     }
 
-    fn highest_level(&self, dim: usize) -> Option<usize> {
-        Some(self.level(dim, Bits(f64::INFINITY))).filter(|&level| level > 0)
+    fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {
+        Some(self.level(dim, budget))
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {

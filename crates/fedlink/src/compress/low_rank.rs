@@ -60,6 +60,7 @@ impl Default for LowRank {
 impl PartConfig for LowRank {
     type Part = dyn Compressor;
     const NAME: &'static str = "low-rank";
+    const FAMILY: &'static str = "low rank";
     const MEANING: &'static str =
         "layers as sums of a few outer products of quantized factors, and the rest as stc has it";
     const KEYS: &'static [Key] = &[key(

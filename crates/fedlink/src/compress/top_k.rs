@@ -79,6 +79,7 @@ pub enum ValueCode {
 impl PartConfig for TopKConfig {
     type Part = dyn Compressor;
     const NAME: &'static str = "top-k";
+    const FAMILY: &'static str = "largest";
     const MEANING: &'static str = "the indices of the q largest entries and a value for each";
     const KEYS: &'static [Key] = &[
         key("value_bits", "how the value of a kept entry is sent", "32 | 16 | \"levels\" | \"exponent\""),

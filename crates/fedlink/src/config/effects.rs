@@ -10,6 +10,7 @@ use crate::radio::budget::PhysicalBudget;
 use crate::radio::fading::{Blocks, Profile};
 use crate::radio::{Combining, PayloadMode, Snrs};
 use crate::registry::{Entry, Kind, Scope, number, within};
+use crate::schedule::{Bias, Policy, Selection};
 
 /// A key that is set but has an effect only together with others.
 #[derive(Clone)]
@@ -608,6 +609,14 @@ impl Config {
         Some((profile.rms_delay_s(), spacing_hz))
     }
 
+    /// Whether the policy sets shares so that the mean of the updates is unbiased, over a link.
+    fn weighs_without_bias(&self) -> bool {
+        self.build::<dyn Policy>(&self.schedule.policy, &()).is_ok_and(|policy| {
+            let Selection { bias, own_shares, .. } = policy.selection();
+            bias == Bias::Unbiased && own_shares && policy.is_a_link()
+        })
+    }
+
     /// What a person should know before a run: settings that are allowed and seldom meant.
     pub fn cautions(&self) -> Vec<String> {
         let Self { radio, clock, data, schedule, learn, .. } = self;
@@ -677,7 +686,7 @@ impl Config {
                 ));
             }
         }
-        if UNBIASED_POLICIES.contains(&schedule.policy.as_str())
+        if self.weighs_without_bias()
             && let Ok(scheme) = self.build::<dyn Compressor>(&self.compress.scheme, &())
             && !scheme.properties(2, 1).unbiased
         {
@@ -692,9 +701,6 @@ impl Config {
         cautions
     }
 }
-
-/// Policies whose shares make the mean of the updates unbiased.
-const UNBIASED_POLICIES: [&str; 4] = ["optimal", "importance", "lyapunov", "multinomial"];
 
 /// The compression schemes that are unbiased by default.
 fn unbiased_schemes() -> Vec<&'static str> {

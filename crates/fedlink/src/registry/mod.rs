@@ -94,6 +94,12 @@ pub trait Kind: 'static {
 
     /// All parts of this kind.
     fn entries() -> &'static [Entry<Self>];
+
+    /// What a part declares of itself, with the defaults of its keys: one line for lists and the reference. Empty:
+    /// parts of this kind declare nothing.
+    fn declared(_entry: &Entry<Self>) -> String {
+        String::new()
+    }
 }
 
 /// A part's own table: its keys with their defaults, and how the part is built from them.
@@ -271,7 +277,7 @@ pub(crate) fn one_line(message: &str) -> String {
 }
 
 /// A part as lists show it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Listed {
     /// How it is written in a configuration.
@@ -284,6 +290,9 @@ pub struct Listed {
     /// What it goes by, in one word; empty: of no family.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub family: &'static str,
+    /// What it declares of itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub declared: String,
 }
 
 /// The parts that one key chooses from.
@@ -309,6 +318,7 @@ impl Listing {
             meaning: entry.meaning,
             keys: entry.keys,
             family: entry.family,
+            declared: T::declared(entry),
         };
         Self {
             plural: T::PLURAL,

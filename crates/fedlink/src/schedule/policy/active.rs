@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::sampling::successive;
-use crate::schedule::{Ask, Policy, Reports, Schedule, View};
+use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,10 @@ impl Policy for Active {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Loss]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

@@ -1,7 +1,9 @@
 //! BC-BN2: best channel, then best ℓ2-norm.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
-use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest, largest_reports};
+use crate::schedule::{
+    Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest, largest_reports,
+};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -63,6 +65,10 @@ impl Policy for BestChannelBestNorm {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Some)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -2,7 +2,9 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::schedule::sampling::Target;
-use crate::schedule::{Pick, Policy, Reports, Schedule, Share, View, everybody_fits};
+use crate::schedule::{
+    Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, everybody_fits,
+};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,10 @@ impl Policy for Ideal {
         let mut devices = view.eligible();
         devices.truncate(view.k);
         devices
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Everyone).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

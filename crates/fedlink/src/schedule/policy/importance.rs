@@ -3,7 +3,7 @@
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::priced::probabilities;
 use crate::schedule::sampling::{Target, des_raj, successive};
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,10 @@ impl Policy for Importance {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Everyone).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

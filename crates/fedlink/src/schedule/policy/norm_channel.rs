@@ -1,7 +1,9 @@
 //! Norm and channel in one number.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{
+    Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by,
+};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,10 @@ impl Policy for NormChannel {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Everyone)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

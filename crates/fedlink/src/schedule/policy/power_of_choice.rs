@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
 use crate::schedule::sampling::successive;
-use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,14 @@ impl Policy for PowerOfChoice {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Loss]
+    }
+
+    fn selection(&self) -> Selection {
+        let trains = match self.variant {
+            Variant::CpowD => Trains::Some,
+            Variant::RpowD => Trains::Scheduled,
+        };
+        Selection::new(Bias::Biased, trains)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -2,7 +2,7 @@
 
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -113,6 +113,10 @@ impl Policy for ProportionalFair {
         };
         let value = |i: usize| (ratio(i), view.links.gain(devices[i]));
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::OverRounds, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
