@@ -3,7 +3,7 @@
     fedlink data get cifar10
     python examples/cifar10-resnet/train.py
 
-Stated before it was run: at least 50 % of the test images after 40 rounds. Every device keeps its optimizer
+Stated before any run: at least 50 % of the test images after 40 rounds. Every device keeps its optimizer
 (Adam) and its BatchNorm statistics; fedlink chooses who sends (5 of 10 by the norm of what arrives of them),
 compresses (sparse ternary, about 1 bit an entry) and keeps the states of EF21 on both sides.
 """
