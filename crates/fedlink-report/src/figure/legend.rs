@@ -193,7 +193,8 @@ impl Legend {
         let least = self.entries.len().div_ceil(columns).max(1);
         let fits =
             |rows: &usize| self.cells(columns, *rows).last().is_none_or(|(column, _)| *column < columns);
-        (least..).find(fits).unwrap_or(least)
+        // In one column of twice as many rows even names that move fit.
+        (least..=2 * least.max(self.entries.len())).find(fits).unwrap_or(least)
     }
 
     /// Column and row of every entry. The name of a group never ends a column without one of its members.
