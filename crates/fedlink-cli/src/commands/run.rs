@@ -59,11 +59,7 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         experiment.check_effects()?;
     }
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts)?;
-    if !options.quiet {
-        for caution in plan.cautions() {
-            errln!("note: {caution}");
-        }
-    }
+    print_cautions(&plan, options.quiet);
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
@@ -138,6 +134,13 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         outln!("  report.html, plots/, results.csv, summary.json, split.json, config.toml")?;
     }
     Ok(exit)
+}
+
+/// Prints what a person should know before the runs.
+fn print_cautions(plan: &Plan, quiet: bool) {
+    for caution in plan.cautions().iter().filter(|_| !quiet) {
+        errln!("note: {caution}");
+    }
 }
 
 /// What `--dry-run` prints.
