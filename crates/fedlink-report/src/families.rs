@@ -104,7 +104,7 @@ pub fn styles_without(results: &[&CurveResult], key: &str) -> Option<Vec<CurveSt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::legend::SeriesStyle;
+    use crate::figure::SeriesStyle;
     use fedlink_study::example::curve_of;
 
     fn curves(policies: &[&str], ks: &[&str]) -> Vec<CurveResult> {
