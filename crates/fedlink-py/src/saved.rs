@@ -32,13 +32,13 @@ pub fn unpack(bytes: &[u8]) -> PyResult<Saved> {
         return Err(damaged());
     }
     let content = State(content.to_vec());
-    let (checkpoint, history, task) = match content.read::<(Vec<u8>, State, Vec<u8>)>() {
-        Ok((checkpoint, history, task)) => (checkpoint, history, Some(task)),
-        Err(_) => {
-            let (checkpoint, history): (Vec<u8>, State) = content.read().map_err(|_| damaged())?;
+    let (checkpoint, history, task): (Vec<u8>, State, Option<Vec<u8>>) =
+        if let Ok((checkpoint, history, task)) = content.read() {
+            (checkpoint, history, Some(task))
+        } else {
+            let (checkpoint, history) = content.read().map_err(|_| damaged())?;
             (checkpoint, history, None)
-        }
-    };
+        };
     Ok(Saved { checkpoint, history: History::read(&history).map_err(|_| damaged())?, task })
 }
 

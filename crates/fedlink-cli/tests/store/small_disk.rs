@@ -53,7 +53,7 @@ fn printed(folder: &Path, script: &str) -> Option<Vec<String>> {
 #[test]
 fn a_full_disk_ends_a_sweep_with_one_message_and_loses_nothing() {
     let folder = folder();
-    let script = r#"
+    let script = r"
 code run two.toml --quick --cell 1/2 --out small/out --quiet
 sums >before
 # Two blocks are left: a lock and a name fit, a run does not.
@@ -72,7 +72,7 @@ code merge small/out --quiet
 sums >after
 mkdir out
 cp -r small/out/cells small/out/config.toml small/out/data.json small/out/files.txt out/
-"#;
+";
     let Some(lines) = printed(folder.path(), script) else { return };
     let [first, full, same, resumed, checkpoint, merge] = &lines[..] else { panic!("{lines:?}") };
     assert_eq!(

@@ -50,7 +50,7 @@ impl Window {
         self.check(image, patches);
         match self.run() {
             ..=8 => self.gather_by::<8>(image, patches),
-            ..=16 => self.gather_by::<16>(image, patches),
+            9..=16 => self.gather_by::<16>(image, patches),
             _ => self.gather_by::<0>(image, patches),
         }
     }

@@ -46,7 +46,7 @@ enum Values {
     Floats(Vec<f32>),
     /// Bytes as they are stored, and what each becomes: half of the memory, which samples drawn at random wait
     /// for.
-    Bytes(Vec<u8>, [f32; 256]),
+    Bytes(Vec<u8>, Box<[f32; 256]>),
 }
 
 /// Memory that mini-batches reuse.
@@ -170,7 +170,7 @@ impl NonZeros {
                 ends.push(columns.len());
             }
             kept.shrink_to_fit();
-            Values::Bytes(kept, *table)
+            Values::Bytes(kept, Box::new(*table))
         } else {
             let (mut row, mut kept) = (vec![0.0; features], Vec::new());
             for i in 0..samples.len() {
