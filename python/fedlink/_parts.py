@@ -87,6 +87,16 @@ class Policy:
             f"{type(self).__name__} must select devices: define select(self, view, reports)"
         )
 
+    def round_k(self, view: View) -> int:
+        """How many devices share the power of this round, 1 to ``view.k``; by default as many as may be
+        scheduled. The links of the round and ``view.k`` of the calls that follow are then those of a run with
+        this K; ``view.capacity_at(device, k)`` has the capacities to decide by."""
+        return view.k
+
+    def receive(self, device: int, update: npt.NDArray[np.float32]) -> None:
+        """Called after every round, before ``observe``, with each update that arrived and counts, as it was
+        decoded: all its entries."""
+
     def observe(self, record: Record) -> None:
         """Called after every round with what became of it."""
 
@@ -165,8 +175,29 @@ class Task:
     cohort: int = 16
 
     #: Whether ``train`` takes and returns the state of a device, as bytes; they are empty before its first
-    #: training. A device that keeps state trains in every round, scheduled or not.
+    #: training. A task that defines ``save`` and ``load`` keeps the states itself instead.
     keeps_state: bool = False
+
+    #: Whether a device trains in every round, scheduled or not; None: where devices keep state.
+    everyone_trains: bool | None = None
+
+    #: An array of d float32 into which θ is written for ``train_cohort``, such as shared memory; None: a new
+    #: array.
+    theta_buffer: npt.NDArray[np.float32] | None = None
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        """Called before a run, with its configuration: ``config["run"]["seed"]``, …. A run starts without any
+        state of devices."""
+
+    def end(self) -> None:
+        """Called when a run has ended, by an exception too."""
+
+    def save(self) -> bytes:
+        """The states of all devices, where the task keeps them itself; checkpoints have them."""
+        return b""
+
+    def load(self, state: bytes) -> None:
+        """Restores what ``save`` returned."""
 
     def theta0(self) -> npt.NDArray[np.float32]:
         """θ(0). Its length is d."""

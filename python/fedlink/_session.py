@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _fedlink
@@ -21,7 +22,9 @@ class Session(_fedlink.Session):
 
     A round is ``begin`` (who must train and report what), ``report`` (who may send how many bits),
     ``deliver`` (θ(t) becomes θ(t+1)), and ``evaluated`` in rounds in which the model is evaluated.
-    ``Encoder`` is a node's half. ``settings`` are keys that go before ``config``.
+    ``Encoder`` is a node's half. ``settings`` are keys that go before ``config``. ``layers`` are the shapes of the
+    arrays that θ is made of, in their order, for schemes that use them (``low-rank``, which without them sends what
+    ``stc`` does); the nodes must be given the same.
 
     >>> config = {"schedule.policy": "bn2", "data.devices": 2}
     >>> session = fedlink.Session(config, numpy.zeros(1000, numpy.float32))
@@ -42,6 +45,7 @@ class Session(_fedlink.Session):
         theta0: npt.ArrayLike,
         samples: Sequence[int] | None = None,
         *,
+        layers: Iterable[Sequence[int]] = (),
         policy: Part = None,
         compressor: Part = None,
         fading: Part = None,
@@ -49,9 +53,8 @@ class Session(_fedlink.Session):
         settings: Mapping[str, Any] | None = None,
     ) -> Self:
         registered, chosen = collect(policy, compressor, fading, parts=parts)
-        return super().__new__(
-            cls, *read(config, {**(settings or {}), **chosen}), theta0, samples, registered
-        )
+        config_text = read(config, {**(settings or {}), **chosen})
+        return super().__new__(cls, *config_text, theta0, samples, registered, matrices(layers))
 
     @property
     def config(self) -> dict[str, Any]:
@@ -65,10 +68,27 @@ class Encoder(_fedlink.Encoder):
     bits.
 
     ``config`` is the server's, seed included: compression that draws at random draws what ``simulate`` does.
+    ``layers`` are the shapes of the arrays that an update is made of, as the session has them.
     """
 
     def __new__(
-        cls, config: Config, *, compressor: Part = None, parts: Mapping[str, Part] | None = None
+        cls,
+        config: Config,
+        *,
+        layers: Iterable[Sequence[int]] = (),
+        compressor: Part = None,
+        parts: Mapping[str, Part] | None = None,
     ) -> Self:
         registered, settings = collect(compressor=compressor, parts=parts)
-        return super().__new__(cls, *read(config, settings), registered)
+        return super().__new__(cls, *read(config, settings), registered, matrices(layers))
+
+
+def matrices(shapes: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+    """Shapes of arrays as rows and columns: a vector is one column, and what has more than two dimensions has its
+    first as rows."""
+
+    def matrix(shape: Sequence[int]) -> tuple[int, int]:
+        rows, *rest = [*map(int, shape), 1]
+        return rows, math.prod(rest)
+
+    return [matrix(shape) for shape in shapes]

@@ -68,7 +68,20 @@ def simulate(
     >>> result.rounds.to_pandas()
     >>> result.plot()
     """
-    run = _start(config, policy, compressor, fading, data, partition, task, parts)
+    try:
+        run = _start(config, policy, compressor, fading, data, partition, task, parts)
+        return _run(run, progress, checkpoint, checkpoint_every)
+    finally:
+        if isinstance(task, Task):
+            task.end()
+
+
+def _run(
+    run: _fedlink.Simulation,
+    progress: bool,
+    checkpoint: str | os.PathLike[str] | None,
+    checkpoint_every: int,
+) -> Result:
     if checkpoint is not None and os.path.exists(checkpoint):
         with open(checkpoint, "rb") as file:
             run.load(file.read())
@@ -94,7 +107,7 @@ def simulate(
         stopped.result = result  # type: ignore[attr-defined]
         raise stopped
     for warning in result.summary["warnings"]:
-        warnings.warn(warning, RuntimeWarning, stacklevel=2)
+        warnings.warn(warning, RuntimeWarning, stacklevel=3)
     return result
 
 

@@ -686,3 +686,49 @@ def test_a_class_where_an_object_is_wanted_and_other_mistakes_are_errors(small):
     for given, kind, reason in cases:
         with pytest.raises(kind, match=reason):
             fedlink.simulate(small, **given)
+
+
+def test_a_policy_can_set_k_and_is_given_what_arrived():
+    class Fewer(fedlink.Policy):
+        def __init__(self):
+            self.sums, self.capacities = {}, []
+
+        def round_k(self, view):
+            assert view.capacity_at(0, view.k) == view.capacities[0]
+            assert view.capacity_at(0, 1) > view.capacity_at(0, 2)
+            with pytest.raises(IndexError, match="k in 1..=4"):
+                view.capacity_at(0, 5)
+            self.capacities.append([view.capacity_at(m, 2) for m in range(view.devices)])
+            return 2
+
+        def candidates(self, view):
+            # The round is that of a run with K = 2.
+            assert view.k == 2 and view.capacities.tolist() == self.capacities[-1]
+            return view.eligible[: view.k]
+
+        def select(self, view, reports):
+            return reports.devices, np.ones(len(reports))
+
+        def receive(self, device, update):
+            assert update.dtype == np.float32
+            self.sums[device] = self.sums.get(device, 0) + update
+
+    policy = Fewer()
+    config = {
+        "data.devices": 6, "data.samples_per_device": 20, "learn.model": "softmax", "schedule.k": 4, "run.rounds": 3,
+    }
+    result = fedlink.simulate(config, policy=policy)
+    assert sorted(policy.sums) == [0, 1]
+    # The mean of the two, three times, is what θ has moved.
+    moved = result.theta - fedlink.System(config).theta0()
+    assert np.allclose(moved, sum(policy.sums.values()) / 2, atol=1e-6)
+
+
+def test_a_policy_without_round_k_has_no_other_capacities():
+    class Curious(Keeps):
+        def candidates(self, view):
+            with pytest.raises(ValueError, match="define round_k"):
+                view.capacity_at(0, 1)
+            return super().candidates(view)
+
+    fedlink.simulate({"data.devices": 4, "run.rounds": 1, "learn.model": "softmax"}, policy=Curious)

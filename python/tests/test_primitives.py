@@ -68,6 +68,32 @@ def test_the_largest_q_is_the_one_a_scan_finds(dim, bits, scheme):
         )
 
 
+@given(st.integers(1, 200), st.floats(0, 8000))
+def test_the_largest_level_is_that_of_the_formula_where_there_is_one(dim, bits):
+    padded = 1 << (dim - 1).bit_length()
+    assert fedlink.largest_q(dim, bits, "rand-k") == min(dim, int(bits // 32))
+    assert fedlink.largest_q(dim, bits, "sign") == max(0, min(dim, math.floor(bits - 32)))
+    assert fedlink.largest_q(dim, bits, "eden") == max(0, min(padded, math.floor(bits - 32)))
+    for scheme in ["qsgd", "low-rank"]:
+        with pytest.raises(ValueError, match="depends on the update"):
+            fedlink.largest_q(dim, bits, scheme)
+
+
+def test_an_audit_draws_what_both_ends_drew():
+    update = np.random.default_rng(3).normal(size=60).astype(np.float32)
+    config = {"compress.scheme": "rand-k", "run.seed": 7}
+    budget, t, device = 32.0 * 9, 4, 2
+    sent = fedlink.Encoder(config).encode(update, budget, t, device)
+    indices, values = sent.own
+    known = {"dim": 60, "budget": budget, "alone_bits": budget, "scheme": "rand-k"}
+    report = float(fedlink.norm(update))
+    assert fedlink.audit("norm", report, indices, values, **known, seed=7, t=t, device=device) is None
+    compressed = float(np.linalg.norm(values.astype(np.float64)))
+    right = {"seed": 7, "t": t, "device": device}
+    assert fedlink.audit("compressed-norm", compressed, indices, values, **known, **right) is None
+    assert "allows at most" in fedlink.audit("compressed-norm", 9 * compressed, indices, values, **known, **right)
+
+
 def test_capacity_is_shannons():
     gains = [0.0, 1e-12, 0.3, 2.0, 50.0]
     expected = [math.log1p(g * 40 / 2) / math.log(2) for g in gains]

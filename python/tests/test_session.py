@@ -257,3 +257,33 @@ def test_an_outcome_is_that_of_a_simulation(config):
     assert json.loads(session.config_json()) == session.config
     assert (session.devices, session.k, session.dim, session.symbols, session.power) == (8, 2, DIM, 500, 4.0)
     assert session.rounds_to_do == 4 and session.asks == ["norm"] and session.warnings == []
+
+
+def test_low_rank_sends_outer_products_of_the_layers_that_it_is_told():
+    config = {
+        "data.devices": 2,
+        "schedule.policy": "bc",
+        "compress.scheme": "low-rank",
+        "radio.symbols": 400,
+        "run.seed": 5,
+    }
+    layers = [(20, 4, 3), (12,)]
+    factors = np.random.default_rng(1).normal(size=(2, 20)).astype(np.float32)
+    matrix = np.outer(factors[0], np.sign(factors[1][:12]))
+    update = np.concatenate([matrix.ravel(), np.zeros(12)]).astype(np.float32)
+    session = fedlink.Session(config, np.zeros(252, np.float32), layers=layers)
+    node = fedlink.Encoder(session.config, layers=layers)
+    call = session.begin()
+    grants = session.report(call.candidates, [node.report(call.asks, update, 0.5, bits, call.t, m)
+                                              for m, bits in zip(call.candidates, call.alone_bits)])
+    sent = [node.encode(update, grant.budget, call.t, grant.device) for grant in grants]
+    assert session.deliver([one.upload(g.device) for one, g in zip(sent, grants)], 1, 0.5) == ["used"]
+    # The server reads what the node has sent, and it is far nearer than what is sent without the layers.
+    assert np.array_equal(session.theta, sent[0].dense(252))
+    blind = fedlink.Encoder(session.config).encode(update, grants[0].budget, call.t, grants[0].device)
+    error = [np.linalg.norm(update - one.dense(252)) for one in (sent[0], blind)]
+    assert error[0] < 0.5 * error[1]
+    with pytest.raises(ValueError, match="layers: have 252 numbers together, but theta0 has 250"):
+        fedlink.Session(config, np.zeros(250, np.float32), layers=layers)
+    with pytest.raises(ValueError, match="layers: have 252 numbers together, but update has 9"):
+        node.encode(np.ones(9, np.float32), 500.0, 0, 0)

@@ -1,5 +1,8 @@
 """A PyTorch task. Run where PyTorch is: see `cargo xtask python`."""
 
+import random
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -45,6 +48,10 @@ def factory():
     return torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
 
 
+def flat(model):
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).numpy()
+
+
 def with_buffers():
     return torch.nn.Sequential(
         torch.nn.Linear(2, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Linear(16, 3)
@@ -60,7 +67,7 @@ CONFIG = {
 }
 
 
-def run(seed=0, **settings):
+def run(seed=None, **settings):
     task = fedlink.torch.Task(factory, blobs(6, 60, 1), local_training, evaluate, seed=seed)
     return fedlink.simulate({**CONFIG, **settings}, task=task)
 
@@ -75,11 +82,24 @@ def test_a_torch_model_learns_over_the_air():
 
 def test_a_run_can_be_repeated_whatever_else_draws_random_numbers():
     first = run()
-    torch.manual_seed(123)
-    state = torch.get_rng_state()
+    torch.manual_seed(123), np.random.seed(123), random.seed(123)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
     assert run().digest == first.digest
-    assert (torch.get_rng_state() == state).all(), "the global generator was left as it was"
-    assert run(seed=1).digest != first.digest
+    assert (torch.get_rng_state() == states[0]).all(), "the global generators were left as they were"
+    assert (np.random.get_state()[1] == states[1]).all() and random.getstate() == states[2]
+
+
+def test_the_seed_is_the_runs_unless_the_task_has_its_own():
+    digests = [run(**{"run.seed": seed}).theta_digest for seed in (0, 1, 0)]
+    assert digests[0] == digests[2] != digests[1]
+    task = fedlink.torch.Task(factory, blobs(2, 20, 1), local_training, evaluate, seed=5)
+    other = fedlink.torch.Task(factory, blobs(2, 20, 1), local_training, evaluate)
+    starts = []
+    for seed in (0, 1):
+        for one in (task, other):
+            one.begin({"run": {"seed": seed}, "learn": {"state": "reset"}})
+            starts.append(one.theta0())
+    assert (starts[0] == starts[2]).all() and (starts[1] != starts[3]).any()
 
 
 @pytest.mark.parametrize("factory", [factory, with_buffers])
@@ -88,14 +108,14 @@ def test_an_update_is_the_difference_of_the_parameters(factory):
     theta = task.theta0()
     before = theta.copy()
     update, loss = task.train(theta, 0, 1)
-    trained = torch.cat([parameter.detach().flatten() for parameter in task._model.parameters()]).numpy()
+    trained = flat(task._trainer.model)
     assert (theta == before).all() and (update == trained - theta).all() and abs(update).max() > 0
+    task.begin({"run": {"seed": 0}, "learn": {"state": "keep"}})
     again, _ = task.train(theta, 0, 1)
     assert (update == again).all() and update.dtype == np.float32 and loss > 0
     assert (task.train(theta, 1, 1)[0] != update).any()
-    model = task._load(theta + update)
-    flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).numpy()
-    assert (flat == theta + update).all()
+    model = task._trainer.evaluated(torch.from_numpy(theta + update), None)
+    assert (flat(model) == theta + update).all()
 
 
 def test_sizes_count_where_they_should():
@@ -130,8 +150,10 @@ def test_an_exception_in_local_training_comes_out_as_it_is():
         raise KeyError("on purpose")
 
     task = fedlink.torch.Task(factory, blobs(3, 10, 1), broken, evaluate)
-    with pytest.raises(KeyError, match="on purpose"):
+    with pytest.raises(KeyError, match="on purpose") as caught:
         fedlink.simulate(CONFIG, task=task)
+    if sys.version_info >= (3, 11):
+        assert caught.value.__notes__ == ["raised in local_training of device 0 in round 1"]
 
 
 def test_what_training_and_evaluation_must_return_is_in_the_error():
@@ -139,9 +161,9 @@ def test_what_training_and_evaluation_must_return_is_in_the_error():
         (
             lambda model, dataset: None,
             evaluate,
-            "local_training: the mean loss must be a number, but a NoneType",
+            "local_training of device 0 in round 1: the mean loss must be a number, but a NoneType",
         ),
-        (lambda model, dataset: "low", evaluate, "local_training: the mean loss must be a number, but a str"),
+        (lambda model, dataset: "low", evaluate, "round 1: the mean loss must be a number, but a str"),
         (
             local_training,
             lambda model: 0.5,
@@ -170,7 +192,6 @@ def test_metrics_of_a_model_are_columns_and_the_task_has_a_name():
 
 def test_without_torch_the_message_names_what_to_install():
     import subprocess
-    import sys
 
     script = "import sys; sys.modules['torch'] = None; import fedlink.torch"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

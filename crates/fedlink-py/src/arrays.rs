@@ -6,6 +6,7 @@ use numpy::{
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 /// The entries of a one-dimensional array of exactly this type, all finite.
 pub fn float32s(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
@@ -130,4 +131,13 @@ pub fn float32_rows(name: &str, value: &Bound<'_, PyAny>, rows: usize, columns: 
         array.try_readonly().map_err(|error| busy(name, &error))?.as_array().iter().copied().collect();
     finite(name, &values)?;
     Ok(values)
+}
+
+/// The content of a bytes object.
+pub fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let bytes = value.cast::<PyBytes>().map_err(|_| {
+        let kind = value.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        PyTypeError::new_err(format!("{name}: must be bytes, but is of type {kind}"))
+    })?;
+    Ok(bytes.as_bytes().to_vec())
 }

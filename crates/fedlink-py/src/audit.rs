@@ -6,7 +6,7 @@ use crate::errors::exception;
 use crate::primitives::scheme_named;
 use crate::session::ask_named;
 use fedlink::compress::{Context, Encoded, Evidence, SparseUpdate, Values};
-use fedlink::units::Bits;
+use fedlink::units::{Bits, DeviceId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -16,14 +16,17 @@ use pyo3::prelude::*;
 /// `ask` is what was reported, "norm" or "compressed-norm"; `budget` are the bits that the device was
 /// granted, `alone_bits` those that the whole band would have held for it. No honest device is ever accused;
 /// a false report that what was sent cannot disprove passes. The bounds and their proofs stand in the
-/// documentation of each scheme.
+/// documentation of each scheme. Schemes whose two ends draw alike ("rand-k", "sign") are audited with the draw of
+/// (`seed`, `t`, `device`): `run.seed`, the round from 0, and who sent.
 ///
 /// >>> bits = fedlink.dsgd_bits(9, 1)
 /// >>> fedlink.audit("norm", 3.0, [4], 1.0, dim=9, budget=bits, alone_bits=bits)
 /// >>> fedlink.audit("norm", 3.1, [4], 1.0, dim=9, budget=bits, alone_bits=bits)
 /// 'it reported 3.1, but what it sent allows at most 3'
 #[pyfunction]
-#[pyo3(signature = (ask, reported, indices, values, dim, budget, alone_bits, scheme = "d-sgd"))]
+#[pyo3(signature = (
+    ask, reported, indices, values, dim, budget, alone_bits, scheme = "d-sgd", *, seed = 0, t = 0, device = 0
+))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn audit(
     ask: &str,
@@ -34,6 +37,9 @@ pub fn audit(
     #[pyo3(from_py_with = number)] budget: f64,
     #[pyo3(from_py_with = number)] alone_bits: f64,
     scheme: &str,
+    seed: u64,
+    t: u64,
+    device: u32,
 ) -> PyResult<Option<String>> {
     let ask = ask_named("ask", ask)?;
     let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
@@ -48,8 +54,8 @@ pub fn audit(
     };
     let received = Encoded::Sparse(SparseUpdate { indices, values });
     received.check(dim).map_err(|problem| PyValueError::new_err(format!("indices, values: {problem}")))?;
-    let context = Context::new(dim, budget);
-    let evidence = Evidence { ask, context, alone, exact: true, received: &received };
+    let context = Context::new(dim, budget).of(seed, (t, DeviceId(device)));
+    let evidence = Evidence::new(ask, context, alone, true, &received);
     if evidence.allows(&*compressor, reported as f32) {
         return Ok(None);
     }

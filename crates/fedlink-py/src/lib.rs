@@ -4,6 +4,7 @@
 //! Arrays are copied on the way in, so that the interpreter can run on while the library works on them. Every
 //! argument is checked here, by name; what is wrong comes out as `ValueError` or `TypeError`.
 
+#![deny(unsafe_code)]
 #![expect(clippy::needless_pass_by_value, reason = "the functions are called by generated code")]
 
 mod arguments;

@@ -4,9 +4,7 @@ use crate::arguments::{MAX_DIM, MAX_EXACT, number, real, whole};
 use crate::arrays::{float32s, not_negative, numbers};
 use crate::errors::exception;
 use fedlink::compress::wire::{Coder, Format, Layout};
-use fedlink::compress::{
-    Compressor, RandomSparse, Scratch, SparseBinary, SparseScheme, SparseUpdate, Stc, TopK, Values,
-};
+use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseScheme, SparseUpdate, Values};
 use fedlink::config::{Config, ConfigError};
 use fedlink::parts::Parts;
 use fedlink::radio::Known;
@@ -99,9 +97,12 @@ pub fn dsgd_bits(dim: &Bound<'_, PyAny>, q: &Bound<'_, PyAny>) -> PyResult<f64> 
     Ok(SparseBinary {}.bits(dim, q).0)
 }
 
-/// The largest q whose cost is within `bits`; 0 means that nothing can be sent.
+/// The largest level whose cost by the scheme's formula is within `bits`; 0 means that nothing can be sent.
 ///
-/// `scheme` is one of `fedlink list schemes`, such as "d-sgd" or "random-sparse".
+/// `scheme` is one of `fedlink list schemes`, with the defaults of its keys. The level is q, the number of entries, for
+/// "d-sgd", "stc", "top-k", "random-sparse" and "rand-k"; the most entries that can be sent for "ternary"; the entries whose
+/// signs are sent for "sign"; the coded entries for "eden". What "qsgd" and "low-rank" send depends on the update:
+/// `fedlink.Encoder` encodes one, and ValueError is raised here.
 ///
 /// >>> fedlink.largest_q(203530, 20000)
 /// 2582
@@ -114,18 +115,13 @@ pub fn largest_q(
 ) -> PyResult<usize> {
     let dim = whole("dim", dim, 1..=MAX_DIM)? as usize;
     let bits = real("bits", bits, |x| x >= 0.0, "a finite number of at least 0")?;
-    let bits = Bits(bits);
-    // An unknown name is refused with those that there are.
-    scheme_named(scheme).map_err(exception)?;
-    match scheme {
-        "d-sgd" => Ok(SparseBinary {}.largest_q(dim, bits)),
-        "random-sparse" => Ok(RandomSparse {}.largest_q(dim, bits)),
-        "top-k" => Ok(TopK {}.largest_q(dim, bits)),
-        "stc" => Ok(Stc {}.largest_q(dim, bits)),
-        other => {
-            Err(PyValueError::new_err(format!("scheme: {other:?} does not send q entries, so it has no q")))
-        }
-    }
+    let compressor = scheme_named(scheme).map_err(exception)?;
+    compressor.largest_level(dim, Bits(bits)).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "scheme: what {scheme:?} sends depends on the update, not on the bits alone; fedlink.Encoder(config) encodes \
+             one, and the result has its level"
+        ))
+    })
 }
 
 /// ‖update‖₂, as a device reports it.

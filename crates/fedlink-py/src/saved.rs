@@ -1,4 +1,4 @@
-//! A run in progress as bytes: the library's checkpoint, every record, and a sum over both.
+//! A run in progress as bytes: the library's checkpoint, every record, what a task keeps itself, and a sum over all.
 
 use fedlink::checkpoint::CheckpointError;
 use fedlink::record::History;
@@ -10,11 +10,16 @@ use pyo3::prelude::*;
 pub struct Saved {
     pub checkpoint: Vec<u8>,
     pub history: History,
+    /// What a task keeps itself; none if it keeps nothing.
+    pub task: Option<Vec<u8>>,
 }
 
-/// A checkpoint and the records so far as bytes.
-pub fn pack(checkpoint: Vec<u8>, history: &History) -> Vec<u8> {
+/// A checkpoint, the records so far and, of a task that keeps its own state, that state as bytes.
+pub fn pack(checkpoint: Vec<u8>, history: &History, task: Option<Vec<u8>>) -> Vec<u8> {
     let mut bytes = State::of(&(checkpoint, history.save())).0;
+    if let Some(task) = task {
+        bytes.extend(State::of(&task).0);
+    }
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     bytes
 }
@@ -26,8 +31,15 @@ pub fn unpack(bytes: &[u8]) -> PyResult<Saved> {
     if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
         return Err(damaged());
     }
-    let (checkpoint, history): (Vec<u8>, State) = State(content.to_vec()).read().map_err(|_| damaged())?;
-    Ok(Saved { checkpoint, history: History::read(&history).map_err(|_| damaged())? })
+    let content = State(content.to_vec());
+    let (checkpoint, history, task): (Vec<u8>, State, Option<Vec<u8>>) =
+        if let Ok((checkpoint, history, task)) = content.read() {
+            (checkpoint, history, Some(task))
+        } else {
+            let (checkpoint, history) = content.read().map_err(|_| damaged())?;
+            (checkpoint, history, None)
+        };
+    Ok(Saved { checkpoint, history: History::read(&history).map_err(|_| damaged())?, task })
 }
 
 /// The exception for a checkpoint that cannot be made or used.

@@ -17,7 +17,7 @@ use fedlink::record::{History, Training};
 use fedlink::schedule::{Ask, Reports, Share};
 use fedlink::server::Scheduled;
 use fedlink::session::{Message, Session as Inner};
-use fedlink::units::{Bits, DeviceId};
+use fedlink::units::{Bits, DeviceId, Shape};
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -180,7 +180,7 @@ impl Encoded {
     /// What arrives of it at the server.
     fn upload(&self, device: &Bound<'_, PyAny>) -> PyResult<Upload> {
         let device = whole("device", device, 0..=u64::from(u32::MAX))? as u32;
-        let (payload, Spent { bits, level }) = (self.inner.payload.clone(), self.inner.spent);
+        let (payload, Spent { bits, level, .. }) = (self.inner.payload.clone(), self.inner.spent);
         Ok(Upload { device, payload, level, bits: bits.0, entries: self.inner.own.entries(), lost: false })
     }
 }
@@ -188,7 +188,8 @@ impl Encoded {
 #[pymethods]
 impl Session {
     #[new]
-    #[pyo3(signature = (name, text, settings, theta0, samples, parts))]
+    #[pyo3(signature = (name, text, settings, theta0, samples, parts, layers))]
+    #[expect(clippy::too_many_arguments, reason = "`fedlink.Session` has them as keywords")]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -197,14 +198,17 @@ impl Session {
         theta0: &Bound<'_, PyAny>,
         samples: Option<&Bound<'_, PyAny>>,
         parts: Vec<Part<'_>>,
+        layers: Vec<(usize, usize)>,
     ) -> PyResult<Self> {
         let raised = Raised::default();
         let parts = collect(parts, &raised)?;
         let config = read(name, text, settings, &parts)?;
         let theta0 = float32s("theta0", theta0)?;
         let samples = samples.map(|samples| sample_counts(samples, config.data.devices)).transpose()?;
+        let shapes = shapes(&layers);
+        check_layers(&shapes, theta0.len(), "theta0")?;
         let inner = py.detach(|| Inner::of(&config, &parts, theta0, samples));
-        let inner = inner.map_err(|error| raised.or(exception(error)))?;
+        let inner = inner.map_err(|error| raised.or(exception(error)))?.with_shapes(shapes);
         Ok(Self { raised, state: Mutex::new(State { inner, history: History::default() }) })
     }
 
@@ -442,13 +446,13 @@ impl Session {
             inner.checkpoint(&mut checkpoint).map(|()| checkpoint)
         });
         let checkpoint = written.map_err(|error| self.raised.or(saved::exception(&error)))?;
-        Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.all())))
+        Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.all(), None)))
     }
 
     /// Resumes from what `save` of a session with the same configuration returned.
     fn load(&self, py: Python<'_>, saved: &[u8]) -> PyResult<()> {
         let mut state = self.state()?;
-        let Saved { checkpoint, history } = saved::unpack(saved)?;
+        let Saved { checkpoint, history, .. } = saved::unpack(saved)?;
         let inner = &mut state.inner;
         let restored = py.detach(move || inner.restore(std::io::Cursor::new(checkpoint)));
         restored.map_err(|error| self.raised.or(saved::exception(&error)))?;
@@ -486,10 +490,7 @@ impl Grant {
             budget: grant.budget.0,
             capacity,
             weight: bit_weight,
-            share: match share {
-                Share::Rule => None,
-                Share::Weight(weight) => Some(weight),
-            },
+            share: if let Share::Weight(weight) = share { Some(weight) } else { None },
         }
     }
 }
@@ -499,7 +500,7 @@ impl Upload {
         Message {
             device: DeviceId(self.device),
             payload: self.payload.as_deref(),
-            spent: Spent { bits: Bits(self.bits), level: self.level },
+            spent: Spent::new(Bits(self.bits), self.level),
             entries: self.entries,
         }
     }
@@ -510,17 +511,25 @@ impl Upload {
 pub struct Encoder {
     raised: Raised,
     inner: fleet::Encoder,
+    shapes: Vec<Shape>,
 }
 
 #[pymethods]
 impl Encoder {
     #[new]
-    fn new(name: &str, text: &str, settings: &Bound<'_, PyDict>, parts: Vec<Part<'_>>) -> PyResult<Self> {
+    fn new(
+        name: &str,
+        text: &str,
+        settings: &Bound<'_, PyDict>,
+        parts: Vec<Part<'_>>,
+        layers: Vec<(usize, usize)>,
+    ) -> PyResult<Self> {
         let raised = Raised::default();
         let parts = collect(parts, &raised)?;
         let config = read(name, text, settings, &parts)?;
         let inner = fleet::Encoder::of(&config, &parts).map_err(|error| raised.or(exception(error)))?;
-        Ok(Self { raised, inner })
+        let shapes = shapes(&layers);
+        Ok(Self { raised, inner: inner.with_shapes(shapes.clone()), shapes })
     }
 
     /// κ^gap: what a node multiplies its h_m by that is `gap` rounds old (compress.feedback = "ef21").
@@ -542,6 +551,7 @@ impl Encoder {
         device: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let update = float32s("update", update)?;
+        check_layers(&self.shapes, update.len(), "update")?;
         let alone = Bits(real("alone_bits", alone_bits, |x| x >= 0.0, "a finite number of at least 0")?);
         let asks = asks.iter().map(|ask| ask_named("asks", ask)).collect::<PyResult<Vec<Ask>>>()?;
         let who = (whole("t", t, 0..=u64::from(u32::MAX))?, device_of(device)?);
@@ -560,6 +570,7 @@ impl Encoder {
         device: &Bound<'_, PyAny>,
     ) -> PyResult<Encoded> {
         let update = float32s("update", update)?;
+        check_layers(&self.shapes, update.len(), "update")?;
         let budget = Bits(real("budget", budget, |x| x >= 0.0, "a finite number of at least 0")?);
         let who = (whole("t", t, 0..=u64::from(u32::MAX))?, device_of(device)?);
         let sent = py.detach(|| self.inner.message(&update, budget, who));
@@ -573,6 +584,20 @@ pub fn ask_named(argument: &str, name: &str) -> PyResult<Ask> {
         let known: Vec<&str> = Ask::ALL.iter().map(|ask| ask.name()).collect();
         PyValueError::new_err(format!("{argument}: must be one of {known:?}, but is {name:?}"))
     })
+}
+
+/// The layers of a model, as they were given.
+fn shapes(layers: &[(usize, usize)]) -> Vec<Shape> {
+    layers.iter().map(|&(rows, cols)| Shape { rows, cols }).collect()
+}
+
+/// Refuses layers that are not those of a vector of `dim` numbers; no layers are those of any.
+fn check_layers(shapes: &[Shape], dim: usize, name: &str) -> PyResult<()> {
+    let numbers = shapes.iter().fold(0usize, |sum, shape| sum.saturating_add(shape.len()));
+    if shapes.is_empty() || numbers == dim {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("layers: have {numbers} numbers together, but {name} has {dim}")))
 }
 
 fn device_of(value: &Bound<'_, PyAny>) -> PyResult<DeviceId> {

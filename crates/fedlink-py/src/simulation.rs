@@ -1,6 +1,7 @@
 //! A run, round by round. The loop over rounds is Python's, so that Ctrl-C and progress bars work
 //! as they do there.
 
+use crate::arrays::bytes;
 use crate::config::{load, read};
 use crate::errors::exception;
 use crate::parts::{Part, PythonTask, Raised, collect};
@@ -10,7 +11,7 @@ use fedlink::learn::task::Work;
 use fedlink::record::History;
 use fedlink::simulation::Simulation as Inner;
 use numpy::PyArray1;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -20,6 +21,8 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 pub struct Simulation {
     raised: Raised,
     rounds_to_do: u64,
+    /// A task that keeps the state of its devices itself.
+    keeper: Option<Py<PyAny>>,
     state: Mutex<State>,
 }
 
@@ -44,8 +47,15 @@ impl Simulation {
         let raised = Raised::default();
         let parts = collect(parts, &raised)?;
         let mut config = read(name, text, settings, &parts)?;
+        let mut keeper = None;
         let work = match (&task, data) {
-            (Some((object, name)), _) => Work::from(PythonTask::new(object, name.clone(), raised.clone())?),
+            (Some((object, name)), _) => {
+                let settings = py.import("json")?.call_method1("loads", (json(&config.resolved())?,))?;
+                object.call_method1("begin", (settings,))?;
+                let task = PythonTask::new(object, name.clone(), raised.clone())?;
+                keeper = task.keeper(py);
+                Work::from(task)
+            }
             (None, Some(data)) => {
                 let data = data.get();
                 config.data.dataset.clone_from(&data.inner.name);
@@ -61,7 +71,7 @@ impl Simulation {
             return Err(error);
         }
         let state = State { inner, history: History::default() };
-        Ok(Self { raised, rounds_to_do: config.run.rounds, state: Mutex::new(state) })
+        Ok(Self { raised, rounds_to_do: config.run.rounds, keeper, state: Mutex::new(state) })
     }
 
     /// Runs the next round; returns the accuracy on the test set if it was evaluated.
@@ -119,16 +129,28 @@ impl Simulation {
             inner.checkpoint(&mut checkpoint).map(|()| checkpoint)
         });
         let checkpoint = written.map_err(|error| self.raised.or(saved::exception(&error)))?;
-        Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.history)))
+        let task = match &self.keeper {
+            Some(task) => Some(bytes("Task.save", &task.bind(py).call_method0("save")?)?),
+            None => None,
+        };
+        Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.history, task)))
     }
 
     /// Resumes from what `save` returned.
     fn load(&self, py: Python<'_>, saved: &[u8]) -> PyResult<()> {
         let mut state = self.state()?;
-        let Saved { checkpoint, history } = saved::unpack(saved)?;
+        let Saved { checkpoint, history, task } = saved::unpack(saved)?;
+        if task.is_some() != self.keeper.is_some() {
+            let (has, does) = if task.is_some() { ("has", "keeps none") } else { ("has no", "keeps some") };
+            let problem = format!("the checkpoint {has} state of a task, but this task {does}");
+            return Err(PyValueError::new_err(problem));
+        }
         let inner = &mut state.inner;
         let restored = py.detach(move || inner.restore(std::io::Cursor::new(checkpoint)));
         restored.map_err(|error| self.raised.or(saved::exception(&error)))?;
+        if let (Some(object), Some(kept)) = (&self.keeper, task) {
+            object.bind(py).call_method1("load", (PyBytes::new(py, &kept),))?;
+        }
         state.history = history;
         Ok(())
     }

@@ -253,6 +253,8 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
     if options.resume {
         // Before the data are loaded: what cannot be is told at once.
         standing(&target, &experiment).map_err(exception)?;
+    } else {
+        experiment.check_effects().map_err(exception)?;
     }
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts).map_err(exception)?;
     let pool = pool(options.threads)?;
@@ -265,16 +267,12 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
     freeze(folder.path(), &plan).map_err(exception)?;
     let rounds = indices.iter().map(|&index| plan.cells[index].config.run.rounds).sum();
     watch.total.store(rounds, Ordering::SeqCst);
-    let runner = Runner {
-        plan: &plan,
-        folder: folder.path(),
-        pool: &pool,
-        checkpoint_every: options.checkpoint_every,
-        log_rounds: options.log_rounds,
-        keep_state: options.keep_state,
-        observer: watch,
-        stop: &|| watch.stop.load(Ordering::SeqCst),
-    };
+    let stop = || watch.stop.load(Ordering::SeqCst);
+    let mut runner = Runner::new(&plan, folder.path(), &pool);
+    runner.checkpoint_every = options.checkpoint_every;
+    runner.log_rounds = options.log_rounds;
+    runner.keep_state = options.keep_state;
+    (runner.observer, runner.stop) = (watch, &stop);
     let runs = runner.run(&indices).map_err(exception)?;
     let stopped = watch.stop.load(Ordering::SeqCst);
     // Another process may have grown the sweep, and has more to put together.
@@ -283,9 +281,8 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
         let (summary, claims, text) = Default::default();
         return Ok(Ended { folder: target, summary, claims, text, curves: Vec::new(), stopped });
     }
-    let wall = started.elapsed();
-    let write =
-        WriteOptions { log_rounds: options.log_rounds, latex: options.latex, threads: options.threads, wall };
+    let mut write = WriteOptions::new(options.threads, started.elapsed());
+    (write.log_rounds, write.latex) = (options.log_rounds, options.latex);
     let assembled = write_all(&plan, &runs, &folder, &write).map_err(report_exception)?;
     // What an unfinished run replaces is not thrown away.
     let path = if stopped { target } else { folder.finish().map_err(exception)? };
@@ -379,7 +376,8 @@ pub fn merge(
         let data = data_folders(data_dir.as_deref());
         let (plan, runs) = sweep::merge(&folder, &data, partial, &parts).map_err(exception)?;
         let open = OutputFolder::open(&folder).map_err(exception)?;
-        let write = WriteOptions { log_rounds, latex, threads: 1, wall: started.elapsed() };
+        let mut write = WriteOptions::new(1, started.elapsed());
+        (write.log_rounds, write.latex) = (log_rounds, latex);
         let assembled = write_all(&plan, &runs, &open, &write).map_err(report_exception)?;
         ended(assembled, folder.clone(), false)
     };

@@ -92,7 +92,7 @@ pub fn snr_series(curves: &[CurveResult]) -> Snrs {
 
 /// The distribution of the SNRs of devices and rounds.
 pub fn snr_chart(title: &str, series: &[(String, Vec<f64>)]) -> LineChart {
-    cdf(title, "SNR of a scheduled device in a round (dB)", series)
+    cdf(title, "SNR of a device in a round, were it scheduled (dB)", series)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::costs::{curve_cell, device_energy_chart, energy_chart, phases_chart, snr_chart, snr_series};
 use crate::error::Error;
-use crate::families::{styles, styles_without};
+use crate::families::{compared_key, styles, styles_without};
 use crate::figure::{BarChart, Curve, CurveStyle, Figure, LineChart, SmallMultiples};
 use crate::file_names::file_names;
 use crate::panels::panels;
@@ -132,12 +132,13 @@ fn styled(curves: &[&CurveResult], line: impl Fn(&CurveResult) -> Curve) -> Vec<
 }
 
 /// Accuracy by round, a panel for each value of a swept key; none where a chart of all curves can be read, or nothing
-/// besides the policy is swept.
-fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, SmallMultiples)> {
+/// besides what the colors stand for is swept.
+pub fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, SmallMultiples)> {
     let all: Vec<&CurveResult> = results.iter().collect();
+    let Some(compared) = compared_key(&all) else { return Vec::new() };
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in results.iter().flat_map(|curve| &curve.keys) {
-        if !keys.contains(&key.as_str()) && key != "schedule.policy" {
+        if !keys.contains(&key.as_str()) && key != compared {
             keys.push(key);
         }
     }
@@ -158,6 +159,7 @@ fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, SmallMul
             let rest = curve.keys.iter().filter(|(own, _)| own != key).map(|(_, value)| value.as_str());
             rest.collect::<Vec<&str>>().join(" ")
         };
+        let short = key.rsplit('.').next().unwrap_or(key);
         let panel = |value: &&str| {
             let of_value = all.iter().zip(&styles).filter(|(curve, _)| curve.swept(key) == *value);
             let line = |(curve, style): (&&CurveResult, &CurveStyle)| Curve {
@@ -165,16 +167,16 @@ fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, SmallMul
                 style: Some(style.clone()),
                 ..line(curve, ROUND, ACCURACY, 1.0)
             };
-            (format!("{key} = {value}"), of_value.map(line).collect())
+            (format!("{short} = {value}"), of_value.map(line).collect())
         };
         let figure = SmallMultiples {
-            title: format!("{name}: test accuracy"),
+            title: if name.is_empty() { String::new() } else { format!("{name}: test accuracy") },
             x_label: "round".into(),
             y_label: "test accuracy".into(),
             percent_y: true,
             panels: values.iter().map(panel).collect(),
         };
-        figures.push((format!("panels-{}", key.rsplit('.').next().unwrap_or(key)), figure));
+        figures.push((format!("panels-{short}"), figure));
     }
     figures
 }

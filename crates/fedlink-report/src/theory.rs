@@ -14,6 +14,7 @@ use std::fmt::Write;
 
 /// What an experiment with the bound leaves: nothing is on the disk until [`TheoryOutput::write`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TheoryOutput {
     /// Every file but the summary, with its content.
     pub files: Vec<(String, Vec<u8>)>,
@@ -57,7 +58,7 @@ pub fn bound_output(
     let mut files = vec![("config.toml".to_owned(), experiment.to_toml().into())];
     let mut text = String::new();
     let names: Vec<&str> = panels.iter().map(|result| result.panel.name.as_str()).collect();
-    for (PanelResult { panel, curves }, file) in panels.iter().zip(file_names(&names)) {
+    for (PanelResult { panel, curves, .. }, file) in panels.iter().zip(file_names(&names)) {
         let study = &panel.study;
         let subtitle = format!(
             "M = {}, n = {}, d = {}, η(t) = {}",

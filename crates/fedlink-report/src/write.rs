@@ -10,6 +10,7 @@ use std::time::Duration;
 
 /// What is written beside the default files, and what the manifest records of the process.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// Which `rounds.csv` and `rounds.parquet` to write; the runs must have been logged so.
     pub log_rounds: LogRounds,
@@ -19,6 +20,13 @@ pub struct WriteOptions {
     pub threads: usize,
     /// Wall-clock time of the runs.
     pub wall: Duration,
+}
+
+impl WriteOptions {
+    /// Neither `rounds.csv` nor LaTeX.
+    pub fn new(threads: usize, wall: Duration) -> Self {
+        Self { log_rounds: LogRounds::Off, latex: false, threads, wall }
+    }
 }
 
 /// Writes everything that `runs` of a plan have to show: `results.csv`, `results.parquet`, `summary.json`,

@@ -23,7 +23,7 @@
 //! ```
 //! use fedlink::parts::Parts;
 //! use fedlink_study::experiment::Experiment;
-//! use fedlink_study::sweep::{Assembled, LogRounds, Plan, Runner, freeze};
+//! use fedlink_study::sweep::{Assembled, Plan, Runner, freeze};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut experiment = Experiment::open("demo")?;
 //! for (key, value) in [("learn.model", "softmax"), ("run.rounds", "2"), ("schedule.policy", "bc")] {
@@ -32,16 +32,9 @@
 //! let plan = Plan::new(experiment, &fedlink_study::data_folders(None), &Parts::default())?;
 //! let folder = tempfile::tempdir()?;
 //! freeze(folder.path(), &plan)?;
-//! let runner = Runner {
-//!     plan: &plan,
-//!     folder: folder.path(),
-//!     pool: &rayon::ThreadPoolBuilder::new().build()?,
-//!     checkpoint_every: 100,
-//!     log_rounds: LogRounds::Off,
-//!     keep_state: false,
-//!     observer: &(),
-//!     stop: &|| false,
-//! };
+//! let pool = rayon::ThreadPoolBuilder::new().build()?;
+//! let mut runner = Runner::new(&plan, folder.path(), &pool);
+//! runner.checkpoint_every = 10;
 //! let runs = runner.run(&plan.longest_first())?;
 //! println!("{}", Assembled::new(&plan, &runs)?.text());
 //! # Ok(())

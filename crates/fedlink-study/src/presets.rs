@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// An embedded experiment.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Preset {
     /// How it is asked for.
     pub name: &'static str,
@@ -46,6 +47,8 @@ pub const PRESETS: &[Preset] = &[
     preset!("mab", "fixed payloads in 15 kHz each under a deadline (arXiv 2007.02315)"),
     preset!("d2d", "the link budget of Xing, Simeone and Bi: 50 kHz for a second at 1 mW"),
     preset!("e2ws", "150 devices for 15 resource blocks with interference and losses (FL-E2WS)"),
+    preset!("edge-air", "the link budget of arXiv 2501.18058: 16 antennas, 100 kHz, a CSI error of 0.1"),
+    preset!("d-dsgd", "25 devices share 1962 symbols without fading (arXiv 1901.00844); --quick on digits"),
 ];
 
 /// The preset called `name`.
@@ -54,16 +57,27 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 }
 
 /// Something that can be chosen by name.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Choice {
     /// How it is written.
     pub name: &'static str,
     /// What it is.
     pub meaning: &'static str,
+    /// What it declares of itself; empty: nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub declared: String,
+}
+
+impl Choice {
+    fn new(name: &'static str, meaning: &'static str) -> Self {
+        Self { name, meaning, declared: String::new() }
+    }
 }
 
 /// The choices of one key.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Choices {
     /// The plural by which `fedlink list` knows them.
     pub plural: &'static str,
@@ -79,11 +93,14 @@ pub fn choices() -> Vec<Choices> {
     let of_kind = |kind: &fedlink::registry::Listing| Choices {
         plural: kind.plural,
         key: kind.key,
-        all: kind.parts.iter().map(|part| Choice { name: part.name, meaning: part.meaning }).collect(),
+        all: kind
+            .parts
+            .iter()
+            .map(|part| Choice { declared: part.declared.clone(), ..Choice::new(part.name, part.meaning) })
+            .collect(),
     };
-    let datasets = CATALOG.iter().map(|entry| Choice { name: entry.name, meaning: entry.meaning }).collect();
-    let presets =
-        PRESETS.iter().map(|preset| Choice { name: preset.name, meaning: preset.meaning }).collect();
+    let datasets = CATALOG.iter().map(|entry| Choice::new(entry.name, entry.meaning)).collect();
+    let presets = PRESETS.iter().map(|preset| Choice::new(preset.name, preset.meaning)).collect();
     let mut choices: Vec<Choices> = fedlink::config::kinds().iter().map(of_kind).collect();
     choices.push(Choices { plural: "datasets", key: "data.dataset", all: datasets });
     choices.push(Choices { plural: "presets", key: "", all: presets });
@@ -177,6 +194,8 @@ mod tests {
             ("mab", 20.0, [(100.0, 39.5), (250.0, 24.5), (500.0, 13.2)]),
             ("d2d", 1.0, [(20.0, 39.6), (100.0, 13.3), (200.0, 2.0)]),
             ("e2ws", 15.0, [(100.0, 11.0), (300.0, 1.4), (500.0, -3.0)]),
+            // Of one antenna.
+            ("edge-air", 1.0, [(10.0, 26.2), (50.0, 1.6), (100.0, -9.0)]),
         ];
         for (name, shares, points) in cases {
             for (distance_m, expected) in points {
@@ -187,6 +206,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_digital_scheme_of_25_devices_has_the_bits_of_its_source() {
+        let config = Experiment::preset("d-dsgd").unwrap().curves().unwrap().remove(0).config;
+        let radio = fedlink::setup::radio(&config, &fedlink::parts::Parts::default(), 7850).unwrap();
+        let devices: Vec<fedlink::units::DeviceId> = fedlink::units::DeviceId::all(25).collect();
+        let known = radio.links(0).known;
+        // s/(2M)·log2(1 + M·P/s) with s = 3925, M = 25, P = 500: 162.1 bits.
+        let bits = 3925.0 / 50.0 * f64::log2(1.0 + 25.0 * 500.0 / 3925.0);
+        for grant in radio.grant(&devices, &[1.0; 25], &known) {
+            assert!((grant.budget.0 / bits - 1.0).abs() < 1e-3, "{} bits, not {bits}", grant.budget.0);
+        }
+        // Twelve entries of one value fit: log2 of the subsets of 7850 weights, and 33 bits for the value.
+        let takes =
+            |q: i32| (0..q).map(|i| f64::log2(f64::from(7850 - i) / f64::from(q - i))).sum::<f64>() + 33.0;
+        assert!(takes(12) <= bits && bits < takes(13), "{} {}", takes(12), takes(13));
     }
 
     #[test]

@@ -12,6 +12,7 @@ const BATCH: u64 = 64;
 
 /// The loss bound averaged over the channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Average {
     /// The mean loss bound after 0, 1, …, T rounds, with 95 % intervals.
     pub losses: Vec<Estimate>,

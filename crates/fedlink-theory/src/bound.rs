@@ -27,6 +27,7 @@ pub struct BoundParameters {
 
 /// The four terms of B(t), or what each of them has added to a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Terms {
     /// `(M−K)·ρη²τ²G² / (K(M−1))`: only K of M devices send.
     pub scheduling: f64,
@@ -69,6 +70,7 @@ impl Terms {
 
 /// Where a loss bound comes from. The recursion is linear, so the parts add up to the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Parts {
     /// What is left of the distance at the start.
     pub initial: f64,

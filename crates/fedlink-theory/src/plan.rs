@@ -13,6 +13,7 @@ const RATES: i32 = 16;
 
 /// What "best" means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub enum Goal {
     /// The lowest loss bound after the last round.
     #[default]
@@ -23,6 +24,7 @@ pub enum Goal {
 
 /// Which channel the plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub enum Averaging {
     /// The mean over all channels (see [`average::expectation`]), E\[ρ\] being estimated from so many rounds.
     Mean {
@@ -71,6 +73,7 @@ impl PlanRequest {
 
 /// One point of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Cell {
     /// K.
     pub k: u64,
@@ -84,6 +87,7 @@ pub struct Cell {
 
 /// The best K and τ if training ends after so many rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct BestAt {
     /// The horizon.
     pub rounds: usize,
@@ -97,6 +101,7 @@ pub struct BestAt {
 
 /// The whole grid and its best point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Plan {
     /// The best point; ties go to the smaller K, then to the smaller τ.
     pub best: Cell,
@@ -116,6 +121,7 @@ impl Plan {
 
 /// How the answer depends on what was assumed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Sensitivity {
     /// The points K±1 and τ±1 beside the best one, as far as they are on the grid, each with the share by
     /// which its final loss is above (or, with a goal in rounds, possibly below) that of the best point.
@@ -126,6 +132,7 @@ pub struct Sensitivity {
 
 /// The plan if one assumption is scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Shift {
     /// `gamma`, `g` or `symbols`.
     pub what: &'static str,

@@ -19,6 +19,7 @@ use std::str::FromStr;
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Rate {
     /// The same in every round.
     Constant(f64),

@@ -33,6 +33,7 @@ const MAX_KEPT: usize = 10_000_000;
 /// How the K devices of a round are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Choice {
     /// The K largest gains.
     #[default]

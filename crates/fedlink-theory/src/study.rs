@@ -17,6 +17,7 @@ const MAX_CURVES: u64 = 10_000;
 /// How the channel enters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Mode {
     /// The mean over that many channels; draw i has the gains of a simulation under `seed` + i.
     Draws(u64),
@@ -52,6 +53,7 @@ pub struct Study {
 
 /// One curve of a study.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct StudyCurve {
     /// What distinguishes it from the others, such as `K=5`.
     pub label: String,

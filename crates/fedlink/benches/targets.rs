@@ -1,7 +1,9 @@
 //! The ratios of `docs/performance.md`, each measured in one process with its two sides taking turns, so that
 //! whatever else the machine does weighs on both. `FEDLINK_DATA` names the folder that holds `mnist/`.
 //!
-//! `cargo bench -p fedlink --bench targets -- [NAME…]` runs the named ones, or all but `large` and `million`.
+//! `cargo bench -p fedlink --bench targets -- [NAME…]` runs the named ones, or all but `cnn`, `large` and
+//! `million`. `cnn` needs PyTorch: `FEDLINK_TORCH_PYTHON` names an interpreter that has it (`cargo xtask bench
+//! cnn` makes one).
 
 use cpu_time::ProcessTime;
 use fedlink::compress::wire::{Coder, Format, Layout};
@@ -13,8 +15,8 @@ use fedlink::kernels::{
     sparse_gradient,
 };
 use fedlink::learn::inputs::{BatchBuffer, Inputs, Split};
-use fedlink::learn::model::{Model, Rows};
-use fedlink::learn::optimizer::{Optimizer, StateMode};
+use fedlink::learn::model::{Batch, Cnn, Init, Model, Rows};
+use fedlink::learn::optimizer::{Adam, Optimizer, StateMode};
 use fedlink::learn::task::DeviceState;
 use fedlink::parts::Parts;
 use fedlink::registry::find;
@@ -23,8 +25,11 @@ use fedlink::schedule::{Ask, Policy, Reports, Schedule, View};
 use fedlink::simulation::Simulation;
 use fedlink::state::Persist;
 use fedlink::units::{Bits, DeviceId};
+use std::ffi::OsStr;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -42,7 +47,7 @@ fn main() {
     let folder = folder.expect("set FEDLINK_DATA to the folder that holds mnist/");
     let dataset = Arc::new(catalog::load("mnist", &[folder]).expect("MNIST can be read"));
     println!("instruction set: {}", instruction_set());
-    let targets: [(&str, bool, Measure); 10] = [
+    let targets: [(&str, bool, Measure); 11] = [
         ("first-layer", true, first_layer),
         ("density", true, density),
         ("candidates", true, candidates),
@@ -51,6 +56,7 @@ fn main() {
         ("threads", true, threads),
         ("devices", true, devices),
         ("clients", true, clients),
+        ("cnn", false, cnn),
         ("large", false, large),
         ("million", false, million),
     ];
@@ -475,5 +481,104 @@ fn clients(dataset: &Arc<Dataset>) {
                  accuracy {accuracy:.1} %"
             );
         });
+    }
+}
+
+/// A training step of the CNN beside the same in PyTorch, in turn, each on one thread.
+fn cnn(_: &Arc<Dataset>) {
+    const TURNS: usize = 40;
+    let python =
+        std::env::var_os("FEDLINK_TORCH_PYTHON").expect("FEDLINK_TORCH_PYTHON names a Python with torch");
+    for shape in [[28, 28, 1], [32, 32, 3]] {
+        let mut peer = Peer::start(&python, shape);
+        let mut step = cnn_step(shape);
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for turn in 0..TURNS + 5 {
+            let start = ProcessTime::now();
+            step();
+            let (our_step, their_step) = (start.elapsed().as_secs_f64(), peer.step());
+            if turn >= 5 {
+                ours.push(our_step);
+                theirs.push(their_step);
+            }
+        }
+        let [height, width, channels] = shape;
+        let (ours, theirs) = (sorted(ours), sorted(theirs));
+        println!(
+            "cnn: {height}×{width}×{channels}, batch 64, Adam: {:.2} ms a step, PyTorch ({}) {:.2} ms, ratio {:.2}; \
+             the least of {TURNS} {:.2} and {:.2} ms, ratio {:.2}",
+            ours[TURNS / 2] * 1e3,
+            peer.name,
+            theirs[TURNS / 2] * 1e3,
+            theirs[TURNS / 2] / ours[TURNS / 2],
+            ours[0] * 1e3,
+            theirs[0] * 1e3,
+            theirs[0] / ours[0],
+        );
+    }
+}
+
+fn sorted(mut times: Vec<f64>) -> Vec<f64> {
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+/// A step of Adam on random images of a shape.
+fn cnn_step(shape: [usize; 3]) -> impl FnMut() {
+    let mut stream = fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0);
+    let model = Cnn::new(shape, 10).expect("images that are large enough");
+    let adam = Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-7 };
+    let mut theta = model.init(Init::GlorotUniform, &mut stream);
+    let mut state = DeviceState::filled(model.dim(), adam.starts());
+    let mut work = model.workspace(64);
+    let images: Vec<f32> =
+        (0..64 * shape.iter().product::<usize>()).map(|_| stream.uniform() as f32).collect();
+    let labels: Vec<u8> = (0..64).map(|_| stream.below(10) as u8).collect();
+    move || {
+        let batch = Batch { inputs: Rows::Dense(&images), labels: &labels };
+        adam.step(1e-3, &mut state, &mut |descent| {
+            black_box(model.descend(&mut theta, batch, &mut work, descent));
+        });
+    }
+}
+
+/// `bench/peers/torch/cnn.py`, which takes a step for each line that it is sent.
+struct Peer {
+    process: Child,
+    answers: BufReader<ChildStdout>,
+    /// What it reports of itself.
+    name: String,
+}
+
+impl Peer {
+    fn start(python: &OsStr, shape: [usize; 3]) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers/torch/cnn.py");
+        let mut command = Command::new(python);
+        command.arg(script).args(shape.map(|side| side.to_string()));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("Python starts");
+        let answers = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut peer = Self { process, answers, name: String::new() };
+        peer.name = peer.answer();
+        peer
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("an answer of PyTorch");
+        line.trim().to_owned()
+    }
+
+    fn step(&mut self) -> f64 {
+        writeln!(self.process.stdin.as_mut().expect("a pipe"), "1").expect("PyTorch listens");
+        self.answer().parse().expect("seconds of processor time")
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Without input it ends.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
     }
 }

@@ -1,19 +1,20 @@
-//! What each policy takes to decide a round: `cargo run --release -p fedlink --example policy_cost [M]`.
+//! What each policy takes to decide a round: `cargo run --release -p fedlink --example policy_cost [M [NAME…]]`.
 //!
-//! Only the server's part is timed: who trains, who is scheduled, and the grants. A policy whose state over all devices
-//! is too large for the machine is named with its error.
+//! Only the server's part is timed: who trains, who is scheduled, and the grants. It is the processor time of the thread,
+//! the least of many rounds, so that other work on the machine counts little. A policy whose state over all devices is too
+//! large for the machine is named with its error.
 
+use cpu_time::ThreadTime;
 use fedlink::config::Config;
 use fedlink::parts::Parts;
 use fedlink::record::Training;
-use fedlink::registry::Kind;
+use fedlink::registry::{Entry, Kind};
 use fedlink::schedule::{Policy, Reports};
 use fedlink::session::Session;
-use std::time::Instant;
 
-const ROUNDS: u64 = 5;
+const ROUNDS: u64 = 25;
 
-/// Milliseconds of the fastest of a few rounds.
+/// Milliseconds of the fastest of the rounds.
 fn milliseconds(policy: &str, devices: u64, k: u64) -> Result<f64, fedlink::Error> {
     let mut config = Config::default();
     (config.data.devices, config.schedule.k) = (devices, k);
@@ -22,13 +23,13 @@ fn milliseconds(policy: &str, devices: u64, k: u64) -> Result<f64, fedlink::Erro
     let mut best = f64::INFINITY;
     for t in 0..ROUNDS {
         let known = session.links(t).known;
-        let start = Instant::now();
+        let start = ThreadTime::now();
         let call = session.begin(t, known, |_| true)?;
         let begun = start.elapsed();
         let answer = |i: usize| ((i * 7919 + t as usize * 31) % 1009) as f32 + 1.0;
         let values = (0..call.candidates.len() * call.asks.len()).map(answer).collect();
         let reports = Reports::new(call.candidates, call.asks.len(), values);
-        let start = Instant::now();
+        let start = ThreadTime::now();
         session.report(reports)?;
         best = best.min(1e3 * (begun + start.elapsed()).as_secs_f64());
         session.deliver_messages(&[], Training::new(k as usize, 0.5))?;
@@ -38,8 +39,10 @@ fn milliseconds(policy: &str, devices: u64, k: u64) -> Result<f64, fedlink::Erro
 
 fn main() {
     let devices = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(100_000);
-    println!("M = {devices}: milliseconds of a round's decisions at K = 10, 100, 1000");
-    for entry in <dyn Policy>::entries() {
+    println!("M = {devices}: milliseconds of processor time of a round's decisions at K = 10, 100, 1000");
+    let named: Vec<String> = std::env::args().skip(2).collect();
+    let asked = |entry: &&Entry<dyn Policy>| named.is_empty() || named.iter().any(|name| name == entry.name);
+    for entry in <dyn Policy>::entries().iter().filter(asked) {
         let times = [10, 100, 1000].map(|k| match milliseconds(entry.name, devices, k) {
             Ok(time) => format!("{time:8.2}"),
             Err(error) => error.to_string(),

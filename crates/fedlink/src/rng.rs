@@ -14,6 +14,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 /// What a stream of random numbers is for. The number is part of the key: never reuse or renumber one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
+#[non_exhaustive]
 pub enum Purpose {
     /// The initial model θ(0).
     Init = 1,

@@ -125,10 +125,12 @@ fn a_node_that_is_absent_lost_or_not_to_be_believed_is_handled_and_the_round_con
     let update = vec![0.5; session.theta().len()];
     let sent = encoder.message(&update, granted[0].grant.budget, (0, granted[0].device)).unwrap();
     let honest = Message::of(granted[0].device, &sent);
-    let mut greedy = Message { device: granted[1].device, ..honest };
+    let mut greedy = honest;
+    greedy.device = granted[1].device;
     greedy.spent.bits = Bits(granted[1].grant.budget.0 * 2.0);
     let training = Training::new(3, 1.0);
-    let unexpected = Message { device: DeviceId(5), ..honest };
+    let mut unexpected = honest;
+    unexpected.device = DeviceId(5);
     assert!(session.deliver_messages(&[honest, unexpected], training).is_err());
     let arrivals = session.deliver_messages(&[greedy, honest], training).unwrap();
     assert_eq!(arrivals, [Arrival::Used, Arrival::Undecodable, Arrival::Lost]);

@@ -10,6 +10,8 @@ mod fuzz;
 mod packages;
 mod python;
 mod readme;
+#[cfg(test)]
+mod release;
 mod setup;
 mod wire;
 
@@ -40,7 +42,8 @@ Tasks:
           target (1 minute if neither is given), --target NAME for one of them, --compares to trace comparisons
   docs    write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
           docs/wire-format.md and its test vectors, the README's table of peers)
-  bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries";
+  bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries;
+          `bench task`: a PyTorch task beside a bare PyTorch loop";
 
 fn main() -> anyhow::Result<()> {
     let task = std::env::args().nth(1);

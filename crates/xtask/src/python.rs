@@ -9,7 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Tests with Flower, Ray and PyTorch. They mostly wait for messages, so they run beside others.
-const WITH_NODES: [&str; 3] = ["python/tests/flower", "python/tests/cluster", "python/tests/test_torch.py"];
+const WITH_NODES: [&str; 4] = [
+    "python/tests/flower",
+    "python/tests/cluster",
+    "python/tests/test_torch.py",
+    "python/tests/test_torch_workers.py",
+];
 
 /// Starts the tests with Flower, Ray and PyTorch on the extension module that [`build`] has built.
 pub fn start_nodes(root: &Path) -> anyhow::Result<Background> {
@@ -140,11 +145,16 @@ fn nodes_environment(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(made)
 }
 
-/// Puts the module where the package imports it from. A copy that is loaded somewhere is replaced, not
-/// written over.
+/// Puts the module where the package imports it from.
 fn install_module(root: &Path) -> anyhow::Result<()> {
-    let built = root.join("target/debug").join(format!("{DLL_PREFIX}_fedlink{DLL_SUFFIX}"));
-    let installed = root.join("python/fedlink/_fedlink.abi3.so");
+    copy_module(&root.join("target/debug"), &root.join("python/fedlink"))
+}
+
+/// Copies the module that was built in `target` into a package. A copy that is loaded somewhere is replaced,
+/// not written over.
+pub fn copy_module(target: &Path, package: &Path) -> anyhow::Result<()> {
+    let built = target.join(format!("{DLL_PREFIX}_fedlink{DLL_SUFFIX}"));
+    let installed = package.join("_fedlink.abi3.so");
     let beside = installed.with_extension("new");
     std::fs::copy(&built, &beside).with_context(|| format!("cannot copy {}", built.display()))?;
     Ok(std::fs::rename(beside, installed)?)

@@ -233,9 +233,10 @@ class UpdateAwareClientApp(ClientApp):
     def _encoder(self, request: dict[str, object]) -> tuple[dict[str, Any], fedlink.Encoder]:
         """How the server wants updates compressed."""
         config, scheme = protocol.encoder_of(request)
+        layers = protocol.take_layers(config)
         if scheme is None:
             try:
-                return config, fedlink.Encoder(config)
+                return config, fedlink.Encoder(config, layers=layers)
             except (TypeError, ValueError) as problem:
                 raise ProtocolError(f"encoder: {problem}") from problem
         if self._compressor is None:

@@ -28,7 +28,7 @@ import io
 import json
 import math
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,16 +109,38 @@ def check_version(record: Mapping[str, object], who: str) -> None:
         )
 
 
-def encoder_config(config: Mapping[str, Any]) -> str:
-    """What a node must know of the configuration to compress as the server reads it."""
+def layers_of(arrays: ArrayRecord) -> list[tuple[int, ...]]:
+    """The shapes of a model's parameters, in the order in which θ has them."""
+    return [array.shape for array in floating(arrays).values()]
+
+
+def encoder_config(config: Mapping[str, Any], layers: Sequence[Sequence[int]] = ()) -> str:
+    """What a node must know of the configuration to compress as the server reads it; the layers of the model for
+    the scheme that uses them."""
     custom = {
         name: origin
         for name, origin in config.get("custom", {}).items()
         if name == config["compress"]["scheme"]
     }
-    return json.dumps(
-        {"compress": config["compress"], "run": {"seed": config["run"]["seed"]}, "custom": custom}
-    )
+    told: dict[str, Any] = {"compress": config["compress"], "run": {"seed": config["run"]["seed"]}, "custom": custom}
+    if config["compress"]["scheme"] == "low-rank":
+        told["layers"] = [list(shape) for shape in layers]
+    return json.dumps(told)
+
+
+def take_layers(config: dict[str, Any]) -> list[list[int]]:
+    """The layers that :func:`encoder_config` wrote, taken out of the configuration; empty if there are none."""
+    layers = config.pop("layers", [])
+    if isinstance(layers, list) and all(_is_shape(shape) for shape in layers):
+        return layers
+    raise ProtocolError(f"encoder: layers must be lists of whole numbers, not {shown(layers)}")
+
+
+def _is_shape(shape: object) -> bool:
+    def is_length(number: object) -> bool:
+        return isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**32
+
+    return isinstance(shape, list) and len(shape) <= 32 and all(map(is_length, shape))
 
 
 def encoder_of(record: Mapping[str, object]) -> tuple[dict[str, Any], str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from logging import INFO, WARNING
@@ -171,9 +171,11 @@ class UpdateAwareStrategy(FedAvg):
         """
         return _Reference(*arguments, **options)
 
-    def _session(self, theta: protocol.Update, rounds: int | None = None) -> fedlink.Session:
+    def _session(
+        self, theta: protocol.Update, rounds: int | None = None, layers: Sequence[Sequence[int]] = ()
+    ) -> fedlink.Session:
         settings = self._settings if rounds is None else self._settings | {"run.rounds": rounds}
-        return fedlink.Session(self._config, theta, settings=settings, **self._parts)
+        return fedlink.Session(self._config, theta, layers=layers, settings=settings, **self._parts)
 
     def _resolved(self) -> dict[str, Any]:
         """The configuration, checked, every default written out."""
@@ -250,7 +252,8 @@ class UpdateAwareStrategy(FedAvg):
 
     def _begin(self, arrays: ArrayRecord, rounds: int | None = None) -> fedlink.Session:
         """A new session from these arrays, or that of the run that was stopped."""
-        self.session = session = self._session(protocol.theta_of(arrays), rounds)
+        layers = protocol.layers_of(arrays)
+        self.session = session = self._session(protocol.theta_of(arrays), rounds, layers)
         self._arrays, self.records, self._round = arrays, [], None
         if self._folder is not None:
             self._folder.begin(session)
@@ -489,7 +492,7 @@ class UpdateAwareStrategy(FedAvg):
         else:
             gains, capacities = self.uplink.links(self._rates)
             call = session.begin(present=sorted(node_of), gains=gains, capacities=capacities)
-        encoder = protocol.encoder_config(self.config)
+        encoder = protocol.encoder_config(self.config, protocol.layers_of(self._arrays))
         acknowledged = dict(zip(call.candidates.tolist(), call.acknowledged))
         asked: dict[int, Asked] = {}
         for device, alone_bits in zip(call.candidates.tolist(), call.alone_bits.tolist()):
@@ -575,7 +578,7 @@ class UpdateAwareStrategy(FedAvg):
             round=this.record.round,
             device=grant.device,
             budget=float(grant.budget),
-            encoder=protocol.encoder_config(self.config),
+            encoder=protocol.encoder_config(self.config, protocol.layers_of(self._arrays)),
         )
         return node, Message(RecordDict({KEY: request}), node.node_id, f"train.{protocol.UPLOAD}")
 
@@ -707,10 +710,12 @@ class _Reference(UpdateAwareStrategy):
         self.config = self._resolved()
         self.policy, self.k = "reference", self.devices
 
-    def _session(self, theta: protocol.Update, rounds: int | None = None) -> fedlink.Session:
+    def _session(
+        self, theta: protocol.Update, rounds: int | None = None, layers: Sequence[Sequence[int]] = ()
+    ) -> fedlink.Session:
         if self._carries_all:
             self._settings["radio.symbols"] = 40 * max(theta.size, 2) * self._settings["schedule.k"]
-        return super()._session(theta, rounds)
+        return super()._session(theta, rounds, layers)
 
 
 def _judge(node: NodeRecord, arrival: str) -> None:

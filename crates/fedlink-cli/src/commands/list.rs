@@ -23,7 +23,9 @@ pub fn run(options: &ListOptions) -> anyhow::Result<Exit> {
         outln!("{}{} ({key})", if i > 0 { "\n" } else { "" }, kind.plural)?;
         let width = kind.all.iter().map(|part| part.name.chars().count()).max().unwrap_or(0);
         for part in &kind.all {
-            outln!("  {:width$}  {}", part.name, part.meaning)?;
+            let declared =
+                if part.declared.is_empty() { String::new() } else { format!(" [{}]", part.declared) };
+            outln!("  {:width$}  {}{declared}", part.name, part.meaning)?;
         }
     }
     Ok(Exit::Done)

@@ -15,12 +15,8 @@ pub fn run(options: &MergeOptions, loader: &dyn PartLoader) -> anyhow::Result<Ex
     let parts = loader.load(&options.parts)?;
     let (plan, runs) = merge(path, &data_folders(options.data_dir.as_deref()), options.partial, &parts)?;
     let folder = OutputFolder::open(path)?;
-    let write = WriteOptions {
-        log_rounds: Logged::of(options.log_rounds),
-        latex: options.latex,
-        threads: 1,
-        wall: started.elapsed(),
-    };
+    let mut write = WriteOptions::new(1, started.elapsed());
+    (write.log_rounds, write.latex) = (Logged::of(options.log_rounds), options.latex);
     let assembled = write_all(&plan, &runs, &folder, &write)?;
     if options.quiet || options.json {
         // As in the text, which is not printed here.

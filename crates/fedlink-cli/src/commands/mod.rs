@@ -9,6 +9,7 @@ pub mod man;
 pub mod merge;
 pub mod plan;
 pub mod radio;
+pub mod resume;
 pub mod run;
 pub mod status;
 pub mod theory_run;

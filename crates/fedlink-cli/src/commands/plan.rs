@@ -180,7 +180,7 @@ fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measure
 
 fn horizons(by_horizon: &[BestAt]) -> Vec<Horizons> {
     let mut horizons: Vec<Horizons> = Vec::new();
-    for &BestAt { rounds, k, tau, loss } in by_horizon {
+    for &BestAt { rounds, k, tau, loss, .. } in by_horizon {
         match horizons.last_mut() {
             Some(last) if (last.k, last.tau) == (k, tau) => (last.to, last.loss) = (rounds, loss),
             _ => horizons.push(Horizons { from: rounds, to: rounds, k, tau, loss }),

@@ -27,6 +27,7 @@ pub fn run(options: &RadioOptions, loader: &dyn PartLoader) -> anyhow::Result<Ex
         bail!("an experiment about the bound has no radio; name one that runs the system");
     };
     experiment.add_unnamed(&parts)?;
+    experiment.check_effects()?;
     let curves = experiment.curves()?;
     let Some(curve) = curves.first() else { bail!("every curve of the sweep is excluded") };
     let survey = survey(&curve.config, &parts, &data_folders(options.data_dir.as_deref()))?;

@@ -1,6 +1,6 @@
 //! `fedlink run`: run an experiment, show its progress, write its results.
 
-use super::{create, out, theory_run};
+use super::{create, out, resume, theory_run};
 use crate::args::{Logged, RunOptions};
 use crate::custom::PartLoader;
 use crate::failure::Exit;
@@ -20,9 +20,6 @@ use fedlink_study::sweep::{
 use fedlink_study::table::table;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// Rounds between checkpoints, if the user gives none.
-const CHECKPOINT_EVERY: u64 = 100;
 
 /// Where results go without `--out`.
 const RESULTS: &str = "results";
@@ -58,8 +55,11 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     if options.resumes() {
         // Before the data are loaded: what cannot be is told at once.
         standing(&target, &experiment)?;
+    } else {
+        experiment.check_effects()?;
     }
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts)?;
+    print_cautions(&plan, options.quiet);
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
@@ -83,25 +83,12 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         errln!("{} has grown: runs that are there are kept", target.display());
     }
     let progress = Progress::new(&plan, &indices, options.quiet);
-    let runner = Runner {
-        plan: &plan,
-        folder: folder.path(),
-        pool: &pool,
-        checkpoint_every: options.checkpoint_every.unwrap_or(CHECKPOINT_EVERY),
-        log_rounds: Logged::of(options.log_rounds),
-        keep_state: options.keep_state,
-        observer: &progress,
-        stop: &interrupt::asked,
-    };
-    let resume = || {
-        let quick = if options.quick { " --quick" } else { "" };
-        let mut settings =
-            options.settings.iter().map(|setting| format!(" --set {setting}")).collect::<Vec<_>>();
-        settings.extend(options.seeds.map(|seeds| format!(" --seeds {seeds}")));
-        settings.extend(options.parts.iter().map(|file| format!(" --parts {}", file.display())));
-        let name = options.experiment.as_deref().unwrap_or("demo");
-        format!("fedlink run {name}{quick}{} --out {} --resume", settings.concat(), target.display())
-    };
+    let mut runner = Runner::new(&plan, folder.path(), &pool);
+    runner.checkpoint_every = options.checkpoint_every.unwrap_or(runner.checkpoint_every);
+    runner.log_rounds = Logged::of(options.log_rounds);
+    runner.keep_state = options.keep_state;
+    (runner.observer, runner.stop) = (&progress, &interrupt::asked);
+    let resume = || resume::command(options, &target);
     let runs = runner.run(&indices).map_err(|error| Stopped { error, resume: resume() })?;
     if let Some(share) = options.cell {
         let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
@@ -112,7 +99,11 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
                 target.display()
             )?;
         }
-        return Ok(if interrupt::asked() { Exit::Interrupted } else { Exit::Done });
+        if interrupt::asked() {
+            errln!("stopped; resume with `{}`", resume());
+            return Ok(Exit::Interrupted);
+        }
+        return Ok(Exit::Done);
     }
     if runs.is_empty() {
         errln!("stopped before the first round; nothing was written");
@@ -123,12 +114,8 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         errln!("{0} has grown meanwhile; `fedlink merge {0}` puts all runs together", target.display());
         return Ok(if interrupt::asked() { Exit::Interrupted } else { Exit::Done });
     }
-    let write = WriteOptions {
-        log_rounds: Logged::of(options.log_rounds),
-        latex: options.latex,
-        threads,
-        wall: started.elapsed(),
-    };
+    let mut write = WriteOptions::new(threads, started.elapsed());
+    (write.log_rounds, write.latex) = (Logged::of(options.log_rounds), options.latex);
     let assembled = write_all(&plan, &runs, &folder, &write)?;
     let exit = Exit::after(&assembled.curves, interrupt::asked());
     // What an unfinished run replaces is not thrown away.
@@ -147,6 +134,13 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         outln!("  report.html, plots/, results.csv, summary.json, split.json, config.toml")?;
     }
     Ok(exit)
+}
+
+/// Prints what a person should know before the runs.
+fn print_cautions(plan: &Plan, quiet: bool) {
+    for caution in plan.cautions().iter().filter(|_| !quiet) {
+        errln!("note: {caution}");
+    }
 }
 
 /// What `--dry-run` prints.

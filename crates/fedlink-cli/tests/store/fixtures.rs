@@ -20,6 +20,19 @@ fn copied(name: &str) -> TempDir {
     folder
 }
 
+/// Whether the stored runs were made with the instruction set of this machine, which bits depend on; printed if not.
+fn is_made_here(folder: &TempDir) -> bool {
+    let manifest = json(&folder.path().join("out/manifest.json"));
+    let here = &manifest["writer"]["instruction_set"];
+    let runs = manifest["runs"].as_array().unwrap();
+    let made: Vec<_> = runs.iter().map(|run| &run["makers"][0]["instruction_set"]).collect();
+    let same = made.iter().all(|set| *set == here);
+    if !same {
+        eprintln!("the stored runs were made with {made:?}, this is {here}: bits are not compared");
+    }
+    same
+}
+
 #[test]
 fn a_finished_folder_of_an_earlier_version_is_merged_verified_and_grown() {
     let folder = copied("finished");
@@ -30,6 +43,10 @@ fn a_finished_folder_of_an_earlier_version_is_merged_verified_and_grown() {
     assert_eq!(std::fs::read(folder.path().join("out/results.csv")).unwrap(), stored);
     let (text, _) = told(&folder, "verify out");
     assert!(text.contains("it learns: undecided"), "{text}");
+    if is_made_here(&folder) {
+        let (_, text) = told(&folder, "verify out --rerun 2");
+        assert!(text.contains("2 of 2 runs are the same when made again"), "{text}");
+    }
     // Every run is found by its configuration, nothing is made again.
     let (_, message) = told(&folder, "run out/config.toml --out out --resume --set run.seeds=2 --quiet");
     assert_eq!(message, "");
@@ -49,13 +66,21 @@ fn a_half_done_folder_of_an_earlier_version_is_resumed_from_its_checkpoint() {
         manifest["runs"].as_array().unwrap().iter().map(|run| &run["resumed_from"]).collect();
     assert_eq!(resumed, [2, 4]);
     let rows = |out: &str| std::fs::read(folder.path().join(out).join("results.csv")).unwrap();
-    // Bits are those of the instruction set of each half.
-    let here = &manifest["writer"]["instruction_set"];
-    let made: Vec<_> =
-        manifest["runs"].as_array().unwrap().iter().map(|run| &run["makers"][0]["instruction_set"]).collect();
-    if made.iter().all(|set| *set == here) {
+    if is_made_here(&folder) {
         assert_eq!(rows("out"), rows("whole"));
-    } else {
-        eprintln!("the stored runs were made with {made:?}, this is {here}: bits are not compared");
+    }
+}
+
+/// Written by 0.2.0: the checkpoint holds state of the policy, of the server's optimizer, of the devices' optimizers and
+/// of error feedback, and there is a log of rounds beside it.
+#[test]
+fn parts_that_keep_state_resume_from_a_checkpoint_of_an_earlier_version() {
+    let folder = copied("stateful");
+    told(&folder, "run out/config.toml --out out --resume --quiet --log-rounds");
+    let manifest = json(&folder.path().join("out/manifest.json"));
+    assert_eq!(manifest["runs"][0]["resumed_from"], 20);
+    if is_made_here(&folder) {
+        let digest = "b0967206a520a8ac85202844023709eec70912c43e4fa00267f00b806b85f327";
+        assert_eq!(manifest["runs"][0]["digest"], digest);
     }
 }

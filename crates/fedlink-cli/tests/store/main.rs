@@ -8,3 +8,4 @@ mod grow;
 mod kill;
 mod provenance;
 mod share;
+mod small_disk;

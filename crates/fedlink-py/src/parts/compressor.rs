@@ -100,7 +100,7 @@ fn read(name: &str, answer: &Bound<'_, PyAny>, dim: usize) -> PyResult<(Encoded,
         return Ok((Encoded::Silent, Spent::default()));
     }
     let bits = bits.unwrap_or_else(|| counted(&encoded, dim));
-    Ok((encoded, Spent { bits: Bits(bits), level }))
+    Ok((encoded, Spent::new(Bits(bits), level)))
 }
 
 /// An update of which the entries at `indices` are `values`: an array, or one number for all.

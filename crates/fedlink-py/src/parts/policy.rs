@@ -7,7 +7,7 @@ use crate::table::{Table, transmissions};
 use fedlink::record::RoundRecord;
 use fedlink::registry::Scope;
 use fedlink::rng::{Purpose, stream};
-use fedlink::schedule::{self, Ask, Pick, Policy, Schedule, Share};
+use fedlink::schedule::{self, Ask, Entries, Pick, Policy, Schedule, Share};
 use fedlink::state::{Persist, State, StateError};
 use fedlink::units::DeviceId;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -69,10 +69,15 @@ pub struct View {
     may_send: Py<PyArray1<bool>>,
     seed: u64,
     samples: Vec<u64>,
+    /// C of every device for k = 1, 2 …, K, one after another; empty unless the policy sets how many share a round.
+    capacities_at: Vec<f64>,
 }
 
+/// More numbers are not computed for `capacity_at`.
+const MAX_CAPACITIES: usize = 10_000_000;
+
 impl View {
-    fn of<'py>(py: Python<'py>, view: &schedule::View, seed: u64) -> PyResult<Bound<'py, Self>> {
+    fn of<'py>(py: Python<'py>, view: &schedule::View, seed: u64, at: bool) -> PyResult<Bound<'py, Self>> {
         let devices = view.links.devices();
         let all = || DeviceId::all(devices);
         let table = view.devices;
@@ -97,6 +102,11 @@ impl View {
             may_send: PyArray1::from_vec(py, all().map(|m| table.may_send(m)).collect()).unbind(),
             seed,
             samples: all().map(|device| view.samples(device) as u64).collect(),
+            capacities_at: if at && devices.saturating_mul(view.k) <= MAX_CAPACITIES {
+                (1..=view.k).flat_map(|k| all().map(move |device| view.capacity_at(device, k))).collect()
+            } else {
+                Vec::new()
+            },
         };
         Bound::new(py, view)
     }
@@ -130,6 +140,25 @@ impl View {
     fn samples(&self, device: usize) -> PyResult<u64> {
         self.samples.get(device).copied().ok_or_else(|| {
             PyIndexError::new_err(format!("device: must be below {}, but is {device}", self.samples.len()))
+        })
+    }
+
+    /// Bits a symbol that a device's link would carry if `k` devices, 1 to view.k, shared the power of the round; for
+    /// policies that define round_k.
+    fn capacity_at(&self, device: usize, k: usize) -> PyResult<f64> {
+        if self.capacities_at.is_empty() {
+            let known = format!("at most {MAX_CAPACITIES} devices times view.k");
+            return Err(PyValueError::new_err(format!(
+                "capacity_at: is there for policies that define round_k(self, view), and for {known}"
+            )));
+        }
+        let index = (k.wrapping_sub(1)).checked_mul(self.devices).and_then(|start| start.checked_add(device));
+        let found = index.filter(|_| device < self.devices && (1..=self.k).contains(&k));
+        found.and_then(|index| self.capacities_at.get(index)).copied().ok_or_else(|| {
+            PyIndexError::new_err(format!(
+                "capacity_at: device must be below {} and k in 1..={}, but they are {device} and {k}",
+                self.devices, self.k
+            ))
         })
     }
 
@@ -211,6 +240,9 @@ pub struct PythonPolicy {
     calls: Calls,
     asks: Vec<Ask>,
     observes: bool,
+    receives: bool,
+    sets_k: bool,
+    dim: usize,
     seed: u64,
 }
 
@@ -218,9 +250,15 @@ impl PythonPolicy {
     pub fn new(object: Bound<'_, PyAny>, calls: Calls, scope: &Scope) -> PyResult<Self> {
         let py = object.py();
         let asks = asks(&object)?;
-        let base = py.import("fedlink")?.getattr("Policy")?.getattr("observe")?;
-        let observes = !object.get_type().getattr("observe")?.is(&base);
-        Ok(Self { asks, observes, object: object.unbind(), calls, seed: scope.seed })
+        let base = py.import("fedlink")?.getattr("Policy")?;
+        let defines = |name: &str| -> PyResult<bool> {
+            // An object that is no subclass may lack what it need not have.
+            let Ok(own) = object.get_type().getattr(name) else { return Ok(false) };
+            Ok(!own.is(&base.getattr(name)?))
+        };
+        let (observes, receives, sets_k) = (defines("observe")?, defines("receive")?, defines("round_k")?);
+        let (object, seed) = (object.unbind(), scope.seed);
+        Ok(Self { asks, observes, receives, sets_k, dim: 0, object, calls, seed })
     }
 }
 
@@ -245,10 +283,23 @@ fn asks(object: &Bound<'_, PyAny>) -> PyResult<Vec<Ask>> {
 }
 
 impl Policy for PythonPolicy {
+    fn round_k(&mut self, view: &schedule::View) -> usize {
+        if !self.sets_k {
+            return view.k;
+        }
+        self.calls.ask(view.k, |py| {
+            let object = self.object.bind(py);
+            let answer = object.call_method1("round_k", (View::of(py, view, self.seed, true)?,))?;
+            Ok(crate::arguments::whole(&method(object, "round_k"), &answer, 1..=view.k as u64)? as usize)
+        })
+    }
+
     fn candidates(&mut self, view: &schedule::View) -> Vec<DeviceId> {
+        self.dim = view.dim;
         self.calls.ask(Vec::new(), |py| {
             let object = self.object.bind(py);
-            let answer = object.call_method1("candidates", (View::of(py, view, self.seed)?,))?;
+            let view = View::of(py, view, self.seed, self.sets_k)?;
+            let answer = object.call_method1("candidates", (view,))?;
             Ok(indices(&method(object, "candidates"), &answer)?.into_iter().map(DeviceId).collect())
         })
     }
@@ -260,10 +311,26 @@ impl Policy for PythonPolicy {
     fn select(&mut self, view: &schedule::View, reports: &schedule::Reports) -> Schedule {
         self.calls.ask(Schedule::default(), |py| {
             let object = self.object.bind(py);
-            let view = View::of(py, view, self.seed)?;
+            let view = View::of(py, view, self.seed, self.sets_k)?;
             let answer = object.call_method1("select", (view, Reports::of(py, reports, &self.asks)?))?;
             read_schedule(&method(object, "select"), &answer)
         })
+    }
+
+    fn receive(&mut self, device: DeviceId, update: &dyn Entries) {
+        if !self.receives {
+            return;
+        }
+        let mut dense = vec![0.0f32; self.dim];
+        update.visit(&mut |index, value| {
+            if let Some(entry) = dense.get_mut(index as usize) {
+                *entry = value;
+            }
+        });
+        self.calls.ask((), |py| {
+            let update = PyArray1::from_vec(py, dense);
+            self.object.bind(py).call_method1("receive", (device.0, update)).map(drop)
+        });
     }
 
     fn observe(&mut self, record: &RoundRecord) {
@@ -305,9 +372,9 @@ fn read_schedule(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Schedule> {
             let share = item.getattr("share")?.extract::<Option<f64>>()?;
             let bit_weight = item.getattr("weight")?.extract()?;
             let share = share.map_or(Share::Rule, Share::Weight);
-            Ok(Pick { device: DeviceId(device as u32), bit_weight, share })
+            Ok(Pick::new(DeviceId(device as u32), bit_weight).counting(share))
         };
-        return Ok(Schedule { picks: items.iter().map(pick).collect::<PyResult<_>>()? });
+        return Ok(Schedule::new(items.iter().map(pick).collect::<PyResult<_>>()?));
     }
     let (devices, weights, shares) = match &items[..] {
         [devices, weights] => (devices, weights, None),
@@ -325,8 +392,8 @@ fn read_schedule(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Schedule> {
         }
     }
     let share = |i: usize| shares.as_ref().map_or(Share::Rule, |shares| Share::Weight(shares[i]));
-    let pick = |(i, (device, bit_weight))| Pick { device: DeviceId(device), bit_weight, share: share(i) };
-    Ok(Schedule { picks: devices.into_iter().zip(weights).enumerate().map(pick).collect() })
+    let pick = |(i, (device, bit_weight))| Pick::new(DeviceId(device), bit_weight).counting(share(i));
+    Ok(Schedule::new(devices.into_iter().zip(weights).enumerate().map(pick).collect()))
 }
 
 impl Persist for PythonPolicy {

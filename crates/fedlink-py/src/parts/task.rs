@@ -2,7 +2,7 @@
 
 use super::{Raised, is_taken, method, type_of};
 use crate::arguments::whole;
-use crate::arrays::float32s;
+use crate::arrays::{bytes, float32s};
 use fedlink::learn::task::{Cohorts, DeviceState, Evaluation, Job, Task, TaskError};
 use fedlink::units::DeviceId;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -17,19 +17,51 @@ pub struct PythonTask {
     raised: Raised,
     /// Devices that `train_cohort` takes at a time; none if the task has no such method.
     cohort: Option<usize>,
-    keeps_state: bool,
+    state: DeviceStates,
+    everyone_trains: bool,
+}
+
+/// Where the state of the devices is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DeviceStates {
+    /// There is none.
+    None,
+    /// With the library, which passes it to every training.
+    Passed,
+    /// With the task.
+    Own,
 }
 
 impl PythonTask {
     /// The task `object`, called `name` in records.
     pub fn new(object: &Bound<'_, PyAny>, name: String, raised: Raised) -> PyResult<Self> {
         let base = object.py().import("fedlink")?.getattr("Task")?;
-        let by_cohorts = !object.get_type().getattr("train_cohort")?.is(&base.getattr("train_cohort")?);
+        let defines =
+            |name: &str| -> PyResult<bool> { Ok(!object.get_type().getattr(name)?.is(&base.getattr(name)?)) };
+        let by_cohorts = defines("train_cohort")?;
         let size = || whole(&method(object, "cohort"), &object.getattr("cohort")?, 1..=u64::from(u32::MAX));
         let cohort = if by_cohorts { Some(size()? as usize) } else { None };
         let name = if is_taken(&name) { format!("{name}-task") } else { name };
-        let keeps_state = object.getattr("keeps_state")?.is_truthy()?;
-        Ok(Self { object: object.clone().unbind(), name, raised, cohort, keeps_state })
+        let state = match (object.getattr("keeps_state")?.is_truthy()?, defines("save")?) {
+            (false, _) => DeviceStates::None,
+            (true, false) => DeviceStates::Passed,
+            (true, true) => DeviceStates::Own,
+        };
+        let everyone = object.getattr("everyone_trains")?;
+        let everyone_trains =
+            if everyone.is_none() { state != DeviceStates::None } else { everyone.is_truthy()? };
+        Ok(Self { object: object.clone().unbind(), name, raised, cohort, state, everyone_trains })
+    }
+
+    /// The task, if it keeps the state of its devices itself.
+    pub fn keeper(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        (self.state == DeviceStates::Own).then(|| self.object.clone_ref(py))
+    }
+
+    /// The job, without the state if the task keeps it.
+    fn passed<'a>(&self, mut job: Job<'a>) -> Job<'a> {
+        job.state = job.state.filter(|_| self.state == DeviceStates::Passed);
+        job
     }
 
     /// What `call` answers; its exception is kept to be raised again.
@@ -64,7 +96,7 @@ impl Task for PythonTask {
     }
 
     fn train(&self, job: Job) -> Result<f64, TaskError> {
-        self.ask(|object| train(object, job))
+        self.ask(|object| train(object, self.passed(job)))
     }
 
     fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError> {
@@ -85,6 +117,7 @@ impl Task for PythonTask {
             return jobs.into_iter().map(|job| self.train(job)).collect();
         }
         let count = jobs.len();
+        let jobs = jobs.into_iter().map(|job| self.passed(job)).collect();
         match self.ask(|object| train_cohort(object, jobs)) {
             Ok(losses) => losses.into_iter().map(Ok).collect(),
             Err(error) => vec![Err(error); count],
@@ -92,7 +125,11 @@ impl Task for PythonTask {
     }
 
     fn state_vectors(&self) -> Option<usize> {
-        self.keeps_state.then_some(0)
+        (self.state != DeviceStates::None).then_some(0)
+    }
+
+    fn everyone_trains(&self) -> bool {
+        self.everyone_trains
     }
 }
 
@@ -141,18 +178,32 @@ fn loss(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     })
 }
 
-fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    let bytes = value.cast::<PyBytes>().map_err(|_| {
-        PyTypeError::new_err(format!("{name}: must be bytes, but is of type {}", type_of(value)))
-    })?;
-    Ok(bytes.as_bytes().to_vec())
+/// θ in the array that the task has for it, or else in a new one.
+fn shown<'py>(object: &Bound<'py, PyAny>, theta: &[f32]) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    let own = object.getattr("theta_buffer")?;
+    if own.is_none() {
+        return Ok(PyArray1::from_slice(object.py(), theta));
+    }
+    let name = method(object, "theta_buffer");
+    let wrong =
+        || PyTypeError::new_err(format!("{name}: must be an array of {} float32 or None", theta.len()));
+    let array = own.cast_into::<PyArray1<f32>>().map_err(|_| wrong())?;
+    {
+        let mut array = array.try_readwrite()?;
+        let entries = array.as_slice_mut().map_err(|_| wrong())?;
+        if entries.len() != theta.len() {
+            return Err(wrong());
+        }
+        entries.copy_from_slice(theta);
+    }
+    Ok(array)
 }
 
 fn train_cohort(object: &Bound<'_, PyAny>, jobs: Vec<Job>) -> PyResult<Vec<f64>> {
     let (py, name) = (object.py(), method(object, "train_cohort"));
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let (t, dim, keeps) = (first.t, first.theta.len(), first.state.is_some());
-    let theta = PyArray1::from_slice(py, first.theta);
+    let theta = shown(object, first.theta)?;
     let devices: Vec<u32> = jobs.iter().map(|job| job.device.0).collect();
     let answer = if keeps {
         let states = jobs.iter().filter_map(|job| job.state.as_ref().map(|state| state_of(py, state)));

@@ -22,7 +22,7 @@ pub(crate) const COLORS: [Rgb; 7] = [
 pub(crate) const DASHES: [&[f64]; 5] = [&[], &[9.0, 4.0], &[3.0, 3.0], &[11.0, 3.0, 3.0, 3.0], &[5.0, 2.0]];
 
 /// Corners of the markers after the disc, in units of their radius.
-pub(crate) const MARKERS: [&[Pixel]; 5] = [
+pub(crate) const MARKERS: [&[Pixel]; 6] = [
     &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
     &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
     &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
@@ -41,7 +41,24 @@ pub(crate) const MARKERS: [&[Pixel]; 5] = [
         (-1.3, -0.4),
         (-0.4, -0.4),
     ],
+    &[
+        (-1.2, -0.65),
+        (-0.65, -1.2),
+        (0.0, -0.55),
+        (0.65, -1.2),
+        (1.2, -0.65),
+        (0.55, 0.0),
+        (1.2, 0.65),
+        (0.65, 1.2),
+        (0.0, 0.55),
+        (-0.65, 1.2),
+        (-1.2, 0.65),
+        (-0.55, 0.0),
+    ],
 ];
+
+/// Markers by the index of a curve repeat after so many, the disc counted: a period that colors and dashes do not have.
+pub(crate) const MARKERS_BY_INDEX: usize = 6;
 
 const MARKER_RADIUS: f64 = 4.0;
 const STROKE: f64 = 2.0;
@@ -65,7 +82,7 @@ impl SeriesStyle {
         Self {
             color: COLORS[index % COLORS.len()],
             dash: DASHES[index % DASHES.len()],
-            marker: Some(index % (MARKERS.len() + 1)),
+            marker: Some(index % MARKERS_BY_INDEX),
         }
     }
 
@@ -107,8 +124,8 @@ impl SeriesStyle {
 pub struct Legend {
     entries: Vec<(Option<SeriesStyle>, String)>,
     column: f64,
-    /// Whether entries follow one another down the columns.
-    downwards: bool,
+    /// The number of entries of each group, its name counted; empty: there are no groups, and entries run across.
+    groups: Vec<usize>,
 }
 
 impl Legend {
@@ -127,7 +144,7 @@ impl Legend {
             entries.push((None, format!("and {more} more")));
         }
         let widest = text::widest(entries.iter().map(|(_, l)| &**l), SMALL);
-        Self { entries, column: SWATCH + GAP + widest, downwards: false }
+        Self { entries, column: SWATCH + GAP + widest, groups: Vec::new() }
     }
 
     /// A key in groups, each under its name: entries of a group with an empty name come as they are.
@@ -149,8 +166,8 @@ impl Legend {
             let shown = members.iter().filter(|(_, label)| !label.trim().is_empty()).count();
             all.entries.push((None, (*group).to_owned()));
             all.entries.extend(entries.by_ref().take(shown));
+            all.groups.push(1 + shown);
         }
-        all.downwards = true;
         all
     }
 
@@ -174,7 +191,8 @@ impl Legend {
         if self.entries.is_empty() {
             0.0
         } else {
-            self.entries.len().div_ceil(self.columns()) as f64 * SMALL_LINE + 8.0
+            let rows = self.layout(self.columns()).iter().map(|(_, row)| row + 1).max().unwrap_or(0);
+            rows as f64 * SMALL_LINE + 8.0
         }
     }
 
@@ -192,11 +210,29 @@ impl Legend {
         ((WIDTH - 2.0 * EDGE - 40.0) / (self.column + 22.0)).max(1.0) as usize
     }
 
+    /// Column and row of every entry. Groups run down the columns, and each stands in one.
+    fn layout(&self, columns: usize) -> Vec<(usize, usize)> {
+        let count = self.entries.len();
+        if self.groups.is_empty() {
+            return (0..count).map(|i| (i % columns, i / columns)).collect();
+        }
+        let within = |rows: usize| {
+            let (mut places, mut column, mut row) = (Vec::with_capacity(count), 0, 0);
+            for &size in &self.groups {
+                if row > 0 && row + size > rows {
+                    (column, row) = (column + 1, 0);
+                }
+                places.extend((row..row + size).map(|row| (column, row)));
+                row += size;
+            }
+            (column < columns).then_some(places)
+        };
+        // All rows there are always suffice.
+        (count.div_ceil(columns)..=count).find_map(within).unwrap_or_default()
+    }
+
     fn draw(&self, canvas: &mut Canvas, (left, top): Pixel, columns: usize) {
-        for (i, (style, label)) in self.entries.iter().enumerate() {
-            let rows = self.entries.len().div_ceil(columns);
-            let (column, row) =
-                if self.downwards { (i / rows, i % rows) } else { (i % columns, i / columns) };
+        for ((style, label), (column, row)) in self.entries.iter().zip(self.layout(columns)) {
             let x = left + column as f64 * (self.column + 22.0);
             let y = top + (row as f64 + 0.5) * SMALL_LINE;
             if let Some(style) = style {
@@ -204,7 +240,7 @@ impl Legend {
                 style.draw_marker(canvas, (x + SWATCH / 2.0, y));
             }
             let at = (x + SWATCH + GAP, y + f64::from(SMALL) * 0.36);
-            if self.downwards && style.is_none() {
+            if !self.groups.is_empty() && style.is_none() {
                 // The name of a group.
                 let style = Style { color: MUTED, ..Style::new(SMALL, Anchor::Start) };
                 canvas.text((x, at.1), label, style);
@@ -227,6 +263,31 @@ mod tests {
         }
         for i in 0..210 {
             assert!((0..i).all(|j| SeriesStyle::of(i) != SeriesStyle::of(j)), "{i}");
+        }
+    }
+
+    #[test]
+    fn a_group_stands_in_one_column_under_its_name() {
+        let entries = [("channel", 4), ("norm", 5), ("unbiased", 7), ("loss", 3), ("reference", 5)];
+        let members = entries.iter().flat_map(|&(group, count)| (0..count).map(move |i| (group, i)));
+        let legend =
+            Legend::grouped(members.map(|(group, i)| (group, SeriesStyle::of(i), format!("{group} {i}"))));
+        for columns in 1..=6 {
+            let layout = legend.layout(columns);
+            assert_eq!(layout.len(), legend.entries.len());
+            let mut seen = layout.clone();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), layout.len(), "two entries in one place");
+            assert!(layout.iter().all(|(column, _)| *column < columns));
+            let mut start = 0;
+            for size in &legend.groups {
+                let (column, first) = layout[start];
+                for (i, place) in layout[start..start + size].iter().enumerate() {
+                    assert_eq!(*place, (column, first + i));
+                }
+                start += size;
+            }
         }
     }
 }

@@ -28,15 +28,16 @@ pub use cdf::cdf;
 pub use cell_map::{CellMap, cell_map};
 pub use contact_sheet::contact_sheet;
 pub use heat_map::HeatMap;
-#[cfg(test)]
-pub(crate) use legend::MARKERS;
 pub(crate) use legend::{COLORS, DASHES};
+#[cfg(test)]
+pub(crate) use legend::{MARKERS, SeriesStyle};
 pub use line_chart::{Curve, CurveStyle, LineChart, MAX_BANDS};
 pub use small_multiples::SmallMultiples;
 pub use stacked_bars::StackedBars;
 
 /// Why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FigureError {
     /// The PNG file could not be written.
     #[error("the figure could not be written as PNG: {0}")]

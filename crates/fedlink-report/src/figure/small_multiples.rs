@@ -51,7 +51,8 @@ impl SmallMultiples {
             y_axis = y_axis.within(0.0, 1.0);
         }
         let notation = if self.percent_y { Notation::Percent } else { Notation::Plain };
-        let (y_ticks, y_power) = y_axis.ticks(4, notation);
+        // Eight at most are three at least: steps are of 1, 2 and 5.
+        let (y_ticks, y_power) = y_axis.ticks(8, notation);
         let entries = self.entries();
         let style = |curve: &Curve| {
             let index = entries.iter().position(|known| known.label == curve.label).unwrap_or(0);
@@ -129,9 +130,11 @@ impl SmallMultiples {
             &with_power(&self.x_label, x_power),
             Style::new(SMALL, Anchor::Middle),
         );
-        let at = (EDGE + 10.0, head + rows as f64 * height / 2.0);
         let label = with_power(&self.y_label, y_power);
-        canvas.text(at, &label, Style { upwards: true, ..Style::new(SMALL, Anchor::Middle) });
+        for row in 0..rows {
+            let at = (EDGE + 10.0, head + row as f64 * height + SMALL_LINE + PLOT / 2.0);
+            canvas.text(at, &label, Style { upwards: true, ..Style::new(SMALL, Anchor::Middle) });
+        }
         legend.draw_across(&mut canvas, (EDGE + 20.0, foot));
         canvas
     }

@@ -504,12 +504,19 @@ fn small_multiples_share_axes_and_a_legend_in_groups() {
     for once in ["partition = iid", "partition = classes", "bc", "bn2", "channel", "norm"] {
         assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
     }
-    // The y labels stand once, at the left panel of the row.
-    assert_eq!(written.iter().filter(|text| *text == "50").count(), 1, "{written:?}");
+    // The y labels stand once, at the left panel of the row, and are enough to read a value.
+    for once in ["20", "40", "60", "80", "test accuracy"] {
+        assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
+    }
     // A line in each panel and one in the legend, in the color of the family.
     assert_eq!(svg.matches("stroke=\"#0072b2\"").count(), 3);
     assert!(figure.png().is_ok());
     assert!(SmallMultiples::default().svg().contains("<svg"));
+    let rows = SmallMultiples { panels: vec![panel("x", 0.9); 5], ..figure.clone() };
+    let written = texts(&rows.svg());
+    for twice in ["20", "40", "60", "80", "test accuracy"] {
+        assert_eq!(written.iter().filter(|text| *text == twice).count(), 2, "{twice}: a row each");
+    }
     let broken = SmallMultiples { panels: vec![("x".into(), vec![Curve::default()]); 30], ..figure };
     assert!(texts(&broken.svg()).contains(&"no data".to_owned()));
 }

@@ -4,9 +4,8 @@ use super::html::{
     MISSING, count, curve_name, escape, headings, interval_cell, number_cell, significant, table,
 };
 use super::tables::target_percent;
-use super::{CurveCosts, Report, ReportCurve, inside_page};
+use super::{CurveCosts, Report, ReportCurve, drawing};
 use crate::costs::{device_energy_chart, energy_chart, phases_chart, snr_chart};
-use crate::figure::Figure;
 use std::fmt::Write;
 
 /// Devices that the drawings by device of one page show in all; the first curve has its own in any case.
@@ -138,13 +137,6 @@ fn within<T>(items: impl Iterator<Item = T>, devices: impl Fn(&T) -> usize) -> V
         *i == 0 || drawn <= MAX_DRAWN
     };
     items.filter(|item| devices(item) > 0).enumerate().take_while(fits).map(|(_, item)| item).collect()
-}
-
-/// A figure in the page, which can be read without JavaScript.
-fn drawing(what: &str, figure: &dyn Figure) -> String {
-    let svg = figure.svg();
-    let named = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(what));
-    format!("<div class=\"still\">{}</div>\n", inside_page(&svg).replacen("<svg ", &named, 1))
 }
 
 #[cfg(test)]

@@ -147,6 +147,7 @@ fn typical() -> Report {
         devices: 40,
         average_power: 1.0,
         power_unit: String::new(),
+        panels: Vec::new(),
         cells: Vec::new(),
         snrs: Vec::new(),
         target: 0.8,

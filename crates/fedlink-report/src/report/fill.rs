@@ -6,6 +6,7 @@ use super::{
 };
 use crate::costs::{curve_cell, snr_series};
 use crate::families::styles;
+use crate::plots::small_multiples;
 use fedlink::data::partition::SplitReport;
 use fedlink::learn::fairness::class_accuracies;
 use fedlink::record::{Outcome, Row};
@@ -38,6 +39,12 @@ impl Report {
         notes.extend(
             results.iter().filter_map(|curve| Some(format!("{}: {}.", curve.label, curve.saturated()?))),
         );
+        for caution in results.iter().flat_map(|curve| curve.config.cautions()) {
+            let note = format!("{caution}.");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         for curve in results {
             let lines = curve.privacy();
             notes.extend((!lines.is_empty()).then(|| format!("{}: {}.", curve.label, lines.join("; "))));
@@ -64,6 +71,7 @@ impl Report {
             target: first.run.target,
             curves: curves(results),
             differences: differences(results),
+            panels: small_multiples("", results).into_iter().map(|(_, figure)| figure).collect(),
             cells: results.iter().filter_map(curve_cell).collect(),
             snrs: snr_series(results),
             split: split.map(split_table),

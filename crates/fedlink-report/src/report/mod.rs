@@ -17,7 +17,7 @@ mod tables;
 mod tests;
 mod verdicts;
 
-use crate::figure::{CellMap, Curve, CurveStyle, Figure, LineChart, MAX_BANDS};
+use crate::figure::{CellMap, Curve, CurveStyle, Figure, LineChart, MAX_BANDS, SmallMultiples};
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};
 
@@ -35,6 +35,7 @@ const SCRIPT: &str = concat!(
 
 /// All that the page shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The experiment's name.
     pub title: String,
@@ -56,6 +57,10 @@ pub struct Report {
     pub curves: Vec<ReportCurve>,
     /// Differences in final accuracy between curves that share their seeds; each pair once.
     pub differences: Vec<PairedDifference>,
+    /// Accuracy by round, a figure for each swept key with a panel for each of its values, where there are many curves;
+    /// drawn, not embedded as data.
+    #[serde(skip)]
+    pub panels: Vec<SmallMultiples>,
     /// Where the devices of the curves are that have a cell; drawn, not embedded as data.
     #[serde(skip)]
     pub cells: Vec<CellMap>,
@@ -75,6 +80,7 @@ pub struct Report {
 /// The series belong to the evaluated rounds and are as long as `rounds`; what is longer is not drawn. They
 /// are embedded with seven significant digits, finer than any screen; intervals are embedded as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ReportCurve {
     /// What the legend calls it.
     pub label: String,
@@ -163,6 +169,7 @@ pub struct ReportCurve {
 /// How evenly a model serves classes and devices at the last evaluation: means over the seeds, none where a
 /// seed has no such number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CurveFairness {
     /// The accuracy of each class.
     pub classes: Vec<Option<Interval>>,
@@ -182,6 +189,7 @@ pub struct CurveFairness {
 
 /// What a curve costs: means over the seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CurveCosts {
     /// Seconds until the target was first met; none if a seed never met it.
     pub seconds_to_target: Option<Interval>,
@@ -208,6 +216,7 @@ pub struct CurveCosts {
 
 /// How evenly the devices were used: measured in each seed, then the mean over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct DeviceTotals {
     /// The smallest share of rounds in which a device was scheduled.
     pub least: Interval,
@@ -225,6 +234,7 @@ pub struct DeviceTotals {
 
 /// A mean with its 95 % confidence interval. `low == high` means that there is no interval, as for one seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Interval {
     /// The mean over the seeds.
     pub mean: f64,
@@ -248,6 +258,7 @@ impl Interval {
 
 /// Final accuracy of `a` less that of `b`, on the same seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PairedDifference {
     /// A curve's label.
     pub a: String,
@@ -259,6 +270,7 @@ pub struct PairedDifference {
 
 /// How many samples of each class the devices hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SplitTable {
     /// Which split it is.
     pub title: String,
@@ -272,6 +284,7 @@ pub struct SplitTable {
 
 /// A claim set against the results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ClaimVerdict {
     /// The claim in words.
     pub claim: String,
@@ -299,6 +312,7 @@ impl Report {
                 "cost_axes" => cost_sections::axes(self),
                 "claims" => verdicts::claims(self),
                 "still" => self.still_chart(),
+                "panels" => self.panels(),
                 "results" => tables::results(self),
                 "digests" => tables::digests(self),
                 "differences" => verdicts::differences(self),
@@ -337,6 +351,18 @@ impl Report {
         })
     }
 
+    /// Small charts side by side, which can be read without JavaScript; all but the first to be opened.
+    fn panels(&self) -> String {
+        let figure = |(i, figure): (usize, &SmallMultiples)| {
+            let names: Vec<&str> = figure.panels.iter().map(|(name, _)| name.as_str()).collect();
+            let drawn = drawing(&format!("Accuracy by round: {}", names.join(", ")), figure);
+            let summary = escape(&names.join(", "));
+            let open = if i == 0 { " open=\"\"" } else { "" };
+            format!("<details class=\"panels\"{open}><summary>{summary}</summary>\n{drawn}</details>\n")
+        };
+        self.panels.iter().enumerate().map(figure).collect()
+    }
+
     /// Accuracy by round as a static figure, for readers without JavaScript.
     fn still_chart(&self) -> String {
         let curve = |curve: &ReportCurve| {
@@ -364,6 +390,13 @@ impl Report {
         .svg();
         inside_page(&svg).to_owned()
     }
+}
+
+/// A figure in the page, which can be read without JavaScript.
+fn drawing(what: &str, figure: &dyn Figure) -> String {
+    let svg = figure.svg();
+    let named = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(what));
+    format!("<div class=\"still\">{}</div>\n", inside_page(&svg).replacen("<svg ", &named, 1))
 }
 
 /// A figure as it stands inside a page, where there is no XML declaration.

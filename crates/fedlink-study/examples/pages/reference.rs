@@ -44,9 +44,18 @@ fn page() -> String {
     let kinds = kinds();
     for choices in choices() {
         let key = if choices.key.is_empty() { "fedlink run NAME" } else { choices.key };
-        let _ = writeln!(text, "\n## {} (`{key}`)\n\n| name | meaning |\n|---|---|", choices.plural);
-        for choice in &choices.all {
-            let _ = writeln!(text, "| `{}` | {} |", choice.name, cell(choice.meaning));
+        let _ = writeln!(text, "\n## {} (`{key}`)\n", choices.plural);
+        if choices.all.iter().all(|choice| choice.declared.is_empty()) {
+            text.push_str("| name | meaning |\n|---|---|\n");
+            for choice in &choices.all {
+                let _ = writeln!(text, "| `{}` | {} |", choice.name, cell(choice.meaning));
+            }
+        } else {
+            text.push_str("| name | meaning | declared, with the defaults of its keys |\n|---|---|---|\n");
+            for choice in &choices.all {
+                let (meaning, declared) = (cell(choice.meaning), cell(&choice.declared));
+                let _ = writeln!(text, "| `{}` | {meaning} | {declared} |", choice.name);
+            }
         }
         if let Some(kind) = kinds.iter().find(|kind| kind.key == choices.key) {
             own_keys(kind, &mut text);

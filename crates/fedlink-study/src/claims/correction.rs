@@ -16,6 +16,7 @@ const LEVEL: f64 = 0.05;
 /// one draw of the bound) neither count nor change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Correction {
     /// Nothing.
     #[default]

@@ -19,6 +19,7 @@ pub struct Expected {
 
 /// A published value and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Comparison {
     /// The curve, as a selector.
     pub curve: String,

@@ -10,6 +10,7 @@ const CORRECTION: &str = "correction";
 
 /// All claims of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Claims {
     /// Each of them.
     pub list: Vec<Claim>,

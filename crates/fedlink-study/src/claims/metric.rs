@@ -37,6 +37,7 @@ const TARGETS: [Prefix; 4] = [
 
 /// One number of a run or of a curve of the bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Metric {
     /// `final`: test accuracy at the last evaluation.
     Final,
@@ -89,6 +90,7 @@ pub enum Metric {
 /// What a metric is measured in; only numbers of one unit can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Unit {
     /// Share of right answers.
     Share,

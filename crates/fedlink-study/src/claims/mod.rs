@@ -97,6 +97,7 @@ use verdict::{Order, decide, p_value};
 /// What the curves of an experiment are. It decides which keys and metrics a claim may name, and how one
 /// sample is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Subject {
     /// Runs of the system, paired by seed.
     Runs,

@@ -21,6 +21,7 @@ pub(super) enum Order {
 /// What pairs the two sides of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Pairing {
     /// Runs of the same seed. One pair decides nothing.
     Seed,
@@ -30,6 +31,7 @@ pub enum Pairing {
 
 /// What the measurements decide about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub enum Answer {
     /// They support it.
     #[serde(rename = "holds")]

@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 /// `claims.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Verdicts {
     /// The claims, each with its verdict.
     pub claims: Vec<Verdict>,

@@ -73,6 +73,7 @@ pub struct Experiment {
 
 /// One curve of an experiment.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Curve {
     /// What distinguishes it from the other curves.
     pub label: String,
@@ -84,6 +85,7 @@ pub struct Curve {
 
 /// One run of an experiment: a curve at one seed.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Cell {
     /// The index of the curve among the curves.
     pub curve: usize,
@@ -462,8 +464,21 @@ impl Experiment {
         Ok(self.curves()?.into_iter().enumerate().flat_map(seeds).collect())
     }
 
+    /// Refuses keys of parts of the radio, the cell and the clock that no curve chooses: they would have no
+    /// effect.
+    pub fn check_effects(&self) -> Result<(), ConfigError> {
+        let mut curves = self.curves()?.into_iter();
+        let mut idle = curves.next().map_or_else(Vec::new, |curve| curve.config.idle_keys());
+        for curve in curves {
+            let own = curve.config.idle_keys();
+            idle.retain(|error| own.iter().any(|other| other.key == error.key));
+        }
+        idle.into_iter().next().map_or(Ok(()), Err)
+    }
+
     /// The configuration of an experiment that sweeps nothing.
     pub fn only_config(&self) -> Result<Config, ConfigError> {
+        self.check_effects()?;
         let mut curves = self.curves()?;
         match curves.len() {
             1 => Ok(curves.remove(0).config),

@@ -88,6 +88,7 @@ pub struct TheoremExperiment {
 
 /// One problem with a check for each schedule.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct TheoremResult {
     /// `quadratic` or `softmax`.
     pub problem: &'static str,

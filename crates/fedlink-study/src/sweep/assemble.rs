@@ -15,6 +15,7 @@ use fedlink::record::TRANSMISSION_COLUMNS;
 use std::path::Path;
 
 /// The numbers of all runs, put together.
+#[non_exhaustive]
 pub struct Assembled {
     /// The curves that have at least one run.
     pub curves: Vec<CurveResult>,

@@ -40,6 +40,7 @@ const SEAL: &str = ",\n\"sha256\": \"";
 
 /// A finished run with what made it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct StoredCell {
     /// What told it from the others when it was made.
     pub label: String,

@@ -51,6 +51,18 @@ impl Plan {
         Ok(Self { experiment, curves, cells, parts: parts.clone(), data, datasets, needs })
     }
 
+    /// What a person should know before the runs: settings of curves that are allowed and seldom meant, each
+    /// once.
+    pub fn cautions(&self) -> Vec<String> {
+        let mut cautions: Vec<String> = Vec::new();
+        for caution in self.curves.iter().flat_map(|curve| curve.config.cautions()) {
+            if !cautions.contains(&caution) {
+                cautions.push(caution);
+            }
+        }
+        cautions
+    }
+
     /// The data sets by name.
     pub fn datasets(&self) -> &BTreeMap<String, Arc<Dataset>> {
         &self.datasets
@@ -157,7 +169,7 @@ impl FromStr for Share {
 
 impl std::fmt::Display for Share {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} of {}", self.number, self.of)
+        write!(f, "{}/{}", self.number, self.of)
     }
 }
 
@@ -189,6 +201,7 @@ mod tests {
     #[test]
     fn a_share_is_written_with_a_slash_and_counted_from_one() {
         assert_eq!("3/10".parse::<Share>().unwrap(), Share { number: 3, of: 10 });
+        assert_eq!("3/10".parse::<Share>().unwrap().to_string(), "3/10");
         for bad in ["0/4", "5/4", "1", "1/0", "a/b", "-1/2", "1/2/3", ""] {
             assert!(bad.parse::<Share>().unwrap_err().to_string().contains("3/10"), "{bad}");
         }

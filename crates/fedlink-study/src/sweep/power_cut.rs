@@ -268,16 +268,8 @@ fn runner<'a>(
     pool: &'a rayon::ThreadPool,
     observer: &'a dyn Observer,
 ) -> Runner<'a> {
-    Runner {
-        plan,
-        folder,
-        pool,
-        checkpoint_every: EVERY,
-        log_rounds: LogRounds::Sent,
-        keep_state: true,
-        observer,
-        stop: &|| false,
-    }
+    let runner = Runner::new(plan, folder, pool);
+    Runner { checkpoint_every: EVERY, log_rounds: LogRounds::Sent, keep_state: true, observer, ..runner }
 }
 
 /// What must be the same: results and the log of every transmission.

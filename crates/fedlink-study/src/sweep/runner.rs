@@ -31,6 +31,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 const TELL: Duration = Duration::from_millis(500);
 
 /// How to run.
+#[non_exhaustive]
 pub struct Runner<'a> {
     /// What.
     pub plan: &'a Plan,
@@ -83,7 +84,21 @@ pub fn side_by_side(threads: usize, runs: usize) -> usize {
     runs.min(threads.max(SIDE_BY_SIDE))
 }
 
-impl Runner<'_> {
+impl<'a> Runner<'a> {
+    /// Runs that save every 100 rounds, log nothing, and that nobody watches or stops.
+    pub fn new(plan: &'a Plan, folder: &'a Path, pool: &'a rayon::ThreadPool) -> Self {
+        Self {
+            plan,
+            folder,
+            pool,
+            checkpoint_every: 100,
+            log_rounds: LogRounds::Off,
+            keep_state: false,
+            observer: &(),
+            stop: &|| false,
+        }
+    }
+
     /// Runs the cells of these indices in that order, a few side by side, and returns those that were begun,
     /// by index. A run that is done already is read from its file; one that was broken off resumes from its
     /// last checkpoint. A

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 /// F_m at a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Inspection {
     /// F_m(θ).
     pub loss: f64,
@@ -51,6 +52,7 @@ pub trait Problem: Sync {
 /// Who is scheduled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Schedule {
     /// K devices uniformly at random.
     #[default]
@@ -104,6 +106,7 @@ pub struct CheckRequest {
 
 /// The runs beside the bound.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Check {
     /// Who was scheduled.
     pub schedule: Schedule,

@@ -54,6 +54,7 @@ impl Default for MeasureOptions {
 ///   gradients of a strongly convex loss on all of space; this one holds on that path.
 /// - distance0 = ‖θ*‖², the start being θ(0) = 0.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Measured {
     /// M.
     pub devices: u64,

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<Huge>();
 /// Sends every value times `amount`; what overflows becomes the largest finite number.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Huge {
     /// The factor.
     pub amount: f32,

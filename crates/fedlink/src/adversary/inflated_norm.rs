@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<InflatedNorm>();
 /// How an inflated report is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum FalseReport {
     /// `amount` times the truth.
     #[default]
@@ -23,6 +24,7 @@ pub enum FalseReport {
 /// What a device with an inflated report uploads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum FalseUpload {
     /// Its honest Δ̂: it wants to be scheduled, not to harm.
     #[default]
@@ -37,6 +39,7 @@ pub enum FalseUpload {
 /// A policy that asks for nothing (BC) is not affected.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct InflatedNorm {
     /// How the report is made.
     pub report: FalseReport,

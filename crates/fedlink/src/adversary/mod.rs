@@ -68,6 +68,7 @@ impl Kind for dyn Attack {
 }
 
 /// What is transmitted in one round.
+#[non_exhaustive]
 pub struct Traffic<'a> {
     /// The seed of the run.
     pub seed: u64,

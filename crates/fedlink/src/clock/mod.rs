@@ -40,6 +40,7 @@ impl Present {
 }
 
 /// What a [`Clock`] is made of.
+#[non_exhaustive]
 pub struct ClockParts {
     /// M.
     pub devices: usize,
@@ -79,6 +80,7 @@ pub struct ClockParts {
 
 /// What a device draws from its battery, by state.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PowerDraw {
     /// Watts while it trains, where training is not counted in cycles.
     pub compute_w: f64,

@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 
 /// What the server has to judge a device by.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Evidence<'a> {
     /// What was reported.
     pub ask: Ask,
@@ -28,6 +29,7 @@ pub struct Evidence<'a> {
 
 /// The same for a scheme of q entries.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Sent<'a> {
     /// d.
     pub dim: usize,
@@ -47,7 +49,12 @@ pub const ROUNDING: f64 = 1e-6;
 /// And this for numbers too small to be rounded relatively.
 pub const TINY: f64 = f32::from_bits(1) as f64;
 
-impl Evidence<'_> {
+impl<'a> Evidence<'a> {
+    /// What a device reported, what it was granted, and what arrived.
+    pub fn new(ask: Ask, context: Context<'a>, alone: Bits, exact: bool, received: &'a Encoded) -> Self {
+        Self { ask, context, alone, exact, received }
+    }
+
     /// Whether an honest device can have reported `report`.
     pub fn allows(&self, scheme: &dyn Compressor, report: f32) -> bool {
         contains(&scheme.honest_reports(self), report)

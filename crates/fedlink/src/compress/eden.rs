@@ -61,6 +61,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Eden>();
 /// that errors do not add up. Cost: two transforms of d′·log2 d′ additions for an upload, one at the server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Eden {
     /// b, bits of a coded place, 1..=4.
     pub bits: u64,
@@ -71,6 +72,7 @@ pub struct Eden {
 /// What the scale of [`Eden`] is chosen for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Scale {
     /// The mean of v̂ over the rotations is v.
     #[default]
@@ -88,6 +90,7 @@ impl Default for Eden {
 impl PartConfig for Eden {
     type Part = dyn Compressor;
     const NAME: &'static str = "eden";
+    const FAMILY: &'static str = "signs";
     const MEANING: &'static str =
         "signs, or a few bits, of as many entries of the randomly rotated update as fit, and one scale";
     const KEYS: &'static [Key] = &[
@@ -320,8 +323,8 @@ impl Compressor for Eden {
         }
     }
 
-    fn highest_level(&self, dim: usize) -> Option<usize> {
-        Some(self.level(dim, Bits(f64::INFINITY))).filter(|&level| level > 0)
+    fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {
+        Some(self.level(dim, budget))
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {

@@ -23,6 +23,7 @@ pub enum Encoded {
 
 /// Δ̂ whose d entries follow from a few symbols, by what both ends know.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Coded {
     /// What is sent as floating-point numbers. Δ̂ is linear in them.
     pub scales: Vec<f32>,
@@ -227,6 +228,7 @@ pub enum Values {
 
 /// Values that are whole multiples of a unit.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Grid {
     /// The unit, as a value.
     pub unit: f32,

@@ -45,6 +45,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<LowRank>();
 /// minus the energies of terms and rest, so that δ ≥ 1/d; r ≤ R. Cost: twelve passes over a layer for a term.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LowRank {
     /// b, bits of an entry of a factor, 1..=4.
     pub bits: u64,
@@ -59,6 +60,7 @@ impl Default for LowRank {
 impl PartConfig for LowRank {
     type Part = dyn Compressor;
     const NAME: &'static str = "low-rank";
+    const FAMILY: &'static str = "low rank";
     const MEANING: &'static str =
         "layers as sums of a few outer products of quantized factors, and the rest as stc has it";
     const KEYS: &'static [Key] = &[key(

@@ -45,7 +45,7 @@ pub use stc::Stc;
 pub use ternary::Ternary;
 pub use top_k::{TopK, TopKConfig, ValueBits};
 
-use crate::registry::{Entry, Kind};
+use crate::registry::{Entry, Kind, Scope};
 use crate::rng::Stream;
 use crate::units::Bits;
 use serde::{Deserialize, Serialize};
@@ -81,11 +81,19 @@ pub enum LevelRule {
 
 /// What a device spent of its budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Spent {
     /// The bits by the scheme's count; 0 if silent.
     pub bits: Bits,
     /// The scheme's parameter (q: entries, levels, rank …); 0 means that the budget held nothing.
     pub level: usize,
+}
+
+impl Spent {
+    /// So many bits, at this level.
+    pub fn new(bits: Bits, level: usize) -> Self {
+        Self { bits, level }
+    }
 }
 
 /// A compression scheme: meets a bit budget, and owns its codec and the audit of its reports.
@@ -122,10 +130,16 @@ pub trait Compressor: Send + Sync {
         None
     }
 
+    /// The largest level of an update of `dim` numbers whose bits by the formula are within `budget`, 0 if there is none;
+    /// None if that depends on the update.
+    fn largest_level(&self, _dim: usize, _budget: Bits) -> Option<usize> {
+        None
+    }
+
     /// The highest level that an update of `dim` numbers can have, however large its budget; none if the
     /// scheme does not say. A transmission at it could not have used a larger budget.
-    fn highest_level(&self, _dim: usize) -> Option<usize> {
-        None
+    fn highest_level(&self, dim: usize) -> Option<usize> {
+        self.largest_level(dim, Bits(f64::INFINITY)).filter(|&level| level > 0)
     }
 
     /// Why a call failed, for parts written in another language, which may; the round then ends with this as
@@ -164,6 +178,9 @@ pub trait Codec: Send + Sync {
     fn longest(&self, context: &Context) -> u64;
 }
 
+/// d and the level for which lists give ω and δ.
+const EXAMPLE: (usize, usize) = (1000, 10);
+
 /// Memory that compression reuses from one update to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -183,6 +200,11 @@ impl Kind for dyn Compressor {
 
     fn entries() -> &'static [Entry<Self>] {
         SCHEMES
+    }
+
+    fn declared(entry: &Entry<Self>) -> String {
+        let built = entry.build(&toml::Table::new(), &Scope::default(), &());
+        built.map_or_else(|_| String::new(), |scheme| scheme.properties(EXAMPLE.0, EXAMPLE.1).in_words())
     }
 }
 

@@ -6,6 +6,7 @@
 /// The level is taken as given. Where it follows from the draw (a scheme whose length depends on the data), a
 /// budget that cuts off unlucky draws leaves a bias that this does not describe; the scheme's file says so.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Properties {
     /// E\[v̂\] = v.
     pub unbiased: bool,
@@ -24,6 +25,22 @@ impl Properties {
     pub const UNKNOWN: Self =
         Self { unbiased: false, omega: None, delta: None, projection: false, homogeneous: false };
 
+    /// The properties in words; ω and δ hold where they were asked for.
+    pub(super) fn in_words(&self) -> String {
+        let (dim, level) = super::EXAMPLE;
+        let mut words = vec![if self.unbiased { "unbiased" } else { "biased" }.to_owned()];
+        words.extend(self.projection.then(|| "projection".to_owned()));
+        let bounds = [("ω ≤", self.omega), ("δ ≥", self.delta)];
+        let bounds: Vec<String> = bounds
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name} {}", three_digits(value?))))
+            .collect();
+        if !bounds.is_empty() {
+            words.push(format!("{} at d = {dim}, level {level}", bounds.join(", ")));
+        }
+        words.join("; ")
+    }
+
     /// A projection that keeps at least a share δ of ‖v‖² in the mean.
     pub fn projection(delta: f64) -> Self {
         let (omega, delta) = (Some(1.0 - delta), Some(delta));
@@ -35,4 +52,9 @@ impl Properties {
         let delta = omega.map(|omega| 1.0 - omega).filter(|delta| *delta > 0.0);
         Self { unbiased: true, omega, delta, projection: false, homogeneous: true }
     }
+}
+
+/// A number in three digits.
+fn three_digits(number: f64) -> String {
+    format!("{number:.2e}").parse::<f64>().map_or_else(|_| number.to_string(), |short| short.to_string())
 }

@@ -65,6 +65,7 @@ pub struct Qsgd {}
 impl PartConfig for Qsgd {
     type Part = dyn Compressor;
     const NAME: &'static str = "qsgd";
+    const FAMILY: &'static str = "rounded";
     const MEANING: &'static str =
         "QSGD, unbiased: entries rounded at random to multiples of the norm over s, sized by encoding";
 

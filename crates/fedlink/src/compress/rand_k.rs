@@ -46,6 +46,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandK>();
 /// ```
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RandK {
     /// Whether values are multiplied by d/q.
     pub scaled: bool,
@@ -60,6 +61,7 @@ impl Default for RandK {
 impl PartConfig for RandK {
     type Part = dyn Compressor;
     const NAME: &'static str = "rand-k";
+    const FAMILY: &'static str = "random";
     const MEANING: &'static str =
         "rand-k, unbiased: the values of q random entries, whose indices both ends draw from the seed";
     const KEYS: &'static [Key] = &[key(
@@ -146,8 +148,8 @@ impl Compressor for RandK {
         if self.scaled { Properties::unbiased(Some(dim / q - 1.0)) } else { Properties::projection(q / dim) }
     }
 
-    fn highest_level(&self, dim: usize) -> Option<usize> {
-        Some(dim).filter(|&dim| dim > 0)
+    fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {
+        Some(largest_q(dim, budget))
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {

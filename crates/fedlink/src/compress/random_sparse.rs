@@ -47,6 +47,7 @@ pub struct RandomSparse {}
 impl PartConfig for RandomSparse {
     type Part = dyn Compressor;
     const NAME: &'static str = "random-sparse";
+    const FAMILY: &'static str = "random";
     const MEANING: &'static str =
         "random sparsification: the indices of q random entries and a value for each";
 

@@ -55,6 +55,7 @@ pub struct Sign {}
 impl PartConfig for Sign {
     type Part = dyn Compressor;
     const NAME: &'static str = "sign";
+    const FAMILY: &'static str = "signs";
     const MEANING: &'static str =
         "scaled sign: the sign of every entry, or of as many random ones as fit, and one magnitude";
 
@@ -134,8 +135,8 @@ impl Compressor for Sign {
         Properties::projection(1.0 / dim as f64)
     }
 
-    fn highest_level(&self, dim: usize) -> Option<usize> {
-        Some(dim).filter(|&dim| dim > 0)
+    fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {
+        Some(largest_m(dim, budget))
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {

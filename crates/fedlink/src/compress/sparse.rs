@@ -78,8 +78,8 @@ impl<S: SparseScheme> Compressor for S {
         Some(if best < max { self.bits(update.len(), best) } else { context.budget })
     }
 
-    fn highest_level(&self, dim: usize) -> Option<usize> {
-        Some(self.largest_q(dim, Bits(f64::INFINITY))).filter(|&level| level > 0)
+    fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {
+        Some(self.largest_q(dim, budget))
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {

@@ -65,6 +65,7 @@ pub struct SparseBinary {}
 impl PartConfig for SparseBinary {
     type Part = dyn Compressor;
     const NAME: &'static str = "d-sgd";
+    const FAMILY: &'static str = "largest";
     const MEANING: &'static str = "sparse binary compression: one value and the indices of q entries";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {

@@ -84,6 +84,7 @@ pub struct Stc {}
 impl PartConfig for Stc {
     type Part = dyn Compressor;
     const NAME: &'static str = "stc";
+    const FAMILY: &'static str = "largest";
     const MEANING: &'static str =
         "sparse ternary compression: the indices and signs of the q largest entries and one magnitude";
 

@@ -72,6 +72,7 @@ pub struct Ternary {}
 impl PartConfig for Ternary {
     type Part = dyn Compressor;
     const NAME: &'static str = "ternary";
+    const FAMILY: &'static str = "rounded";
     const MEANING: &'static str =
         "budgeted TernGrad, unbiased: the indices and signs of up to q random entries and one magnitude";
 

@@ -33,6 +33,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopKConfig>();
 /// entries: given which are kept, unbiased with E(v̂_i − v_i)² ≤ v_i²/8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TopKConfig {
     /// How a value is sent.
     pub value_bits: ValueBits,
@@ -50,6 +51,7 @@ impl Default for TopKConfig {
 /// How the value of a kept entry is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "must be 32, 16, \"levels\" or \"exponent\"")]
+#[non_exhaustive]
 pub enum ValueBits {
     /// In so many bits, 32 or 16.
     Width(u64),
@@ -66,6 +68,7 @@ impl Default for ValueBits {
 /// A code for values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ValueCode {
     /// A sign and one of few magnitudes.
     Levels,
@@ -76,6 +79,7 @@ pub enum ValueCode {
 impl PartConfig for TopKConfig {
     type Part = dyn Compressor;
     const NAME: &'static str = "top-k";
+    const FAMILY: &'static str = "largest";
     const MEANING: &'static str = "the indices of the q largest entries and a value for each";
     const KEYS: &'static [Key] = &[
         key("value_bits", "how the value of a kept entry is sent", "32 | 16 | \"levels\" | \"exponent\""),

@@ -10,6 +10,7 @@ use crate::radio::budget::PhysicalBudget;
 use crate::radio::fading::{Blocks, Profile};
 use crate::radio::{Combining, PayloadMode, Snrs};
 use crate::registry::{Entry, Kind, Scope, number, within};
+use crate::schedule::{Bias, Policy, Selection};
 
 /// A key that is set but has an effect only together with others.
 #[derive(Clone)]
@@ -26,6 +27,8 @@ fn rule(key: &'static str, is_set: bool, has_effect: bool, needs: &'static str) 
 }
 
 const NEEDS_UNITS: &str = "counts in physical units; set radio.bandwidth_hz, or leave it out";
+const NEEDS_AVERAGE: &str = "is P̄, and radio.power_policy = \"inversion\" or \"open-loop\" sets powers by the \
+                             channel; leave it out";
 const NEEDS_PATHLOSS: &str = "needs a cell.pathloss other than \"none\"; set one, or leave it out";
 const NEEDS_HEIGHTS: &str = "is for path loss laws by distance in space: \"free-space\", \"log-distance\", \"umi\", \
                              \"uma\" and \"cost231-hata\"";
@@ -160,10 +163,14 @@ impl Config {
                 "and radio.speed_kmh both set how fading goes on from round to round; leave one of them out";
             return Err(ConfigError::new("radio.correlation", problem));
         }
+        if radio.csi_error > 0.0 && radio.csi_delay_s > 0.0 {
+            let problem = "and radio.csi_delay_s both set how wrong estimates are; leave one of them out";
+            return Err(ConfigError::new("radio.csi_error", problem));
+        }
         if radio.fading == "trace" {
             let own_law = [
                 ("radio.correlation", radio.correlation != 0.0),
-                ("radio.speed_kmh", radio.speed_kmh > 0.0),
+                ("radio.speed_kmh", radio.speed_kmh > 0.0 && !self.cell.drift),
                 ("radio.antennas", radio.antennas != 1),
             ];
             if let Some((key, _)) = own_law.iter().find(|(_, set)| *set) {
@@ -246,7 +253,14 @@ impl Config {
 
     /// Keys that need others.
     fn effect_rules(&self) -> Vec<Rule> {
-        [self.radio_rules(), self.cell_rules(), self.clock_rules(), self.schedule_rules()].concat()
+        let rules = [
+            self.budget_rules(),
+            self.radio_rules(),
+            self.cell_rules(),
+            self.clock_rules(),
+            self.schedule_rules(),
+        ];
+        rules.concat()
     }
 
     fn schedule_rules(&self) -> Vec<Rule> {
@@ -275,16 +289,19 @@ impl Config {
         ]
     }
 
-    fn radio_rules(&self) -> Vec<Rule> {
+    /// Power, noise and seconds.
+    fn budget_rules(&self) -> Vec<Rule> {
         let Self { radio, cell, schedule, .. } = self;
         let physical = radio.bandwidth_hz.is_some();
         let airtime = radio.mode == PayloadMode::Airtime;
-        let (pathloss, moves) = (cell.pathloss != "none", radio.speed_kmh > 0.0);
-        let ofdma = radio.access == "ofdma";
-        let estimated = radio.csi_error > 0.0 || radio.csi_delay_s > 0.0;
-        let combines = radio.combining != Combining::None;
-        let lossy = ["finite-blocklength", "mcs"].contains(&radio.rate.as_str());
+        let pathloss = cell.pathloss != "none";
+        // Policies may look at P̄ too.
+        let average = !["inversion", "open-loop"].contains(&radio.power_policy.as_str())
+            || ["lyapunov", "ocean"].contains(&schedule.policy.as_str())
+            || self.custom.contains_key(&schedule.policy);
         vec![
+            rule("radio.power", radio.power != RadioConfig::default().power, average, NEEDS_AVERAGE),
+            rule("radio.power_dbm", radio.power_dbm.is_some(), average, NEEDS_AVERAGE),
             rule("radio.uplink_s", radio.uplink_s.is_some(), physical, NEEDS_UNITS),
             rule(
                 "radio.uplink_s",
@@ -300,6 +317,25 @@ impl Config {
             rule("radio.overhead", radio.overhead.is_some(), physical, NEEDS_UNITS),
             rule("radio.gain_tx_dbi", radio.gain_tx_dbi.is_some(), physical && pathloss, NEEDS_PATHLOSS),
             rule("radio.gain_rx_dbi", radio.gain_rx_dbi.is_some(), physical && pathloss, NEEDS_PATHLOSS),
+        ]
+    }
+
+    fn radio_rules(&self) -> Vec<Rule> {
+        let Self { radio, cell, schedule, .. } = self;
+        let airtime = radio.mode == PayloadMode::Airtime;
+        let (pathloss, moves) = (cell.pathloss != "none", radio.speed_kmh > 0.0);
+        let ofdma = radio.access == "ofdma";
+        let estimated = radio.csi_error > 0.0 || radio.csi_delay_s > 0.0;
+        let combines = radio.combining != Combining::None;
+        let lossy = radio.rate == "finite-blocklength" || (radio.rate == "mcs" && self.mcs_loss() > 0.0);
+        vec![
+            rule(
+                "radio.csi_error",
+                radio.csi_error > 0.0,
+                radio.fading != "static",
+                "is for a channel that fades, and radio.fading is \"static\", which is known exactly; leave it \
+                 out",
+            ),
             rule(
                 "radio.carrier_hz",
                 radio.carrier_hz.is_some(),
@@ -340,7 +376,7 @@ impl Config {
                 "radio.attempts",
                 radio.attempts > 1,
                 lossy || radio.loss_threshold_db.is_some() || (combines && estimated),
-                "repeats what was lost; set radio.rate = \"finite-blocklength\" or \"mcs\", \
+                "repeats what was lost; set radio.rate = \"finite-blocklength\", radio.mcs.loss, \
                  radio.loss_threshold_db, or radio.combining beside an error of estimates",
             ),
             rule(
@@ -403,7 +439,12 @@ impl Config {
                 ["umi", "uma"].contains(&cell.pathloss.as_str()),
                 "is for cell.pathloss = \"umi\" or \"uma\", which tell line of sight from its absence",
             ),
-            rule("cell.extrapolate", cell.extrapolate, pathloss, NEEDS_PATHLOSS),
+            rule(
+                "cell.extrapolate",
+                cell.extrapolate,
+                ["umi", "uma", "cost231-hata"].contains(&cell.pathloss.as_str()),
+                "is for path loss laws with a domain: \"umi\", \"uma\" and \"cost231-hata\"",
+            ),
             rule("cell.shadowing_db", cell.shadowing_db > 0.0, pathloss, NEEDS_PATHLOSS),
             rule(
                 "cell.correlation_m",
@@ -539,6 +580,12 @@ impl Config {
         Ok(())
     }
 
+    /// `radio.mcs.loss`.
+    fn mcs_loss(&self) -> f64 {
+        let value = self.own_table("radio", "mcs").get("loss");
+        value.and_then(|loss| loss.as_float().or(loss.as_integer().map(|x| x as f64))).unwrap_or(0.0)
+    }
+
     /// Whether the downlink waits for links whose density at zero gain is above zero.
     fn has_endless_downlink(&self) -> bool {
         let own = self.own_table("clock", "broadcast");
@@ -560,6 +607,14 @@ impl Config {
         let spacing_hz = self.radio.bandwidth_hz? / blocks as f64;
         profile.not_flat_within(&Blocks { count: blocks, spacing_hz })?;
         Some((profile.rms_delay_s(), spacing_hz))
+    }
+
+    /// Whether the policy sets shares so that the mean of the updates is unbiased, over a link.
+    fn weighs_without_bias(&self) -> bool {
+        self.build::<dyn Policy>(&self.schedule.policy, &()).is_ok_and(|policy| {
+            let Selection { bias, own_shares, .. } = policy.selection();
+            bias == Bias::Unbiased && own_shares && policy.is_a_link()
+        })
     }
 
     /// What a person should know before a run: settings that are allowed and seldom meant.
@@ -631,7 +686,7 @@ impl Config {
                 ));
             }
         }
-        if UNBIASED_POLICIES.contains(&schedule.policy.as_str())
+        if self.weighs_without_bias()
             && let Ok(scheme) = self.build::<dyn Compressor>(&self.compress.scheme, &())
             && !scheme.properties(2, 1).unbiased
         {
@@ -646,9 +701,6 @@ impl Config {
         cautions
     }
 }
-
-/// Policies whose shares make the mean of the updates unbiased.
-const UNBIASED_POLICIES: [&str; 4] = ["optimal", "importance", "lyapunov", "multinomial"];
 
 /// The compression schemes that are unbiased by default.
 fn unbiased_schemes() -> Vec<&'static str> {

@@ -3,6 +3,7 @@
 mod effects;
 #[cfg(test)]
 pub(crate) mod example;
+mod idle;
 mod keys;
 mod position;
 mod sections;

@@ -128,6 +128,7 @@ pub struct RadioConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "KEYS documents every key")]
+#[non_exhaustive]
 pub struct CellConfig {
     pub layout: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +152,7 @@ pub struct CellConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "KEYS documents every key")]
+#[non_exhaustive]
 pub struct ClockConfig {
     pub compute: String,
     pub spread: String,
@@ -168,6 +170,7 @@ pub struct ClockConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "KEYS documents every key")]
+#[non_exhaustive]
 pub struct EnergyConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compute_w: Option<f64>,

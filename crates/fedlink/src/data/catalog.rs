@@ -10,6 +10,7 @@ use super::{Dataset, Samples, cifar, csv, digits};
 
 /// A data set known by name.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Entry {
     /// The name by which it is asked for, and the folder that holds its files.
     pub name: &'static str,

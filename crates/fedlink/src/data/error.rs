@@ -66,6 +66,7 @@ pub enum DataError {
 /// What is wrong inside a file, where, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{position}{what}; {fix}")]
+#[non_exhaustive]
 pub struct Flaw {
     /// Where it was found.
     pub position: Position,
@@ -77,6 +78,7 @@ pub struct Flaw {
 
 /// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Position {
     /// The file as a whole.
     Whole,

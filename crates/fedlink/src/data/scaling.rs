@@ -61,6 +61,11 @@ impl Scaler {
         Scaler { features: dataset.features, bytes, moments }
     }
 
+    /// What each byte becomes, if that is the same in all channels.
+    pub(crate) fn byte_table(&self) -> Option<&[f32; 256]> {
+        self.bytes[..].try_into().ok()
+    }
+
     /// Writes sample `i` of `samples` into `row`, one float per feature.
     ///
     /// # Panics
@@ -71,7 +76,7 @@ impl Scaler {
         match &samples.features {
             Features::Bytes(values) => {
                 let values = &values[range];
-                if let Ok(table) = <&[f32; 256]>::try_from(&self.bytes[..]) {
+                if let Some(table) = self.byte_table() {
                     for (out, &byte) in row.iter_mut().zip(values) {
                         *out = table[usize::from(byte)];
                     }

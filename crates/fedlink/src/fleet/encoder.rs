@@ -44,6 +44,7 @@ struct Spare {
 
 /// What a node sends.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Message {
     /// Δ̂ as the device has it, for its residual.
     pub own: Encoded,

@@ -49,6 +49,7 @@ pub struct Fleet {
 }
 
 /// What a [`Fleet`] is made of.
+#[non_exhaustive]
 pub struct FleetParts {
     /// What the devices learn.
     pub task: Arc<dyn Task>,
@@ -202,7 +203,7 @@ impl Fleet {
     /// Whether a device's training this round changes what it does in a later one even if it sends nothing.
     /// If not, training those that cannot be scheduled would be work for nobody.
     pub(crate) fn everyone_must_train(&self) -> bool {
-        self.task.state_vectors().is_some() || self.feedback.everyone_trains()
+        self.task.everyone_trains() || self.feedback.everyone_trains()
     }
 
     /// Keeps the updates of all candidates until selection, for who compares them.

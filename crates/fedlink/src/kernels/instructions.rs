@@ -18,7 +18,8 @@ enum Kind {
     /// 256-bit vectors, fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// 512-bit vectors, fused multiply-add.
+    /// 512-bit vectors, fused multiply-add; with bytes, double words and shorter vectors, as all processors
+    /// have them but the first.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -34,7 +35,11 @@ impl InstructionSet {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
             sets.push(Self(Kind::Avx2));
-            if is_x86_feature_detected!("avx512f") {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
                 sets.push(Self(Kind::Avx512));
             }
         }
@@ -102,6 +107,9 @@ pub fn instruction_set() -> &'static str {
 
 /// How a set multiplies and adds.
 pub(crate) trait Arithmetic {
+    /// Whether a dense product that is added to something is summed apart from it, as `gemm` does.
+    const APART: bool;
+
     /// a·b + c.
     fn mul_add(a: f32, b: f32, c: f32) -> f32;
 }
@@ -110,6 +118,8 @@ pub(crate) trait Arithmetic {
 struct Fused;
 
 impl Arithmetic for Fused {
+    const APART: bool = true;
+
     #[inline(always)]
     fn mul_add(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
@@ -120,6 +130,8 @@ impl Arithmetic for Fused {
 struct Separate;
 
 impl Arithmetic for Separate {
+    const APART: bool = false;
+
     #[inline(always)]
     fn mul_add(a: f32, b: f32, c: f32) -> f32 {
         a * b + c
@@ -164,7 +176,7 @@ fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,avx512f")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Fused>()
 }

@@ -43,7 +43,7 @@ pub fn matmul(a: Matrix, b: Matrix, out: &mut [f32], accumulate: bool) {
     matmul_on(InstructionSet::current(), a, b, out, accumulate);
 }
 
-fn matmul_on(set: InstructionSet, a: Matrix, b: Matrix, out: &mut [f32], accumulate: bool) {
+pub(super) fn matmul_on(set: InstructionSet, a: Matrix, b: Matrix, out: &mut [f32], accumulate: bool) {
     assert_eq!(a.cols, b.rows, "inner dimensions of a matrix product");
     assert_eq!(out.len(), a.rows * b.cols, "size of a matrix product");
     if set == InstructionSet::PORTABLE {

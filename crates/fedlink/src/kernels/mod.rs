@@ -1,5 +1,7 @@
 //! The arithmetic that takes the time.
 
+mod convolution;
+mod exp;
 mod hadamard;
 #[expect(unsafe_code, reason = "functions for an instruction set are called where the machine has it")]
 mod instructions;
@@ -8,16 +10,23 @@ mod matmul;
 mod norm;
 mod patches;
 mod pool;
+#[expect(unsafe_code, reason = "the instruction that fetches memory ahead takes a pointer")]
+mod prefetch;
 mod sparse_batch;
 mod sparse_product;
 
+pub use convolution::Filters;
+pub use exp::exp;
 pub use hadamard::hadamard;
 pub(crate) use instructions::{Arithmetic, Kernel, run};
 pub use instructions::{InstructionSet, instruction_set};
+#[cfg(test)]
+use matmul::matmul_on;
 pub use matmul::{Matrix, matmul};
 pub use norm::{has_finite_norm, norm, subtract};
 pub use patches::Window;
-pub use pool::{pool, pooled_shape, unpool};
+pub use pool::{pool, pooled_shape, unpool, unpool_sparse};
+pub use prefetch::prefetch;
 pub use sparse_batch::SparseBatch;
 pub use sparse_product::{
     PackedGradient, Panels, pack_output_gradient, sparse_forward, sparse_gradient, sparse_gradient_by_row,

@@ -48,9 +48,25 @@ impl Window {
     /// Writes the patches of `image`, position after position, row by row.
     pub fn gather(self, image: &[f32], patches: &mut [f32]) {
         self.check(image, patches);
-        for (position, patch) in patches.chunks_exact_mut(self.patch_len()).enumerate() {
-            for (start, row) in self.rows(position).zip(patch.chunks_exact_mut(self.run())) {
-                row.copy_from_slice(&image[start..start + row.len()]);
+        match self.run() {
+            ..=8 => self.gather_by::<8>(image, patches),
+            9..=16 => self.gather_by::<16>(image, patches),
+            _ => self.gather_by::<0>(image, patches),
+        }
+    }
+
+    /// As [`gather`](Self::gather), N numbers for each row of a patch where there is room for more than it has:
+    /// what follows replaces those that are too many. A copy of known length is two instructions, one of
+    /// another length a call.
+    fn gather_by<const N: usize>(self, image: &[f32], patches: &mut [f32]) {
+        let (run, mut at) = (self.run(), 0);
+        for position in 0..self.positions().iter().product() {
+            for start in self.rows(position) {
+                match (image.get(start..start + N), patches.get_mut(at..at + N)) {
+                    (Some(row), Some(patch)) if N >= run => patch.copy_from_slice(row),
+                    _ => patches[at..at + run].copy_from_slice(&image[start..start + run]),
+                }
+                at += run;
             }
         }
     }
@@ -67,8 +83,23 @@ impl Window {
         }
     }
 
+    /// Pixels on a side of the window.
+    pub(super) fn side(self) -> usize {
+        self.side
+    }
+
+    /// Numbers in a pixel.
+    pub(super) fn channels(self) -> usize {
+        self.image[2]
+    }
+
+    /// Numbers in a row of an image.
+    pub(super) fn line(self) -> usize {
+        self.image[1] * self.image[2]
+    }
+
     /// Numbers in a row of a patch.
-    fn run(self) -> usize {
+    pub(crate) fn run(self) -> usize {
         self.side * self.image[2]
     }
 

@@ -3,6 +3,8 @@
 //! Adding a bias and `ReLU` keep the order of numbers, so they come after the maximum, on a quarter of the
 //! numbers: max(ReLU(z + b)) = ReLU(max(z) + b).
 
+use super::sparse_batch::SparseBatch;
+
 /// The mark of a 2×2 block that `ReLU` silenced; else the mark is the index of the largest number in it.
 const SILENT: u8 = 4;
 
@@ -56,7 +58,38 @@ pub fn unpool(
                 *z = if winner == index { g } else { 0.0 };
             }
         }
-        for ((sum, &g), &winner) in bias_gradient.iter_mut().zip(gradient).zip(winners) {
+    }
+    add_bias_gradient(gradient, winners, bias_gradient);
+}
+
+/// As [`unpool`], by the non-zeros of the maps: a row for each position, a column for each channel.
+pub fn unpool_sparse(
+    gradient: &[f32],
+    winners: &[u8],
+    shape: [usize; 3],
+    bias_gradient: &mut [f32],
+    maps: &mut SparseBatch,
+) {
+    let [height, width, channels] = shape;
+    maps.restart(channels);
+    for y in 0..height {
+        for x in 0..width {
+            let (index, inside) = ((y % 2 * 2 + x % 2) as u8, y < height / 2 * 2 && x < width / 2 * 2);
+            let block = if inside { y / 2 * (width / 2) + x / 2 } else { 0 };
+            let block = block * channels..(block + usize::from(inside)) * channels;
+            let entries = gradient[block.clone()].iter().zip(&winners[block]);
+            maps.push_some(entries.map(|(&g, &winner)| (g, winner == index)));
+        }
+    }
+    maps.finish();
+    add_bias_gradient(gradient, winners, bias_gradient);
+}
+
+/// Adds each channel's sum to the gradient of its bias, without the blocks that `ReLU` silenced.
+fn add_bias_gradient(gradient: &[f32], winners: &[u8], sums: &mut [f32]) {
+    let channels = sums.len();
+    for (gradient, winners) in gradient.chunks_exact(channels).zip(winners.chunks_exact(channels)) {
+        for ((sum, &g), &winner) in sums.iter_mut().zip(gradient).zip(winners) {
             *sum += if winner == SILENT { 0.0 } else { g };
         }
     }
@@ -121,5 +154,23 @@ mod tests {
         let mut back = [f32::NAN; 9];
         unpool(&[6.0], &winners, [3, 3, 1], &mut [0.0], &mut back);
         assert_eq!(back, [0.0, 0.0, 0.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn the_non_zeros_of_a_gradient_are_those_of_the_whole_one() {
+        let mut s = crate::rng::stream(4, crate::rng::Purpose::Test, 0, 0);
+        for shape in [[4, 6, 3], [5, 7, 2], [2, 2, 17], [3, 3, 1]] {
+            let len = pooled_shape(shape).iter().product();
+            let gradient: Vec<f32> = (0..len).map(|_| s.normal() as f32).collect();
+            let winners: Vec<u8> = (0..len).map(|_| s.below(5) as u8).collect();
+            let mut maps = vec![f32::NAN; shape.iter().product()];
+            let (mut biases, mut again) = (vec![0.5; shape[2]], vec![0.5; shape[2]]);
+            unpool(&gradient, &winners, shape, &mut biases, &mut maps);
+            // Used before: nothing of it may stay.
+            let mut sparse = SparseBatch::of_dense(&[1.0; 6], 2);
+            unpool_sparse(&gradient, &winners, shape, &mut again, &mut sparse);
+            assert_eq!((sparse.to_dense(), again), (maps, biases));
+            assert!(sparse.has_columns() && sparse.rows() == shape[0] * shape[1]);
+        }
     }
 }

@@ -73,13 +73,32 @@ impl SparseBatch {
         self.row_ends.push(self.by_row.len() as u32);
     }
 
+    /// Adds a row of which some numbers are chosen; the others are zero.
+    pub(super) fn push_some(&mut self, row: impl ExactSizeIterator<Item = (f32, bool)>) {
+        // Which are chosen is anybody's guess: all are written, and the index moves on after a chosen one.
+        let mut len = self.by_row.len();
+        self.by_row.resize(len + row.len(), Entry::default());
+        for ((value, chosen), at) in row.zip(0..) {
+            self.by_row[len] = Entry { at, value };
+            len += usize::from(chosen);
+        }
+        self.by_row.truncate(len);
+        self.row_ends.push(len as u32);
+    }
+
     /// Completes the batch, with its entries by column as [`sparse_gradient`](super::sparse_gradient) needs
     /// them. Within a column rows ascend.
     pub fn finish(&mut self) {
-        self.finish_rows();
         self.has_columns = true;
-        self.by_column.resize(self.by_row.len(), Entry::default());
+        // Counting sort: `column_starts[c + 1]` counts column c, then is where it ends.
         let starts = &mut self.column_starts;
+        starts.clear();
+        starts.resize(self.columns + 1, 0);
+        self.by_row.iter().for_each(|entry| starts[entry.at as usize + 1] += 1);
+        for column in 1..starts.len() {
+            starts[column] += starts[column - 1];
+        }
+        self.by_column.resize(self.by_row.len(), Entry::default());
         let mut first = 0;
         for (row, &end) in (0..).zip(&self.row_ends) {
             for entry in &self.by_row[first..end as usize] {
@@ -97,14 +116,6 @@ impl SparseBatch {
     /// Completes the batch for those who read it row by row.
     pub fn finish_rows(&mut self) {
         self.has_columns = false;
-        // Counting sort: `column_starts[c + 1]` counts column c, then is where it ends.
-        let starts = &mut self.column_starts;
-        starts.clear();
-        starts.resize(self.columns + 1, 0);
-        self.by_row.iter().for_each(|entry| starts[entry.at as usize + 1] += 1);
-        for column in 1..starts.len() {
-            starts[column] += starts[column - 1];
-        }
     }
 
     /// Whether the entries are there by column too.
@@ -122,9 +133,10 @@ impl SparseBatch {
         self.columns
     }
 
-    /// Whether an input is zero in all samples.
+    /// Whether an input is known to be zero in all samples: where the entries are not there by column, that is
+    /// not known of any.
     pub fn is_column_empty(&self, column: usize) -> bool {
-        self.column_starts[column] == self.column_starts[column + 1]
+        self.has_columns && self.column_starts[column] == self.column_starts[column + 1]
     }
 
     /// The non-zeros of a sample, columns ascending.

@@ -21,12 +21,15 @@ pub struct Panels {
 const TILE: usize = 6144;
 const WIDE_TILE: usize = 8192;
 
+/// The same for few columns: 64 kB, so that the weights of images are one panel. Most images use a part of it.
+const FEW_TILE: usize = 16_384;
+
 /// Panels begin where a cache line does.
 const LINE: usize = 64;
 
 impl Panels {
     /// `len` floats that start at a cache line, with arbitrary content.
-    fn aligned(memory: &mut Vec<f32>, len: usize) -> &mut [f32] {
+    pub(super) fn aligned(memory: &mut Vec<f32>, len: usize) -> &mut [f32] {
         memory.resize(memory.len().max(len + LINE / size_of::<f32>()), 0.0);
         let start = memory.as_ptr().align_offset(LINE).min(memory.len() - len);
         &mut memory[start..start + len]
@@ -52,7 +55,7 @@ fn forward_on(
     assert_eq!(weights.len(), batch.columns() * width, "one row of weights for each input");
     panels.read.clear();
     panels.read.resize(batch.rows(), 0);
-    let panel = Panels::aligned(&mut panels.memory, TILE.max(WIDE_TILE));
+    let panel = Panels::aligned(&mut panels.memory, FEW_TILE);
     let (read, widest) = (&mut panels.read[..], widest_panel(set));
     run_on(set, Forward { batch, weights, out, width, widest, panel, read });
 }
@@ -162,7 +165,7 @@ fn next_panel(start: usize, width: usize, widest: usize) -> Option<Range<usize>>
 
 /// `sums += Σ value · panel[at − first, :]` over the entries up to one at `end`; returns how many those were.
 #[inline(always)]
-fn accumulate<A: Arithmetic, const N: usize>(
+pub(super) fn accumulate<A: Arithmetic, const N: usize>(
     entries: &[Entry],
     panel: &[[f32; N]],
     first: usize,
@@ -218,7 +221,7 @@ fn accumulate_few<A: Arithmetic, const N: usize>(
 
 /// `sums += value · x`.
 #[inline(always)]
-fn add_product<A: Arithmetic, const N: usize>(sums: &mut [f32; N], value: f32, x: &[f32; N]) {
+pub(super) fn add_product<A: Arithmetic, const N: usize>(sums: &mut [f32; N], value: f32, x: &[f32; N]) {
     for (sum, &x) in sums.iter_mut().zip(x) {
         *sum = A::mul_add(value, x, *sum);
     }
@@ -286,8 +289,8 @@ impl Forward<'_> {
         self.read.fill(0);
         let (inputs, width) = (self.batch.columns(), self.width);
         let real = N.min(width - start);
-        for first in (0..inputs).step_by(TILE / N) {
-            let count = (TILE / N).min(inputs - first);
+        for first in (0..inputs).step_by(FEW_TILE / N) {
+            let count = (FEW_TILE / N).min(inputs - first);
             let (panel, _) = self.panel[..count * N].as_chunks_mut::<N>();
             for (index, packed) in panel.iter_mut().enumerate() {
                 let at = (first + index) * width + start;

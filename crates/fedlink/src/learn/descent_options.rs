@@ -7,6 +7,7 @@ use std::ops::Range;
 
 /// Options of local steps that hold for every optimizer.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DescentOptions {
     /// λ, decoupled weight decay: θ ← θ·(1 − η·λ) before each step.
     ///

@@ -1,8 +1,8 @@
 //! Samples as a model sees them: scaled, and by their non-zeros where most numbers are zero.
 
 use super::model::{Batch, Rows};
-use crate::data::{Dataset, Samples, Scaler, Scaling};
-use crate::kernels::SparseBatch;
+use crate::data::{Dataset, Features, Samples, Scaler, Scaling};
+use crate::kernels::{SparseBatch, prefetch};
 use std::sync::{Arc, OnceLock};
 
 /// Up to this share of non-zeros a product by non-zeros is the faster one (see `docs/performance.md`).
@@ -38,7 +38,15 @@ struct NonZeros {
     /// Sample i has the entries `ends[i-1]..ends[i]` (from 0 for the first).
     ends: Vec<usize>,
     columns: Vec<u16>,
-    values: Vec<f32>,
+    values: Values,
+}
+
+/// What the non-zeros are.
+enum Values {
+    Floats(Vec<f32>),
+    /// Bytes as they are stored, and what each becomes: half of the memory, which samples drawn at random wait
+    /// for.
+    Bytes(Vec<u8>, Box<[f32; 256]>),
 }
 
 /// Memory that mini-batches reuse.
@@ -70,6 +78,33 @@ impl Inputs {
         self.sparse
     }
 
+    fn samples(&self, split: Split) -> &Samples {
+        match split {
+            Split::Train => &self.dataset.train,
+            Split::Test => &self.dataset.test,
+        }
+    }
+
+    fn non_zeros(&self, split: Split) -> &NonZeros {
+        let non_zeros = match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        };
+        non_zeros.get_or_init(|| NonZeros::of(self.samples(split), self.dataset.features, &self.scaler))
+    }
+
+    /// Has the memory of the samples with the given numbers fetched, for who will gather them soon: they lie
+    /// anywhere in a data set that is larger than any cache.
+    ///
+    /// # Panics
+    /// If there is no such sample.
+    pub fn announce(&self, split: Split, samples: impl Iterator<Item = usize>) {
+        if self.sparse {
+            let non_zeros = self.non_zeros(split);
+            samples.for_each(|sample| non_zeros.prefetch(sample));
+        }
+    }
+
     /// The samples with the given numbers as a batch.
     ///
     /// # Panics
@@ -77,7 +112,7 @@ impl Inputs {
     pub fn gather<'a>(
         &self,
         split: Split,
-        samples: impl IntoIterator<Item = usize>,
+        samples: impl Iterator<Item = usize> + Clone,
         buffer: &'a mut BatchBuffer,
     ) -> Batch<'a> {
         self.gather_for(true, split, samples, buffer)
@@ -89,21 +124,19 @@ impl Inputs {
         &self,
         columns: bool,
         split: Split,
-        samples: impl IntoIterator<Item = usize>,
+        samples: impl Iterator<Item = usize> + Clone,
         buffer: &'a mut BatchBuffer,
     ) -> Batch<'a> {
-        let (data, non_zeros) = match split {
-            Split::Train => (&self.dataset.train, &self.train),
-            Split::Test => (&self.dataset.test, &self.test),
-        };
+        self.announce(split, samples.clone());
+        let data = self.samples(split);
         let BatchBuffer { labels, dense, sparse } = buffer;
         labels.clear();
         if self.sparse {
-            let non_zeros = non_zeros.get_or_init(|| NonZeros::of(data, self.dataset.features, &self.scaler));
+            let non_zeros = self.non_zeros(split);
             sparse.restart(self.dataset.features);
             for sample in samples {
                 labels.push(data.labels[sample]);
-                sparse.push(non_zeros.row(sample));
+                non_zeros.push_row(sample, sparse);
             }
             if columns {
                 sparse.finish();
@@ -113,7 +146,7 @@ impl Inputs {
             return Batch { inputs: Rows::Sparse(sparse), labels };
         }
         let features = self.dataset.features;
-        for (i, sample) in samples.into_iter().enumerate() {
+        for (i, sample) in samples.enumerate() {
             labels.push(data.labels[sample]);
             if dense.len() < (i + 1) * features {
                 dense.resize((i + 1) * features, 0.0);
@@ -126,22 +159,33 @@ impl Inputs {
 
 impl NonZeros {
     fn of(samples: &Samples, features: usize, scaler: &Scaler) -> Self {
-        let mut row = vec![0.0; features];
-        let mut all =
-            Self { ends: Vec::with_capacity(samples.len()), columns: Vec::new(), values: Vec::new() };
-        for i in 0..samples.len() {
-            scaler.write(samples, i, &mut row);
-            for (column, &value) in (0..).zip(&row) {
-                if value != 0.0 {
-                    all.columns.push(column);
-                    all.values.push(value);
+        let (mut ends, mut columns) = (Vec::with_capacity(samples.len()), Vec::new());
+        let values = if let (Features::Bytes(bytes), Some(table)) = (&samples.features, scaler.byte_table()) {
+            let mut kept = Vec::new();
+            for row in bytes.chunks_exact(features) {
+                for (column, &byte) in (0..).zip(row).filter(|(_, byte)| table[usize::from(**byte)] != 0.0) {
+                    columns.push(column);
+                    kept.push(byte);
                 }
+                ends.push(columns.len());
             }
-            all.ends.push(all.columns.len());
-        }
-        all.columns.shrink_to_fit();
-        all.values.shrink_to_fit();
-        all
+            kept.shrink_to_fit();
+            Values::Bytes(kept, Box::new(*table))
+        } else {
+            let (mut row, mut kept) = (vec![0.0; features], Vec::new());
+            for i in 0..samples.len() {
+                scaler.write(samples, i, &mut row);
+                for (column, &value) in (0..).zip(&row).filter(|(_, value)| **value != 0.0) {
+                    columns.push(column);
+                    kept.push(value);
+                }
+                ends.push(columns.len());
+            }
+            kept.shrink_to_fit();
+            Values::Floats(kept)
+        };
+        columns.shrink_to_fit();
+        Self { ends, columns, values }
     }
 
     /// Where the entries of sample i are.
@@ -149,12 +193,25 @@ impl NonZeros {
         if i == 0 { 0..self.ends[0] } else { self.ends[i - 1]..self.ends[i] }
     }
 
-    fn row(&self, i: usize) -> impl Iterator<Item = (u32, f32)> {
+    fn prefetch(&self, i: usize) {
         let range = self.range(i);
-        self.columns[range.clone()]
-            .iter()
-            .zip(&self.values[range])
-            .map(|(&at, &value)| (u32::from(at), value))
+        prefetch(&self.columns[range.clone()]);
+        match &self.values {
+            Values::Floats(values) => prefetch(&values[range]),
+            Values::Bytes(bytes, _) => prefetch(&bytes[range]),
+        }
+    }
+
+    /// Adds sample i to a batch.
+    fn push_row(&self, i: usize, batch: &mut SparseBatch) {
+        let range = self.range(i);
+        let columns = self.columns[range.clone()].iter().map(|&column| u32::from(column));
+        match &self.values {
+            Values::Floats(values) => batch.push(columns.zip(values[range].iter().copied())),
+            Values::Bytes(bytes, table) => {
+                batch.push(columns.zip(bytes[range].iter().map(|&byte| table[usize::from(byte)])));
+            }
+        }
     }
 }
 
@@ -174,7 +231,6 @@ fn share_of_non_zeros(dataset: &Dataset, scaler: &Scaler) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Features;
 
     fn dataset(features: Features) -> Arc<Dataset> {
         let samples = |features| Samples { features, labels: vec![2, 0, 1] };

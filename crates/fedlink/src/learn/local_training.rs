@@ -111,13 +111,21 @@ impl LocalTraining {
             local_model.copy_from_slice(theta);
         }
         let (mut loss, mut square) = (0.0, 0.0);
-        for step in 1..=count {
-            if rows < scratch.samples.len() {
-                stream.shuffle_prefix(&mut scratch.samples, rows);
+        let mut draw = |samples: &mut [u32]| {
+            if rows < samples.len() {
+                stream.shuffle_prefix(samples, rows);
             }
-            let samples = scratch.samples[..rows].iter().map(|&sample| sample as usize);
+        };
+        draw(&mut scratch.samples);
+        for step in 1..=count {
             let columns = self.model.takes_columns();
+            let samples = numbers(&scratch.samples[..rows]);
             let batch = self.inputs.gather_for(columns, Split::Train, samples, &mut scratch.batch);
+            // The next step's samples are fetched while this one is computed.
+            if step < count {
+                draw(&mut scratch.samples);
+                self.inputs.announce(Split::Train, numbers(&scratch.samples[..rows]));
+            }
             let work = &mut scratch.work;
             if plain {
                 let mut descend = |descent: &mut dyn Descent| {
@@ -158,4 +166,8 @@ impl LocalTraining {
         scratch.square = square / count as f64;
         loss / count as f64
     }
+}
+
+fn numbers(samples: &[u32]) -> impl Iterator<Item = usize> + Clone {
+    samples.iter().map(|&sample| sample as usize)
 }

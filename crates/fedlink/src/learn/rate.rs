@@ -72,6 +72,7 @@ impl RateSchedule {
 
 /// A rate with its schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Rate {
     /// The rate itself.
     pub base: f64,

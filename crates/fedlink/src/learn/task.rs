@@ -103,10 +103,15 @@ pub trait Task: Send + Sync {
         jobs.into_iter().map(|job| self.train(job)).collect()
     }
 
-    /// Vectors of the size of θ that a device keeps between rounds, or none if devices keep no state. A
-    /// device that keeps state trains in every round, scheduled or not.
+    /// Vectors of the size of θ that a device keeps between rounds, or none if devices keep no state.
     fn state_vectors(&self) -> Option<usize> {
         None
+    }
+
+    /// Whether a device trains in every round, scheduled or not; by default where devices keep state, whose
+    /// later updates depend on it.
+    fn everyone_trains(&self) -> bool {
+        self.state_vectors().is_some()
     }
 
     /// The local steps of a device in round `t` (from 0), of a task that adds [`Job::adjustment`] to the
@@ -119,6 +124,7 @@ pub trait Task: Send + Sync {
 
 /// How the devices of a task train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cohorts {
     /// By [`Task::train`], on all threads at once.
     SideBySide,
@@ -150,6 +156,7 @@ pub struct Job<'a> {
 
 /// The losses of a local training.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Losses {
     /// The training loss: the mean over the mini-batches.
     pub mean: f64,
@@ -172,6 +179,7 @@ impl From<f64> for Losses {
 
 /// What a device keeps between rounds for its task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DeviceState {
     /// Optimizer steps taken so far.
     pub steps: u64,
@@ -222,6 +230,7 @@ impl Evaluation {
 
 /// How well a model does on the test samples of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClassScore {
     /// Right answers.
     pub correct: u64,
@@ -243,6 +252,7 @@ pub struct TaskError(pub String);
 
 /// What is to be learned.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Work {
     /// The configured model, on this data set.
     Dataset(Arc<Dataset>),

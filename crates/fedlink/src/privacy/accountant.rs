@@ -7,6 +7,7 @@ fn orders() -> impl Iterator<Item = u32> {
 
 /// An ε with the order α that gives it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Epsilon {
     /// ε.
     pub value: f64,

@@ -31,6 +31,7 @@ const CHUNK: usize = 4096;
 
 /// The noise of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Mechanism {
     /// z, the deviation of the noise on the sum as a multiple of S.
     pub noise: f64,
@@ -60,6 +61,7 @@ impl Mechanism {
 
 /// What a guarantee depends on besides the noise.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Exposure<'a> {
     /// The policy's name.
     pub policy: &'a str,

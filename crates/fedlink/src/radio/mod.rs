@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 /// What of an upload is fixed (`radio.mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum PayloadMode {
     /// The symbols of a round; bits vary with the channel.
     #[default]
@@ -36,6 +37,7 @@ pub enum PayloadMode {
 /// Mean SNRs in decibels (`radio.snr_db`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "must be a number of decibels, or a list of such: [20, 0]")]
+#[non_exhaustive]
 pub enum Snrs {
     /// The same for all devices.
     All(f64),
@@ -54,6 +56,7 @@ impl Snrs {
 }
 
 /// The mean power gains of the devices.
+#[non_exhaustive]
 pub enum MeanGains {
     /// 1 for all.
     One,
@@ -65,6 +68,7 @@ pub enum MeanGains {
 
 /// What the server knows of a channel, and how careful it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Csi {
     /// ε of the MMSE estimates.
     pub error: f64,
@@ -89,6 +93,7 @@ impl Csi {
 
 /// How uploads get lost, and how often they are repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Loss {
     /// m, the threshold of a loss with probability 1 − exp(−m·σ²/(P·β)); none: no such loss.
     pub threshold: Option<f64>,
@@ -106,6 +111,7 @@ pub struct Loss {
 /// `radio.loss_threshold_db`) are drawn for each transmission anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Combining {
     /// They are dropped (type I).
     #[default]
@@ -145,6 +151,7 @@ impl Default for Loss {
 /// assert_eq!([0, 1, 2, 3, 9].map(|t| decay.k(10, t)), [10, 7, 4, 3, 2]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Decay {
     /// β ≥ 0.
     pub rate: f64,
@@ -180,6 +187,7 @@ pub struct Radio {
 }
 
 /// What a [`Radio`] is made of.
+#[non_exhaustive]
 pub struct RadioParts {
     /// M.
     pub devices: usize,
@@ -213,6 +221,7 @@ pub struct RadioParts {
 
 /// The uplink in one round: the channel as it is, and as the server knows it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Links {
     /// β_m·g_m(t) as it is.
     pub gains: Vec<f64>,
@@ -306,6 +315,7 @@ pub trait CapacityAt: Send + Sync {
 
 /// What became of an upload on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Carried {
     /// Whether it arrived.
     pub delivered: bool,

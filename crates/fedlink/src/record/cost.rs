@@ -67,6 +67,7 @@ impl AddAssign for Energy {
 
 /// What a round cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Cost {
     /// Seconds by phase.
     pub phases: Phases,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Every round and every transmission of a run, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct History {
     /// One row for each round.
     pub rounds: Vec<Row>,

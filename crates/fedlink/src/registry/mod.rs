@@ -19,6 +19,7 @@ use toml::{Table, Value};
 
 /// One key of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Key {
     /// `section.name`, or the bare name for a key of a part's own table.
     pub name: &'static str,
@@ -93,6 +94,12 @@ pub trait Kind: 'static {
 
     /// All parts of this kind.
     fn entries() -> &'static [Entry<Self>];
+
+    /// What a part declares of itself, with the defaults of its keys: one line for lists and the reference. Empty:
+    /// parts of this kind declare nothing.
+    fn declared(_entry: &Entry<Self>) -> String {
+        String::new()
+    }
 }
 
 /// A part's own table: its keys with their defaults, and how the part is built from them.
@@ -270,7 +277,8 @@ pub(crate) fn one_line(message: &str) -> String {
 }
 
 /// A part as lists show it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Listed {
     /// How it is written in a configuration.
     pub name: &'static str,
@@ -282,6 +290,9 @@ pub struct Listed {
     /// What it goes by, in one word; empty: of no family.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub family: &'static str,
+    /// What it declares of itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub declared: String,
 }
 
 /// The parts that one key chooses from.
@@ -307,6 +318,7 @@ impl Listing {
             meaning: entry.meaning,
             keys: entry.keys,
             family: entry.family,
+            declared: T::declared(entry),
         };
         Self {
             plural: T::PLURAL,

@@ -131,3 +131,34 @@ fn a_table_that_was_resolved_resolves_to_itself_and_wrong_keys_and_types_are_nam
     resolve_again::<dyn crate::compress::Compressor>();
     resolve_again::<dyn crate::adversary::Attack>();
 }
+
+#[test]
+fn a_bad_value_of_any_key_of_any_part_is_one_line_that_names_its_table_and_key() {
+    let values = "bad = [-1, -1.5, nan, -inf, 1e300, \"no such thing\", [[]], { x = 1 }, 1979-05-27]";
+    let values: Table = toml::from_str(values).unwrap();
+    let values = values["bad"].as_array().unwrap();
+    let mut keys = 0;
+    for kind in kinds() {
+        for (part, resolve) in kind.parts.iter().zip(&kind.resolvers) {
+            let table = format!("{}.{}", kind.table, part.name);
+            for key in part.keys {
+                keys += 1;
+                for value in values {
+                    let own = Table::from_iter([(key.name.to_owned(), value.clone())]);
+                    let checked = kind.check_table(part.name, &own).unwrap();
+                    let resolved = checked.and_then(|()| {
+                        let resolved = resolve(&own, &Scope::default()).map(|_| ());
+                        resolved.map_err(|error| error.within_table(&table))
+                    });
+                    // What is no number is allowed nowhere; of the others, some are (a date is text, too).
+                    let never = value.as_float().is_some_and(f64::is_nan);
+                    assert!(resolved.is_err() || !never, "{table}.{} = {value}", key.name);
+                    let Err(error) = resolved else { continue };
+                    assert_eq!(error.key, format!("{table}.{}", key.name), "{value}: {}", error.problem);
+                    assert!(!error.problem.is_empty() && !error.to_string().contains('\n'), "{error}");
+                }
+            }
+        }
+    }
+    assert!(keys > 60, "{keys} keys");
+}

@@ -21,6 +21,7 @@ use crate::units::DeviceId;
 
 /// A policy's decision: up to K devices.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Schedule {
     /// 𝓜(t), the devices that send.
     pub picks: Vec<Pick>,
@@ -28,6 +29,7 @@ pub struct Schedule {
 
 /// One scheduled device.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Pick {
     /// Who sends.
     pub device: DeviceId,
@@ -40,6 +42,7 @@ pub struct Pick {
 
 /// What an update counts in θ(t+1) = θ(t) + Σ share·Δ̂.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Share {
     /// As `learn.aggregate` specifies: 1/K each, or by size.
     #[default]
@@ -54,9 +57,20 @@ impl Pick {
     pub fn new(device: DeviceId, bit_weight: f64) -> Self {
         Self { device, bit_weight, share: Share::Rule }
     }
+
+    /// The same with what its update counts.
+    #[must_use]
+    pub fn counting(self, share: Share) -> Self {
+        Self { share, ..self }
+    }
 }
 
 impl Schedule {
+    /// These devices.
+    pub fn new(picks: Vec<Pick>) -> Self {
+        Self { picks }
+    }
+
     /// `devices` with equal shares of bits.
     pub fn equal(devices: impl IntoIterator<Item = DeviceId>) -> Self {
         Self { picks: devices.into_iter().map(|device| Pick::new(device, 1.0)).collect() }
@@ -115,6 +129,70 @@ pub enum Sampling {
     },
 }
 
+/// What a policy declares of its choice: lists, warnings and contract tests follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Whether the mean over its choices of what is added up is Σ π·Δ.
+    pub bias: Bias,
+    /// Who must train before it selects.
+    pub trains: Trains,
+    /// Whether it sets what each update counts ([`Share::Weight`]).
+    pub own_shares: bool,
+}
+
+/// Whether the step is right in the mean over the choices of a policy, if every update arrives as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bias {
+    /// In every round.
+    Unbiased,
+    /// Over many rounds: a cycle, or channels that are alike in the mean.
+    OverRounds,
+    /// It is not.
+    Biased,
+}
+
+/// Who must train before a policy selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trains {
+    /// Those that are scheduled, and nobody else.
+    Scheduled,
+    /// More than are scheduled, and not all.
+    Some,
+    /// Everybody.
+    Everyone,
+}
+
+impl Selection {
+    /// A choice that is right in the mean of this kind, for which these train; updates count as the rule has it.
+    pub const fn new(bias: Bias, trains: Trains) -> Self {
+        Self { bias, trains, own_shares: false }
+    }
+
+    /// The same with shares of its own.
+    #[must_use]
+    pub const fn with_shares(self) -> Self {
+        Self { own_shares: true, ..self }
+    }
+
+    fn in_words(self, asks: &[Ask]) -> String {
+        let trains = match self.trains {
+            Trains::Scheduled => "the scheduled train",
+            Trains::Some => "some train",
+            Trains::Everyone => "everyone trains",
+        };
+        let asks: Vec<&str> = asks.iter().map(|ask| ask.name()).collect();
+        let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.join(", ") };
+        let bias = match self.bias {
+            Bias::Unbiased => "unbiased",
+            Bias::OverRounds => "unbiased over rounds",
+            Bias::Biased => "biased",
+        };
+        format!("{trains}; asks {asks}; {bias}")
+    }
+}
+
 /// A scheduling policy. It is called twice in a round: before training, when only the channel is known, and
 /// after the candidates have reported.
 ///
@@ -136,6 +214,11 @@ pub trait Policy: Persist + Send {
     /// What every candidate reports; the same in all rounds. Nothing by default.
     fn asks(&self) -> &[Ask] {
         &[]
+    }
+
+    /// What it declares of its choice; by default what holds of any policy.
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Everyone)
     }
 
     /// How it draws devices; the same in all rounds.
@@ -221,6 +304,11 @@ impl Kind for dyn Policy {
 
     fn entries() -> &'static [Entry<Self>] {
         policy::POLICIES
+    }
+
+    fn declared(entry: &Entry<Self>) -> String {
+        let built = entry.build(&toml::Table::new(), &Scope::default(), &());
+        built.map_or_else(|_| String::new(), |policy| policy.selection().in_words(policy.asks()))
     }
 }
 

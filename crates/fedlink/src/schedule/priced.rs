@@ -4,7 +4,8 @@
 /// Newton's method with bisection.
 ///
 /// `u` ≥ 0 and `prices` ≥ 0 are finite, of one length; `total` is a whole number of at least 1. Where there are no more than
-/// `total` devices all are 1; devices of u = 0 have what is left over, in equal parts.
+/// `total` devices all are 1; devices of u = 0 have what is left over, in equal parts. It takes a few passes over the
+/// devices, and no sorting.
 ///
 /// ```
 /// use fedlink::schedule::priced::probabilities;
@@ -30,44 +31,68 @@ pub fn probabilities(u: &[f64], prices: &[f64], total: usize) -> Vec<f64> {
     let scale = largest * largest;
     let prices: Vec<f64> = prices.iter().map(|price| (price / scale).min(1e200)).collect();
     let u: Vec<f64> = u.iter().map(|u| u / largest).collect();
-    let p = |i: usize, lambda: f64| match prices[i] + lambda {
-        _ if u[i] <= 0.0 => 0.0,
-        under if under <= 0.0 => 1.0,
-        under => (u[i] / libm::sqrt(under)).min(1.0),
+    let lambda = multiplier(&u, &prices, total as f64);
+    let mut found: Vec<f64> =
+        u.iter().zip(&prices).map(|(&u, &price)| probability(u, price + lambda)).collect();
+    make_sum_exact(&mut found, &u, total as f64);
+    found
+}
+
+/// min(1, u/√`under`), 1 where there is no positive root, 0 for u = 0.
+fn probability(u: f64, under: f64) -> f64 {
+    // The root of a negative number is none, and the minimum then the other one.
+    if u > 0.0 { (u / under.sqrt()).min(1.0) } else { 0.0 }
+}
+
+/// Chains of sums that do not wait for each other; a fixed number, so that their order is one on every machine.
+const LANES: usize = 8;
+
+/// Σ p at λ, and its slope.
+fn sum_and_slope(u: &[f64], prices: &[f64], lambda: f64) -> (f64, f64) {
+    let (mut sums, mut slopes) = ([0.0; LANES], [0.0; LANES]);
+    let mut add = |lane: usize, u: f64, price: f64| {
+        let under = price + lambda;
+        let p = probability(u, under);
+        sums[lane] += p;
+        slopes[lane] -= if p < 1.0 && p > 0.0 { 0.5 * p / under } else { 0.0 };
     };
-    // Σ p − K at λ, and its slope.
-    let excess = |lambda: f64| {
-        let (mut sum, mut slope) = (0.0, 0.0);
-        for (i, price) in prices.iter().enumerate() {
-            let part = p(i, lambda);
-            sum += part;
-            if part < 1.0 && part > 0.0 {
-                slope -= 0.5 * part / (price + lambda);
-            }
-        }
-        (sum - total as f64, slope)
-    };
-    // The sum falls from `positive` to below `total` between these two. Newton's method, and bisection where
-    // a step would leave the interval or the interval shrinks too slowly, down to neighboring floats.
-    let mut low = (0..m).map(|i| u[i] * u[i] - prices[i]).fold(f64::INFINITY, f64::min);
-    let mut high = (m as f64 / total as f64) * (m as f64 / total as f64);
+    let (u_parts, price_parts) = (u.chunks_exact(LANES), prices.chunks_exact(LANES));
+    let (u_rest, price_rest) = (u_parts.remainder(), price_parts.remainder());
+    for (u, prices) in u_parts.zip(price_parts) {
+        (0..LANES).for_each(|lane| add(lane, u[lane], prices[lane]));
+    }
+    u_rest.iter().zip(price_rest).enumerate().for_each(|(lane, (&u, &price))| add(lane, u, price));
+    (sums.iter().sum(), slopes.iter().sum())
+}
+
+/// A sum of `count` terms that add up to `total` is no more exact than this.
+fn tolerance(count: usize, total: f64) -> f64 {
+    total * (1e-15 + f64::EPSILON * libm::sqrt(count as f64))
+}
+
+/// λ for which Σ p = `total`, up to the rounding of the sum; u ≤ 1, and more than `total` of them are positive.
+///
+/// Newton's method for (Σ p)⁻² = K⁻², which is linear in λ where nobody has a price and nobody's p is 1, and concave
+/// where prices differ; bisection where a step would leave the interval or the interval shrinks too slowly.
+fn multiplier(u: &[f64], prices: &[f64], total: f64) -> f64 {
+    // The sum falls from more than `total` to no more than that between these two: without prices and limits it is
+    // `total` at the second.
+    let mut low = u.iter().zip(prices).map(|(u, price)| u * u - price).fold(f64::INFINITY, f64::min);
+    let mut high = (u.iter().sum::<f64>() / total).powi(2);
+    let tolerance = tolerance(u.len(), total);
     let mut at = high;
-    // A sum of m terms is no more exact than this.
-    let tolerance = 1e-15 + f64::EPSILON * libm::sqrt(m as f64);
     for step in 0..1100 {
-        let (above, slope) = excess(at);
-        if above > 0.0 {
+        let (sum, slope) = sum_and_slope(u, prices, at);
+        if (sum - total).abs() <= tolerance {
+            return at;
+        }
+        if sum > total {
             low = at;
         } else {
             high = at;
         }
-        if (-4.0 * tolerance * total as f64..=0.0).contains(&above) {
-            break;
-        }
-        // A hair further where it comes from the left, so that the last step ends on the right, where the sum
-        // is not above K.
-        let newton = at - above / slope;
-        let newton = if above > 0.0 { newton + 2.0 * tolerance * newton.abs() } else { newton };
+        let ratio = sum / total;
+        let newton = at + 0.5 * sum * (ratio * ratio - 1.0) / -slope;
         let inside = newton > low && newton < high && step % 8 != 7;
         let next = if inside { newton } else { 0.5 * (low + high) };
         if next <= low || next >= high {
@@ -75,24 +100,27 @@ pub fn probabilities(u: &[f64], prices: &[f64], total: usize) -> Vec<f64> {
         }
         at = next;
     }
-    let mut found: Vec<f64> = (0..m).map(|i| p(i, high)).collect();
-    make_sum_exact(&mut found, &u, total as f64);
-    found
+    high
 }
 
-/// Gives what is missing to `total` to those below 1 of u > 0, in proportion to what they have, or in equal parts where
-/// that is nothing.
+/// Gives what is missing to `total`, or takes what is too much, in proportion to what those below 1 of u > 0 have, or in
+/// equal parts where that is nothing.
 fn make_sum_exact(p: &mut [f64], u: &[f64], total: f64) {
-    for _ in 0..p.len() {
+    let tolerance = tolerance(p.len(), total);
+    // Once, but where some reach 1 on the way, which then is shared by the others.
+    for _ in 0..64 {
         let missing = total - p.iter().sum::<f64>();
-        if missing <= 0.0 {
+        let is_open = |(p, u): (&f64, &f64)| *u > 0.0 && *p < 1.0;
+        let (mut count, mut sum) = (0, 0.0);
+        for (p, _) in p.iter().zip(u).filter(|&pair| is_open(pair)) {
+            (count, sum) = (count + 1, sum + p);
+        }
+        if missing.abs() <= tolerance || count == 0 {
             break;
         }
-        let open: Vec<usize> = (0..p.len()).filter(|&i| u[i] > 0.0 && p[i] < 1.0).collect();
-        let sum: f64 = open.iter().map(|&i| p[i]).sum();
-        for &i in &open {
-            let part = if sum > 0.0 { p[i] / sum } else { 1.0 / open.len() as f64 };
-            p[i] = (p[i] + missing * part).min(1.0);
+        for (p, _) in p.iter_mut().zip(u).filter(|(p, u)| is_open((&**p, *u))) {
+            let part = if sum > 0.0 { *p / sum } else { 1.0 / f64::from(count) };
+            *p = (*p + missing * part).min(1.0);
         }
     }
 }
@@ -109,6 +137,50 @@ mod tests {
         let p = probabilities(&[0.1, 0.2, 0.3, 0.4].map(|u| u * half), &[0.5, 1.0, 1.5, 2.0], 1);
         for (got, wanted) in p.iter().zip([0.370_362, 0.193_086, 0.208_368, 0.228_184]) {
             assert!((got - wanted).abs() < 1e-6, "{p:?}");
+        }
+    }
+
+    #[test]
+    fn the_probabilities_are_those_of_a_search_in_fifty_digits() {
+        // By bisection on λ in decimal arithmetic of fifty digits, elsewhere.
+        let p = probabilities(&[0.7, 0.2, 1.3, 0.05, 0.9], &[0.4, 0.0, 2.5, 0.1, 0.9], 2);
+        let truth = [
+            0.527_349_514_121_466_7,
+            0.171_374_389_595_652_4,
+            0.661_513_630_386_58,
+            0.041_352_378_158_346_3,
+            0.598_410_087_737_954_3,
+        ];
+        assert!(p.iter().zip(truth).all(|(got, wanted)| (got - wanted).abs() < 1e-14), "{p:?}");
+        let u = [3.0, 0.25, 1.5, 6.0, 0.75, 2.0, 0.125];
+        let p = probabilities(&u, &[1.0, 7.0, 0.0, 40.0, 0.5, 3.0, 0.25], 3);
+        let truth = [
+            0.862_176_222_995_388,
+            0.058_750_574_306_682,
+            0.450_075_431_351_858_9,
+            0.839_284_904_050_720_9,
+            0.220_137_500_151_804_2,
+            0.532_484_174_335_332_9,
+            0.037_091_192_808_212_7,
+        ];
+        assert!(p.iter().zip(truth).all(|(got, wanted)| (got - wanted).abs() < 1e-14), "{p:?}");
+    }
+
+    #[test]
+    fn a_hundred_thousand_devices_meet_the_conditions_too() {
+        let mut rng = crate::rng::stream(5, crate::rng::Purpose::Test, 0, 0);
+        let u: Vec<f64> = (0..100_000).map(|_| rng.exponential().powi(3)).collect();
+        let c: Vec<f64> = (0..100_000).map(|_| rng.exponential()).collect();
+        for total in [1, 100, 30_000] {
+            let p = probabilities(&u, &c, total);
+            let sum: f64 = p.iter().sum();
+            assert!((sum / total as f64 - 1.0).abs() < 1e-12, "{sum}");
+            let level = |i: usize| (u[i] / p[i]).powi(2) - c[i];
+            let free: Vec<usize> = (0..u.len()).filter(|&i| p[i] < 1.0 && u[i] > 1e-6).collect();
+            let lambda = level(free[0]);
+            let slack = |i: usize| 1e-9 * (1.0 + lambda.abs() + c[i]);
+            assert!(free.iter().all(|&i| (level(i) - lambda).abs() < slack(i)), "{total}");
+            assert!((0..u.len()).filter(|&i| p[i] >= 1.0).all(|i| level(i) >= lambda - slack(i)), "{total}");
         }
     }
 

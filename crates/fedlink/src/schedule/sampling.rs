@@ -35,6 +35,14 @@ pub fn systematic(p: &[f64], order: &[usize], u: f64) -> Vec<usize> {
     chosen
 }
 
+/// `count` of `devices`, or all if there are no more, every set of them as probable as any other; ascending.
+pub fn uniform(mut devices: Vec<DeviceId>, count: usize, rng: &mut Stream) -> Vec<DeviceId> {
+    rng.shuffle_prefix(&mut devices, count);
+    devices.truncate(count);
+    devices.sort_unstable();
+    devices
+}
+
 /// `count` different indices, drawn one after another with probabilities in proportion to the weights of those
 /// that are left; in the order of the draws. Where all weights that are left are zero, draws are uniform.
 ///
@@ -129,6 +137,7 @@ pub fn des_raj(drawn: &[(f64, f64)]) -> Vec<f64> {
 /// What each device should count: 1/M, or its part of all samples (`target`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Target {
     /// 1/M each.
     #[default]
@@ -199,6 +208,23 @@ mod tests {
             for (got, wanted) in inclusion.iter().zip(&p) {
                 prop_assert!((got - wanted).abs() < 1e-7, "{:?} {:?}", inclusion, p);
             }
+        }
+    }
+
+    #[test]
+    fn systematic_sampling_is_exact_where_the_arithmetic_is() {
+        // Whole 64ths: who is taken is constant between them, so that their middles are all there is to U.
+        let p = [5.0, 64.0, 11.0, 17.0, 31.0, 1.0, 40.0, 23.0].map(|part| part / 64.0);
+        let k = p.iter().sum::<f64>() as usize;
+        let orders = [[0, 1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1, 0], [3, 0, 6, 1, 7, 4, 2, 5]];
+        for order in orders {
+            let mut taken = [0u32; 8];
+            for middle in 0..64 {
+                let chosen = systematic(&p, &order, (f64::from(middle) + 0.5) / 64.0);
+                assert_eq!(chosen.len(), k);
+                chosen.iter().for_each(|&i| taken[i] += 1);
+            }
+            assert_eq!(taken.map(|count| f64::from(count) / 64.0), p, "{order:?}");
         }
     }
 

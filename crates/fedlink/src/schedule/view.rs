@@ -85,6 +85,7 @@ pub type LabelCounts = Arc<dyn Fn(DeviceId) -> Option<Vec<u32>> + Send + Sync>;
 
 /// What a server is told of the devices before the first round.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct Facts {
     /// Seconds that each device is expected to train; empty: unknown.
     pub train_s: Vec<f64>,

@@ -98,6 +98,7 @@ pub struct Server {
 }
 
 /// What a [`Server`] is made of.
+#[non_exhaustive]
 pub struct ServerParts {
     /// The uplink.
     pub radio: Radio,
@@ -134,6 +135,7 @@ pub struct ServerParts {
 
 /// The defenses of a run.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Defense {
     /// Strikes that exclude a device, if reports are audited.
     pub strikes: Option<u32>,

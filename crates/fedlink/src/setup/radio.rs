@@ -1,6 +1,6 @@
 //! The uplink of a run, built from its configuration.
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, RadioConfig};
 use crate::parts::Parts;
 use crate::radio::access::Access;
 use crate::radio::budget::{LinkBudget, PhysicalBudget, gains_of_snrs};
@@ -61,8 +61,8 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
     }))
 }
 
-/// Refuses what has no effect on what was measured: SNRs contain the mean gains, and rates all but the
-/// sharing.
+/// Refuses what has no effect on what was measured: SNRs contain mean gains, power and noise, and rates all
+/// but the sharing; times of rounds have none on a trace that has no times.
 fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigError> {
     let radio = &config.radio;
     if radio.csi_delay_s > 0.0 && fading.earlier(1, DeviceId(0), radio.csi_delay_s).is_none() {
@@ -72,6 +72,15 @@ fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigErro
             radio.fading
         );
         return Err(ConfigError::new("radio.csi_delay_s", problem));
+    }
+    let follows_period = radio.speed_kmh > 0.0 || config.cell.layout == "track";
+    if radio.fading == "trace"
+        && radio.period_s.is_some()
+        && !follows_period
+        && fading.earlier(1, DeviceId(0), 0.0).is_none()
+    {
+        let problem = "has no effect here: radio.trace.file has rounds and no times; leave it out";
+        return Err(ConfigError::new("radio.period_s", problem));
     }
     let what = match fading.meaning() {
         GainMeaning::Gain => return Ok(()),
@@ -83,7 +92,14 @@ fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigErro
         return Err(ConfigError::new("radio.trace.file", problem));
     }
     let rates = what == "rates";
+    let default = RadioConfig::default();
     let set = [
+        ("radio.power", radio.power != default.power),
+        ("radio.noise", radio.noise != default.noise),
+        ("radio.noise_figure_db", radio.noise_figure_db.is_some()),
+        ("radio.interference_w", radio.interference_w.is_some()),
+        // The downlink has noise of its own, of the same density.
+        ("radio.noise_dbm_hz", radio.noise_dbm_hz.is_some() && config.clock.downlink == "ideal"),
         ("cell.pathloss", config.cell.pathloss != "none"),
         ("radio.snr_db", radio.snr_db.is_some()),
         ("radio.mean_gains", !radio.mean_gains.is_empty()),
@@ -131,8 +147,10 @@ fn fading(config: &Config, parts: &Parts, resource_blocks: usize) -> Result<Box<
 /// What all fading laws share.
 pub(super) fn propagation(config: &Config, resource_blocks: usize) -> Result<Propagation, ConfigError> {
     let radio = &config.radio;
+    // A law without amplitudes does not know of speed, but devices that drift do.
+    let drifts_only = config.cell.drift && ["static", "nakagami", "trace"].contains(&radio.fading.as_str());
     let memory = match (radio.correlation, radio.speed_kmh, radio.period_s) {
-        (_, speed, Some(period_s)) if speed > 0.0 => {
+        (_, speed, Some(period_s)) if speed > 0.0 && !drifts_only => {
             let hertz = speed / 3.6 * radio.carrier_hz.unwrap_or(CARRIER_HZ) / LIGHT_M_S;
             Memory::Doppler { hertz, period_s }
         }
@@ -371,6 +389,23 @@ mod tests {
         assert!(antennas.starts_with("radio.antennas: is 2, but has no effect on radio.fading = \"mine\""));
         let correlation = error(&|config| config.radio.correlation = 0.5).unwrap();
         assert!(correlation.starts_with("radio.correlation: has no effect on radio.fading = \"mine\""));
+    }
+
+    #[test]
+    fn devices_drift_also_where_fading_has_no_amplitude() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = trace(&folder, "ones.csv", "1,1\n");
+        for fading in ["static", "nakagami", "trace"] {
+            let file = if fading == "trace" { file.as_str() } else { "" };
+            let moving = format!(
+                "[radio]\nfading = \"{fading}\"\nbandwidth_hz = 1e6\nspeed_kmh = 36.0\ncarrier_hz = 2e9\n\
+                 period_s = 1.0\n{file}[cell]\nlayout = \"disc\"\npathloss = \"3gpp-macro\"\n"
+            );
+            let radio = built(&format!("{moving}drift = true")).unwrap();
+            assert_ne!(radio.mean_gain(0, DeviceId(0)), radio.mean_gain(5, DeviceId(0)), "{fading}");
+            let error = refused(&moving);
+            assert!(error.contains("radio.speed_kmh: has no effect on"), "{fading}: {error}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Policy for Rogue {
     }
 
     fn select(&mut self, _: &View, _: &Reports) -> Schedule {
-        Schedule { picks: self.picks.clone() }
+        Schedule::new(self.picks.clone())
     }
 }
 
@@ -143,12 +143,12 @@ impl Compressor for Scripted {
 /// Writes these entries at level 1 for a tenth of a bit.
 fn entries(out: &mut Encoded, indices: &[u32], values: &[f32]) -> Spent {
     *out = Encoded::Sparse(SparseUpdate { indices: indices.to_vec(), values: Values::Each(values.to_vec()) });
-    Spent { bits: Bits(0.1), level: 1 }
+    Spent::new(Bits(0.1), 1)
 }
 
 fn spent(out: &mut Encoded, bits: f64, level: usize) -> Spent {
     entries(out, &[0], &[1.0]);
-    Spent { bits: Bits(bits), level }
+    Spent::new(Bits(bits), level)
 }
 
 #[test]
@@ -186,14 +186,14 @@ fn a_compressor_that_breaks_its_contract_is_an_error_that_names_it() {
         (
             |out, _, _| {
                 *out = Encoded::Silent;
-                Spent { bits: Bits(0.0), level: 2 }
+                Spent::new(Bits(0.0), 2)
             },
             "it sends nothing at level 2, which must then be 0",
         ),
         (
             |out, dim, _| {
                 *out = Encoded::Dense(vec![0.0; dim - 1]);
-                Spent { bits: Bits(0.1), level: 1 }
+                Spent::new(Bits(0.1), 1)
             },
             "it has 194 entries, but the model has 195 parameters",
         ),
@@ -236,7 +236,7 @@ fn a_compressor_that_claims_fewer_bits_than_it_sends_is_named_in_a_warning() {
         "compressor cheap claims fewer bits than its entries take in 36 uploads (the first: round 1, device ";
     assert!(warning.starts_with(start), "{warning}");
     assert!(warning.contains("2 entries, which take about 16 bits, for 0"), "{warning}");
-    let honest: Answer = |out, _, budget| Spent { bits: Bits(budget), ..entries(out, &[3], &[1.0]) };
+    let honest: Answer = |out, _, budget| Spent::new(Bits(budget), entries(out, &[3], &[1.0]).level);
     assert_eq!(warnings(honest), Vec::<String>::new());
 }
 

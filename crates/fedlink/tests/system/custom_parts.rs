@@ -134,7 +134,7 @@ impl Compressor for Whole {
             return Spent::default();
         }
         *out = Encoded::Dense(update.to_vec());
-        Spent { bits: Bits(bits), level: 1 }
+        Spent::new(Bits(bits), 1)
     }
 
     fn codec(&self) -> Option<&dyn Codec> {

@@ -198,7 +198,7 @@ fn weights_that_are_all_zero_are_reported_once_and_mean_equal_shares() {
             view.everyone().into_iter().take(view.k).collect()
         }
         fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-            Schedule { picks: reports.devices.iter().map(|&device| Pick::new(device, self.0)).collect() }
+            Schedule::new(reports.devices.iter().map(|&device| Pick::new(device, self.0)).collect())
         }
     }
     let run = |weight: f64| {

@@ -29,8 +29,8 @@ impl Policy for Shared {
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        let pick = |&device: &DeviceId| Pick { share: self.0, ..Pick::new(device, 1.0) };
-        Schedule { picks: reports.devices.iter().map(pick).collect() }
+        let pick = |&device: &DeviceId| Pick::new(device, 1.0).counting(self.0);
+        Schedule::new(reports.devices.iter().map(pick).collect())
     }
 }
 
@@ -186,8 +186,8 @@ fn an_unbiased_share_of_a_random_choice_is_one_over_m_times_its_probability() {
         fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
             let p = view.k as f64 / view.links.devices() as f64;
             let share = Share::Weight(1.0 / (view.links.devices() as f64 * p));
-            let pick = |&device: &DeviceId| Pick { share, ..Pick::new(device, 1.0) };
-            Schedule { picks: reports.devices.iter().map(pick).collect() }
+            let pick = |&device: &DeviceId| Pick::new(device, 1.0).counting(share);
+            Schedule::new(reports.devices.iter().map(pick).collect())
         }
     }
     let parts = Parts::default().policy("unbiased", "this test", |_, _| Ok(Box::new(Unbiased)));

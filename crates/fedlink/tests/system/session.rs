@@ -210,7 +210,7 @@ fn begin(server: &mut Server, t: u64) -> Call {
 
 /// An upload of all entries of the model, each of this value.
 fn dense(device: u32, update: &Encoded) -> Upload<'_> {
-    let spent = Spent { bits: Bits(1.0), level: 1 };
+    let spent = Spent::new(Bits(1.0), 1);
     Upload {
         device: DeviceId(device),
         spent,

@@ -4,6 +4,7 @@ mod peers;
 mod record;
 mod report;
 mod run;
+mod task;
 
 pub use report::{check_readme, write_readme};
 
@@ -14,16 +15,24 @@ use std::process::Command;
 
 const USAGE: &str = "\
 Usage: cargo xtask bench
+       cargo xtask bench cnn
        cargo xtask bench peers [OPTIONS]
+       cargo xtask bench task [OPTIONS]
 
 Without arguments: the kernels' times and the ratios of docs/performance.md.
+
+cnn: a training step of the CNN beside the same in PyTorch, in turn, one thread each. Needs what peers needs.
 
 peers: rounds of fedlink and of other libraries in turn, as a table of ratios; see bench/README.md. Needs
 python3 (3.11 or later) and, for the first run, a package index. MNIST is taken from $FEDLINK_DATA/mnist, or
 fetched if that is not set.
 
+task: rounds of a PyTorch task through `fedlink.simulate` and by a bare PyTorch loop in turn, each with as
+many processes; see bench/README.md. Needs the same. Options: --workers N [default: 2], --rounds N of a stretch
+[default: 10], --repetitions N [default: 5], --out FOLDER.
+
 Options of peers:
-  --only NAME[,NAME…]      these only: jax, jax-tuned, torch, torch-tuned, pfl, flower
+  --only NAME[,NAME…]      these only: jax, jax-tuned, torch, torch-tuned, pfl, flower, blazefl
   --repetitions N          runs of each, fedlink and peer in turn [default: 5]
   --rounds N               rounds of a BN2-C run [default: 200]
   --fedavg-rounds N        rounds of a FedAvg run [default: 60]
@@ -111,7 +120,9 @@ pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     }
     match arguments.split_first() {
         None => kernels(),
+        Some((first, [])) if first == "cnn" => beside_torch(root),
         Some((first, rest)) if first == "peers" => beside_peers(root, &Options::read(rest.iter().cloned())?),
+        Some((first, rest)) if first == "task" => task::measure(root, &task::Options::read(rest)?),
         Some((other, _)) => bail!("there is no benchmark {other:?}\n\n{USAGE}"),
     }
 }
@@ -126,6 +137,15 @@ fn kernels() -> anyhow::Result<()> {
         crate::run(Command::new(crate::cargo_path()).args(arguments).env("FEDLINK_DATA", &data))?;
     }
     Ok(())
+}
+
+/// A training step of the CNN, here and in PyTorch.
+fn beside_torch(root: &Path) -> anyhow::Result<()> {
+    let python = peers::environment(root, "torch", 11)?;
+    let data = crate::data_folder()?;
+    let arguments = ["bench", "--package", "fedlink", "--bench", "targets", "--", "cnn"];
+    let mut command = Command::new(crate::cargo_path());
+    crate::run(command.args(arguments).env("FEDLINK_DATA", &data).env("FEDLINK_TORCH_PYTHON", python))
 }
 
 /// Measures, keeps every raw run, prints the table that they make and keeps it beside them.

@@ -20,6 +20,8 @@ pub struct Peer {
     borrows_torch: bool,
     /// Runs one process to a thread.
     torchrun: bool,
+    /// The oldest Python 3 that it runs on.
+    python: u32,
     /// How many times as long as fedlink's its round should take at least.
     pub target: Option<f64>,
 }
@@ -33,14 +35,29 @@ const PLAIN: Peer = Peer {
     work: Work::Bn2C,
     borrows_torch: false,
     torchrun: false,
+    python: 11,
     target: None,
 };
 
 pub const PEERS: &[Peer] = &[
-    Peer { name: "jax", title: "JAX: jit, vmap", folder: "jax", target: Some(6.0), ..PLAIN },
-    Peer { name: "jax-tuned", title: "JAX, tuned", folder: "jax", script: "tuned.py", ..PLAIN },
-    Peer { name: "torch", title: "PyTorch: loop over devices", folder: "torch", target: Some(8.0), ..PLAIN },
-    Peer { name: "torch-tuned", title: "PyTorch, tuned", folder: "torch", script: "tuned.py", ..PLAIN },
+    Peer { name: "jax", title: "JAX: jit, vmap", folder: "jax", target: Some(14.0), ..PLAIN },
+    Peer {
+        name: "jax-tuned",
+        title: "JAX, tuned",
+        folder: "jax",
+        script: "tuned.py",
+        target: Some(4.0),
+        ..PLAIN
+    },
+    Peer { name: "torch", title: "PyTorch: loop over devices", folder: "torch", target: Some(10.0), ..PLAIN },
+    Peer {
+        name: "torch-tuned",
+        title: "PyTorch, tuned",
+        folder: "torch",
+        script: "tuned.py",
+        target: Some(4.0),
+        ..PLAIN
+    },
     Peer {
         name: "pfl",
         title: "pfl-research",
@@ -48,7 +65,7 @@ pub const PEERS: &[Peer] = &[
         work: Work::FedAvg,
         borrows_torch: true,
         torchrun: true,
-        target: Some(10.0),
+        target: Some(7.0),
         ..PLAIN
     },
     Peer {
@@ -57,7 +74,15 @@ pub const PEERS: &[Peer] = &[
         folder: "flower",
         work: Work::FedAvg,
         borrows_torch: true,
-        target: Some(30.0),
+        target: Some(25.0),
+        ..PLAIN
+    },
+    Peer {
+        name: "blazefl",
+        title: "BlazeFL, threads",
+        folder: "blazefl",
+        work: Work::FedAvg,
+        python: 12,
         ..PLAIN
     },
 ];
@@ -96,6 +121,7 @@ pub fn measure(bench: &Bench, options: &Options) -> anyhow::Result<()> {
         pythons.push(kept(bench, peer, 0, install(bench, peer))?);
     }
     for repetition in 0..options.repetitions {
+        bench.keep_load()?;
         for (&peer, python) in wanted.iter().zip(&mut pythons) {
             let Some(path) = python.as_deref() else { continue };
             eprintln!("… fedlink beside {}, {} of {}", peer.name, repetition + 1, options.repetitions);
@@ -191,26 +217,26 @@ fn run(
 
 /// Sets the peer's virtual environment up, unless that has been done; returns its Python.
 fn install(bench: &Bench, peer: &Peer) -> anyhow::Result<PathBuf> {
-    let python = environment(bench, peer.folder)?;
+    let python = environment(&bench.root, peer.folder, peer.python)?;
     if peer.borrows_torch {
-        let torch = environment(bench, "torch")?;
+        let torch = environment(&bench.root, "torch", peer.python)?;
         std::fs::write(packages(&python)?.join("torch.pth"), packages(&torch)?.display().to_string())?;
     }
     Ok(python)
 }
 
 /// The virtual environment of one folder of `bench/peers`, with exactly the packages of its
-/// `requirements.txt`.
-fn environment(bench: &Bench, folder: &str) -> anyhow::Result<PathBuf> {
-    let home = bench.root.join("target/bench").join(format!("venv-{folder}"));
-    let list = bench.root.join("bench/peers").join(folder).join("requirements.txt");
+/// `requirements.txt`, of the first Python of at least version 3.`minor` that is found.
+pub(super) fn environment(root: &Path, folder: &str, minor: u32) -> anyhow::Result<PathBuf> {
+    let home = root.join("target/bench").join(format!("venv-{folder}"));
+    let list = root.join("bench/peers").join(folder).join("requirements.txt");
     let wanted = std::fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
     let (python, done) = (home.join("bin/python"), home.join("installed.txt"));
     if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
     eprintln!("… installing {folder}");
-    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home))?;
+    succeed(Command::new(interpreter(minor)?).args(["-m", "venv", "--clear"]).arg(&home))?;
     // The list is complete; pip's own idea of what PyTorch needs would add gigabytes that a CPU cannot use.
     let pip = [
         "-m",
@@ -225,6 +251,20 @@ fn environment(bench: &Bench, folder: &str) -> anyhow::Result<PathBuf> {
     succeed(Command::new(&python).args(pip).arg(&list))?;
     std::fs::write(done, wanted)?;
     Ok(python)
+}
+
+/// A Python of at least version 3.`minor` on the path.
+fn interpreter(minor: u32) -> anyhow::Result<String> {
+    let names =
+        std::iter::once("python3".to_owned()).chain((minor..minor + 4).map(|n| format!("python3.{n}")));
+    let new_enough = format!("import sys; sys.exit(sys.version_info < (3, {minor}))");
+    for name in names {
+        let ran = Command::new(&name).args(["-c", &new_enough]).output();
+        if ran.is_ok_and(|output| output.status.success()) {
+            return Ok(name);
+        }
+    }
+    bail!("there is no Python 3.{minor} or later: put one on the path as python3.{minor}")
 }
 
 /// Where a virtual environment keeps its packages.

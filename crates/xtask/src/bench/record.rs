@@ -27,7 +27,7 @@ pub struct Machine {
     pub date: String,
     pub cpu: String,
     pub cores: usize,
-    /// Cores that other work kept busy just before the first run.
+    /// Cores that other work kept busy before the first run and before each repetition, the largest of them.
     pub load: Option<f64>,
     pub commit: String,
     pub threads: u64,

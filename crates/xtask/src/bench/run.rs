@@ -34,7 +34,7 @@ impl Bench {
             ["build", "--quiet", "--release", "--package", "fedlink-study", "--example", "bench_round"];
         crate::cargo("the program that times rounds", &example)?;
         let program = root.join("target/release/examples/bench_round");
-        let machine = Machine::this(root, options);
+        let machine = Machine::this(root, options.threads, options.warmup);
         let runs = match &options.out {
             Some(folder) => std::env::current_dir()?.join(folder),
             None => root.join("bench/runs").join(machine.date.replace(':', "")),
@@ -45,6 +45,15 @@ impl Bench {
         }
         File::create_new(runs.join(MACHINE))?.write_all(&serde_json::to_vec_pretty(&machine)?)?;
         Ok(Self { root: root.into(), data, runs, program })
+    }
+
+    /// Measures again how busy other work keeps the machine, and keeps the largest of all measurements.
+    pub fn keep_load(&self) -> anyhow::Result<()> {
+        let path = self.runs.join(MACHINE);
+        let mut machine: Machine = serde_json::from_slice(&std::fs::read(&path)?)?;
+        let now = busy_cores(Duration::from_secs(1));
+        machine.load = machine.load.zip(now).map(|(before, now)| before.max(now));
+        Ok(std::fs::write(path, serde_json::to_vec_pretty(&machine)?)?)
     }
 
     /// Adds a line to those of this measurement.
@@ -86,7 +95,7 @@ impl Bench {
 
 impl Machine {
     /// The machine at hand, now.
-    fn this(root: &Path, options: &Options) -> Self {
+    pub fn this(root: &Path, threads: u64, warmup: u64) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let cpu = read("/proc/cpuinfo").lines().find_map(|line| {
             line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim().to_owned())
@@ -97,8 +106,8 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             load: busy_cores(Duration::from_secs(3)),
             commit: output_of(root, "git", &["describe", "--always", "--dirty", "--exclude", "*"]),
-            threads: options.threads,
-            warmup: options.warmup,
+            threads,
+            warmup,
         }
     }
 }

@@ -57,10 +57,11 @@ const MARKERS = [
   "0 -1.3 1.3 0 0 1.3 -1.3 0",
   "0 1.2 1.1 -.8 -1.1 -.8",
   "-.4 -1.3 .4 -1.3 .4 -.4 1.3 -.4 1.3 .4 .4 .4 .4 1.3 -.4 1.3 -.4 .4 -1.3 .4 -1.3 -.4 -.4 -.4",
+  "-1.2 -.65 -.65 -1.2 0 -.55 .65 -1.2 1.2 -.65 .55 0 1.2 .65 .65 1.2 0 .55 -.65 1.2 -1.2 .65 -.55 0",
 ].map((corners) => corners.split(" ").map(Number));
 
 /** Color, dashes and marker of a curve: by its index, unless the page gives them. */
-const styleOf = (curve) => CURVES[curve]?.style ?? [curve, curve, curve];
+const styleOf = (curve) => CURVES[curve]?.style ?? [curve, curve, curve % 6];
 const colorAt = (index) => `var(--c${index % 7})`;
 const colorOf = (curve) => colorAt(styleOf(curve)[0]);
 const dashOf = (curve) => DASHES[styleOf(curve)[1] % DASHES.length];

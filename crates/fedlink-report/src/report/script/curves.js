@@ -120,13 +120,22 @@ function distinguishingKeys() {
 }
 
 function startCurves() {
+  // Where curves are colored by family, each family stands under its name.
+  const groups = new Map();
   CURVES.forEach((curve, i) => {
+    const family = curve.family || "";
+    if (!groups.has(family)) {
+      const group = make("div", { class: "group", role: "group", ...(family && { "aria-label": family }) });
+      if (family) group.append(make("span", { class: "family" }, family));
+      $("legend").append(group);
+      groups.set(family, group);
+    }
     const box = make("input", { type: "checkbox", "data-curve": i, checked: "" });
     box.addEventListener("change", () => {
       view.shown[i] = box.checked;
       refresh();
     });
-    $("legend").append(make("label", { title: curve.label }, box, swatch(i), make("span", { class: "name" }, curve.label)));
+    groups.get(family).append(make("label", { title: curve.label }, box, swatch(i), make("span", { class: "name" }, curve.label)));
   });
   const show = (isShown) => () => {
     CURVES.forEach((curve, i) => { view.shown[i] = isShown(curve); });

@@ -189,6 +189,7 @@ impl<'de> Deserialize<'de> for RateText {
 
 /// One panel of a figure.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Panel {
     /// How claims and file names call it.
     pub name: String,
@@ -214,6 +215,7 @@ pub struct BoundExperiment {
 
 /// A panel with its curves.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PanelResult {
     /// The study that its curves are of.
     pub panel: Panel,

@@ -11,6 +11,7 @@ pub const ENTRY: Entry<dyn Compute> = Entry::of::<CyclesConfig>();
 /// `[clock.cycles]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct CyclesConfig {
     /// c, cycles a sample.
     pub per_sample: PerDevice,

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Compute> = Entry::of::<FileConfig>();
 /// `[clock.file]`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FileConfig {
     /// The file.
     pub path: String,

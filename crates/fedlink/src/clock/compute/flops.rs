@@ -11,6 +11,7 @@ pub const ENTRY: Entry<dyn Compute> = Entry::of::<FlopsConfig>();
 /// `[clock.flops]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FlopsConfig {
     /// r, operations a second.
     pub per_s: PerDevice,

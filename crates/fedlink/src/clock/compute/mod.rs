@@ -44,6 +44,7 @@ pub trait Compute: Send + Sync {
 
 /// What a model of computation is built from besides its own table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ComputeMaterial {
     /// κ, effective switched capacitance: joules are κ·cycles·f² (`energy.kappa`).
     pub kappa: f64,
@@ -63,6 +64,7 @@ impl Kind for dyn Compute {
 /// A number of each device: the same for all, or uniform between two.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "must be a number, or two: [low, high]")]
+#[non_exhaustive]
 pub enum PerDevice {
     /// The same for all.
     Same(f64),

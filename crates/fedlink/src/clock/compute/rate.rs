@@ -11,6 +11,7 @@ pub const ENTRY: Entry<dyn Compute> = Entry::of::<RateConfig>();
 /// `[clock.rate]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RateConfig {
     /// Samples a second.
     pub samples_per_s: PerDevice,

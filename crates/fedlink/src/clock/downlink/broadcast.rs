@@ -15,6 +15,7 @@ pub const ENTRY: Entry<dyn Downlink> = Entry::of::<BroadcastConfig>();
 /// `[clock.broadcast]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct BroadcastConfig {
     /// W_d.
     pub bandwidth_hz: f64,
@@ -76,7 +77,22 @@ impl PartConfig for BroadcastConfig {
         )?;
         number("bits_per_weight", self.bits_per_weight, positive, "a finite number above 0")?;
         number("quantile", self.quantile, |x| x > 0.0 && x <= 1.0, "a number above 0, at most 1")?;
-        number("bps", self.bps, |x| x >= 0.0, "a finite number of at least 0")
+        number("bps", self.bps, |x| x >= 0.0, "a finite number of at least 0")?;
+        let default = Self::default();
+        let by_channel = [
+            ("bandwidth_hz", self.bandwidth_hz != default.bandwidth_hz),
+            ("server_dbm", self.server_dbm != default.server_dbm),
+            ("noise_figure_db", self.noise_figure_db != default.noise_figure_db),
+            ("quantile", self.quantile != default.quantile),
+            ("reciprocal", self.reciprocal),
+        ];
+        match by_channel.iter().find(|(_, set)| self.bps > 0.0 && *set) {
+            None => Ok(()),
+            Some((key, _)) => {
+                let problem = "has no effect here: clock.broadcast.bps sets the rate; leave one of them out";
+                Err(ConfigError::new(*key, problem))
+            }
+        }
     }
 
     fn build(self, _: &Scope, material: &DownlinkMaterial) -> Result<Box<dyn Downlink>, ConfigError> {

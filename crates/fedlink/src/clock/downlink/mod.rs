@@ -28,6 +28,7 @@ pub trait Downlink: Send + Sync {
 
 /// What a model of the downlink is built from besides its own table.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct DownlinkMaterial {
     /// The fading of the downlink where it is not that of the uplink.
     pub fading: Option<Arc<dyn Fading>>,

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Jitter> = Entry::of::<ShiftedExponentialConfig>();
 /// `[clock.shifted-exponential]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ShiftedExponentialConfig {
     /// μ.
     pub rate: f64,

@@ -11,6 +11,7 @@ pub const ENTRY: Entry<dyn Spread> = Entry::of::<Classes>();
 /// Device m has factor number m mod (how many there are).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Classes {
     /// The factors.
     pub factors: Vec<f64>,

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Spread> = Entry::of::<LognormalConfig>();
 /// `[clock.lognormal]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LognormalConfig {
     /// σ of the logarithm.
     pub sigma: f64,

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Spread> = Entry::of::<UniformConfig>();
 /// `[clock.uniform]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct UniformConfig {
     /// The smallest factor.
     pub low: f64,

@@ -15,6 +15,7 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Decay>();
 /// numbers a device.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Decay {
     /// λ, in 0..=1.
     pub lambda: f64,

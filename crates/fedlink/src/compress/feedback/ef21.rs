@@ -26,6 +26,7 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Ef21>();
 /// the server. The server holds every device's last update: privacy is then that of the server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Ef21 {
     /// κ, above 0 and at most 1.
     pub kappa: f64,

@@ -18,6 +18,7 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Momentum>();
 /// zero. State: 2·d numbers a device, u before z.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Momentum {
     /// μ, at least 0 and below 1.
     pub mu: f64,

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Partition> = Entry::of::<ClassesConfig>();
 /// `[data.classes]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ClassesConfig {
     /// Distinct classes on a device.
     #[serde(deserialize_with = "count::count")]

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Partition> = Entry::of::<DirichletConfig>();
 /// `[data.dirichlet]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DirichletConfig {
     /// α.
     pub alpha: f64,
@@ -52,6 +53,7 @@ impl PartConfig for DirichletConfig {
 /// How many samples each device has (`data.dirichlet.sizes`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Sizes {
     /// B.
     #[default]

@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Partition> = Entry::of::<IidConfig>();
 /// `[data.iid]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct IidConfig {
     /// Whether two devices may hold the same sample.
     pub sharing: Sharing,

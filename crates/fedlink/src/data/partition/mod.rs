@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 /// Whether devices may hold the same samples (`data.iid.sharing`, `data.quantity.sharing`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Sharing {
     /// No two devices hold the same sample.
     #[default]
@@ -138,7 +139,7 @@ fn draw_distinct(
     out: &mut Vec<u32>,
     map: impl Fn(usize) -> u32,
 ) {
-    let mut taken = Taken::new(count);
+    let mut taken = Taken::new(bound, count);
     for last in bound - count..bound {
         let drawn = stream.below(last as u64 + 1) as usize;
         let kept = if taken.insert(drawn as u32) { drawn } else { last };
@@ -150,36 +151,55 @@ fn draw_distinct(
     }
 }
 
-/// A set of numbers below 2³² − 1, at most half full: a number is in the first free slot from its own on.
-struct Taken {
-    slots: Vec<u32>,
-    /// Bits of a slot's index.
-    bits: u32,
+/// A set of numbers below 2³² − 1.
+enum Taken {
+    /// One bit for each number that there is.
+    Bits(Vec<u64>),
+    /// At most half full: a number is in the first free slot from its own on.
+    Slots {
+        slots: Vec<u32>,
+        /// Bits of a slot's index.
+        bits: u32,
+    },
 }
 
-impl Taken {
-    /// What stands in a free slot: an index of a training sample is below it.
-    const FREE: u32 = u32::MAX;
+/// What stands in a free slot: an index of a training sample is below it.
+const FREE: u32 = u32::MAX;
 
-    /// An empty set with room for `count` numbers.
-    fn new(count: usize) -> Self {
+impl Taken {
+    /// An empty set of numbers below `bound` with room for `count` of them: whichever way takes less memory.
+    fn new(bound: usize, count: usize) -> Self {
         let slots = (2 * count).next_power_of_two().max(2);
-        Self { slots: vec![Self::FREE; slots], bits: slots.trailing_zeros() }
+        if bound <= slots * 32 {
+            return Self::Bits(vec![0; bound.div_ceil(64)]);
+        }
+        Self::Slots { slots: vec![FREE; slots], bits: slots.trailing_zeros() }
     }
 
     /// Puts a number in; whether it was not there.
+    #[inline]
     fn insert(&mut self, number: u32) -> bool {
-        // Fibonacci hashing: the upper bits of a product with 2⁶⁴/φ.
-        let hash = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut slot = (hash >> (u64::BITS - self.bits)) as usize;
-        loop {
-            match self.slots[slot] {
-                Self::FREE => {
-                    self.slots[slot] = number;
-                    return true;
+        match self {
+            Self::Bits(words) => {
+                let (word, bit) = (&mut words[number as usize / 64], 1 << (number % 64));
+                let is_new = *word & bit == 0;
+                *word |= bit;
+                is_new
+            }
+            Self::Slots { slots, bits } => {
+                // Fibonacci hashing: the upper bits of a product with 2⁶⁴/φ.
+                let hash = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let mut slot = (hash >> (u64::BITS - *bits)) as usize;
+                loop {
+                    match slots[slot] {
+                        FREE => {
+                            slots[slot] = number;
+                            return true;
+                        }
+                        there if there == number => return false,
+                        _ => slot = (slot + 1) & (slots.len() - 1),
+                    }
                 }
-                there if there == number => return false,
-                _ => slot = (slot + 1) & (self.slots.len() - 1),
             }
         }
     }

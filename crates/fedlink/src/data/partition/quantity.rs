@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Partition> = Entry::of::<QuantityConfig>();
 /// `[data.quantity]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct QuantityConfig {
     /// σ of the log-normal sizes.
     pub spread: f64,

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Partition> = Entry::of::<ShardsConfig>();
 /// `[data.shards]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ShardsConfig {
     /// s, shards on a device.
     #[serde(deserialize_with = "count::count")]

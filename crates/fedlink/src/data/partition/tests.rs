@@ -524,3 +524,18 @@ fn distinct_draws_are_distinct_and_every_choice_is_equally_likely() {
     let chi2: f64 = counts.values().map(|&c| (f64::from(c) - 1000.0).powi(2) / 1000.0).sum();
     assert!(chi2 < 52.0, "χ² = {chi2} on 19 degrees of freedom (p < 1e-4)");
 }
+
+#[test]
+fn distinct_draws_are_floyd_s_however_the_numbers_taken_are_kept() {
+    // Most of a small range, some of a middle one, few of a large one: by bits, and by slots.
+    for (bound, count) in [(7, 7), (60, 40), (60_000, 1000), (1_000_000, 300), (40_000_000, 5)] {
+        let (mut drawn, mut expected) = (Vec::new(), Vec::new());
+        draw_distinct(&mut stream(3, Purpose::Test, 0, 0), bound, count, &mut drawn, |i| i as u32);
+        let mut s = stream(3, Purpose::Test, 0, 0);
+        for last in bound - count..bound {
+            let number = s.below(last as u64 + 1) as u32;
+            expected.push(if expected.contains(&number) { last as u32 } else { number });
+        }
+        assert_eq!(drawn, expected);
+    }
+}

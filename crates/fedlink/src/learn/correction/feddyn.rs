@@ -22,6 +22,7 @@ pub const ENTRY: Entry<dyn Correction> = Entry::of::<FedDyn>();
 /// curvature and K is small against M, since H/α holds the sum of all updates so far, divided by M.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FedDyn {
     /// α > 0.
     pub alpha: f64,

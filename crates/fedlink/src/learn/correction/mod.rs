@@ -26,6 +26,7 @@ use crate::registry::{Entry, Kind};
 
 /// What is added to the gradient of each local step: `linear` + μ·(θ_m − θ(t)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Adjustment<'a> {
     /// d numbers, or none.
     pub linear: &'a [f32],

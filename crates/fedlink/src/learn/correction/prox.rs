@@ -16,6 +16,7 @@ pub const ENTRY: Entry<dyn Correction> = Entry::of::<Prox>();
 /// of plain descent from θ(t) give Δ = −g(θ(t))·(1 − (1 − η(a + μ))^τ)/(a + μ).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Prox {
     /// μ ≥ 0.
     pub mu: f64,

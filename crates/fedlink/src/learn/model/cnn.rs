@@ -1,6 +1,6 @@
 //! Convolutional network for images.
 
-use super::convolution::{Convolution, Output, Scratch, row_range};
+use super::convolution::{Convolution, Image, Output, Scratch, row_range};
 use super::{Batch, Init, Mlp, Model, Rows, Score, Workspace, no_images, validate_dim};
 use crate::data::Dataset;
 use crate::kernels::Window;
@@ -71,7 +71,8 @@ pub(super) struct Memory {
     outputs: Vec<Output>,
     /// The gradient by the last one's pooled maps.
     back: Vec<f32>,
-    scratch: Scratch,
+    /// One for each convolution.
+    scratch: Vec<Scratch>,
 }
 
 impl Cnn {
@@ -111,7 +112,7 @@ impl Cnn {
     /// Fills `memory` with every convolution's output for the batch.
     fn forward(&self, theta: &[f32], batch: Batch, memory: &mut Memory) {
         let Memory { outputs, scratch, .. } = memory;
-        for (l, convolution) in self.convolutions.iter().enumerate() {
+        for ((l, convolution), scratch) in self.convolutions.iter().enumerate().zip(scratch) {
             let (before, after) = outputs.split_at_mut(l);
             let input = before.last().map_or(images(batch), |output| &output.pooled);
             for row in 0..batch.labels.len() {
@@ -133,19 +134,21 @@ impl Cnn {
     ) {
         let Memory { outputs, scratch, .. } = memory;
         gradient.resize(gradient.len().max(self.head_start()), 0.0);
-        for (l, convolution) in self.convolutions.iter().enumerate().rev() {
+        for ((l, convolution), scratch) in self.convolutions.iter().enumerate().zip(scratch).rev() {
             let (before, after) = outputs.split_at_mut(l);
-            gradient[convolution.parameters()].fill(0.0);
+            convolution.begin_back(theta, l > 0, scratch);
+            gradient[convolution.biases()].fill(0.0);
             for row in 0..batch.labels.len() {
                 let image = row_range(row, convolution.window.image_len());
-                let input = before.last().map_or(images(batch), |output| &output.pooled);
+                // Once it has been used, the gradient by it takes the memory of an image that a convolution made.
+                let image = match before.last_mut() {
+                    None => Image::Kept(&images(batch)[image]),
+                    Some(input) => Image::Replaced(&mut input.pooled[image]),
+                };
                 let output = after[0].row(row, convolution.pooled_len());
-                convolution.add_gradient(&input[image.clone()], output, scratch, gradient);
-                // The image has been used: the gradient by it takes its memory.
-                if let Some(input) = before.last_mut() {
-                    convolution.pull_back(theta, scratch, &mut input.pooled[image]);
-                }
+                convolution.go_back(image, output, scratch, &mut gradient[convolution.biases()]);
             }
+            convolution.weight_gradient(scratch, &mut gradient[convolution.weights()]);
             let block = convolution.parameters();
             descent.apply(block.start, &mut theta[block.clone()], &gradient[block]);
         }
@@ -164,11 +167,7 @@ impl Cnn {
             let len = rows * convolution.pooled_len();
             Output { pooled: vec![0.0; len], winners: vec![0; len] }
         };
-        let most = |len: fn(Convolution) -> usize| {
-            vec![0.0; self.convolutions.iter().map(|&c| len(c)).max().unwrap_or(0)]
-        };
-        let scratch =
-            Scratch { patches: most(|c| c.window.patches_len()), maps: most(Convolution::maps_len) };
+        let scratch = self.convolutions.iter().map(|convolution| convolution.scratch()).collect();
         let outputs = self.convolutions.iter().map(output).collect();
         let back = vec![0.0; rows * self.last().pooled_len()];
         Memory { outputs, back, scratch }

@@ -18,6 +18,7 @@ pub const ENTRY: Entry<dyn Model> = Entry::of::<MlpConfig>();
 /// `[learn.mlp]`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct MlpConfig {
     /// Widths of the hidden layers.
     pub hidden: Vec<usize>,

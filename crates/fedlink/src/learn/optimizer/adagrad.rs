@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<AdaGradConfig>();
 /// `[learn.adagrad]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct AdaGradConfig {
     /// ε.
     pub epsilon: f64,
@@ -106,8 +107,9 @@ impl Kernel for Block<'_> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         for ((w, &g), sum) in self.theta.iter_mut().zip(self.gradient).zip(self.sums) {
-            *sum += g * g;
-            *w -= self.rate * g / (sum.sqrt() + self.epsilon);
+            let total = *sum + g * g;
+            *sum = total;
+            *w -= self.rate * g / (total.sqrt() + self.epsilon);
         }
     }
 }

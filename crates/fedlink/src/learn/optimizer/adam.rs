@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<AdamConfig>();
 /// `[learn.adam]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct AdamConfig {
     /// β₁.
     pub beta1: f64,
@@ -139,9 +140,11 @@ impl Kernel for Block<'_> {
         let Adam { beta1, beta2, epsilon } = self.adam;
         let moments = self.first_moment.iter_mut().zip(self.second_moment);
         for ((w, &g), (m, v)) in self.theta.iter_mut().zip(self.gradient).zip(moments) {
-            *m = beta1 * *m + (1.0 - beta1) * g;
-            *v = beta2 * *v + (1.0 - beta2) * (g * g);
-            *w -= self.rate * *m / (v.sqrt() * self.correction + epsilon);
+            // Not read back from memory, which 512-bit vectors would wait for.
+            let first = beta1 * *m + (1.0 - beta1) * g;
+            let second = beta2 * *v + (1.0 - beta2) * (g * g);
+            (*m, *v) = (first, second);
+            *w -= self.rate * first / (second.sqrt() * self.correction + epsilon);
         }
     }
 }

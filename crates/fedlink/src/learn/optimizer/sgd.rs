@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<SgdConfig>();
 /// `[learn.sgd]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SgdConfig {
     /// μ.
     pub momentum: f64,
@@ -123,8 +124,9 @@ impl Kernel for HeavyBlock<'_> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         for ((w, &g), v) in self.theta.iter_mut().zip(self.gradient).zip(self.velocity) {
-            *v = self.momentum * *v + g;
-            *w -= self.rate * *v;
+            let velocity = self.momentum * *v + g;
+            *v = velocity;
+            *w -= self.rate * velocity;
         }
     }
 }

@@ -30,6 +30,7 @@ pub struct Band {
 
 /// What one scheduled device may use of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Grant {
     /// n_m, its share of the symbols.
     pub symbols: Symbols,
@@ -54,6 +55,7 @@ impl Grant {
 
 /// The uplink of one scheduled device as the server knows it.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Uplink<'a> {
     /// γ, the SNR at [`Self::power`] over the whole band; finite, ≥ 0.
     pub snr: f64,

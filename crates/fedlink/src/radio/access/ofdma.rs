@@ -16,6 +16,7 @@ pub const ENTRY: Entry<dyn Access> = Entry::of::<OfdmaConfig>();
 /// `[radio.ofdma]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OfdmaConfig {
     /// N, the blocks of the band.
     #[serde(deserialize_with = "count")]
@@ -92,6 +93,7 @@ impl PartConfig for OfdmaConfig {
 /// Who gets which resource block (`radio.ofdma.assign`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Assign {
     /// Again and again the device with the fewest bits for its weight takes its best free block (ties to the
     /// lower index), until none is free.
@@ -106,6 +108,7 @@ pub enum Assign {
 /// What a device sends with in each of its blocks (`radio.ofdma.power`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum BlockPower {
     /// The same.
     #[default]
@@ -118,6 +121,7 @@ pub enum BlockPower {
 /// The SNR of one code over blocks of different SNRs γ_k (`radio.ofdma.effective_snr`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum EffectiveSnr {
     /// log2(1+γ) is the mean of log2(1+γ_k): exact for Gaussian codes.
     #[default]

@@ -9,6 +9,7 @@ const MAX_SYMBOLS: f64 = 9_007_199_254_740_992.0;
 
 /// b of one link: an increasing function from symbols to bits.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub enum Curve<'a> {
     /// At one SNR, however many symbols.
     Fixed {

@@ -14,6 +14,7 @@ use pathloss::{Heights, LineOfSight, Path, PathLoss, free_space_db};
 use shadowing::Shadowing;
 
 /// What a [`Cell`] is made of.
+#[non_exhaustive]
 pub struct CellParts {
     /// M.
     pub devices: usize,

@@ -83,6 +83,7 @@ pub trait Fading: Send + Sync {
 
 /// What the numbers of a fading law are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GainMeaning {
     /// A power gain |h|², which multiplies the mean gain of the device.
     #[default]

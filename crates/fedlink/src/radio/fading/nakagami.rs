@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Fading> = Entry::of::<NakagamiConfig>();
 /// `[radio.nakagami]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct NakagamiConfig {
     /// The inverse of the variance of the gain.
     pub shape: f64,

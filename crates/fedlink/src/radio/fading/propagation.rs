@@ -28,6 +28,7 @@ pub struct Propagation {
 
 /// How the fading of a device in one round depends on that in others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Memory {
     /// Not at all.
     #[default]

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Fading> = Entry::of::<RicianConfig>();
 /// `[radio.rician]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RicianConfig {
     /// Power of the line of sight over that of the scatter, a ratio (not dB).
     pub k_factor: f64,

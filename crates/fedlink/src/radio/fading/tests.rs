@@ -1,7 +1,7 @@
 //! What every fading law must keep, from the registry; and statistics that several tests share.
 
 use super::*;
-use crate::registry::Scope;
+use crate::registry::{ConfigError, Scope};
 use crate::rng::{Purpose, stream};
 use toml::{Table, Value};
 
@@ -33,15 +33,23 @@ pub fn near_mean(sample: impl Iterator<Item = f64>, truth: f64, what: &str) {
 
 /// Builds the law of `entry`: with its defaults, or from a trace of mean 1.
 fn build(entry: &Entry<dyn Fading>, seed: u64, propagation: &Propagation) -> Box<dyn Fading> {
+    try_build(entry, seed, propagation).unwrap()
+}
+
+fn try_build(
+    entry: &Entry<dyn Fading>,
+    seed: u64,
+    propagation: &Propagation,
+) -> Result<Box<dyn Fading>, ConfigError> {
     let scope = Scope { seed, ..Scope::default() };
     if entry.name != "trace" {
-        return entry.build(&Table::new(), &scope, propagation).unwrap();
+        return entry.build(&Table::new(), &scope, propagation);
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gains.csv");
     std::fs::write(&path, "0.5,1.5,1\n1.5,0.5,1\n").unwrap();
     let file = Value::String(path.to_str().unwrap().to_owned());
-    entry.build(&Table::from_iter([("file".to_owned(), file)]), &scope, propagation).unwrap()
+    entry.build(&Table::from_iter([("file".to_owned(), file)]), &scope, propagation)
 }
 
 #[test]
@@ -59,6 +67,52 @@ fn every_law_is_random_access_finite_and_has_mean_one() {
         // A variance above 1 would be worse than Rayleigh fading: 5 standard errors of 10 000 such draws.
         let mean = all.iter().sum::<f64>() / all.len() as f64;
         assert!((mean - 1.0).abs() < 0.05, "{}: mean {mean}", entry.name);
+    }
+}
+
+#[test]
+fn a_gain_alone_is_the_gain_after_all_earlier_rounds_whatever_connects_them() {
+    let memories = [
+        Memory::Independent,
+        Memory::GaussMarkov { correlation: 0.97 },
+        Memory::GaussMarkov { correlation: -0.4 },
+        Memory::Doppler { hertz: 9.3, period_s: 0.04 },
+    ];
+    let profiles = [None, Profile::named("tdl-b100", None).unwrap()];
+    let blocks = Blocks { count: 5, spacing_hz: 180e3 };
+    let mut connected = Vec::new();
+    for entry in FADINGS {
+        for memory in memories {
+            for (antennas, profile) in [1, 3].into_iter().flat_map(|n| profiles.iter().map(move |p| (n, p))) {
+                let propagation =
+                    Propagation { antennas, memory, profile: profile.clone(), blocks, period_s: None };
+                // Laws without an amplitude refuse what they cannot have.
+                let Ok(law) = try_build(entry, 8, &propagation) else { continue };
+                connected.push((entry.name, memory != Memory::Independent, profile.is_some()));
+                let gains: Vec<Vec<f64>> = (0..130).map(|t| gains(&*law, t, 6)).collect();
+                let mut out = [0.0; 5];
+                law.blocks(77, DeviceId(4), &mut out);
+                for (t, m) in [(129, 5), (77, 4), (1, 0), (64, 3)] {
+                    let fresh = try_build(entry, 8, &propagation).unwrap();
+                    let alone = fresh.gain(t, DeviceId(m));
+                    assert_eq!(
+                        alone.to_bits(),
+                        gains[t as usize][m as usize].to_bits(),
+                        "{} {memory:?}",
+                        entry.name
+                    );
+                    let mut blocks = [0.0; 5];
+                    fresh.blocks(77, DeviceId(4), &mut blocks);
+                    assert_eq!(blocks, out, "{} {memory:?}", entry.name);
+                }
+            }
+        }
+    }
+    for law in ["rayleigh", "rician"] {
+        assert!(connected.contains(&(law, true, true)) && connected.contains(&(law, true, false)), "{law}");
+    }
+    for law in ["nakagami", "static", "trace"] {
+        assert!(connected.contains(&(law, false, false)), "{law}");
     }
 }
 

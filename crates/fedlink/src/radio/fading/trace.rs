@@ -15,6 +15,7 @@ pub const ENTRY: Entry<dyn Fading> = Entry::of::<TraceConfig>();
 /// `[radio.trace]`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TraceConfig {
     /// The path of the file.
     pub file: String,
@@ -27,6 +28,7 @@ pub struct TraceConfig {
 /// What the numbers of a trace are (`radio.trace.kind`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum KindRule {
     /// What the file says, and gains if it does not.
     #[default]
@@ -42,6 +44,7 @@ pub enum KindRule {
 /// What follows the last row of a trace (`radio.trace.end`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum End {
     /// The first.
     #[default]

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<InversionConfig>();
 /// `[radio.inversion]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct InversionConfig {
     /// The SNR at the server, dB.
     pub snr_db: f64,

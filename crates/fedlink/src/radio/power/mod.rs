@@ -19,6 +19,7 @@ use crate::units::{DeviceId, Power};
 
 /// The link of a device as the server knows it when it sets the power.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LinkGain {
     /// β·ĝ, the power gain as estimated.
     pub gain: f64,
@@ -52,6 +53,7 @@ pub trait PowerPolicy: Persist + Send + Sync {
 
 /// What a power policy is built from besides its own table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct PowerMaterial {
     /// M.
     pub devices: usize,

@@ -15,6 +15,7 @@ const BLOCK_HZ: f64 = 180e3;
 /// `[radio.open-loop]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OpenLoopConfig {
     /// P₀, dBm for each resource block.
     pub p0_dbm: f64,

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<QueueConfig>();
 /// `[radio.queue]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct QueueConfig {
     /// V.
     pub v: f64,

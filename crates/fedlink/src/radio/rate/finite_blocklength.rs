@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Rate> = Entry::of::<FiniteBlocklengthConfig>();
 /// `[radio.finite-blocklength]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FiniteBlocklengthConfig {
     /// ε, the probability that an upload is lost.
     pub error: f64,

@@ -11,6 +11,7 @@ pub const ENTRY: Entry<dyn Rate> = Entry::of::<GapConfig>();
 /// `[radio.gap]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GapConfig {
     /// Γ in dB.
     pub db: f64,

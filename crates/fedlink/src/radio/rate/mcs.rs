@@ -13,6 +13,7 @@ pub const STEPS: usize = 15;
 
 /// A table of channel quality indicators (`radio.mcs.table`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Table {
     /// 3GPP TS 36.213 table 7.2.3-1, the same as TS 38.214 table 5.2.2.1-2: up to 64-QAM.
     #[default]
@@ -85,6 +86,7 @@ impl Table {
 /// `[radio.mcs]`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct McsConfig {
     /// Which table.
     pub table: Table,

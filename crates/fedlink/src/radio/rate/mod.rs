@@ -64,6 +64,7 @@ pub trait Rate: Send + Sync {
 
 /// An energy to be spread over a number of symbols yet to be chosen, in terms of the SNRs that it gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Energy {
     /// The SNR if it is spread over [`Self::over`] symbols; finite, ≥ 0.
     pub snr: f64,

@@ -11,6 +11,7 @@ pub const ENTRY: Entry<dyn Rate> = Entry::of::<TruncatedShannonConfig>();
 /// `[radio.truncated-shannon]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TruncatedShannonConfig {
     /// α.
     pub attenuation: f64,

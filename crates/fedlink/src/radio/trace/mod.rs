@@ -29,6 +29,7 @@ pub const MAX_VALUES: u64 = 1 << 26;
 /// What the numbers of a trace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TraceKind {
     /// Power gains |h|², linear.
     Gain,
@@ -77,6 +78,7 @@ pub enum Times {
 /// The numbers of a file. Invariants: `values` has rows × devices × blocks finite numbers, in this order,
 /// none of the three zero.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Trace {
     /// What they are, if the file says so.
     pub kind: Option<TraceKind>,

@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::sampling::successive;
-use crate::schedule::{Ask, Policy, Reports, Schedule, View};
+use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Active>();
 /// by value at K = 1, keeps the share that is to be dropped, or overflows the exponential.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Active {
     /// α₁.
     pub drop: f64,
@@ -104,6 +105,10 @@ impl Policy for Active {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Loss]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

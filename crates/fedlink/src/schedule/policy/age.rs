@@ -1,7 +1,7 @@
 //! Age of update and channel.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Age>();
 /// ⌈M/K⌉ on; κ → ∞ selects as BC. Nobody reports, only the K train.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Age {
     /// α, in 0..=1.
     pub alpha: f64,
@@ -74,6 +75,10 @@ impl Policy for Age {
             (self.logarithm(view.devices.age(device, view.t)) + channel, view.links.gain(device))
         };
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::OverRounds, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

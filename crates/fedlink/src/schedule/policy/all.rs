@@ -1,7 +1,7 @@
 //! Everybody sends.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Policy, Reports, Schedule, View, everybody_fits};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, everybody_fits};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,10 @@ impl Policy for All {
         let mut devices = view.eligible();
         devices.truncate(view.k);
         devices
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Everyone)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

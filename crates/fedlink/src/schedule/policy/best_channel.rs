@@ -1,7 +1,7 @@
 //! BC: best channel.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Policy, Reports, Schedule, View, largest};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,10 @@ impl Persist for BestChannel {}
 impl Policy for BestChannel {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
         largest(&view.everyone(), view.k, |m| view.links.gains[m])
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::OverRounds, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

@@ -1,7 +1,9 @@
 //! BC-BN2: best channel, then best ℓ2-norm.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
-use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest, largest_reports};
+use crate::schedule::{
+    Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest, largest_reports,
+};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestChannelBestNormConfig>();
 /// `[schedule.bc-bn2]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct BestChannelBestNormConfig {
     /// Kc; none: max(10, 2K), at most M, which is the paper's choice at K = 1 and K = 10.
     #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]
@@ -62,6 +65,10 @@ impl Policy for BestChannelBestNorm {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Some)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

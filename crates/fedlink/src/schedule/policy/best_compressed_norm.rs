@@ -1,7 +1,7 @@
 //! BN2-C: best ℓ2-norm after compression to the channel.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest_reports};
+use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_reports};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,10 @@ impl Policy for BestCompressedNorm {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::CompressedNorm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Everyone)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -1,7 +1,7 @@
 //! BN2: best ℓ2-norm.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest_reports};
+use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_reports};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,10 @@ impl Policy for BestNorm {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Everyone)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -4,7 +4,7 @@ use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::schedule::received::LastUpdates;
 use crate::schedule::sampling::Target;
-use crate::schedule::{Entries, Pick, Policy, Reports, Schedule, Share, View};
+use crate::schedule::{Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<ClusteredConfig>();
 /// What devices of one cluster have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum By {
     /// Their sizes.
     #[default]
@@ -26,6 +27,7 @@ pub enum By {
 /// `[schedule.clustered]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ClusteredConfig {
     /// How clusters are made.
     pub by: By,
@@ -260,6 +262,10 @@ impl Policy for Clustered {
         let drawn = DeviceId::all(counts.len()).zip(counts).filter(|(_, count)| *count > 0);
         self.chosen = drawn.collect();
         self.chosen.iter().map(|(device, _)| *device).collect()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Scheduled).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

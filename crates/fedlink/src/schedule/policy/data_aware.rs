@@ -1,7 +1,9 @@
 //! Data-aware scheduling: diverse labels, many samples, long waits.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Pick, Policy, Reports, Schedule, Share, View, largest_indices_by};
+use crate::schedule::{
+    Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, largest_indices_by,
+};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<DataAwareConfig>();
 /// `[schedule.data-aware]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DataAwareConfig {
     /// What the diversity of labels counts.
     pub diversity: f64,
@@ -119,6 +122,10 @@ impl Policy for DataAware {
             (libm::log(importance) + channel, view.links.gain(device))
         };
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

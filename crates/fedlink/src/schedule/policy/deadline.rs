@@ -1,10 +1,12 @@
 //! As many devices as fit into a round.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Policy, Reports, Schedule, View};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Deadline>();
@@ -25,6 +27,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Deadline>();
 /// reports, only the scheduled ones train.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Deadline {
     /// R_min; 0: the bits of d/1000 entries.
     pub min_bits: f64,
@@ -41,7 +44,7 @@ impl Default for Deadline {
 impl PartConfig for Deadline {
     type Part = dyn Policy;
     const NAME: &'static str = "deadline";
-    const FAMILY: &'static str = "speed";
+    const FAMILY: &'static str = "channel";
     const MEANING: &'static str =
         "as many devices as can each send a least number of bits, or by a deadline (FedCS); equal bits";
     const KEYS: &'static [Key] = &[
@@ -77,14 +80,19 @@ fn bits_of_a_thousandth(dim: usize) -> f64 {
 }
 
 impl Deadline {
+    /// R_min.
+    fn least_bits(&self, view: &View) -> f64 {
+        if self.min_bits > 0.0 { self.min_bits } else { bits_of_a_thousandth(view.dim) }
+    }
+
     /// Up to `k` devices, in the order in which they are added, of those that fit if k are scheduled.
     fn fitting(&self, view: &View, k: usize) -> Vec<DeviceId> {
-        let bits = if self.min_bits > 0.0 { self.min_bits } else { bits_of_a_thousandth(view.dim) };
+        let bits = self.least_bits(view);
         let symbols = |device: DeviceId| bits / view.capacity_at(device, k);
         let mut waiting: Vec<(DeviceId, f64)> =
             view.eligible().into_iter().map(|device| (device, symbols(device))).collect();
         if let Some(symbol_s) = view.symbol_s.filter(|_| self.seconds > 0.0) {
-            return by_seconds(view, waiting, k, (symbol_s, self.seconds));
+            return by_seconds(view, &waiting, k, (symbol_s, self.seconds));
         }
         let cheaper = |a: &(DeviceId, f64), b: &(DeviceId, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
         if k < waiting.len() {
@@ -96,38 +104,155 @@ impl Deadline {
         let fits = |(_, symbols): &(DeviceId, f64)| (used += symbols, used <= view.symbols as f64).1;
         waiting.into_iter().take_while(fits).map(|(device, _)| device).collect()
     }
+
+    /// The largest k ≤ K of which the k cheapest fit into the symbols, or 0.
+    ///
+    /// With fewer devices each needs fewer symbols. So a number that fits and one that does not bound what a device can
+    /// need in between, and those that are among the cheapest for no number in between are left out of what follows:
+    /// few passes are over all devices.
+    fn most_that_fit(&self, view: &View) -> usize {
+        let (bits, symbols) = (self.least_bits(view), view.symbols as f64);
+        let mut pool: Vec<Bounds> = view
+            .eligible()
+            .into_iter()
+            .map(|device| Bounds { device, low: 0.0, high: f64::INFINITY })
+            .collect();
+        // (k, what the k cheapest need)
+        let (mut fits, mut too_many) = ((0, 0.0), (view.k.min(pool.len()) + 1, f64::INFINITY));
+        let mut needs = Vec::with_capacity(pool.len());
+        for step in 0u32.. {
+            if too_many.0 - fits.0 == 1 {
+                break;
+            }
+            let k = probe(fits, too_many, symbols, step);
+            needs.clear();
+            needs.extend(pool.iter().map(|bounds| bits / view.capacity_at(bounds.device, k)));
+            let are_enough = smallest(&mut needs.clone(), k).iter().sum::<f64>();
+            if are_enough <= symbols {
+                fits = (k, are_enough);
+                pool.iter_mut().zip(&needs).for_each(|(bounds, needs)| bounds.low = *needs);
+            } else {
+                too_many = (k, are_enough);
+                pool.iter_mut().zip(&needs).for_each(|(bounds, needs)| bounds.high = *needs);
+            }
+            let mut highest: Vec<f64> = pool.iter().map(|bounds| bounds.high).collect();
+            if let Some(&limit) = smallest(&mut highest, too_many.0 - 1).last() {
+                pool.retain(|bounds| bounds.low <= limit);
+            }
+        }
+        fits.0
+    }
+}
+
+/// The symbols that a device needs for a number of devices that fits, and for one that does not.
+struct Bounds {
+    device: DeviceId,
+    low: f64,
+    high: f64,
+}
+
+/// The `count` smallest numbers, ascending.
+fn smallest(numbers: &mut [f64], count: usize) -> &[f64] {
+    let count = count.min(numbers.len());
+    if count < numbers.len() {
+        numbers.select_nth_unstable_by(count, f64::total_cmp);
+    }
+    numbers[..count].sort_unstable_by(f64::total_cmp);
+    &numbers[..count]
+}
+
+/// A number of devices between one that fits and one that does not: at first the largest, then that of a power law
+/// through what both need, and every other time the middle, so that it ends soon whatever the law is.
+fn probe(fits: (usize, f64), too_many: (usize, f64), symbols: f64, step: u32) -> usize {
+    let (least, most) = (fits.0 + 1, too_many.0 - 1);
+    let [(low, low_needs), (high, high_needs)] = [fits, too_many].map(|(k, needs)| (k as f64, needs));
+    let guess = match (fits.0, step) {
+        (_, 0) => most as f64,
+        // k devices of many need no more than their part.
+        (0, 1) => high * symbols / high_needs,
+        (1.., step) if step % 2 == 1 => {
+            let power = libm::log(high / low) / libm::log(high_needs / low_needs);
+            low * libm::pow(symbols / low_needs, power)
+        }
+        _ => 0.5 * (low + high),
+    };
+    // What is no number becomes 0 in the conversion.
+    (guess as usize).clamp(least, most)
 }
 
 /// FedCS: up to `k` of the `waiting` devices, which need so many symbols each, one after another while time
-/// lasts.
+/// lasts: each time the one that ends first, of equals one that needs less time on the link.
 fn by_seconds(
     view: &View,
-    mut waiting: Vec<(DeviceId, f64)>,
+    waiting: &[(DeviceId, f64)],
     k: usize,
     (symbol_s, limit): (f64, f64),
 ) -> Vec<DeviceId> {
+    let upload = |i: usize| waiting[i].1 * symbol_s;
+    let trains = |i: usize| view.train_s(waiting[i].0).unwrap_or(0.0);
+    let queue = |time: &dyn Fn(usize) -> f64| -> BinaryHeap<Reverse<(Seconds, usize)>> {
+        (0..waiting.len()).map(|i| Reverse((Seconds(time(i)), i))).collect()
+    };
+    // Who trains at this time, by the end of training and by the end of an upload that follows at once; who has
+    // trained, by the length of the upload.
+    let (mut training, mut early) = (queue(&trains), queue(&|i| trains(i) + upload(i)));
+    let mut ready = BinaryHeap::new();
+    let mut is_ready = vec![false; waiting.len()];
     let (mut elapsed, mut chosen) = (0.0f64, Vec::new());
     while chosen.len() < k {
-        let end = |&(device, symbols): &(DeviceId, f64)| {
-            elapsed.max(view.train_s(device).unwrap_or(0.0)) + symbols * symbol_s
+        while let Some(&Reverse((_, i))) = training.peek().filter(|next| next.0.0.0 <= elapsed) {
+            training.pop();
+            if !std::mem::replace(&mut is_ready[i], true) {
+                ready.push(Reverse((Seconds(upload(i)), i)));
+            }
+        }
+        while early.peek().is_some_and(|next| is_ready[next.0.1]) {
+            early.pop();
+        }
+        let next = [
+            ready.peek().map(|&Reverse((Seconds(time), i))| (Seconds(elapsed + time), i)),
+            early.peek().map(|&Reverse(next)| next),
+        ];
+        let first = next.iter().flatten().min().filter(|(end, _)| end.0 <= limit);
+        let Some(&(Seconds(end), i)) = first else { break };
+        // Who is chosen while it trains is in neither queue any more.
+        if std::mem::replace(&mut is_ready[i], true) {
+            ready.pop()
+        } else {
+            early.pop()
         };
-        let ends = waiting.iter().map(end).enumerate();
-        let Some((index, first)) = ends.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, end)| *end <= limit)
-        else {
-            break;
-        };
-        elapsed = first;
-        chosen.push(waiting.remove(index).0);
+        elapsed = end;
+        chosen.push(waiting[i].0);
     }
     chosen
+}
+
+/// Seconds in their order.
+#[derive(Clone, Copy, PartialEq)]
+struct Seconds(f64);
+
+impl Eq for Seconds {}
+
+impl PartialOrd for Seconds {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Seconds {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
 }
 
 impl Persist for Deadline {}
 
 impl Policy for Deadline {
-    /// The largest k of which k fit, by bisection: with more devices each has less power and all together
-    /// more to send.
     fn round_k(&mut self, view: &View) -> usize {
+        if self.seconds <= 0.0 || view.symbol_s.is_none() {
+            return self.most_that_fit(view).max(1);
+        }
+        // By bisection: with more devices each has less power and all together more to send.
         let (mut fits, mut too_many) = (0, view.k + 1);
         while too_many - fits > 1 {
             let middle = usize::midpoint(fits, too_many);
@@ -140,6 +265,10 @@ impl Policy for Deadline {
         let mut chosen = self.fitting(view, view.k);
         chosen.sort_unstable();
         chosen
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

@@ -3,7 +3,9 @@
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::schedule::received::LastUpdates;
-use crate::schedule::{Entries, Pick, Policy, Reports, Schedule, Share, View, largest_indices_by};
+use crate::schedule::{
+    Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, largest_indices_by,
+};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -150,6 +152,10 @@ impl Policy for DivFl {
         chosen.extend(rest.into_iter().map(DeviceId::new));
         chosen.sort_unstable();
         chosen
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled).with_shares()
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

@@ -1,7 +1,8 @@
 //! The same devices in every round.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Policy, Reports, Schedule, View};
+use crate::schedule::sampling::uniform;
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -30,11 +31,11 @@ impl Persist for Fixed {}
 
 impl Policy for Fixed {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
-        let mut devices = view.everyone();
-        view.fixed_rng(1).shuffle_prefix(&mut devices, view.k);
-        devices.truncate(view.k);
-        devices.sort_unstable();
-        devices
+        uniform(view.everyone(), view.k, &mut view.fixed_rng(1))
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

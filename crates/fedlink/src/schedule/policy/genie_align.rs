@@ -1,7 +1,7 @@
 //! The genie that sees which updates point along the mean of all.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Genie, Pick, Policy, Reports, Schedule, View};
+use crate::schedule::{Bias, Genie, Pick, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ impl PartConfig for GenieAlign {
     const NAME: &'static str = "genie-align";
     const MEANING: &'static str =
         "no server can know this: the K devices whose Δ̂ point best along the mean of all Δ; simulations only";
-    const FAMILY: &'static str = "genie";
+    const FAMILY: &'static str = "reference";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))
@@ -38,6 +38,10 @@ impl Persist for GenieAlign {}
 impl Policy for GenieAlign {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
         view.everyone()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Everyone)
     }
 
     /// Only those that the simulator chose answer.

@@ -2,7 +2,7 @@
 
 use super::genie_align::chosen;
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Genie, Policy, Reports, Schedule, View};
+use crate::schedule::{Bias, Genie, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ impl PartConfig for GenieLoss {
     type Part = dyn Policy;
     const NAME: &'static str = "genie-loss";
     const MEANING: &'static str = "no server can know this: one by one the device whose Δ̂ lowers the training loss most; simulations only";
-    const FAMILY: &'static str = "genie";
+    const FAMILY: &'static str = "reference";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))
@@ -35,6 +35,10 @@ impl Persist for GenieLoss {}
 impl Policy for GenieLoss {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
         view.everyone()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Everyone)
     }
 
     /// Only those that the simulator chose answer.

@@ -3,7 +3,9 @@
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::queues::PowerQueues;
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{
+    Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by,
+};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<GradientChannelConfig>();
 /// `[schedule.gradient-channel]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GradientChannelConfig {
     /// V.
     pub v: f64,
@@ -76,6 +79,10 @@ impl Policy for GradientChannel {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Everyone)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -2,7 +2,9 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::schedule::sampling::Target;
-use crate::schedule::{Pick, Policy, Reports, Schedule, Share, View, everybody_fits};
+use crate::schedule::{
+    Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, everybody_fits,
+};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Ideal>();
 /// Data* (2017), at C = 1.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Ideal {
     /// What each device counts.
     pub target: Target,
@@ -46,6 +49,10 @@ impl Policy for Ideal {
         let mut devices = view.eligible();
         devices.truncate(view.k);
         devices
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Everyone).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

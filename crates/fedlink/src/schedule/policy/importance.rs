@@ -3,7 +3,7 @@
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::priced::probabilities;
 use crate::schedule::sampling::{Target, des_raj, successive};
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Importance>();
 /// What a bad channel costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Price {
     /// Upload time: a bad channel makes a device less likely.
     #[default]
@@ -32,6 +33,7 @@ pub enum Price {
 /// u². Equal bits.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Importance {
     /// ρ.
     pub rho: f64,
@@ -97,6 +99,10 @@ impl Policy for Importance {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Everyone).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

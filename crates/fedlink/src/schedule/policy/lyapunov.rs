@@ -5,7 +5,7 @@ use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::priced::probabilities;
 use crate::schedule::queues::PowerQueues;
 use crate::schedule::sampling::{Target, systematic};
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<LyapunovConfig>();
 /// `[schedule.lyapunov]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LyapunovConfig {
     /// V in units of the transmit power.
     pub v: f64,
@@ -112,6 +113,11 @@ impl Policy for Lyapunov {
 
     fn asks(&self) -> &[Ask] {
         if self.config.norms { &[Ask::Norm] } else { &[] }
+    }
+
+    fn selection(&self) -> Selection {
+        let trains = if self.config.norms { Trains::Everyone } else { Trains::Scheduled };
+        Selection::new(Bias::Unbiased, trains).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::schedule::sampling::Target;
-use crate::schedule::{Pick, Policy, Reports, Schedule, Share, View};
+use crate::schedule::{Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Multinomial>();
 /// an update counts.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Multinomial {
     /// π.
     pub target: Target,
@@ -64,6 +65,10 @@ impl Persist for Multinomial {}
 impl Policy for Multinomial {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
         self.draw(view).into_iter().map(|(device, _)| device).collect()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Scheduled).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

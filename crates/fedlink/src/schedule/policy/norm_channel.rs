@@ -1,7 +1,9 @@
 //! Norm and channel in one number.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{
+    Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by,
+};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<NormChannel>();
 /// selection. Invariants: γ = 0 is BN2; γ → ∞ selects as BC; scaling all norms changes nothing.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct NormChannel {
     /// γ.
     pub gamma: f64,
@@ -52,6 +55,10 @@ impl Policy for NormChannel {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Everyone)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -2,7 +2,7 @@
 
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number, within};
-use crate::schedule::{Policy, Reports, Schedule, View};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<OceanConfig>();
 /// What a scheduled device counts over the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Pattern {
     /// η_t = 2·t/T: later rounds matter more.
     #[default]
@@ -24,6 +25,7 @@ pub enum Pattern {
 /// `[schedule.ocean]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OceanConfig {
     /// V.
     pub v: f64,
@@ -48,7 +50,7 @@ impl Default for OceanConfig {
 impl PartConfig for OceanConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "ocean";
-    const FAMILY: &'static str = "energy";
+    const FAMILY: &'static str = "channel";
     const MEANING: &'static str =
         "as many devices as queues of spent energy and the channel allow, more in later rounds; equal bits";
     const KEYS: &'static [Key] = &[
@@ -117,13 +119,18 @@ struct Cost {
 /// The indices of up to `k` devices, greedily: by price, of equals by symbols.
 fn greedy(costs: &[Cost], k: usize, worth: f64, symbols: f64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).filter(|&i| costs[i].price < worth).collect();
-    order.sort_unstable_by(|&a, &b| {
+    let cheaper = |&a: &usize, &b: &usize| {
         let (a_cost, b_cost) = (costs[a], costs[b]);
         a_cost.price.total_cmp(&b_cost.price).then(a_cost.symbols.total_cmp(&b_cost.symbols)).then(a.cmp(&b))
-    });
+    };
+    if k < order.len() {
+        order.select_nth_unstable_by(k, cheaper);
+        order.truncate(k);
+    }
+    order.sort_unstable_by(cheaper);
     let (mut left, mut chosen) = (symbols, Vec::new());
     for i in order {
-        if chosen.len() == k || costs[i].symbols > left {
+        if costs[i].symbols > left {
             break;
         }
         left -= costs[i].symbols;
@@ -186,6 +193,10 @@ impl Policy for Ocean {
         let mut chosen: Vec<DeviceId> = chosen.into_iter().map(|i| devices[i]).collect();
         chosen.sort_unstable();
         chosen
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

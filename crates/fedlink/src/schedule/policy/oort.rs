@@ -3,7 +3,7 @@
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number, within};
 use crate::schedule::sampling::successive;
-use crate::schedule::{Ask, Policy, Reports, Schedule, View};
+use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ const PACER_POINTS: f64 = 5.0;
 /// `[schedule.oort]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OortConfig {
     /// ε in round 0.
     pub exploration: f64,
@@ -242,6 +243,10 @@ impl Policy for Oort {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::RmsLoss]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::schedule::sampling::{Target, systematic};
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Optimal>();
 /// with it probabilities above 1.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Optimal {
     /// What each device should count.
     pub target: Target,
@@ -58,23 +59,29 @@ pub fn probabilities(u: &[f64], k: usize) -> Vec<f64> {
     }
     // Scaled, so that no sum overflows.
     let u: Vec<f64> = u.iter().map(|u| u / largest).collect();
-    let mut order: Vec<usize> = (0..m).collect();
-    order.sort_by(|&a, &b| u[a].total_cmp(&u[b]).then(a.cmp(&b)));
-    let mut sums = Vec::with_capacity(m);
-    order.iter().fold(0.0, |sum, &i| {
-        sums.push(sum + u[i]);
-        sum + u[i]
-    });
-    let fits = |l: &usize| {
-        let (free, last) = ((k + l - m) as f64, u[order[l - 1]]);
-        last > 0.0 && free * last <= sums[l - 1] * (1.0 + 1e-15)
+    // Only the k largest can have p = 1: they alone are sorted.
+    let ascending = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    let mut order: Vec<(f64, usize)> = u.iter().copied().zip(0..).collect();
+    let (_, first, _) = order.select_nth_unstable_by(m - k, ascending);
+    let first = *first;
+    order.drain(..m - k);
+    order.sort_unstable_by(ascending);
+    // The sum of the others runs in the order of the devices, which no sorting changes.
+    let is_smaller = |pair: &(f64, usize)| ascending(pair, &first).is_lt();
+    let mut sum: f64 = u.iter().copied().zip(0..).filter(is_smaller).map(|(u, _)| u).sum();
+    let sums: Vec<f64> = order.iter().map(|(u, _)| (sum += u, sum).1).collect();
+    // How many of the k have the formula of small norms: the most for which no p is above 1.
+    let fits = |free: &usize| {
+        let last = order[free - 1].0;
+        last > 0.0 && *free as f64 * last <= sums[free - 1] * (1.0 + 1e-15)
     };
-    let l = (m - k + 1..=m).rev().find(fits).unwrap_or(m - k + 1);
-    let (free, sum) = ((k + l - m) as f64, sums[l - 1]);
-    let mut p = vec![1.0; m];
-    for &i in &order[..l] {
-        p[i] = if sum > 0.0 { (free * u[i] / sum).min(1.0) } else { free / l as f64 };
-    }
+    let free = (1..=k).rev().find(fits).unwrap_or(1);
+    let sum = sums[free - 1];
+    let small = |u: f64| {
+        if sum > 0.0 { (free as f64 * u / sum).min(1.0) } else { free as f64 / (m - k + free) as f64 }
+    };
+    let mut p: Vec<f64> = u.into_iter().map(small).collect();
+    order[free..].iter().for_each(|&(_, i)| p[i] = 1.0);
     p
 }
 
@@ -87,6 +94,10 @@ impl Policy for Optimal {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Norm]
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Everyone).with_shares()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
@@ -125,6 +136,44 @@ mod tests {
         close(&[1.0, 2.0, 3.0, 10.0], 2, &[1.0 / 6.0, third, 0.5, 1.0]);
         close(&[0.0; 4], 2, &[0.5; 4]);
         close(&[3.0, 1.0], 2, &[1.0, 1.0]);
+    }
+
+    #[test]
+    fn the_probabilities_are_those_of_a_search_in_fifty_digits() {
+        // By bisection on λ of p = min(1, λ·u) in decimal arithmetic of fifty digits, elsewhere.
+        let truth = [0.952_380_952_380_952_4, 0.190_476_190_476_190_5, 0.095_238_095_238_095_24, 1.0];
+        let p = probabilities(&[5.0, 1.0, 0.5, 8.0, 2.0, 2.0], 3);
+        for (got, wanted) in p.iter().zip(truth.into_iter().chain([0.380_952_380_952_380_95; 2])) {
+            assert!((got - wanted).abs() < 1e-15, "{p:?}");
+        }
+        let p = probabilities(&[9.0, 0.3, 7.0, 0.6, 0.1, 4.0, 0.2], 4);
+        for (got, wanted) in p.iter().zip([1.0, 0.25, 1.0, 0.5, 1.0 / 12.0, 1.0, 1.0 / 6.0]) {
+            assert!((got - wanted).abs() < 1e-15, "{p:?}");
+        }
+    }
+
+    #[test]
+    fn the_mean_over_all_draws_is_the_mean_of_the_updates() {
+        // p = 1/8, 2/8, 4/8, 1/8, 1: who is drawn is constant in every eighth of U, in every order.
+        let (u, deltas) = ([1.0, 2.0, 4.0, 1.0, 50.0], [3.0, -1.0, 0.25, 8.0, -5.5]);
+        let p = probabilities(&u, 2);
+        let mut orders = vec![vec![]];
+        for _ in 0..5 {
+            let longer = |order: &Vec<usize>| -> Vec<Vec<usize>> {
+                let left = (0..5).filter(|i| !order.contains(i));
+                left.map(|i| [&order[..], &[i]].concat()).collect()
+            };
+            orders = orders.iter().flat_map(longer).collect();
+        }
+        assert_eq!(orders.len(), 120);
+        let mut mean = 0.0;
+        for order in &orders {
+            for eighth in 0..8 {
+                let drawn = systematic(&p, order, (f64::from(eighth) + 0.5) / 8.0);
+                mean += drawn.iter().map(|&i| deltas[i] / (5.0 * p[i])).sum::<f64>() / (8.0 * 120.0);
+            }
+        }
+        assert!((mean - deltas.iter().sum::<f64>() / 5.0).abs() < 1e-12, "{mean}");
     }
 
     proptest! {

@@ -1,7 +1,8 @@
 //! Poisson: every device by a coin of its own.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Pick, Policy, Reports, Sampling, Schedule, Share, View};
+use crate::schedule::sampling::uniform;
+use crate::schedule::{Bias, Pick, Policy, Reports, Sampling, Schedule, Selection, Share, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<PoissonConfig>();
 /// `[schedule.poisson]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PoissonConfig {
     /// q; none: K/2M.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +38,7 @@ impl PartConfig for PoissonConfig {
     }
 
     fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
-        Ok(Box::new(Poisson { rate: self.rate.unwrap_or_default(), devices: scope.devices }))
+        Ok(Box::new(Poisson { rate: self.rate.unwrap_or_default(), devices: scope.devices, k: scope.k }))
     }
 }
 
@@ -45,8 +47,9 @@ impl PartConfig for PoissonConfig {
 ///
 /// A device that is scheduled has n/K symbols, however many there are, and counts 1/(q·M), so that nothing
 /// that a device sends depends on the coins of others, and the step is an unbiased estimate of the mean
-/// update of all M. If more than K coins come up, a uniformly random K of those devices are scheduled:
-/// sampling is then no longer exactly Poisson, with a probability that the accountant charges. Rounds in
+/// update of all M where K = M. If more than K coins come up, a uniformly random K of those devices are
+/// scheduled: sampling is then no longer exactly Poisson, with a probability that the accountant charges, and the
+/// step is short by what the others would have added. Rounds in
 /// which nobody is scheduled happen. Nobody reports, only the scheduled train. Invariant: where K = M every
 /// set of devices has the probability q^k·(1−q)^(M−k). Sampling of McMahan, Ramage, Talwar, Zhang, *Learning
 /// Differentially Private Recurrent Language Models* (2018).
@@ -56,6 +59,8 @@ pub struct Poisson {
     pub rate: f64,
     /// M.
     pub devices: u64,
+    /// K.
+    pub k: u64,
 }
 
 impl Persist for Poisson {}
@@ -67,12 +72,12 @@ impl Policy for Poisson {
         let mut chosen: Vec<DeviceId> =
             view.everyone().into_iter().filter(|_| rng.uniform() < self.rate).collect();
         chosen.retain(|device| view.devices.may_send(*device));
-        if chosen.len() > view.k {
-            view.rng(1).shuffle_prefix(&mut chosen, view.k);
-            chosen.truncate(view.k);
-            chosen.sort_unstable();
-        }
-        chosen
+        if chosen.len() > view.k { uniform(chosen, view.k, &mut view.rng(1)) } else { chosen }
+    }
+
+    fn selection(&self) -> Selection {
+        let bias = if self.k == self.devices { Bias::Unbiased } else { Bias::Biased };
+        Selection::new(bias, Trains::Scheduled).with_shares()
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
@@ -95,7 +100,7 @@ mod tests {
     fn devices_come_alone_and_in_pairs_as_often_as_independent_coins() {
         let (m, rate, rounds) = (40usize, 0.25, 4000u64);
         let bench = Bench::new(m, m);
-        let mut policy = Poisson { rate, devices: m as u64 };
+        let mut policy = Poisson { rate, devices: m as u64, k: m as u64 };
         let (mut single, mut pair, mut sizes) = (vec![0u32; m], 0u32, 0.0);
         for t in 0..rounds {
             let chosen = bench.at(t, |view| policy.candidates(view));
@@ -118,7 +123,7 @@ mod tests {
     #[test]
     fn the_coin_of_a_device_does_not_depend_on_who_else_may_send() {
         let (all, fewer) = (Bench::new(12, 12), Bench::new(12, 12).excluding(&[2, 7]));
-        let mut policy = Poisson { rate: 0.5, devices: 12 };
+        let mut policy = Poisson { rate: 0.5, devices: 12, k: 12 };
         for t in 0..50 {
             let mut with = all.at(t, |view| policy.candidates(view));
             with.retain(|device| ![2, 7].contains(&device.0));
@@ -129,7 +134,7 @@ mod tests {
     #[test]
     fn no_more_than_k_are_scheduled_and_shares_make_the_step_unbiased() {
         let bench = Bench::new(9, 2);
-        let mut policy = Poisson { rate: 0.9, devices: 9 };
+        let mut policy = Poisson { rate: 0.9, devices: 9, k: 2 };
         let mut seen = [false; 9];
         for t in 0..100 {
             let chosen = bench.at(t, |view| policy.candidates(view));
@@ -140,7 +145,7 @@ mod tests {
         // E[Σ share·Δ] over all 2⁴ sets of four coins, against the mean.
         let (rate, deltas) = (0.3f64, [1.0, -2.0, 5.0, 7.5]);
         let bench = Bench::new(4, 4);
-        let mut policy = Poisson { rate, devices: 4 };
+        let mut policy = Poisson { rate, devices: 4, k: 4 };
         let mut expected = 0.0;
         for set in 0..16u32 {
             let devices: Vec<DeviceId> = DeviceId::all(4).filter(|m| set & (1 << m.0) != 0).collect();

@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
 use crate::schedule::sampling::successive;
-use crate::schedule::{Ask, Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<PowerOfChoiceConfig>();
 /// Which losses are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Variant {
     /// Those that the d devices report in this round, of their mini-batches.
     #[default]
@@ -24,6 +25,7 @@ pub enum Variant {
 /// `[schedule.power-of-choice]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PowerOfChoiceConfig {
     /// d; none: 2K, at most M.
     #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]
@@ -99,6 +101,14 @@ impl Policy for PowerOfChoice {
 
     fn asks(&self) -> &[Ask] {
         &[Ask::Loss]
+    }
+
+    fn selection(&self) -> Selection {
+        let trains = match self.variant {
+            Variant::CpowD => Trains::Some,
+            Variant::RpowD => Trains::Scheduled,
+        };
+        Selection::new(Bias::Biased, trains)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -2,7 +2,7 @@
 
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<ProportionalFairConfig>();
 /// What is compared with its own average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Measure {
     /// The rate that a device was served with: 0 where it was not scheduled.
     #[default]
@@ -24,6 +25,7 @@ pub enum Measure {
 /// `[schedule.proportional-fair]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ProportionalFairConfig {
     /// β.
     pub beta: f64,
@@ -111,6 +113,10 @@ impl Policy for ProportionalFair {
         };
         let value = |i: usize| (ratio(i), view.links.gain(devices[i]));
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::OverRounds, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

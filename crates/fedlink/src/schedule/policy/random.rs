@@ -1,7 +1,8 @@
 //! Random: K devices at random.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Policy, Reports, Schedule, View};
+use crate::schedule::sampling::uniform;
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -34,11 +35,11 @@ impl Persist for Random {}
 
 impl Policy for Random {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
-        let mut devices = view.eligible();
-        view.rng(0).shuffle_prefix(&mut devices, view.k);
-        devices.truncate(view.k);
-        devices.sort_unstable();
-        devices
+        uniform(view.eligible(), view.k, &mut view.rng(0))
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Unbiased, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

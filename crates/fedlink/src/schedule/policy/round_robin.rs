@@ -1,7 +1,7 @@
 //! Round robin: everybody in turn.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Policy, Reports, Schedule, View};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,10 @@ impl Policy for RoundRobin {
         let mut chosen: Vec<DeviceId> = (0..view.k.min(devices)).map(turn).collect();
         chosen.sort_unstable();
         chosen
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::OverRounds, Trains::Scheduled)
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {

@@ -11,7 +11,9 @@ use crate::radio::{CapacityAt, Known};
 use crate::record::{RoundRecord, Training};
 use crate::registry::{Entry, Scope, find};
 use crate::rng::{Purpose, stream};
-use crate::schedule::{DeviceTable, Facts, ReportCode, Reports, Sampling, Schedule, Share, View};
+use crate::schedule::{
+    Bias, DeviceTable, Facts, ReportCode, Reports, Sampling, Schedule, Share, Trains, View,
+};
 use crate::server::aggregate::Mean;
 use crate::server::optimizer::Add;
 use crate::server::{Body, Call, Defense, Server, ServerParts, Upload};
@@ -520,5 +522,82 @@ fn the_default_kc_is_the_paper_s_and_always_allowed() {
         assert_eq!(own["kc"].as_integer(), Some(kc), "M = {devices}, K = {k}");
         // What was resolved resolves to itself.
         assert_eq!(entry.resolve(&own, &scope), Ok(own));
+    }
+}
+
+#[test]
+fn who_trains_before_selection_is_what_the_policy_declares() {
+    for entry in POLICIES {
+        for (m, k) in [(6, 1), (9, 3), (9, 9)] {
+            let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
+            if entry.fits(&Table::new(), &scope).is_err() {
+                continue;
+            }
+            let policy = entry.build(&Table::new(), &scope, &()).unwrap();
+            let mut session = Session::new(entry, m, k);
+            for _ in 0..30 {
+                let (call, record) = session.play(&Round::plain(m)).unwrap();
+                let (trained, sent) = (call.candidates.len(), record.transmissions.len());
+                let case = format!("{}, M = {m}, K = {k}: {trained} trained, {sent} sent", entry.name);
+                match policy.selection().trains {
+                    Trains::Scheduled => assert_eq!(trained, sent, "{case}"),
+                    Trains::Some => assert!(trained >= sent, "{case}"),
+                    Trains::Everyone => assert_eq!(trained, m, "{case}"),
+                }
+                let own = record.transmissions.iter().all(|sent| sent.share.is_some());
+                assert!(sent == 0 || own == policy.selection().own_shares, "{case}");
+            }
+        }
+    }
+}
+
+/// Each device counts π in the mean over the random numbers of the policy, whatever was reported and observed before:
+/// of the policies that declare it, all rounds of a run within 4.5 deviations.
+#[test]
+fn what_is_declared_unbiased_is_so_in_the_mean() {
+    let rounds = 6000;
+    let mut checked = Vec::new();
+    for entry in POLICIES {
+        for (m, k) in [(6usize, 2usize), (5, 5)] {
+            let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
+            if entry.fits(&Table::new(), &scope).is_err() {
+                continue;
+            }
+            let policy = entry.build(&Table::new(), &scope, &()).unwrap();
+            if policy.selection().bias != Bias::Unbiased {
+                continue;
+            }
+            let own = entry.resolve(&Table::new(), &scope).unwrap();
+            let by_size = own.get("target").and_then(toml::Value::as_str) == Some("by-size");
+            let mut session = Session::new(entry, m, k);
+            let (mut sums, mut squares) = (vec![0.0; m], vec![0.0; m]);
+            for t in 0..rounds {
+                let round =
+                    Round { answers: (0..m).map(|i| (1 + (i + t) % 4) as f32).collect(), ..Round::plain(m) };
+                let (_, record) = session.play(&round).unwrap();
+                let count = record.transmissions.len() as f64;
+                for sent in &record.transmissions {
+                    let share = sent.share.unwrap_or(1.0 / count);
+                    sums[sent.device.index()] += share;
+                    squares[sent.device.index()] += share * share;
+                }
+            }
+            for (device, (sum, square)) in sums.iter().zip(&squares).enumerate() {
+                let n = f64::from(rounds as u32);
+                let (mean, variance) = (sum / n, (square / n - (sum / n).powi(2)).max(0.0));
+                let slack = 4.5 * (variance / n).sqrt() + 1e-9;
+                // The devices of a session have 10, 11 … samples.
+                let size = |device: usize| (10 + device) as f64;
+                let all: f64 = (0..m).map(size).sum();
+                let wanted = if by_size { size(device) / all } else { 1.0 / m as f64 };
+                assert!((mean - wanted).abs() < slack, "{} K = {k}, device {device}: {mean}", entry.name);
+            }
+            checked.push(entry.name);
+        }
+    }
+    for name in
+        ["random", "optimal", "importance", "lyapunov", "multinomial", "clustered", "poisson", "all", "ideal"]
+    {
+        assert!(checked.contains(&name), "{name} is not among {checked:?}");
     }
 }

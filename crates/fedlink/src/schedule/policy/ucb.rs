@@ -2,7 +2,7 @@
 
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Policy, Reports, Schedule, View, largest_indices_by};
+use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<UcbConfig>();
 /// `[schedule.ucb]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct UcbConfig {
     /// β of the fair variant; 0: plain.
     pub fairness: f64,
@@ -108,6 +109,10 @@ impl Policy for Ucb {
         // Nothing of the present channel is looked at; ties go to the lower device.
         let value = |i: usize| (self.index(&self.arms[devices[i].index()], view.t, view.k), 0.0);
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new(Bias::Biased, Trains::Scheduled)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<ByIntervalConfig>();
 /// `[learn.by-interval]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ByIntervalConfig {
     /// Rounds after which a gap ends, whether the device took part or not.
     #[serde(deserialize_with = "count::count")]

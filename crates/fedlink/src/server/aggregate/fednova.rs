@@ -20,6 +20,7 @@ pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<FedNova>();
 /// use where `learn.local_steps_min` makes steps differ.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FedNova {
     /// Whether devices count by their number of samples, as in the paper.
     pub by_size: bool,

@@ -29,6 +29,7 @@ use crate::units::DeviceId;
 
 /// An update as the server counts it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Contribution<'a> {
     /// Δ̂.
     pub update: &'a Encoded,
@@ -40,6 +41,7 @@ pub struct Contribution<'a> {
 
 /// The step that a round's updates come to, Δ̄.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Delta<'a> {
     /// Σ weight·Δ̂, not yet summed: it is added to θ term by term, in this order.
     Sum(Vec<(&'a Encoded, f32)>),

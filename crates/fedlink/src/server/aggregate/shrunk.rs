@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<ShrunkConfig>();
 /// `[learn.shrunk]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ShrunkConfig {
     /// κ ≥ 0.
     pub kappa: f64,

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<TrimmedMean>();
 /// [median](super::Median), a device that did not send an entry counts as zero there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TrimmedMean {
     /// Share of the K values that is left out at each end, 0 ≤ trim < 0.5.
     pub trim: f64,

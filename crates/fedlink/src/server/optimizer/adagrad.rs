@@ -1,18 +1,25 @@
 //! Adagrad at the server (FedAdagrad).
 
-use super::adaptive::{Adaptive, Adaptivity};
+use super::adaptive::{ADAPTIVITY, Adaptive, Adaptivity};
 use super::{ServerOptimizer, check_decay};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::server::aggregate::Delta;
-use crate::state::{Persist, State, StateError};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this optimizer.
 pub const ENTRY: Entry<dyn ServerOptimizer> = Entry::of::<ServerAdagradConfig>();
 
 /// `[learn.server.adagrad]`.
+///
+/// m ← β₁·m + (1−β₁)·Δ̄, v ← v + Δ̄², θ ← θ + c·m/(√v + τ_a), entry by entry; m starts at zero and v at
+/// τ_a². By default β₁ = 0, as in the paper's experiments, and m is Δ̄.
+///
+/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in
+/// double precision, and τ_a. Invariants: v never falls, so that an entry that arrives seldom takes no
+/// longer steps than before; no entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity = "auto"`, scaling
+/// all updates changes no step.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ServerAdagradConfig {
     /// β₁, 0 ≤ β₁ < 1.
     pub beta1: f64,
@@ -31,14 +38,8 @@ impl PartConfig for ServerAdagradConfig {
     const NAME: &'static str = "adagrad";
     const MEANING: &'static str =
         "FedAdagrad: learn.server_rate times the step over the root of the sum of all squares so far";
-    const KEYS: &'static [Key] = &[
-        key("beta1", "β₁, what is left of the mean after a round", "0 ≤ β₁ < 1"),
-        key(
-            "adaptivity",
-            "τ_a, added to the root; \"auto\": the median non-zero entry of the first step",
-            "\"auto\" | ≥ 1e-15",
-        ),
-    ];
+    const KEYS: &'static [Key] =
+        &[key("beta1", "β₁, what is left of the mean after a round", "0 ≤ β₁ < 1"), ADAPTIVITY];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
         check_decay("beta1", self.beta1)?;
@@ -47,32 +48,7 @@ impl PartConfig for ServerAdagradConfig {
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn ServerOptimizer>, ConfigError> {
         let second = |v: f64, delta: f64| v + delta * delta;
-        Ok(Box::new(ServerAdagrad(Adaptive::new(self.beta1, self.adaptivity, second))))
-    }
-}
-
-/// m ← β₁·m + (1−β₁)·Δ̄, v ← v + Δ̄², θ ← θ + c·m/(√v + τ_a), entry by entry; m starts at zero and v at
-/// τ_a². By default β₁ = 0, as in the paper's experiments, and m is Δ̄.
-///
-/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in
-/// double precision, and τ_a. Invariants: v never falls, so that an entry that arrives seldom takes no
-/// longer steps than before; no entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity = "auto"`, scaling
-/// all updates changes no step.
-struct ServerAdagrad<F>(Adaptive<F>);
-
-impl<F> Persist for ServerAdagrad<F> {
-    fn save(&self) -> State {
-        self.0.save()
-    }
-
-    fn load(&mut self, state: State) -> Result<(), StateError> {
-        self.0.load(state)
-    }
-}
-
-impl<F: Fn(f64, f64) -> f64 + Send> ServerOptimizer for ServerAdagrad<F> {
-    fn step(&mut self, theta: &mut [f32], delta: &Delta, rate: f32) {
-        self.0.step(theta, delta, rate);
+        Ok(Box::new(Adaptive::new(self.beta1, self.adaptivity, second)))
     }
 }
 
@@ -80,6 +56,7 @@ impl<F: Fn(f64, f64) -> f64 + Send> ServerOptimizer for ServerAdagrad<F> {
 mod tests {
     use super::*;
     use crate::compress::{SparseUpdate, Values};
+    use crate::server::aggregate::Delta;
 
     #[test]
     fn the_first_step_of_equal_entries_is_known_in_closed_form() {

@@ -1,18 +1,25 @@
 //! Adam at the server (FedAdam).
 
-use super::adaptive::{Adaptive, Adaptivity};
+use super::adaptive::{ADAPTIVITY, Adaptive, Adaptivity};
 use super::{ServerOptimizer, check_decay};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::server::aggregate::Delta;
-use crate::state::{Persist, State, StateError};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this optimizer.
 pub const ENTRY: Entry<dyn ServerOptimizer> = Entry::of::<ServerAdamConfig>();
 
 /// `[learn.server.adam]`.
+///
+/// m ← β₁·m + (1−β₁)·Δ̄, v ← β₂·v + (1−β₂)·Δ̄², θ ← θ + c·m/(√v + τ_a), entry by entry; m starts at zero, v
+/// at τ_a², and there is no bias correction.
+///
+/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in
+/// double precision, and τ_a. Invariants: no entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity =
+/// "auto"`, scaling all updates changes no step, so that c is about what a weight moves in a round: 0.01 is
+/// a start, 1 is mostly far too much.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ServerAdamConfig {
     /// β₁, 0 ≤ β₁ < 1.
     pub beta1: f64,
@@ -36,11 +43,7 @@ impl PartConfig for ServerAdamConfig {
     const KEYS: &'static [Key] = &[
         key("beta1", "β₁, what is left of the mean after a round", "0 ≤ β₁ < 1"),
         key("beta2", "β₂, what is left of the mean square after a round", "0 ≤ β₂ < 1"),
-        key(
-            "adaptivity",
-            "τ_a, added to the root; \"auto\": the median non-zero entry of the first step",
-            "\"auto\" | ≥ 1e-15",
-        ),
+        ADAPTIVITY,
     ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
@@ -52,32 +55,7 @@ impl PartConfig for ServerAdamConfig {
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn ServerOptimizer>, ConfigError> {
         let beta2 = self.beta2;
         let second = move |v: f64, delta: f64| beta2 * v + (1.0 - beta2) * (delta * delta);
-        Ok(Box::new(ServerAdam(Adaptive::new(self.beta1, self.adaptivity, second))))
-    }
-}
-
-/// m ← β₁·m + (1−β₁)·Δ̄, v ← β₂·v + (1−β₂)·Δ̄², θ ← θ + c·m/(√v + τ_a), entry by entry; m starts at zero, v
-/// at τ_a², and there is no bias correction.
-///
-/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in
-/// double precision, and τ_a. Invariants: no entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity =
-/// "auto"`, scaling all updates changes no step, so that c is about what a weight moves in a round: 0.01 is
-/// a start, 1 is mostly far too much.
-struct ServerAdam<F>(Adaptive<F>);
-
-impl<F> Persist for ServerAdam<F> {
-    fn save(&self) -> State {
-        self.0.save()
-    }
-
-    fn load(&mut self, state: State) -> Result<(), StateError> {
-        self.0.load(state)
-    }
-}
-
-impl<F: Fn(f64, f64) -> f64 + Send> ServerOptimizer for ServerAdam<F> {
-    fn step(&mut self, theta: &mut [f32], delta: &Delta, rate: f32) {
-        self.0.step(theta, delta, rate);
+        Ok(Box::new(Adaptive::new(self.beta1, self.adaptivity, second)))
     }
 }
 
@@ -85,6 +63,7 @@ impl<F: Fn(f64, f64) -> f64 + Send> ServerOptimizer for ServerAdam<F> {
 mod tests {
     use super::*;
     use crate::compress::{SparseUpdate, Values};
+    use crate::server::aggregate::Delta;
 
     #[test]
     fn the_first_step_of_equal_entries_is_known_in_closed_form() {

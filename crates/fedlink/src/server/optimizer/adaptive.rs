@@ -1,6 +1,7 @@
 //! What Adagrad, Adam and Yogi at the server have in common.
 
-use crate::registry::{ConfigError, number};
+use super::ServerOptimizer;
+use crate::registry::{ConfigError, Key, key, number};
 use crate::server::aggregate::Delta;
 use crate::state::{Persist, State, StateError};
 use serde::de::{Error, Unexpected, Visitor};
@@ -21,6 +22,13 @@ pub enum Adaptivity {
     /// This number.
     Fixed(f64),
 }
+
+/// The key of τ_a.
+pub(super) const ADAPTIVITY: Key = key(
+    "adaptivity",
+    "τ_a, added to the root; \"auto\": the median non-zero entry of the first step",
+    "\"auto\" | ≥ 1e-15",
+);
 
 impl Adaptivity {
     /// Checks a number.
@@ -99,9 +107,10 @@ impl<F: Fn(f64, f64) -> f64> Adaptive<F> {
     pub(super) fn new(beta1: f64, adaptivity: Adaptivity, second: F) -> Self {
         Self { beta1, adaptivity, second, moments: Moments::default(), delta: Vec::new() }
     }
+}
 
-    /// θ(t) becomes θ(t+1).
-    pub(super) fn step(&mut self, theta: &mut [f32], delta: &Delta, rate: f32) {
+impl<F: Fn(f64, f64) -> f64 + Send> ServerOptimizer for Adaptive<F> {
+    fn step(&mut self, theta: &mut [f32], delta: &Delta, rate: f32) {
         self.delta.clear();
         self.delta.resize(theta.len(), 0.0);
         delta.add_to(&mut self.delta, 1.0);

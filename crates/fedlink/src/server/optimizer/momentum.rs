@@ -12,6 +12,7 @@ pub const ENTRY: Entry<dyn ServerOptimizer> = Entry::of::<ServerMomentumConfig>(
 /// `[learn.server.momentum]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ServerMomentumConfig {
     /// β, 0 ≤ β < 1.
     pub beta: f64,

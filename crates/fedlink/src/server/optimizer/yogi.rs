@@ -1,10 +1,8 @@
 //! Yogi at the server (FedYogi).
 
-use super::adaptive::{Adaptive, Adaptivity};
+use super::adaptive::{ADAPTIVITY, Adaptive, Adaptivity};
 use super::{ServerOptimizer, check_decay};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::server::aggregate::Delta;
-use crate::state::{Persist, State, StateError};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -12,8 +10,17 @@ use std::cmp::Ordering;
 pub const ENTRY: Entry<dyn ServerOptimizer> = Entry::of::<ServerYogiConfig>();
 
 /// `[learn.server.yogi]`.
+///
+/// m ← β₁·m + (1−β₁)·Δ̄, v ← v − (1−β₂)·Δ̄²·sgn(v − Δ̄²), θ ← θ + c·m/(√v + τ_a), entry by entry; m starts
+/// at zero, v at τ_a², and there is no bias correction.
+///
+/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in
+/// double precision, and τ_a. Invariants: an entry that did not arrive keeps its v, where Adam's decays; no
+/// entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity = "auto"`, scaling all updates changes no step,
+/// so that c is about what a weight moves in a round: 0.01 is a start, 1 is mostly far too much.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ServerYogiConfig {
     /// β₁, 0 ≤ β₁ < 1.
     pub beta1: f64,
@@ -37,11 +44,7 @@ impl PartConfig for ServerYogiConfig {
     const KEYS: &'static [Key] = &[
         key("beta1", "β₁, what is left of the mean after a round", "0 ≤ β₁ < 1"),
         key("beta2", "β₂; the mean square moves by 1−β₂ of the square of the step", "0 ≤ β₂ < 1"),
-        key(
-            "adaptivity",
-            "τ_a, added to the root; \"auto\": the median non-zero entry of the first step",
-            "\"auto\" | ≥ 1e-15",
-        ),
+        ADAPTIVITY,
     ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
@@ -60,32 +63,7 @@ impl PartConfig for ServerYogiConfig {
                 Ordering::Equal => v,
             }
         };
-        Ok(Box::new(ServerYogi(Adaptive::new(self.beta1, self.adaptivity, second))))
-    }
-}
-
-/// m ← β₁·m + (1−β₁)·Δ̄, v ← v − (1−β₂)·Δ̄²·sgn(v − Δ̄²), θ ← θ + c·m/(√v + τ_a), entry by entry; m starts
-/// at zero, v at τ_a², and there is no bias correction.
-///
-/// Source: Reddi et al., *Adaptive Federated Optimization* (2020), Algorithm 2. State: 2·d numbers in
-/// double precision, and τ_a. Invariants: an entry that did not arrive keeps its v, where Adam's decays; no
-/// entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity = "auto"`, scaling all updates changes no step,
-/// so that c is about what a weight moves in a round: 0.01 is a start, 1 is mostly far too much.
-struct ServerYogi<F>(Adaptive<F>);
-
-impl<F> Persist for ServerYogi<F> {
-    fn save(&self) -> State {
-        self.0.save()
-    }
-
-    fn load(&mut self, state: State) -> Result<(), StateError> {
-        self.0.load(state)
-    }
-}
-
-impl<F: Fn(f64, f64) -> f64 + Send> ServerOptimizer for ServerYogi<F> {
-    fn step(&mut self, theta: &mut [f32], delta: &Delta, rate: f32) {
-        self.0.step(theta, delta, rate);
+        Ok(Box::new(Adaptive::new(self.beta1, self.adaptivity, second)))
     }
 }
 
@@ -93,6 +71,7 @@ impl<F: Fn(f64, f64) -> f64 + Send> ServerOptimizer for ServerYogi<F> {
 mod tests {
     use super::*;
     use crate::compress::{SparseUpdate, Values};
+    use crate::server::aggregate::Delta;
 
     #[test]
     fn the_first_step_of_equal_entries_is_known_in_closed_form() {

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Layout> = Entry::of::<ClustersConfig>();
 /// `[cell.clusters]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ClustersConfig {
     /// C, the number of centers.
     #[serde(deserialize_with = "count")]

@@ -28,6 +28,7 @@ use crate::units::DeviceId;
 
 /// Where a device is, in meters from the server, which is at the origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Position {
     /// East of the server.
     pub x_m: f64,

@@ -13,6 +13,7 @@ pub const ENTRY: Entry<dyn Layout> = Entry::of::<TrackConfig>();
 /// `[cell.track]`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TrackConfig {
     /// The file.
     pub path: String,

@@ -11,6 +11,7 @@ pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<Cost231HataConfig>();
 /// `[cell.cost231-hata]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Cost231HataConfig {
     /// Whether the city is a large one.
     pub metropolitan: bool,

@@ -10,6 +10,7 @@ pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<LogDistanceConfig>();
 /// `[cell.log-distance]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LogDistanceConfig {
     /// α.
     pub exponent: f64,

@@ -32,6 +32,7 @@ pub const LIGHT_M_S: f64 = 299_792_458.0;
 /// Whether devices are in line of sight of the server (`cell.los`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum LineOfSight {
     /// Drawn for each device, with the probability that the law has for its distance.
     #[default]
