@@ -41,7 +41,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandK>();
 /// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // both ends draw from what they know
 /// let scheme = RandK::default();
 /// let spent = scheme.encode(&[1.0; 4], &known, &mut unused, &mut Scratch::default(), &mut sent);
-/// assert_eq!(spent, Spent { bits: Bits(64.0), level: 2 });
+/// assert_eq!(spent, Spent::new(Bits(64.0), 2));
 /// assert_eq!((sent.entries(), sent.norm()), (2, 8f32.sqrt()));
 /// ```
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

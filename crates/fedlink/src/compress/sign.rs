@@ -45,7 +45,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Sign>();
 /// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // both ends draw from what they know
 /// let update = [3.0, -1.0, 0.0, -4.0];
 /// let spent = Sign {}.encode(&update, &known, &mut unused, &mut Scratch::default(), &mut sent);
-/// assert_eq!(spent, Spent { bits: Bits(36.0), level: 4 });
+/// assert_eq!(spent, Spent::new(Bits(36.0), 4));
 /// assert_eq!(sent, Encoded::Dense(vec![2.0, -2.0, 2.0, -2.0]));
 /// ```
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -147,7 +147,7 @@ impl Default for Loss {
 ///
 /// ```
 /// use fedlink::radio::Decay;
-/// let decay = Decay { rate: 0.5, min: 2 };
+/// let decay = Decay::new(0.5, 2);
 /// assert_eq!([0, 1, 2, 3, 9].map(|t| decay.k(10, t)), [10, 7, 4, 3, 2]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,6 +160,11 @@ pub struct Decay {
 }
 
 impl Decay {
+    /// Falls at this rate to no less than `min`.
+    pub fn new(rate: f64, min: usize) -> Self {
+        Self { rate, min }
+    }
+
     /// K_t of a run that starts with `k`.
     pub fn k(&self, k: usize, t: u64) -> usize {
         // A hair below, so that a product that is whole but for rounding is not rounded up.

@@ -43,9 +43,7 @@ impl PartConfig for FdmaConfig {
 /// use fedlink::radio::access::{Access, Band, Fdma, Uplink};
 /// use fedlink::radio::rate::Shannon;
 /// use fedlink::units::{Airtime, Power};
-/// let link = Uplink {
-///     snr: 1.0, power: Power(1.0), max_power: None, energy_kept: false, rate: &Shannon {}, blocks: &[],
-/// };
+/// let link = Uplink::new(1.0, Power(1.0), &Shannon {});
 /// let grants = Fdma::default().grant(&[1.0, 1.0], &[link, link], &Band { symbols: 100 });
 /// assert!((grants[0].budget.0 - 50.0 * 3f64.log2()).abs() < 1e-9);
 /// assert_eq!(grants[0].airtime, Airtime(100.0));

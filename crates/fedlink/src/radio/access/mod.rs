@@ -72,6 +72,19 @@ pub struct Uplink<'a> {
     pub blocks: &'a [f64],
 }
 
+impl<'a> Uplink<'a> {
+    /// A link whose blocks are alike, of a device without a limit on its power, which does not depend on the symbols.
+    pub fn new(snr: f64, power: Power, rate: &'a dyn Rate) -> Self {
+        Self { snr, power, max_power: None, energy_kept: false, rate, blocks: &[] }
+    }
+
+    /// With these gains of the resource blocks, relative to the mean.
+    #[must_use]
+    pub fn over(self, blocks: &'a [f64]) -> Self {
+        Self { blocks, ..self }
+    }
+}
+
 /// An access scheme: turns bit weights into symbols, power, airtime and bits.
 ///
 /// Airtimes, and the times of [`Self::payload`], are in durations of a symbol that has the whole band.

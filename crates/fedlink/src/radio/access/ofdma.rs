@@ -155,9 +155,7 @@ pub enum EffectiveSnr {
 /// use fedlink::radio::rate::Shannon;
 /// use fedlink::units::{Bits, Power};
 /// let ofdma = Ofdma { blocks: 2, ..Ofdma::default() };
-/// let link = |blocks| Uplink {
-///     snr: 1.0, power: Power(1.0), max_power: None, energy_kept: false, rate: &Shannon {}, blocks,
-/// };
+/// let link = |blocks| Uplink::new(1.0, Power(1.0), &Shannon {}).over(blocks);
 /// // Each gets the block that is good for it: 50 symbols at an SNR of 1·1.5·2.
 /// let grants = ofdma.grant(&[1.0, 1.0], &[link(&[0.5, 1.5]), link(&[1.5, 0.5])], &Band { symbols: 100 });
 /// assert_eq!([grants[0].budget, grants[1].budget], [Bits(100.0), Bits(100.0)]);

@@ -39,9 +39,7 @@ impl PartConfig for TdmaConfig {
 /// use fedlink::radio::access::{Access, Band, Tdma, Uplink};
 /// use fedlink::radio::rate::Shannon;
 /// use fedlink::units::Power;
-/// let link = |snr| Uplink {
-///     snr, power: Power(1.0), max_power: None, energy_kept: false, rate: &Shannon {}, blocks: &[],
-/// };
+/// let link = |snr| Uplink::new(snr, Power(1.0), &Shannon {});
 /// // Equal bits over links of 1 and 3 bit/symbol: the slow link gets three times the symbols.
 /// let grants = Tdma::default().grant(&[1.0, 1.0], &[link(1.0), link(7.0)], &Band { symbols: 100 });
 /// assert!((grants[0].symbols.0 - 75.0).abs() < 1e-9 && (grants[1].symbols.0 - 25.0).abs() < 1e-9);

@@ -17,7 +17,7 @@ use crate::units::DeviceId;
 /// use fedlink::radio::cell::{layout::Position, mobility::Drift};
 /// use fedlink::units::DeviceId;
 /// let drift = Drift { speed_m_s: 1.5, period_s: 2.0, half_side_m: 100.0, seed: 0 };
-/// let start = Position { x_m: 10.0, y_m: 0.0, z_m: None };
+/// let start = Position::new(10.0, 0.0);
 /// assert_eq!(drift.position(0, DeviceId(0), start), start);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -53,10 +53,11 @@ impl PartConfig for InversionConfig {
 /// ```
 /// use fedlink::radio::power::{LinkGain, PowerMaterial, PowerPolicy, inversion::Inversion};
 /// use fedlink::units::{DeviceId, Power};
-/// let material = PowerMaterial { noise: 1.0, ..PowerMaterial::default() };
+/// let mut material = PowerMaterial::default();
+/// material.noise = 1.0;
 /// let policy = Inversion { snr: 10.0, threshold: 0.1, material };
-/// assert_eq!(policy.power(DeviceId(0), LinkGain { gain: 0.5, mean_gain: 1.0 }), Power(20.0));
-/// assert_eq!(policy.power(DeviceId(0), LinkGain { gain: 0.05, mean_gain: 1.0 }), Power(0.0));
+/// assert_eq!(policy.power(DeviceId(0), LinkGain::new(0.5, 1.0)), Power(20.0));
+/// assert_eq!(policy.power(DeviceId(0), LinkGain::new(0.05, 1.0)), Power(0.0));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Inversion {

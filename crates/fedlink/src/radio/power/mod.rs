@@ -27,6 +27,13 @@ pub struct LinkGain {
     pub mean_gain: f64,
 }
 
+impl LinkGain {
+    /// β·ĝ and β.
+    pub fn new(gain: f64, mean_gain: f64) -> Self {
+        Self { gain, mean_gain }
+    }
+}
+
 /// A power policy: the transmit power of a device, were it scheduled.
 ///
 /// Invariants: finite and ≥ 0, at most the maximum where there is one; a function of the link and of what the

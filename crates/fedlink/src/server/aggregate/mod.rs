@@ -39,6 +39,13 @@ pub struct Contribution<'a> {
     pub factor: f32,
 }
 
+impl<'a> Contribution<'a> {
+    /// An update that is not clipped.
+    pub fn new(update: &'a Encoded, share: f32) -> Self {
+        Self { update, share, factor: 1.0 }
+    }
+}
+
 /// The step that a round's updates come to, Δ̄.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

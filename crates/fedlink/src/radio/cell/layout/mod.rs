@@ -39,9 +39,14 @@ pub struct Position {
 }
 
 impl Position {
+    /// At the height of the path loss law.
+    pub fn new(x_m: f64, y_m: f64) -> Self {
+        Self { x_m, y_m, z_m: None }
+    }
+
     /// r·(cos φ, sin φ).
     pub fn polar(radius_m: f64, angle: f64) -> Self {
-        Self { x_m: radius_m * libm::cos(angle), y_m: radius_m * libm::sin(angle), z_m: None }
+        Self::new(radius_m * libm::cos(angle), radius_m * libm::sin(angle))
     }
 
     /// The distance to the server over ground.
