@@ -66,7 +66,8 @@ def shared(count: int, kind: torch.dtype) -> torch.Tensor:
     """So many numbers in shared memory. Under Linux its name is gone once it is open, so that nothing of it
     is left behind, however the processes end."""
     try:
-        return torch.empty(count, dtype=kind).share_memory_()
+        numbers: torch.Tensor = torch.empty(count, dtype=kind).share_memory_()
+        return numbers
     except RuntimeError as error:
         size = count * torch.empty((), dtype=kind).element_size() / 1e6
         raise MemoryError(

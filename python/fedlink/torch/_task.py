@@ -245,7 +245,8 @@ class Task(BaseTask):
         def mean(start: torch.Tensor, values: Iterable[torch.Tensor]) -> torch.Tensor:
             if not start.is_floating_point():
                 return start
-            return torch.stack([value.double() for value in values]).mean(0).to(start.dtype)
+            middle: torch.Tensor = torch.stack([value.double() for value in values]).mean(0).to(start.dtype)
+            return middle
 
         return [mean(start, values) for start, values in zip(self._trainer.buffers0, zip(*trained))]
 

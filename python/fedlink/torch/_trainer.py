@@ -80,7 +80,7 @@ class Trainer:
     @property
     def dim(self) -> int:
         """d."""
-        return self._vector.numel()
+        return int(self._vector.numel())
 
     def buffers(self) -> list[torch.Tensor]:
         """The model's buffers now."""

@@ -90,9 +90,9 @@ class Workers:
     """Some processes, each with a ``Trainer`` of its own."""
 
     def __init__(self, functions: Functions, count: int, context: str, dim: int, rows: int) -> None:
-        start = torch.multiprocessing.get_context(context)
+        start: Any = torch.multiprocessing.get_context(context)
         self._theta = shared(dim, torch.float32)
-        self._updates = shared(rows * dim, torch.float32).view(rows, dim)
+        self._updates: torch.Tensor = shared(rows * dim, torch.float32).view(rows, dim)
         given: Functions | _Pickled = functions if context == "fork" else _Pickled.of(functions)
         setup = _Setup(given, _settings(), self._theta, self._updates)
         self._processes: list[Any] = []
