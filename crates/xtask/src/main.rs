@@ -60,7 +60,9 @@ fn main() -> anyhow::Result<()> {
         Some("python") => {
             build(&["--lib", "--examples"])?;
             let nodes = python::start_nodes(&root())?;
-            python::test(&root())?;
+            let python = python::start_tests(&root())?;
+            python::types(&root())?;
+            python.finish()?;
             nodes.finish()
         }
         Some("wheel") => python::wheel(&root()),
@@ -94,15 +96,18 @@ fn test() -> anyhow::Result<()> {
     environments.join().expect("it does not panic")?;
     packages::workflows(&root())?;
     let data = data_folder()?;
+    // Those with nodes mostly wait, the others take one core: they fill what the steps below leave of two.
     let nodes = python::start_nodes(&root())?;
+    let python = python::start_tests(&root())?;
     rust_tests(&data)?;
     documentation()?;
     packages::features()?;
     wire::test()?;
     step("README commands");
     readme::run_commands(&root())?;
-    python::test(&root())?;
+    python::types(&root())?;
     browser::test(&root())?;
+    python.finish()?;
     nodes.finish()?;
     step("all passed");
     Ok(())
