@@ -546,7 +546,9 @@ fn renamed(
         let chosen: Vec<DeviceId> = schedule.devices().collect();
         bench.schedule_devices(&chosen, t);
         for &device in &chosen {
-            let update = [names[device.index()] as f32, t as f32, 1.0];
+            // Without equal distances, which go to the lower device.
+            let mut rng = stream(11, Purpose::Test, t, names[device.index()] as u64);
+            let update: Vec<f32> = (0..3).map(|_| rng.normal() as f32).collect();
             policy.receive(device, &Dense(&update));
         }
         policy.observe(&RoundRecord::of_devices(t + 1, &chosen));
