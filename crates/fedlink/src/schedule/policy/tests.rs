@@ -557,21 +557,18 @@ fn renamed(
     rounds
 }
 
-/// From the registry: a policy without random numbers depends on links and reports, never on what a device is called.
+/// Policies whose choice depends on links and reports alone, never on what a device is called. Others draw at random, take
+/// devices in an order, or have ties that are no accident (`divfl`: of two updates that are nearest to each other either
+/// lowers the cost by as much).
+const NAMELESS: [&str; 8] =
+    ["bc", "bn2", "bc-bn2", "bn2-c", "proportional-fair", "age", "norm-channel", "gradient-channel"];
+
 #[test]
-fn renaming_devices_renames_the_choice_of_every_policy_without_random_numbers() {
+fn renaming_devices_renames_the_choice_over_rounds() {
     let own: Vec<usize> = (0..7).collect();
-    let others = [[6, 5, 4, 3, 2, 1, 0], [3, 0, 6, 1, 5, 2, 4], [1, 2, 3, 4, 5, 6, 0]];
-    let mut checked = Vec::new();
-    for entry in POLICIES {
-        let scope = Scope { devices: 7, k: 3, ..Scope::default() };
+    for entry in NAMELESS.map(|name| find::<dyn Policy>(name).unwrap()) {
         let first = renamed(entry, &own, 0, 1.0);
-        let is_random = (1..12).any(|seed| renamed(entry, &own, seed, 1.0) != first);
-        // UCB knows no channel: who was never tried comes in the order of the indices.
-        if is_random || entry.name == "ucb" || entry.fits(&Table::new(), &scope).is_err() {
-            continue;
-        }
-        for names in others {
+        for names in [[6, 5, 4, 3, 2, 1, 0], [3, 0, 6, 1, 5, 2, 4], [1, 2, 3, 4, 5, 6, 0]] {
             let mut other = renamed(entry, &names, 0, 1.0);
             for (one, other) in first.iter().flatten().zip(other.iter_mut().flatten()) {
                 // Sums in another order round otherwise.
@@ -580,10 +577,6 @@ fn renaming_devices_renames_the_choice_of_every_policy_without_random_numbers() 
             }
             assert_eq!(other, first, "{}, called {names:?}", entry.name);
         }
-        checked.push(entry.name);
-    }
-    for name in ["bc", "bn2", "bc-bn2", "bn2-c", "norm-channel", "gradient-channel", "age", "deadline"] {
-        assert!(checked.contains(&name), "{name} is not among {checked:?}");
     }
 }
 
