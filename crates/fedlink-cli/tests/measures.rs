@@ -247,3 +247,25 @@ fn epsilon_is_printed_with_what_it_does_not_cover() {
     let message = refused(&folder, &["run", "two.toml", "--set", "privacy.noise=1"]);
     assert!(message.contains("privacy.noise: is 1, which needs a norm S"), "{message}");
 }
+
+#[test]
+fn a_run_that_hears_few_devices_for_its_feedback_warns_with_the_reason_in_terminal_and_report() {
+    let folder = TempDir::new().unwrap();
+    // Links each ten times worse than the one before: the first two are always the best.
+    let gains: Vec<String> = (0..12).map(|m| format!("{:e}", 100.0 / 10f64.powi(m))).collect();
+    std::fs::write(folder.path().join("gains.csv"), gains.join("\n")).unwrap();
+    let file = FILE
+        .replace("devices = 8", "devices = 12")
+        .replace("symbols = 500", "symbols = 500\nfading = \"static\"\nmean_gains = \"gains.csv\"")
+        .replace("rounds = 12", "rounds = 24")
+        .replace("seeds = 3", "seeds = 2")
+        .replace("[\"bc\", \"bn2\"]", "[\"bn2-c\"]\n\"compress.feedback\" = [\"off\", \"scheduled\"]");
+    let file = format!("{}\n[schedule]\nk = 2\n", &file[..file.find("[expected]").unwrap()]);
+    std::fs::write(folder.path().join("few.toml"), file).unwrap();
+    let printed = output(&folder, &["run", "few.toml", "--out", "few"]);
+    let why = "compress.feedback adds what was not sent to the norm that a device reports";
+    let warned: Vec<&str> = printed.lines().filter(|line| line.contains(why)).collect();
+    assert_eq!(warned.len(), 1, "{printed}");
+    assert!(warned[0].contains("scheduled (seed 0): heard "), "{printed}");
+    assert!(text(&folder, "few/report.html").contains(why));
+}

@@ -494,6 +494,9 @@ fn remarks(curve: &CurveResult) -> String {
     for line in curve.privacy() {
         let _ = writeln!(text, "{}: {line}", curve.label);
     }
+    for (seed, warning) in curve.warnings() {
+        let _ = writeln!(text, "{} (seed {seed}): {warning}", curve.label);
+    }
     for run in &curve.runs {
         if let Status::Diverged(message) = &run.status {
             let _ = writeln!(text, "{} (seed {}): {message}", curve.label, run.seed);
@@ -524,6 +527,22 @@ impl CurveResult {
             _ => "no privacy guarantee".to_owned(),
         };
         std::iter::once(number).chain(worst.caveats.iter().cloned()).collect()
+    }
+
+    /// What the runs warned of beside the cautions of their configuration, with the first seed of each warning; those
+    /// that differ in nothing but numbers are one.
+    pub fn warnings(&self) -> Vec<(u64, &str)> {
+        let cautions = self.config.cautions();
+        let kind = |warning: &str| warning.replace(|c: char| c.is_ascii_digit(), "");
+        let mut found: Vec<(u64, &str)> = Vec::new();
+        for run in &self.runs {
+            for warning in run.outcome.warnings.iter().filter(|warning| !cautions.contains(warning)) {
+                if found.iter().all(|(_, other)| kind(other) != kind(warning)) {
+                    found.push((run.seed, warning));
+                }
+            }
+        }
+        found
     }
 
     /// Devices that were ever scheduled, of all, mean over the seeds: `13/60`; none if all were in every seed.

@@ -1,8 +1,9 @@
 //! What each policy takes to decide a round: `cargo run --release -p fedlink --example policy_cost [M [NAME…]]`.
 //!
 //! Only the server's part is timed: who trains, who is scheduled, and the grants. It is the processor time of the thread,
-//! the least of many rounds, so that other work on the machine counts little. A policy whose state over all devices is too
-//! large for the machine is named with its error.
+//! the least of many rounds, so that other work on the machine counts little. A policy that schedules everybody is timed at
+//! K = M. One whose state over all devices is too large for the machine, or that a server of nodes cannot run, is named
+//! with its error.
 
 use cpu_time::ThreadTime;
 use fedlink::config::Config;
@@ -14,11 +15,16 @@ use fedlink::session::Session;
 
 const ROUNDS: u64 = 25;
 
-/// Milliseconds of the fastest of the rounds.
-fn milliseconds(policy: &str, devices: u64, k: u64) -> Result<f64, fedlink::Error> {
+fn config(policy: &str, devices: u64, k: u64) -> Config {
     let mut config = Config::default();
     (config.data.devices, config.schedule.k) = (devices, k);
     config.schedule.policy = policy.into();
+    config
+}
+
+/// Milliseconds of the fastest of the rounds.
+fn milliseconds(policy: &str, devices: u64, k: u64) -> Result<f64, fedlink::Error> {
+    let config = config(policy, devices, k);
     let mut session = Session::of(&config, &Parts::default(), vec![0.0; 10], None)?;
     let mut best = f64::INFINITY;
     for t in 0..ROUNDS {
@@ -43,11 +49,14 @@ fn main() {
     let named: Vec<String> = std::env::args().skip(2).collect();
     let asked = |entry: &&Entry<dyn Policy>| named.is_empty() || named.iter().any(|name| name == entry.name);
     for entry in <dyn Policy>::entries().iter().filter(asked) {
-        let times = [10, 100, 1000].map(|k| match milliseconds(entry.name, devices, k) {
+        let some = config(entry.name, devices, 10).validate().is_ok();
+        let counts = if some { vec![10, 100, 1000] } else { vec![devices] };
+        let time = |&k: &u64| match milliseconds(entry.name, devices, k) {
             Ok(time) => format!("{time:8.2}"),
             Err(error) => error.to_string(),
-        });
-        let same = times.iter().all(|time| *time == times[0]);
-        println!("{:18} {}", entry.name, if same { times[0].clone() } else { times.join(" ") });
+        };
+        let mut times: Vec<String> = counts.iter().map(time).collect();
+        times.dedup();
+        println!("{:18} {}{}", entry.name, times.join(" "), if some { "" } else { " at K = M" });
     }
 }

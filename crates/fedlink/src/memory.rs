@@ -45,6 +45,14 @@ fn check_against(total: u64, devices: u64, dim: usize, vectors: usize) -> Result
     })
 }
 
+/// Bytes of updates that are kept so that none is computed twice, at most.
+const KEPT: u128 = 1 << 28;
+
+/// Whether so many `updates` of `dim` numbers may be kept until selection where K of them would do.
+pub(crate) fn holds_updates(updates: usize, dim: usize) -> bool {
+    updates as u128 * dim as u128 * 4 <= KEPT
+}
+
 /// Refuses a policy whose state of so many `numbers` of four bytes over all devices is more than the
 /// machine's whole memory.
 pub(crate) fn check_policy(name: &str, numbers: u128, devices: u64, dim: usize) -> Result<(), ConfigError> {

@@ -2,6 +2,7 @@
 //! other people's nodes have in common.
 
 use crate::checkpoint::{self, CheckpointError};
+use crate::compress::feedback::{Ef21, Off};
 use crate::compress::wire::bit_length;
 use crate::compress::{Encoded, Spent, plain};
 use crate::config::Config;
@@ -346,7 +347,9 @@ impl Session {
             return None;
         }
         let by_norm = self.server.asks().iter().any(|ask| matches!(ask, Ask::Norm | Ask::CompressedNorm));
-        let why = if by_norm && compress.feedback != "off" {
+        // The states of EF21 come nearer to the updates of who was scheduled, and lower what it reports.
+        let keeps_rest = ![Off::NAME, Ef21::NAME].contains(&compress.feedback.as_str());
+        let why = if by_norm && keeps_rest {
             "; compress.feedback adds what was not sent to the norm that a device reports, so that those that were \
              scheduled are scheduled again; set it to \"off\" or choose a policy that does not look at norms"
         } else {

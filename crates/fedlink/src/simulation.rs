@@ -188,8 +188,8 @@ impl Simulation {
         let candidates = server.begin(t, links.known, |_| true)?.candidates.len();
         server.load(before).map_err(CheckpointError::State)?;
         let trained = if fleet.everyone_must_train() { devices } else { candidates };
-        let vectors =
-            fleet.state_vectors() + server.state_vectors() + fleet.kept_updates(candidates, server.radio.k());
+        let kept = fleet.kept_updates(candidates, server.radio.k(), dim);
+        let vectors = fleet.state_vectors() + server.state_vectors() + kept;
         Ok(Needs { dim, trained, bytes: (vectors as u64) * (dim as u64) * 4 })
     }
 

@@ -5,7 +5,7 @@ use crate::clock::compute::Load;
 use crate::compress::ErrorFeedback;
 use crate::config::{BatchSize, Config, ConfigError};
 use crate::error::Error;
-use crate::fleet::{Encoder, Fleet, FleetParts};
+use crate::fleet::{Encoder, Fleet, FleetParts, Keeps};
 use crate::genie;
 use crate::learn::correction::Correction;
 use crate::learn::inputs::Inputs;
@@ -77,10 +77,16 @@ impl World {
         server.set_shapes(shapes);
         if let Some(genie) = server.genie() {
             genie::check(genie, config.data.devices, config.schedule.k, fleet.task())?;
-            fleet.keep_all();
+            fleet.keep(Keeps::All);
             // The updates, and what is sent of each.
             let vectors = fleet.state_vectors().saturating_add(3 * config.data.devices as usize);
             memory::check(config.data.devices, server.theta().len(), vectors)?;
+        }
+        // A device that is scheduled whose update was dropped would have to train again. Equal reports of few bits go
+        // to the larger gain, whatever the norms are.
+        let by_report = server.selection().largest_reports && config.schedule.report_bits == 0;
+        if server.genie().is_none() && !by_report {
+            fleet.keep(Keeps::WhatFits);
         }
         let clock = clock(&config, parts, &server.radio, broadcast, work)?;
         let labels: LabelCounts = Arc::new(move |device| labeled.label_counts(device));

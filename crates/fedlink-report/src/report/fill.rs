@@ -56,6 +56,10 @@ impl Report {
                 curve.heard_text()?
             ))
         }));
+        for curve in results {
+            let line = |(seed, warning): (u64, &str)| format!("{} (seed {seed}): {warning}.", curve.label);
+            notes.extend(curve.warnings().into_iter().map(line));
+        }
         notes.extend(results.iter().filter(|curve| !curve.has_costs()).filter_map(lost_uploads));
         Self {
             title: title.to_owned(),

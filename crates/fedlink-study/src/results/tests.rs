@@ -58,6 +58,22 @@ fn ranks_are_averaged_over_seeds_and_one_seed_keeps_its_devices() {
 }
 
 #[test]
+fn what_runs_warn_of_is_below_the_table_once_for_each_kind() {
+    let mut curve = shifted();
+    let heard = |count: u32| format!("heard {count}/60: most devices were never scheduled");
+    curve.runs[1].outcome.warnings = vec![heard(13), "weights were all zero".into()];
+    curve.runs[2].outcome.warnings = vec![heard(11)];
+    assert_eq!(curve.warnings(), [(1, heard(13).as_str()), (1, "weights were all zero")]);
+    let text = table(&[curve.clone()]);
+    assert!(text.contains("bn2 (seed 1): heard 13/60: most devices were never scheduled\n"), "{text}");
+    // What the configuration alone gives is printed before a run.
+    curve.config.schedule.policy = "optimal".into();
+    let caution = curve.config.cautions().pop().expect("unbiased shares with a biased scheme");
+    curve.runs[0].outcome.warnings = vec![caution.clone()];
+    assert!(curve.warnings().iter().all(|(_, warning)| *warning != caution));
+}
+
+#[test]
 fn the_target_follows_the_configuration() {
     let mut curve = curve_of("bc", &[&[0.5, 0.9]]);
     assert!(table(&[curve.clone()]).contains("rounds to 80 %"));

@@ -10,6 +10,9 @@ use crate::schedule::Ask;
 use crate::units::Bits;
 use std::ops::RangeInclusive;
 
+/// The reports of a device that sent what no honest one does: none.
+pub(super) const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
+
 /// What the server has to judge a device by.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

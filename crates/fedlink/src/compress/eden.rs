@@ -35,7 +35,7 @@
 
 use super::audit::{Evidence, unrounded};
 use super::wire::packed::{Packer, Unpacker};
-use super::wire::{Coder, WireError};
+use super::wire::{Coder, WireError, check_finite};
 use super::{Codec, Coded, Compressor, Context, Encoded, Properties, Scratch, Spent};
 use crate::kernels::{hadamard, norm};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
@@ -399,11 +399,7 @@ impl Codec for Eden {
         payload: &[u8],
         update: &mut Encoded,
     ) -> Result<(), WireError> {
-        let (mut reader, bits) = Unpacker::new(payload)?;
-        let longest = self.longest(context);
-        if bits + 1 > longest {
-            return Err(WireError::TooLong { bits: bits + 1, longest });
-        }
+        let (mut reader, bits) = Unpacker::within(payload, self.longest(context))?;
         let coded = bits.checked_sub(32).filter(|bits| *bits > 0 && bits.is_multiple_of(self.bits));
         let n = coded.ok_or(WireError::Length { short: true })? / self.bits;
         let scale = f32::from_bits(reader.take(32));
@@ -415,10 +411,7 @@ impl Codec for Eden {
         symbols.extend((0..n).map(|_| reader.take(self.bits as u32) as u8));
         self.unscaled(context, symbols, &mut coder.rotation, values);
         apply_scale(values, scale);
-        match values.iter().position(|value| !value.is_finite()) {
-            Some(entry) => Err(WireError::NotFinite { entry, value: values[entry] }),
-            None => Ok(()),
-        }
+        check_finite(values)
     }
 
     fn accepts(&self, update: &Encoded) -> bool {

@@ -20,7 +20,7 @@ use super::audit::{Evidence, TINY};
 use super::eden::{CENTROIDS, nearest};
 use super::stc::Stc;
 use super::wire::packed::{Packer, Unpacker};
-use super::wire::{Coder, Format, Layout, WireError, bit_length, check_values};
+use super::wire::{Coder, Format, Layout, WireError, bit_length, check_finite, check_values};
 use super::{Codec, Coded, Compressor, Context, Encoded, Properties, Scratch, SparseScheme, Spent, Values};
 use crate::kernels::norm;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
@@ -403,9 +403,7 @@ impl Codec for LowRank {
         let (_, bits) = self.terms(context, coded);
         let mut rest = Vec::new();
         let rest_bits = coder.encode(&Self::rest_format(context, bits)?, &coded.rest, &mut rest)?;
-        if let Some(entry) = coded.scales.iter().position(|scale| !scale.is_finite()) {
-            return Err(WireError::NotFinite { entry, value: coded.scales[entry] });
-        }
+        check_finite(&coded.scales)?;
         let mut packer = Packer::new(bits + rest_bits, payload);
         let mut scale = coded.scales.iter();
         Self::for_each_term(&layers, &coded.symbols, |layer, u, v| {
@@ -429,11 +427,7 @@ impl Codec for LowRank {
         payload: &[u8],
         update: &mut Encoded,
     ) -> Result<(), WireError> {
-        let (mut unpacker, mut there) = Unpacker::new(payload)?;
-        let longest = self.longest(context);
-        if bit_length(payload) > longest {
-            return Err(WireError::TooLong { bits: bit_length(payload), longest });
-        }
+        let (mut unpacker, mut there) = Unpacker::within(payload, self.longest(context))?;
         let layers = matrices(context);
         let (name, width) = (name_bits(layers.len()), self.bits as u32);
         let short = WireError::Length { short: true };
@@ -473,10 +467,7 @@ impl Codec for LowRank {
         }
         coder.decode(&format, &rest, &mut coded.rest)?;
         self.fill(context, coded);
-        match coded.values.iter().position(|value| !value.is_finite()) {
-            Some(entry) => Err(WireError::NotFinite { entry, value: coded.values[entry] }),
-            None => Ok(()),
-        }
+        check_finite(&coded.values)
     }
 
     fn accepts(&self, update: &Encoded) -> bool {

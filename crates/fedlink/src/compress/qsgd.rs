@@ -19,7 +19,7 @@
 //! budget, let s\* be its steps: |v̂_i| ≤ |v_i| + ‖v‖/s\*, so ‖v̂(s\*)‖ ≤ (1 + √d)·‖v‖; from below nothing,
 //! since it may be silent.
 
-use super::audit::{Evidence, unrounded};
+use super::audit::{Evidence, IMPOSSIBLE, unrounded};
 use super::encoded::Grid;
 use super::wire::levels::{MAX_STEPS, steps};
 use super::wire::{Coder, WireError};
@@ -44,7 +44,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Qsgd>();
 ///   ω = min(d/s², √d/s) times ‖v‖².
 ///
 /// Source: Alistarh et al., *QSGD* (2017), arXiv 1610.02132, with the 2-norm and an entropy code of our own.
-/// Invariants: no level above s; v̂ of a·v is a·v̂; the payload is no longer than the budget.
+/// Invariants: no level above s; at given s v̂ of a·v is a·v̂; the payload is no longer than the budget. The s that fits
+/// may differ between v and a·v: the unit is part of the number that a payload is, whose digits may be one more.
 ///
 /// ```
 /// use fedlink::compress::{Compressor, Context, Encoded, Qsgd, Scratch};
@@ -174,9 +175,6 @@ impl Compressor for Qsgd {
     }
 }
 
-/// No honest device sends this.
-const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
-
 /// The grid of an update with its memory.
 fn take_grid(update: &mut SparseUpdate) -> Grid {
     match std::mem::take(&mut update.values) {
@@ -274,6 +272,33 @@ mod tests {
             let omega = Qsgd {}.properties(4, steps as usize).omega.unwrap();
             assert!(variance <= omega * norm(&update).powi(2));
         }
+    }
+
+    #[test]
+    fn at_given_steps_a_power_of_two_times_the_update_has_the_same_levels_and_its_payload_a_bit_more_at_most() {
+        let mut lengths = std::collections::BTreeSet::new();
+        for draw in 0..300 {
+            let mut rng = stream(draw, Purpose::Test, 0, 0);
+            let update: Vec<f32> = (0..40).map(|_| rng.normal() as f32).collect();
+            let uniforms: Vec<f64> = update.iter().map(|_| rng.uniform()).collect();
+            let length = |factor: f32, steps: u32| {
+                let scaled: Vec<f32> = update.iter().map(|x| factor * x).collect();
+                let (mut indices, mut grid) = (Vec::new(), Grid::default());
+                quantize(&scaled, norm(&scaled), steps, &uniforms, &mut indices, &mut grid);
+                let bits = Coder::default().encode_grid(40, &indices, &grid, &mut Vec::new()).unwrap();
+                ((indices, grid.levels, grid.unit / factor), bits)
+            };
+            for steps in steps().take(40) {
+                let (once, bits) = length(1.0, steps);
+                for factor in [4.0, 1024.0, 0.125] {
+                    let (scaled, other) = length(factor, steps);
+                    assert_eq!(scaled, once, "draw {draw}, s = {steps}");
+                    lengths.insert(other as i64 - bits as i64);
+                }
+            }
+        }
+        assert!(lengths.iter().all(|difference| difference.abs() <= 1), "{lengths:?}");
+        assert!(lengths.len() > 1, "lengths do differ: {lengths:?}");
     }
 
     #[test]

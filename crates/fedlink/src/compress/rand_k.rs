@@ -7,9 +7,9 @@
 //! if c\* ≥ c, and at most that if c\* ≤ c. Nothing else bounds a report. The indices are not the device's to
 //! choose: an update with others is none of an honest device.
 
-use super::audit::{Evidence, ROUNDING, TINY};
+use super::audit::{Evidence, IMPOSSIBLE, ROUNDING, TINY};
 use super::wire::packed::{Packer, Unpacker};
-use super::wire::{Coder, WireError};
+use super::wire::{Coder, WireError, check_finite};
 use super::{Codec, Compressor, Context, Encoded, Properties, Scratch, SparseUpdate, Spent, Values};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::rng::Stream;
@@ -186,9 +186,6 @@ impl Compressor for RandK {
     }
 }
 
-/// No honest device sends this.
-const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
-
 impl Codec for RandK {
     fn write(
         &self,
@@ -221,11 +218,7 @@ impl Codec for RandK {
         payload: &[u8],
         update: &mut Encoded,
     ) -> Result<(), WireError> {
-        let (mut unpacker, bits) = Unpacker::new(payload)?;
-        let longest = self.longest(context);
-        if bits + 1 > longest {
-            return Err(WireError::TooLong { bits: bits + 1, longest });
-        }
+        let (mut unpacker, bits) = Unpacker::within(payload, self.longest(context))?;
         if bits == 0 || bits % u64::from(VALUE_BITS) > 0 {
             return Err(WireError::Length { short: true });
         }
@@ -248,13 +241,6 @@ impl Codec for RandK {
             0 => 0,
             q => u64::from(VALUE_BITS) * q as u64 + 1,
         }
-    }
-}
-
-fn check_finite(values: &[f32]) -> Result<(), WireError> {
-    match values.iter().position(|value| !value.is_finite()) {
-        Some(entry) => Err(WireError::NotFinite { entry, value: values[entry] }),
-        None => Ok(()),
     }
 }
 

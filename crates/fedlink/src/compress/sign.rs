@@ -10,7 +10,7 @@
 //! first m\*. That is at least m·μ/√m\* if m\* ≥ m, and at most that if m\* ≤ m. Entries that were not sent
 //! bound nothing. Which entries are sent is not the device's to choose.
 
-use super::audit::{Evidence, TINY, unrounded};
+use super::audit::{Evidence, IMPOSSIBLE, TINY, unrounded};
 use super::rand_k::{are_shared, shared_indices};
 use super::wire::packed::{Packer, Unpacker};
 use super::wire::{Coder, WireError};
@@ -176,9 +176,6 @@ impl Compressor for Sign {
     }
 }
 
-/// No honest device sends this.
-const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
-
 fn mean_magnitude<'a>(values: impl ExactSizeIterator<Item = &'a f32>) -> f32 {
     let count = values.len() as f64;
     (values.map(|value| f64::from(value.abs())).sum::<f64>() / count) as f32
@@ -213,11 +210,7 @@ impl Codec for Sign {
         payload: &[u8],
         update: &mut Encoded,
     ) -> Result<(), WireError> {
-        let (mut unpacker, bits) = Unpacker::new(payload)?;
-        let longest = self.longest(context);
-        if bits + 1 > longest {
-            return Err(WireError::TooLong { bits: bits + 1, longest });
-        }
+        let (mut unpacker, bits) = Unpacker::within(payload, self.longest(context))?;
         if bits < u64::from(MAGNITUDE_BITS) {
             return Err(WireError::Length { short: true });
         }

@@ -143,3 +143,31 @@ impl<S: SparseScheme> Codec for S {
 fn format<S: SparseScheme>(scheme: &S, context: &Context) -> Result<Format, WireError> {
     Format::new(S::LAYOUT, context.dim, scheme.largest_q(context.dim, context.budget))
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::rng::{Purpose, stream};
+
+    /// Among all levels up to a limit the best has the most energy, and more room never has less.
+    pub fn best_level_by_brute_force(scheme: &impl SparseScheme, dim: usize) {
+        let mut rng = stream(8, Purpose::Test, 0, 0);
+        for case in 0..60 {
+            let update: Vec<f32> =
+                (0..dim).map(|_| (rng.normal() * (1.5 * rng.normal()).exp()) as f32).collect();
+            let energy = |q: usize| {
+                let (mut sent, mut unused) = (SparseUpdate::default(), stream(8, Purpose::Test, 1, 0));
+                scheme.compress(&update, q, &mut unused, &mut Scratch::default(), &mut sent);
+                f64::from(sent.norm()).powi(2)
+            };
+            let mut before = 0.0;
+            for max in 1..=20 {
+                let best = scheme.best_q(&update, max, &mut Scratch::default()).unwrap();
+                let most = (1..=max).map(energy).fold(0.0, f64::max);
+                assert!(best <= max && energy(best) >= most * (1.0 - 1e-6), "case {case}, {max}: {best}");
+                assert!(energy(best) >= before * (1.0 - 1e-6));
+                before = energy(best);
+            }
+        }
+    }
+}

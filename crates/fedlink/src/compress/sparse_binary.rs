@@ -239,6 +239,7 @@ impl<'a> Side<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compress::sparse::tests::best_level_by_brute_force;
     use crate::rng::{Purpose, stream};
     use proptest::prelude::*;
 
@@ -350,23 +351,7 @@ mod tests {
 
     #[test]
     fn the_best_level_is_that_of_brute_force_and_the_largest_for_one_magnitude() {
-        let energy = |update: &[f32], q: usize| f64::from(compress(update, q).norm()).powi(2);
-        let mut rng = stream(8, Purpose::Test, 0, 0);
-        for case in 0..60 {
-            let heavy = |rng: &mut Stream| (rng.normal() * (1.5 * rng.normal()).exp()) as f32;
-            let update: Vec<f32> = (0..40).map(|_| heavy(&mut rng)).collect();
-            let mut before = 0.0;
-            for max in 1..=20 {
-                let best = SparseBinary {}.best_q(&update, max, &mut Scratch::default()).unwrap();
-                let most = (1..=max).map(|q| energy(&update, q)).fold(0.0, f64::max);
-                assert!(
-                    best <= max && energy(&update, best) >= most * (1.0 - 1e-6),
-                    "case {case}, {max}: {best}"
-                );
-                assert!(energy(&update, best) >= before * (1.0 - 1e-6));
-                before = energy(&update, best);
-            }
-        }
+        best_level_by_brute_force(&SparseBinary {}, 40);
         assert_eq!(SparseBinary {}.best_q(&[1.5; 12], 6, &mut Scratch::default()), Some(6));
     }
 }

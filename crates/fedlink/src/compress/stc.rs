@@ -42,7 +42,7 @@
 //! equal, by one large entry among tiny ones, by c equal entries among tiny ones. No bound that follows from
 //! c, μ, q, q\* and d is tighter.
 
-use super::audit::{Sent, TINY, unrounded};
+use super::audit::{Sent, IMPOSSIBLE, TINY, unrounded};
 use super::top_k::keep_largest;
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
@@ -212,10 +212,6 @@ pub(super) fn best_prefix(magnitudes: &[f32]) -> (usize, f64) {
     best
 }
 
-/// No honest device sends this: more than q entries, or entries that are not of one
-/// finite magnitude above zero.
-const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
-
 /// Whether every entry that is not zero was sent.
 pub(super) fn is_complete(sent: &Sent) -> bool {
     sent.exact && sent.update.indices.len() < sent.q
@@ -234,6 +230,7 @@ mod tests {
     use super::*;
     use crate::compress::audit::contains;
     use crate::kernels::norm;
+    use crate::compress::sparse::tests::best_level_by_brute_force;
     use crate::rng::{Purpose, stream};
     use proptest::prelude::*;
 
@@ -643,24 +640,7 @@ mod tests {
 
     #[test]
     fn the_best_level_is_that_of_brute_force() {
-        let energy = |update: &[f32], q: usize| f64::from(compress(update, q).norm()).powi(2);
-        let mut rng = stream(8, Purpose::Test, 0, 0);
-        for case in 0..60 {
-            let heavy = |rng: &mut Stream| (rng.normal() * (1.5 * rng.normal()).exp()) as f32;
-            let update: Vec<f32> = (0..30).map(|_| heavy(&mut rng)).collect();
-            let mut before = 0.0;
-            for max in 1..=20 {
-                let best = Stc {}.best_q(&update, max, &mut Scratch::default()).unwrap();
-                let most = (1..=max).map(|q| energy(&update, q)).fold(0.0, f64::max);
-                assert!(
-                    best <= max && energy(&update, best) >= most * (1.0 - 1e-6),
-                    "case {case}, {max}: {best}"
-                );
-                // More room never has less energy.
-                assert!(energy(&update, best) >= before * (1.0 - 1e-6));
-                before = energy(&update, best);
-            }
-        }
+        best_level_by_brute_force(&Stc {}, 30);
     }
 
     #[test]

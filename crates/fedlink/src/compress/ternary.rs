@@ -32,7 +32,7 @@
 //! reach s, so it is ‖v̂‖ to the bit. Where the device may have had to send less than q, only what holds for
 //! every q is left.
 
-use super::audit::{Sent, TINY};
+use super::audit::{Sent, IMPOSSIBLE, TINY};
 use super::stc::{is_complete, largest_ternary_q, magnitude, ternary_bits};
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values};
@@ -164,9 +164,6 @@ impl SparseScheme for Ternary {
         }
     }
 }
-
-/// No honest device sends this.
-const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kernels::norm;
-use crate::registry::Scope;
+use crate::registry::{PartConfig, Scope};
 use crate::rng::{Purpose, stream};
 use crate::schedule::Ask;
 use crate::units::DeviceId;
@@ -271,8 +271,11 @@ fn what_a_scheme_declares_of_its_updates_holds_within_four_standard_deviations()
 }
 
 proptest! {
+    /// A factor that is a power of two is exact in floating point, so that the same is sent to the bit. The bits of
+    /// QSGD are those of its payload, the digits of a number at whose bottom stands ‖v‖/s: they may differ by one, and
+    /// then what fits into the budget may differ too.
     #[test]
-    fn twice_the_update_is_twice_what_is_sent_where_that_is_declared(
+    fn four_times_the_update_is_four_times_what_is_sent_where_that_is_declared(
         update in prop::collection::vec(-1e3..1e3f32, 1..60), budget in budgets(),
     ) {
         for (name, scheme) in schemes() {
@@ -282,7 +285,17 @@ proptest! {
             }
             once.change_values(|value| 4.0 * value);
             let fourfold: Vec<f32> = update.iter().map(|x| 4.0 * x).collect();
-            prop_assert_eq!(encode(&*scheme, &fourfold, Bits(budget)), (spent, once), "{}", name);
+            let (again, sent) = encode(&*scheme, &fourfold, Bits(budget));
+            if name != Qsgd::NAME {
+                prop_assert_eq!((again, sent), (spent, once), "{}", name);
+            } else if again.level == spent.level {
+                prop_assert_eq!(sent, once, "{}", name);
+                prop_assert!((again.bits.0 - spent.bits.0).abs() <= 1.0, "{name}: {again:?} {spent:?}");
+            } else {
+                // One of the two is a bit too long; the other fills the budget.
+                let more = again.bits.0.max(spent.bits.0);
+                prop_assert_eq!(more, budget.floor(), "{}: {:?} {:?}", name, again, spent);
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Updates stream: a worker trains a device, notes the few numbers it reports, and offers the update to a set
 //! that keeps the best. Memory is of order (K + threads)·d; only per-device task state or error feedback,
-//! where they are switched on, take M·d.
+//! where they are switched on, take M·d, and a policy that does not schedule the largest reports takes as much
+//! while that is little: so no device trains twice.
 
 mod encoder;
 mod send;
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::kernels::norm;
 use crate::learn::correction::{Adjustment, Correction, DeviceCorrections, NoCorrection};
 use crate::learn::task::{Cohorts, DeviceState, Job, Losses, Task, TaskError};
+use crate::memory;
 use crate::parallel::prelude::*;
 use crate::pool::Pool;
 use crate::record::Training;
@@ -33,8 +35,8 @@ pub struct Fleet {
     encoder: Encoder,
     feedback: Box<dyn ErrorFeedback>,
     wire: bool,
-    /// Whether all updates are kept until selection.
-    keeps_all: bool,
+    /// Which updates are kept until selection.
+    keeps: Keeps,
     /// Whether a device's loss counts by its number of samples in the mean.
     by_size: bool,
     /// Those of the devices that are adversarial, if any.
@@ -65,6 +67,17 @@ pub struct FleetParts {
     pub by_size: bool,
     /// The adversarial devices, if any.
     pub adversary: Option<Adversary>,
+}
+
+/// Which of the candidates' updates are kept until selection, where devices keep no state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// The K of the largest first reports, which will be scheduled.
+    LargestReports,
+    /// All, as long as that takes little memory, so that nobody trains twice; otherwise those K.
+    WhatFits,
+    /// All, for who compares them.
+    All,
 }
 
 /// What a device keeps between rounds.
@@ -119,7 +132,7 @@ impl Fleet {
             encoder,
             feedback,
             wire,
-            keeps_all: false,
+            keeps: Keeps::LargestReports,
             by_size,
             adversary,
             corrections: DeviceCorrections::new(Arc::new(NoCorrection {}), devices, 0),
@@ -206,15 +219,20 @@ impl Fleet {
         self.task.everyone_trains() || self.feedback.everyone_trains()
     }
 
-    /// Keeps the updates of all candidates until selection, for who compares them.
-    pub(crate) fn keep_all(&mut self) {
-        self.keeps_all = true;
+    /// Keeps these updates until selection.
+    pub(crate) fn keep(&mut self, keeps: Keeps) {
+        self.keeps = keeps;
     }
 
-    /// How many of the candidates' updates are kept until selection. One that was not kept can be had again
-    /// by training again, unless the device has moved on.
-    pub(crate) fn kept_updates(&self, candidates: usize, k: usize) -> usize {
-        if self.states.is_empty() && !self.keeps_all { k.min(candidates) } else { candidates }
+    /// How many of the candidates' updates of `dim` numbers are kept until selection. One that was not kept can
+    /// be had again by training again, unless the device has moved on.
+    pub(crate) fn kept_updates(&self, candidates: usize, k: usize, dim: usize) -> usize {
+        let all = match self.keeps {
+            Keeps::LargestReports => false,
+            Keeps::WhatFits => memory::holds_updates(candidates, dim),
+            Keeps::All => true,
+        };
+        if all || !self.states.is_empty() { candidates } else { k.min(candidates) }
     }
 
     /// Vectors of the size of θ that the devices keep once all have trained.
@@ -225,7 +243,8 @@ impl Fleet {
     }
 
     /// Trains the devices that must train this round, of those that are `present`, and keeps the updates of
-    /// the candidates with the largest first reports, up to K of them (all, if devices keep state).
+    /// the candidates with the largest first reports, up to K of them (all, if devices keep state or the policy
+    /// selects otherwise and there is room).
     pub fn train(
         &self,
         theta: &[f32],
@@ -233,13 +252,16 @@ impl Fleet {
         present: impl Fn(DeviceId) -> bool,
     ) -> Result<Trained, Error> {
         self.acknowledge(call);
-        let keep = self.kept_updates(call.candidates.len(), call.k);
+        let keep = self.kept_updates(call.candidates.len(), call.k, theta.len());
         let best = Mutex::new(Vec::with_capacity(keep + 1));
         let results = self.train_all(theta, call.t, &call.candidates, |index, device, loss, update| {
             let result = self.report(call, index, device, loss, &update);
             let rank = result.as_ref().map_or(0.0, |answers| answers.first().copied().unwrap_or(0.0));
             let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(spare) = offer(&mut best, keep, Kept { rank, device, update }) {
+            let new = Kept { rank, device, update };
+            if keep >= call.candidates.len() {
+                best.push(new);
+            } else if let Some(spare) = offer(&mut best, keep, new) {
                 self.updates.give(spare);
             }
             result.map(|answers| (loss.mean, answers))

@@ -138,6 +138,8 @@ pub struct Selection {
     pub trains: Trains,
     /// Whether it sets what each update counts ([`Share::Weight`]).
     pub own_shares: bool,
+    /// Whether those with the largest first reports are scheduled, so that no other update need be kept.
+    pub largest_reports: bool,
 }
 
 /// Whether the step is right in the mean over the choices of a policy, if every update arrives as it is.
@@ -167,13 +169,19 @@ pub enum Trains {
 impl Selection {
     /// A choice that is right in the mean of this kind, for which these train; updates count as the rule has it.
     pub const fn new(bias: Bias, trains: Trains) -> Self {
-        Self { bias, trains, own_shares: false }
+        Self { bias, trains, own_shares: false, largest_reports: false }
     }
 
     /// The same with shares of its own.
     #[must_use]
     pub const fn with_shares(self) -> Self {
         Self { own_shares: true, ..self }
+    }
+
+    /// The same of those with the largest first reports.
+    #[must_use]
+    pub const fn of_largest_reports(self) -> Self {
+        Self { largest_reports: true, ..self }
     }
 
     fn in_words(self, asks: &[Ask]) -> String {
@@ -226,8 +234,11 @@ pub trait Policy: Persist + Send {
         Sampling::Other
     }
 
-    /// Picks up to `view.k` of those that reported.
-    fn select(&mut self, view: &View, reports: &Reports) -> Schedule;
+    /// Picks up to `view.k` of those that reported; by default all of them with equal bits, for a policy that chooses
+    /// its [candidates](Self::candidates) alone.
+    fn select(&mut self, _view: &View, reports: &Reports) -> Schedule {
+        Schedule::equal(reports.devices.iter().copied())
+    }
 
     /// Called after every round, before [`Self::observe`], with each update that arrived and counts: Δ̂ as it
     /// was decoded, before any clipping.

@@ -165,10 +165,34 @@ impl Target {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::schedule) mod tests {
     use super::*;
     use crate::rng::{Purpose, stream};
     use proptest::prelude::*;
+
+    /// How probable each index is in systematic sampling with this order, exactly: who is taken is constant in U between
+    /// the ends of the pieces modulo 1.
+    pub fn inclusion(p: &[f64], order: &[usize]) -> Vec<f64> {
+        let k = p.iter().sum::<f64>().round();
+        let mut ends: Vec<f64> = order
+            .iter()
+            .scan(0.0, |sum, &i| {
+                *sum += p[i];
+                Some(*sum)
+            })
+            .map(|end| end - end.floor())
+            .chain([0.0, 1.0])
+            .collect();
+        ends.sort_by(f64::total_cmp);
+        let mut inclusion = vec![0.0; p.len()];
+        // Ends that are one but for rounding are left out.
+        for pair in ends.windows(2).filter(|pair| pair[1] - pair[0] > 1e-14) {
+            let chosen = systematic(p, order, 0.5 * (pair[0] + pair[1]));
+            assert_eq!(chosen.len() as f64, k, "{p:?}");
+            chosen.iter().for_each(|&i| inclusion[i] += pair[1] - pair[0]);
+        }
+        inclusion
+    }
 
     /// Probabilities that add up to a whole number.
     fn probabilities() -> impl Strategy<Value = Vec<f64>> {
@@ -187,26 +211,12 @@ mod tests {
     }
 
     proptest! {
-        /// Exact: who is taken is constant between the ends of the pieces modulo 1.
         #[test]
         fn systematic_sampling_includes_each_with_its_probability_and_exactly_k(p in probabilities()) {
-            let k = p.iter().sum::<f64>().round() as usize;
             let order: Vec<usize> = (0..p.len()).rev().collect();
-            let mut ends: Vec<f64> = order
-                .iter()
-                .scan(0.0, |sum, &i| { *sum += p[i]; Some(*sum) })
-                .map(|end| end - end.floor())
-                .chain([0.0, 1.0])
-                .collect();
-            ends.sort_by(f64::total_cmp);
-            let mut inclusion = vec![0.0; p.len()];
-            for pair in ends.windows(2).filter(|pair| pair[1] - pair[0] > 1e-9) {
-                let chosen = systematic(&p, &order, 0.5 * (pair[0] + pair[1]));
-                prop_assert_eq!(chosen.len(), k, "{:?}", p);
-                chosen.iter().for_each(|&i| inclusion[i] += pair[1] - pair[0]);
-            }
+            let inclusion = inclusion(&p, &order);
             for (got, wanted) in inclusion.iter().zip(&p) {
-                prop_assert!((got - wanted).abs() < 1e-7, "{:?} {:?}", inclusion, p);
+                prop_assert!((got - wanted).abs() < 1e-12, "{:?} {:?}", inclusion, p);
             }
         }
     }
@@ -229,7 +239,7 @@ mod tests {
     }
 
     /// All ordered samples of K out of p with their probabilities.
-    fn ordered(p: &[f64], k: usize) -> Vec<(Vec<usize>, f64)> {
+    pub fn ordered(p: &[f64], k: usize) -> Vec<(Vec<usize>, f64)> {
         let mut samples = vec![(Vec::new(), 1.0)];
         for _ in 0..k {
             let mut longer = Vec::new();

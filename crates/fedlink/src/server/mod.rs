@@ -42,8 +42,8 @@ use crate::radio::{Known, Radio};
 use crate::record::Guarantee;
 use crate::registry::ConfigError;
 use crate::schedule::{
-    Ask, DeviceTable, Facts, Genie, Pick, Policy, ReportCode, Reports, Sampling, Schedule, Share, View,
-    check_candidates,
+    Ask, DeviceTable, Facts, Genie, Pick, Policy, ReportCode, Reports, Sampling, Schedule, Selection, Share,
+    View, check_candidates,
 };
 use crate::state::Persist;
 use crate::units::{Bits, DeviceId, Shape};
@@ -343,6 +343,11 @@ impl Server {
     /// Who chooses by what no server can know, if the policy names it.
     pub(crate) fn genie(&self) -> Option<Genie> {
         self.policy.genie()
+    }
+
+    /// What the policy declares of its choice.
+    pub(crate) fn selection(&self) -> Selection {
+        self.policy.selection()
     }
 
     /// c, what the step of round `t` is multiplied by.

@@ -2,10 +2,15 @@
 
 use super::common::{blobs, run, small_config};
 use fedlink::config::Config;
+use fedlink::learn::task::{Evaluation, Job, Task, TaskError};
 use fedlink::registry::Kind;
+use fedlink::rng::{Purpose, stream};
 use fedlink::schedule::Policy;
 use fedlink::simulation::Simulation;
+use fedlink::units::DeviceId;
 use std::io::Cursor;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Every policy of the registry, and forms of some that keep other state, each with a small run.
 fn runs() -> Vec<(String, Config)> {
@@ -61,4 +66,51 @@ fn divfl_hears_of_everybody_first_and_its_shares_add_up_to_1() {
         assert!((shares - 1.0).abs() < 1e-12, "{shares}");
     }
     assert_eq!(seen.len(), 12);
+}
+
+/// Random updates, and how many were computed.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicUsize>);
+
+impl Task for Counting {
+    fn theta0(&self) -> Vec<f32> {
+        vec![0.0; 40]
+    }
+
+    fn samples(&self, device: DeviceId) -> usize {
+        10 + device.index()
+    }
+
+    fn train(&self, job: Job) -> Result<f64, TaskError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let mut rng = stream(2, Purpose::Test, job.t, u64::from(job.device.0));
+        let length = 0.1 + rng.exponential();
+        job.update.iter_mut().for_each(|entry| *entry = (length * rng.normal()) as f32);
+        Ok(length)
+    }
+
+    fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError> {
+        Ok(Evaluation::new(0.0, f64::from(theta[0].abs())))
+    }
+}
+
+#[test]
+fn no_policy_has_a_device_train_twice_in_a_round_also_where_reports_are_of_eight_bits() {
+    for (name, mut config) in runs() {
+        for bits in [0, 8] {
+            config.schedule.report_bits = bits;
+            let task = Counting::default();
+            let Ok(mut simulation) = Simulation::new(&config, task.clone()) else {
+                // It needs the loss on all training data, or reports that nobody has.
+                assert!(bits > 0 || name == "genie-loss", "{name}");
+                continue;
+            };
+            for round in 0..12 {
+                let before = task.0.load(Ordering::Relaxed);
+                let record = simulation.step().unwrap();
+                let trained = task.0.load(Ordering::Relaxed) - before;
+                assert_eq!(trained, record.training.devices, "{name}, {bits} bits, round {round}");
+            }
+        }
+    }
 }

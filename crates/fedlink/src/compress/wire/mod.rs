@@ -284,6 +284,14 @@ fn check(format: &Format, update: &SparseUpdate) -> Result<(), WireError> {
     check_values(format.layout, &update.values)
 }
 
+/// Whether all values are finite.
+pub(crate) fn check_finite(values: &[f32]) -> Result<(), WireError> {
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(entry) => Err(WireError::NotFinite { entry, value: values[entry] }),
+        None => Ok(()),
+    }
+}
+
 /// Whether the server reads such values: finite ones, and with signs of one magnitude above zero.
 pub(crate) fn check_values(layout: Layout, values: &Values) -> Result<(), WireError> {
     let values = match values {
@@ -295,9 +303,7 @@ pub(crate) fn check_values(layout: Layout, values: &Values) -> Result<(), WireEr
             });
         }
     };
-    if let Some(entry) = values.iter().position(|value| !value.is_finite()) {
-        return Err(WireError::NotFinite { entry, value: values[entry] });
-    }
+    check_finite(values)?;
     if layout != Layout::Signs {
         return Ok(());
     }

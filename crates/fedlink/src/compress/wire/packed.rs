@@ -71,6 +71,13 @@ impl<'a> Unpacker<'a> {
         }
     }
 
+    /// The same of a payload that may be no longer than `longest` bits.
+    pub(crate) fn within(payload: &'a [u8], longest: u64) -> Result<(Self, u64), WireError> {
+        let bits = bit_length(payload);
+        let found = Self::new(payload)?;
+        if bits > longest { Err(WireError::TooLong { bits, longest }) } else { Ok(found) }
+    }
+
     /// Takes `width` ≤ 32 bits; zeros if there are fewer left.
     pub(crate) fn take(&mut self, width: u32) -> u32 {
         let (first, shift) = ((self.next / 8) as usize, self.next % 8);

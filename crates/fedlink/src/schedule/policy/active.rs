@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::sampling::successive;
-use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View};
+use crate::schedule::{Ask, Bias, Policy, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -109,10 +109,6 @@ impl Policy for Active {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::Biased, Trains::Scheduled)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 }
 

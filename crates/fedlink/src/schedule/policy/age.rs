@@ -1,7 +1,7 @@
 //! Age of update and channel.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
+use crate::schedule::{Bias, Policy, Selection, Trains, View, largest_indices_by};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -79,10 +79,6 @@ impl Policy for Age {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::OverRounds, Trains::Scheduled)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Everybody sends.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, everybody_fits};
+use crate::schedule::{Bias, Policy, Selection, Trains, View, everybody_fits};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -43,10 +43,6 @@ impl Policy for All {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::Unbiased, Trains::Everyone)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 }
 

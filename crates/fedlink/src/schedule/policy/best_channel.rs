@@ -1,7 +1,7 @@
 //! BC: best channel.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest};
+use crate::schedule::{Bias, Policy, Selection, Trains, View, largest};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -36,9 +36,5 @@ impl Policy for BestChannel {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::OverRounds, Trains::Scheduled)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 }

@@ -68,7 +68,7 @@ impl Policy for BestChannelBestNorm {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Some)
+        Selection::new(Bias::Biased, Trains::Some).of_largest_reports()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -42,7 +42,7 @@ impl Policy for BestCompressedNorm {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Everyone)
+        Selection::new(Bias::Biased, Trains::Everyone).of_largest_reports()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -39,7 +39,7 @@ impl Policy for BestNorm {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Everyone)
+        Selection::new(Bias::Biased, Trains::Everyone).of_largest_reports()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -1,7 +1,7 @@
 //! As many devices as fit into a round.
 
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
+use crate::schedule::{Bias, Policy, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -269,10 +269,6 @@ impl Policy for Deadline {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::Biased, Trains::Scheduled)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::schedule::sampling::uniform;
-use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
+use crate::schedule::{Bias, Policy, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -36,10 +36,6 @@ impl Policy for Fixed {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::Biased, Trains::Scheduled)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 }
 

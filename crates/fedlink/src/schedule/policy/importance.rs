@@ -24,13 +24,14 @@ pub enum Price {
     Variance,
 }
 
-/// K devices drawn one after another with p_m = π_m·‖Δ_m‖·√(ρ/((1−ρ)·T_m + λ)), λ such that Σ p = 1; each update counts
+/// K devices drawn one after another with p_m = u_m·√(ρ/((1−ρ)·T_m + λ)), λ such that Σ p = 1; each update counts
 /// its share by Des Raj, so that the selection is unbiased.
 ///
-/// p minimizes ρ·Σ (π‖Δ‖)²/p + (1−ρ)·Σ p·T, T_m ∝ 1/C_m being the upload time over its mean. Source: after Ren, He, Wen, Yu,
+/// p minimizes ρ·Σ u²/p + (1−ρ)·Σ p·T, u = π‖Δ‖ over its sum and T_m ∝ 1/C_m the upload time over its mean, so that both
+/// sums are about 1 and ρ means the same whatever the norms are. Source: after Ren, He, Wen, Yu,
 /// Huang and Guo, *Scheduling for Cellular Federated Edge Learning with Importance and Channel Awareness* (2020), as we read
 /// it; with n symbols a round T is a price, not a duration. `price = "variance"` has no time term, and u²/C in place of
-/// u². Equal bits.
+/// u². Equal bits. Invariant: scaling all norms changes nothing.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -78,7 +79,10 @@ impl Importance {
         let mean = (times.iter().sum::<f64>() / times.len().max(1) as f64).max(f64::MIN_POSITIVE);
         match self.price {
             Price::Time => {
-                let u: Vec<f64> = u.iter().map(|u| u * libm::sqrt(self.rho)).collect();
+                // Over its sum, as times are over their mean: the least Σ u²/p is 1 then, whatever the norms.
+                let sum: f64 = u.iter().sum();
+                let scale = if sum > 0.0 && sum.is_finite() { libm::sqrt(self.rho) / sum } else { 1.0 };
+                let u: Vec<f64> = u.iter().map(|u| u * scale).collect();
                 let prices: Vec<f64> = times.iter().map(|time| (1.0 - self.rho) * time / mean).collect();
                 probabilities(&u, &prices, 1)
             }
@@ -133,6 +137,7 @@ impl Policy for Importance {
 mod tests {
     use super::super::tests::Bench;
     use super::*;
+    use crate::schedule::sampling::tests::ordered;
 
     #[test]
     fn with_nothing_but_the_variance_p_is_in_proportion_to_the_norms() {
@@ -154,7 +159,8 @@ mod tests {
         let times = capacities.map(|c| 1.0 / c);
         let mean = times.iter().sum::<f64>() / 3.0;
         let value = |p: [f64; 3]| -> f64 {
-            (0..3).map(|i| rho * u[i] * u[i] / p[i] + (1.0 - rho) * p[i] * times[i] / mean).sum()
+            // u over its sum, 1.1.
+            (0..3).map(|i| rho * (u[i] / 1.1).powi(2) / p[i] + (1.0 - rho) * p[i] * times[i] / mean).sum()
         };
         let best = value([p[0], p[1], p[2]]);
         for i in 1..100 {
@@ -163,6 +169,39 @@ mod tests {
                 assert!(value([a, b, 1.0 - a - b]) >= best - 1e-12);
             }
         }
+    }
+
+    #[test]
+    fn the_mean_over_all_ordered_draws_is_the_weighted_mean_of_the_updates() {
+        let (u, capacities) = ([0.2, 0.5, 0.4, 1.3, 0.05], [2.0, 0.5, 1.0, 3.0, 0.1]);
+        let targets = [0.1, 0.3, 0.25, 0.15, 0.2];
+        for price in [Price::Time, Price::Variance] {
+            let p = Importance { price, ..Importance::default() }.first_draw(&u, &capacities);
+            for k in 1..=5 {
+                let mut mean = [0.0; 5];
+                for (drawn, probability) in ordered(&p, k) {
+                    let pairs: Vec<(f64, f64)> = drawn.iter().map(|&i| (targets[i], p[i])).collect();
+                    for (&i, share) in drawn.iter().zip(des_raj(&pairs)) {
+                        mean[i] += probability * share;
+                    }
+                }
+                let off = mean.iter().zip(targets).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(off < 1e-12, "{price:?}, K = {k}: {mean:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_probabilities_meet_the_conditions_of_the_minimum_and_do_not_depend_on_the_unit_of_norms() {
+        let (u, capacities, rho) = ([0.2, 0.5, 0.4, 1.3, 0.05], [2.0, 0.5, 1.0, 3.0, 0.1], 0.3);
+        let importance = Importance { rho, ..Importance::default() };
+        let p = importance.first_draw(&u, &capacities);
+        let times = capacities.map(|c| 1.0 / c);
+        let (sum, mean) = (u.iter().sum::<f64>(), times.iter().sum::<f64>() / 5.0);
+        let level = |i: usize| rho * (u[i] / sum / p[i]).powi(2) - (1.0 - rho) * times[i] / mean;
+        assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12 && p.iter().all(|p| *p < 1.0), "{p:?}");
+        assert!((1..5).all(|i| (level(i) - level(0)).abs() < 1e-9), "{p:?}");
+        assert_eq!(importance.first_draw(&u.map(|u| u / 1024.0), &capacities), p);
     }
 
     #[test]

@@ -69,8 +69,8 @@ pub struct Lyapunov {
 }
 
 impl Lyapunov {
-    /// Draws K of `devices`, whose updates have these norms, and what each counts.
-    fn draw(&self, view: &View, devices: &[DeviceId], norms: &[f64]) -> Vec<(usize, f64)> {
+    /// π of each of `devices`, whose updates have these norms, and p.
+    fn probabilities(&self, view: &View, devices: &[DeviceId], norms: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let targets =
             self.config.target.weights(devices, view.links.devices(), |device| view.samples(device));
         let u: Vec<f64> = targets.iter().zip(norms).map(|(target, norm)| target * norm).collect();
@@ -80,7 +80,12 @@ impl Lyapunov {
         let price = |device: &DeviceId| self.queues.over_power(*device, view) / self.config.v;
         let prices: Vec<f64> = devices.iter().map(price).collect();
         let u: Vec<f64> = u.iter().map(|u| (u / mean).min(1e100)).collect();
-        let p = probabilities(&u, &prices, view.k);
+        (targets, probabilities(&u, &prices, view.k))
+    }
+
+    /// Draws K of `devices`, whose updates have these norms, and what each counts.
+    fn draw(&self, view: &View, devices: &[DeviceId], norms: &[f64]) -> Vec<(usize, f64)> {
+        let (targets, p) = self.probabilities(view, devices, norms);
         let mut rng = view.rng(0);
         let mut order: Vec<usize> = (0..devices.len()).collect();
         rng.shuffle(&mut order);
@@ -141,8 +146,61 @@ impl Policy for Lyapunov {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Bench;
+    use super::*;
     use crate::data;
+    use crate::schedule::sampling::tests::inclusion;
     use crate::simulation::Simulation;
+
+    /// Six devices of which two are in debt, and what they report.
+    fn indebted() -> (Lyapunov, [f64; 6], Bench) {
+        let mut queues = PowerQueues::default();
+        let bench = Bench::new(6, 2);
+        bench.at(0, |view| queues.begin(view));
+        // Each transmission is of power 1, as is what each device may spend in a round.
+        queues.observe(&RoundRecord::of_devices(1, &[1, 1, 1, 4, 4, 4, 4, 4, 4].map(DeviceId)));
+        let config = LyapunovConfig { v: 3.0, target: Target::BySize, norms: true };
+        (Lyapunov { config, queues, chosen: Vec::new() }, [1.0, 2.5, 0.4, 7.0, 1.5, 0.9], bench)
+    }
+
+    #[test]
+    fn the_probabilities_meet_the_conditions_of_the_minimum_with_the_queues_as_prices() {
+        let (policy, norms, bench) = indebted();
+        let devices: Vec<DeviceId> = DeviceId::all(6).collect();
+        let (targets, p) = bench.at(7, |view| policy.probabilities(view, &devices, &norms));
+        let debts: Vec<f64> =
+            bench.at(7, |view| devices.iter().map(|&device| policy.queues.over_power(device, view)).collect());
+        assert_eq!(debts, [0.0, 2.0, 0.0, 0.0, 5.0, 0.0]);
+        assert!((p.iter().sum::<f64>() - 2.0).abs() < 1e-12, "{p:?}");
+        // V·u²/p² − Q·P is one λ for all p < 1 and no less for p = 1, with u over its mean.
+        let u: Vec<f64> = targets.iter().zip(norms).map(|(target, norm)| target * norm).collect();
+        let mean = u.iter().sum::<f64>() / 6.0;
+        let level = |i: usize| 3.0 * (u[i] / mean / p[i]).powi(2) - debts[i];
+        let free: Vec<usize> = (0..6).filter(|&i| p[i] < 1.0).collect();
+        assert!(free.len() >= 4 && free.len() < 6, "{p:?}");
+        let lambda = level(free[0]);
+        assert!(free.iter().all(|&i| (level(i) - lambda).abs() < 1e-9 * lambda.abs()), "{p:?}");
+        assert!((0..6).filter(|i| !free.contains(i)).all(|i| level(i) >= lambda), "{p:?}");
+        // Without the debts those that have one would be scheduled more often, the others less.
+        let idle = Lyapunov { queues: PowerQueues::default(), ..policy };
+        let (_, without) = bench.at(7, |view| idle.probabilities(view, &devices, &norms));
+        let more = |i: usize| without[i] > p[i];
+        assert_eq!([0, 1, 2, 4, 5].map(more), [false, true, false, true, false], "{p:?} {without:?}");
+    }
+
+    #[test]
+    fn the_mean_over_all_draws_is_the_weighted_mean_of_the_updates() {
+        let (policy, norms, bench) = indebted();
+        let devices: Vec<DeviceId> = DeviceId::all(6).collect();
+        let (targets, p) = bench.at(7, |view| policy.probabilities(view, &devices, &norms));
+        let deltas = [3.0, -1.0, 0.25, 8.0, -5.5, 2.0];
+        let exact: f64 = targets.iter().zip(deltas).map(|(target, delta)| target * delta).sum();
+        for order in [[0, 1, 2, 3, 4, 5], [5, 3, 1, 0, 2, 4], [2, 4, 0, 5, 1, 3]] {
+            let of = inclusion(&p, &order);
+            let mean: f64 = (0..6).map(|i| of[i] * targets[i] / p[i] * deltas[i]).sum();
+            assert!((mean - exact).abs() < 1e-12, "{mean} {exact}");
+        }
+    }
 
     #[test]
     fn no_device_spends_more_than_its_average_and_its_queue_in_any_run() {

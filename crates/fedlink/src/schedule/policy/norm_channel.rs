@@ -81,6 +81,7 @@ impl Policy for NormChannel {
 
 #[cfg(test)]
 mod tests {
+    use super::super::best_compressed_norm::BestCompressedNorm;
     use super::super::best_norm::BestNorm;
     use super::super::tests::{Bench, devices};
     use super::*;
@@ -98,6 +99,22 @@ mod tests {
             assert!((a.bit_weight * 5.0 / b.bit_weight - 1.0).abs() < 1e-12);
         }
         assert_eq!(devices(&bench.schedule(&mut NormChannel { gamma: 1000.0 }, &NORMS)), [1, 4, 5]);
+    }
+
+    #[test]
+    fn where_the_sent_energy_is_a_power_of_the_bits_it_is_bn2_c() {
+        let gains = [1.0, 9.0, 2.0, 0.1, 3.0, 8.0];
+        let bench = Bench::with_gains(&gains, 3);
+        for gamma in [0.2f64, 0.5, 1.0, 1.7] {
+            // ‖Δ̂‖ = ‖Δ‖·R^(γ/2) with R = n·C, the bits of a device alone in the band.
+            let sent = |m: usize| NORMS[m] * (5000.0 * f64::log2(1.0 + gains[m])).powf(gamma / 2.0) as f32;
+            let sent: Vec<f32> = (0..6).map(sent).collect();
+            let ours = bench.schedule(&mut NormChannel { gamma }, &NORMS);
+            let theirs = bench.schedule(&mut BestCompressedNorm {}, &sent);
+            assert_eq!(devices(&ours), devices(&theirs), "γ = {gamma}");
+            let ratio = |i: usize| ours.picks[i].bit_weight / theirs.picks[i].bit_weight;
+            assert!((1..3).all(|i| (ratio(i) / ratio(0) - 1.0).abs() < 1e-6), "γ = {gamma}");
+        }
     }
 
     #[test]

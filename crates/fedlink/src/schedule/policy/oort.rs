@@ -3,7 +3,7 @@
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number, within};
 use crate::schedule::sampling::successive;
-use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View};
+use crate::schedule::{Ask, Bias, Policy, Selection, Trains, View};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -247,10 +247,6 @@ impl Policy for Oort {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::Biased, Trains::Scheduled)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 
     fn observe(&mut self, outcome: &RoundRecord) {

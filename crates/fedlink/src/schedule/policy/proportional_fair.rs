@@ -2,7 +2,7 @@
 
 use crate::record::RoundRecord;
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
+use crate::schedule::{Bias, Policy, Selection, Trains, View, largest_indices_by};
 use crate::state::{Persist, State, StateError};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -119,10 +119,6 @@ impl Policy for ProportionalFair {
         Selection::new(Bias::OverRounds, Trains::Scheduled)
     }
 
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
-    }
-
     fn observe(&mut self, outcome: &RoundRecord) {
         let mut served = vec![self.measure == Measure::Snr; self.averages.len()];
         outcome.transmissions.iter().for_each(|sent| served[sent.device.index()] = true);
@@ -135,7 +131,7 @@ impl Policy for ProportionalFair {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{counts, run_policy};
+    use super::super::tests::{counts, run_policy, run_with_rates};
     use super::*;
     use crate::rng::{Purpose, stream};
 
@@ -152,6 +148,15 @@ mod tests {
                 .map(move |(m, mean)| mean * stream(1, Purpose::Test, t, m as u64).exponential())
         };
         (0..rounds).map(|t| of(t).collect()).collect()
+    }
+
+    #[test]
+    fn rates_may_be_scaled_each_by_its_own_factor_without_a_change() {
+        let gains = gains(300, &[1.0, 0.3, 2.0, 1.0, 5.0, 1.0]);
+        let own = run_policy(&mut policy(Measure::Rate), &gains, 2);
+        // Powers of two, so that it is exact.
+        let rates = [4.0, 1.0, 0.25, 1024.0, 2.0, 0.5];
+        assert_eq!(run_with_rates(&mut policy(Measure::Rate), &gains, &rates, 2), own);
     }
 
     #[test]

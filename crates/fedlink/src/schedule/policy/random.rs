@@ -2,7 +2,7 @@
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::schedule::sampling::uniform;
-use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
+use crate::schedule::{Bias, Policy, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -40,10 +40,6 @@ impl Policy for Random {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::Unbiased, Trains::Scheduled)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Round robin: everybody in turn.
 
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View};
+use crate::schedule::{Bias, Policy, Selection, Trains, View};
 use crate::state::Persist;
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -48,10 +48,6 @@ impl Policy for RoundRobin {
 
     fn selection(&self) -> Selection {
         Selection::new(Bias::OverRounds, Trains::Scheduled)
-    }
-
-    fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        Schedule::equal(reports.devices.iter().copied())
     }
 }
 

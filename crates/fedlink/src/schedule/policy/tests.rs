@@ -11,8 +11,9 @@ use crate::radio::{CapacityAt, Known};
 use crate::record::{RoundRecord, Training};
 use crate::registry::{Entry, Scope, find};
 use crate::rng::{Purpose, stream};
+use crate::schedule::received::tests::Dense;
 use crate::schedule::{
-    Bias, DeviceTable, Facts, ReportCode, Reports, Sampling, Schedule, Share, Trains, View,
+    Ask, Bias, DeviceTable, Facts, ReportCode, Reports, Sampling, Schedule, Share, Trains, View,
 };
 use crate::server::aggregate::Mean;
 use crate::server::optimizer::Add;
@@ -148,10 +149,23 @@ pub fn counts(schedules: &[Vec<DeviceId>], m: usize) -> Vec<u32> {
 
 /// Whom a policy that asks nothing schedules, over rounds with these gains.
 pub fn run_policy(policy: &mut dyn Policy, gains: &[Vec<f64>], k: usize) -> Vec<Vec<DeviceId>> {
+    run_with_rates(policy, gains, &vec![1.0; gains[0].len()], k)
+}
+
+/// The same where the capacity of each device is multiplied by its number of `rates`.
+pub fn run_with_rates(
+    policy: &mut dyn Policy,
+    gains: &[Vec<f64>],
+    rates: &[f64],
+    k: usize,
+) -> Vec<Vec<DeviceId>> {
     let mut bench = Bench::new(gains[0].len(), k);
     let mut schedules = Vec::new();
     for (t, gains) in gains.iter().enumerate() {
-        bench.links = known(gains);
+        let links = known(gains);
+        let rate = |(device, rate): (DeviceId, &f64)| links.capacity(device) * rate;
+        let capacities = DeviceId::all(rates.len()).zip(rates).map(rate).collect();
+        bench.links = Known::new(gains.clone(), capacities, Power(1.0));
         let schedule = bench.at(t as u64, |view| {
             let candidates = policy.candidates(view);
             policy.select(view, &Reports::new(candidates, 0, Vec::new()))
@@ -495,6 +509,104 @@ proptest! {
             prop_assert_eq!(original, back, "{}", name);
         }
     }
+}
+
+/// What a policy decides in eight rounds with links and reports of their own, where device i is called `names[i]`: who is
+/// scheduled, by the original names, with its part of the bits and what it counts.
+fn renamed(
+    entry: &Entry<dyn Policy>,
+    names: &[usize],
+    seed: u64,
+    unit: f32,
+) -> Vec<Vec<(usize, f64, Share)>> {
+    let (m, k) = (names.len(), 3);
+    let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
+    let mut policy = entry.build(&Table::new(), &scope, &()).unwrap();
+    let mut bench = Bench::new(m, k).with_equal_sizes().seeded(seed);
+    let mut rounds = Vec::new();
+    for t in 0..8 {
+        let mut rng = stream(9, Purpose::Test, t, 0);
+        let gains: Vec<f64> = (0..m).map(|_| rng.exponential()).collect();
+        let answers: Vec<f32> = (0..m).map(|_| rng.uniform() as f32 + 0.5).collect();
+        bench.links = known(&names.iter().map(|&name| gains[name]).collect::<Vec<_>>());
+        let schedule = bench.at(t, |view| {
+            let candidates = policy.candidates(view);
+            let asks = policy.asks().len();
+            let row = |device: &DeviceId| vec![unit * answers[names[device.index()]]; asks];
+            let values = candidates.iter().flat_map(row).collect();
+            policy.select(view, &Reports::new(candidates, asks, values))
+        });
+        let total: f64 = schedule.picks.iter().map(|pick| pick.bit_weight).sum();
+        let mut round: Vec<(usize, f64, Share)> = schedule
+            .picks
+            .iter()
+            .map(|pick| (names[pick.device.index()], pick.bit_weight / total, pick.share))
+            .collect();
+        round.sort_by_key(|(name, ..)| *name);
+        let chosen: Vec<DeviceId> = schedule.devices().collect();
+        bench.schedule_devices(&chosen, t);
+        for &device in &chosen {
+            // Without equal distances, which go to the lower device.
+            let mut rng = stream(11, Purpose::Test, t, names[device.index()] as u64);
+            let update: Vec<f32> = (0..3).map(|_| rng.normal() as f32).collect();
+            policy.receive(device, &Dense(&update));
+        }
+        policy.observe(&RoundRecord::of_devices(t + 1, &chosen));
+        rounds.push(round);
+    }
+    rounds
+}
+
+/// Policies whose choice depends on links and reports alone, never on what a device is called. Others draw at random, take
+/// devices in an order, or have ties that are no accident (`divfl`: of two updates that are nearest to each other either
+/// lowers the cost by as much).
+const NAMELESS: [&str; 8] =
+    ["bc", "bn2", "bc-bn2", "bn2-c", "proportional-fair", "age", "norm-channel", "gradient-channel"];
+
+#[test]
+fn renaming_devices_renames_the_choice_over_rounds() {
+    let own: Vec<usize> = (0..7).collect();
+    for entry in NAMELESS.map(|name| find::<dyn Policy>(name).unwrap()) {
+        let first = renamed(entry, &own, 0, 1.0);
+        for names in [[6, 5, 4, 3, 2, 1, 0], [3, 0, 6, 1, 5, 2, 4], [1, 2, 3, 4, 5, 6, 0]] {
+            let mut other = renamed(entry, &names, 0, 1.0);
+            for (one, other) in first.iter().flatten().zip(other.iter_mut().flatten()) {
+                // Sums in another order round otherwise.
+                assert!((one.1 - other.1).abs() < 1e-12, "{}: {one:?} {other:?}", entry.name);
+                other.1 = one.1;
+            }
+            assert_eq!(other, first, "{}, called {names:?}", entry.name);
+        }
+    }
+}
+
+/// From the registry: where norms are reported, their unit has no effect.
+#[test]
+fn scaling_all_norms_changes_nothing_whatever_the_policy() {
+    let own: Vec<usize> = (0..7).collect();
+    let mut checked = Vec::new();
+    for entry in POLICIES {
+        let policy = entry.build(&Table::new(), &Scope::default(), &()).unwrap();
+        if !policy.asks().iter().any(|ask| matches!(ask, Ask::Norm | Ask::CompressedNorm)) {
+            continue;
+        }
+        for seed in 0..20 {
+            let once = renamed(entry, &own, seed, 1.0);
+            assert!(once.iter().all(|round| !round.is_empty()), "{}", entry.name);
+            for unit in [0.0625, 1024.0] {
+                let scaled = renamed(entry, &own, seed, unit);
+                for (one, other) in once.iter().flatten().zip(scaled.iter().flatten()) {
+                    let alike = one.0 == other.0 && one.2 == other.2 && (one.1 - other.1).abs() < 1e-12;
+                    assert!(alike, "{}, times {unit}: {one:?} {other:?}", entry.name);
+                }
+            }
+        }
+        checked.push(entry.name);
+    }
+    assert_eq!(
+        checked,
+        ["bn2", "bc-bn2", "bn2-c", "norm-channel", "optimal", "importance", "lyapunov", "gradient-channel"]
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Adam at the server (FedAdam).
 
-use super::adaptive::{ADAPTIVITY, Adaptive, Adaptivity};
-use super::{ServerOptimizer, check_decay};
+use super::ServerOptimizer;
+use super::adaptive::{ADAPTIVITY, AdaptiveConfig};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use serde::{Deserialize, Serialize};
 
@@ -17,23 +17,9 @@ pub const ENTRY: Entry<dyn ServerOptimizer> = Entry::of::<ServerAdamConfig>();
 /// double precision, and τ_a. Invariants: no entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity =
 /// "auto"`, scaling all updates changes no step, so that c is about what a weight moves in a round: 0.01 is
 /// a start, 1 is mostly far too much.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ServerAdamConfig {
-    /// β₁, 0 ≤ β₁ < 1.
-    pub beta1: f64,
-    /// β₂, 0 ≤ β₂ < 1.
-    pub beta2: f64,
-    /// τ_a.
-    pub adaptivity: Adaptivity,
-}
-
-impl Default for ServerAdamConfig {
-    fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.99, adaptivity: Adaptivity::Auto }
-    }
-}
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ServerAdamConfig(pub AdaptiveConfig);
 
 impl PartConfig for ServerAdamConfig {
     type Part = dyn ServerOptimizer;
@@ -47,15 +33,11 @@ impl PartConfig for ServerAdamConfig {
     ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        check_decay("beta1", self.beta1)?;
-        check_decay("beta2", self.beta2)?;
-        self.adaptivity.check()
+        self.0.check()
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn ServerOptimizer>, ConfigError> {
-        let beta2 = self.beta2;
-        let second = move |v: f64, delta: f64| beta2 * v + (1.0 - beta2) * (delta * delta);
-        Ok(Box::new(Adaptive::new(self.beta1, self.adaptivity, second)))
+        Ok(self.0.optimizer(|v, delta, beta2| beta2 * v + (1.0 - beta2) * (delta * delta)))
     }
 }
 

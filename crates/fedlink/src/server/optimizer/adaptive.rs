@@ -1,6 +1,6 @@
 //! What Adagrad, Adam and Yogi at the server have in common.
 
-use super::ServerOptimizer;
+use super::{ServerOptimizer, check_decay};
 use crate::registry::{ConfigError, Key, key, number};
 use crate::server::aggregate::Delta;
 use crate::state::{Persist, State, StateError};
@@ -9,10 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// τ_a, what keeps the denominator of an adaptive server optimizer from zero (`adaptivity`).
 ///
-/// With sparse updates most entries of Δ̄ are zero in a round. Where v decays (Adam, Yogi), an entry that
-/// arrives seldom meets √v near zero and moves by up to c·m/τ_a: a τ_a far below the entries of Δ̄, such as
-/// the 1e-3 of dense training, makes that step huge. So the default is taken from the updates themselves,
-/// and |c·m/(√v + τ_a)| is then at most c times the ratio of the largest entry to the median one.
+/// With sparse updates most entries of Δ̄ are zero in a round. Adam's v decays meanwhile; Yogi's and Adagrad's
+/// stay, at τ_a² where an entry never arrived. So one that arrives seldom meets a small √v and moves by up to
+/// c·m/τ_a: a τ_a far below the entries of Δ̄, such as the 1e-3 of dense training, makes that step huge. So the
+/// default is taken from the updates themselves, and |c·m/(√v + τ_a)| is then at most c times the ratio of
+/// the largest entry to the median one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Adaptivity {
     /// The median of the non-zero |Δ̄_i| of the first round in which there are any; of an even number the
@@ -77,6 +78,43 @@ impl<'de> Deserialize<'de> for Adaptivity {
             }
         }
         deserializer.deserialize_any(AdaptivityVisitor)
+    }
+}
+
+/// The keys of an optimizer whose v is a mean.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AdaptiveConfig {
+    /// β₁, 0 ≤ β₁ < 1.
+    pub beta1: f64,
+    /// β₂, 0 ≤ β₂ < 1.
+    pub beta2: f64,
+    /// τ_a.
+    pub adaptivity: Adaptivity,
+}
+
+impl Default for AdaptiveConfig {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.99, adaptivity: Adaptivity::Auto }
+    }
+}
+
+impl AdaptiveConfig {
+    /// Checks the numbers.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        check_decay("beta1", self.beta1)?;
+        check_decay("beta2", self.beta2)?;
+        self.adaptivity.check()
+    }
+
+    /// An optimizer with these numbers: `second` makes v(t+1) of v(t), Δ̄_i and β₂.
+    pub(super) fn optimizer(
+        self,
+        second: impl Fn(f64, f64, f64) -> f64 + Send + 'static,
+    ) -> Box<dyn ServerOptimizer> {
+        let beta2 = self.beta2;
+        Box::new(Adaptive::new(self.beta1, self.adaptivity, move |v, delta| second(v, delta, beta2)))
     }
 }
 
@@ -272,7 +310,7 @@ mod tests {
                 for _ in 0..quiet {
                     optimizer.step(&mut theta, &sparse(&[1.0, -1.0, 0.0, 0.0, 0.0, 0.0]), 0.1);
                 }
-                // Entry 2 has not arrived for long, so that v is nearly zero under Adam and Yogi.
+                // Entry 2 has not arrived for long, so that v is nearly zero under Adam.
                 let before = theta[2];
                 optimizer.step(&mut theta, &sparse(&[1.0, -1.0, last, 0.0, 0.0, 0.0]), 0.1);
                 let moved = (theta[2] - before).abs();

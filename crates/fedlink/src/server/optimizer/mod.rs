@@ -12,7 +12,7 @@ crate::register! {
     yogi,
 }
 
-pub use adaptive::Adaptivity;
+pub use adaptive::{AdaptiveConfig, Adaptivity};
 pub use add::Add;
 pub use momentum::ServerMomentum;
 

@@ -1,7 +1,7 @@
 //! Yogi at the server (FedYogi).
 
-use super::adaptive::{ADAPTIVITY, Adaptive, Adaptivity};
-use super::{ServerOptimizer, check_decay};
+use super::ServerOptimizer;
+use super::adaptive::{ADAPTIVITY, AdaptiveConfig};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -18,23 +18,9 @@ pub const ENTRY: Entry<dyn ServerOptimizer> = Entry::of::<ServerYogiConfig>();
 /// double precision, and τ_a. Invariants: an entry that did not arrive keeps its v, where Adam's decays; no
 /// entry moves by more than c·max|Δ̄|/τ_a; with `adaptivity = "auto"`, scaling all updates changes no step,
 /// so that c is about what a weight moves in a round: 0.01 is a start, 1 is mostly far too much.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ServerYogiConfig {
-    /// β₁, 0 ≤ β₁ < 1.
-    pub beta1: f64,
-    /// β₂, 0 ≤ β₂ < 1.
-    pub beta2: f64,
-    /// τ_a.
-    pub adaptivity: Adaptivity,
-}
-
-impl Default for ServerYogiConfig {
-    fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.99, adaptivity: Adaptivity::Auto }
-    }
-}
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ServerYogiConfig(pub AdaptiveConfig);
 
 impl PartConfig for ServerYogiConfig {
     type Part = dyn ServerOptimizer;
@@ -48,22 +34,18 @@ impl PartConfig for ServerYogiConfig {
     ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        check_decay("beta1", self.beta1)?;
-        check_decay("beta2", self.beta2)?;
-        self.adaptivity.check()
+        self.0.check()
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn ServerOptimizer>, ConfigError> {
-        let beta2 = self.beta2;
-        let second = move |v: f64, delta: f64| {
+        Ok(self.0.optimizer(|v, delta, beta2| {
             let square = delta * delta;
             match v.total_cmp(&square) {
                 Ordering::Greater => v - (1.0 - beta2) * square,
                 Ordering::Less => v + (1.0 - beta2) * square,
                 Ordering::Equal => v,
             }
-        };
-        Ok(Box::new(Adaptive::new(self.beta1, self.adaptivity, second)))
+        }))
     }
 }
 
