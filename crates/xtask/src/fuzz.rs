@@ -65,9 +65,9 @@ pub fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
     if let Some(unknown) = request.targets.iter().find(|name| !names.contains(name)) {
         bail!("there is no target {unknown}; there are {}", names.join(", "));
     }
-    let wanted = |name: &&String| request.targets.is_empty() || request.targets.contains(name);
+    let wanted = if request.targets.is_empty() { &names } else { &request.targets };
     let mut results = Vec::new();
-    for name in names.iter().filter(wanted) {
+    for name in wanted {
         let before: u64 = logs(name)?.iter().map(|log| executions_in(log)).sum();
         let rest = request.executions.map(|executions| executions.saturating_sub(before));
         let found = match rest {
@@ -134,7 +134,10 @@ impl Target {
         let version = String::from_utf8(version.stdout)?;
         let host = version.lines().find_map(|line| line.strip_prefix("host: "));
         let host = host.context("rustc -vV names no host")?;
-        let folder = root().join("target/fuzz");
+        let folder = made("target/fuzz")?;
+        // Every target is built as the same file, of which a copy is made before another command builds the next.
+        let alone = File::create(folder.join("lock"))?;
+        alone.lock()?;
         // With a target named, what runs while building (build scripts, macros) is built without the flags.
         run(Command::new(cargo_path())
             .args(["build", "--release", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target", host])
@@ -142,11 +145,11 @@ impl Target {
             .arg(&folder)
             .env("RUSTFLAGS", [FLAGS, if compares { COMPARES } else { "" }].concat())
             .env("FEDLINK_FUZZ", name))?;
-        // Under a name of its own: the next target is built as the same file.
         let program = made("target/fuzz/programs")?.join(name);
         let beside = program.with_extension("new");
         fs::copy(folder.join(host).join("release/fedlink-fuzz"), &beside)?;
         fs::rename(beside, &program)?;
+        drop(alone);
         let output = Command::new(&program).output();
         let output = output.with_context(|| format!("cannot start {}", program.display()))?;
         let printed = String::from_utf8(output.stdout)?;
@@ -199,7 +202,8 @@ fn run_target(target: &Target, request: &Request, before: u64, rest: Option<u64>
         .arg(format!("-timeout={TIMEOUT}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict={}", write_words()?.display()))
-        .args(["-print_final_stats=1", "-reload=0"])
+        // To weigh inputs by how rare their edges are takes half of the time of a large target.
+        .args(["-print_final_stats=1", "-reload=0", "-entropic=0"])
         .stdout(Stdio::null())
         .stderr(log)
         .status()
@@ -236,8 +240,10 @@ fn new_log(name: &str) -> anyhow::Result<(File, PathBuf)> {
 /// How many inputs a log says were tried: by its end, or by the last line before the run was killed.
 fn executions_in(log: &str) -> u64 {
     let last = log.lines().filter_map(|line| {
-        let number = line.strip_prefix("stat::number_of_executed_units:").or_else(|| line.strip_prefix('#'));
-        number.or_else(|| line.strip_suffix(" executions"))?.split_whitespace().next()?.parse().ok()
+        // What a finding prints has other lines that begin with #.
+        let noted = || Some(line.strip_prefix('#')?.split_once('\t')?.0);
+        let number = line.strip_prefix("stat::number_of_executed_units:").or_else(noted);
+        number.or_else(|| line.strip_suffix(" executions"))?.trim().parse().ok()
     });
     last.max().unwrap_or(0)
 }
@@ -316,7 +322,7 @@ mod tests {
 
     #[test]
     fn executions_are_those_of_the_end_or_the_last_that_a_killed_run_has_noted() {
-        let killed = "INFO: seed\n#2\tINITED cov: 3\n#1024\tpulse  cov: 7\n#900 of something";
+        let killed = "INFO: seed\n#2\tINITED cov: 3\n#1024\tpulse  cov: 7\n#9000 of something\n#9";
         assert_eq!((executions_in(killed), executions_in("killed at once")), (1024, 0));
         let ended =
             format!("{killed}\nstat::number_of_executed_units: 12345\nstat::average_exec_per_sec: 1\n");

@@ -39,7 +39,8 @@ fn layers(dim: usize) -> [Shape; 3] {
 
 pub fn run(bytes: &[u8]) {
     let [choice, d0, d1, b0, b1, b2, payload @ ..] = bytes else { return };
-    let dim = usize::from(u16::from_be_bytes([*d0, *d1]));
+    // Up to 2¹⁶, mostly less.
+    let dim = usize::from(u16::from_be_bytes([*d0, *d1]) >> (d0 % 8));
     let budget = Bits(f64::from(u32::from_be_bytes([0, *b0, *b1, *b2])) / 8.0);
     let layers = layers(dim);
     let context = &Context::new(dim, budget).with_shapes(if choice & 0x80 == 0 { &[] } else { &layers });

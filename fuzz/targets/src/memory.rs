@@ -11,11 +11,19 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub struct Counting;
 
-// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract. Growing goes
-// through the default `realloc`, which calls `alloc`.
+/// Counts `size` bytes more.
+fn add(size: usize) {
+    let held = HELD.fetch_add(size, Relaxed) + size;
+    // To read is much faster than to write, and most are not the most.
+    if held > PEAK.load(Relaxed) {
+        PEAK.fetch_max(held, Relaxed);
+    }
+}
+
+// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        add(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -24,6 +32,14 @@ unsafe impl GlobalAlloc for Counting {
         HELD.fetch_sub(layout.size(), Relaxed);
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // Both are held while one is copied to the other, as they may be.
+        add(new_size);
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(pointer, layout, new_size) }
     }
 }
 

@@ -53,6 +53,26 @@ TEXTS = [
     '{"compress": 3}', '{"compress": {"scheme": []}, "custom": []}', json.dumps(ENCODER), "[" * 3000,
 ]  # fmt: skip
 
+#: A model of two layers and a counter. What is right is written once: that takes longer than to read it.
+LAYERS = {
+    "a": Array(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)),
+    "b": Array(np.array([0.5], np.float64)),
+    "steps": Array(np.array([3], np.int64)),
+}
+#: What may stand in place of its first layer.
+OTHERS = [
+    Array(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3).T.copy()),
+    Array(np.full((2, 3), np.nan)),
+    Array(np.zeros((0, 3))),
+    Array(np.zeros(())),
+]
+ZEROS = Array(np.zeros(3, np.float32))
+
+
+def copy(array: Array) -> Array:
+    """The same array in an object of its own."""
+    return Array(dtype=array.dtype, shape=array.shape, stype=array.stype, data=array.data)
+
 
 class Case:
     """One case: everything in it is drawn from its number."""
@@ -98,7 +118,7 @@ class Case:
         """A record of any kind; entries that a kind cannot hold are left out."""
         kind = self.rng.choice([ConfigRecord, ConfigRecord, MetricRecord, MetricRecord, ArrayRecord])
         if kind is ArrayRecord:
-            return ArrayRecord({"0": self.array(np.zeros(3, np.float32))})
+            return ArrayRecord({"0": self.array(ZEROS)})
         record = kind()
         for name, value in values.items():
             try:
@@ -107,11 +127,10 @@ class Case:
                 continue
         return record
 
-    def array(self, right: np.ndarray) -> Array:
+    def array(self, right: Array) -> Array:
         """An array as it was sent, or with its bytes, header or description changed."""
         rng = self.rng
-        array = Array(right)
-        data = array.data
+        data = right.data
         choice = rng.randrange(8)
         if choice == 0:
             data = bytes(rng.randbytes(rng.randrange(200)))
@@ -132,22 +151,17 @@ class Case:
             )  # fmt: skip
             data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data[-12:]
         stype = rng.choice(["numpy.ndarray"] * 9 + ["torch.Tensor"])
-        return Array(dtype=array.dtype, shape=array.shape, stype=stype, data=data)
+        return Array(dtype=right.dtype, shape=right.shape, stype=stype, data=data)
 
     def model(self) -> ArrayRecord:
         """A model of two layers and a counter, most often right."""
-        layers = {
-            "a": np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3),
-            "b": np.array([0.5], np.float64),
-            "steps": np.array([3], np.int64),
-        }
+        layers = dict(LAYERS)
         if self.rng.random() < 0.2:
-            shapes = [layers["a"].T.copy(), np.full((2, 3), np.nan), np.zeros((0, 3)), np.zeros(())]
-            layers["a"] = self.rng.choice(shapes)
+            layers["a"] = self.rng.choice(OTHERS)
         if self.rng.random() < 0.1:
             del layers["b"]
         plain = self.rng.random() < 0.5
-        made = Array if plain else self.array
+        made = copy if plain else self.array
         return ArrayRecord({name: made(layer) for name, layer in layers.items()})
 
     def content(self, values: dict[str, Any]) -> RecordDict:

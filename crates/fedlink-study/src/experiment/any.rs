@@ -1,5 +1,6 @@
 //! An experiment of any kind, by the name of a preset or of a file.
 
+use super::bound::has_section;
 use super::{BoundExperiment, Experiment, TheoremExperiment};
 use crate::claims::{Claims, Expected};
 use crate::error::Error;
@@ -50,12 +51,13 @@ impl AnyExperiment {
 
     /// As [`AnyExperiment::parse`], with custom parts that it may name.
     pub fn parse_with(name: &str, text: &str, parts: &Parts) -> Result<Self, ConfigError> {
-        if BoundExperiment::is_one(text) {
+        let file = toml::from_str::<Table>(text);
+        if has_section(&file, text, "bound") {
             BoundExperiment::parse(name, text).map(Self::Bound)
-        } else if TheoremExperiment::is_one(text) {
+        } else if has_section(&file, text, "theorem") {
             TheoremExperiment::parse(name, text).map(Box::new).map(Self::Theorem)
         } else {
-            Experiment::parse_with(name, text, parts).map(Self::Simulation)
+            Experiment::from_file(name, text, file, parts).map(Self::Simulation)
         }
     }
 

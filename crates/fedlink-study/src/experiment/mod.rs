@@ -110,6 +110,14 @@ impl Curve {
 /// Swept keys with one value each.
 type Swept<'a> = Vec<(&'a str, &'a Value)>;
 
+/// A combination of the sweep, excluded ones too, without overrides.
+struct Combination<'a> {
+    swept: Swept<'a>,
+    config: Config,
+    /// What rules are matched with: every key that is in a section of which they have one, defaults too.
+    resolved: Table,
+}
+
 /// The most rounds and the most seeds of a curve.
 fn length(curves: &[Curve]) -> (u64, u64) {
     let lengths = curves.iter().map(|curve| (curve.config.run.rounds, curve.config.run.seeds));
@@ -152,7 +160,17 @@ impl Experiment {
 
     /// As [`Experiment::parse`], with custom parts that the file may name.
     pub fn parse_with(name: &str, text: &str, parts: &Parts) -> Result<Self, ConfigError> {
-        let mut table: Table = toml::from_str(text).map_err(|error| syntax_error(name, text, &error))?;
+        Self::from_file(name, text, toml::from_str(text), parts)
+    }
+
+    /// The experiment of a file whose text is `text` and reads as `file`.
+    fn from_file(
+        name: &str,
+        text: &str,
+        file: Result<Table, toml::de::Error>,
+        parts: &Parts,
+    ) -> Result<Self, ConfigError> {
+        let mut table = file.map_err(|error| syntax_error(name, text, &error))?;
         let mut rules = Table::new();
         for section in MORE_SECTIONS {
             rules.extend(table.remove(section).map(|rule| (section.to_owned(), rule)));
@@ -164,11 +182,13 @@ impl Experiment {
         let read = || {
             experiment.check_sections()?;
             let original = experiment.take_rules(rules_of(rules)?)?;
-            let curves = experiment.curves()?;
+            let combinations = experiment.combinations()?;
+            let curves = experiment.curves_of(&combinations)?;
             let (rounds, seeds) = length(&curves);
-            experiment.original = original.unwrap_or(Original { rounds, seeds, quick: false });
             experiment.check_claims(curves)?;
-            experiment.check_rules()
+            experiment.check_rules(&combinations)?;
+            experiment.original = original.unwrap_or(Original { rounds, seeds, quick: false });
+            Ok(())
         };
         read().map_err(|error| located(name, text, error))?;
         Ok(experiment)
@@ -221,13 +241,9 @@ impl Experiment {
     }
 
     /// Every rule is about some curve: one that is not was meant otherwise. With `[quick]` every curve is valid too.
-    fn check_rules(&self) -> Result<(), ConfigError> {
-        let combinations = self.combinations()?;
-        let tables: Vec<Table> = combinations.iter().map(|(_, config)| self.table_of_rules(config)).collect();
-        let used = |when: &When| tables.iter().any(|table| when.matches(table));
-        let idle = self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when));
-        for when in idle {
-            if !used(when) {
+    fn check_rules(&self, combinations: &[Combination]) -> Result<(), ConfigError> {
+        for when in self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when)) {
+            if !when.matches_any(combinations) {
                 let problem = format!("no curve has {when}; write values that [sweep] or the sections give");
                 return Err(ConfigError::new(when.section, problem));
             }
@@ -342,7 +358,7 @@ impl Experiment {
 
     /// What is claimed of curves that are gone goes with them.
     fn forget_missing_curves(&mut self) -> Result<(), ConfigError> {
-        let keys: Vec<CurveKeys> = self.combinations()?.iter().map(|(swept, _)| keys_of(swept)).collect();
+        let keys: Vec<CurveKeys> = self.swept()?.iter().map(keys_of).collect();
         self.claims.list.retain(|claim| claim.check(Subject::Runs, &keys).is_ok());
         self.expected.retain(|(_, expected)| expected.check(&keys).is_ok());
         Ok(())
@@ -375,15 +391,19 @@ impl Experiment {
     /// Whether `key` is known and can have `value` (or the one it has) as far as its type goes.
     fn check_value(&self, key: &str, value: Option<&Value>) -> Result<(), ConfigError> {
         self.known_key(key)?;
-        let mut table = self.table.clone();
+        // No other section depends on it, but for the names of custom parts.
+        let mut table = part_of(&self.table, |section| section == "custom" || is_in(key, section));
         if let Some(value) = value {
             put_in(&mut table, key, value.clone());
         }
+        let name = match nested(&table, key) {
+            Some(Value::String(name)) => Some(name.clone()),
+            // A date is text where text is asked for.
+            Some(Value::Datetime(date)) => Some(date.to_string()),
+            _ => None,
+        };
         let config = Config::from_table(table)?;
-        match nested(&config.to_table(), key) {
-            Some(Value::String(name)) => check_name(key, name, &config),
-            _ => Ok(()),
-        }
+        name.map_or(Ok(()), |name| check_name(key, &name, &config))
     }
 
     /// Applies `[quick]`, as `--quick` does. What was published is about the whole
@@ -398,9 +418,8 @@ impl Experiment {
         !self.quick.is_empty()
     }
 
-    /// Every combination of the sweep, excluded ones too, without overrides: its swept
-    /// values and its configuration.
-    fn combinations(&self) -> Result<Vec<(Swept<'_>, Config)>, ConfigError> {
+    /// The swept values of every combination.
+    fn swept(&self) -> Result<Vec<Swept<'_>>, ConfigError> {
         self.check_size()?;
         let mut combinations: Vec<Swept> = vec![Vec::new()];
         for (key, values) in &self.sweep {
@@ -410,41 +429,54 @@ impl Experiment {
             }
             combinations = longer;
         }
-        combinations
+        Ok(combinations)
+    }
+
+    fn combinations(&self) -> Result<Vec<Combination<'_>>, ConfigError> {
+        let swept = self.swept()?;
+        let base = Config::from_table(self.table.clone())?;
+        let is_swept = |section: &str| self.sweep.iter().any(|(key, _)| is_in(key, section));
+        let rules = self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when));
+        let keys: Vec<&str> = rules.flat_map(|when| &when.keys).map(|(key, _)| key.as_str()).collect();
+        // What is left open has a value only when it is resolved: the rate, and keys of parts.
+        let is_open = |key: &&str| *key == "learn.rate" || key.matches('.').count() > 1;
+        let must_resolve = keys.iter().any(is_open);
+        let is_ruled = |section: &str| keys.iter().any(|key| is_in(key, section));
+        swept
             .into_iter()
             .map(|swept| {
-                let mut table = self.table.clone();
+                let mut table = part_of(&self.table, is_swept);
                 swept.iter().for_each(|(key, value)| put_in(&mut table, key, (*value).clone()));
-                Ok((swept, Config::from_table(table)?))
+                let config = base.clone().with_sections(table)?;
+                let all = if must_resolve { &config.resolved() } else { &config };
+                let resolved = all.sections(is_ruled);
+                Ok(Combination { swept, config, resolved })
             })
             .collect()
     }
 
-    /// What rules are matched with: every key of a combination, defaults too. Empty if there are no rules.
-    fn table_of_rules(&self, config: &Config) -> Table {
-        let none = self.excluded.is_empty() && self.overrides.is_empty();
-        if none { Table::new() } else { config.resolved().to_table() }
-    }
-
     /// The curves, in the order of the sweep, each with a valid configuration.
     pub fn curves(&self) -> Result<Vec<Curve>, ConfigError> {
+        self.curves_of(&self.combinations()?)
+    }
+
+    /// The curves of the combinations, which are all.
+    fn curves_of(&self, combinations: &[Combination]) -> Result<Vec<Curve>, ConfigError> {
         let mut curves = Vec::new();
-        for (swept, config) in self.combinations()? {
-            let resolved = self.table_of_rules(&config);
-            if self.excluded.iter().any(|when| when.matches(&resolved)) {
+        for Combination { swept, config, resolved } in combinations {
+            if self.excluded.iter().any(|when| when.matches(resolved)) {
                 continue;
             }
-            let mut table = config.to_table();
-            for rule in self.overrides.iter().filter(|rule| rule.when.matches(&resolved)) {
-                rule.set.iter().for_each(|(key, value)| put_in(&mut table, key, value.clone()));
-            }
-            let mut config = Config::from_table(table)?;
+            let rules = self.overrides.iter().filter(|rule| rule.when.matches(resolved));
+            let overridden: Vec<&(String, Value)> = rules.flat_map(|rule| &rule.set).collect();
+            let mut table = config.sections(|section| overridden.iter().any(|(key, _)| is_in(key, section)));
+            overridden.iter().for_each(|(key, value)| put_in(&mut table, key, value.clone()));
+            let mut config = config.clone().with_sections(table)?;
             config.drop_unused_custom();
             config.validate()?;
             let words: Vec<String> = swept.iter().map(|(key, value)| describe(key, value)).collect();
             let label = if words.is_empty() { config.schedule.policy.clone() } else { words.join(" ") };
-            let keys = keys_of(&swept);
-            curves.push(Curve { label, keys, config });
+            curves.push(Curve { label, keys: keys_of(swept), config });
         }
         if curves.is_empty() {
             return Err(ConfigError::new("exclude", "leaves no curve at all"));
@@ -501,15 +533,13 @@ impl Experiment {
             }
         }
         // A rule that `set` has made idle, and a `[quick]` that no longer fits, would be refused when the file is read.
-        let tables: Vec<Table> =
-            self.combinations()?.iter().map(|(_, config)| self.table_of_rules(config)).collect();
-        let used = |when: &When| tables.iter().any(|table| when.matches(table));
-        for when in self.excluded.iter().filter(|when| used(when)) {
+        let combinations = self.combinations()?;
+        for when in self.excluded.iter().filter(|when| when.matches_any(&combinations)) {
             let _ = write!(text, "\n[[exclude]]\n{}", toml_keys(&when.keys, "\n"));
             text.push('\n');
         }
         for Override { when, set } in &self.overrides {
-            if set.is_empty() || !used(when) {
+            if set.is_empty() || !when.matches_any(&combinations) {
                 continue;
             }
             let [when, set] = [&when.keys, set].map(|keys| toml_keys(keys, ", "));
@@ -522,7 +552,8 @@ impl Experiment {
             });
         }
         text += &self.claims.to_toml();
-        if self.shortened().is_some() {
+        let length = self.curves_of(&combinations).map(|curves| length(&curves));
+        if length.is_ok_and(|(rounds, seeds)| self.original.shortened(rounds, seeds).is_some()) {
             let Original { rounds, seeds, quick } = self.original;
             let _ = writeln!(
                 text,
@@ -570,6 +601,17 @@ fn describe(key: &str, value: &Value) -> String {
         Some("policy") | None => written(value),
         Some(name) => format!("{name}={}", written(value)),
     }
+}
+
+/// Whether `key` is one of `section`.
+fn is_in(key: &str, section: &str) -> bool {
+    key.split('.').next() == Some(section)
+}
+
+/// The sections of a table that are wanted by name.
+fn part_of(table: &Table, wanted: impl Fn(&str) -> bool) -> Table {
+    let sections = table.iter().filter(|(name, _)| wanted(name));
+    sections.map(|(name, section)| (name.clone(), section.clone())).collect()
 }
 
 /// The value at `a.b.c` of nested tables.

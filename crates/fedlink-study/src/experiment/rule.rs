@@ -1,6 +1,6 @@
 //! Exceptions from a sweep: combinations left out, and values of single curves.
 
-use super::{Experiment, nested};
+use super::{Combination, Experiment, nested};
 use fedlink::config::{ConfigError, toml_key};
 use std::{fmt, slice};
 use toml::{Table, Value};
@@ -32,6 +32,11 @@ impl When {
             value.is_some_and(|value| values_of(wanted).iter().any(|wanted| same(value, wanted)))
         };
         self.keys.iter().all(has)
+    }
+
+    /// Whether it is about any of the combinations.
+    pub fn matches_any(&self, combinations: &[Combination]) -> bool {
+        combinations.iter().any(|combination| self.matches(&combination.resolved))
     }
 }
 

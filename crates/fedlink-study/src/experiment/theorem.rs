@@ -105,7 +105,7 @@ impl TheoremExperiment {
 
     /// Whether `text` is a file for this: it has a section `[theorem]`.
     pub fn is_one(text: &str) -> bool {
-        has_section(text, "theorem")
+        has_section(&toml::from_str(text), text, "theorem")
     }
 
     /// Parses a file; `name` stands for it in messages.

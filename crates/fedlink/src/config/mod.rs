@@ -27,7 +27,8 @@ use crate::learn::optimizer::Optimizer;
 use crate::registry::{Kind, Scope, find, one_line};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::LazyLock;
 use toml::{Table, Value};
 
 /// One run. Every field is a key `section.name` of the configuration file ([`KEYS`]); the parts that it names
@@ -73,6 +74,19 @@ impl Config {
     /// The configuration that `table` describes, each value of the right type; [`Config::validate`] checks
     /// the rest.
     pub fn from_table(table: Table) -> Result<Self, ConfigError> {
+        Self::default().with_sections(table)
+    }
+
+    /// The configuration with other sections: those that `table` has, which are read as those of a file are, and none
+    /// of which anything stays.
+    ///
+    /// ```
+    /// use fedlink::config::Config;
+    /// let config = Config::from_toml("[schedule]\nk = 5\ndecay = 0.5\n[run]\nrounds = 7").unwrap();
+    /// let config = config.with_sections(toml::from_str("[schedule]\nk = 3").unwrap()).unwrap();
+    /// assert_eq!((config.schedule.k, config.schedule.decay, config.run.rounds), (3, 0.0, 7));
+    /// ```
+    pub fn with_sections(mut self, table: Table) -> Result<Self, ConfigError> {
         if let Some((name, value)) = table.iter().find(|(name, _)| !SECTIONS.contains(&name.as_str())) {
             // A value outside of all sections is a key whose section was left out.
             return Err(if value.is_table() { unknown_section(name, &[]) } else { unknown_key(name) });
@@ -89,33 +103,32 @@ impl Config {
                 }
             };
         }
-        let custom = sections.remove("custom").unwrap_or_default();
-        let mut config = Self { custom: section("custom", custom)?, ..Self::default() };
+        self.own.retain(|path, _| !sections.contains_key(path.split('.').next().unwrap_or(path)));
+        read(&mut sections, "custom", &mut self.custom)?;
         // Its own table is `[section.name]`, so that a dot would end the name.
-        if let Some(name) = config.custom.keys().find(|name| name.is_empty() || name.contains('.')) {
+        if let Some(name) = self.custom.keys().find(|name| name.is_empty() || name.contains('.')) {
             let problem = "is not a name for a part, which has at least one character and no dot";
             return Err(ConfigError::new(format!("custom.{name:?}"), problem));
         }
         for (name, table) in &mut sections {
-            config.take_own_tables(name, table)?;
+            self.take_own_tables(name, table)?;
             if let Some(key) = table.keys().find(|key| !is_known(&format!("{name}.{key}"))) {
                 return Err(unknown_key(&format!("{name}.{key}")));
             }
         }
-        let mut take = |name: &str| sections.remove(name).unwrap_or_default();
-        config.data = section("data", take("data"))?;
-        config.learn = section("learn", take("learn"))?;
-        config.radio = section("radio", take("radio"))?;
-        config.cell = section("cell", take("cell"))?;
-        config.clock = section("clock", take("clock"))?;
-        config.energy = section("energy", take("energy"))?;
-        config.schedule = section("schedule", take("schedule"))?;
-        config.compress = section("compress", take("compress"))?;
-        config.adversary = section("adversary", take("adversary"))?;
-        config.defense = section("defense", take("defense"))?;
-        config.privacy = section("privacy", take("privacy"))?;
-        config.run = section("run", take("run"))?;
-        Ok(config)
+        read(&mut sections, "data", &mut self.data)?;
+        read(&mut sections, "learn", &mut self.learn)?;
+        read(&mut sections, "radio", &mut self.radio)?;
+        read(&mut sections, "cell", &mut self.cell)?;
+        read(&mut sections, "clock", &mut self.clock)?;
+        read(&mut sections, "energy", &mut self.energy)?;
+        read(&mut sections, "schedule", &mut self.schedule)?;
+        read(&mut sections, "compress", &mut self.compress)?;
+        read(&mut sections, "adversary", &mut self.adversary)?;
+        read(&mut sections, "defense", &mut self.defense)?;
+        read(&mut sections, "privacy", &mut self.privacy)?;
+        read(&mut sections, "run", &mut self.run)?;
+        Ok(self)
     }
 
     /// Moves the tables of parts out of a section.
@@ -147,26 +160,34 @@ impl Config {
 
     /// The configuration as a table: every key of the sections, and of the parts what is set.
     pub fn to_table(&self) -> Table {
+        self.sections(|_| true)
+    }
+
+    /// As [`Config::to_table`], of the sections that are wanted by name.
+    pub fn sections(&self, wanted: impl Fn(&str) -> bool) -> Table {
         let mut table = Table::new();
-        let mut put = |name: &str, section: Result<Table, toml::ser::Error>| {
-            table.insert(name.into(), Value::Table(section.expect("a section is a table")));
+        let mut put = |name: &str, section: &dyn Fn() -> Result<Table, toml::ser::Error>| {
+            if wanted(name) {
+                table.insert(name.into(), Value::Table(section().expect("a section is a table")));
+            }
         };
-        put("data", Table::try_from(&self.data));
-        put("learn", Table::try_from(&self.learn));
-        put("radio", Table::try_from(&self.radio));
-        put("cell", Table::try_from(&self.cell));
-        put("clock", Table::try_from(&self.clock));
-        put("energy", Table::try_from(&self.energy));
-        put("schedule", Table::try_from(&self.schedule));
-        put("compress", Table::try_from(&self.compress));
-        put("adversary", Table::try_from(&self.adversary));
-        put("defense", Table::try_from(&self.defense));
-        put("privacy", Table::try_from(&self.privacy));
-        put("run", Table::try_from(&self.run));
+        put("data", &|| Table::try_from(&self.data));
+        put("learn", &|| Table::try_from(&self.learn));
+        put("radio", &|| Table::try_from(&self.radio));
+        put("cell", &|| Table::try_from(&self.cell));
+        put("clock", &|| Table::try_from(&self.clock));
+        put("energy", &|| Table::try_from(&self.energy));
+        put("schedule", &|| Table::try_from(&self.schedule));
+        put("compress", &|| Table::try_from(&self.compress));
+        put("adversary", &|| Table::try_from(&self.adversary));
+        put("defense", &|| Table::try_from(&self.defense));
+        put("privacy", &|| Table::try_from(&self.privacy));
+        put("run", &|| Table::try_from(&self.run));
         if !self.custom.is_empty() {
-            put("custom", Table::try_from(&self.custom));
+            put("custom", &|| Table::try_from(&self.custom));
         }
-        for (path, own) in &self.own {
+        let is_wanted = |path: &str| path.split('.').next().is_some_and(&wanted);
+        for (path, own) in self.own.iter().filter(|(path, _)| is_wanted(path)) {
             put_in(&mut table, path, Value::Table(own.clone()));
         }
         table
@@ -174,7 +195,7 @@ impl Config {
 
     /// The own table of a part, `[table.name]`, as far as it is set.
     pub fn own_table(&self, table: &str, name: &str) -> &Table {
-        static EMPTY: std::sync::LazyLock<Table> = std::sync::LazyLock::new(Table::new);
+        static EMPTY: LazyLock<Table> = LazyLock::new(Table::new);
         self.own.get(&format!("{table}.{name}")).unwrap_or(&EMPTY)
     }
 
@@ -202,9 +223,9 @@ impl Config {
         if deep || !key.split_once('.').is_some_and(|(section, _)| SECTIONS.contains(&section)) {
             return Err(unknown_key(key));
         }
-        let mut table = self.to_table();
+        let mut table = self.sections(|section| key.split('.').next() == Some(section));
         put_in(&mut table, key, value.into());
-        *self = Self::from_table(table).map_err(|error| {
+        *self = self.clone().with_sections(table).map_err(|error| {
             if error.key == key { error } else { ConfigError::new(key, error.to_string()) }
         })?;
         Ok(())
@@ -278,7 +299,21 @@ impl Config {
 
 /// Whether `section.name` is a key.
 fn is_known(key: &str) -> bool {
-    KEYS.iter().any(|known| known.name == key)
+    // Every key that is read asks for it.
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| KEYS.iter().map(|key| key.name).collect());
+    NAMES.contains(key)
+}
+
+/// Reads the section `name` into `to`, if it is there.
+fn read<T: DeserializeOwned>(
+    sections: &mut BTreeMap<String, Table>,
+    name: &str,
+    to: &mut T,
+) -> Result<(), ConfigError> {
+    if let Some(table) = sections.remove(name) {
+        *to = section(name, table)?;
+    }
+    Ok(())
 }
 
 /// Reads a section; the error names the first key whose value alone cannot be read.

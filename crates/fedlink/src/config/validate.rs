@@ -252,11 +252,7 @@ impl Config {
     ) -> Result<(), ConfigError> {
         let given = self.own_table(T::TABLE, name);
         let resolved = match find::<T>(name) {
-            Ok(entry) => {
-                let resolved = entry.resolve(given, &self.scope())?;
-                entry.fits(given, &self.scope())?;
-                resolved
-            }
+            Ok(entry) => entry.fits(given, &self.scope())?,
             Err(_) if self.custom.contains_key(name) => given.clone(),
             Err(unknown) => return Err(unknown),
         };

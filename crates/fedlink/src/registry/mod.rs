@@ -134,7 +134,6 @@ pub trait PartConfig: Default + Serialize + DeserializeOwned + 'static {
 }
 
 type Check = fn(&Table) -> Result<(), ConfigError>;
-type Fits = fn(&Table, &Scope) -> Result<(), ConfigError>;
 type Resolve = fn(&Table, &Scope) -> Result<Table, ConfigError>;
 type Build<T> = fn(&Table, &Scope, &<T as Kind>::Material) -> Result<Box<T>, ConfigError>;
 
@@ -149,7 +148,7 @@ pub struct Entry<T: ?Sized + Kind> {
     /// What it goes by, in one word; empty: of no family.
     pub family: &'static str,
     check: Check,
-    fits: Fits,
+    fits: Resolve,
     resolve: Resolve,
     build: Build<T>,
 }
@@ -175,8 +174,9 @@ impl<T: ?Sized + Kind> Entry<T> {
         (self.resolve)(own, scope).map_err(|error| error.within_table(&self.table()))
     }
 
-    /// Refuses a run that the part cannot be in.
-    pub fn fits(&self, own: &Table, scope: &Scope) -> Result<(), ConfigError> {
+    /// As [`Entry::resolve`]; an error too for a run that the part cannot be in.
+    pub fn fits(&self, own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
+        self.check_keys(own)?;
         (self.fits)(own, scope).map_err(|error| error.within_table(&self.table()))
     }
 
@@ -244,13 +244,19 @@ fn resolved<C: PartConfig>(own: &Table, scope: &Scope) -> Result<C, ConfigError>
     Ok(config)
 }
 
-fn fits<C: PartConfig>(own: &Table, scope: &Scope) -> Result<(), ConfigError> {
-    resolved::<C>(own, scope)?.fits(scope)
+fn fits<C: PartConfig>(own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
+    let config = resolved::<C>(own, scope)?;
+    config.fits(scope)?;
+    written(&config)
 }
 
 fn resolve<C: PartConfig>(own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
-    let config = resolved::<C>(own, scope)?;
-    Table::try_from(&config).map_err(|error| ConfigError::new(C::NAME, error.to_string()))
+    written(&resolved::<C>(own, scope)?)
+}
+
+/// The own table of a part.
+fn written<C: PartConfig>(config: &C) -> Result<Table, ConfigError> {
+    Table::try_from(config).map_err(|error| ConfigError::new(C::NAME, error.to_string()))
 }
 
 fn build<C: PartConfig>(

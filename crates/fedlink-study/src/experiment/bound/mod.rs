@@ -232,15 +232,17 @@ impl BoundExperiment {
 
     /// Whether `text` is a file for this: it has a section `[bound]`.
     pub fn is_one(text: &str) -> bool {
-        has_section(text, "bound")
+        has_section(&toml::from_str(text), text, "bound")
     }
 
     /// Parses a file; `name` stands for it in messages.
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        if let Some(problem) = former::refusal(text) {
-            return Err(ConfigError::new(name, problem));
-        }
-        Self::from_file(name, text.to_owned(), read(name, text)?)
+        // A file with `[[claim]]` is one that cannot be read.
+        let file = read(name, text).map_err(|error| match former::refusal(text) {
+            Some(problem) => ConfigError::new(name, problem),
+            None => error,
+        })?;
+        Self::from_file(name, text.to_owned(), file)
     }
 
     /// Sets one key of `[bound]`, as `--set bound.rounds=200` does. The value is read as TOML; what is not
@@ -436,11 +438,14 @@ fn panel(bound: &BoundSection, section: PanelSection) -> Result<Panel, TheoryErr
     Ok(Panel { name: section.name, title, study })
 }
 
-/// Whether `text` has the section `name`; for a file that is no TOML, whether a line opens it.
-pub(super) fn has_section(text: &str, name: &str) -> bool {
-    let opens = |line: &str| line.split('#').next().unwrap_or_default().trim() == format!("[{name}]");
-    toml::from_str::<Table>(text)
-        .map_or_else(|_| text.lines().any(opens), |table| table.get(name).is_some_and(Value::is_table))
+/// Whether `text`, which reads as `file`, has the section `name`; for a file that is no TOML, whether a line opens it.
+pub(super) fn has_section(file: &Result<Table, toml::de::Error>, text: &str, name: &str) -> bool {
+    let heading = format!("[{name}]");
+    let opens = |line: &str| line.split('#').next().unwrap_or_default().trim() == heading;
+    match file {
+        Ok(table) => table.get(name).is_some_and(Value::is_table),
+        Err(_) => text.lines().any(opens),
+    }
 }
 
 /// Reads a file; an error names the line and, for a misspelled name, the one that was meant.

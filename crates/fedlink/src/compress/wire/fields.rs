@@ -110,7 +110,7 @@ impl Coder {
         let (missing, reader) = CountLaw::with_bits(form.code, form.dim, form.q).read(reader);
         let too_many = || WireError::Missing { missing, q: form.q };
         let count = u64::from(form.q).checked_sub(missing).ok_or_else(too_many)? as u32;
-        let mut reader = indices::read(form.dim, count, &mut self.tables, reader, indices);
+        let mut reader = indices::read(form.dim, count, &mut self.tables, reader, indices)?;
         let len = form.bits(count);
         // At most as many words as the payload can hold.
         let mut words = vec![0; len.div_ceil(32) as usize];

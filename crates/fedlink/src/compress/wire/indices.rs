@@ -14,6 +14,7 @@
 //! have their fair share of the entries, and then it is about √(d/T): no support costs more than [`surplus`],
 //! which is at most 3.23 bits, beyond log2 C(d,q).
 
+use super::WireError;
 use super::gaps::{ExactLaw, Inverses, PlainLaw, lookup};
 use super::rans::{Reader, Writer};
 
@@ -22,6 +23,9 @@ const EXACT_SHARE: u32 = 64;
 
 /// And no fewer than so many.
 const EXACT_AT_LEAST: u32 = 1024;
+
+/// So many entries are taken off a message before it is asked whether that is used up.
+const CHUNK: usize = 1024;
 
 /// The least and the most that a symbol's reach can be.
 const STRIDES: [u64; 2] = [8, 1024];
@@ -142,17 +146,18 @@ pub(super) fn write<'a>(
     writer
 }
 
-/// Takes `count` indices below `dim` off a message. They are ascending, whatever the message.
+/// Takes `count` indices below `dim` off a message. They are ascending, whatever the message; an error if it is too
+/// short, which takes time of the order of its length.
 pub(super) fn read<'a>(
     dim: u32,
     count: u32,
     tables: &mut Tables,
     mut reader: Reader<'a>,
     indices: &mut Vec<u32>,
-) -> Reader<'a> {
+) -> Result<Reader<'a>, WireError> {
     indices.clear();
     if count == 0 {
-        return reader;
+        return Ok(reader);
     }
     let plan = Plan::new(dim, count, tables);
     tables.plain.set_index();
@@ -160,17 +165,20 @@ pub(super) fn read<'a>(
     indices.resize(count as usize, 0);
     let (mut index, mut entries) = (0, &mut indices[..]);
     loop {
+        if reader.is_used_up() {
+            return Err(WireError::Length { short: true });
+        }
         let read;
         (reader, index, read) = read_open(&plan, plain, reader, index, entries);
         entries = &mut entries[read..];
         let left = entries.len() as u32;
         if left == 0 {
-            return reader;
+            return Ok(reader);
         }
         // Where every index to come holds an entry nothing is encoded.
         if left == dim - index {
             entries.iter_mut().zip(index..dim).for_each(|(entry, index)| *entry = index);
-            return reader;
+            return Ok(reader);
         }
         let reach = plan.reach(index, left);
         let (gap, slots) = if index < plan.exact_from {
@@ -188,8 +196,8 @@ pub(super) fn read<'a>(
     }
 }
 
-/// Takes entries off as long as symbols can have the whole stride, which nearly all have. The first is at
-/// `index` or later. Gives the index after them and how many they are.
+/// Takes entries off, [`CHUNK`] at most, as long as symbols can have the whole stride, which nearly all have. The first
+/// is at `index` or later. Gives the index after them and how many they are.
 ///
 /// A function of its own: within the other one its numbers would not stay in registers.
 #[inline(never)]
@@ -201,7 +209,8 @@ fn read_open<'a>(
     entries: &mut [u32],
 ) -> (Reader<'a>, u32, usize) {
     let (parts, mut read) = (plain.index(), 0);
-    while read < entries.len() && plan.is_open(index, (entries.len() - read) as u32) {
+    let most = entries.len().min(CHUNK);
+    while read < most && plan.is_open(index, (entries.len() - read) as u32) {
         let slot = reader.slot();
         if let Some((gap, either, is_second)) = lookup(parts, slot) {
             reader.take_either(either, is_second);

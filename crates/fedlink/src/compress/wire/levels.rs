@@ -137,7 +137,7 @@ impl Coder {
             // Each takes a bit for its sign.
             return Err(WireError::Length { short: true });
         }
-        let mut reader = indices::read(dim, entries as u32, &mut self.tables, reader, &mut update.indices);
+        let mut reader = indices::read(dim, entries as u32, &mut self.tables, reader, &mut update.indices)?;
         let take = |reader: &mut Reader, bits: usize| {
             let slot = reader.slot();
             reader.take(signs::slots(slot, bits));

@@ -10,7 +10,8 @@
 //! a one and the 32 bits of the first.
 //!
 //! Decoding trusts nothing but the format. Any bytes give an update that follows it or an error, in time of
-//! the order of q + d/64 and in memory of the order of that; and no two payloads give the same update.
+//! the order of q + d/64 and in memory of the order of that; and no two payloads give the same update. Bytes that are
+//! too few are refused as soon as they are used up.
 //!
 //! ```
 //! use fedlink::compress::wire::{Coder, Format, Layout};
@@ -208,7 +209,7 @@ impl Coder {
         }
         let (missing, reader) = CountLaw::new(layout, dim, q).read(reader);
         let count = u64::from(q).checked_sub(missing).ok_or(WireError::Missing { missing, q })? as u32;
-        let mut reader = indices::read(dim, count, &mut self.tables, reader, &mut update.indices);
+        let mut reader = indices::read(dim, count, &mut self.tables, reader, &mut update.indices)?;
         if layout != Layout::Shared {
             values.resize(count as usize, 0.0);
         }

@@ -247,6 +247,13 @@ impl<'a> Reader<'a> {
         answer
     }
 
+    /// Whether the number that is left is below 2³², under which no message ends: taking symbols off makes it no
+    /// larger.
+    #[inline]
+    pub(super) fn is_used_up(&self) -> bool {
+        self.words.is_empty() && self.window < SLOTS
+    }
+
     /// The number that is left: the window, and how many bytes are below it.
     pub(super) fn rest(&self) -> (u64, usize) {
         (self.window, self.words.len())
