@@ -50,6 +50,53 @@ fn other_data_of_the_same_name_are_refused_by_resume_shares_and_merge() {
     }
 }
 
+#[test]
+fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let units = "radio.bandwidth_hz=1e6 --set radio.period_s=0.1";
+    let rows = |last: &str| (0..8).map(|m| format!("0,{m},{m}0,50\n")).collect::<String>() + last;
+    let columns = |last: &str| rows(last).lines().map(|row| row[2..].to_owned() + "\n").collect::<String>();
+    let seconds = |last: &str| format!("1 1 1 1 1 1 1 {last}");
+    let gains = |last: &str| format!("1,2,3,4,5,6,7,8\n2,2,2,2,2,2,2,{last}\n");
+    let cases = [
+        ("radio.fading=trace --set radio.trace.file=t.csv", "t.csv", gains("1"), gains("3")),
+        (
+            "cell.layout=file --set cell.file.path=p.csv --set cell.pathloss=3gpp-macro",
+            "p.csv",
+            columns(""),
+            columns("").replace("70,50", "71,50"),
+        ),
+        (
+            "cell.layout=track --set cell.track.path=w.csv --set cell.pathloss=3gpp-macro",
+            "w.csv",
+            rows(""),
+            rows("9,7,5,50\n"),
+        ),
+        ("clock.compute=file --set clock.file.path=s.txt", "s.txt", seconds("1"), seconds("2")),
+        ("radio.mean_gains=g.txt", "g.txt", seconds("1"), seconds("2")),
+    ];
+    for (number, (settings, name, before, after)) in cases.iter().enumerate() {
+        let run = format!("run two.toml --quick --set {units} --set {settings} --out out{number} --quiet");
+        write(name, before);
+        told(&folder, &format!("{run} --cell 1/2"));
+        assert!(json(&folder.path().join(format!("out{number}/data.json")))[name]["sha256"].is_string());
+        write(name, after);
+        for words in [format!("{run} --cell 2/2"), format!("merge out{number} --partial")] {
+            let message = refused(&folder, &words, 2);
+            assert!(
+                message.contains(&format!("other data than those found here: {name} (sha256")),
+                "{message}"
+            );
+        }
+        write(name, before);
+        told(&folder, &format!("{run} --cell 2/2"));
+        told(&folder, &format!("merge out{number} --quiet"));
+        let manifest = json(&folder.path().join(format!("out{number}/manifest.json")));
+        assert!(manifest["runs"][0]["data"][name].is_string(), "{manifest}");
+    }
+}
+
 /// Writes a cell with `old` replaced by `new`, and its digest made right.
 fn replace(path: &Path, old: &str, new: &str) {
     let text = std::fs::read_to_string(path).unwrap();
