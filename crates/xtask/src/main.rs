@@ -60,7 +60,9 @@ fn main() -> anyhow::Result<()> {
         Some("python") => {
             build(&["--lib", "--examples"])?;
             let nodes = python::start_nodes(&root())?;
-            python::test(&root())?;
+            let package = python::start_tests(&root())?;
+            python::types(&root())?;
+            package.finish()?;
             nodes.finish()
         }
         Some("wheel") => python::wheel(&root()),
@@ -99,13 +101,16 @@ fn test() -> anyhow::Result<()> {
     let data = data_folder()?;
     let nodes = python::start_nodes(&root())?;
     rust_tests(&data)?;
+    // One process that computes on one core, beside steps that have stretches on one core too.
+    let package = python::start_tests(&root())?;
     documentation()?;
     packages::features()?;
     wire::test()?;
     step("README commands");
     readme::run_commands(&root())?;
-    python::test(&root())?;
     browser::test(&root())?;
+    python::types(&root())?;
+    package.finish()?;
     nodes.finish()?;
     step("all passed");
     Ok(())

@@ -36,14 +36,22 @@ pub fn with_nodes(root: &Path) -> anyhow::Result<Command> {
     Ok(with_package(&nodes, root))
 }
 
-/// Runs the other tests of `python/tests`, the type checker on the package, and its check of the stubs
-/// against the module that [`start_nodes`] has built.
-pub fn test(root: &Path) -> anyhow::Result<()> {
-    step("Python package");
-    let (tests, nodes) = (tests_environment(root)?, nodes_environment(root)?);
-    run(with_package(&tests, root)
-        .args(["-m", "pytest"])
-        .args(WITH_NODES.map(|path| format!("--ignore={path}"))))?;
+/// Starts the other tests of `python/tests` on the module that [`start_nodes`] has installed.
+pub fn start_tests(root: &Path) -> anyhow::Result<Background> {
+    let tests = tests_environment(root)?;
+    Background::start(
+        "Python package",
+        with_package(&tests, root)
+            .args(["-m", "pytest"])
+            .args(WITH_NODES.map(|path| format!("--ignore={path}")))
+            .current_dir(root),
+        root.join("target/python/tests.log"),
+    )
+}
+
+/// Runs the type checker on the package, and its check of the stubs against the module.
+pub fn types(root: &Path) -> anyhow::Result<()> {
+    let nodes = nodes_environment(root)?;
     step("Python types");
     run(with_package(&nodes, root).args(["-m", "mypy", "python/fedlink"]))?;
     run(with_package(&nodes, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))

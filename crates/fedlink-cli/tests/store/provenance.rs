@@ -1,6 +1,6 @@
 //! Runs say what made them, and different data never mix.
 
-use crate::common::{cell, fedlink, folder, json, refused, told};
+use crate::common::{FILE, cell, fedlink, folder, json, refused, told};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -54,7 +54,7 @@ fn other_data_of_the_same_name_are_refused_by_resume_shares_and_merge() {
 fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    let units = "radio.bandwidth_hz=1e6 --set radio.period_s=0.1";
+    write("units.toml", &FILE.replace("symbols = 500", "bandwidth_hz = 1e6"));
     let rows = |last: &str| (0..8).map(|m| format!("0,{m},{m}0,50\n")).collect::<String>() + last;
     let columns = |last: &str| rows(last).lines().map(|row| row[2..].to_owned() + "\n").collect::<String>();
     let seconds = |last: &str| format!("1 1 1 1 1 1 1 {last}");
@@ -68,7 +68,7 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
             columns("").replace("70,50", "71,50"),
         ),
         (
-            "cell.layout=track --set cell.track.path=w.csv --set cell.pathloss=3gpp-macro",
+            "radio.period_s=1 --set cell.layout=track --set cell.track.path=w.csv --set cell.pathloss=3gpp-macro",
             "w.csv",
             rows(""),
             rows("9,7,5,50\n"),
@@ -77,7 +77,7 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
         ("radio.mean_gains=g.txt", "g.txt", seconds("1"), seconds("2")),
     ];
     for (number, (settings, name, before, after)) in cases.iter().enumerate() {
-        let run = format!("run two.toml --quick --set {units} --set {settings} --out out{number} --quiet");
+        let run = format!("run units.toml --quick --set {settings} --out out{number} --quiet");
         write(name, before);
         told(&folder, &format!("{run} --cell 1/2"));
         assert!(json(&folder.path().join(format!("out{number}/data.json")))[name]["sha256"].is_string());
