@@ -55,8 +55,8 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("units.toml", &FILE.replace("symbols = 500", "bandwidth_hz = 1e6"));
-    let rows = |last: &str| (0..8).map(|m| format!("0,{m},{m}0,50\n")).collect::<String>() + last;
-    let columns = |last: &str| rows(last).lines().map(|row| row[2..].to_owned() + "\n").collect::<String>();
+    let positions = "0,0,50\n1,10,50\n2,20,50\n3,30,50\n4,40,50\n5,50,50\n6,60,50\n7,70,50\n";
+    let track = format!("0,{}", positions.trim_end().replace('\n', "\n0,"));
     let seconds = |last: &str| format!("1 1 1 1 1 1 1 {last}");
     let gains = |last: &str| format!("1,2,3,4,5,6,7,8\n2,2,2,2,2,2,2,{last}\n");
     let cases = [
@@ -64,14 +64,14 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
         (
             "cell.layout=file --set cell.file.path=p.csv --set cell.pathloss=3gpp-macro",
             "p.csv",
-            columns(""),
-            columns("").replace("70,50", "71,50"),
+            positions.to_owned(),
+            positions.replace("70,50", "71,50"),
         ),
         (
             "radio.period_s=1 --set cell.layout=track --set cell.track.path=w.csv --set cell.pathloss=3gpp-macro",
             "w.csv",
-            rows(""),
-            rows("9,7,5,50\n"),
+            track.clone(),
+            format!("{track}\n9,7,5,50\n"),
         ),
         ("clock.compute=file --set clock.file.path=s.txt", "s.txt", seconds("1"), seconds("2")),
         ("radio.mean_gains=g.txt", "g.txt", seconds("1"), seconds("2")),
