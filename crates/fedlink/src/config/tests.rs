@@ -523,10 +523,11 @@ fn a_run_depends_on_the_files_of_the_parts_that_it_chooses() {
     assert!(files("").is_empty());
     assert!(files("[radio.trace]\nfile = \"a.csv\"").is_empty());
     let all = "[radio]\nmean_gains = \"g\"\nfading = \"trace\"\ntrace.file = \"t.npy\"\nbandwidth_hz = 1e6\n\
-               [cell]\nlayout = \"file\"\nfile.path = \"p.csv\"\ntrack.path = \"unused.csv\"\n\
+               [cell]\npathloss = \"3gpp-macro\"\nlayout = \"file\"\nfile.path = \"p.csv\"\n\
+               track.path = \"unused.csv\"\n\
                [clock]\ncompute = \"file\"\nfile.path = \"s\"";
     assert_eq!(files(all), ["g", "p.csv", "s", "t.npy"]);
-    let moving =
-        "[cell]\nlayout = \"track\"\ntrack.path = \"way.csv\"\n[radio]\nbandwidth_hz = 1e6\nperiod_s = 1.0";
+    let moving = "[cell]\npathloss = \"3gpp-macro\"\nlayout = \"track\"\ntrack.path = \"way.csv\"\n\
+                  [radio]\nbandwidth_hz = 1e6\nperiod_s = 1.0";
     assert_eq!(files(moving), ["way.csv"]);
 }
