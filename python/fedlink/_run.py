@@ -6,7 +6,6 @@ import html
 import json
 import os
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,11 +162,12 @@ def run(
     them. ``settings`` are keys that go before those of the experiment; a list of values is swept.
 
     ``out`` is the folder (by default a new one under ``results/``), which ``resume`` continues and ``force``
-    replaces
-    if it holds nothing but what fedlink wrote. With ``resume`` the experiment may have grown: more seeds, swept values
-    or rounds; ``keep_state`` keeps what more rounds can go on from. ``cell="3/10"`` runs the third of ten shares only; ``fedlink.merge`` puts them together. The
-    other keywords are those of the command. Ctrl-C saves what there is: ``KeyboardInterrupt`` has it as its
-    attribute ``result``, and ``resume=True`` continues to the same bits.
+    replaces if it holds nothing but what fedlink wrote. With ``resume`` the experiment may have grown: more seeds,
+    swept values or rounds; ``keep_state`` keeps what more rounds can go on from. ``cell="3/10"`` runs the third of
+    ten shares only; ``fedlink.merge`` puts them together. The other keywords are those of the command. Settings that
+    are seldom meant, which the command notes before its runs, are warnings (``RuntimeWarning``). Ctrl-C saves what
+    there is: ``KeyboardInterrupt`` has it as its attribute ``result``, and ``resume=True`` continues to the same
+    bits.
 
     >>> study = fedlink.run("fig2", parts={"pf": ProportionalFair}, quick=True, seeds=3)
     >>> study.folder / "report.html"
@@ -194,8 +194,6 @@ def run(
             data_dir=_path(data_dir),
             progress=bar.show,
         )
-    for warning in outcome.warnings:
-        warnings.warn(warning, RuntimeWarning, stacklevel=2)
     study = Study(outcome)
     if outcome.stopped:
         stopped = KeyboardInterrupt(f"stopped; resume=True and out={os.fspath(study.folder)!r} resume it")

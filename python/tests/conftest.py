@@ -1,8 +1,10 @@
 """What the tests share."""
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,9 +24,29 @@ SMALL = {
 }
 
 
-def pytest_configure():
-    """Tests that are terminated end as with Ctrl-C: what they have started ends with them."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """Tests that are terminated end as with Ctrl-C: what they have started ends with them. Their folders are in
+    one folder, which pytest would keep of the last three runs."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if config.option.basetemp is None:
+        config.option.basetemp = tempfile.mkdtemp(prefix="fedlink-tests-")
+        config.add_cleanup(lambda: _remove_unless_failed(config))
+
+
+def pytest_sessionfinish(session, exitstatus):
+    session.config.stash[FAILED] = exitstatus == pytest.ExitCode.TESTS_FAILED
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+def _remove_unless_failed(config):
+    """What a test that failed has written shows why."""
+    if config.stash.get(FAILED, False):
+        print(f"what the tests wrote is kept in {config.option.basetemp}")
+    else:
+        shutil.rmtree(config.option.basetemp, ignore_errors=True)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pandas
@@ -130,6 +131,24 @@ def test_the_log_of_all_devices_has_a_line_for_each(tmp_path):
     assert len(lines["all"]) > len(lines[True])
     with pytest.raises(ValueError, match='log_rounds: must be True, False or "all"'):
         fedlink.run(TEXT, out=tmp_path / "x", log_rounds="some", progress=False)
+
+
+def test_settings_that_are_seldom_meant_are_warnings_as_the_command_notes_them(command, tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(TEXT.replace("symbols = 500", "symbols = 500\ncsi_error = 0.01"))
+    notes = command("run", path, "--out", tmp_path / "command").stderr
+    with pytest.warns(RuntimeWarning, match="of the uploads will be lost") as caught:
+        fedlink.run(path, out=tmp_path / "python", progress=False)
+    # Once for the whole sweep, and in the name of who called.
+    [warning] = caught
+    assert f"note: {warning.message}" in notes and warning.filename == __file__
+    # They come before the runs: who makes them errors waits for nothing, and nothing is lost.
+    long = {"run.rounds": 100_000}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="of the uploads will be lost"):
+            fedlink.run(path, out=tmp_path / "refused", settings=long, progress=False)
+    assert fedlink.status(tmp_path / "refused")["of"] == 8
 
 
 def test_text_and_a_dictionary_are_experiments_too(tmp_path):

@@ -370,7 +370,8 @@ Examples:
 Without --data-dir, files go to $FEDLINK_DATA or else the cache folder, the first that can be written.
 An unfinished download is kept as .partial; the next `get` resumes it.
 
-Exit codes: 0 the data set is there and verified, 2 it could not be had, 130 stopped by Ctrl-C.";
+Exit codes: 0 the data set is there and verified, 1 the disk is full or cannot be written, 2 the data set could
+not be had, 130 stopped by Ctrl-C.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

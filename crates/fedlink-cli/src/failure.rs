@@ -2,6 +2,24 @@
 
 use crate::streams::OutputError;
 use fedlink_study::results::{CurveResult, Status};
+use std::io;
+
+/// What the machine could not do, though the request was fine.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct MachineFault(pub String);
+
+/// Whether a disk is full, or cannot be written to any more.
+pub fn is_disk_fault(error: &anyhow::Error) -> bool {
+    use io::ErrorKind::{
+        FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StaleNetworkFileHandle, StorageFull,
+    };
+    let of_disk = |error: &io::Error| {
+        let kinds = [FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StaleNetworkFileHandle, StorageFull];
+        kinds.contains(&error.kind())
+    };
+    error.chain().any(|cause| cause.is::<MachineFault>() || cause.downcast_ref().is_some_and(of_disk))
+}
 
 /// The ways to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +41,8 @@ impl Exit {
     pub fn of(error: &anyhow::Error) -> Self {
         let study = error.chain().find_map(crate::remedy::study_error);
         let unwritten = error.chain().any(<dyn std::error::Error>::is::<OutputError>);
-        let fault = unwritten || study.is_some_and(fedlink_study::Error::is_machines_fault);
+        let fault =
+            unwritten || is_disk_fault(error) || study.is_some_and(fedlink_study::Error::is_machines_fault);
         if fault { Self::MachineFault } else { Self::BadRequest }
     }
 

@@ -15,9 +15,11 @@ use fedlink_study::sweep::{
     self, Assembled, Event, LogRounds, Observer, Plan, Runner, Share, Standing, Verified, freeze, standing,
     unfinished,
 };
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::ffi::CString;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -62,8 +64,6 @@ pub struct StudyOutcome {
     curves: Vec<Py<StudyCurve>>,
     /// Whether it was stopped before its end.
     stopped: bool,
-    /// What was wrong with files of an earlier process.
-    warnings: Vec<String>,
 }
 
 /// One curve of an experiment.
@@ -98,7 +98,22 @@ struct Watch {
     total: AtomicU64,
     done: AtomicU64,
     stop: AtomicBool,
+    /// What Python is still to be warned of.
     warnings: Mutex<Vec<String>>,
+}
+
+impl Watch {
+    fn warn(&self, warning: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    /// Warns, in the name of who called `fedlink.run`. It is an error if warnings are made errors there.
+    fn show_warnings(&self, py: Python<'_>) -> PyResult<()> {
+        let warnings = mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        let category = py.get_type::<PyRuntimeWarning>();
+        let warn = |text: String| PyErr::warn(py, &category, &CString::new(text.replace('\0', "␀"))?, 2);
+        warnings.into_iter().try_for_each(warn)
+    }
 }
 
 impl Observer for Watch {
@@ -110,10 +125,7 @@ impl Observer for Watch {
             Event::Round { .. } => {
                 self.done.fetch_add(1, Ordering::SeqCst);
             }
-            Event::Warned { warning, .. } => {
-                let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-                warnings.push(warning.to_string());
-            }
+            Event::Warned { warning, .. } => self.warn(warning.to_string()),
             _ => {}
         }
     }
@@ -198,7 +210,7 @@ pub fn run(
     if let Some(error) = raised.take() {
         return Err(error);
     }
-    outcome(py, ended, &watch)
+    outcome(py, ended)
 }
 
 /// The experiment as it is to be run.
@@ -257,6 +269,7 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
         experiment.check_effects().map_err(exception)?;
     }
     let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts).map_err(exception)?;
+    plan.cautions().into_iter().for_each(|caution| watch.warn(caution));
     let pool = pool(options.threads)?;
     let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
     let folder = if options.resume {
@@ -370,7 +383,6 @@ pub fn merge(
     let raised = Raised::default();
     let parts = collect(parts, &raised)?;
     let log_rounds = logged(log_rounds)?;
-    let watch = Watch::default();
     let work = || {
         let started = Instant::now();
         let data = data_folders(data_dir.as_deref());
@@ -382,7 +394,7 @@ pub fn merge(
         ended(assembled, folder.clone(), false)
     };
     let ended = py.detach(work).map_err(|error| raised.or(error))?;
-    outcome(py, ended, &watch)
+    outcome(py, ended)
 }
 
 /// What [`verify`] gives: the claims with their verdicts as JSON and as text, and how many runs are missing; nothing
@@ -463,7 +475,7 @@ pub fn status(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
     json(&status)
 }
 
-/// Does `work` on another thread; this one polls Ctrl-C and progress.
+/// Does `work` on another thread; this one polls Ctrl-C, warnings and progress.
 fn watched<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> R + Send,
@@ -479,6 +491,7 @@ fn watched<R: Send>(
             let received =
                 py.detach(|| receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PAUSE));
             let notify = || -> PyResult<()> {
+                watch.show_warnings(py)?;
                 let (done, total) = (watch.done.load(Ordering::SeqCst), watch.total.load(Ordering::SeqCst));
                 progress.map_or(Ok(()), |progress| progress.call1((done, total)).map(drop))
             };
@@ -507,7 +520,7 @@ fn watched<R: Send>(
     })
 }
 
-fn outcome(py: Python<'_>, ended: Ended, watch: &Watch) -> PyResult<StudyOutcome> {
+fn outcome(py: Python<'_>, ended: Ended) -> PyResult<StudyOutcome> {
     let run = |run: &RunResult| {
         let rounds = Py::new(py, rounds(&run.rows)?)?;
         Py::new(
@@ -521,9 +534,8 @@ fn outcome(py: Python<'_>, ended: Ended, watch: &Watch) -> PyResult<StudyOutcome
         Py::new(py, StudyCurve { label: curve.label.clone(), keys: curve.keys.clone(), config, runs })
     };
     let curves = ended.curves.iter().map(curve).collect::<PyResult<_>>()?;
-    let warnings = watch.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let Ended { folder, summary, claims, text, stopped, .. } = ended;
-    Ok(StudyOutcome { folder, summary, claims, text, curves, stopped, warnings })
+    Ok(StudyOutcome { folder, summary, claims, text, curves, stopped })
 }
 
 fn create(target: &Path, force: bool) -> PyResult<OutputFolder> {

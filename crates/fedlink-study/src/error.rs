@@ -184,11 +184,12 @@ impl Error {
     /// gone.
     pub fn is_machines_fault(&self) -> bool {
         use io::ErrorKind::{
-            InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+            InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
+            PermissionDenied,
         };
         let Self::File { action, problem, .. } = self else { return false };
         match problem.kind() {
-            InvalidInput | InvalidFilename | IsADirectory | NotADirectory => false,
+            InvalidData | InvalidInput | InvalidFilename | IsADirectory | NotADirectory => false,
             // A file to be read was named by somebody.
             NotFound | PermissionDenied => *action != "read",
             _ => true,

@@ -48,7 +48,7 @@ impl OutputFolder {
     }
 
     fn made(target: &Path, replaced: Option<PathBuf>) -> Result<Self, Error> {
-        fs::create_dir_all(target).map_err(Error::file("write to", target))?;
+        make_folder(target)?;
         Ok(Self { folder: target.into(), replaced, files: FolderFiles::new(target) })
     }
 
@@ -255,8 +255,13 @@ fn beside(target: &Path) -> Result<PathBuf, Error> {
         return Err(Error::NotAFolder { path: target.into(), what: "a path without a name" });
     };
     let parent = parent(target);
-    fs::create_dir_all(&parent).map_err(Error::file("write to", &parent))?;
+    make_folder(&parent)?;
     Ok(parent.join(format!(".{}.replaced-{}", name.to_string_lossy(), std::process::id())))
+}
+
+/// Makes a folder and those above it, if they are not there.
+pub fn make_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::file("write to", path))
 }
 
 /// Writes one file so that it is there complete or not at all, and on the disk when this returns.

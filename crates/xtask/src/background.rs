@@ -52,22 +52,25 @@ impl Drop for Background {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
 
-    fn shell(name: &str, script: &str) -> Background {
-        let log = std::env::temp_dir().join(format!("fedlink-{name}-{}.log", std::process::id()));
+    fn shell(folder: &TempDir, script: &str) -> Background {
+        let log = folder.path().join("log");
         Background::start("a script", Command::new("sh").args(["-c", script]), log).unwrap()
     }
 
     #[test]
     fn a_failure_in_the_background_is_ours() {
-        assert!(shell("good", "true").finish().is_ok());
-        assert!(shell("bad", "false").finish().is_err());
+        let folder = tempfile::tempdir().unwrap();
+        assert!(shell(&folder, "true").finish().is_ok());
+        assert!(shell(&folder, "false").finish().is_err());
     }
 
     #[test]
     fn whoever_is_not_waited_for_is_terminated_and_may_clean_up() {
         let script = "trap 'echo cleaned up; exit 1' TERM; echo ready; while true; do sleep 0.1; done";
-        let background = shell("endless", script);
+        let folder = tempfile::tempdir().unwrap();
+        let background = shell(&folder, script);
         let log = background.log.clone();
         while !std::fs::read_to_string(&log).unwrap().contains("ready") {}
         drop(background);

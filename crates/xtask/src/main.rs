@@ -86,10 +86,13 @@ fn main() -> anyhow::Result<()> {
 /// Everything that must hold before a change is merged.
 fn test() -> anyhow::Result<()> {
     step("what is needed");
-    setup::setup(&root())?;
+    setup::list(&root())?;
     // Both have long stretches on one core or none, and share nothing with what comes beside them.
     let release = release_build()?;
-    let environments = std::thread::spawn(|| python::environments(&root()));
+    let environments = std::thread::spawn(|| {
+        setup::install()?;
+        python::environments(&root())
+    });
     lint()?;
     build_for_tests()?;
     release.finish()?;

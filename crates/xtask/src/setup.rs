@@ -1,6 +1,5 @@
 //! What the tests need of the system: Debian packages. Everything else lies under `target/`.
 
-use crate::run;
 use anyhow::{Context, bail};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -41,8 +40,14 @@ static NEEDS: [Need; 7] = [
 /// The packages that the tests need.
 const OF_TESTS: [&str; 6] = ["python3", "python3-venv", "python3-torch", "chromium", "nodejs", "npm"];
 
-/// Lists what will be installed and where, and installs the Debian packages of the tests that are missing.
+/// Lists what will be installed and where, and installs it.
 pub fn setup(root: &Path) -> anyhow::Result<()> {
+    list(root)?;
+    install()
+}
+
+/// Lists what will be installed and where; an error if that is not allowed.
+pub fn list(root: &Path) -> anyhow::Result<()> {
     eprintln!(
         "to be installed on the system: {}",
         listed(missing(&OF_TESTS).iter().map(|need| need.package))
@@ -54,29 +59,51 @@ pub fn setup(root: &Path) -> anyhow::Result<()> {
         ["python/tests", "python/nodes", "python/lint", "python/wheel", "browser/node_modules", "data"];
     let absent = paths.iter().filter(|path| !root.join("target").join(path).exists());
     eprintln!("to be made under target/: {}", listed(absent.copied()));
+    check_rights(&OF_TESTS)
+}
+
+/// Installs the Debian packages of the tests that are missing.
+pub fn install() -> anyhow::Result<()> {
     ensure(&OF_TESTS)
 }
 
 /// Installs those of these Debian packages that are missing.
-///
-/// A developer's system is changed only by who may do so anyway: without the rights of the administrator it is an error
-/// that names the packages.
 pub fn ensure(packages: &[&str]) -> anyhow::Result<()> {
+    check_rights(packages)?;
     let names: Vec<&str> = missing(packages).iter().map(|need| need.package).collect();
     if names.is_empty() {
         return Ok(());
     }
     let advice = || format!("{} must be installed", names.join(", "));
-    if !is_administrator() {
-        bail!("{}: `sudo apt-get install {}`, and run again", advice(), names.join(" "));
-    }
-    run(Command::new("apt-get").args(["update", "--quiet"])).with_context(advice)?;
+    quietly(Command::new("apt-get").args(["update", "--quiet"])).with_context(advice)?;
     let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
-    run(Command::new("apt-get").args(install).args(&names)).with_context(advice)?;
+    quietly(Command::new("apt-get").args(install).args(&names)).with_context(advice)?;
+    eprintln!("installed: {}", names.join(", "));
     match missing(packages).first() {
         Some(Need { package, .. }) => bail!("{package} is installed, and yet it does not work"),
         None => Ok(()),
     }
+}
+
+/// A developer's system is changed only by who may do so anyway: without the rights of the administrator it is an error
+/// that names the packages.
+fn check_rights(packages: &[&str]) -> anyhow::Result<()> {
+    let names: Vec<&str> = missing(packages).iter().map(|need| need.package).collect();
+    if names.is_empty() || is_administrator() {
+        return Ok(());
+    }
+    bail!("{} must be installed: `sudo apt-get install {}`, and run again", names.join(", "), names.join(" "))
+}
+
+/// Runs a command whose output, hundreds of lines, is shown only if it fails.
+fn quietly(command: &mut Command) -> anyhow::Result<()> {
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {command:?}"))?;
+    if !output.status.success() {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        bail!("{command:?} failed: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
+    }
+    Ok(())
 }
 
 /// What is missing of these packages.
@@ -114,4 +141,17 @@ pub fn works(python: impl AsRef<OsStr>, code: &str) -> bool {
 fn is_administrator() -> bool {
     let output = Command::new("id").arg("-u").output();
     output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_output_of_a_command_is_shown_if_it_fails() {
+        let shell = |script: &str| quietly(Command::new("sh").args(["-c", script]));
+        assert!(shell("echo much").is_ok());
+        let error = shell("echo much; echo no such package >&2; exit 3").unwrap_err().to_string();
+        assert!(error.contains("exit status: 3\nmuch\nno such package\n"), "{error}");
+    }
 }

@@ -36,11 +36,13 @@ seeds = 2
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cluster():
+def cluster(tmp_path_factory):
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Else Ray's workers give way to everything else on the machine.
     os.environ["RAY_worker_niceness"] = "0"
-    ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1")
+    # Ray keeps its folder; this one goes with those of the tests.
+    folder = str(tmp_path_factory.mktemp("ray"))
+    ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", _temp_dir=folder)
     yield
     ray.shutdown()
 

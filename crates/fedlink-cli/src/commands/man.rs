@@ -3,10 +3,9 @@
 use crate::args::{Arguments, ManOptions};
 use crate::failure::Exit;
 use crate::streams::write_out;
-use anyhow::Context;
 use clap::CommandFactory;
 use clap_mangen::Man;
-use fedlink_study::output::write_file;
+use fedlink_study::output::{make_folder, write_file};
 use std::path::Path;
 
 pub fn run(options: &ManOptions) -> anyhow::Result<Exit> {
@@ -22,7 +21,7 @@ pub fn run(options: &ManOptions) -> anyhow::Result<Exit> {
 
 /// The page of `command` and those of its subcommands: `fedlink-data-get.1` for `fedlink data get`.
 fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    make_folder(folder)?;
     write_file(&folder.join(format!("{name}.1")), page(command, name)?)?;
     for subcommand in command.get_subcommands().filter(|one| one.get_name() != "help") {
         write_pages(subcommand, &format!("{name}-{}", subcommand.get_name()), folder)?;

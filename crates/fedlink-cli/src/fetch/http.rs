@@ -125,7 +125,7 @@ fn attempt(
         remove(partial)?;
         return Err(anyhow!("{url}: the server offers {total} bytes, more than the {limit} allowed").into());
     }
-    let cannot = |error| anyhow!("cannot write {}: {error}", partial.display());
+    let cannot = |error| anyhow::Error::new(error).context(format!("cannot write {}", partial.display()));
     let mut file = match start {
         0 => File::create(partial),
         _ => OpenOptions::new().append(true).open(partial),

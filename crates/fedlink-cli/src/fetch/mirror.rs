@@ -7,8 +7,8 @@ use super::archive::{Member, take_from_tar_gz, take_from_zip};
 use super::http::{self, Failure};
 use super::meter::Meter;
 use super::{Request, Staging};
-use crate::inspect;
-use anyhow::{Context, anyhow, bail};
+use crate::{failure, inspect};
+use anyhow::{Context, bail};
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
@@ -91,6 +91,8 @@ pub fn fetch(request: &Request) -> anyhow::Result<()> {
         };
         match fetched {
             Ok(()) => return Ok(()),
+            // Another mirror does not help.
+            Err(error) if failure::is_disk_fault(&error) => return Err(error),
             Err(error) => {
                 request.print(&format!("  failed: {error:#}"));
                 failures.push(format!("mirror {error:#}"));
@@ -183,7 +185,7 @@ fn download(
         let Err(error) = use_it(&partial) else { return Ok(()) };
         fs::remove_file(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;
         if !(resumed && again) {
-            return Err(anyhow!("{url}: {error:#}").into());
+            return Err(error.context(url.to_owned()).into());
         }
         again = false;
         request.print(&format!(

@@ -1,6 +1,6 @@
 //! Runs say what made them, and different data never mix.
 
-use crate::common::{cell, fedlink, folder, json, refused, told};
+use crate::common::{FILE, cell, fedlink, folder, json, refused, told};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -47,6 +47,53 @@ fn other_data_of_the_same_name_are_refused_by_resume_shares_and_merge() {
     for words in ["merge out --partial".to_owned(), format!("{MINE} --cell 2/2")] {
         let message = refused(&folder, &words, 2);
         assert!(message.contains("out/cells/bn2-c-k1-seed1-") && message.contains("other data"), "{message}");
+    }
+}
+
+#[test]
+fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("units.toml", &FILE.replace("symbols = 500", "bandwidth_hz = 1e6"));
+    let positions = "0,0,50\n1,10,50\n2,20,50\n3,30,50\n4,40,50\n5,50,50\n6,60,50\n7,70,50\n";
+    let track = format!("0,{}", positions.trim_end().replace('\n', "\n0,"));
+    let seconds = |last: &str| format!("1 1 1 1 1 1 1 {last}");
+    let gains = |last: &str| format!("1,2,3,4,5,6,7,8\n2,2,2,2,2,2,2,{last}\n");
+    let cases = [
+        ("radio.fading=trace --set radio.trace.file=t.csv", "t.csv", gains("1"), gains("3")),
+        (
+            "cell.layout=file --set cell.file.path=p.csv --set cell.pathloss=3gpp-macro",
+            "p.csv",
+            positions.to_owned(),
+            positions.replace("70,50", "71,50"),
+        ),
+        (
+            "radio.period_s=1 --set cell.layout=track --set cell.track.path=w.csv --set cell.pathloss=3gpp-macro",
+            "w.csv",
+            track.clone(),
+            format!("{track}\n9,7,5,50\n"),
+        ),
+        ("clock.compute=file --set clock.file.path=s.txt", "s.txt", seconds("1"), seconds("2")),
+        ("radio.mean_gains=g.txt", "g.txt", seconds("1"), seconds("2")),
+    ];
+    for (number, (settings, name, before, after)) in cases.iter().enumerate() {
+        let run = format!("run units.toml --quick --set {settings} --out out{number} --quiet");
+        write(name, before);
+        told(&folder, &format!("{run} --cell 1/2"));
+        assert!(json(&folder.path().join(format!("out{number}/data.json")))[name]["sha256"].is_string());
+        write(name, after);
+        for words in [format!("{run} --cell 2/2"), format!("merge out{number} --partial")] {
+            let message = refused(&folder, &words, 2);
+            assert!(
+                message.contains(&format!("other data than those found here: {name} (sha256")),
+                "{message}"
+            );
+        }
+        write(name, before);
+        told(&folder, &format!("{run} --cell 2/2"));
+        told(&folder, &format!("merge out{number} --quiet"));
+        let manifest = json(&folder.path().join(format!("out{number}/manifest.json")));
+        assert!(manifest["runs"][0]["data"][name].is_string(), "{manifest}");
     }
 }
 

@@ -7,6 +7,8 @@ use crate::error::Error;
 use crate::presets::{PRESETS, preset};
 use fedlink::config::{ConfigError, located, nearest, syntax_error};
 use fedlink::parts::Parts;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -162,9 +164,29 @@ fn read(name: &str) -> Result<(String, String), Error> {
         let presets = names().collect::<Vec<_>>().join(", ");
         return Err(Error::UnknownExperiment { name: name.into(), presets, nearest: nearest(name, names()) });
     }
-    let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let text = read_text(path)?;
     let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
     Ok((stem, text))
+}
+
+/// Bytes of an experiment that are read: many times what the largest sweep takes that is allowed.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The text of an experiment's file. One that is endless, or larger than memory, is refused by its length.
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(Error::file("read", path))?;
+    let refuse = |problem: String| ConfigError::new(path.display().to_string(), problem).into();
+    if bytes.len() as u64 > MAX_BYTES {
+        let problem =
+            format!("is longer than the {MAX_BYTES} bytes that an experiment may have; name a TOML file");
+        return Err(refuse(problem));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let position = error.utf8_error().valid_up_to();
+        refuse(format!("is not UTF-8 text at byte {position}; name a TOML file"))
+    })
 }
 
 #[cfg(test)]
@@ -188,6 +210,22 @@ mod tests {
         assert!(message.contains("neither a preset (demo, fig1") && message.ends_with("did you mean demo?"));
         let message = AnyExperiment::open("missing.toml").unwrap_err().to_string();
         assert!(message.starts_with("cannot read missing.toml: "), "{message}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_or_far_too_long_is_refused_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("huge.toml");
+        let refused = || {
+            let error = AnyExperiment::open(path.to_str().unwrap()).unwrap_err();
+            assert!(matches!(error, Error::Config(_)) && !error.is_machines_fault());
+            error.to_string()
+        };
+        std::fs::write(&path, b"[run]\n\xff").unwrap();
+        assert!(refused().ends_with("huge.toml: is not UTF-8 text at byte 6; name a TOML file"));
+        // A hole takes no disk.
+        File::create(&path).unwrap().set_len(100_000_000_000).unwrap();
+        assert!(refused().contains("huge.toml: is longer than the 16777216 bytes"));
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod rule;
 mod theorem;
 
 pub use crate::length::Shortened;
+pub(crate) use any::read_text;
 pub use any::{AnyExperiment, ClaimsFile};
 pub use bound::{BoundExperiment, EXPECTATION_SAMPLES, Panel, PanelResult};
 pub use theorem::{TheoremExperiment, TheoremResult};

@@ -1,12 +1,13 @@
 //! `data.json`: the data that the runs of a folder are made with, so that runs of different data never mix.
 
 use crate::error::Error;
-use fedlink::config::Config;
 use fedlink::data::Dataset;
 use fedlink::record::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 /// What is known of the data sets, and of other files that runs depend on, by name.
@@ -41,15 +42,22 @@ impl DataFact {
         }
     }
 
-    /// Of the file of mean gains (`radio.mean_gains`) of a run, if it has one.
-    pub fn of_gains(config: &Config) -> Result<Option<(String, Self)>, Error> {
-        let name = &config.radio.mean_gains;
-        if name.is_empty() {
-            return Ok(None);
-        }
-        let bytes = std::fs::read(name).map_err(Error::file("read", Path::new(name)))?;
-        let sha256 = hexadecimal(&Sha256::digest(bytes));
-        Ok(Some((name.clone(), Self { sha256, ..Self::default() })))
+    /// Of another file that a run reads.
+    pub fn of_file(path: &Path) -> Result<Self, Error> {
+        let digest = || -> io::Result<String> {
+            let mut reader = BufReader::new(File::open(path)?);
+            let mut sha256 = Sha256::new();
+            loop {
+                let bytes = reader.fill_buf()?;
+                if bytes.is_empty() {
+                    return Ok(hexadecimal(&sha256.finalize()));
+                }
+                sha256.update(bytes);
+                let length = bytes.len();
+                reader.consume(length);
+            }
+        };
+        Ok(Self { sha256: digest().map_err(Error::file("read", path))?, ..Self::default() })
     }
 
     fn text(&self) -> String {

@@ -5,7 +5,7 @@ use super::manifest;
 use super::plan::Plan;
 use crate::disk::{Disk, RealDisk};
 use crate::error::Error;
-use crate::experiment::{AnyExperiment, Experiment};
+use crate::experiment::{AnyExperiment, Experiment, read_text};
 use crate::lock::Lock;
 use crate::names::CELLS;
 use crate::output::{FolderFiles, LOCK, write_file_with};
@@ -97,7 +97,7 @@ pub fn frozen_any(folder: &Path) -> Result<Option<AnyExperiment>, Error> {
         return Ok(None);
     }
     let name = path.display().to_string();
-    let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+    let text = read_text(&path)?;
     let mut experiment = AnyExperiment::parse(&name, &text)?;
     // `.` has a name too, but not in its path.
     let whole = fs::canonicalize(folder).map_err(Error::file("read", folder))?;

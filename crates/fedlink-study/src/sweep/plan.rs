@@ -8,7 +8,8 @@ use fedlink::data::Dataset;
 use fedlink::parts::Parts;
 use fedlink::simulation::{Needs, Simulation};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub struct Plan {
     /// What is known of the data that its runs depend on, by name.
     pub data: DataFacts,
     datasets: BTreeMap<String, Arc<Dataset>>,
+    /// The other files that each curve reads.
+    files: Vec<Vec<String>>,
     /// What a round of each curve takes.
     needs: Vec<Needs>,
 }
@@ -34,7 +37,7 @@ impl Plan {
     pub fn new(experiment: Experiment, folders: &[PathBuf], parts: &Parts) -> Result<Self, Error> {
         let (curves, cells) = (experiment.curves()?, experiment.cells()?);
         let mut datasets: BTreeMap<String, Arc<Dataset>> = BTreeMap::new();
-        let (mut needs, mut data) = (Vec::new(), DataFacts::new());
+        let (mut needs, mut files, mut data) = (Vec::new(), Vec::new(), DataFacts::new());
         for Curve { config, .. } in &curves {
             let name = &config.data.dataset;
             if !datasets.contains_key(name) {
@@ -44,11 +47,16 @@ impl Plan {
             }
             let mut simulation = Simulation::with_parts(config, Arc::clone(&datasets[name]), parts)?;
             needs.push(simulation.needs()?);
-            if let Some((name, fact)) = DataFact::of_gains(config)? {
-                data.insert(name, fact);
+            let read = config.files();
+            for path in read.iter().cloned() {
+                if let Entry::Vacant(unknown) = data.entry(path) {
+                    let fact = DataFact::of_file(Path::new(unknown.key()))?;
+                    unknown.insert(fact);
+                }
             }
+            files.push(read);
         }
-        Ok(Self { experiment, curves, cells, parts: parts.clone(), data, datasets, needs })
+        Ok(Self { experiment, curves, cells, parts: parts.clone(), data, datasets, files, needs })
     }
 
     /// What a person should know before the runs: settings of curves that are allowed and seldom meant, each
@@ -75,7 +83,7 @@ impl Plan {
 
     /// Digests of the data that a run depends on, by name.
     pub fn data_digests(&self, cell: &Cell) -> BTreeMap<String, String> {
-        let names = [&cell.config.data.dataset, &cell.config.radio.mean_gains].into_iter();
+        let names = [&cell.config.data.dataset].into_iter().chain(&self.files[cell.curve]);
         names.filter_map(|name| Some((name.clone(), self.data.get(name)?.sha256.clone()))).collect()
     }
 

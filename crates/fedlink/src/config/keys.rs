@@ -17,7 +17,7 @@ use crate::radio::cell::pathloss::PathLoss;
 use crate::radio::fading::Fading;
 use crate::radio::power::PowerPolicy;
 use crate::radio::rate::Rate;
-use crate::registry::{ConfigError, Key, Listing, Scope, key, nearest};
+use crate::registry::{ConfigError, Key, Listing, Scope, file_key, key, nearest};
 use crate::schedule::Policy;
 use crate::server::aggregate::Aggregator;
 use crate::server::optimizer::ServerOptimizer;
@@ -133,7 +133,7 @@ pub const KEYS: &[Key] = &[
         "\"flat\" | \"tdl-a30\" | \"tdl-b100\" | \"tdl-c300\" | \"exponential\"",
     ),
     key("radio.delay_spread_s", "rms delay spread of radio.profile = \"exponential\"", "> 0"),
-    key(
+    file_key(
         "radio.mean_gains",
         "file of the mean power gain of each device, M numbers ≥ 0 separated by white space or commas; \
          fading multiplies them",

@@ -27,7 +27,7 @@ use crate::learn::optimizer::Optimizer;
 use crate::registry::{Kind, Scope, find, one_line};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 use toml::{Table, Value};
 
@@ -258,6 +258,33 @@ impl Config {
             samples_per_device: self.data.samples_per_device,
             seed: self.run.seed,
         }
+    }
+
+    /// The paths of the files that the run reads besides its data set, each once: a trace, positions, mean gains.
+    ///
+    /// ```
+    /// let text = "[radio]\nfading = \"trace\"\ntrace.file = \"hall.csv\"\nmean_gains = \"gains.txt\"";
+    /// let config = fedlink::config::Config::from_toml(text).unwrap();
+    /// assert_eq!(config.files(), ["gains.txt", "hall.csv"]);
+    /// ```
+    pub fn files(&self) -> Vec<String> {
+        let file = |table: &Table, name: &str| table.get(name)?.as_str().map(str::to_owned);
+        let whole = self.to_table();
+        let of_section = KEYS.iter().filter(|key| key.is_file).filter_map(|key| {
+            let (section, name) = key.name.split_once('.')?;
+            file(whole.get(section)?.as_table()?, name)
+        });
+        // Only parts that are chosen read theirs.
+        let own = self.resolve_own().unwrap_or_else(|_| self.own.clone());
+        let of_parts = kinds().iter().flat_map(|kind| {
+            let own = &own;
+            kind.parts.iter().flat_map(move |part| {
+                let table = own.get(&format!("{}.{}", kind.table, part.name));
+                part.keys.iter().filter(|key| key.is_file).filter_map(move |key| file(table?, key.name))
+            })
+        });
+        let all: BTreeSet<String> = of_section.chain(of_parts).filter(|path| !path.is_empty()).collect();
+        all.into_iter().collect()
     }
 
     /// The part of kind `T` called `name`, built with its own table.

@@ -504,3 +504,30 @@ fn settings_that_are_allowed_and_seldom_meant_are_named() {
                     [compress.rand-k]\nscaled = false";
     assert_eq!(cautions(unscaled).len(), 1);
 }
+
+#[test]
+fn every_path_in_a_configuration_is_known_to_be_a_file() {
+    let of_parts = kinds().iter().flat_map(|kind| kind.parts.iter().flat_map(|part| part.keys));
+    let mut files = 0;
+    for key in KEYS.iter().chain(of_parts).filter(|key| key.name != "data.dataset") {
+        let allowed = key.allowed.replace("path loss", "");
+        assert_eq!(allowed.contains("path"), key.is_file, "{}", key.name);
+        files += usize::from(key.is_file);
+    }
+    assert_eq!(files, 5);
+}
+
+#[test]
+fn a_run_depends_on_the_files_of_the_parts_that_it_chooses() {
+    let files = |text: &str| Config::from_toml(text).unwrap().files();
+    assert!(files("").is_empty());
+    assert!(files("[radio.trace]\nfile = \"a.csv\"").is_empty());
+    let all = "[radio]\nmean_gains = \"g\"\nfading = \"trace\"\ntrace.file = \"t.npy\"\nbandwidth_hz = 1e6\n\
+               [cell]\npathloss = \"3gpp-macro\"\nlayout = \"file\"\nfile.path = \"p.csv\"\n\
+               track.path = \"unused.csv\"\n\
+               [clock]\ncompute = \"file\"\nfile.path = \"s\"";
+    assert_eq!(files(all), ["g", "p.csv", "s", "t.npy"]);
+    let moving = "[cell]\npathloss = \"3gpp-macro\"\nlayout = \"track\"\ntrack.path = \"way.csv\"\n\
+                  [radio]\nbandwidth_hz = 1e6\nperiod_s = 1.0";
+    assert_eq!(files(moving), ["way.csv"]);
+}

@@ -27,11 +27,18 @@ pub struct Key {
     pub meaning: &'static str,
     /// Which values it takes.
     pub allowed: &'static str,
+    /// Whether it is the path of a file that the run reads, on whose content the results then depend.
+    pub is_file: bool,
 }
 
 /// A [`Key`] as a constant, for the lists of parts.
 pub const fn key(name: &'static str, meaning: &'static str, allowed: &'static str) -> Key {
-    Key { name, meaning, allowed }
+    Key { name, meaning, allowed, is_file: false }
+}
+
+/// As [`key`], for the path of a file that the run reads.
+pub const fn file_key(name: &'static str, meaning: &'static str, allowed: &'static str) -> Key {
+    Key { name, meaning, allowed, is_file: true }
 }
 
 /// A configuration that cannot be run: which key, what is wrong, what to write instead.

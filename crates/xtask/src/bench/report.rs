@@ -326,8 +326,8 @@ mod tests {
 
     #[test]
     fn the_readme_shows_the_newest_run_on_a_quiet_machine_from_a_commit_and_no_other() {
-        let root = std::env::temp_dir().join(format!("fedlink-readme-{}", std::process::id()));
-        std::fs::create_dir_all(&root).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
         let keep = |date: &str, load, commit: &str| {
             let folder = root.join("bench/runs").join(date);
             std::fs::create_dir_all(&folder).unwrap();
@@ -339,8 +339,8 @@ mod tests {
         };
         std::fs::write(root.join("README.md"), format!("a\n{BEGIN}\n{END}\nb\n")).unwrap();
         let shown = || {
-            write_readme(&root).unwrap();
-            check_readme(&root).unwrap();
+            write_readme(root).unwrap();
+            check_readme(root).unwrap();
             std::fs::read_to_string(root.join("README.md")).unwrap()
         };
         assert!(shown().contains(NOTHING_YET));
@@ -350,7 +350,6 @@ mod tests {
         assert!(shown().contains(NOTHING_YET));
         keep("2026-01-02T1200Z", Some(0.1), "abc");
         assert!(shown().contains("2026-01-02T1200Z") && !shown().contains(NOTHING_YET));
-        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::known;
 use crate::args::{GetOptions, SourceChoice};
-use crate::failure::Exit;
+use crate::failure::{self, Exit, MachineFault};
 use crate::fetch::{Request, Source};
 use crate::inspect::{self, Condition};
 use crate::interrupt;
@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use fedlink::data::catalog::{Entry, Files};
 use fedlink_study::data_folders;
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
@@ -64,6 +65,9 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
                 report(format!("{name} is complete and verified"));
                 return Ok(Exit::Done);
             }
+            Err(error) if failure::is_disk_fault(&error) => {
+                return Err(error.context(format!("{name} could not be had")));
+            }
             Err(error) => failures.push(format!("{error:#}")),
         }
     }
@@ -87,19 +91,27 @@ fn missing(entry: &Entry, folder: &Path) -> Vec<usize> {
 
 /// The folder for the data set's files in the first of the folders that can be written.
 fn writable(entry: &Entry, folders: &[PathBuf]) -> anyhow::Result<PathBuf> {
-    let mut refusals = Vec::new();
+    let (mut refusals, mut bad_names) = (Vec::new(), true);
     for folder in folders.iter().map(|folder| folder.join(entry.name)) {
         let probe = folder.join(".writable");
         let tried = fs::create_dir_all(&folder).and_then(|()| File::create(&probe));
         match tried.and_then(|_| fs::remove_file(&probe)) {
             Ok(()) => return Ok(folder),
-            Err(error) => refusals.push(format!("{}: {error}", folder.display())),
+            Err(error) => {
+                let kinds = [ErrorKind::NotADirectory, ErrorKind::InvalidFilename, ErrorKind::InvalidInput];
+                bad_names &= kinds.contains(&error.kind());
+                refusals.push(format!("{}: {error}", folder.display()));
+            }
         }
     }
     if refusals.is_empty() {
         bail!("there is no folder for data: give --data-dir DIR or set FEDLINK_DATA");
     }
-    bail!("no folder for data can be written: give --data-dir DIR\n  {}", refusals.join("\n  "));
+    let problem = format!("no folder for data can be written ({}); give --data-dir DIR", refusals.join("; "));
+    if bad_names {
+        bail!(problem);
+    }
+    Err(MachineFault(problem).into())
 }
 
 /// Keeps other processes from fetching into the folder, as long as the value lives.

@@ -2,7 +2,7 @@
 
 use super::{Compute, ComputeMaterial, Load};
 use crate::radio::mean_gains;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, file_key};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -23,7 +23,7 @@ impl PartConfig for FileConfig {
     type Part = dyn Compute;
     const NAME: &'static str = "file";
     const MEANING: &'static str = "seconds of a sample on each device, from a file";
-    const KEYS: &'static [Key] = &[key(
+    const KEYS: &'static [Key] = &[file_key(
         "path",
         "file of the seconds that each device trains on one sample, M numbers ≥ 0 separated by white space or commas",
         "a path",

@@ -3,7 +3,7 @@
 use super::estimate::gaussian;
 use super::{Fading, GainMeaning, Propagation};
 use crate::radio::trace::{Times, Trace, TraceKind, read};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, file_key, key};
 use crate::rng::{Purpose, Stream, stream};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl PartConfig for TraceConfig {
     const NAME: &'static str = "trace";
     const MEANING: &'static str = "gains, signal-to-noise ratios or rates from a file, radio.trace.file";
     const KEYS: &'static [Key] = &[
-        key("file", "the trace: long or wide CSV, NPY or NPZ", "a path that ends in .csv, .npy or .npz"),
+        file_key("file", "the trace: long or wide CSV, NPY or NPZ", "a path that ends in .csv, .npy or .npz"),
         key(
             "kind",
             "what its numbers are: |h|², dB at the power and band of the measurement, or bits per second",

@@ -1,7 +1,7 @@
 //! Positions from a file.
 
 use super::{Area, Layout, Position};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, file_key};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -23,7 +23,7 @@ impl PartConfig for FileConfig {
     type Part = dyn Layout;
     const NAME: &'static str = "file";
     const MEANING: &'static str = "positions from the file cell.file.path";
-    const KEYS: &'static [Key] = &[key(
+    const KEYS: &'static [Key] = &[file_key(
         "path",
         "file of the device, x_m, y_m and perhaps z_m (height) of each device, in meters from the server",
         "the path of a CSV file with one row for each device",

@@ -1,7 +1,7 @@
 //! Devices that move along given ways.
 
 use super::{Area, Layout, Position};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, file_key};
 use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -24,7 +24,7 @@ impl PartConfig for TrackConfig {
     const NAME: &'static str = "track";
     const MEANING: &'static str =
         "where devices are by time, from the file cell.track.path; needs radio.period_s";
-    const KEYS: &'static [Key] = &[key(
+    const KEYS: &'static [Key] = &[file_key(
         "path",
         "file of the time_s, device, x_m, y_m and perhaps z_m (height) of each device, in meters from the server",
         "the path of a CSV file with one row or more for each device, in rising time",
