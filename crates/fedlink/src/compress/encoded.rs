@@ -311,6 +311,31 @@ impl SparseUpdate {
         }
     }
 
+    /// Makes the indices those of all `dim` entries.
+    pub(crate) fn fill_indices(&mut self, dim: usize) {
+        // Where they are already, as from an update before, they are not written again.
+        if !(self.indices.len() == dim && self.has_all_indices()) {
+            self.indices.clear();
+            self.indices.extend(0..dim as u32);
+        }
+    }
+
+    /// Whether the indices are 0, 1, 2 …: as they ascend strictly, the last of them tells.
+    fn has_all_indices(&self) -> bool {
+        self.indices.last().is_none_or(|&last| last as usize + 1 == self.indices.len())
+    }
+
+    /// Makes it Δ̂ = Δ: exchanges its values, of which there are as many from then on, for `update`.
+    pub(crate) fn swap_all(&mut self, update: &mut Vec<f32>) {
+        self.fill_indices(update.len());
+        let mut spare = match std::mem::take(&mut self.values) {
+            Values::Each(values) => values,
+            Values::Shared(_) | Values::Grid(_) => Vec::new(),
+        };
+        spare.resize(update.len(), 0.0);
+        self.values = Values::Each(std::mem::replace(update, spare));
+    }
+
     /// `target += scale·Δ̂`.
     pub fn add_to(&self, target: &mut [f32], scale: f32) {
         self.add_part(target, 0, scale);
@@ -318,7 +343,11 @@ impl SparseUpdate {
 
     /// The same for the part of a longer target that begins at entry `start`.
     fn add_part(&self, target: &mut [f32], start: usize, scale: f32) {
-        let before = |end: usize| self.indices.partition_point(|&i| (i as usize) < end);
+        let all = self.has_all_indices();
+        let before = |end: usize| match all {
+            true => end.min(self.indices.len()),
+            false => self.indices.partition_point(|&i| (i as usize) < end),
+        };
         let part = before(start)..before(start + target.len());
         let indices = self.indices[part.clone()].iter().map(|&i| i as usize - start);
         match &self.values {

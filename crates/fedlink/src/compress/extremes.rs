@@ -26,6 +26,8 @@ pub(super) struct Extremes {
     pub bottom: End,
     /// Both, as they are found.
     found: Vec<(u32, f32)>,
+    /// Every `STRIDE`-th entry.
+    sample: Vec<f32>,
 }
 
 /// Sampling stride of the threshold estimate; prime, so that it meets all columns of a layer.
@@ -43,8 +45,11 @@ impl Extremes {
     pub(super) fn gather(&mut self, update: &[f32], q: usize, keys: &mut Vec<u32>) {
         let (mut top, mut bottom) = (0.0, 0.0);
         if update.len() >= SMALL && q <= update.len() / 8 {
-            top = guess(update.iter().step_by(STRIDE).copied(), q, keys);
-            bottom = guess(update.iter().step_by(STRIDE).map(|x| -x), q, keys);
+            let Self { sample, .. } = self;
+            sample.clear();
+            sample.extend(update.iter().step_by(STRIDE));
+            top = guess(sample.iter().copied(), q, keys);
+            bottom = guess(sample.iter().map(|x| -x), q, keys);
         }
         self.collect(update, top, bottom);
         let enough = |threshold: f32, end: &End| threshold == 0.0 || end.indices.len() >= q;
@@ -57,9 +62,8 @@ impl Extremes {
 
     /// All entries ≥ `top` or ≤ −`bottom` except zeros.
     fn collect(&mut self, update: &[f32], top: f32, bottom: f32) {
-        let Self { top: above, bottom: below, found } = self;
+        let Self { top: above, bottom: below, found, .. } = self;
         let min = f32::from_bits(1);
-        found.clear();
         run(Collect { update, top: top.max(min), bottom: -bottom.max(min), found });
         // Each sign is a coin toss: every entry is written to both ends, and stays at its own.
         let (mut positives, mut negatives) = (0, 0);
@@ -95,8 +99,38 @@ fn guess(sample: impl Iterator<Item = f32>, q: usize, keys: &mut Vec<u32>) -> f3
     if rank >= positives {
         return 0.0;
     }
-    f32::from_bits(*keys[..positives].select_nth_unstable_by(rank, |a, b| b.cmp(a)).1)
+    f32::from_bits(nth_largest(&mut keys[..positives], rank))
 }
+
+/// Parts of the range of numbers that [`nth_largest`] counts.
+const BUCKETS: usize = 1024;
+
+/// The number that `rank` of `keys` come before in descending order; `keys` become undefined.
+///
+/// The numbers are counted by equal parts of their range, and selected among those of one part.
+pub(super) fn nth_largest(keys: &mut [u32], mut rank: usize) -> u32 {
+    let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| (low.min(key), high.max(key)));
+    let shift = (u32::BITS - (high - low).leading_zeros()).saturating_sub(BUCKETS.ilog2());
+    let bucket_of = |key: u32| ((key - low) >> shift) as usize % BUCKETS;
+    let mut counts = [0; BUCKETS];
+    keys.iter().for_each(|&key| counts[bucket_of(key)] += 1);
+    let mut bucket = BUCKETS - 1;
+    while rank >= counts[bucket] {
+        rank -= counts[bucket];
+        bucket -= 1;
+    }
+    // Which belong to it is anybody's guess: all are written, and the index moves on after one that does.
+    let mut len = 0;
+    for i in 0..keys.len() {
+        let key = keys[i];
+        keys[len] = key;
+        len += usize::from(bucket_of(key) == bucket);
+    }
+    *keys[..len].select_nth_unstable_by(rank, |a, b| b.cmp(a)).1
+}
+
+/// Entries of 64 that [`Collect`] writes without counting them.
+const FEW: usize = 4;
 
 struct Collect<'a> {
     update: &'a [f32],
@@ -112,18 +146,33 @@ impl Kernel for Collect<'_> {
     fn run<A: Arithmetic>(self) {
         let Self { update, top, bottom, found } = self;
         let (chunks, rest) = update.as_chunks::<64>();
+        let mut len = 0;
         for (i, chunk) in chunks.iter().enumerate() {
+            if found.len() < len + 64 {
+                found.resize(2 * len + 64, (0, 0.0));
+            }
+            let next = &mut found[len..len + 64];
             let mut flags = [0u8; 64];
             for (flag, &x) in flags.iter_mut().zip(chunk) {
                 *flag = u8::from(x >= top) | u8::from(x <= bottom);
             }
             let mut mask = bits_of(&flags);
-            while mask != 0 {
-                let index = mask.trailing_zeros() as usize;
-                found.push(((i * 64 + index) as u32, chunk[index]));
-                mask &= mask - 1;
+            let count = mask.count_ones() as usize;
+            // How many there are is anybody's guess: a few are written in any case, and those that are not there are
+            // overwritten.
+            for entry in &mut next[..FEW] {
+                let index = mask.trailing_zeros() as usize % 64;
+                *entry = ((i * 64 + index) as u32, chunk[index]);
+                mask &= mask.wrapping_sub(1);
             }
+            for entry in next.iter_mut().take(count).skip(FEW) {
+                let index = mask.trailing_zeros() as usize % 64;
+                *entry = ((i * 64 + index) as u32, chunk[index]);
+                mask &= mask.wrapping_sub(1);
+            }
+            len += count;
         }
+        found.truncate(len);
         for (i, &x) in rest.iter().enumerate() {
             if x >= top || x <= bottom {
                 found.push(((chunks.len() * 64 + i) as u32, x));
@@ -204,6 +253,19 @@ mod tests {
                 let ends = ours.len() == all.len() || ours.is_empty();
                 prop_assert!(ends || all[ours.len()] < ours[ours.len() - 1]);
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_number_of_a_rank_is_that_of_the_sorted_ones(
+            keys in prop::collection::vec(prop_oneof![any::<u32>(), 0..9u32, 5000..9000u32], 1..300),
+            share in 0.0..1.0f64,
+        ) {
+            let rank = (share * keys.len() as f64) as usize;
+            let mut sorted = keys.clone();
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+            prop_assert_eq!(nth_largest(&mut keys.clone(), rank), sorted[rank]);
         }
     }
 

@@ -113,6 +113,13 @@ pub trait Compressor: Send + Sync {
         out: &mut Encoded,
     ) -> Spent;
 
+    /// As [`Compressor::encode`] where Δ̂ is Δ itself, without a copy: `update` becomes the values of `out`, and has
+    /// the memory that `out` had for them, with arbitrary content. None, and nothing is changed, where Δ̂ is another
+    /// or is kept in another form.
+    fn encode_whole(&self, _update: &mut Vec<f32>, _context: &Context, _out: &mut Encoded) -> Option<Spent> {
+        None
+    }
+
     /// How Δ̂ becomes bytes; none: there are no bytes to be had (`radio.wire` and `compress.budget = "wire"`
     /// are refused).
     fn codec(&self) -> Option<&dyn Codec>;

@@ -58,6 +58,7 @@ impl PartConfig for RandomSparse {
 
 impl SparseScheme for RandomSparse {
     const LAYOUT: Layout = Layout::Each;
+    const WHOLE: bool = true;
 
     fn bits(&self, dim: usize, q: usize) -> Bits {
         bits::with_values(dim, q)
@@ -77,13 +78,13 @@ impl SparseScheme for RandomSparse {
     ) {
         let q = q.min(update.len());
         let mut values = out.take_values();
-        out.indices.clear();
         if q == update.len() {
             // Every draw of all indices is the same: a budget that holds everything costs no
             // draw and no sort.
-            out.indices.extend(0..update.len() as u32);
+            out.fill_indices(q);
             values.extend_from_slice(update);
         } else {
+            out.indices.clear();
             scratch.keys.clear();
             scratch.keys.extend(0..update.len() as u32);
             rng.shuffle_prefix(&mut scratch.keys, q);
@@ -122,6 +123,7 @@ fn norm_of_more(sent: &Sent, max: usize) -> RangeInclusive<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Context, Encoded};
     use super::*;
     use crate::rng::{Purpose, stream};
     use proptest::prelude::*;
@@ -148,6 +150,31 @@ mod tests {
             let Values::Each(values) = sent.values else { panic!("one value for each index") };
             assert!(values.iter().zip(&update).all(|(sent, own)| sent.to_bits() == own.to_bits()));
         }
+    }
+
+    #[test]
+    fn a_whole_update_that_is_moved_is_the_one_that_is_copied() {
+        let update: Vec<f32> = (0..40).map(|i| i as f32 - 17.5).collect();
+        let bits = RandomSparse {}.bits(40, 40);
+        let mut moved_to = Encoded::default();
+        // With memory from nowhere, from an update as long, and from a shorter one.
+        for budget in [bits, bits, Bits(100.0), bits] {
+            let context = Context::new(40, budget);
+            let (mut scratch, mut copied) = (Scratch::default(), Encoded::default());
+            let mut rng = stream(3, Purpose::Test, 0, 0);
+            let spent = RandomSparse {}.encode(&update, &context, &mut rng, &mut scratch, &mut copied);
+            let mut moved = update.clone();
+            let whole = RandomSparse {}.encode_whole(&mut moved, &context, &mut moved_to);
+            if budget == bits {
+                assert_eq!((whole, moved.len()), (Some(spent), 40));
+                assert_eq!(moved_to, copied);
+            } else {
+                assert_eq!((whole, moved), (None, update.clone()));
+                moved_to = copied;
+            }
+        }
+        let empty = RandomSparse {}.encode_whole(&mut Vec::new(), &Context::new(0, bits), &mut moved_to);
+        assert_eq!(empty, None);
     }
 
     #[test]

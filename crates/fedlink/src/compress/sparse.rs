@@ -14,6 +14,9 @@ pub trait SparseScheme: Send + Sync {
     /// How the values are sent.
     const LAYOUT: Layout;
 
+    /// Whether Δ̂(d) is Δ itself, entry by entry.
+    const WHOLE: bool = false;
+
     /// r(q): the bits that an update of dimension `dim` costs at level `q`.
     fn bits(&self, dim: usize, q: usize) -> Bits;
 
@@ -62,6 +65,15 @@ impl<S: SparseScheme> Compressor for S {
         }
         self.compress(update, q, rng, scratch, out.make_sparse());
         Spent { bits: self.bits(update.len(), q), level: q }
+    }
+
+    fn encode_whole(&self, update: &mut Vec<f32>, context: &Context, out: &mut Encoded) -> Option<Spent> {
+        let dim = update.len();
+        if !S::WHOLE || self.largest_q(dim, context.budget) < dim || dim == 0 {
+            return None;
+        }
+        out.make_sparse().swap_all(update);
+        Some(Spent { bits: self.bits(dim, dim), level: dim })
     }
 
     fn codec(&self) -> Option<&dyn Codec> {

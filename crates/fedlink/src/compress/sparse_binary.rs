@@ -26,7 +26,7 @@
 //! there is room for a factor of √(q*/q) at most, about √K.
 
 use super::audit::{Sent, unrounded};
-use super::extremes::End;
+use super::extremes::{End, nth_largest};
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
 use crate::registry::{ConfigError, Entry, PartConfig, Scope};
@@ -101,8 +101,7 @@ impl SparseScheme for SparseBinary {
         let bottom = Side::of(&extremes.bottom, q, keys);
         let (kept, mean) = if top.mean >= bottom.mean { (&top, top.mean) } else { (&bottom, -bottom.mean) };
         out.values = Values::Shared(mean as f32);
-        out.indices.clear();
-        out.indices.extend(kept.indices());
+        kept.write_indices(&mut out.indices);
     }
 
     fn best_q(&self, update: &[f32], max: usize, scratch: &mut Scratch) -> Option<usize> {
@@ -204,12 +203,17 @@ impl<'a> Side<'a> {
         keys.clear();
         // Bit patterns of positive floats are ordered like the floats.
         keys.extend(end.magnitudes.iter().map(|magnitude| magnitude.to_bits()));
-        let (above, &mut boundary, _) = keys.select_nth_unstable_by(kept - 1, |a, b| b.cmp(a));
-        let threshold = f32::from_bits(boundary);
-        let ties = kept - above.iter().filter(|&&key| key > boundary).count();
+        let threshold = f32::from_bits(nth_largest(keys, kept - 1));
+        let count = |is: fn(&f32, &f32) -> bool| end.magnitudes.iter().filter(|x| is(x, &threshold)).count();
+        let ties = kept - count(f32::gt);
         let mut side = Self { end, threshold, ties, mean: 0.0 };
-        // What is not kept adds zero, which changes no sum and needs no branch.
-        let sum: f64 = side.magnitudes().sum();
+        // What is not kept adds zero, which changes no sum and needs no branch. Nearly always all that equal the
+        // threshold are kept.
+        let sum: f64 = if ties == count(f32::eq) {
+            end.magnitudes.iter().map(|&x| f64::from(if x >= threshold { x } else { 0.0 })).sum()
+        } else {
+            side.magnitudes().sum()
+        };
         side.mean = sum / kept as f64;
         side
     }
@@ -230,9 +234,16 @@ impl<'a> Side<'a> {
         magnitudes.zip(self.keeps()).map(|(magnitude, kept)| if kept { magnitude } else { 0.0 })
     }
 
-    /// The indices of the kept entries, ascending.
-    fn indices(&self) -> impl Iterator<Item = u32> {
-        self.end.indices.iter().zip(self.keeps()).filter(|(_, kept)| *kept).map(|(&index, _)| index)
+    /// Writes the indices of the kept entries, ascending, to `indices`.
+    fn write_indices(&self, indices: &mut Vec<u32>) {
+        // Which are kept is anybody's guess: all are written, and the index moves on after a kept one.
+        indices.resize(self.end.indices.len(), 0);
+        let mut len = 0;
+        for (&index, kept) in self.end.indices.iter().zip(self.keeps()) {
+            indices[len] = index;
+            len += usize::from(kept);
+        }
+        indices.truncate(len);
     }
 }
 

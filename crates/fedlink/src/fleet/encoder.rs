@@ -180,6 +180,22 @@ impl Encoder {
         }
     }
 
+    /// As [`Encoder::encode`] where Δ̂ is Δ itself, without a copy: `update` becomes a part of `out` and is
+    /// undefined from then on. None, and nothing is changed, where it must be encoded.
+    pub(super) fn encode_whole(
+        &self,
+        update: &mut Vec<f32>,
+        budget: Bits,
+        who: (u64, DeviceId),
+        out: &mut Encoded,
+    ) -> Option<Spent> {
+        if self.custom.is_some() || self.level != LevelRule::Largest {
+            return None;
+        }
+        let context = self.context(update.len(), budget, who);
+        self.compressor.encode_whole(update, &context, out)
+    }
+
     /// Compresses an update within `granted` bits. Bytes are written to `payload`, if they are wanted and the
     /// scheme has any; `given` chooses what is transmitted for Δ̂.
     pub(super) fn fit(

@@ -16,7 +16,7 @@ use crate::units::DeviceId;
 /// What a scheduled device made of its budget, and what it sends.
 pub struct Sent {
     pub(super) device: DeviceId,
-    /// Δ, with the residual of the device.
+    /// Δ, with the residual of the device; undefined without error feedback.
     pub(super) update: Vec<f32>,
     /// Δ̂ as the device has it.
     pub(super) own: Encoded,
@@ -93,7 +93,7 @@ impl Fleet {
 
     /// One device compresses, and encodes if there is a wire or the length of the payload
     /// decides on the level.
-    fn send_one(&self, scheduled: &Scheduled, update: Vec<f32>, t: u64) -> Result<Sent, Error> {
+    fn send_one(&self, scheduled: &Scheduled, mut update: Vec<f32>, t: u64) -> Result<Sent, Error> {
         let Scheduled { device, grant, .. } = *scheduled;
         let bytes = self.wire || self.encoder.budget() == BudgetRule::Wire;
         let mut own = self.encoded.take(Encoded::default);
@@ -103,6 +103,14 @@ impl Fleet {
             Some(update) if self.is_acceptable(&update) => Given::Other(update),
             Some(_) => Given::Unreadable,
         };
+        // Error feedback needs the update beside what is sent of it.
+        if !bytes
+            && self.feedback.vectors() == 0
+            && let Some(spent) = self.encoder.encode_whole(&mut update, grant.budget, (t, device), &mut own)
+        {
+            let given = given(&own);
+            return Ok(Sent { device, update, own, spent, wire_bits: None, payload, given });
+        }
         let out = bytes.then_some(&mut payload);
         let (spent, wire_bits, given) =
             self.encoder.fit(&update, grant.budget, (t, device), &mut own, out, given)?;

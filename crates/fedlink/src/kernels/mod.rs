@@ -5,6 +5,7 @@ mod exp;
 mod hadamard;
 #[expect(unsafe_code, reason = "functions for an instruction set are called where the machine has it")]
 mod instructions;
+mod layer;
 #[expect(unsafe_code, reason = "the matrix product of gemm takes pointers")]
 mod matmul;
 mod norm;
@@ -20,16 +21,18 @@ pub use exp::exp;
 pub use hadamard::hadamard;
 pub(crate) use instructions::{Arithmetic, Kernel, run};
 pub use instructions::{InstructionSet, instruction_set};
+pub use layer::{fill_rows, relu, relu_gradient, sum_rows};
 #[cfg(test)]
 use matmul::matmul_on;
 pub use matmul::{Matrix, matmul};
 pub use norm::{has_finite_norm, norm, subtract};
 pub use patches::Window;
 pub use pool::{pool, pooled_shape, unpool, unpool_sparse};
-pub use prefetch::prefetch;
+pub use prefetch::{Ahead, prefetch};
 pub use sparse_batch::SparseBatch;
 pub use sparse_product::{
-    PackedGradient, Panels, pack_output_gradient, sparse_forward, sparse_gradient, sparse_gradient_by_row,
+    PackedGradient, Panels, pack_output_gradient, sparse_forward, sparse_forward_ahead, sparse_gradient,
+    sparse_gradient_by_row,
 };
 
 #[cfg(test)]

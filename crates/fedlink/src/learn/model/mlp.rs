@@ -3,8 +3,8 @@
 use super::{Batch, Init, Model, Rows, Score, Workspace, cross_entropy, validate_dim};
 use crate::data::Dataset;
 use crate::kernels::{
-    Matrix, Panels, SparseBatch, matmul, pack_output_gradient, sparse_forward, sparse_gradient,
-    sparse_gradient_by_row,
+    Ahead, Matrix, Panels, SparseBatch, fill_rows, matmul, pack_output_gradient, relu,
+    relu_gradient, sparse_forward_ahead, sparse_gradient, sparse_gradient_by_row, sum_rows,
 };
 use crate::learn::optimizer::{Descent, FirstStep, apply_zero_gradient};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
@@ -109,14 +109,6 @@ fn input_of<'a>(layer: &Layer, l: usize, batch: Batch<'a>, outputs: &'a [Vec<f32
     }
 }
 
-/// Writes the sums over the rows of `matrix` to `sums`.
-fn sum_rows(matrix: &[f32], sums: &mut [f32]) {
-    sums.fill(0.0);
-    for row in matrix.chunks_exact(sums.len()) {
-        sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-    }
-}
-
 impl Layer {
     /// Moves the layer's parameters, given its input and the gradient of its output.
     fn descend(
@@ -200,24 +192,27 @@ impl Mlp {
     }
 
     /// Fills `work` with every layer's output for the batch: `ReLU` after hidden layers, logits at the end.
-    fn forward(&self, theta: &[f32], batch: Batch, work: &mut Workspace) {
+    /// Beside the first layer's product, `ahead` is fetched.
+    fn forward(&self, theta: &[f32], batch: Batch, work: &mut Workspace, ahead: Ahead) {
+        let mut ahead = Some(ahead);
         let rows = batch.labels.len();
         for (l, layer) in self.layers.iter().enumerate() {
             let (before, after) = work.outputs.split_at_mut(l);
             let output = &mut after[0][..rows * layer.outputs];
-            for row in output.chunks_exact_mut(layer.outputs) {
-                row.copy_from_slice(&theta[layer.biases()]);
-            }
+            fill_rows(output, &theta[layer.biases()]);
             let weights = &theta[layer.weights()];
             match input_of(layer, l, batch, before) {
-                Rows::Sparse(input) => sparse_forward(input, weights, output, &mut work.panels),
+                Rows::Sparse(input) => {
+                    let ahead = ahead.take().unwrap_or_default();
+                    sparse_forward_ahead(input, weights, output, &mut work.panels, ahead);
+                }
                 Rows::Dense(input) => {
                     let weights = Matrix::new(weights, layer.inputs, layer.outputs);
                     matmul(Matrix::new(input, rows, layer.inputs), weights, output, true);
                 }
             }
             if l + 1 < self.layers.len() {
-                output.iter_mut().for_each(|z| *z = z.max(0.0));
+                relu(output);
             }
         }
     }
@@ -235,7 +230,12 @@ impl Mlp {
         mut input_gradient: Option<&mut [f32]>,
     ) -> f64 {
         let rows = batch.labels.len();
-        self.forward(from.unwrap_or(theta), batch, work);
+        // Of the first step everything lies in memory: θ where it is to be written, too.
+        let ahead = from.map_or_else(Ahead::default, |_| {
+            let [a, b] = descent.reads();
+            Ahead::new([a, b, theta])
+        });
+        self.forward(from.unwrap_or(theta), batch, work, ahead);
         let last = self.layers.len() - 1;
         let logits = &mut work.outputs[last][..rows * self.layers[last].outputs];
         let (loss, square) = cross_entropy::loss_and_gradient(logits, batch.labels);
@@ -264,10 +264,7 @@ impl Mlp {
                 }
             }
             if let (Some(before), Some(back)) = (before.last_mut(), back) {
-                // ReLU passes the gradient where its output was positive.
-                for (a, &g) in before.iter_mut().zip(back.iter()) {
-                    *a = if *a > 0.0 { g } else { 0.0 };
-                }
+                relu_gradient(before, back);
             }
         }
         loss
@@ -333,7 +330,7 @@ impl Model for Mlp {
     }
 
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score {
-        self.forward(theta, batch, work);
+        self.forward(theta, batch, work, Ahead::default());
         let last = self.layers.len() - 1;
         cross_entropy::score(
             &work.outputs[last][..batch.labels.len() * self.layers[last].outputs],

@@ -87,6 +87,10 @@ impl Descent for Step<'_> {
         run(Block { epsilon: self.epsilon, rate: self.rate, theta, gradient, sums });
     }
 
+    fn reads(&self) -> [&[f32]; 2] {
+        [self.sums, &[]]
+    }
+
     fn is_at_rest(&self, _: Range<usize>) -> bool {
         true
     }

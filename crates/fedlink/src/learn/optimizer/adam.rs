@@ -116,6 +116,10 @@ impl Descent for Step<'_> {
         });
     }
 
+    fn reads(&self) -> [&[f32]; 2] {
+        [self.first_moment, self.second_moment]
+    }
+
     fn is_at_rest(&self, range: Range<usize>) -> bool {
         all_zero(&self.first_moment[range.clone()]) && all_zero(&self.second_moment[range])
     }

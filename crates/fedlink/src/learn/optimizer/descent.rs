@@ -11,6 +11,12 @@ pub trait Descent {
     /// Moves `theta`, which is θ from entry `start` on, by its gradient.
     fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]);
 
+    /// What [`Descent::apply`] reads beside θ and its gradient, each as long as θ, so that a model can have it
+    /// fetched; empty if there is nothing.
+    fn reads(&self) -> [&[f32]; 2] {
+        [&[]; 2]
+    }
+
     /// Whether a gradient of zero would leave θ and the optimizer's state as they are in this range.
     fn is_at_rest(&self, range: Range<usize>) -> bool;
 
@@ -62,6 +68,10 @@ impl Descent for FirstStep<'_> {
         }
     }
 
+    fn reads(&self) -> [&[f32]; 2] {
+        self.step.reads()
+    }
+
     fn is_at_rest(&self, range: Range<usize>) -> bool {
         self.step.is_at_rest(range)
     }
@@ -87,6 +97,10 @@ impl Descent for LastStep<'_> {
             self.step.apply(start, theta, gradient);
             subtract(theta, &self.from[start..start + theta.len()]);
         }
+    }
+
+    fn reads(&self) -> [&[f32]; 2] {
+        self.step.reads()
     }
 
     fn is_at_rest(&self, range: Range<usize>) -> bool {

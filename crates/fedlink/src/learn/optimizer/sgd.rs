@@ -88,6 +88,10 @@ impl Descent for Heavy<'_> {
         run(HeavyBlock { momentum: self.momentum, rate: self.rate, theta, gradient, velocity });
     }
 
+    fn reads(&self) -> [&[f32]; 2] {
+        [self.velocity, &[]]
+    }
+
     fn is_at_rest(&self, range: Range<usize>) -> bool {
         all_zero(&self.velocity[range])
     }
