@@ -344,9 +344,12 @@ impl SparseUpdate {
     /// The same for the part of a longer target that begins at entry `start`.
     fn add_part(&self, target: &mut [f32], start: usize, scale: f32) {
         let all = self.has_all_indices();
-        let before = |end: usize| match all {
-            true => end.min(self.indices.len()),
-            false => self.indices.partition_point(|&i| (i as usize) < end),
+        let before = |end: usize| {
+            if all {
+                end.min(self.indices.len())
+            } else {
+                self.indices.partition_point(|&i| (i as usize) < end)
+            }
         };
         let part = before(start)..before(start + target.len());
         let indices = self.indices[part.clone()].iter().map(|&i| i as usize - start);
