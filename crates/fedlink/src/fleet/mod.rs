@@ -321,10 +321,8 @@ impl Fleet {
         let buffer = || self.updates.take(|| vec![0.0; theta.len()]);
         match self.task.cohorts() {
             Cohorts::SideBySide => {
-                let indices: Vec<usize> = (0..devices.len()).collect();
-                let train = |&index: &usize| {
+                let train = |(index, &device): (usize, &DeviceId)| {
                     let (mut update, mut rms) = (buffer(), None);
-                    let device = devices[index];
                     let linear = self.corrections.linear(device, buffer);
                     let adjustment = self.adjustment(&linear);
                     let loss = self.with_state(device, |state| {
@@ -340,10 +338,11 @@ impl Fleet {
                         })
                     });
                     self.give_back(linear);
-                    finish(index, loss, rms, update)
+                    // An error is much larger than the result, and there is one of each for every device.
+                    finish(index, loss, rms, update).map_err(Box::new)
                 };
-                let results: Vec<Result<R, Error>> = indices.par_iter().map(train).collect();
-                results.into_iter().collect()
+                let results: Vec<Result<R, Box<Error>>> = devices.par_iter().enumerate().map(train).collect();
+                results.into_iter().collect::<Result<_, _>>().map_err(|error| *error)
             }
             Cohorts::Of(size) => {
                 let mut results = Vec::with_capacity(devices.len());
