@@ -106,7 +106,7 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         return Ok(Exit::Done);
     }
     if runs.is_empty() {
-        errln!("stopped before the first round; nothing was written");
+        errln!("stopped before the first round; resume with `{}`", resume());
         return Ok(Exit::Interrupted);
     }
     // Another process may have grown the sweep, and has more to put together.
