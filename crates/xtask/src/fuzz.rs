@@ -202,7 +202,7 @@ fn run_target(target: &Target, request: &Request, before: u64, rest: Option<u64>
         .arg(format!("-timeout={TIMEOUT}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict={}", write_words()?.display()))
-        // To weigh inputs by how rare their edges are takes half of the time of a large target.
+        // To weigh inputs by how rare their edges are takes 19 % (settings) to 38 % (experiment) of the time.
         .args(["-print_final_stats=1", "-reload=0", "-entropic=0"])
         .stdout(Stdio::null())
         .stderr(log)

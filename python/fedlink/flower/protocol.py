@@ -1,20 +1,17 @@
 """The messages of a round, as both sides write and read them.
 
-========================  ==========================================
-============================================== message                   from the server
-from the node ========================  ==========================================
-============================================== ``query.fedlink_hello``   ``declared``: whether it must give a
-rate   ``version``, ``device``, ``evaluates``, ``rate`` ``train.fedlink_compute`` the model, the app's own
-config, and        ``answers``: one number for each ask,
-                          ``round``, ``device``, ``asks``,            ``seconds`` of training, ``loss`` and
-                          ``alone_bits``, ``encoder``                 ``examples`` if it has them, ``rate``;
-                          and the
-                                                                      app's metrics of training
-``train.fedlink_upload``  ``round``, ``device``, ``budget``,          ``payload``, ``level``, ``bits``,
-``entries``;
-                          ``encoder``                                 or ``silent``, or ``lost``
-========================  ==========================================
-==============================================
+``query.fedlink_hello``
+    The server sends ``declared``: whether the node must give a rate. The node answers with ``version``,
+    ``device``, ``evaluates`` and ``rate``.
+
+``train.fedlink_compute``
+    The server sends the model, the app's own config, ``round``, ``device``, ``asks``, ``alone_bits`` and
+    ``encoder``. The node answers with ``answers``, one number for each ask, ``seconds`` of training, ``loss``
+    and ``examples`` if it has them, ``rate``, and the app's metrics of training.
+
+``train.fedlink_upload``
+    The server sends ``round``, ``device``, ``budget`` and ``encoder``. The node answers with ``payload``,
+    ``level``, ``bits`` and ``entries``; or with ``silent``, or ``lost``.
 
 Every request has the ``version`` of these messages, and a node refuses one that is not its own.
 
