@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn at_given_steps_a_power_of_two_times_the_update_has_the_same_levels_and_its_payload_a_bit_more_at_most() {
+    fn a_power_of_two_times_the_update_has_the_same_levels_and_its_payload_at_most_a_bit_more() {
         let mut lengths = std::collections::BTreeSet::new();
         for draw in 0..300 {
             let mut rng = stream(draw, Purpose::Test, 0, 0);

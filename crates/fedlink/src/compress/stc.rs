@@ -42,7 +42,7 @@
 //! equal, by one large entry among tiny ones, by c equal entries among tiny ones. No bound that follows from
 //! c, μ, q, q\* and d is tighter.
 
-use super::audit::{Sent, IMPOSSIBLE, TINY, unrounded};
+use super::audit::{IMPOSSIBLE, Sent, TINY, unrounded};
 use super::top_k::keep_largest;
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
@@ -229,8 +229,8 @@ pub(super) fn magnitude(sent: &Sent) -> Option<[f64; 2]> {
 mod tests {
     use super::*;
     use crate::compress::audit::contains;
-    use crate::kernels::norm;
     use crate::compress::sparse::tests::best_level_by_brute_force;
+    use crate::kernels::norm;
     use crate::rng::{Purpose, stream};
     use proptest::prelude::*;
 

@@ -32,7 +32,7 @@
 //! reach s, so it is ‖v̂‖ to the bit. Where the device may have had to send less than q, only what holds for
 //! every q is left.
 
-use super::audit::{Sent, IMPOSSIBLE, TINY};
+use super::audit::{IMPOSSIBLE, Sent, TINY};
 use super::stc::{is_complete, largest_ternary_q, magnitude, ternary_bits};
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values};

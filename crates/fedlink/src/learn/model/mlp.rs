@@ -3,8 +3,8 @@
 use super::{Batch, Init, Model, Rows, Score, Workspace, cross_entropy, validate_dim};
 use crate::data::Dataset;
 use crate::kernels::{
-    Ahead, Matrix, Panels, SparseBatch, fill_rows, matmul, pack_output_gradient, relu,
-    relu_gradient, sparse_forward_ahead, sparse_gradient, sparse_gradient_by_row, sum_rows,
+    Ahead, Matrix, Panels, SparseBatch, fill_rows, matmul, pack_output_gradient, relu, relu_gradient,
+    sparse_forward_ahead, sparse_gradient, sparse_gradient_by_row, sum_rows,
 };
 use crate::learn::optimizer::{Descent, FirstStep, apply_zero_gradient};
 use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};

@@ -168,8 +168,8 @@ mod tests {
         let (policy, norms, bench) = indebted();
         let devices: Vec<DeviceId> = DeviceId::all(6).collect();
         let (targets, p) = bench.at(7, |view| policy.probabilities(view, &devices, &norms));
-        let debts: Vec<f64> =
-            bench.at(7, |view| devices.iter().map(|&device| policy.queues.over_power(device, view)).collect());
+        let debts: Vec<f64> = bench
+            .at(7, |view| devices.iter().map(|&device| policy.queues.over_power(device, view)).collect());
         assert_eq!(debts, [0.0, 2.0, 0.0, 0.0, 5.0, 0.0]);
         assert!((p.iter().sum::<f64>() - 2.0).abs() < 1e-12, "{p:?}");
         // V·u²/p² − Q·P is one λ for all p < 1 and no less for p = 1, with u over its mean.
