@@ -5,7 +5,7 @@
 //! entries with one value that is log2 C(d,q) + 33 and a few, **whatever the support**. Byte for byte the
 //! format is described in `docs/wire-format.md`, with the reasons and with test vectors.
 //!
-//! From the top of the number down: the version (a 256th of a bit), how many of the q entries are missing
+//! From the top of the number down: the version (1/177 of a bit), how many of the q entries are missing
 //! (next to nothing if none), the indices, the values but the first (or their signs alone), and at the bottom
 //! a one and the 32 bits of the first.
 //!
