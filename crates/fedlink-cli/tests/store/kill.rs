@@ -131,3 +131,25 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
         println!("sweep {sweeps}: {all} kills so far, {counted} of processes that had made progress");
     }
 }
+
+#[test]
+fn what_a_process_left_that_was_killed_right_after_a_run_is_removed() {
+    let folder = folder();
+    told(&folder, "run two.toml --quick --quiet --out out");
+    let before = numbers(&folder, "out");
+    let done = cells(&folder, "out", "", ".json").remove(0);
+    let left: Vec<_> = ["lock", "progress", "checkpoint", "checkpoint.previous", "makers", "json.partial"]
+        .iter()
+        .map(|ending| done.with_extension(ending))
+        .collect();
+    left.iter().for_each(|path| std::fs::write(path, "").unwrap());
+    // Whoever has the lock removes it himself.
+    let held = std::fs::File::open(&left[0]).unwrap();
+    held.lock().unwrap();
+    told(&folder, "run two.toml --quick --quiet --out out --resume");
+    assert!(left.iter().all(|path| path.exists()));
+    drop(held);
+    told(&folder, "run two.toml --quick --quiet --out out --resume");
+    assert!(left.iter().all(|path| !path.exists()) && done.exists());
+    assert!(numbers(&folder, "out") == before);
+}

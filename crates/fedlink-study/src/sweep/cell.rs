@@ -9,6 +9,7 @@ use super::log::LogRounds;
 use super::maker::Maker;
 use crate::disk::{Disk, parent, write_synced};
 use crate::error::Error;
+use crate::lock::{Attempt, Lock};
 use crate::names::{CELLS, ENDINGS};
 use fedlink::checkpoint::CheckpointError;
 use fedlink::config::Config;
@@ -26,6 +27,9 @@ pub struct CellFiles {
     base: PathBuf,
     config_digest: String,
 }
+
+/// The endings of what a run needs until its numbers are on the disk.
+const UNTIL_DONE: [&str; 4] = ["checkpoint", "checkpoint.previous", "makers", "failed"];
 
 /// What a run is called in `cells/`.
 pub fn cell_name(config: &Config) -> String {
@@ -111,9 +115,7 @@ impl CellFiles {
         let path = self.finished();
         write_synced(disk, &path, &self.file("json.partial"), |file| file.write_all(text.as_bytes()))?;
         // Only now: the numbers are on the disk.
-        for ending in ["checkpoint", "checkpoint.previous", "makers", "failed"] {
-            remove(disk, &self.file(ending))?;
-        }
+        UNTIL_DONE.iter().try_for_each(|ending| remove(disk, &self.file(ending)))?;
         StoredCell::from_bytes(&path, text.as_bytes())
     }
 
@@ -185,6 +187,19 @@ impl CellFiles {
         let partial = ENDINGS.iter().filter(|ending| ending.ends_with(".partial"));
         { partial }.try_for_each(|ending| remove(disk, &self.file(ending)))?;
         remove(disk, &self.progress())
+    }
+
+    /// Removes what a process has left that was killed after the numbers of the run were on the disk, unless one that
+    /// lives has the run's lock: it does so itself.
+    pub fn sweep_done(&self, disk: &dyn Disk) -> Result<(), Error> {
+        let partial = ENDINGS.iter().filter(|ending| ending.ends_with(".partial"));
+        let mut left = UNTIL_DONE.iter().chain(&["lock", "progress"]).chain(partial);
+        if !left.any(|ending| self.file(ending).exists()) {
+            return Ok(());
+        }
+        let Attempt::Held(_lock) = Lock::try_new(&self.lock())? else { return Ok(()) };
+        self.sweep(disk)?;
+        UNTIL_DONE.iter().try_for_each(|ending| remove(disk, &self.file(ending)))
     }
 
     /// Removes every file of the run but its lock.

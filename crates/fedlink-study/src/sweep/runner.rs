@@ -204,6 +204,7 @@ impl Session<'_> {
         let cell = &plan.cells[run];
         let files = CellFiles::new(self.runner.folder, &cell.config);
         if let Some(done) = self.finished(run, &files)? {
+            files.sweep_done(self.disk)?;
             return Ok(Turn::Done(Box::new(done)));
         }
         let held = match Lock::try_new(&files.lock())? {
@@ -215,6 +216,8 @@ impl Session<'_> {
         }
         // Another process may have finished it before the lock was ours.
         if let Some(done) = self.finished(run, &files)? {
+            drop(held);
+            files.sweep_done(self.disk)?;
             return Ok(Turn::Done(Box::new(done)));
         }
         files.sweep(self.disk)?;
