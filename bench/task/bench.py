@@ -1,7 +1,7 @@
 """Times stretches of rounds of a PyTorch task by a bare loop and through `fedlink.simulate`, in turn, in one
 process, each with worker processes of its own that are started before the first stretch.
 
-    python bench.py --workers 2 --rounds 10 --repetitions 5
+    python bench.py --workers 2 --rounds 20 --repetitions 5
 """
 
 import argparse
@@ -21,7 +21,7 @@ def main():
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(options.workers)

@@ -31,7 +31,7 @@ pub struct Options {
 
 impl Options {
     pub fn read(arguments: &[String]) -> anyhow::Result<Self> {
-        let mut options = Self { workers: 2, rounds: 10, repetitions: 5, out: None };
+        let mut options = Self { workers: 2, rounds: 20, repetitions: 5, out: None };
         for pair in arguments.chunks(2) {
             let [name, value] = pair else { bail!("{}: no such option, or no value\n\n{USAGE}", pair[0]) };
             let number = || value.parse().ok().filter(|&n| n > 0).context("must be a whole number above 0");
@@ -197,7 +197,7 @@ mod tests {
         let read =
             |line: &str| Options::read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         let options = read("--workers 3 --repetitions 1").unwrap();
-        assert_eq!(options, Options { workers: 3, rounds: 10, repetitions: 1, out: None });
+        assert_eq!(options, Options { workers: 3, rounds: 20, repetitions: 1, out: None });
         for bad in ["--workers 0", "--rounds x", "--fast 1", "--out"] {
             assert!(read(bad).is_err(), "{bad}");
         }
