@@ -1,5 +1,6 @@
 //! The report in a real browser: `tests/browser`, driven by Node and Debian's Chromium.
 
+use crate::background::Background;
 use crate::{build, cargo_path, run, step};
 use anyhow::Context;
 use std::path::Path;
@@ -8,9 +9,14 @@ use std::process::Command;
 /// The files of `tests/browser`; they are run from a copy under `target/`, beside the packages they need.
 const FILES: [&str; 4] = ["package.json", "package-lock.json", "report.test.mjs", "contrast.mjs"];
 
-/// Writes the example pages and the report of a small run, and runs the tests of `tests/browser` on them.
+/// Runs the tests of `tests/browser` on the example pages and the report of a small run.
 pub fn test(root: &Path) -> anyhow::Result<()> {
-    step("report in the browser");
+    start(root)?.finish()
+}
+
+/// Writes those pages, and starts the tests in the background.
+pub fn start(root: &Path) -> anyhow::Result<Background> {
+    step("pages for the browser");
     let folder = root.join("target/browser");
     let pages = folder.join("pages");
     if pages.exists() {
@@ -36,10 +42,11 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
         .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")
         .env("FEDLINK_EXAMPLE_PAGES", &pages))?;
     write_real_pages(root, &folder, &pages)?;
-    run(Command::new("node")
-        .args(["--test", "--test-reporter=spec"])
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter=spec"])
         .arg(folder.join("report.test.mjs"))
-        .env("FEDLINK_PAGES", &pages))
+        .env("FEDLINK_PAGES", &pages);
+    Background::start("report in the browser", &mut node, folder.join("tests.log"))
 }
 
 /// The reports of two real runs, one of them in physical units, small enough to take a second each, with their

@@ -99,17 +99,19 @@ fn test() -> anyhow::Result<()> {
     environments.join().expect("it does not panic")?;
     packages::workflows(&root())?;
     let data = data_folder()?;
-    // Those with nodes mostly wait, the others take one core: they fill what the steps below leave of two.
+    // Those with nodes mostly wait, the others and the browser take one core: they fill what the steps beside them leave
+    // of two.
     let nodes = python::start_nodes(&root())?;
     let python = python::start_tests(&root())?;
     rust_tests(&data)?;
+    let browser = browser::start(&root())?;
     documentation()?;
     packages::features()?;
     wire::test()?;
     step("README commands");
     readme::run_commands(&root())?;
     python::types(&root())?;
-    browser::test(&root())?;
+    browser.finish()?;
     python.finish()?;
     nodes.finish()?;
     step("all passed");

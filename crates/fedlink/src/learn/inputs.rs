@@ -161,14 +161,21 @@ impl NonZeros {
     fn of(samples: &Samples, features: usize, scaler: &Scaler) -> Self {
         let (mut ends, mut columns) = (Vec::with_capacity(samples.len()), Vec::new());
         let values = if let (Features::Bytes(bytes), Some(table)) = (&samples.features, scaler.byte_table()) {
-            let mut kept = Vec::new();
+            let (mut kept, mut len) = (Vec::new(), 0);
             for row in bytes.chunks_exact(features) {
-                for (column, &byte) in (0..).zip(row).filter(|(_, byte)| table[usize::from(**byte)] != 0.0) {
-                    columns.push(column);
-                    kept.push(byte);
+                if columns.len() < len + features {
+                    columns.resize(2 * len + features, 0);
+                    kept.resize(2 * len + features, 0);
                 }
-                ends.push(columns.len());
+                // Which are zero is anybody's guess: all are written, and the index moves on after one that is not.
+                for (column, &byte) in (0..).zip(row) {
+                    (columns[len], kept[len]) = (column, byte);
+                    len += usize::from(table[usize::from(byte)] != 0.0);
+                }
+                ends.push(len);
             }
+            columns.truncate(len);
+            kept.truncate(len);
             kept.shrink_to_fit();
             Values::Bytes(kept, Box::new(*table))
         } else {

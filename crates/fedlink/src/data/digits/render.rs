@@ -44,15 +44,16 @@ impl Canvas {
         let columns = pixels(a.x.min(b.x) - reach, a.x.max(b.x) + reach);
         for row in pixels(a.y.min(b.y) - reach, a.y.max(b.y) + reach) {
             let py = row as f32 + 0.5 - a.y;
-            for column in columns.clone() {
-                let px = column as f32 + 0.5 - a.x;
+            let row = &mut self.ink[row * SIDE..(row + 1) * SIDE];
+            // No number depends on its neighbor's, so that several are computed at once.
+            for (pixel, center) in row[columns.clone()].iter_mut().zip(&CENTERS[columns.clone()]) {
+                let px = center - a.x;
                 let t = ((px * dx + py * dy) * inverse).clamp(0.0, 1.0);
                 let (ox, oy) = (px - t * dx, py - t * dy);
                 let distance = (ox * ox + oy * oy).sqrt();
                 let radius = a.radius + t * (b.radius - a.radius);
                 let cover = (0.5 + (radius - distance) * steepness).clamp(0.0, 1.0);
                 let ink = cover * (a.ink + t * (b.ink - a.ink));
-                let pixel = &mut self.ink[row * SIDE + column];
                 *pixel = pixel.max(ink);
             }
         }
@@ -66,10 +67,22 @@ impl Canvas {
     }
 }
 
+/// The centers of the pixels of a row.
+const CENTERS: [f32; SIDE] = {
+    let mut centers = [0.5; SIDE];
+    let mut i = 1;
+    while i < SIDE {
+        centers[i] = i as f32 + 0.5;
+        i += 1;
+    }
+    centers
+};
+
 /// The pixels whose centers can lie between two coordinates.
 fn pixels(low: f32, high: f32) -> std::ops::Range<usize> {
     // Conversion to integers saturates, so a negative coordinate gives pixel 0.
-    (low - 0.5) as usize..((high + 0.5) as usize).min(SIDE)
+    let end = ((high + 0.5) as usize).min(SIDE);
+    ((low - 0.5) as usize).min(end)..end
 }
 
 #[cfg(test)]
