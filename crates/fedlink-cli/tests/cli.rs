@@ -1,5 +1,7 @@
 //! The program as a user meets it.
 
+mod small_data;
+
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::Path;
@@ -22,10 +24,11 @@ fn fedlink(folder: &TempDir) -> Command {
     command
 }
 
-/// `fedlink run` with the small settings and `more` words.
+/// `fedlink run` with little data, the small settings and `more` words.
 fn small_run(folder: &TempDir, more: &[&str]) -> Command {
+    small_data::write(folder.path());
     let mut command = fedlink(folder);
-    command.arg("run");
+    command.args(["run", "--set", &format!("data.dataset={}", small_data::NAME)]);
     for setting in SMALL {
         command.args(["--set", setting]);
     }
@@ -74,6 +77,11 @@ fn entries(folder: &Path) -> Vec<String> {
     names
 }
 
+/// What is in the folder besides the data that [`small_run`] has written there.
+fn made(folder: &TempDir) -> Vec<String> {
+    entries(folder.path()).into_iter().filter(|name| name != small_data::NAME).collect()
+}
+
 #[test]
 fn a_run_writes_its_folder_and_prints_the_same_numbers() {
     let folder = TempDir::new().unwrap();
@@ -83,7 +91,7 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
     assert_eq!(labels, ["bc", "bn2", "bc-bn2", "bn2-c"]);
 
     let here = folder.path().join("here");
-    assert_eq!(entries(folder.path()), ["here"]);
+    assert_eq!(made(&folder), ["here"]);
     let policies = ["bc", "bn2", "bc-bn2", "bn2-c"];
     let mut plots: Vec<String> =
         ["accuracy", "accuracy-by-bits", "accuracy-by-symbols", "bits", "loss", "q", "split", "train-loss"]
@@ -213,7 +221,7 @@ fn an_existing_folder_is_kept_unless_force_is_given() {
     std::fs::remove_file(folder.path().join("mine/precious")).unwrap();
     for _ in 0..2 {
         small_run(&folder, &["--out", "mine", "--force", "--quiet"]).assert().success();
-        assert_eq!(entries(folder.path()), ["mine"]);
+        assert_eq!(made(&folder), ["mine"]);
     }
 }
 
@@ -248,7 +256,7 @@ fn bad_settings_name_the_key_the_range_and_the_likely_meaning() {
         assert!(message.starts_with("error: ") && message.contains(problem), "{setting}: {message}");
         assert!(message.lines().count() <= 2, "{setting}: one message, not\n{message}");
     }
-    assert!(entries(folder.path()).is_empty(), "nothing half-written");
+    assert!(made(&folder).is_empty(), "nothing half-written");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What is measured, what is judged and what is refused, as a user sees it.
 
+mod small_data;
+
 use assert_cmd::Command;
 use serde_json::Value;
 use std::fs::File;
@@ -8,6 +10,7 @@ use tempfile::TempDir;
 /// Two policies on little data, with a claim and a published value.
 const FILE: &str = r#"
 [data]
+dataset = "small.npz"
 devices = 8
 samples_per_device = 50
 [learn]
@@ -30,6 +33,7 @@ seeds = 3
 fn folder() -> TempDir {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("two.toml"), FILE).unwrap();
+    small_data::write(folder.path());
     folder
 }
 
@@ -250,7 +254,7 @@ fn epsilon_is_printed_with_what_it_does_not_cover() {
 
 #[test]
 fn a_run_that_hears_few_devices_for_its_feedback_warns_with_the_reason_in_terminal_and_report() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder();
     // Links each ten times worse than the one before: the first two are always the best.
     let gains: Vec<String> = (0..12).map(|m| format!("{:e}", 100.0 / 10f64.powi(m))).collect();
     std::fs::write(folder.path().join("gains.csv"), gains.join("\n")).unwrap();

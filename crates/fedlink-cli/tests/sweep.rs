@@ -1,5 +1,7 @@
 //! Sweeps that are killed, resumed, shared out and put together.
 
+mod small_data;
+
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use tempfile::TempDir;
 /// Two policies at two seeds on little data; the state is kept, so that checkpoints hold the devices' states.
 const FILE: &str = r#"
 [data]
+dataset = "small.npz"
 devices = 8
 samples_per_device = 50
 [learn]
@@ -30,6 +33,7 @@ seeds = 2
 fn folder() -> TempDir {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("two.toml"), FILE).unwrap();
+    small_data::write(folder.path());
     folder
 }
 
@@ -225,6 +229,8 @@ fn shares_put_together_are_the_whole() {
     assert_eq!(manifest(&folder, "shared")["complete"], true);
     assert!(refused(&folder, &["merge", "."]).contains("no config.toml"));
     let inside = folder.path().join("shared");
+    // A path of data begins where the command runs.
+    small_data::write(&inside);
     fedlink(&folder, &["merge", ".", "--quiet"]).current_dir(&inside).assert().success();
     let report = String::from_utf8(read(inside.join("report.html"))).unwrap();
     assert!(report.contains("<h1>shared</h1>"), "the folder's name, also from inside it");
@@ -260,7 +266,8 @@ fn a_dry_run_lists_the_runs_and_makes_nothing() {
     let output = fedlink(&folder, &["run", "two.toml", "--dry-run", "--cell", "1/4", "--out", "x"]);
     let output = { output }.assert().success().get_output().stdout.clone();
     assert!(String::from_utf8(output).unwrap().contains("1 runs"));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    // The experiment and its data.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 #[test]

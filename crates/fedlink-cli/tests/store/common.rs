@@ -1,5 +1,6 @@
 //! What the tests share.
 
+use crate::small_data;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use tempfile::TempDir;
 /// Two policies at two seeds on little data; the state of devices is kept, so that checkpoints hold it.
 pub const FILE: &str = r#"
 [data]
+dataset = "small.npz"
 devices = 8
 samples_per_device = 50
 [learn]
@@ -32,6 +34,7 @@ seeds = 2
 pub fn folder() -> TempDir {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("two.toml"), FILE).unwrap();
+    small_data::write(folder.path());
     folder
 }
 

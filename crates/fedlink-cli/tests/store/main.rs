@@ -8,4 +8,6 @@ mod grow;
 mod kill;
 mod provenance;
 mod share;
+#[path = "../small_data/mod.rs"]
+mod small_data;
 mod small_disk;

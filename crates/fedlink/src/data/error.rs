@@ -50,7 +50,7 @@ pub enum DataError {
     /// Neither the name of a data set nor a path that exists.
     #[error(
         "\"{name}\" is neither a known data set nor a path that exists{}; known are {known}, and your own \
-         data is a .npz file or a folder (see `fedlink::data::catalog::load`)",
+         data is a .npz file or a folder, its path absolute or from the folder where this runs",
         nearest.map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)"))
     )]
     Unknown {
