@@ -1,6 +1,6 @@
-//! One target under libFuzzer: that of which the environment variable `FEDLINK_FUZZ` has the name while this is
-//! built. A program of its own for each target has only the code that the target reaches, and libFuzzer, which
-//! goes through the counters of the whole program after every input, is faster by far.
+//! One target under libFuzzer: that of which the environment variable `FEDLINK_FUZZ` has the name while this
+//! is built. A program of its own for each target has only the code that the target reaches, and libFuzzer,
+//! which goes through the counters of the whole program after every input, is faster by far.
 //!
 //! Without an argument the program prints the target's longest input and most memory, in bytes.
 #![no_main]

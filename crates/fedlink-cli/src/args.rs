@@ -51,7 +51,8 @@ Examples:
   fedlink radio my.toml --out cell                      a map of the cell and the CDF of the SNR
   fedlink radio yang --json | jq '.policies[] | {policy, phases, energy}'
 
-Nothing is trained: links are those of the first rounds of a run, policies schedule them by norms that are drawn.
+Nothing is trained: links are those of the first rounds of a run, and policies schedule them by norms that
+are drawn.
 
 Exit codes: 0 done, 2 bad request.";
 
@@ -145,8 +146,8 @@ pub struct RunOptions {
     /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// Resume where an earlier run stopped, however it stopped, to the same bits. The experiment may have grown: more
-    /// seeds, swept values or rounds.
+    /// Resume where an earlier run stopped, however it stopped, to the same bits. The experiment may have
+    /// grown: more seeds, swept values or rounds.
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
     /// Run one share of the experiment only: the I-th of N, for N processes or machines
@@ -311,7 +312,8 @@ pub struct StatusOptions {
 
 #[derive(Args, Debug)]
 pub struct RadioOptions {
-    /// A preset (`fedlink list presets`) or a TOML file; without it, the defaults. Of a sweep, its first curve.
+    /// A preset (`fedlink list presets`) or a TOML file; without it, the defaults. Of a sweep, its first
+    /// curve.
     #[arg(value_name = "PRESET|FILE.toml")]
     pub experiment: Option<String>,
     /// Set a key of the configuration; may be repeated.
@@ -370,8 +372,8 @@ Examples:
 Without --data-dir, files go to $FEDLINK_DATA or else the cache folder, the first that can be written.
 An unfinished download is kept as .partial; the next `get` resumes it.
 
-Exit codes: 0 the data set is there and verified, 1 the disk is full or cannot be written, 2 the data set could
-not be had, 130 stopped by Ctrl-C.";
+Exit codes: 0 the data set is there and verified, 1 the disk is full or cannot be written, 2 the data set
+could not be had, 130 stopped by Ctrl-C.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -1,5 +1,5 @@
-//! Ctrl-C and other wishes to end: a run ends cleanly at the first and at once at a second that is meant so; a download
-//! ends at once.
+//! Ctrl-C and other wishes to end: a run ends cleanly at the first and at once at a second that is meant so;
+//! a download ends at once.
 //!
 //! The handler belongs to the process, so it is installed once, and only in a process that allows it.
 
@@ -158,8 +158,8 @@ impl Signals {
         Self { first: None, interrupt: None }
     }
 
-    /// Whether to quit at once: at a second Ctrl-C, or at any signal more than a second after the first. A program
-    /// that wants another to end often sends the signal twice at once, and means: save and end.
+    /// Whether to quit at once: at a second Ctrl-C, or at any signal more than a second after the first. A
+    /// program that wants another to end often sends the signal twice at once, and means: save and end.
     fn quits(&mut self, wish: Wish, now: Instant) -> bool {
         let later = self.first.is_some_and(|first| now.duration_since(first) > Self::LATER);
         let again = wish == Wish::Interrupt

@@ -1,8 +1,8 @@
 //! The `fedlink` command: arguments, progress and messages around [`fedlink_study`] and [`fedlink_report`].
 //!
-//! Exit codes: 0 done; 1 the machine is at fault, such as a full disk; 2 the request cannot be met as given (the
-//! message names what to change); 3 a curve diverged; 130 stopped by Ctrl-C with what was finished saved. A reader
-//! that closes the pipe (`fedlink list | head`) changes none of them.
+//! Exit codes: 0 done; 1 the machine is at fault, such as a full disk; 2 the request cannot be met as given
+//! (the message names what to change); 3 a curve diverged; 130 stopped by Ctrl-C with what was finished
+//! saved. A reader that closes the pipe (`fedlink list | head`) changes none of them.
 //!
 //! [`run`] is the whole command as a function, for any process that wants it inside itself. It never ends the
 //! process, and it touches the handling of Ctrl-C only if the process has allowed it by

@@ -453,9 +453,9 @@ fn bash_completes_commands_and_options() {
     let complete = |words: &str| {
         let count = words.split(' ').count() - 1;
         let call = format!(
-            ". ./completions; COMP_WORDS=({words}); COMP_CWORD={count}; COMP_LINE='{words}'; COMP_POINT=${{#COMP_LINE}}; \
-             _fedlink fedlink \"${{COMP_WORDS[$COMP_CWORD]}}\" \"${{COMP_WORDS[$COMP_CWORD-1]}}\"; \
-             printf '%s\\n' \"${{COMPREPLY[@]}}\""
+            ". ./completions; COMP_WORDS=({words}); COMP_CWORD={count}; COMP_LINE='{words}'; \
+             COMP_POINT=${{#COMP_LINE}}; _fedlink fedlink \"${{COMP_WORDS[$COMP_CWORD]}}\" \
+             \"${{COMP_WORDS[$COMP_CWORD-1]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         let output =
             std::process::Command::new("bash").args(["-c", &call]).current_dir(&folder).output().unwrap();

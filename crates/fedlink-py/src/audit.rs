@@ -16,8 +16,8 @@ use pyo3::prelude::*;
 /// `ask` is what was reported, "norm" or "compressed-norm"; `budget` are the bits that the device was
 /// granted, `alone_bits` those that the whole band would have held for it. No honest device is ever accused;
 /// a false report that what was sent cannot disprove passes. The bounds and their proofs stand in the
-/// documentation of each scheme. Schemes whose two ends draw alike ("rand-k", "sign") are audited with the draw of
-/// (`seed`, `t`, `device`): `run.seed`, the round from 0, and who sent.
+/// documentation of each scheme. Schemes whose two ends draw alike ("rand-k", "sign") are audited with the
+/// draw of (`seed`, `t`, `device`): `run.seed`, the round from 0, and who sent.
 ///
 /// >>> bits = fedlink.dsgd_bits(9, 1)
 /// >>> fedlink.audit("norm", 3.0, [4], 1.0, dim=9, budget=bits, alone_bits=bits)

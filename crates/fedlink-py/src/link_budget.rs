@@ -43,8 +43,8 @@ pub struct LinkBudget {
     warnings: Vec<String>,
 }
 
-/// The link budget of an experiment: `name` is a preset or stands for `text`. With `rounds` all means are over so
-/// many rounds.
+/// The link budget of an experiment: `name` is a preset or stands for `text`. With `rounds` all means are
+/// over so many rounds.
 #[pyfunction]
 #[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None))]
 pub fn radio(

@@ -25,7 +25,8 @@ pub struct Links {
     gains: Reals,
     /// β, the mean gains.
     mean_gains: Reals,
-    /// β·ĝ, the gains as the server estimates them; those that are, if radio.csi_error and radio.csi_delay_s are 0.
+    /// β·ĝ, the gains as the server estimates them; those that are, if radio.csi_error and radio.csi_delay_s
+    /// are 0.
     estimates: Reals,
     /// P, what each device sends with if it is scheduled.
     powers: Reals,

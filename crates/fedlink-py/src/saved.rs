@@ -1,4 +1,5 @@
-//! A run in progress as bytes: the library's checkpoint, every record, what a task keeps itself, and a sum over all.
+//! A run in progress as bytes: the library's checkpoint, every record, what a task keeps itself, and a sum
+//! over all.
 
 use fedlink::checkpoint::CheckpointError;
 use fedlink::record::History;

@@ -145,8 +145,8 @@ struct Ended {
 /// done and those that there are.
 #[pyfunction]
 #[pyo3(signature = (
-    name, text, settings, parts, *, out, seeds, quick, resume, force, cell, threads, log_rounds, keep_state, latex,
-    checkpoint_every, data_dir, progress
+    name, text, settings, parts, *, out, seeds, quick, resume, force, cell, threads, log_rounds, keep_state,
+    latex, checkpoint_every, data_dir, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 #[expect(clippy::fn_params_excessive_bools, reason = "they are switches that are independent of one another")]
@@ -397,12 +397,12 @@ pub fn merge(
     outcome(py, ended)
 }
 
-/// What [`verify`] gives: the claims with their verdicts as JSON and as text, and how many runs are missing; nothing
-/// claimed leaves them empty.
+/// What [`verify`] gives: the claims with their verdicts as JSON and as text, and how many runs are missing;
+/// nothing claimed leaves them empty.
 type Judged = (String, String, usize);
 
-/// The claims of the experiment in `folder`, or those of another, judged by what is there. Nothing may be claimed if
-/// `silent`.
+/// The claims of the experiment in `folder`, or those of another, judged by what is there. Nothing may be
+/// claimed if `silent`.
 #[pyfunction]
 #[pyo3(signature = (folder, claims = None, text = None, *, silent = false))]
 pub fn verify(
@@ -428,8 +428,8 @@ pub fn verify(
     })
 }
 
-/// A run that was made again: its name in `cells/`, its label, the stored digest, and if they differ the new digest
-/// and who made each.
+/// A run that was made again: its name in `cells/`, its label, the stored digest, and if they differ the new
+/// digest and who made each.
 type Again = (String, String, String, Option<(String, String, String)>);
 
 /// Makes `count` runs of the experiment in `folder` again, chosen by `seed`.

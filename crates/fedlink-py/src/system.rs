@@ -63,8 +63,8 @@ impl System {
         self.radio.band().symbols
     }
 
-    /// P, what a scheduled device sends with over a link of its mean gain: M·P̄/K unless radio.power_policy is
-    /// another. Where devices differ it is the first one's; links(t).powers has all.
+    /// P, what a scheduled device sends with over a link of its mean gain: M·P̄/K unless radio.power_policy
+    /// is another. Where devices differ it is the first one's; links(t).powers has all.
     #[getter]
     fn power(&self) -> f64 {
         self.radio.power().0

@@ -49,8 +49,8 @@ pub fn device_energy_chart(title: &str, seeds: usize, devices: &[[f64; 5]]) -> S
     }
 }
 
-/// The cell of a curve at its first seed, with how often each device was scheduled there; none if its devices are in no
-/// cell.
+/// The cell of a curve at its first seed, with how often each device was scheduled there; none if its devices
+/// are in no cell.
 pub fn curve_cell(curve: &CurveResult) -> Option<CellMap> {
     let radio = curve.radio()?;
     let cell = radio.cell()?;
@@ -67,8 +67,8 @@ pub fn curve_cell(curve: &CurveResult) -> Option<CellMap> {
     Some(map)
 }
 
-/// The SNRs of every curve: those that are the same are there once. A single radio has its groups of devices as
-/// series, several have a series each, named by the first curve that has it.
+/// The SNRs of every curve: those that are the same are there once. A single radio has its groups of devices
+/// as series, several have a series each, named by the first curve that has it.
 pub fn snr_series(curves: &[CurveResult]) -> Snrs {
     let mut radios: Vec<(String, Snrs)> = Vec::new();
     for curve in curves {

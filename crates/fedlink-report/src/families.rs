@@ -1,4 +1,5 @@
-//! How many curves are distinguished: the color by the family of what is compared, the line by what else differs.
+//! How many curves are distinguished: the color by the family of what is compared, the line by what else
+//! differs.
 
 use crate::figure::CurveStyle;
 use fedlink::compress::Compressor;
@@ -12,7 +13,8 @@ const MAX_COLORS: usize = 7;
 const FAMILY_COLORS: [usize; 6] = [0, 1, 2, 3, 4, 5];
 const REFERENCE_COLOR: usize = 6;
 
-/// The family of a part, by its entry in the list; `custom` for what is not of this library, `other` for one of none.
+/// The family of a part, by its entry in the list; `custom` for what is not of this library, `other` for one
+/// of none.
 fn family<T: ?Sized + Kind>(name: &str) -> &'static str {
     match find::<T>(name) {
         Ok(entry) if entry.family.is_empty() => "other",
@@ -41,8 +43,8 @@ const COMPARED: [Compared; 2] = [
     },
 ];
 
-/// The key by whose families many curves are colored: the policy, or else the compression scheme; none where there are
-/// few curves, or parts of one family.
+/// The key by whose families many curves are colored: the policy, or else the compression scheme; none where
+/// there are few curves, or parts of one family.
 pub fn compared_key(results: &[&CurveResult]) -> Option<&'static str> {
     compared(results).map(|compared| compared.key)
 }
@@ -56,14 +58,15 @@ fn compared(results: &[&CurveResult]) -> Option<&'static Compared> {
     COMPARED.iter().find(has_families).filter(|_| results.len() > MAX_COLORS)
 }
 
-/// A style for each curve where there are more than colors: the color of the family of its policy (or scheme), the marker
-/// by the policy within the family, the dashes by the values of the other swept keys (by the policy, if nothing else is
-/// swept). None where there are few curves, or parts of one family.
+/// A style for each curve where there are more than colors: the color of the family of its policy (or
+/// scheme), the marker by the policy within the family, the dashes by the values of the other swept keys (by
+/// the policy, if nothing else is swept). None where there are few curves, or parts of one family.
 pub fn styles(results: &[&CurveResult]) -> Option<Vec<CurveStyle>> {
     styles_without(results, "")
 }
 
-/// The same where the curves of one value of `key` are not seen beside those of another, so that it needs no dashes.
+/// The same where the curves of one value of `key` are not seen beside those of another, so that it needs no
+/// dashes.
 pub fn styles_without(results: &[&CurveResult], key: &str) -> Option<Vec<CurveStyle>> {
     let Compared { key: own_key, family, chosen } = compared(results)?;
     let mut families: Vec<(&'static str, Vec<&str>)> = Vec::new();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// Bytes of a label that a name keeps. File systems take 255 bytes; what stands before and after a label, a checksum
-/// among it, is far less than the rest.
+/// Bytes of a label that a name keeps. File systems take 255 bytes; what stands before and after a label, a
+/// checksum among it, is far less than the rest.
 const MAX_BYTES: usize = 150;
 
-/// A file name for each of `labels`, in their order: everything that could trouble a file system is replaced. Names
-/// differ where labels do, also on a file system that does not tell capitals from small letters: a label that was cut,
-/// or that has the name of another one, gets a checksum of the whole label.
+/// A file name for each of `labels`, in their order: everything that could trouble a file system is replaced.
+/// Names differ where labels do, also on a file system that does not tell capitals from small letters: a
+/// label that was cut, or that has the name of another one, gets a checksum of the whole label.
 pub fn file_names(labels: &[&str]) -> Vec<String> {
     let plain: Vec<String> = labels.iter().map(|label| readable(label)).collect();
     let mut owners: BTreeMap<String, Vec<&str>> = BTreeMap::new();

@@ -18,8 +18,8 @@ const POINTS_A_LINE: usize = 6;
 /// Where there is no number.
 const MISSING: &str = "--";
 
-/// A row for each curve: means over the seeds, the final accuracy with its 95 % interval. Seconds and joules are there
-/// where some run has them.
+/// A row for each curve: means over the seeds, the final accuracy with its 95 % interval. Seconds and joules
+/// are there where some run has them.
 pub fn table(results: &[CurveResult]) -> String {
     let target = target_name(results).replace(" %", "\\,\\%");
     let costs = results.iter().any(CurveResult::has_costs);

@@ -51,8 +51,9 @@ fn joules(row: &Row) -> f64 {
     row.total_joules.unwrap_or(f64::NAN)
 }
 
-/// Curves by round, bits, symbols and, where the radio has units, seconds and joules; accuracy for each value of each
-/// swept key; for each curve who was scheduled and what it spent; the cell and its SNRs where there are any.
+/// Curves by round, bits, symbols and, where the radio has units, seconds and joules; accuracy for each value
+/// of each swept key; for each curve who was scheduled and what it spent; the cell and its SNRs where there
+/// are any.
 pub fn write(name: &str, results: &[CurveResult], folder: &OutputFolder) -> Result<(), Error> {
     let all: Vec<&CurveResult> = results.iter().collect();
     let costs = results.iter().any(CurveResult::has_costs);
@@ -131,8 +132,8 @@ fn styled(curves: &[&CurveResult], line: impl Fn(&CurveResult) -> Curve) -> Vec<
     curves.iter().zip(styles).map(|(curve, style)| Curve { style, ..line(curve) }).collect()
 }
 
-/// Accuracy by round, a panel for each value of a swept key; none where a chart of all curves can be read, or nothing
-/// besides what the colors stand for is swept.
+/// Accuracy by round, a panel for each value of a swept key; none where a chart of all curves can be read, or
+/// nothing besides what the colors stand for is swept.
 pub fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, SmallMultiples)> {
     let all: Vec<&CurveResult> = results.iter().collect();
     let Some(compared) = compared_key(&all) else { return Vec::new() };
@@ -229,7 +230,8 @@ fn power(curve: &CurveResult) -> BarChart {
     bars(curve, title, "power", powers, (format!("allowed {allowed}"), allowed))
 }
 
-/// A bar for each device of one seed; of several, for each rank among the devices of a seed, mean over the seeds.
+/// A bar for each device of one seed; of several, for each rank among the devices of a seed, mean over the
+/// seeds.
 fn bars(
     curve: &CurveResult,
     title: String,

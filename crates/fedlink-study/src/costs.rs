@@ -25,7 +25,8 @@ impl CurveResult {
         self.per_round(|run| run.outcome.phases.as_ref().map(by_phase))
     }
 
-    /// Joules of all devices in a round by kind, mean over the rounds and seeds; none where a seed has no units.
+    /// Joules of all devices in a round by kind, mean over the rounds and seeds; none where a seed has no
+    /// units.
     pub fn energy_per_round(&self) -> Option<[f64; 5]> {
         self.per_round(|run| run.outcome.energy.as_ref().map(by_kind))
     }
@@ -39,8 +40,8 @@ impl CurveResult {
         (!self.runs.is_empty()).then_some(mean)
     }
 
-    /// Joules of each device in all rounds by kind; empty without units. Of several seeds the devices of each are
-    /// sorted, the one that spent the most first, and the means are those of equal ranks.
+    /// Joules of each device in all rounds by kind; empty without units. Of several seeds the devices of each
+    /// are sorted, the one that spent the most first, and the means are those of equal ranks.
     pub fn device_energy(&self) -> Vec<[f64; 5]> {
         let of_run = |run: &RunResult| -> Vec<Energy> {
             let mut devices = run.outcome.device_energy.clone();

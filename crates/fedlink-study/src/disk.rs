@@ -1,8 +1,10 @@
-//! The file operations that stored results depend on, behind one seam: what is written, synced, renamed and removed, in
-//! which order. A test records the operations of a run and replays every prefix of them as a power cut would leave it.
+//! The file operations that stored results depend on, behind one seam: what is written, synced, renamed and
+//! removed, in which order. A test records the operations of a run and replays every prefix of them as a
+//! power cut would leave it.
 //!
-//! What a power cut leaves is the content of files up to their last [sync](DiskFile::sync), with or without parts of
-//! later writes, and the names in a folder up to its last [sync](Disk::sync_dir), with or without later changes.
+//! What a power cut leaves is the content of files up to their last [sync](DiskFile::sync), with or without
+//! parts of later writes, and the names in a folder up to its last [sync](Disk::sync_dir), with or without
+//! later changes.
 
 use crate::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -81,8 +83,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// Writes a file so that it is there complete or not at all, and on the disk when this returns. `partial` is what it is
-/// called until then.
+/// Writes a file so that it is there complete or not at all, and on the disk when this returns. `partial` is
+/// what it is called until then.
 pub fn write_synced(
     disk: &dyn Disk,
     path: &Path,

@@ -180,8 +180,8 @@ impl Error {
         move |problem| Self::File { action, path, problem }
     }
 
-    /// Whether the machine is at fault, not the request: a disk that is full, a folder that cannot be written to or has
-    /// gone.
+    /// Whether the machine is at fault, not the request: a disk that is full, a folder that cannot be written
+    /// to or has gone.
     pub fn is_machines_fault(&self) -> bool {
         use io::ErrorKind::{
             InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,

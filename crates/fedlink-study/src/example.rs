@@ -37,8 +37,8 @@ pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
     }
 }
 
-/// The same curve in physical units: a quarter of a second and 3 joules a round, a tenth of it by device 0, 2 outages and
-/// a late upload a run.
+/// The same curve in physical units: a quarter of a second and 3 joules a round, a tenth of it by device 0, 2
+/// outages and a late upload a run.
 pub fn with_units(mut curve: CurveResult) -> CurveResult {
     curve.config.radio.bandwidth_hz = Some(1e6);
     for run in &mut curve.runs {

@@ -16,8 +16,8 @@ pub(super) struct Original {
     pub quick: bool,
 }
 
-/// An experiment that was run for fewer rounds or seeds than its own file says, or in its quick variant. What was
-/// published of the whole experiment says nothing about it.
+/// An experiment that was run for fewer rounds or seeds than its own file says, or in its quick variant. What
+/// was published of the whole experiment says nothing about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Shortened {
     /// T as it was run.

@@ -31,7 +31,8 @@ impl CurveResult {
         self.config.radio.bandwidth_hz.is_some()
     }
 
-    /// P̄, the average power that every device is allowed: watts where the radio has units, else `radio.power`.
+    /// P̄, the average power that every device is allowed: watts where the radio has units, else
+    /// `radio.power`.
     pub fn allowed_power(&self) -> f64 {
         self.link_budget().average
     }
@@ -41,8 +42,9 @@ impl CurveResult {
         if self.has_units() { format!("{:.2} dBm", to_dbm(power)) } else { format!("{power:.2}") }
     }
 
-    /// Channel symbols used until each evaluated round that all seeds have reached: n in every round. Where the bits of
-    /// an upload are fixed, a round uses the symbols of its uplink's duration, mean over the seeds.
+    /// Channel symbols used until each evaluated round that all seeds have reached: n in every round. Where
+    /// the bits of an upload are fixed, a round uses the symbols of its uplink's duration, mean over the
+    /// seeds.
     pub fn symbols_by_row(&self) -> Vec<f64> {
         let budget = self.link_budget();
         let fixed_bits = budget.bandwidth_hz.is_some() && budget.uplink_s.is_none();
@@ -68,8 +70,8 @@ impl CurveResult {
     }
 
     /// The SNR in decibels of the scheduled devices, sampled over rounds at the first seed, of each group of
-    /// `radio.snr_db` or of all devices. Empty where the radio has neither units nor mean SNRs nor a cell, or cannot be
-    /// built.
+    /// `radio.snr_db` or of all devices. Empty where the radio has neither units nor mean SNRs nor a cell, or
+    /// cannot be built.
     pub fn snrs(&self) -> Vec<(String, Vec<f64>)> {
         let config = &self.config.radio;
         let Some(radio) = self
@@ -93,7 +95,8 @@ impl CurveResult {
         snrs.filter(|(_, snrs)| !snrs.is_empty()).map(|(group, snrs)| (name(group), snrs)).collect()
     }
 
-    /// The radio at the first seed, as the runs had it; none if it has a custom part, or needs a file that is gone.
+    /// The radio at the first seed, as the runs had it; none if it has a custom part, or needs a file that is
+    /// gone.
     pub fn radio(&self) -> Option<Radio> {
         // The number of weights matters for the default payload only.
         radio(&self.config, &Parts::default(), 1).ok()
@@ -105,8 +108,8 @@ pub fn to_dbm(watt: f64) -> f64 {
     to_db(watt) + 30.0
 }
 
-/// Where the devices of a cell are in the first round, east and north of the server in meters, and their mean gains
-/// in decibels.
+/// Where the devices of a cell are in the first round, east and north of the server in meters, and their mean
+/// gains in decibels.
 pub fn cell_positions(cell: &Cell) -> (Vec<(f64, f64)>, Vec<f64>) {
     let devices = DeviceId::all(cell.devices());
     let position = |device| {
@@ -116,8 +119,9 @@ pub fn cell_positions(cell: &Cell) -> (Vec<(f64, f64)>, Vec<f64>) {
     (devices.clone().map(position).collect(), devices.map(|device| cell.gain_db(0, device)).collect())
 }
 
-/// The SNR in decibels with which the devices of each group send if they are scheduled, as the server knows it, sampled
-/// over the first rounds; `groups` has the group of each device. Rounds in which a device cannot send are left out.
+/// The SNR in decibels with which the devices of each group send if they are scheduled, as the server knows
+/// it, sampled over the first rounds; `groups` has the group of each device. Rounds in which a device cannot
+/// send are left out.
 fn sampled_snrs(radio: &Radio, rounds: u64, groups: &[usize]) -> Vec<Vec<f64>> {
     let count = groups.iter().max().map_or(0, |last| last + 1);
     let mut snrs = vec![Vec::new(); count];

@@ -1,5 +1,5 @@
-//! Locks: who computes a run, and who writes the tables of a folder. The operating system gives a lock up when its
-//! process ends, however it ends, so there are no stale ones.
+//! Locks: who computes a run, and who writes the tables of a folder. The operating system gives a lock up
+//! when its process ends, however it ends, so there are no stale ones.
 
 use crate::error::Error;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -64,7 +64,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is still held, so that nobody can hold the file that is removed; who has it open looks again.
+        // While it is still held, so that nobody can hold the file that is removed; who has it open looks
+        // again.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.path);
         }

@@ -1,6 +1,6 @@
 //! The output folder. It exists under its final name from the start, so that what is saved there survives a
-//! crash; every file in it appears complete or not at all. `files.txt` lists what was written, so that a folder can be replaced without
-//! touching anything that somebody else has put there.
+//! crash; every file in it appears complete or not at all. `files.txt` lists what was written, so that a
+//! folder can be replaced without touching anything that somebody else has put there.
 
 use crate::disk::{Disk, RealDisk, parent, write_synced};
 use crate::error::Error;
@@ -28,8 +28,9 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// A new folder. If `replace`, an existing one is moved aside, and what fedlink wrote there is removed when this one
-    /// is finished. One that holds anything else, or that a process is writing to, is refused before anything is touched.
+    /// A new folder. If `replace`, an existing one is moved aside, and what fedlink wrote there is removed
+    /// when this one is finished. One that holds anything else, or that a process is writing to, is refused
+    /// before anything is touched.
     pub fn create(target: &Path, replace: bool) -> Result<Self, Error> {
         check_free(target, replace)?;
         let replaced = if target.exists() { Some(beside(target)?) } else { None };
@@ -68,8 +69,8 @@ impl OutputFolder {
         self.replaced.as_deref()
     }
 
-    /// Keeps others from writing to the folder until the lock goes, and removes what killed processes have left
-    /// half-written.
+    /// Keeps others from writing to the folder until the lock goes, and removes what killed processes have
+    /// left half-written.
     pub fn lock(&self) -> Result<Lock, Error> {
         let lock = Lock::wait(&self.folder.join(LOCK))?;
         if lock.is_real() {
@@ -132,8 +133,8 @@ impl FolderFiles {
         note().map_err(Error::file("write", &path))
     }
 
-    /// Every file in the folder by its path, and whether fedlink wrote it. A link is somebody else's, and so is an empty
-    /// folder that no file of ours was to be in.
+    /// Every file in the folder by its path, and whether fedlink wrote it. A link is somebody else's, and so
+    /// is an empty folder that no file of ours was to be in.
     fn all(&self) -> Result<Vec<(String, bool)>, Error> {
         let noted = self.noted()?.unwrap_or_default();
         let mut files = Vec::new();
@@ -215,8 +216,8 @@ impl FolderFiles {
     }
 }
 
-/// An error if `target` is there and must stay: for who makes the folder only when all is computed. A folder can be
-/// replaced if nothing but what fedlink wrote is in it.
+/// An error if `target` is there and must stay: for who makes the folder only when all is computed. A folder
+/// can be replaced if nothing but what fedlink wrote is in it.
 pub fn check_free(target: &Path, replace: bool) -> Result<(), Error> {
     if !target.exists() {
         return Ok(());

@@ -138,8 +138,8 @@ mod tests {
                 } else {
                     let mut experiment = Experiment::default();
                     experiment.set(kind.key, part.name).unwrap();
-                    // Some schedule everybody; some need a radio with units, and some of these a cell or a model of
-                    // computation; some need plain descent.
+                    // Some schedule everybody; some need a radio with units, and some of these a cell or a
+                    // model of computation; some need plain descent.
                     if experiment.curves().is_err_and(|error| error.to_string().starts_with("schedule.k: ")) {
                         experiment.set("schedule.k", "40").unwrap();
                     }
@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn the_mean_snr_of_every_cell_is_that_of_its_source_at_three_distances() {
         // Name, how many share the band, and (distance in m, SNR in dB in a share of it). Worked out by hand:
-        // P − PL − (N₀ + NF + 10·log10(W/shares)), with the interference of a block instead of noise where there is any.
+        // P − PL − (N₀ + NF + 10·log10(W/shares)), with the interference of a block instead of noise where
+        // there is any.
         let cases = [
             ("paper-cell", 1.0, [(100.0, 42.3), (250.0, 27.4), (500.0, 16.0)]),
             ("yang", 50.0, [(50.0, 48.8), (100.0, 37.5), (250.0, 22.5)]),

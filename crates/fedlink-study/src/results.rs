@@ -1,4 +1,5 @@
-//! The numbers of runs, and their tables: `results.csv`, and one for people. `summary.json` is in `summary.rs`.
+//! The numbers of runs, and their tables: `results.csv`, and one for people. `summary.json` is in
+//! `summary.rs`.
 
 use crate::claims::CurveKeys;
 use crate::error::Error;
@@ -104,8 +105,8 @@ pub struct CurveResult {
     pub config: Config,
     /// Mean distance of the devices' class mixes from the overall one, at the first seed.
     pub heterogeneity: f64,
-    /// The runs that have ended, one for each seed; of a curve none of whose runs has, those that were begun. Means are
-    /// over these: a run that was stopped is never averaged with one that was not.
+    /// The runs that have ended, one for each seed; of a curve none of whose runs has, those that were begun.
+    /// Means are over these: a run that was stopped is never averaged with one that was not.
     pub runs: Vec<RunResult>,
     /// The seeds that are not among `runs`, or have not ended.
     pub unfinished: Vec<Unfinished>,
@@ -113,8 +114,8 @@ pub struct CurveResult {
     pub shortened: Option<Shortened>,
 }
 
-/// The runs under the curves they belong to, and every run that has no end. A curve none of whose runs was begun is
-/// in the second list only. `whole` says how the experiment was shortened.
+/// The runs under the curves they belong to, and every run that has no end. A curve none of whose runs was
+/// begun is in the second list only. `whole` says how the experiment was shortened.
 pub fn gather(
     curves: &[Curve],
     heterogeneity: &[f64],
@@ -189,8 +190,8 @@ impl CurveResult {
         estimate(self.runs.iter().map(value))
     }
 
-    /// The same of a number that a run that diverged does not have; none if one did: the mean of the others would look
-    /// better than the curve is.
+    /// The same of a number that a run that diverged does not have; none if one did: the mean of the others
+    /// would look better than the curve is.
     pub fn at_the_end(&self, value: impl Fn(&RunResult) -> Option<f64>) -> Option<Estimate> {
         self.over_seeds(|run| value(run).filter(|_| !matches!(run.status, Status::Diverged(_))))
     }
@@ -210,9 +211,9 @@ impl CurveResult {
         (0..reached).map(|i| estimate(self.runs.iter().map(|run| value(&run.rows[i])))).collect()
     }
 
-    /// A number of every device. Device m holds other data at every seed, so that its mean over the seeds means nothing.
-    /// Of several seeds the devices of each are therefore sorted, the largest number first, and the means are those of
-    /// equal ranks; of one seed they stand by their index.
+    /// A number of every device. Device m holds other data at every seed, so that its mean over the seeds
+    /// means nothing. Of several seeds the devices of each are therefore sorted, the largest number first,
+    /// and the means are those of equal ranks; of one seed they stand by their index.
     pub fn by_device(&self, values: impl Fn(&RunResult) -> Vec<f64>) -> Vec<f64> {
         let mut runs: Vec<Vec<f64>> = self.runs.iter().map(values).collect();
         if let [run] = &mut runs[..] {
@@ -223,7 +224,8 @@ impl CurveResult {
         (0..devices).map(|rank| estimate(runs.iter().map(|run| run[rank])).mean).collect()
     }
 
-    /// How evenly the devices were used: of each seed by itself, then the mean over the seeds with its interval.
+    /// How evenly the devices were used: of each seed by itself, then the mean over the seeds with its
+    /// interval.
     pub fn device_use(&self) -> DeviceUse {
         let sorted = |run: &RunResult| {
             let mut shares = run.scheduled_shares();
@@ -288,7 +290,8 @@ pub struct DeviceUse {
     pub evenness: Estimate,
     /// Average power of the device that spent most.
     pub highest_power: Estimate,
-    /// Devices whose average power is above P̄ (`radio.power`, or `radio.power_dbm` where the radio has units).
+    /// Devices whose average power is above P̄ (`radio.power`, or `radio.power_dbm` where the radio has
+    /// units).
     pub above: Estimate,
 }
 
@@ -299,8 +302,8 @@ impl CurveResult {
     }
 }
 
-/// The columns of a row in `results.csv`: those of seconds and joules only where some run has them, those of losses
-/// only where some run has units or losses, that of reports only where they cost symbols.
+/// The columns of a row in `results.csv`: those of seconds and joules only where some run has them, those of
+/// losses only where some run has units or losses, that of reports only where they cost symbols.
 pub fn row_columns(results: &[CurveResult]) -> Vec<&'static Column<Row>> {
     let rows = || results.iter().flat_map(|curve| &curve.runs).flat_map(|run| &run.rows);
     let units = rows().any(|row| row.total_seconds.is_some());
@@ -370,8 +373,8 @@ pub fn target_name(results: &[CurveResult]) -> String {
     if targets.all(|target| target == first) { percent_of(first) } else { "target".into() }
 }
 
-/// The table at the end of a run. Seconds and joules are there where some run has them, uploads that did not arrive in
-/// time or at all where there are any.
+/// The table at the end of a run. Seconds and joules are there where some run has them, uploads that did not
+/// arrive in time or at all where there are any.
 pub fn table(results: &[CurveResult]) -> String {
     let target = target_name(results);
     let costs = results.iter().any(CurveResult::has_costs);
@@ -406,14 +409,15 @@ pub fn table(results: &[CurveResult]) -> String {
         text += "heard: devices that were ever scheduled, of all; mean over the seeds\n";
     }
     if costs {
-        text += "seconds, joules: of all rounds, the joules of all devices together; worst device: joules of the \
-                 device that spent the most\n";
+        text += "seconds, joules: of all rounds, the joules of all devices together; worst device: joules of \
+                 the device that spent the most\n";
     }
     results.iter().for_each(|curve| text += &remarks(curve));
     text
 }
 
-/// Columns that are there where some run has one above 0: uploads that did not arrive, by why, and what reports cost.
+/// Columns that are there where some run has one above 0: uploads that did not arrive, by why, and what
+/// reports cost.
 type Lost = (&'static str, fn(&Outcome) -> f64);
 
 const LOST: [Lost; 3] = [
@@ -529,8 +533,8 @@ impl CurveResult {
         std::iter::once(number).chain(worst.caveats.iter().cloned()).collect()
     }
 
-    /// What the runs warned of beside the cautions of their configuration, with the first seed of each warning; those
-    /// that differ in nothing but numbers are one.
+    /// What the runs warned of beside the cautions of their configuration, with the first seed of each
+    /// warning; those that differ in nothing but numbers are one.
     pub fn warnings(&self) -> Vec<(u64, &str)> {
         let cautions = self.config.cautions();
         let kind = |warning: &str| warning.replace(|c: char| c.is_ascii_digit(), "");
@@ -545,7 +549,8 @@ impl CurveResult {
         found
     }
 
-    /// Devices that were ever scheduled, of all, mean over the seeds: `13/60`; none if all were in every seed.
+    /// Devices that were ever scheduled, of all, mean over the seeds: `13/60`; none if all were in every
+    /// seed.
     pub fn heard_text(&self) -> Option<String> {
         let devices = self.config.data.devices as usize;
         let known = self.runs.iter().filter(|run| run.outcome.scheduled.len() == devices);
@@ -557,15 +562,15 @@ impl CurveResult {
         })
     }
 
-    /// That the scheme was at its highest level in most uploads, so that the links could have carried more than it can
-    /// send; none if it was not.
+    /// That the scheme was at its highest level in most uploads, so that the links could have carried more
+    /// than it can send; none if it was not.
     pub fn saturated(&self) -> Option<String> {
         let highest = self.mean(|outcome| outcome.at_highest_level).filter(|share| *share > 0.5)?;
         // What is not a link uses more than all of it.
         let used = self.mean(|outcome| outcome.budget_used).filter(|used| *used <= 1.0)?;
         Some(format!(
-            "{} was at its highest level in {:.0} % of the uploads, and used {:.0} % of the bits that the links would \
-             have carried",
+            "{} was at its highest level in {:.0} % of the uploads, and used {:.0} % of the bits that the \
+             links would have carried",
             self.config.compress.scheme,
             100.0 * highest,
             100.0 * used

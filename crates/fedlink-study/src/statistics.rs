@@ -21,8 +21,8 @@ pub fn instability(values: &[f64]) -> Option<f64> {
     (last_third.len() > 1).then(|| changes.sum::<f64>() / (last_third.len() - 1) as f64)
 }
 
-/// Jain's index of how evenly something is shared, (Σx)²/(n·Σx²): 1 if all have the same, 1/n if one has all; not a
-/// number if nobody has anything.
+/// Jain's index of how evenly something is shared, (Σx)²/(n·Σx²): 1 if all have the same, 1/n if one has all;
+/// not a number if nobody has anything.
 pub fn evenness(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|x| x * x).sum();

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Most numbers that a table over K and rounds may hold, however much memory there is.
 const MAX_TABLE: u64 = 200_000_000;
-/// Bytes that each of them takes at the most: eight, and a planner has four tables at a time (the draws by round, the
-/// same by K, the curves of a row on every thread, and their means).
+/// Bytes that each of them takes at the most: eight, and a planner has four tables at a time (the draws by
+/// round, the same by K, the curves of a row on every thread, and their means).
 const BYTES_A_NUMBER: u64 = 4 * 8;
 
 /// Most numbers that a table over K and rounds may hold on this machine.

@@ -63,8 +63,8 @@ pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
     moments.estimate()
 }
 
-/// The two-sided p-value of Student's test of "the mean is zero": P(|T| ≥ |mean|/(s/√n)) with n − 1 degrees of
-/// freedom. None for fewer than two values.
+/// The two-sided p-value of Student's test of "the mean is zero": P(|T| ≥ |mean|/(s/√n)) with n − 1 degrees
+/// of freedom. None for fewer than two values.
 ///
 /// ```
 /// let p = fedlink_theory::statistics::p_of_mean([1.0, 2.0, 3.0]).unwrap();

@@ -2,8 +2,8 @@
 //! whatever else the machine does weighs on both. `FEDLINK_DATA` names the folder that holds `mnist/`.
 //!
 //! `cargo bench -p fedlink --bench targets -- [NAME…]` runs the named ones, or all but `cnn`, `large` and
-//! `million`. `cnn` needs PyTorch: `FEDLINK_TORCH_PYTHON` names an interpreter that has it (`cargo xtask bench
-//! cnn` makes one).
+//! `million`. `cnn` needs PyTorch: `FEDLINK_TORCH_PYTHON` names an interpreter that has it
+//! (`cargo xtask bench cnn` makes one).
 
 use cpu_time::ProcessTime;
 use fedlink::compress::wire::{Coder, Format, Layout};
@@ -505,8 +505,8 @@ fn cnn(_: &Arc<Dataset>) {
         let [height, width, channels] = shape;
         let (ours, theirs) = (sorted(ours), sorted(theirs));
         println!(
-            "cnn: {height}×{width}×{channels}, batch 64, Adam: {:.2} ms a step, PyTorch ({}) {:.2} ms, ratio {:.2}; \
-             the least of {TURNS} {:.2} and {:.2} ms, ratio {:.2}",
+            "cnn: {height}×{width}×{channels}, batch 64, Adam: {:.2} ms a step, PyTorch ({}) {:.2} ms, ratio \
+             {:.2}; the least of {TURNS} {:.2} and {:.2} ms, ratio {:.2}",
             ours[TURNS / 2] * 1e3,
             peer.name,
             theirs[TURNS / 2] * 1e3,

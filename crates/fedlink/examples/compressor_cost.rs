@@ -1,10 +1,11 @@
 //! What compression takes: `cargo run --release -p fedlink --example compressor_cost`.
 //!
-//! First EDEN's transform against passes over the same memory that only change signs, for as many passes as it makes and for
-//! all sizes of models; then each scheme, for the paper's MLP (d = 203 530) on the digits, bits of a round of n = 5000
-//! symbols at K = 10: milliseconds of one encoding, of a round of BC in which the ten train and send, and the share of the
-//! ten encodings in it. One thread; processor time, the least of many turns that all things measured take one after
-//! another, so that other work on the machine weighs on all of them.
+//! First EDEN's transform against passes over the same memory that only change signs, for as many passes as
+//! it makes and for all sizes of models; then each scheme, for the paper's MLP (d = 203 530) on the digits,
+//! bits of a round of n = 5000 symbols at K = 10: milliseconds of one encoding, of a round of BC in which the
+//! ten train and send, and the share of the ten encodings in it. One thread; processor time, the least of
+//! many turns that all things measured take one after another, so that other work on the machine weighs on
+//! all of them.
 
 use cpu_time::ThreadTime;
 use fedlink::compress::{Compressor, Context, Encoded, Scratch};
@@ -28,14 +29,16 @@ fn milliseconds(work: impl FnOnce()) -> f64 {
     1e3 * start.elapsed().as_secs_f64()
 }
 
-/// Passes that the transform makes over memory: one for blocks of 2¹³ numbers, one for every two stages beyond.
+/// Passes that the transform makes over memory: one for blocks of 2¹³ numbers, one for every two stages
+/// beyond.
 fn passes(log: u32) -> u32 {
     1 + log.saturating_sub(13).div_ceil(2)
 }
 
 fn transform() {
     println!(
-        "transform of 2^log numbers; milliseconds, least of many turns; a pass reads and writes each number once"
+        "transform of 2^log numbers; milliseconds, least of many turns; a pass reads and writes each number \
+         once"
     );
     println!("log  passes  transform  one pass  transform / passes");
     for log in [13, 16, 18, 20, 22, 24] {

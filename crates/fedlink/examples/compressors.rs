@@ -6,9 +6,10 @@
 //! cargo run --release --example compressors -- digits                     # without any files
 //! ```
 //!
-//! Two updates of each of two scenarios, after 20 rounds: IID data with Adam, and two classes on a device with
-//! AdaGrad, otherwise as in the presets `fig1` and `fig2`. The share is ⟨v, v̂⟩²/(‖v‖²·‖v̂‖²): what the best multiple
-//! of v̂ explains of v. For a projection it is ‖v̂‖²/‖v‖², for an unbiased scheme 1/(1 + ω) in the mean.
+//! Two updates of each of two scenarios, after 20 rounds: IID data with Adam, and two classes on a device
+//! with AdaGrad, otherwise as in the presets `fig1` and `fig2`. The share is ⟨v, v̂⟩²/(‖v‖²·‖v̂‖²): what the
+//! best multiple of v̂ explains of v. For a projection it is ‖v̂‖²/‖v‖², for an unbiased scheme 1/(1 + ω) in
+//! the mean.
 
 use fedlink::compress::{Compressor, Context, Encoded, Scratch};
 use fedlink::config::Config;

@@ -1,9 +1,10 @@
-//! What each policy takes to decide a round: `cargo run --release -p fedlink --example policy_cost [M [NAME…]]`.
+//! What each policy takes to decide a round:
+//! `cargo run --release -p fedlink --example policy_cost [M [NAME…]]`.
 //!
-//! Only the server's part is timed: who trains, who is scheduled, and the grants. It is the processor time of the thread,
-//! the least of many rounds, so that other work on the machine counts little. A policy that schedules everybody is timed at
-//! K = M. One whose state over all devices is too large for the machine, or that a server of nodes cannot run, is named
-//! with its error.
+//! Only the server's part is timed: who trains, who is scheduled, and the grants. It is the processor time of
+//! the thread, the least of many rounds, so that other work on the machine counts little. A policy that
+//! schedules everybody is timed at K = M. One whose state over all devices is too large for the machine, or
+//! that a server of nodes cannot run, is named with its error.
 
 use cpu_time::ThreadTime;
 use fedlink::config::Config;

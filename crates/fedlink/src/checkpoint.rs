@@ -13,8 +13,9 @@
 //! model, the records so far and the state of server and devices; everything else follows from the
 //! configuration, because every random number is keyed by (seed, purpose, round, device).
 //!
-//! A checkpoint also serves a run with the same [trajectory](crate::identity::trajectory_digest) and another number of
-//! rounds, unless custom parts may know that number or the last evaluation was made only because the run had ended.
+//! A checkpoint also serves a run with the same [trajectory](crate::identity::trajectory_digest) and another
+//! number of rounds, unless custom parts may know that number or the last evaluation was made only because
+//! the run had ended.
 
 use crate::config::Config;
 use crate::fleet::PersistentState;
@@ -85,7 +86,8 @@ impl Restored {
     }
 }
 
-/// Whose checkpoint it is: a configuration and the [digest of its trajectory](crate::identity::trajectory_digest).
+/// Whose checkpoint it is: a configuration and the [digest of its
+/// trajectory](crate::identity::trajectory_digest).
 pub(crate) type Owner<'a> = (&'a Config, &'a [u8; DIGEST]);
 
 pub(crate) fn write((config, digest): Owner, state: &Saved, to: impl Write) -> Result<(), CheckpointError> {

@@ -1,7 +1,7 @@
 //! Choices by what no server can know: every device's update, and the loss on all data.
 //!
-//! Engine-level, not a policy's work: a policy sees what a server sees. The policies `genie-align` and `genie-loss` only
-//! name a genie; the simulator has it choose, and lets nobody else answer.
+//! Engine-level, not a policy's work: a policy sees what a server sees. The policies `genie-align` and
+//! `genie-loss` only name a genie; the simulator has it choose, and lets nobody else answer.
 
 use crate::compress::Encoded;
 use crate::config::ConfigError;
@@ -27,15 +27,15 @@ pub(crate) fn check(genie: Genie, devices: u64, k: u64, task: &dyn Task) -> Resu
     let refuse = |problem: String| Err(ConfigError::new("schedule.policy", problem));
     if devices > MAX_DEVICES {
         return refuse(format!(
-            "is \"{name}\", which compares all updates of a round and is for up to {MAX_DEVICES} devices, but \
-             data.devices is {devices}"
+            "is \"{name}\", which compares all updates of a round and is for up to {MAX_DEVICES} devices, \
+             but data.devices is {devices}"
         ));
     }
     if genie == Genie::Loss {
         if devices * k > MAX_EVALUATIONS {
             return refuse(format!(
-                "is \"{name}\", which evaluates the training set M·K times a round and is for up to {MAX_EVALUATIONS} \
-                 of them, but data.devices · schedule.k is {}",
+                "is \"{name}\", which evaluates the training set M·K times a round and is for up to \
+                 {MAX_EVALUATIONS} of them, but data.devices · schedule.k is {}",
                 devices * k
             ));
         }
@@ -48,7 +48,8 @@ pub(crate) fn check(genie: Genie, devices: u64, k: u64, task: &dyn Task) -> Resu
     Ok(())
 }
 
-/// The reports of those that the genie of the server's policy chooses among those that trained; all if it has none.
+/// The reports of those that the genie of the server's policy chooses among those that trained; all if it has
+/// none.
 pub(crate) fn choose(
     server: &Server,
     fleet: &Fleet,
@@ -189,7 +190,8 @@ fn best_of_all(alignment: &Alignment, k: usize) -> Vec<usize> {
     best
 }
 
-/// Up to `k` of `sent`, added one by one: the one that makes the loss of θ + scale·ΣΔ̂ the smallest; ascending.
+/// Up to `k` of `sent`, added one by one: the one that makes the loss of θ + scale·ΣΔ̂ the smallest;
+/// ascending.
 fn lowest_loss(
     theta: &[f32],
     sent: &[Encoded],
@@ -251,7 +253,8 @@ mod tests {
             for mask in 0u32..1 << updates.len() {
                 let set: Vec<usize> = (0..updates.len()).filter(|m| mask >> m & 1 == 1).collect();
                 if set.len() == k {
-                    prop_assert!(by_definition(&updates, &sent, &set) <= reached + 1e-9 * reached.abs().max(1.0));
+                    let rounding = 1e-9 * reached.abs().max(1.0);
+                    prop_assert!(by_definition(&updates, &sent, &set) <= reached + rounding);
                 }
             }
         }
@@ -300,7 +303,8 @@ mod tests {
 
     #[test]
     fn the_genie_of_the_loss_takes_the_steepest_descent_first() {
-        // Loss ‖θ − 1‖² in two dimensions, from 0: steps of 1 along the first entry, 0.5 along both, −1 along the second.
+        // Loss ‖θ − 1‖² in two dimensions, from 0: steps of 1 along the first entry, 0.5 along both, −1 along
+        // the second.
         let sent = [[1.0, 0.0], [0.5, 0.5], [0.0, -1.0]].map(|values| Encoded::Dense(values.to_vec()));
         let loss = |theta: &[f32]| Ok(theta.iter().map(|x| f64::from(1.0 - x).powi(2)).sum());
         let of = |k| lowest_loss(&[0.0, 0.0], &sent, k, 1.0, loss).unwrap();

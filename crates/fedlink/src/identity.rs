@@ -1,8 +1,8 @@
 //! What makes a run the run that it is: digests of configurations that new keys do not change.
 //!
-//! A digest covers the keys that are not at their defaults, and [`SEMANTICS`]. A key that is added later, with a
-//! default that leaves results as they were, is in no digest of an earlier run, so that every stored result can still
-//! be found by its configuration.
+//! A digest covers the keys that are not at their defaults, and [`SEMANTICS`]. A key that is added later,
+//! with a default that leaves results as they were, is in no digest of an earlier run, so that every stored
+//! result can still be found by its configuration.
 
 use crate::config::{Config, kinds};
 use sha2::{Digest, Sha256};
@@ -12,21 +12,21 @@ use toml::{Table, Value};
 
 /// What configurations mean, as a version that is part of every [digest](config_digest).
 ///
-/// Raise it when a configuration that was written before would give other numbers now: when the default of a key
-/// changes, when a value of a key comes to mean something else, or when the golden digests change on purpose. Results
-/// of before then count as those of other configurations. Do not raise it for a new key, a new part or a new column
-/// whose default leaves results as they were.
+/// Raise it when a configuration that was written before would give other numbers now: when the default of a
+/// key changes, when a value of a key comes to mean something else, or when the golden digests change on
+/// purpose. Results of before then count as those of other configurations. Do not raise it for a new key, a
+/// new part or a new column whose default leaves results as they were.
 pub const SEMANTICS: u32 = 1;
 
-/// The digest of a run's configuration: what its numbers depend on, but for the data. `run.seeds` is no part of it,
-/// since a run has one seed.
+/// The digest of a run's configuration: what its numbers depend on, but for the data. `run.seeds` is no part
+/// of it, since a run has one seed.
 pub fn config_digest(config: &Config) -> [u8; 32] {
     digest_of(&distinctive_keys(config))
 }
 
-/// The digest of all that the first rounds of a run depend on: the [configuration](config_digest) without `run.rounds`,
-/// unless rounds depend on how many there will be (`defense.participation_cap`, rates that fall by a cosine). A run with more rounds and the same
-/// trajectory begins with the rounds of the shorter one.
+/// The digest of all that the first rounds of a run depend on: the [configuration](config_digest) without
+/// `run.rounds`, unless rounds depend on how many there will be (`defense.participation_cap`, rates that fall
+/// by a cosine). A run with more rounds and the same trajectory begins with the rounds of the shorter one.
 pub fn trajectory_digest(config: &Config) -> [u8; 32] {
     let mut keys = distinctive_keys(config);
     let learn = &config.learn;
@@ -45,8 +45,9 @@ fn digest_of(keys: &BTreeMap<String, Value>) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// The keys that tell a run from one with all defaults, `run.seeds` left out: those of the sections and of the chosen
-/// parts whose values are not the defaults. `learn.rate` has no default of its own and is always there.
+/// The keys that tell a run from one with all defaults, `run.seeds` left out: those of the sections and of
+/// the chosen parts whose values are not the defaults. `learn.rate` has no default of its own and is always
+/// there.
 pub fn distinctive_keys(config: &Config) -> BTreeMap<String, Value> {
     let mut keys = flat(&config.resolved().to_table());
     let mut defaults = flat(&Config::default().to_table());
@@ -96,7 +97,8 @@ mod tests {
             Value::Float(rate)
         );
         assert_eq!(config_digest(&config), <[u8; 32]>::from(Sha256::digest(text)));
-        // A default that is written out, the table of a part that is not chosen, and further seeds are no difference.
+        // A default that is written out, the table of a part that is not chosen, and further seeds are no
+        // difference.
         let digest = config_digest(&config);
         config.set("radio.noise", 1.0).unwrap();
         config.set("learn.rate", rate).unwrap();
@@ -120,7 +122,8 @@ mod tests {
         assert_ne!(trajectory_digest(&short), trajectory_digest(&long));
     }
 
-    /// The defaults of every key as they were when [`SEMANTICS`] was last raised: `tests/defaults.txt` in this crate.
+    /// The defaults of every key as they were when [`SEMANTICS`] was last raised: `tests/defaults.txt` in
+    /// this crate.
     const PINNED: &str = include_str!("../tests/defaults.txt");
 
     #[test]
@@ -141,7 +144,8 @@ mod tests {
             let key = line.split(" = ").next().unwrap();
             assert!(
                 now.iter().any(|known| known == line),
-                "{key} had the default `{line}`: raise SEMANTICS if results change by it; all defaults now:\n{}",
+                "{key} had the default `{line}`: raise SEMANTICS if results change by it; all defaults \
+                 now:\n{}",
                 now.join("\n")
             );
         }

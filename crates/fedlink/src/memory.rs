@@ -17,8 +17,8 @@ fn parse(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Refuses a run whose tables over all devices and whose `vectors` vectors of `dim` numbers of four bytes are more
-/// than the machine's whole memory.
+/// Refuses a run whose tables over all devices and whose `vectors` vectors of `dim` numbers of four bytes are
+/// more than the machine's whole memory.
 pub(crate) fn check(devices: u64, dim: usize, vectors: usize) -> Result<(), ConfigError> {
     total().map_or(Ok(()), |total| check_against(total, devices, dim, vectors))
 }
@@ -38,8 +38,8 @@ fn check_against(total: u64, devices: u64, dim: usize, vectors: usize) -> Result
     } else {
         let problem = format!(
             "{vectors} vectors of d = {dim} numbers take {lot}; choose a smaller model, fewer devices \
-             (data.devices is {devices}), or parts that keep no state on the devices (learn.state = \"reset\", \
-             compress.feedback = \"off\", learn.correction = \"none\")"
+             (data.devices is {devices}), or parts that keep no state on the devices (learn.state = \
+             \"reset\", compress.feedback = \"off\", learn.correction = \"none\")"
         );
         ConfigError::new("learn.model", problem)
     })

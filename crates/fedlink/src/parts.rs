@@ -190,8 +190,8 @@ impl Parts {
             propagation.refuse_amplitudes(name, "a custom part, which has its own")?;
             if propagation.antennas != 1 {
                 let problem = format!(
-                    "is {}, but has no effect on radio.fading = \"{name}\", a custom part, whose gain is that \
-                     over all antennas; set it to 1",
+                    "is {}, but has no effect on radio.fading = \"{name}\", a custom part, whose gain is \
+                     that over all antennas; set it to 1",
                     propagation.antennas
                 );
                 return Err(ConfigError::new("radio.antennas", problem));

@@ -23,7 +23,8 @@ pub struct World {
 pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     let World { session, fleet, clock } = world;
 
-    // 1. The server broadcasts θ(t): every device that it reaches, and whose battery lasts, reads it where it lies.
+    // 1. The server broadcasts θ(t): every device that it reaches, and whose battery lasts, reads it where it
+    //    lies.
     let mut links = session.links(t);
     let present = clock.present(t, &session.server().radio, |m| session.spent_j(m), &links.known);
 
@@ -45,8 +46,8 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     //    are proportional to the weights.
     let scheduled = session.report(reports)?;
 
-    // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The channel as it is
-    //    decides what arrives.
+    // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The channel
+    //    as it is decides what arrives.
     let sent = fleet.send(&mut trained, session.theta(), &scheduled, t)?;
     let radio = &session.server().radio;
     let carried: Vec<Carried> =
@@ -54,8 +55,9 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     let (cost, late) =
         clock.finish(&timing, &call, &trained.devices, &scheduled, &carried, &links.known.powers);
 
-    // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent, late or in
-    //    outage, or whose upload cannot be decoded or fails the audit, adds nothing and still counts.
+    // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent,
+    //    late or in outage, or whose upload cannot be decoded or fails the audit, adds nothing and still
+    //    counts.
     let uploads: Vec<Upload> = (0..sent.len()).map(|i| sent[i].upload_over(&carried[i], late[i])).collect();
     let record = session.deliver(&uploads, trained.training, cost)?;
     let delivered: Vec<bool> = if fleet.waits_for_use() {

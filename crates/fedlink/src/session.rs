@@ -59,7 +59,8 @@ use std::sync::{Arc, OnceLock};
 /// ```
 pub struct Session {
     config: Config,
-    /// The digest of the run's trajectory, when it was first asked for: it takes longer than a small checkpoint.
+    /// The digest of the run's trajectory, when it was first asked for: it takes longer than a small
+    /// checkpoint.
     trajectory: OnceLock<[u8; 32]>,
     server: Server,
     ledger: Ledger,
@@ -350,8 +351,9 @@ impl Session {
         // The states of EF21 come nearer to the updates of who was scheduled, and lower what it reports.
         let keeps_rest = ![Off::NAME, Ef21::NAME].contains(&compress.feedback.as_str());
         let why = if by_norm && keeps_rest {
-            "; compress.feedback adds what was not sent to the norm that a device reports, so that those that were \
-             scheduled are scheduled again; set it to \"off\" or choose a policy that does not look at norms"
+            "; compress.feedback adds what was not sent to the norm that a device reports, so that those \
+             that were scheduled are scheduled again; set it to \"off\" or choose a policy that does not \
+             look at norms"
         } else {
             ""
         };

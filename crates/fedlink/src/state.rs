@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The largest count that a checkpoint is believed: far from where adding the rounds of any run would overflow.
+/// The largest count that a checkpoint is believed: far from where adding the rounds of any run would
+/// overflow.
 pub(crate) const MAX_COUNT: u64 = 1 << 62;
 
 /// The state of one part, as bytes that only that part reads.

@@ -67,7 +67,8 @@ amounts! {
     Bits;
     /// A number of channel uses (symbols, time slots). Real or whole, as `radio.slots` specifies.
     Symbols;
-    /// A transmit power: in watts where the radio has a bandwidth in hertz, else in the unit of the noise variance.
+    /// A transmit power: in watts where the radio has a bandwidth in hertz, else in the unit of the noise
+    /// variance.
     Power;
     /// A duration in symbols; a symbol lasts 1/W seconds where the radio has a bandwidth W.
     Airtime;

@@ -82,8 +82,8 @@ impl World {
             let vectors = fleet.state_vectors().saturating_add(3 * config.data.devices as usize);
             memory::check(config.data.devices, server.theta().len(), vectors)?;
         }
-        // A device that is scheduled whose update was dropped would have to train again. Equal reports of few bits go
-        // to the larger gain, whatever the norms are.
+        // A device that is scheduled whose update was dropped would have to train again. Equal reports of few
+        // bits go to the larger gain, whatever the norms are.
         let by_report = server.selection().largest_reports && config.schedule.report_bits == 0;
         if server.genie().is_none() && !by_report {
             fleet.keep(Keeps::WhatFits);
@@ -93,8 +93,8 @@ impl World {
         server.inform(Facts { train_s: clock.expected_s(), labels: Some(labels) });
         if config.clock.pipeline && !server.asks().is_empty() {
             let problem = format!(
-                "sends before all have trained, but schedule.policy = \"{}\" selects by what they report; set it to \
-                 false",
+                "sends before all have trained, but schedule.policy = \"{}\" selects by what they report; \
+                 set it to false",
                 config.schedule.policy
             );
             return Err(ConfigError::new("clock.pipeline", problem).into());

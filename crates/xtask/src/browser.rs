@@ -49,8 +49,8 @@ pub fn start(root: &Path) -> anyhow::Result<Background> {
     Background::start("report in the browser", &mut node, folder.join("tests.log"))
 }
 
-/// The reports of two real runs, one of them in physical units, small enough to take a second each, with their
-/// `summary.json` to compare with.
+/// The reports of two real runs, one of them in physical units, small enough to take a second each, with
+/// their `summary.json` to compare with.
 fn write_real_pages(root: &Path, folder: &Path, pages: &Path) -> anyhow::Result<()> {
     const SETTINGS: [&str; 6] = [
         "learn.model=softmax",

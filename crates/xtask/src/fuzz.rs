@@ -8,14 +8,14 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Coverage for libFuzzer: counters of edges with their places. No sanitizer: our code is safe, and panics, overflows
-/// and memory are found without one.
+/// Coverage for libFuzzer: counters of edges with their places. No sanitizer: our code is safe, and panics,
+/// overflows and memory are found without one.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table";
 
-/// The operands of comparisons, from which libFuzzer learns what is compared with. They make a target slower, often by
-/// a factor of 4 (`--compares`).
+/// The operands of comparisons, from which libFuzzer learns what is compared with. They make a target slower,
+/// often by a factor of 4 (`--compares`).
 const COMPARES: &str = " -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// The target that is no parser of ours in Rust.
@@ -135,7 +135,8 @@ impl Target {
         let host = version.lines().find_map(|line| line.strip_prefix("host: "));
         let host = host.context("rustc -vV names no host")?;
         let folder = made("target/fuzz")?;
-        // Every target is built as the same file, of which a copy is made before another command builds the next.
+        // Every target is built as the same file, of which a copy is made before another command builds the
+        // next.
         let alone = File::create(folder.join("lock"))?;
         alone.lock()?;
         // With a target named, what runs while building (build scripts, macros) is built without the flags.
@@ -165,8 +166,8 @@ fn write_words() -> anyhow::Result<PathBuf> {
     let page = root().join("docs/reference.md");
     let page = fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
     let mut words = words_of(&page);
-    let more = "[sweep] [[exclude]] [[override]] [expected] [claims] [quick] [bound] [[panel]] [theorem] [quadratic] \
-                [softmax] final others bound for every rounds-to- bits-to- inverse-time";
+    let more = "[sweep] [[exclude]] [[override]] [expected] [claims] [quick] [bound] [[panel]] [theorem] \
+                [quadratic] [softmax] final others bound for every rounds-to- bits-to- inverse-time";
     words.extend(more.split_whitespace().map(str::to_owned));
     let mut text = String::new();
     for word in words {
@@ -260,8 +261,8 @@ fn files(folder: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     listed.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// The messages of Flower: a program in Python that prints the number of its executions now and then. Its cases have
-/// numbers: it continues behind those of earlier runs.
+/// The messages of Flower: a program in Python that prints the number of its executions now and then. Its
+/// cases have numbers: it continues behind those of earlier runs.
 fn flower(request: &Request, before: u64, rest: Option<u64>) -> anyhow::Result<Found> {
     step("target flower");
     let mut command = python::with_nodes(&root())?;

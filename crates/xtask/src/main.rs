@@ -38,8 +38,9 @@ Tasks:
   browser the report's tests in a real browser, which `test` runs too
   python  the tests of the Python package, which `test` runs too
   wheel   the Python package as a wheel and as a source distribution, into dist/
-  fuzz    every parser on inputs made by libFuzzer: --minutes N, or --executions N in all runs together, for each
-          target (1 minute if neither is given), --target NAME for one of them, --compares to trace comparisons
+  fuzz    every parser on inputs made by libFuzzer: --minutes N, or --executions N in all runs together, for
+          each target (1 minute if neither is given), --target NAME for one of them, --compares to trace
+          comparisons
   docs    write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
           docs/wire-format.md and its test vectors, the README's table of peers)
   bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries;
@@ -99,8 +100,8 @@ fn test() -> anyhow::Result<()> {
     environments.join().expect("it does not panic")?;
     packages::workflows(&root())?;
     let data = data_folder()?;
-    // Those with nodes mostly wait, the others and the browser take one core: they fill what the steps beside them leave
-    // of two.
+    // Those with nodes mostly wait, the others and the browser take one core: they fill what the steps beside
+    // them leave of two.
     let nodes = python::start_nodes(&root())?;
     let python = python::start_tests(&root())?;
     rust_tests(&data)?;
@@ -171,9 +172,29 @@ fn lint() -> anyhow::Result<()> {
     if !status.success() {
         bail!("the files above are not formatted: run `cargo fmt --all`, and rustfmt on those of a part");
     }
+    check_width(files.lines())?;
     step("modules");
     cycles::check(&root())?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
+}
+
+/// No line is longer than code may be, neither comments and strings, which rustfmt leaves as they are, nor
+/// what macros take. Rows of tables in comments cannot be broken, and raw strings are what they are.
+fn check_width<'a>(files: impl Iterator<Item = &'a str>) -> anyhow::Result<()> {
+    const MAX: usize = 110;
+    let is_row = |line: &str| line.trim_start_matches([' ', '/', '!']).starts_with('|');
+    let is_long = |line: &str| line.chars().count() > MAX && !is_row(line) && !line.contains("r#\"");
+    let mut long = Vec::new();
+    for file in files {
+        let text =
+            std::fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
+        let numbered = text.lines().enumerate().filter(|(_, line)| is_long(line));
+        long.extend(numbered.map(|(i, _)| format!("{file}:{}", i + 1)));
+    }
+    if !long.is_empty() {
+        bail!("lines of more than {MAX} characters: {}", long.join(", "));
+    }
+    Ok(())
 }
 
 /// The folder with real MNIST for the tests: `FEDLINK_DATA`, or one under `target/` that
@@ -190,9 +211,10 @@ fn data_folder() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Builds these kinds of targets of the whole workspace. Of one package alone, or without a kind of target that has
-/// dependencies of its own (tests, examples), other features of what it depends on are chosen, and everything would
-/// be built once more: whatever runs something of `target/debug` has it built here, with one of the two kinds.
+/// Builds these kinds of targets of the whole workspace. Of one package alone, or without a kind of target
+/// that has dependencies of its own (tests, examples), other features of what it depends on are chosen, and
+/// everything would be built once more: whatever runs something of `target/debug` has it built here, with one
+/// of the two kinds.
 fn build(targets: &[&str]) -> anyhow::Result<()> {
     run(Command::new(cargo_path()).args(["build", "--workspace", "--quiet"]).args(targets))
 }

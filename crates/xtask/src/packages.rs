@@ -30,8 +30,8 @@ pub fn features() -> anyhow::Result<()> {
     cargo("command without download", &["check", "--quiet", "-p", "fedlink-cli", "--no-default-features"])
 }
 
-/// Licenses, advisories, duplicates and sources of the dependencies, by cargo-deny; see deny.toml. It is installed
-/// under `target/` if there is none.
+/// Licenses, advisories, duplicates and sources of the dependencies, by cargo-deny; see deny.toml. It is
+/// installed under `target/` if there is none.
 pub fn deny(root: &Path) -> anyhow::Result<()> {
     step("dependencies");
     let tools = root.join("target/tools");

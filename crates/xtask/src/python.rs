@@ -36,8 +36,8 @@ pub fn with_nodes(root: &Path) -> anyhow::Result<Command> {
     Ok(with_package(&nodes, root))
 }
 
-/// Starts the other tests of `python/tests` on the module that [`start_nodes`] has installed. They are one process that
-/// keeps one core busy.
+/// Starts the other tests of `python/tests` on the module that [`start_nodes`] has installed. They are one
+/// process that keeps one core busy.
 pub fn start_tests(root: &Path) -> anyhow::Result<Background> {
     let tests = tests_environment(root)?;
     Background::start(
@@ -50,8 +50,8 @@ pub fn start_tests(root: &Path) -> anyhow::Result<Background> {
     )
 }
 
-/// Runs the type checker on the package, and its check of the stubs against the module that [`start_nodes`] has
-/// installed.
+/// Runs the type checker on the package, and its check of the stubs against the module that [`start_nodes`]
+/// has installed.
 pub fn types(root: &Path) -> anyhow::Result<()> {
     step("Python types");
     let nodes = nodes_environment(root)?;
@@ -59,14 +59,15 @@ pub fn types(root: &Path) -> anyhow::Result<()> {
     run(with_package(&nodes, root).args(["-m", "mypy.stubtest", "fedlink._fedlink"]))
 }
 
-/// Builds the wheel, for this platform and any CPython from 3.10 on, and the source distribution into `dist/`.
+/// Builds the wheel, for this platform and any CPython from 3.10 on, and the source distribution into
+/// `dist/`.
 pub fn wheel(root: &Path) -> anyhow::Result<()> {
     step("wheel and source distribution");
     run(builder(root)?.args(["--outdir", "dist"]))
 }
 
-/// Builds both distributions, installs each into an empty environment, and runs the command and the first example of
-/// `docs/python.md` there.
+/// Builds both distributions, installs each into an empty environment, and runs the command and the first
+/// example of `docs/python.md` there.
 pub fn distributions(root: &Path) -> anyhow::Result<()> {
     step("Python distributions");
     let folder = root.join("target/python/dist");
@@ -88,8 +89,13 @@ pub fn distributions(root: &Path) -> anyhow::Result<()> {
 /// `python -m build`, by the tools of an environment of its own.
 fn builder(root: &Path) -> anyhow::Result<Command> {
     let python = environment(root, "wheel", "python/wheel-requirements.txt", "python3", &[])?;
-    let mut command = Command::new(python);
+    let mut command = Command::new(&python);
     command.args(["-m", "build", "--no-isolation"]);
+    // The backend starts maturin by its name.
+    let tools = python.parent().context("an interpreter lies in a folder")?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(folders)?);
     Ok(command)
 }
 

@@ -85,8 +85,8 @@ pub fn ensure(packages: &[&str]) -> anyhow::Result<()> {
     }
 }
 
-/// A developer's system is changed only by who may do so anyway: without the rights of the administrator it is an error
-/// that names the packages.
+/// A developer's system is changed only by who may do so anyway: without the rights of the administrator it
+/// is an error that names the packages.
 fn check_rights(packages: &[&str]) -> anyhow::Result<()> {
     let names: Vec<&str> = missing(packages).iter().map(|need| need.package).collect();
     if names.is_empty() || is_administrator() {

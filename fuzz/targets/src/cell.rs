@@ -1,7 +1,7 @@
 //! Any bytes are a finished run, which is written as a file that holds the same, or an error.
 //!
-//! The digest at the end of a file refuses whatever was changed. So that more than the digest is tried, the bytes
-//! before it are read once more with their right digest.
+//! The digest at the end of a file refuses whatever was changed. So that more than the digest is tried, the
+//! bytes before it are read once more with their right digest.
 
 use fedlink::config::Config;
 use fedlink::record::hexadecimal;

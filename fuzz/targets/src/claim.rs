@@ -24,7 +24,8 @@ fn rows(seed: u64) -> Vec<Row> {
 
 thread_local! {
     static RUNS: LazyCell<(Vec<CurveKeys>, Vec<Measured>)> = const { LazyCell::new(|| {
-        let keys = curves(["schedule.policy", "learn.mlp.hidden"], [&["bc", "bn2-c", "a|b"], &["[256, 128]", "[8]"]]);
+        let keys = curves(["schedule.policy", "learn.mlp.hidden"], [&["bc", "bn2-c", "a|b"], &["[256, \
+            128]", "[8]"]]);
         (keys.clone(), measured(keys, &|seed| Metrics::new(&rows(seed), 0.8)))
     }) };
     static BOUND: LazyCell<Vec<CurveKeys>> =

@@ -1,4 +1,5 @@
-//! Any bytes are what a folder records of its runs (`manifest.json`) and of their data (`data.json`), or nothing.
+//! Any bytes are what a folder records of its runs (`manifest.json`) and of their data (`data.json`), or
+//! nothing.
 
 use fedlink_study::sweep::{DataFacts, differences, parse_data, records_complete};
 

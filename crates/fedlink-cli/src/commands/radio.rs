@@ -320,8 +320,8 @@ fn costs(survey: &Survey) -> String {
 fn csv(survey: &Survey) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let mut text = String::from(
-        "device,group,x_m,y_m,distance_m,loss_db,shadowing_db,power,snr_db,bits_per_symbol,rate_bps,bits_alone,\
-         bits_shared,silent,lost,upload_median_s,upload_90_s",
+        "device,group,x_m,y_m,distance_m,loss_db,shadowing_db,power,snr_db,bits_per_symbol,rate_bps,\
+         bits_alone,bits_shared,silent,lost,upload_median_s,upload_90_s",
     );
     for cost in &survey.policies {
         let _ = write!(text, ",scheduled_{}", cost.policy);

@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn what_the_results_depend_on_is_repeated() {
         assert_eq!(resumed(&[]), "fedlink run demo --out out --resume");
-        let all = "my.toml --quick --keep-state --log-rounds=all --latex --set schedule.k=2 --seeds 3 --parts a.py \
-                   --threads 4 --data-dir data --checkpoint-every 7 --out out";
+        let all = "my.toml --quick --keep-state --log-rounds=all --latex --set schedule.k=2 --seeds 3 \
+                   --parts a.py --threads 4 --data-dir data --checkpoint-every 7 --out out";
         let words: Vec<&str> = all.split_whitespace().collect();
         assert_eq!(resumed(&words), format!("fedlink run {all} --resume"));
         // What is only shown is not, and a share is started again as it was.

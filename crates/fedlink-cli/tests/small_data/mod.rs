@@ -1,4 +1,5 @@
-//! A small data set for tests of the command: to draw the 70 000 embedded digits takes longer than the runs themselves.
+//! A small data set for tests of the command: to draw the 70 000 embedded digits takes longer than the runs
+//! themselves.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,8 +15,8 @@ const CLASSES: usize = 10;
 /// Pixels of an image, as many as a digit has, so that models are of the same size.
 const PIXELS: usize = 28 * 28;
 
-/// Writes [`NAME`] to `folder`: 800 images for training and 200 for tests, ten classes in turn. The image of a class has
-/// bright lines at a distance of its own, behind dots that differ from image to image.
+/// Writes [`NAME`] to `folder`: 800 images for training and 200 for tests, ten classes in turn. The image of
+/// a class has bright lines at a distance of its own, behind dots that differ from image to image.
 pub fn write(folder: &Path) {
     let mut file = ZipWriter::new(File::create(folder.join(NAME)).unwrap());
     let plain = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);

@@ -1,4 +1,5 @@
-//! Folders that an earlier version has written are read, verified and resumed: a finished one and a half-done one.
+//! Folders that an earlier version has written are read, verified and resumed: a finished one and a half-done
+//! one.
 
 use crate::common::{cells, json, told};
 use std::path::Path;
@@ -20,7 +21,8 @@ fn copied(name: &str) -> TempDir {
     folder
 }
 
-/// Whether the stored runs were made with the instruction set of this machine, which bits depend on; printed if not.
+/// Whether the stored runs were made with the instruction set of this machine, which bits depend on; printed
+/// if not.
 fn is_made_here(folder: &TempDir) -> bool {
     let manifest = json(&folder.path().join("out/manifest.json"));
     let here = &manifest["writer"]["instruction_set"];
@@ -71,8 +73,8 @@ fn a_half_done_folder_of_an_earlier_version_is_resumed_from_its_checkpoint() {
     }
 }
 
-/// Written by 0.2.0: the checkpoint holds state of the policy, of the server's optimizer, of the devices' optimizers and
-/// of error feedback, and there is a log of rounds beside it.
+/// Written by 0.2.0: the checkpoint holds state of the policy, of the server's optimizer, of the devices'
+/// optimizers and of error feedback, and there is a log of rounds beside it.
 #[test]
 fn parts_that_keep_state_resume_from_a_checkpoint_of_an_earlier_version() {
     let folder = copied("stateful");

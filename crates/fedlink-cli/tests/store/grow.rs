@@ -18,7 +18,8 @@ fn more_seeds_policies_and_values_use_the_runs_that_are_there() {
     told(&folder, "run two.toml --quick --out out --quiet");
     let before = written(&folder, "out");
     assert_eq!(before.len(), 4);
-    let grown = "run two.toml --quick --seeds 3 --set schedule.policy=[\"bn2-c\",\"bc\",\"random\"] --set schedule.k=[1,2]";
+    let grown = "run two.toml --quick --seeds 3 --set schedule.policy=[\"bn2-c\",\"bc\",\"random\"] \
+                 --set schedule.k=[1,2]";
     told(&folder, &format!("{grown} --out out --resume --quiet"));
     let after = written(&folder, "out");
     assert_eq!(after.len(), 18);

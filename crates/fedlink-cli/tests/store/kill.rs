@@ -41,8 +41,8 @@ struct Member {
     dies: Instant,
 }
 
-/// Runs a sweep to its end by one to three processes at a time, each killed at a random time within `life` and started
-/// again, some while others of the folder compute; returns who was killed.
+/// Runs a sweep to its end by one to three processes at a time, each killed at a random time within `life`
+/// and started again, some while others of the folder compute; returns who was killed.
 fn disturbed(folder: &TempDir, random: &mut Random, life: Duration) -> BTreeSet<u64> {
     let count = 1 + random.below(3);
     let shares = random.below(2) == 0;
@@ -101,8 +101,8 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
     let log = |out: &str| std::fs::read(folder.path().join(out).join("rounds.csv")).unwrap();
     let mut random = Random::new();
     let (mut all, mut counted, mut sweeps) = (0, 0, 0);
-    // What counts is the kill of a process whose work outlives it: rounds that it has computed are in the results,
-    // so that another resumed behind them.
+    // What counts is the kill of a process whose work outlives it: rounds that it has computed are in the
+    // results, so that another resumed behind them.
     while counted < kills {
         let _ = std::fs::remove_dir_all(&out);
         let killed = disturbed(&folder, &mut random, life);
@@ -117,8 +117,8 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
         all += killed.len();
         let progressed = killed.intersection(&makers(&out)).count();
         counted += progressed;
-        // On a machine that is busier than it was they need longer to store rounds, and on one that is less busy they
-        // end before they are killed.
+        // On a machine that is busier than it was they need longer to store rounds, and on one that is less
+        // busy they end before they are killed.
         if 2 * progressed < killed.len() {
             life *= 2;
         } else if 2 * killed.len() < OF_A_SWEEP {

@@ -69,7 +69,8 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
             positions.replace("70,50", "71,50"),
         ),
         (
-            "radio.period_s=1 --set cell.layout=track --set cell.track.path=w.csv --set cell.pathloss=3gpp-macro",
+            "radio.period_s=1 --set cell.layout=track --set cell.track.path=w.csv \
+             --set cell.pathloss=3gpp-macro",
             "w.csv",
             track.clone(),
             format!("{track}\n9,7,5,50\n"),

@@ -1,6 +1,6 @@
-//! Disks that are full, read-only or gone, as real ones: a small file system in memory, which a namespace of the test's
-//! own mounts and which is gone with it. Where nobody may do that, [`super::faults`] stands in for it: by a limit on the
-//! size of files, a folder without permissions, and a folder that is renamed.
+//! Disks that are full, read-only or gone, as real ones: a small file system in memory, which a namespace of
+//! the test's own mounts and which is gone with it. Where nobody may do that, [`super::faults`] stands in for
+//! it: by a limit on the size of files, a folder without permissions, and a folder that is renamed.
 
 #![cfg(target_os = "linux")]
 
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// What every script begins with: the disk of 400 kB on `small`, and a function that runs the command and prints the
-/// code that it ends with and how many lines it gives on standard error.
+/// What every script begins with: the disk of 400 kB on `small`, and a function that runs the command and
+/// prints the code that it ends with and how many lines it gives on standard error.
 const BEGIN: &str = r#"
 set -eu
 mkdir small

@@ -69,7 +69,8 @@ pub struct View {
     may_send: Py<PyArray1<bool>>,
     seed: u64,
     samples: Vec<u64>,
-    /// C of every device for k = 1, 2 …, K, one after another; empty unless the policy sets how many share a round.
+    /// C of every device for k = 1, 2 …, K, one after another; empty unless the policy sets how many share a
+    /// round.
     capacities_at: Vec<f64>,
 }
 
@@ -143,8 +144,8 @@ impl View {
         })
     }
 
-    /// Bits a symbol that a device's link would carry if `k` devices, 1 to view.k, shared the power of the round; for
-    /// policies that define round_k.
+    /// Bits a symbol that a device's link would carry if `k` devices, 1 to view.k, shared the power of the
+    /// round; for policies that define round_k.
     fn capacity_at(&self, device: usize, k: usize) -> PyResult<f64> {
         if self.capacities_at.is_empty() {
             let known = format!("at most {MAX_CAPACITIES} devices times view.k");

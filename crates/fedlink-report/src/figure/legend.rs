@@ -57,7 +57,8 @@ pub(crate) const MARKERS: [&[Pixel]; 6] = [
     ],
 ];
 
-/// Markers by the index of a curve repeat after so many, the disc counted: a period that colors and dashes do not have.
+/// Markers by the index of a curve repeat after so many, the disc counted: a period that colors and dashes do
+/// not have.
 pub(crate) const MARKERS_BY_INDEX: usize = 6;
 
 const MARKER_RADIUS: f64 = 4.0;
@@ -124,7 +125,8 @@ impl SeriesStyle {
 pub struct Legend {
     entries: Vec<(Option<SeriesStyle>, String)>,
     column: f64,
-    /// The number of entries of each group, its name counted; empty: there are no groups, and entries run across.
+    /// The number of entries of each group, its name counted; empty: there are no groups, and entries run
+    /// across.
     groups: Vec<usize>,
 }
 

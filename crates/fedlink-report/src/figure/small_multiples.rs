@@ -14,8 +14,8 @@ const GAP: f64 = 26.0;
 /// Panels beyond these are left out: a page of more cannot be read.
 const MAX_PANELS: usize = 24;
 
-/// Panels of curves over common axes, row after row, with one legend for all. A curve keeps its style from panel to panel
-/// by its label.
+/// Panels of curves over common axes, row after row, with one legend for all. A curve keeps its style from
+/// panel to panel by its label.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SmallMultiples {
     /// The heading; none if empty.

@@ -28,8 +28,8 @@ pub struct StackedBars {
     pub y_label: String,
     /// The names of the parts, from the foot of a bar upwards; at most seven are told apart by their color.
     pub parts: Vec<String>,
-    /// A name for each bar, and the value of each part. A value that is missing, negative or not finite counts as 0.
-    /// Beyond three hundred bars, neighbors share one that is their mean.
+    /// A name for each bar, and the value of each part. A value that is missing, negative or not finite
+    /// counts as 0. Beyond three hundred bars, neighbors share one that is their mean.
     pub bars: Vec<(String, Vec<f64>)>,
 }
 

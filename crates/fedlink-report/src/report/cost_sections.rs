@@ -98,9 +98,9 @@ fn costs_table(report: &Report) -> String {
         )
     };
     let body: String = report.curves.iter().enumerate().map(row).collect();
-    let caption = "Seconds of the simulated rounds and joules of all devices together, and of the device that spent the \
-                   most; uploads of a run that the channel did not carry, and that came after the deadline. Means over \
-                   the seeds, with their 95 % confidence interval in brackets";
+    let caption = "Seconds of the simulated rounds and joules of all devices together, and of the device \
+                   that spent the most; uploads of a run that the channel did not carry, and that came after \
+                   the deadline. Means over the seeds, with their 95 % confidence interval in brackets";
     table("costs-table", caption, &headings(&names), &body)
 }
 

@@ -57,8 +57,8 @@ pub struct Report {
     pub curves: Vec<ReportCurve>,
     /// Differences in final accuracy between curves that share their seeds; each pair once.
     pub differences: Vec<PairedDifference>,
-    /// Accuracy by round, a figure for each swept key with a panel for each of its values, where there are many curves;
-    /// drawn, not embedded as data.
+    /// Accuracy by round, a figure for each swept key with a panel for each of its values, where there are
+    /// many curves; drawn, not embedded as data.
     #[serde(skip)]
     pub panels: Vec<SmallMultiples>,
     /// Where the devices of the curves are that have a cell; drawn, not embedded as data.
@@ -146,8 +146,8 @@ pub struct ReportCurve {
     pub area_under_curve: Interval,
     /// How much the accuracy jumps from one evaluation to the next.
     pub instability: Interval,
-    /// Whether `scheduled` and `power` are by rank among the devices of a seed, the largest first, and means over the
-    /// seeds; if not, they are those of the devices of the only seed.
+    /// Whether `scheduled` and `power` are by rank among the devices of a seed, the largest first, and means
+    /// over the seeds; if not, they are those of the devices of the only seed.
     pub ranked: bool,
     /// The share of rounds in which a device was scheduled.
     #[serde(serialize_with = "rounded")]

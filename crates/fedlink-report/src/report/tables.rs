@@ -168,10 +168,10 @@ pub fn scheduling(report: &Report) -> String {
     };
     let body: String = report.curves.iter().enumerate().map(row).collect();
     let caption = format!(
-        "Share of rounds in which a device was scheduled, and average power against P̄ = {}: measured in each seed, then \
-         the mean over the seeds, with its 95 % confidence interval in brackets. A device’s power counts for the whole \
-         of every round in which it is scheduled. Evenness is Jain’s index: 1 if all devices were scheduled equally \
-         often, 1/M if only one was",
+        "Share of rounds in which a device was scheduled, and average power against P̄ = {}: measured in \
+         each seed, then the mean over the seeds, with its 95 % confidence interval in brackets. A device’s \
+         power counts for the whole of every round in which it is scheduled. Evenness is Jain’s index: 1 if \
+         all devices were scheduled equally often, 1/M if only one was",
         power(report, report.average_power)
     );
     table("scheduling-table", &caption, &headings(&names), &body)

@@ -1,5 +1,5 @@
-//! The pages of `docs/` that are generated from what the library knows of itself, and the instruction set that it
-//! chooses. `cargo xtask` runs it, and so need not be built with the library.
+//! The pages of `docs/` that are generated from what the library knows of itself, and the instruction set
+//! that it chooses. `cargo xtask` runs it, and so need not be built with the library.
 //!
 //! ```text
 //! cargo run --package fedlink-study --example pages -- write|check|instructions

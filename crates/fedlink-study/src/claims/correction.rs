@@ -8,12 +8,12 @@ const LEVEL: f64 = 0.05;
 
 /// What is done about the number of comparisons that one claim makes (`for every`, `others`, several values).
 ///
-/// Without a correction each comparison is decided at 5 % by itself, so that the probability that at least one of m
-/// comparisons of equals is decided wrongly grows towards 1 − 0.95^m. Holm's correction keeps it at 5 % for all
-/// comparisons of the claim together, whatever their dependence: with the two-sided p-values in ascending order, the
-/// adjusted ones are p̃₍ᵢ₎ = min(1, max over j ≤ i of (m − j + 1)·p₍ⱼ₎), and a comparison is decided if p̃ ≤ 5 %
-/// (S. Holm, Scand. J. Statist. 6, 1979). Comparisons without a p-value (a number is missing, fewer than two seeds,
-/// one draw of the bound) neither count nor change.
+/// Without a correction each comparison is decided at 5 % by itself, so that the probability that at least
+/// one of m comparisons of equals is decided wrongly grows towards 1 − 0.95^m. Holm's correction keeps it at
+/// 5 % for all comparisons of the claim together, whatever their dependence: with the two-sided p-values in
+/// ascending order, the adjusted ones are p̃₍ᵢ₎ = min(1, max over j ≤ i of (m − j + 1)·p₍ⱼ₎), and a
+/// comparison is decided if p̃ ≤ 5 % (S. Holm, Scand. J. Statist. 6, 1979). Comparisons without a p-value (a
+/// number is missing, fewer than two seeds, one draw of the bound) neither count nor change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -81,7 +81,8 @@ mod tests {
     }
 
     proptest! {
-        /// Independent: step down from the smallest, stop at the first that is not small enough (Holm's own wording).
+        /// Independent: step down from the smallest, stop at the first that is not small enough (Holm's own
+        /// wording).
         #[test]
         fn the_same_are_rejected_as_by_stepping_down(p in prop::collection::vec(0.0..0.2f64, 1..20)) {
             let mut order: Vec<usize> = (0..p.len()).collect();

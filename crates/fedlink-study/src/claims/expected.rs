@@ -32,7 +32,8 @@ pub struct Comparison {
     pub ours: Option<Estimate>,
     /// Our mean less the published value.
     pub difference: Option<f64>,
-    /// Whether the published value lies in our interval; none if there is no interval, or if it was shortened.
+    /// Whether the published value lies in our interval; none if there is no interval, or if it was
+    /// shortened.
     pub covered: Option<bool>,
     /// How the curve was shortened; what was published is then not judged.
     pub shortened: Option<Shortened>,
@@ -73,8 +74,8 @@ impl Expected {
         only.map_err(|problem| ConfigError::new(key(&self.text), problem))
     }
 
-    /// Ours beside it; `shortened` says of the curve at an index, by how many of its seeds were run, whether it is
-    /// shorter than what was published.
+    /// Ours beside it; `shortened` says of the curve at an index, by how many of its seeds were run, whether
+    /// it is shorter than what was published.
     pub fn compare(
         &self,
         measured: &[Measured],

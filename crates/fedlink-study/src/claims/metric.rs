@@ -58,7 +58,8 @@ pub enum Metric {
     RoundsTo(f64),
     /// `bits-to-0.9`: all bits sent until then.
     BitsTo(f64),
-    /// `seconds-to-target`: the seconds of all rounds until the accuracy `run.target`, where the radio has units.
+    /// `seconds-to-target`: the seconds of all rounds until the accuracy `run.target`, where the radio has
+    /// units.
     SecondsToTarget,
     /// `joules-to-target`: the joules of all devices until then.
     JoulesToTarget,

@@ -69,7 +69,8 @@ impl Metrics {
         Self(Source::Run { rows, target, unfinished, worst_device_joules, jain })
     }
 
-    /// The same run, in which the device that spent the most spent so many joules; none where the radio has no units.
+    /// The same run, in which the device that spent the most spent so many joules; none where the radio has
+    /// no units.
     #[must_use]
     pub fn with_worst_device_joules(mut self, joules: Option<f64>) -> Self {
         if let Source::Run { worst_device_joules, .. } = &mut self.0 {

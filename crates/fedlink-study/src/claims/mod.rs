@@ -43,8 +43,8 @@
 //! side of zero, *does not hold* if it lies on the other side, and is *undecided* otherwise. A number on the
 //! right is the same at every seed. Of several comparisons all must hold; one that does not hold is enough to
 //! contradict the claim. Each interval stands for itself: of forty comparisons of equals, one is expected to
-//! contradict at random. `correction = "holm"` among the claims makes the comparisons of each claim one family: see
-//! [`Correction`].
+//! contradict at random. `correction = "holm"` among the claims makes the comparisons of each claim one
+//! family: see [`Correction`].
 //!
 //! # One seed and one draw
 //! With fewer than two shared seeds a comparison of runs is undecided: a run is an experiment, and nothing
@@ -218,7 +218,8 @@ impl Claim {
             None => Ok(()),
             Some(metric) => {
                 let problem = format!(
-                    "{metric} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or bits-to-0.9"
+                    "{metric} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or \
+                     bits-to-0.9"
                 );
                 Err(error(&self.name, problem))
             }

@@ -425,8 +425,8 @@ fn holm_judges_the_comparisons_of_a_claim_as_one_family() {
 
 #[test]
 fn what_one_comparison_of_many_decides_by_chance_holm_leaves_open() {
-    // .04, .06, .08: t = .06/(.02/√3) = 5.196 with two degrees of freedom, p = 1 − t/√(t² + 2) = 0.0351; six times
-    // that is above 5 %.
+    // .04, .06, .08: t = .06/(.02/√3) = 5.196 with two degrees of freedom, p = 1 − t/√(t² + 2) = 0.0351; six
+    // times that is above 5 %.
     let left: Vec<Measured> =
         (1..=6).map(|k| curve("bc", &k.to_string(), &[0.60, 0.60 + 0.02, 0.60 + 0.04])).collect();
     let claim = Claim::parse("it", "bc final > 0.56 for every k").unwrap();

@@ -94,8 +94,8 @@ pub struct Pair {
     /// Left less right at the same seed, each times its factor: mean and 95 % interval (in JSON the half
     /// width of a single seed is null). None if a seed has no number.
     pub difference: Option<Estimate>,
-    /// The two-sided p-value of "the sides are equal": of Student's test of the differences or, where seeds are
-    /// counted, of the sign test. None if there is no test.
+    /// The two-sided p-value of "the sides are equal": of Student's test of the differences or, where seeds
+    /// are counted, of the sign test. None if there is no test.
     pub p: Option<f64>,
     /// The same adjusted for the number of comparisons; none without a [`Correction`](super::Correction).
     pub adjusted_p: Option<f64>,

@@ -101,8 +101,8 @@ impl AnyExperiment {
     }
 }
 
-/// `[claims]` and `[expected]` of a file, to be judged by the curves of another experiment. What else the file holds
-/// does not matter, and nothing but the two sections need be there.
+/// `[claims]` and `[expected]` of a file, to be judged by the curves of another experiment. What else the
+/// file holds does not matter, and nothing but the two sections need be there.
 #[derive(Clone, Debug)]
 pub struct ClaimsFile {
     /// Where they came from, for messages.

@@ -4,11 +4,12 @@ use super::Experiment;
 use fedlink::config::ConfigError;
 use toml::Value;
 
-/// Max curves of an experiment, excluded combinations counted too: each has a configuration in memory, and a line in
-/// every table.
+/// Max curves of an experiment, excluded combinations counted too: each has a configuration in memory, and a
+/// line in every table.
 const MAX_CURVES: u128 = 10_000;
 
-/// Max runs of an experiment, excluded combinations counted too: each has a configuration in memory, and a file.
+/// Max runs of an experiment, excluded combinations counted too: each has a configuration in memory, and a
+/// file.
 const MAX_RUNS: u128 = 1_000_000;
 
 impl Experiment {

@@ -95,8 +95,8 @@ pub struct Cell {
 }
 
 impl Curve {
-    /// Whether the curve, `seeds` of which were run to their end, is shorter than it should be; `whole` says it of
-    /// the experiment.
+    /// Whether the curve, `seeds` of which were run to their end, is shorter than it should be; `whole` says
+    /// it of the experiment.
     pub fn shortened(&self, whole: Option<Shortened>, seeds: u64) -> Option<Shortened> {
         let run = &self.config.run;
         match whole {
@@ -241,7 +241,8 @@ impl Experiment {
         }
     }
 
-    /// Every rule is about some curve: one that is not was meant otherwise. With `[quick]` every curve is valid too.
+    /// Every rule is about some curve: one that is not was meant otherwise. With `[quick]` every curve is
+    /// valid too.
     fn check_rules(&self, combinations: &[Combination]) -> Result<(), ConfigError> {
         for when in self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when)) {
             if !when.matches_any(combinations) {
@@ -533,7 +534,8 @@ impl Experiment {
                 let _ = writeln!(text, "{} = {}", toml_key(key), Value::Array(values.clone()));
             }
         }
-        // A rule that `set` has made idle, and a `[quick]` that no longer fits, would be refused when the file is read.
+        // A rule that `set` has made idle, and a `[quick]` that no longer fits, would be refused when the
+        // file is read.
         let combinations = self.combinations()?;
         for when in self.excluded.iter().filter(|when| when.matches_any(&combinations)) {
             let _ = write!(text, "\n[[exclude]]\n{}", toml_keys(&when.keys, "\n"));

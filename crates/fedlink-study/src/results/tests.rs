@@ -22,7 +22,8 @@ fn shifted() -> CurveResult {
 #[test]
 fn devices_are_measured_in_each_seed_and_never_pooled() {
     let used = shifted().device_use();
-    // Twenty rounds: the busiest device had 1/2, 1/2 and 12/20 of them. Pooled by index none had more than 0.367.
+    // Twenty rounds: the busiest device had 1/2, 1/2 and 12/20 of them. Pooled by index none had more than
+    // 0.367.
     assert!((used.most.mean - (0.5 + 0.5 + 0.6) / 3.0).abs() < 1e-12);
     assert!((used.least.mean - (0.25 + 0.25 + 0.2) / 3.0).abs() < 1e-12);
     assert!((used.median.mean - (0.25 + 0.25 + 0.2) / 3.0).abs() < 1e-12);
@@ -156,8 +157,8 @@ fn without_units_the_tables_have_no_seconds_and_no_joules() {
     ));
     assert!(text.contains("against radio.power;\n") && !text.contains("joules"), "{text}");
     let csv = String::from_utf8(csv(&curves).unwrap()).unwrap();
-    let header = "curve,policy,k,seed,round,test_accuracy,test_loss,train_loss,trained,bits,total_bits,mean_q,\
-                  silent_devices,wire_bits,undecodable,flagged,lost\n";
+    let header = "curve,policy,k,seed,round,test_accuracy,test_loss,train_loss,trained,bits,total_bits,\
+                  mean_q,silent_devices,wire_bits,undecodable,flagged,lost\n";
     assert!(csv.starts_with(header), "{csv}");
     let summary: serde_json::Value = serde_json::from_str(&summary::json(&curves).unwrap()).unwrap();
     assert!(summary[0].get("total_seconds").is_none() && summary[0].get("outages").is_none());

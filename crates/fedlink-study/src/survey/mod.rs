@@ -1,9 +1,10 @@
 //! The link budget of a configuration without training anything: what each device's link carries, and what a
 //! round costs by each policy.
 //!
-//! Links are those of the first rounds of a run of the seed. Policies schedule them as they would in a run, by
-//! reports that are drawn instead of trained: every norm is exp(0.25·N(0, 1)), the same at one round and device
-//! for every policy, and a compressed norm is that of a Gaussian update of as many weights as the model has.
+//! Links are those of the first rounds of a run of the seed. Policies schedule them as they would in a run,
+//! by reports that are drawn instead of trained: every norm is exp(0.25·N(0, 1)), the same at one round and
+//! device for every policy, and a compressed norm is that of a Gaussian update of as many weights as the
+//! model has.
 
 mod gauge;
 mod links;
@@ -103,9 +104,11 @@ pub struct DeviceLink {
     pub bits_shared: f64,
     /// Share of rounds in which those bits hold no update.
     pub silent: f64,
-    /// Share of rounds in which an upload over a K-th of the symbols is lost: CSI error, rate model, threshold.
+    /// Share of rounds in which an upload over a K-th of the symbols is lost: CSI error, rate model,
+    /// threshold.
     pub lost: f64,
-    /// Median and 90 % quantile of the seconds of an upload where payloads are fixed; the mean need not exist.
+    /// Median and 90 % quantile of the seconds of an upload where payloads are fixed; the mean need not
+    /// exist.
     pub upload_s: Option<[f64; 2]>,
 }
 
@@ -149,7 +152,8 @@ pub struct PolicyCost {
     pub lost: f64,
     /// Share of the scheduled that are late.
     pub late: f64,
-    /// Seconds; none without units. Where the slowest of Rayleigh links sets a phase, its mean need not exist.
+    /// Seconds; none without units. Where the slowest of Rayleigh links sets a phase, its mean need not
+    /// exist.
     pub phases: Option<Phases>,
     /// Median of the seconds of a round.
     pub median_round_s: Option<f64>,

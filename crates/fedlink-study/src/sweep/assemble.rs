@@ -34,8 +34,8 @@ pub struct Assembled {
 }
 
 impl Assembled {
-    /// Puts the runs of a plan together. A run that was interrupted is not averaged with those that have ended: it is
-    /// shown only where no run of its curve has, and no claim is judged by it.
+    /// Puts the runs of a plan together. A run that was interrupted is not averaged with those that have
+    /// ended: it is shown only where no run of its curve has, and no claim is judged by it.
     pub fn new(plan: &Plan, runs: &[Done]) -> Result<Self, Error> {
         let mut splits = Splits::default();
         let mut heterogeneity = Vec::new();

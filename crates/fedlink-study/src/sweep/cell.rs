@@ -1,8 +1,9 @@
 //! The files of one run in the folder `cells/`: its checkpoints while it runs, its numbers when it is done.
 //!
-//! Files are named by what the run is, not by its number in the sweep: `bc-k1-seed3-4f0c2a9b61de-r400.json` is the run
-//! of policy bc with K = 1 at seed 3 over 400 rounds, and the twelve digits are the beginning of its
-//! [trajectory digest](fedlink::identity::trajectory_digest). So a sweep can grow, and its runs are found again.
+//! Files are named by what the run is, not by its number in the sweep: `bc-k1-seed3-4f0c2a9b61de-r400.json`
+//! is the run of policy bc with K = 1 at seed 3 over 400 rounds, and the twelve digits are the beginning of
+//! its [trajectory digest](fedlink::identity::trajectory_digest). So a sweep can grow, and its runs are found
+//! again.
 
 use super::format::StoredCell;
 use super::log::LogRounds;
@@ -99,8 +100,8 @@ impl CellFiles {
         self.file("checkpoint").exists() || self.file("checkpoint.previous").exists()
     }
 
-    /// Keeps the numbers of a run that will do no more rounds, and removes its checkpoints; the final state too, if
-    /// it is given. Returns what [`CellFiles::read`] gives from now on.
+    /// Keeps the numbers of a run that will do no more rounds, and removes its checkpoints; the final state
+    /// too, if it is given. Returns what [`CellFiles::read`] gives from now on.
     pub fn finish(
         &self,
         disk: &dyn Disk,
@@ -139,7 +140,8 @@ impl CellFiles {
         let path = self.file("checkpoint");
         if path.exists() {
             let previous = self.file("checkpoint.previous");
-            // The new one is whole before the last one gets its other name, and both are there if the power fails.
+            // The new one is whole before the last one gets its other name, and both are there if the power
+            // fails.
             let partial = self.file("checkpoint.partial");
             write_to(disk, &partial, simulation)?;
             let swap = || disk.rename(&path, &previous).and_then(|()| disk.rename(&partial, &path));
@@ -189,8 +191,8 @@ impl CellFiles {
         remove(disk, &self.progress())
     }
 
-    /// Removes what a process has left that was killed after the numbers of the run were on the disk, unless one that
-    /// lives has the run's lock: it does so itself.
+    /// Removes what a process has left that was killed after the numbers of the run were on the disk, unless
+    /// one that lives has the run's lock: it does so itself.
     pub fn sweep_done(&self, disk: &dyn Disk) -> Result<(), Error> {
         let partial = ENDINGS.iter().filter(|ending| ending.ends_with(".partial"));
         let mut left = UNTIL_DONE.iter().chain(&["lock", "progress"]).chain(partial);
@@ -223,8 +225,8 @@ impl CellFiles {
         })
     }
 
-    /// The finished runs in the folder that differ from this one in nothing but that they have fewer rounds, the longest
-    /// first.
+    /// The finished runs in the folder that differ from this one in nothing but that they have fewer rounds,
+    /// the longest first.
     pub fn shorter(&self, config: &Config) -> Vec<(Self, StoredCell)> {
         let beginning = family(config);
         let mut shorter = Vec::new();

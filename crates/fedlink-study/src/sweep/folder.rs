@@ -25,9 +25,9 @@ pub enum Standing {
     Grown,
 }
 
-/// Makes `folder` that of the experiment of `plan`: `config.toml` is there, which is replaced if the experiment has
-/// grown; then `data.json`, and `cells/` for its runs. It is an error if the folder has other runs or other data. Many
-/// processes may do so at once.
+/// Makes `folder` that of the experiment of `plan`: `config.toml` is there, which is replaced if the
+/// experiment has grown; then `data.json`, and `cells/` for its runs. It is an error if the folder has other
+/// runs or other data. Many processes may do so at once.
 pub fn freeze(folder: &Path, plan: &Plan) -> Result<Standing, Error> {
     freeze_on(&RealDisk, folder, plan)
 }
@@ -137,7 +137,8 @@ pub fn standing(folder: &Path, experiment: &Experiment) -> Result<Standing, Erro
     Err(Error::OtherExperiment { path: folder.into(), differences: differences.join(", ") })
 }
 
-/// The trajectories of an experiment's runs with their rounds, in order: a later one with more rounds comes later.
+/// The trajectories of an experiment's runs with their rounds, in order: a later one with more rounds comes
+/// later.
 fn runs(experiment: &Experiment) -> Result<BTreeSet<([u8; 32], u64)>, Error> {
     let cells = experiment.cells()?;
     Ok(cells.iter().map(|cell| (trajectory_digest(&cell.config), cell.config.run.rounds)).collect())

@@ -195,8 +195,8 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// The default of `T` with the fields that are given; other fields are of a later version. A null is nothing where
-/// the field is optional, and NaN where it is not.
+/// The default of `T` with the fields that are given; other fields are of a later version. A null is nothing
+/// where the field is optional, and NaN where it is not.
 fn filled<T: Default + Serialize + DeserializeOwned>(given: &Map<String, Value>) -> Option<T> {
     // TOML has NaN and infinities, and leaves out what is none.
     let mut table = toml::Table::try_from(T::default()).ok()?;
@@ -247,7 +247,9 @@ mod tests {
     proptest! {
         #[test]
         fn numbers_read_back_as_the_same_bits(
-            values in prop::collection::vec(any::<f64>(), 7), wire in prop::option::of(any::<f64>()), round: u32,
+            values in prop::collection::vec(any::<f64>(), 7),
+            wire in prop::option::of(any::<f64>()),
+            round: u32,
         ) {
             // There is one NaN.
             let value = |i: usize| if f64::is_nan(values[i]) { f64::NAN } else { values[i] };
@@ -267,7 +269,8 @@ mod tests {
 
         #[test]
         fn any_change_is_noticed(at in 0.0..1.0f64, bit in 0u8..8, cut: bool) {
-            let mut bytes = stored(vec![Row::default()], Status::Finished).to_text(&Config::default()).unwrap().into_bytes();
+            let stored = stored(vec![Row::default()], Status::Finished);
+            let mut bytes = stored.to_text(&Config::default()).unwrap().into_bytes();
             let at = (at * bytes.len() as f64) as usize;
             if cut { bytes.truncate(at) } else { bytes[at] ^= 1 << bit }
             prop_assert!(matches!(StoredCell::from_bytes(Path::new("x"), &bytes), Err(Error::Damaged(_))));

@@ -35,7 +35,8 @@ pub struct Maker {
     pub started: String,
     /// Rounds that were done before.
     pub from_round: u64,
-    /// Wall-clock time until the run ended, other runs beside it included; none for a process that did not end it.
+    /// Wall-clock time until the run ended, other runs beside it included; none for a process that did not
+    /// end it.
     pub seconds: Option<f64>,
 }
 
@@ -66,7 +67,8 @@ impl Maker {
     }
 }
 
-/// The makers of a run that continues with `maker` after `from_round` rounds: those that did rounds before, and it.
+/// The makers of a run that continues with `maker` after `from_round` rounds: those that did rounds before,
+/// and it.
 pub fn continued(before: Vec<Maker>, mut maker: Maker, from_round: u64) -> Vec<Maker> {
     // Of a process that was killed before its first checkpoint nothing is left.
     let mut makers: Vec<Maker> = before.into_iter().filter(|maker| maker.from_round < from_round).collect();
@@ -75,8 +77,8 @@ pub fn continued(before: Vec<Maker>, mut maker: Maker, from_round: u64) -> Vec<M
     makers
 }
 
-/// A line for each respect in which the makers of runs differ so that their numbers may: the instruction set and the
-/// version.
+/// A line for each respect in which the makers of runs differ so that their numbers may: the instruction set
+/// and the version.
 pub fn mixed<'a>(runs: impl Iterator<Item = &'a [Maker]>) -> Vec<String> {
     let (mut sets, mut versions) = (BTreeMap::<&str, usize>::new(), BTreeMap::<String, usize>::new());
     for makers in runs {

@@ -49,8 +49,8 @@ struct Run<'a> {
     makers: &'a [Maker],
 }
 
-/// Writes `manifest.json`: which runs the results in `folder` are made of, and what made each of them. The process that
-/// writes it has `threads` and has taken the `wall`-clock time. It is the last file of a folder.
+/// Writes `manifest.json`: which runs the results in `folder` are made of, and what made each of them. The
+/// process that writes it has `threads` and has taken the `wall`-clock time. It is the last file of a folder.
 pub fn write_manifest(
     folder: &OutputFolder,
     plan: &Plan,

@@ -41,7 +41,8 @@ pub enum Event<'a> {
         /// After which round, counted from 1.
         round: u64,
     },
-    /// Another process computes the run, and there is nothing else to do; told again and again while that is so.
+    /// Another process computes the run, and there is nothing else to do; told again and again while that is
+    /// so.
     Waiting {
         /// Which run.
         run: usize,

@@ -1,6 +1,6 @@
-//! A power cut between any two file operations: what it may leave is put into a fresh folder, and the sweep is resumed.
-//! The result is always that of the sweep that was never disturbed, and no more rounds are lost than there are between
-//! two checkpoints.
+//! A power cut between any two file operations: what it may leave is put into a fresh folder, and the sweep
+//! is resumed. The result is always that of the sweep that was never disturbed, and no more rounds are lost
+//! than there are between two checkpoints.
 
 use super::cell::cell_name;
 use super::folder::freeze_on;
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 const EVERY: u64 = 1;
-const FILE: &str = "[data]\ndevices = 6\nsamples_per_device = 20\n[learn]\nmodel = \"softmax\"\n[run]\nrounds = 3\n\
+const FILE: &str = "[data]\ndevices = 6\nsamples_per_device = 20\n\
+                    [learn]\nmodel = \"softmax\"\n[run]\nrounds = 3\n\
                     evaluate_every = 2\n[sweep]\n\"schedule.policy\" = [\"bc\", \"bn2-c\"]\n";
 
 /// A file operation; files are numbered in the order in which they were opened.
@@ -225,8 +226,8 @@ impl Model {
         }
     }
 
-    /// Everything that a power cut may leave now: files by path. Any of the changes of names may be lost, and of the
-    /// content of files what is not synced is there, is not there, or is torn.
+    /// Everything that a power cut may leave now: files by path. Any of the changes of names may be lost, and
+    /// of the content of files what is not synced is there, is not there, or is torn.
     fn images(&self) -> BTreeSet<Image> {
         let mut images = BTreeSet::new();
         // All subsets of the latest changes; those before them are there or not together.
@@ -293,7 +294,8 @@ fn after_a_power_cut_between_any_two_operations_the_sweep_resumes_to_the_same_re
     let ops = recorder.0.lock().unwrap().1.clone();
     assert!(ops.iter().filter(|op| matches!(op, Op::Sync(_))).count() > 10, "{}", ops.len());
 
-    // Everything that a power cut may leave, with the rounds that were done by then and the operation before it.
+    // Everything that a power cut may leave, with the rounds that were done by then and the operation before
+    // it.
     let mut model = Model::default();
     let mut left: BTreeMap<Image, (BTreeMap<String, u64>, String)> = BTreeMap::new();
     for op in &ops {

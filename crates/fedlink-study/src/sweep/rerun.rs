@@ -39,9 +39,9 @@ pub struct Difference {
     pub repeated_by: String,
 }
 
-/// Makes `count` finished runs of the experiment in `folder` again, chosen at random by `seed`; all if there are fewer.
-/// Every one is handed to `each` when it is done, which says whether to go on. Data sets are looked for in
-/// `data_folders`.
+/// Makes `count` finished runs of the experiment in `folder` again, chosen at random by `seed`; all if there
+/// are fewer. Every one is handed to `each` when it is done, which says whether to go on. Data sets are
+/// looked for in `data_folders`.
 pub fn rerun(
     folder: &Path,
     data_folders: &[PathBuf],

@@ -362,7 +362,8 @@ impl Session<'_> {
         Ok(Done { index: run, result, resumed_from, makers })
     }
 
-    /// The run from its last good checkpoint, from the final state of a shorter one, or from the start; and its log.
+    /// The run from its last good checkpoint, from the final state of a shorter one, or from the start; and
+    /// its log.
     fn restored(&self, run: usize, cell: &Cell, files: &CellFiles) -> Result<Going, Error> {
         let plan = self.runner.plan;
         let label = || plan.label(cell);

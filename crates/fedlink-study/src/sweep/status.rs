@@ -66,8 +66,8 @@ pub struct SweepStatus {
     pub waiting: usize,
     /// They have diverged or ended with an error.
     pub failed: usize,
-    /// Wall-clock time until all are done if as many processes go on, in seconds; none if nobody computes or nothing is
-    /// known of the pace.
+    /// Wall-clock time until all are done if as many processes go on, in seconds; none if nobody computes or
+    /// nothing is known of the pace.
     pub seconds_left: Option<f64>,
     /// The curve with the highest mean accuracy over its finished runs, and that accuracy.
     pub best: Option<(String, f64)>,
@@ -134,7 +134,8 @@ pub fn status(folder: &Path) -> Result<SweepStatus, Error> {
     })
 }
 
-/// The rounds that are left at the mean pace of the rounds that were done, shared by the runs that go on at a time.
+/// The rounds that are left at the mean pace of the rounds that were done, shared by the runs that go on at a
+/// time.
 fn seconds_left(runs: &[RunStatus], running: usize) -> Option<f64> {
     let (mut rounds, mut seconds, mut left) = (0.0, 0.0, 0.0);
     for run in runs {

@@ -13,8 +13,8 @@ use fedlink::parts::Parts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Those of `cells` whose numbers are in `folder`, and the indices of those that are not there. It is an error if two
-/// of them were made with different data.
+/// Those of `cells` whose numbers are in `folder`, and the indices of those that are not there. It is an
+/// error if two of them were made with different data.
 pub fn finished_runs(cells: &[Cell], folder: &Path) -> Result<(Vec<Done>, Vec<usize>), Error> {
     let (mut done, mut missing) = (Vec::new(), Vec::new());
     let facts = read_data(folder)?;

@@ -1,11 +1,12 @@
-//! The largest eigenvalue of a symmetric matrix A ⪰ 0, from above: a bound that L is built on must not be too small.
+//! The largest eigenvalue of a symmetric matrix A ⪰ 0, from above: a bound that L is built on must not be too
+//! small.
 //!
-//! Power iteration finds ρ from below, and cannot know how far below: with a small gap to the next eigenvalue it
-//! hardly moves long before it is there, and the residual ‖Ax − ρx‖ only says that *some* eigenvalue is near ρ. The
-//! certificate is another one: λ_max ≤ c if c·I − A is positive definite, which it is if its Cholesky factorization
-//! goes through. In floating point a factorization that goes through proves it of a matrix that differs from c·I − A
-//! by at most γ·tr(c·I − A) in norm, γ = (n + 1)u/(1 − (n + 1)u) with u = 2⁻⁵³ (Demmel; Rump, BIT 46, 2006, lemma 2.1);
-//! that much, twice, is added to c.
+//! Power iteration finds ρ from below, and cannot know how far below: with a small gap to the next eigenvalue
+//! it hardly moves long before it is there, and the residual ‖Ax − ρx‖ only says that *some* eigenvalue is
+//! near ρ. The certificate is another one: λ_max ≤ c if c·I − A is positive definite, which it is if its
+//! Cholesky factorization goes through. In floating point a factorization that goes through proves it of a
+//! matrix that differs from c·I − A by at most γ·tr(c·I − A) in norm, γ = (n + 1)u/(1 − (n + 1)u) with u =
+//! 2⁻⁵³ (Demmel; Rump, BIT 46, 2006, lemma 2.1); that much, twice, is added to c.
 
 /// The unit roundoff of double precision.
 const UNIT: f64 = f64::EPSILON / 2.0;
@@ -22,7 +23,8 @@ pub(super) struct Symmetric {
 }
 
 impl Symmetric {
-    /// c ≥ λ_max, usually within 1e-9·λ_max of it. The matrix must be positive semidefinite; 0 if it is empty.
+    /// c ≥ λ_max, usually within 1e-9·λ_max of it. The matrix must be positive semidefinite; 0 if it is
+    /// empty.
     pub fn largest_eigenvalue(&self) -> f64 {
         let trace = self.trace();
         if !(trace > 0.0 && trace.is_finite()) {
@@ -136,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_tiny_gap_does_not_make_the_bound_too_small() {
-        // A hundred eigenvalues within 1e-5 of the largest: power iteration stops changing by 1e-10 a step when it is
-        // still 1e-6 below. The old rule, to show that this is such a case:
+        // A hundred eigenvalues within 1e-5 of the largest: power iteration stops changing by 1e-10 a step
+        // when it is still 1e-6 below. The old rule, to show that this is such a case:
         let eigenvalues: Vec<f64> = (0..100).map(|i| 1.0 - 1e-7 * f64::from(i)).collect();
         let matrix = matrix(&eigenvalues, 1);
         let (mut vector, mut before) = (vec![1.0; 100], 0.0);

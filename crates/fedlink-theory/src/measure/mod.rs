@@ -44,8 +44,8 @@ impl Default for MeasureOptions {
 ///
 /// - μ = λ. (The cross-entropy itself is convex and no more.)
 /// - L = λ + ½·λ_max, λ_max being the largest over the devices of the largest eigenvalue of the mean of x·xᵀ
-///   (with the bias' constant 1 in x), certified from above by a Cholesky factorization. The Hessian of softmax regression is at most half
-///   of that matrix, for every class.
+///   (with the bias' constant 1 in x), certified from above by a Cholesky factorization. The Hessian of
+///   softmax regression is at most half of that matrix, for every class.
 /// - Γ = F* − mean F_m*, each minimum found by L-BFGS to the certified `gap` at most.
 /// - G² is the largest value of E‖∇F_m(θ, ξ)‖² over all devices m and over the points θ of one path: from
 ///   θ(0) = 0, in each of `path_rounds` rounds every device takes τ steps along its full gradient at the rate

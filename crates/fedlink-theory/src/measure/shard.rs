@@ -97,8 +97,9 @@ impl Shard {
 
     /// λ_max of the mean of x·xᵀ, from above (see [`eigenvalue`](super::eigenvalue)).
     ///
-    /// X·Xᵀ/B has the same largest eigenvalue as XᵀX/B; the smaller of the two is formed. Every entry is a sum of at most
-    /// `max(B, inputs)` products, so that the whole matrix is off by at most that many roundings of its trace.
+    /// X·Xᵀ/B has the same largest eigenvalue as XᵀX/B; the smaller of the two is formed. Every entry is a
+    /// sum of at most `max(B, inputs)` products, so that the whole matrix is off by at most that many
+    /// roundings of its trace.
     pub fn largest_eigenvalue(&self, inputs: usize) -> f64 {
         let (size, terms) = (inputs.min(self.len()), inputs.max(self.len()));
         if size > MAX_FACTORED {
@@ -133,9 +134,9 @@ impl Shard {
         Symmetric { size, entries, error }.largest_eigenvalue()
     }
 
-    /// A number that λ_max is at most, for matrices too large to be factored: with |X| for X, whose λ_max is no
-    /// smaller, max_i (|X|ᵀ|X|v)_i/(B·v_i) for a positive vector v (Collatz and Wielandt). It is tight where no input is
-    /// negative, as in images.
+    /// A number that λ_max is at most, for matrices too large to be factored: with |X| for X, whose λ_max is
+    /// no smaller, max_i (|X|ᵀ|X|v)_i/(B·v_i) for a positive vector v (Collatz and Wielandt). It is tight
+    /// where no input is negative, as in images.
     fn largest_ratio(&self, inputs: usize) -> f64 {
         let mut vector = vec![1.0f64; inputs];
         let mut least = f64::INFINITY;

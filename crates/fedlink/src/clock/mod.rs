@@ -1,8 +1,8 @@
 //! The clock and the energy meter: what a round takes in seconds, and each device in joules.
 //!
-//! A round has four phases: θ(t) goes out, devices train, they report, the scheduled ones send. Who must train
-//! before the policy can select decides how long the server waits and what is spent, which is mostly more than
-//! the radio takes.
+//! A round has four phases: θ(t) goes out, devices train, they report, the scheduled ones send. Who must
+//! train before the policy can select decides how long the server waits and what is spent, which is mostly
+//! more than the radio takes.
 //!
 //! Everything drawn here is a function of (seed, round, device) and of no clock, so that two policies at one
 //! seed meet the same channels and the same slow devices.
@@ -64,7 +64,8 @@ pub struct ClockParts {
     pub report_efficiency: f64,
     /// Seconds after which a round ends; none: it ends when all have sent.
     pub deadline_s: Option<f64>,
-    /// Whether the scheduled devices send at the same time, each in its part of the band; else one after another.
+    /// Whether the scheduled devices send at the same time, each in its part of the band; else one after
+    /// another.
     pub together: bool,
     /// Whether devices send as soon as they have trained, one after another.
     pub pipeline: bool,
@@ -170,9 +171,9 @@ impl Clock {
         Reports::new(rows.iter().map(|&row| reports.devices[row]).collect(), reports.asks(), values)
     }
 
-    /// What the round costs, and which of the scheduled devices were late: `call` names who was asked to train
-    /// before selection, `trained` everybody that trained, `scheduled` who sent, `carried` for how long, `powers` what
-    /// each of the M devices sends with.
+    /// What the round costs, and which of the scheduled devices were late: `call` names who was asked to
+    /// train before selection, `trained` everybody that trained, `scheduled` who sent, `carried` for how
+    /// long, `powers` what each of the M devices sends with.
     pub fn finish(
         &self,
         timing: &Timing,
@@ -274,7 +275,8 @@ impl ClockParts {
         self.deadline_s.is_none_or(|limit| end <= limit)
     }
 
-    /// The seconds of the round, and which of the scheduled devices, that send for `airtimes` seconds, are late.
+    /// The seconds of the round, and which of the scheduled devices, that send for `airtimes` seconds, are
+    /// late.
     fn phases(
         &self,
         timing: &Timing,

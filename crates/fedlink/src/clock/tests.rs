@@ -100,7 +100,8 @@ fn round(parts: ClockParts, call: &Call, trained: &[u32], sent: &[(Scheduled, Ca
 
 #[test]
 fn a_round_by_hand() {
-    // Three of four train, two report a number of 5 bits at 0.5 bit/symbol, one sends for 500 symbols of 1 ms.
+    // Three of four train, two report a number of 5 bits at 0.5 bit/symbol, one sends for 500 symbols of 1
+    // ms.
     let made = ClockParts { report_bits: 5.0, ..parts(&[1.0, 3.0, 9.0, 2.0]) };
     let call = call(&[0, 1], &[Ask::Norm]);
     let Round { cost, late } = round(made, &call, &[0, 1, 3], &[sends(1, 500.0)]);
@@ -205,7 +206,11 @@ proptest! {
 
     /// Sum over devices = sum over kinds = total, to the last digits.
     #[test]
-    fn energies_balance(seconds in prop::collection::vec(0.0..9.0f64, 1..20), k in 1usize..5, bits in 0.0..9.0f64) {
+    fn energies_balance(
+        seconds in prop::collection::vec(0.0..9.0f64, 1..20),
+        k in 1usize..5,
+        bits in 0.0..9.0f64,
+    ) {
         let devices = seconds.len();
         let k = k.min(devices);
         let made = ClockParts { report_bits: bits, ..parts(&seconds) };

@@ -583,7 +583,10 @@ mod tests {
 
         #[test]
         fn half_precision_is_within_a_part_in_2048_and_is_sent_as_it_is(
-            values in prop::collection::vec(prop_oneof![-1e3..1e3f32, -1e-38..1e-38f32, Just(3e38f32)], 1..40),
+            values in prop::collection::vec(
+                prop_oneof![-1e3..1e3f32, -1e-38..1e-38f32, Just(3e38f32)],
+                1..40,
+            ),
         ) {
             let mut sent = values.clone();
             to_half(&mut sent);
@@ -634,7 +637,8 @@ mod tests {
                         Ask::Norm => norm(&update) as f32,
                         _ => encode(alone).1.norm(),
                     };
-                    let evidence = Evidence { ask, context, alone: Bits(alone), exact: true, received: &received };
+                    let alone = Bits(alone);
+                    let evidence = Evidence { ask, context, alone, exact: true, received: &received };
                     prop_assert!(evidence.allows(&scheme, report), "{code:?} {ask:?} {report}");
                 }
             }

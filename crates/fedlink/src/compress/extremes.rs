@@ -158,8 +158,8 @@ impl Kernel for Collect<'_> {
             }
             let mut mask = bits_of(&flags);
             let count = mask.count_ones() as usize;
-            // How many there are is anybody's guess: a few are written in any case, and those that are not there are
-            // overwritten.
+            // How many there are is anybody's guess: a few are written in any case, and those that are not
+            // there are overwritten.
             for entry in &mut next[..FEW] {
                 let index = mask.trailing_zeros() as usize % 64;
                 *entry = ((i * 64 + index) as u32, chunk[index]);

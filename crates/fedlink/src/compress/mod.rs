@@ -113,9 +113,9 @@ pub trait Compressor: Send + Sync {
         out: &mut Encoded,
     ) -> Spent;
 
-    /// As [`Compressor::encode`] where Δ̂ is Δ itself, without a copy: `update` becomes the values of `out`, and has
-    /// the memory that `out` had for them, with arbitrary content. None, and nothing is changed, where Δ̂ is another
-    /// or is kept in another form.
+    /// As [`Compressor::encode`] where Δ̂ is Δ itself, without a copy: `update` becomes the values of `out`,
+    /// and has the memory that `out` had for them, with arbitrary content. None, and nothing is changed,
+    /// where Δ̂ is another or is kept in another form.
     fn encode_whole(&self, _update: &mut Vec<f32>, _context: &Context, _out: &mut Encoded) -> Option<Spent> {
         None
     }
@@ -137,8 +137,8 @@ pub trait Compressor: Send + Sync {
         None
     }
 
-    /// The largest level of an update of `dim` numbers whose bits by the formula are within `budget`, 0 if there is none;
-    /// None if that depends on the update.
+    /// The largest level of an update of `dim` numbers whose bits by the formula are within `budget`, 0 if
+    /// there is none; None if that depends on the update.
     fn largest_level(&self, _dim: usize, _budget: Bits) -> Option<usize> {
         None
     }

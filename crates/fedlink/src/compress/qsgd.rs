@@ -44,8 +44,9 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Qsgd>();
 ///   ω = min(d/s², √d/s) times ‖v‖².
 ///
 /// Source: Alistarh et al., *QSGD* (2017), arXiv 1610.02132, with the 2-norm and an entropy code of our own.
-/// Invariants: no level above s; at given s v̂ of a·v is a·v̂; the payload is no longer than the budget. The s that fits
-/// may differ between v and a·v: the unit is part of the number that a payload is, whose digits may be one more.
+/// Invariants: no level above s; at given s v̂ of a·v is a·v̂; the payload is no longer than the budget. The
+/// s that fits may differ between v and a·v: the unit is part of the number that a payload is, whose digits
+/// may be one more.
 ///
 /// ```
 /// use fedlink::compress::{Compressor, Context, Encoded, Qsgd, Scratch};

@@ -207,8 +207,8 @@ impl<'a> Side<'a> {
         let count = |is: fn(&f32, &f32) -> bool| end.magnitudes.iter().filter(|x| is(x, &threshold)).count();
         let ties = kept - count(f32::gt);
         let mut side = Self { end, threshold, ties, mean: 0.0 };
-        // What is not kept adds zero, which changes no sum and needs no branch. Nearly always all that equal the
-        // threshold are kept.
+        // What is not kept adds zero, which changes no sum and needs no branch. Nearly always all that equal
+        // the threshold are kept.
         let sum: f64 = if ties == count(f32::eq) {
             end.magnitudes.iter().map(|&x| f64::from(if x >= threshold { x } else { 0.0 })).sum()
         } else {

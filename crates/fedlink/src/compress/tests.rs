@@ -271,9 +271,9 @@ fn what_a_scheme_declares_of_its_updates_holds_within_four_standard_deviations()
 }
 
 proptest! {
-    /// A factor that is a power of two is exact in floating point, so that the same is sent to the bit. The bits of
-    /// QSGD are those of its payload, the digits of a number at whose bottom stands ‖v‖/s: they may differ by one, and
-    /// then what fits into the budget may differ too.
+    /// A factor that is a power of two is exact in floating point, so that the same is sent to the bit. The
+    /// bits of QSGD are those of its payload, the digits of a number at whose bottom stands ‖v‖/s: they may
+    /// differ by one, and then what fits into the budget may differ too.
     #[test]
     fn four_times_the_update_is_four_times_what_is_sent_where_that_is_declared(
         update in prop::collection::vec(-1e3..1e3f32, 1..60), budget in budgets(),

@@ -7,7 +7,8 @@ use std::ops::RangeInclusive;
 
 /// Δ̂ = Δ with 32 bits for each entry, whatever the budget.
 ///
-/// It breaks the rule that a scheme meets its budget, so it is in no list of schemes: the policy `ideal` brings it.
+/// It breaks the rule that a scheme meets its budget, so it is in no list of schemes: the policy `ideal`
+/// brings it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncompressed {}
 

@@ -1,7 +1,7 @@
 //! Which keys of the radio, the cell, the clock and the energy meter go together.
 //!
-//! A key that would have no effect in the chosen combination is refused, so that nobody believes in a setting that was
-//! never used.
+//! A key that would have no effect in the chosen combination is refused, so that nobody believes in a setting
+//! that was never used.
 
 use super::{CellConfig, ClockConfig, Config, ConfigError, EnergyConfig, RadioConfig};
 use crate::compress::Compressor;
@@ -27,11 +27,11 @@ fn rule(key: &'static str, is_set: bool, has_effect: bool, needs: &'static str) 
 }
 
 const NEEDS_UNITS: &str = "counts in physical units; set radio.bandwidth_hz, or leave it out";
-const NEEDS_AVERAGE: &str = "is P̄, and radio.power_policy = \"inversion\" or \"open-loop\" sets powers by the \
-                             channel; leave it out";
+const NEEDS_AVERAGE: &str = "is P̄, and radio.power_policy = \"inversion\" or \"open-loop\" sets powers by \
+                             the channel; leave it out";
 const NEEDS_PATHLOSS: &str = "needs a cell.pathloss other than \"none\"; set one, or leave it out";
-const NEEDS_HEIGHTS: &str = "is for path loss laws by distance in space: \"free-space\", \"log-distance\", \"umi\", \
-                             \"uma\" and \"cost231-hata\"";
+const NEEDS_HEIGHTS: &str = "is for path loss laws by distance in space: \"free-space\", \"log-distance\", \
+                             \"umi\", \"uma\" and \"cost231-hata\"";
 const NEEDS_LAYOUT: &str = "needs a cell.layout with an area; set \"disc\", \"ring\" …, or leave it out";
 const NEEDS_COMPUTE: &str =
     "needs a clock.compute other than \"none\"; set \"flops\", \"cycles\" …, or leave it out";
@@ -148,14 +148,15 @@ impl Config {
             && let Some((key, _, instead)) = by_hand.iter().find(|(_, set, _)| *set)
         {
             let problem = format!(
-                "belongs to the radio without units, but radio.bandwidth_hz makes it physical; write {instead}, or \
-                 leave radio.bandwidth_hz out"
+                "belongs to the radio without units, but radio.bandwidth_hz makes it physical; write \
+                 {instead}, or leave radio.bandwidth_hz out"
             );
             return Err(ConfigError::new(*key, problem));
         }
         if self.schedule.report_bits > 0 && self.clock.report_bits > 0.0 {
-            let problem = "and schedule.report_bits both charge the reports; leave out this one, which takes seconds on a \
-                           channel of their own, or the other one, which takes symbols of the round";
+            let problem = "and schedule.report_bits both charge the reports; leave out this one, which takes \
+                           seconds on a channel of their own, or the other one, which takes symbols of the \
+                           round";
             return Err(ConfigError::new("clock.report_bits", problem));
         }
         if radio.correlation != 0.0 && radio.speed_kmh > 0.0 {
@@ -174,8 +175,8 @@ impl Config {
                 ("radio.antennas", radio.antennas != 1),
             ];
             if let Some((key, _)) = own_law.iter().find(|(_, set)| *set) {
-                let problem = "has no effect on gains that are read from a trace; leave it out, or choose another \
-                               radio.fading";
+                let problem = "has no effect on gains that are read from a trace; leave it out, or choose \
+                               another radio.fading";
                 return Err(ConfigError::new(*key, problem));
             }
         }
@@ -307,7 +308,8 @@ impl Config {
                 "radio.uplink_s",
                 radio.uplink_s.is_some(),
                 airtime,
-                "is the time of radio.mode = \"airtime\"; with payloads of fixed size it follows; leave it out",
+                "is the time of radio.mode = \"airtime\"; with payloads of fixed size it follows; leave it \
+                 out",
             ),
             rule("radio.power_dbm", radio.power_dbm.is_some(), physical, NEEDS_UNITS),
             rule("radio.power_max_dbm", radio.power_max_dbm.is_some(), physical, NEEDS_UNITS),
@@ -333,8 +335,8 @@ impl Config {
                 "radio.csi_error",
                 radio.csi_error > 0.0,
                 radio.fading != "static",
-                "is for a channel that fades, and radio.fading is \"static\", which is known exactly; leave it \
-                 out",
+                "is for a channel that fades, and radio.fading is \"static\", which is known exactly; leave \
+                 it out",
             ),
             rule(
                 "radio.carrier_hz",
@@ -383,8 +385,8 @@ impl Config {
                 "radio.combining",
                 combines,
                 radio.attempts > 1 && (estimated || radio.rate == "finite-blocklength"),
-                "adds up what radio.attempts above 1 send over a channel that carries too little; set them, and \
-                 radio.csi_error, radio.csi_delay_s or radio.rate = \"finite-blocklength\"",
+                "adds up what radio.attempts above 1 send over a channel that carries too little; set them, \
+                 and radio.csi_error, radio.csi_delay_s or radio.rate = \"finite-blocklength\"",
             ),
             rule(
                 "radio.report_floor",
@@ -396,7 +398,8 @@ impl Config {
                 "schedule.report_bits",
                 schedule.report_bits > 0,
                 airtime,
-                "takes symbols of a round's n, which radio.mode = \"payload\" has not; write clock.report_bits",
+                "takes symbols of a round's n, which radio.mode = \"payload\" has not; write \
+                 clock.report_bits",
             ),
             rule("radio.profile", radio.profile != "flat", ofdma, "is for radio.access = \"ofdma\""),
             rule(
@@ -624,15 +627,15 @@ impl Config {
         if ["adagrad", "adam", "yogi"].contains(&learn.server_optimizer.as_str()) && learn.server_rate >= 1.0
         {
             cautions.push(format!(
-                "learn.server_rate is {} and learn.server_optimizer \"{}\", which divides the step by its own size: a \
-                 weight moves by about that rate in a round; 0.01 is a start",
+                "learn.server_rate is {} and learn.server_optimizer \"{}\", which divides the step by its \
+                 own size: a weight moves by about that rate in a round; 0.01 is a start",
                 learn.server_rate, learn.server_optimizer
             ));
         }
         if radio.csi_delay_s > 0.0 && radio.backoff_db == 0.0 {
             cautions.push(
-                "radio.csi_delay_s is above 0 and radio.backoff_db 0: about half of the uploads will be lost, since \
-                 every second estimate is too good; a back-off helps"
+                "radio.csi_delay_s is above 0 and radio.backoff_db 0: about half of the uploads will be \
+                 lost, since every second estimate is too good; a back-off helps"
                     .into(),
             );
         }
@@ -647,8 +650,8 @@ impl Config {
         if radio.csi_error > 0.0 && radio.backoff_db == 0.0 {
             let lost = 0.5 * (1.0 - libm::sqrt(radio.csi_error / (4.0 - 3.0 * radio.csi_error)));
             cautions.push(format!(
-                "radio.csi_error is {} and radio.backoff_db 0: about {:.0} % of the uploads will be lost, since every \
-                 second estimate is too good; a back-off helps",
+                "radio.csi_error is {} and radio.backoff_db 0: about {:.0} % of the uploads will be lost, \
+                 since every second estimate is too good; a back-off helps",
                 radio.csi_error,
                 100.0 * lost
             ));
@@ -660,16 +663,17 @@ impl Config {
             && radio.fading != "static"
         {
             cautions.push(
-                "radio.mode is \"payload\" without clock.deadline_s, and the policy does not pick by the channel: the \
-                 time of an upload has no finite mean over Rayleigh fading, so that means of seconds do not settle"
+                "radio.mode is \"payload\" without clock.deadline_s, and the policy does not pick by the \
+                 channel: the time of an upload has no finite mean over Rayleigh fading, so that means of \
+                 seconds do not settle"
                     .into(),
             );
         }
         if self.has_endless_downlink() {
             cautions.push(
-                "clock.downlink is \"broadcast\" at the rate of the worst listener: over fading with one antenna that \
-                 time has no finite mean, so that means of down_s do not settle; compare medians, or set \
-                 clock.broadcast.quantile below 1"
+                "clock.downlink is \"broadcast\" at the rate of the worst listener: over fading with one \
+                 antenna that time has no finite mean, so that means of down_s do not settle; compare \
+                 medians, or set clock.broadcast.quantile below 1"
                     .into(),
             );
         }
@@ -681,8 +685,8 @@ impl Config {
             let max = radio.power_max_dbm.unwrap_or(23.0);
             if sent > max {
                 cautions.push(format!(
-                    "a scheduled device would send with M·P̄/K = {sent:.1} dBm, but radio.power_max_dbm is {max}: it \
-                     sends with that"
+                    "a scheduled device would send with M·P̄/K = {sent:.1} dBm, but radio.power_max_dbm is \
+                     {max}: it sends with that"
                 ));
             }
         }
@@ -691,8 +695,8 @@ impl Config {
             && !scheme.properties(2, 1).unbiased
         {
             cautions.push(format!(
-                "schedule.policy = \"{}\" weighs updates so that their mean is unbiased, but compress.scheme = \
-                 \"{}\" is not: the sum is biased all the same; unbiased schemes are {}",
+                "schedule.policy = \"{}\" weighs updates so that their mean is unbiased, but compress.scheme \
+                 = \"{}\" is not: the sum is biased all the same; unbiased schemes are {}",
                 schedule.policy,
                 self.compress.scheme,
                 unbiased_schemes().join(", ")

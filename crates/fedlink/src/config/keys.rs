@@ -91,8 +91,8 @@ pub const KEYS: &[Key] = &[
     key(
         "learn.rate_schedule",
         "how the local rate changes over the rounds",
-        "\"constant\" | \"step(rounds, factor)\" | \"inverse(rounds)\" | \"cosine\" | \"warmup(rounds)\", which may \
-         stand before another",
+        "\"constant\" | \"step(rounds, factor)\" | \"inverse(rounds)\" | \"cosine\" | \"warmup(rounds)\", \
+         which may stand before another",
     ),
     key(
         "learn.weight_decay",
@@ -141,7 +141,8 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "radio.snr_db",
-        "mean SNR of a device while it sends, dB, the same for every K; a list makes as many groups of devices",
+        "mean SNR of a device while it sends, dB, the same for every K; a list makes as many groups of \
+         devices",
         "a number, or a list such as [20, 0]; if left out: by radio.power and radio.noise",
     ),
     key(
@@ -157,7 +158,8 @@ pub const KEYS: &[Key] = &[
     key("radio.csi_delay_s", "age of the channel estimates; needs radio.speed_kmh", "≥ 0"),
     key(
         "radio.backoff_db",
-        "how far below the estimated SNR a rate is chosen, dB, so that an estimate that is too good still holds",
+        "how far below the estimated SNR a rate is chosen, dB, so that an estimate that is too good still \
+         holds",
         "≥ 0",
     ),
     key(
@@ -169,8 +171,8 @@ pub const KEYS: &[Key] = &[
     key("radio.symbols", "n, channel symbols in a round, shared by the scheduled devices", "≥ 1"),
     key(
         "radio.power",
-        "P̄, average transmit power of a device. By radio.power_policy = \"fair-share\" a scheduled one sends with \
-         M·P̄/K, so its SNR depends on K; radio.snr_db sets the SNR for every K",
+        "P̄, average transmit power of a device. By radio.power_policy = \"fair-share\" a scheduled one \
+         sends with M·P̄/K, so its SNR depends on K; radio.snr_db sets the SNR for every K",
         "> 0",
     ),
     key(
@@ -225,8 +227,8 @@ pub const KEYS: &[Key] = &[
     key(
         "cell.min_m",
         "smallest distance of a device to the server, m",
-        "≥ 0; if left out: that of the path loss law (35 for 3gpp-macro, 10 for 3gpp-pico, umi and uma, else 1), at \
-         most half the radius",
+        "≥ 0; if left out: that of the path loss law (35 for 3gpp-macro, 10 for 3gpp-pico, umi and uma, else \
+         1), at most half the radius",
     ),
     key("cell.pathloss", "the law of path loss", A_PART),
     key("cell.height_bs_m", "height of the server's antenna, m", "> 0; if left out: that of the law"),
@@ -290,7 +292,8 @@ pub const KEYS: &[Key] = &[
     key("schedule.k_min", "K_min, below which schedule.decay does not take K", "1 ..= schedule.k"),
     key(
         "schedule.report_bits",
-        "bits of each number that a candidate reports before selection, sent over its own link in symbols of the round",
+        "bits of each number that a candidate reports before selection, sent over its own link in symbols of \
+         the round",
         "0 (free) | 8 (logarithmic, steps of 9 %) | 16 (half precision) | 32",
     ),
     key("compress.scheme", "how an update is compressed", A_PART),
@@ -513,7 +516,8 @@ pub fn commented_toml(config: &Config) -> String {
 ///
 /// ```
 /// use fedlink::config::toml_key;
-/// assert_eq!(["beta", "schedule.k", "a \"b\"\n"].map(toml_key), ["beta", r#""schedule.k""#, r#""a \"b\"\u000a""#]);
+/// let keys = ["beta", "schedule.k", "a \"b\"\n"];
+/// assert_eq!(keys.map(toml_key), ["beta", r#""schedule.k""#, r#""a \"b\"\u000a""#]);
 /// ```
 pub fn toml_key(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);

@@ -77,8 +77,8 @@ impl Config {
         Self::default().with_sections(table)
     }
 
-    /// The configuration with other sections: those that `table` has, which are read as those of a file are, and none
-    /// of which anything stays.
+    /// The configuration with other sections: those that `table` has, which are read as those of a file are,
+    /// and none of which anything stays.
     ///
     /// ```
     /// use fedlink::config::Config;
@@ -260,7 +260,8 @@ impl Config {
         }
     }
 
-    /// The paths of the files that the run reads besides its data set, each once: a trace, positions, mean gains.
+    /// The paths of the files that the run reads besides its data set, each once: a trace, positions, mean
+    /// gains.
     ///
     /// ```
     /// let text = "[radio]\nfading = \"trace\"\ntrace.file = \"hall.csv\"\nmean_gains = \"gains.txt\"";

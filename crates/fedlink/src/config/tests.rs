@@ -421,7 +421,8 @@ fn every_broken_rule_of_the_radio_names_its_key_and_what_to_write() {
         ("[radio]\nattempts = 3", "radio.attempts: has no effect here: it repeats what was lost"),
         ("[radio]\naccess = \"ofdma\"", "radio.access: is \"ofdma\", whose resource blocks have a width"),
         (
-            "[schedule]\nk = 8\n[radio]\naccess = \"ofdma\"\nbandwidth_hz = 1e6\n[radio.ofdma]\nresource_blocks = 5",
+            "[schedule]\nk = 8\n[radio]\naccess = \"ofdma\"\n\
+             bandwidth_hz = 1e6\n[radio.ofdma]\nresource_blocks = 5",
             "radio.ofdma.resource_blocks: is 5",
         ),
         (

@@ -55,8 +55,8 @@ impl Config {
         }
         if defense.audit && [8, 16].contains(&schedule.report_bits) {
             let problem = format!(
-                "compares reports with uploads to the last digit, which {} bits have not; write schedule.report_bits = 32, \
-                 or set it to false",
+                "compares reports with uploads to the last digit, which {} bits have not; write \
+                 schedule.report_bits = 32, or set it to false",
                 schedule.report_bits
             );
             return Err(ConfigError::new("defense.audit", problem));
@@ -180,8 +180,8 @@ impl Config {
         }
         if self.compress.feedback == "ef21" {
             let problem = format!(
-                "is {}, which bounds what one device adds to a round, but with compress.feedback = \"ef21\" every \
-                 round has what all devices ever sent; choose another compress.feedback",
+                "is {}, which bounds what one device adds to a round, but with compress.feedback = \"ef21\" \
+                 every round has what all devices ever sent; choose another compress.feedback",
                 privacy.noise
             );
             return Err(ConfigError::new("privacy.noise", problem));

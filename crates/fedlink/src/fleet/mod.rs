@@ -2,8 +2,8 @@
 //!
 //! Updates stream: a worker trains a device, notes the few numbers it reports, and offers the update to a set
 //! that keeps the best. Memory is of order (K + threads)·d; only per-device task state or error feedback,
-//! where they are switched on, take M·d, and a policy that does not schedule the largest reports takes as much
-//! while that is little: so no device trains twice.
+//! where they are switched on, take M·d, and a policy that does not schedule the largest reports takes as
+//! much while that is little: so no device trains twice.
 
 mod encoder;
 mod send;
@@ -224,8 +224,8 @@ impl Fleet {
         self.keeps = keeps;
     }
 
-    /// How many of the candidates' updates of `dim` numbers are kept until selection. One that was not kept can
-    /// be had again by training again, unless the device has moved on.
+    /// How many of the candidates' updates of `dim` numbers are kept until selection. One that was not kept
+    /// can be had again by training again, unless the device has moved on.
     pub(crate) fn kept_updates(&self, candidates: usize, k: usize, dim: usize) -> usize {
         let all = match self.keeps {
             Keeps::LargestReports => false,
@@ -243,8 +243,8 @@ impl Fleet {
     }
 
     /// Trains the devices that must train this round, of those that are `present`, and keeps the updates of
-    /// the candidates with the largest first reports, up to K of them (all, if devices keep state or the policy
-    /// selects otherwise and there is room).
+    /// the candidates with the largest first reports, up to K of them (all, if devices keep state or the
+    /// policy selects otherwise and there is room).
     pub fn train(
         &self,
         theta: &[f32],

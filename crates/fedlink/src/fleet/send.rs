@@ -40,8 +40,8 @@ pub(super) enum Given {
 }
 
 impl Sent {
-    /// What arrives of it, sent for `airtime`: nothing if it was late or the channel did not carry it. Silence arrives
-    /// always.
+    /// What arrives of it, sent for `airtime`: nothing if it was late or the channel did not carry it.
+    /// Silence arrives always.
     pub fn upload_over(&self, carried: &Carried, late: bool) -> Upload<'_> {
         let upload = self.upload();
         let body = match upload.body {

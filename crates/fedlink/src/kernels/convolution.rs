@@ -1,8 +1,9 @@
 //! Gradients of a convolution, image by image, by the non-zeros of the gradient of its maps.
 //!
-//! 2×2 maximum pooling passes a gradient to one of four positions, and `ReLU` to fewer: the products of the way
-//! back have less than a quarter of the terms of dense ones, and no patches need to be laid out for them. What
-//! is left out is zero, so the sums are those of dense products bit for bit, as long as all numbers are finite.
+//! 2×2 maximum pooling passes a gradient to one of four positions, and `ReLU` to fewer: the products of the
+//! way back have less than a quarter of the terms of dense ones, and no patches need to be laid out for them.
+//! What is left out is zero, so the sums are those of dense products bit for bit, as long as all numbers are
+//! finite.
 
 use super::instructions::{Arithmetic, Kernel, run};
 use super::patches::Window;

@@ -4,9 +4,9 @@ use super::instructions::{Arithmetic, Kernel, run};
 
 /// Replaces every entry x by eˣ, with the bits of `libm::expf`.
 ///
-/// Source of the formula: `expf` of musl and FreeBSD's msun, which is what `libm` has. Without its branches it
-/// takes its steps for sixteen numbers at once. Numbers beyond [−87, 0], which a softmax hardly meets, are left
-/// to `libm` itself.
+/// Source of the formula: `expf` of musl and FreeBSD's msun, which is what `libm` has. Without its branches
+/// it takes its steps for sixteen numbers at once. Numbers beyond [−87, 0], which a softmax hardly meets, are
+/// left to `libm` itself.
 pub fn exp(values: &mut [f32]) {
     run(Exp(values));
 }

@@ -17,8 +17,8 @@ pub fn relu(values: &mut [f32]) {
     run(Relu(values));
 }
 
-/// Replaces the outputs of a `ReLU` by the gradient of its inputs: `gradient`, which is that of its outputs, where
-/// the output was positive, and zero elsewhere.
+/// Replaces the outputs of a `ReLU` by the gradient of its inputs: `gradient`, which is that of its outputs,
+/// where the output was positive, and zero elsewhere.
 pub fn relu_gradient(outputs: &mut [f32], gradient: &[f32]) {
     run(ReluGradient(outputs, gradient));
 }

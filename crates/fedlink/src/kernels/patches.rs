@@ -55,8 +55,8 @@ impl Window {
         }
     }
 
-    /// As [`gather`](Self::gather), N numbers for each row of a patch where there is room for more than it has:
-    /// what follows replaces those that are too many. A copy of known length is two instructions, one of
+    /// As [`gather`](Self::gather), N numbers for each row of a patch where there is room for more than it
+    /// has: what follows replaces those that are too many. A copy of known length is two instructions, one of
     /// another length a call.
     fn gather_by<const N: usize>(self, image: &[f32], patches: &mut [f32]) {
         let (run, mut at) = (self.run(), 0);

@@ -13,7 +13,8 @@ pub fn prefetch<T>(values: &[T]) {
         let start = values.as_ptr().cast::<i8>();
         for offset in (0..size_of_val(values)).step_by(LINE) {
             // SAFETY: the instruction is part of every x86-64 processor; it reads and writes nothing that a
-            // program can see, and does nothing for an address that cannot be read. This one lies in `values`.
+            // program can see, and does nothing for an address that cannot be read. This one lies in
+            // `values`.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset)) };
         }
     }

@@ -133,8 +133,8 @@ impl SparseBatch {
         self.columns
     }
 
-    /// Whether an input is known to be zero in all samples: where the entries are not there by column, that is
-    /// not known of any.
+    /// Whether an input is known to be zero in all samples: where the entries are not there by column, that
+    /// is not known of any.
     pub fn is_column_empty(&self, column: usize) -> bool {
         self.has_columns && self.column_starts[column] == self.column_starts[column + 1]
     }

@@ -18,12 +18,13 @@ pub struct Panels {
 }
 
 /// Floats in a panel of the forward pass: 24 kB, three quarters of the nearest cache of processors without
-/// vectors of 512 bits; with panels of 128 columns 44 kB. That is as much as fits where most that have them have
-/// 48 kB, and with 32 kB the second cache is near enough: a larger panel is left and entered less often.
+/// vectors of 512 bits; with panels of 128 columns 44 kB. That is as much as fits where most that have them
+/// have 48 kB, and with 32 kB the second cache is near enough: a larger panel is left and entered less often.
 const TILE: usize = 6144;
 const WIDE_TILE: usize = 88 * 128;
 
-/// The same for few columns: 64 kB, so that the weights of images are one panel. Most images use a part of it.
+/// The same for few columns: 64 kB, so that the weights of images are one panel. Most images use a part of
+/// it.
 const FEW_TILE: usize = 16_384;
 
 /// Panels begin where a cache line does.

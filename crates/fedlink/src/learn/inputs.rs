@@ -44,8 +44,8 @@ struct NonZeros {
 /// What the non-zeros are.
 enum Values {
     Floats(Vec<f32>),
-    /// Bytes as they are stored, and what each becomes: half of the memory, which samples drawn at random wait
-    /// for.
+    /// Bytes as they are stored, and what each becomes: half of the memory, which samples drawn at random
+    /// wait for.
     Bytes(Vec<u8>, Box<[f32; 256]>),
 }
 
@@ -167,7 +167,8 @@ impl NonZeros {
                     columns.resize(2 * len + features, 0);
                     kept.resize(2 * len + features, 0);
                 }
-                // Which are zero is anybody's guess: all are written, and the index moves on after one that is not.
+                // Which are zero is anybody's guess: all are written, and the index moves on after one that
+                // is not.
                 for (column, &byte) in (0..).zip(row) {
                     (columns[len], kept[len]) = (column, byte);
                     len += usize::from(table[usize::from(byte)] != 0.0);

@@ -106,7 +106,8 @@ impl LocalTraining {
         let kept = self.options.kept(rate);
         let rate = rate as f32;
         let plain = adjustment.is_none() && kept == 1.0 && !self.options.clips();
-        // Plain steps: the first reads θ where it is and fills the device's model, the last leaves Δ in its place.
+        // Plain steps: the first reads θ where it is and fills the device's model, the last leaves Δ in its
+        // place.
         if !plain {
             local_model.copy_from_slice(theta);
         }

@@ -48,8 +48,8 @@ enum Decay {
 }
 
 /// What a schedule looks like, for messages.
-pub const FORMS: &str = "\"constant\", \"step(rounds, factor)\" with a factor in (0, 1], \"inverse(rounds)\", \
-    \"cosine\" or \"warmup(rounds)\", also before another: \"warmup(10) cosine\"";
+pub const FORMS: &str = "\"constant\", \"step(rounds, factor)\" with a factor in (0, 1], \
+    \"inverse(rounds)\", \"cosine\" or \"warmup(rounds)\", also before another: \"warmup(10) cosine\"";
 
 impl RateSchedule {
     /// What the rate of round `t` (from 0) of `rounds` is multiplied by.

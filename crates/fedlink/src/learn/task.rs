@@ -74,8 +74,8 @@ pub trait Task: Send + Sync {
         Err(TaskError("it does not give the loss on its training data".into()))
     }
 
-    /// Floating-point operations of one sample in one step, forward and backward; by default 6·d, those of dense
-    /// layers (2 for each weight forward, 4 backward).
+    /// Floating-point operations of one sample in one step, forward and backward; by default 6·d, those of
+    /// dense layers (2 for each weight forward, 4 backward).
     fn flops_per_sample(&self) -> f64 {
         6.0 * self.theta0().len() as f64
     }

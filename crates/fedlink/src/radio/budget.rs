@@ -3,8 +3,9 @@
 use super::Snrs;
 use crate::units::{DeviceId, dbm_to_watt, from_db};
 
-/// Power and noise of the uplink. With a bandwidth they are watts and a symbol has a duration; without one they are in a
-/// unit of their own, the noise variance's, and there are no seconds. Everything else of the radio is the same.
+/// Power and noise of the uplink. With a bandwidth they are watts and a symbol has a duration; without one
+/// they are in a unit of their own, the noise variance's, and there are no seconds. Everything else of the
+/// radio is the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkBudget {
     /// P̄.
@@ -92,9 +93,11 @@ impl LinkBudget {
     }
 }
 
-/// The mean gain of each device for which its SNR at `power` is that of its group, mean over the fading of one antenna.
+/// The mean gain of each device for which its SNR at `power` is that of its group, mean over the fading of
+/// one antenna.
 ///
-/// Groups are of one size (the first ones one larger where they do not divide M), or of the given `sizes`, from device 0 on.
+/// Groups are of one size (the first ones one larger where they do not divide M), or of the given `sizes`,
+/// from device 0 on.
 pub fn gains_of_snrs(snrs: &Snrs, sizes: Option<&[u64]>, devices: usize, power: f64, noise: f64) -> Vec<f64> {
     let gain = |group: usize| from_db(snrs.levels()[group]) * noise / power;
     DeviceId::all(devices).map(|device| gain(group_of(device, snrs.levels().len(), sizes, devices))).collect()

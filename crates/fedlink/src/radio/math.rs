@@ -42,8 +42,8 @@ pub fn inverse_q(p: f64) -> f64 {
 
 /// E₁(x) = ∫_x^∞ e^(−u)/u du, the exponential integral, for x > 0.
 ///
-/// By its series −γ − ln x − Σ (−x)^k/(k·k!) up to x = 1, and by its continued fraction (Lentz) beyond; relative error
-/// below 1e-14. +∞ at 0.
+/// By its series −γ − ln x − Σ (−x)^k/(k·k!) up to x = 1, and by its continued fraction (Lentz) beyond;
+/// relative error below 1e-14. +∞ at 0.
 ///
 /// ```
 /// use fedlink::radio::math::exponential_integral;

@@ -245,7 +245,8 @@ pub struct Known {
     pub capacities: Vec<f64>,
     /// P_m, what each device sends with if it is scheduled.
     pub powers: Vec<f64>,
-    /// The SNR that rates are chosen for, at that power over the whole band; empty if only capacities are known.
+    /// The SNR that rates are chosen for, at that power over the whole band; empty if only capacities are
+    /// known.
     snrs: Vec<f64>,
     /// The gain of each resource block over the device's gain, device after device; empty: flat.
     blocks: Vec<f64>,
@@ -692,7 +693,8 @@ impl CapacityAt for Radio {
     }
 }
 
-/// The smallest SNR at which a grant's symbols carry its bits: by bisection on its logarithm, a fixed number of times.
+/// The smallest SNR at which a grant's symbols carry its bits: by bisection on its logarithm, a fixed number
+/// of times.
 fn snr_of(rate: &dyn Rate, grant: &Grant) -> f64 {
     let (mut low, mut high) = (-80.0f64, 80.0f64);
     for _ in 0..70 {

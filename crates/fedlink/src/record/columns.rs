@@ -223,7 +223,8 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             "power",
             "",
             Real,
-            "P, the transmit power while it sends, in watts if radio.bandwidth_hz is set, else in noise variances",
+            "P, the transmit power while it sends, in watts if radio.bandwidth_hz is set, else in noise \
+             variances",
             |s: &Transmission| Cell::Real(s.power.0),
         ),
         Column::new("airtime", "symbol durations", Real, "how long it sends", |s: &Transmission| {
@@ -242,7 +243,8 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             "report_symbols",
             "symbols",
             Whole,
-            "what the reports of all candidates of the round took: with the symbols of its rows they are n; 0 if free",
+            "what the reports of all candidates of the round took: with the symbols of its rows they are n; \
+             0 if free",
             |s: &Transmission| Cell::Whole(s.report_symbols),
         )
         .digested_as(|_, s| (s.report_symbols > 0).then_some(s.report_symbols)),

@@ -118,8 +118,8 @@ impl Row {
     }
 }
 
-/// Rows as a checkpoint holds them: without their costs, which are a part of their own, so that a run without units has
-/// the checkpoints that it always had.
+/// Rows as a checkpoint holds them: without their costs, which are a part of their own, so that a run without
+/// units has the checkpoints that it always had.
 mod plain_rows {
     use super::Row;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -229,8 +229,8 @@ impl Ledger {
         true
     }
 
-    /// Whether it can be that of a run after `done` rounds: columns of one length, and counts that adding to does not
-    /// overflow. What was read from a file is checked by this.
+    /// Whether it can be that of a run after `done` rounds: columns of one length, and counts that adding to
+    /// does not overflow. What was read from a file is checked by this.
     pub(crate) fn is_consistent(&self, done: u64) -> bool {
         let Self { scheduled, power, .. } = self;
         self.rounds == done

@@ -235,18 +235,18 @@ pub struct Outcome {
     /// Bits sent as a share of the bits that were granted; none if nothing was granted.
     #[serde(default)]
     pub budget_used: Option<f64>,
-    /// Share of the transmissions in which the scheme was at its highest level, so that it could not have used a
-    /// larger budget; none if the scheme does not say which level that is, or if nothing was sent.
+    /// Share of the transmissions in which the scheme was at its highest level, so that it could not have
+    /// used a larger budget; none if the scheme does not say which level that is, or if nothing was sent.
     #[serde(default)]
     pub at_highest_level: Option<f64>,
     /// The largest of `average_power`, to be compared with `radio.power`.
     pub worst_average_power: Power,
     /// The device that has it, the first of equals.
     pub worst_device: DeviceId,
-    /// Average transmit power of each device over the rounds done, as the paper's power constraint counts it: P = M·P̄/K
-    /// for the whole of every round in which the device is scheduled, however few of the n symbols it sends, and 0 for
-    /// the others. So it is P̄ where a device is scheduled in K/M of the rounds. The power that it radiates is lower by
-    /// its share of the symbols.
+    /// Average transmit power of each device over the rounds done, as the paper's power constraint counts it:
+    /// P = M·P̄/K for the whole of every round in which the device is scheduled, however few of the n symbols
+    /// it sends, and 0 for the others. So it is P̄ where a device is scheduled in K/M of the rounds. The
+    /// power that it radiates is lower by its share of the symbols.
     #[serde(default)]
     pub average_power: Vec<f64>,
     /// How often each device was scheduled.

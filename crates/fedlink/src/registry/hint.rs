@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Names longer than this, in bytes, have no hint: a distance takes time and memory of the product of both lengths.
+/// Names longer than this, in bytes, have no hint: a distance takes time and memory of the product of both
+/// lengths.
 const MAX_LENGTH: usize = 200;
 
 /// The known name that `name` was most likely meant to be, if any is near: the same but for case, almost the
@@ -59,8 +60,9 @@ fn lowercase(name: &str) -> Cow<'_, str> {
     if is_lowercase { Cow::Borrowed(name) } else { Cow::Owned(name.to_lowercase()) }
 }
 
-/// A lower bound of the Damerau-Levenshtein distance: how many letters one word has that the other lacks. A letter that
-/// is inserted, removed or replaced changes that by one, and two that are swapped do not change it.
+/// A lower bound of the Damerau-Levenshtein distance: how many letters one word has that the other lacks. A
+/// letter that is inserted, removed or replaced changes that by one, and two that are swapped do not change
+/// it.
 fn min_distance(a: &str, b: &str) -> usize {
     // Letters that share a counter make the bound lower and no less true.
     let mut surplus = [0i16; 64];

@@ -102,8 +102,8 @@ pub trait Kind: 'static {
     /// All parts of this kind.
     fn entries() -> &'static [Entry<Self>];
 
-    /// What a part declares of itself, with the defaults of its keys: one line for lists and the reference. Empty:
-    /// parts of this kind declare nothing.
+    /// What a part declares of itself, with the defaults of its keys: one line for lists and the reference.
+    /// Empty: parts of this kind declare nothing.
     fn declared(_entry: &Entry<Self>) -> String {
         String::new()
     }

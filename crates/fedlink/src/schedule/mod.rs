@@ -167,7 +167,8 @@ pub enum Trains {
 }
 
 impl Selection {
-    /// A choice that is right in the mean of this kind, for which these train; updates count as the rule has it.
+    /// A choice that is right in the mean of this kind, for which these train; updates count as the rule has
+    /// it.
     pub const fn new(bias: Bias, trains: Trains) -> Self {
         Self { bias, trains, own_shares: false, largest_reports: false }
     }
@@ -234,8 +235,8 @@ pub trait Policy: Persist + Send {
         Sampling::Other
     }
 
-    /// Picks up to `view.k` of those that reported; by default all of them with equal bits, for a policy that chooses
-    /// its [candidates](Self::candidates) alone.
+    /// Picks up to `view.k` of those that reported; by default all of them with equal bits, for a policy that
+    /// chooses its [candidates](Self::candidates) alone.
     fn select(&mut self, _view: &View, reports: &Reports) -> Schedule {
         Schedule::equal(reports.devices.iter().copied())
     }
@@ -329,8 +330,8 @@ pub fn largest(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64)
     largest_indices(devices, count, value).into_iter().map(|index| devices[index]).collect()
 }
 
-/// The `k` candidates with the largest first report, each with it as its bit weight. Equal reports go to the larger gain
-/// where reports have a price, else to the lower device.
+/// The `k` candidates with the largest first report, each with it as its bit weight. Equal reports go to the
+/// larger gain where reports have a price, else to the lower device.
 pub fn largest_reports(reports: &Reports, k: usize) -> Schedule {
     let value = |index: usize| f64::from(reports.first(index));
     let indices = largest_indices_by(&reports.devices, k, |index| (value(index), reports.tie(index)));
@@ -339,8 +340,8 @@ pub fn largest_reports(reports: &Reports, k: usize) -> Schedule {
     }
 }
 
-/// The indices of the `count` devices with the largest `value`, a pair of which the second decides between equal
-/// first ones, and the lower device between equal pairs; the result ascends by device.
+/// The indices of the `count` devices with the largest `value`, a pair of which the second decides between
+/// equal first ones, and the lower device between equal pairs; the result ascends by device.
 pub fn largest_indices_by(
     devices: &[DeviceId],
     count: usize,

@@ -3,9 +3,9 @@
 /// The p that minimize Σ u²/p + Σ c·p subject to Σ p = `total`, 0 < p ≤ 1: p_m = min(1, u_m/√(c_m + λ)), λ by
 /// Newton's method with bisection.
 ///
-/// `u` ≥ 0 and `prices` ≥ 0 are finite, of one length; `total` is a whole number of at least 1. Where there are no more than
-/// `total` devices all are 1; devices of u = 0 have what is left over, in equal parts. It takes a few passes over the
-/// devices, and no sorting.
+/// `u` ≥ 0 and `prices` ≥ 0 are finite, of one length; `total` is a whole number of at least 1. Where there
+/// are no more than `total` devices all are 1; devices of u = 0 have what is left over, in equal parts. It
+/// takes a few passes over the devices, and no sorting.
 ///
 /// ```
 /// use fedlink::schedule::priced::probabilities;
@@ -44,7 +44,8 @@ fn probability(u: f64, under: f64) -> f64 {
     if u > 0.0 { (u / under.sqrt()).min(1.0) } else { 0.0 }
 }
 
-/// Chains of sums that do not wait for each other; a fixed number, so that their order is one on every machine.
+/// Chains of sums that do not wait for each other; a fixed number, so that their order is one on every
+/// machine.
 const LANES: usize = 8;
 
 /// Σ p at λ, and its slope.
@@ -70,13 +71,15 @@ fn tolerance(count: usize, total: f64) -> f64 {
     total * (1e-15 + f64::EPSILON * libm::sqrt(count as f64))
 }
 
-/// λ for which Σ p = `total`, up to the rounding of the sum; u ≤ 1, and more than `total` of them are positive.
+/// λ for which Σ p = `total`, up to the rounding of the sum; u ≤ 1, and more than `total` of them are
+/// positive.
 ///
-/// Newton's method for (Σ p)⁻² = K⁻², which is linear in λ where nobody has a price and nobody's p is 1, and concave
-/// where prices differ; bisection where a step would leave the interval or the interval shrinks too slowly.
+/// Newton's method for (Σ p)⁻² = K⁻², which is linear in λ where nobody has a price and nobody's p is 1, and
+/// concave where prices differ; bisection where a step would leave the interval or the interval shrinks too
+/// slowly.
 fn multiplier(u: &[f64], prices: &[f64], total: f64) -> f64 {
-    // The sum falls from more than `total` to no more than that between these two: without prices and limits it is
-    // `total` at the second.
+    // The sum falls from more than `total` to no more than that between these two: without prices and limits
+    // it is `total` at the second.
     let mut low = u.iter().zip(prices).map(|(u, price)| u * u - price).fold(f64::INFINITY, f64::min);
     let mut high = (u.iter().sum::<f64>() / total).powi(2);
     let tolerance = tolerance(u.len(), total);
@@ -103,8 +106,8 @@ fn multiplier(u: &[f64], prices: &[f64], total: f64) -> f64 {
     high
 }
 
-/// Gives what is missing to `total`, or takes what is too much, in proportion to what those below 1 of u > 0 have, or in
-/// equal parts where that is nothing.
+/// Gives what is missing to `total`, or takes what is too much, in proportion to what those below 1 of u > 0
+/// have, or in equal parts where that is nothing.
 fn make_sum_exact(p: &mut [f64], u: &[f64], total: f64) {
     let tolerance = tolerance(p.len(), total);
     // Once, but where some reach 1 on the way, which then is shared by the others.
@@ -199,7 +202,8 @@ mod tests {
             let level = |i: usize| (u[i] / p[i]).powi(2) - c[i];
             let free: Vec<usize> = (0..u.len()).filter(|&i| p[i] < 1.0 - 1e-9).collect();
             for &i in &free {
-                prop_assert!((level(i) - level(free[0])).abs() < 1e-6 * (1.0 + level(i).abs() + c[i]), "{u:?} {c:?} {p:?}");
+                let rounding = 1e-6 * (1.0 + level(i).abs() + c[i]);
+                prop_assert!((level(i) - level(free[0])).abs() < rounding, "{u:?} {c:?} {p:?}");
             }
             if let Some(&first) = free.first() {
                 for i in (0..u.len()).filter(|&i| p[i] >= 1.0 - 1e-9) {

@@ -5,10 +5,11 @@ use crate::record::RoundRecord;
 use crate::state::{State, StateError};
 use crate::units::DeviceId;
 
-/// A virtual queue of each device, Q_m ← max(0, Q_m + P_m·x_m − P̄) in every round, x_m = 1 if it was scheduled.
+/// A virtual queue of each device, Q_m ← max(0, Q_m + P_m·x_m − P̄) in every round, x_m = 1 if it was
+/// scheduled.
 ///
-/// Invariant: the average power of a device over T rounds, counted as the paper's constraint counts it, is at most
-/// P̄ + Q_m(T)/T.
+/// Invariant: the average power of a device over T rounds, counted as the paper's constraint counts it, is at
+/// most P̄ + Q_m(T)/T.
 #[derive(Clone, Debug, Default)]
 pub struct PowerQueues {
     /// Q; empty before the first round.

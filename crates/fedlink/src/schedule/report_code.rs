@@ -14,8 +14,8 @@ const MAX_F16: f32 = 65504.0;
 /// How a number is reported, and what that takes of the round (`schedule.report_bits`, `radio.report_floor`).
 ///
 /// Every candidate sends each number that it is asked with b bits over its own link, so that a round has
-/// n′ = max(0, n − ⌈Σ_m Σ_asks b/C_m⌉) symbols left for the updates. Since 1/C has no finite mean over Rayleigh fading, a
-/// device whose C is below the floor does not report and cannot be scheduled in the round.
+/// n′ = max(0, n − ⌈Σ_m Σ_asks b/C_m⌉) symbols left for the updates. Since 1/C has no finite mean over
+/// Rayleigh fading, a device whose C is below the floor does not report and cannot be scheduled in the round.
 ///
 /// | b | code |
 /// |---|---|
@@ -24,8 +24,8 @@ const MAX_F16: f32 = 65504.0;
 /// | 16 | IEEE 754 binary16, to nearest even; beyond ±65504 the largest finite number |
 /// | 32 | IEEE 754 binary32, the number itself |
 ///
-/// Where reports have bits, equal ones go to the device with the larger gain: many are equal then, and the lower device
-/// would be scheduled all the time.
+/// Where reports have bits, equal ones go to the device with the larger gain: many are equal then, and the
+/// lower device would be scheduled all the time.
 ///
 /// ```
 /// use fedlink::schedule::ReportCode;
@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn sixteen_bits_are_those_of_the_standard() {
-        // From the standard's table of examples: smallest subnormal, largest subnormal, smallest normal, 1/3, largest.
+        // From the standard's table of examples: smallest subnormal, largest subnormal, smallest normal, 1/3,
+        // largest.
         for (bits, value) in [
             (0x0001u16, 5.960_464_5e-8f32),
             (0x03ff, 6.097_555e-5),

@@ -5,9 +5,9 @@ use crate::units::DeviceId;
 
 /// Madow's systematic sampling: exactly K = Σ p distinct indices, index i with probability p_i.
 ///
-/// The items are laid out in `order`, each as long as its probability; those that contain u, u + 1, u + 2 … are
-/// taken. `p` are probabilities in 0..=1 that add up to a whole number (up to rounding, which is scaled away),
-/// `u` is uniform in [0, 1). The result ascends. Source: Madow (1949), as we read it.
+/// The items are laid out in `order`, each as long as its probability; those that contain u, u + 1, u + 2 …
+/// are taken. `p` are probabilities in 0..=1 that add up to a whole number (up to rounding, which is scaled
+/// away), `u` is uniform in [0, 1). The result ascends. Source: Madow (1949), as we read it.
 ///
 /// ```
 /// use fedlink::schedule::sampling::systematic;
@@ -43,8 +43,9 @@ pub fn uniform(mut devices: Vec<DeviceId>, count: usize, rng: &mut Stream) -> Ve
     devices
 }
 
-/// `count` different indices, drawn one after another with probabilities in proportion to the weights of those
-/// that are left; in the order of the draws. Where all weights that are left are zero, draws are uniform.
+/// `count` different indices, drawn one after another with probabilities in proportion to the weights of
+/// those that are left; in the order of the draws. Where all weights that are left are zero, draws are
+/// uniform.
 ///
 /// `weights` are finite and ≥ 0. It takes O(M + count·log M).
 pub fn successive(weights: &[f64], count: usize, rng: &mut Stream) -> Vec<usize> {
@@ -121,8 +122,8 @@ impl Sums {
 /// Des Raj's shares of devices drawn one after another without replacement: the j-th of K counts
 /// π·[(1 − Σ_(i<j) p_(i))/p_(j) + (K − j)]/K, so that the mean over all draws is Σ π·Δ.
 ///
-/// `drawn` holds (π, p) in the order of the draws, p being the probabilities of the first draw (they add up to 1
-/// over all devices). Source: Des Raj (1956), as we read it; checked by enumeration.
+/// `drawn` holds (π, p) in the order of the draws, p being the probabilities of the first draw (they add up
+/// to 1 over all devices). Source: Des Raj (1956), as we read it; checked by enumeration.
 pub fn des_raj(drawn: &[(f64, f64)]) -> Vec<f64> {
     let k = drawn.len() as f64;
     let mut before = 0.0;
@@ -170,8 +171,8 @@ pub(in crate::schedule) mod tests {
     use crate::rng::{Purpose, stream};
     use proptest::prelude::*;
 
-    /// How probable each index is in systematic sampling with this order, exactly: who is taken is constant in U between
-    /// the ends of the pieces modulo 1.
+    /// How probable each index is in systematic sampling with this order, exactly: who is taken is constant
+    /// in U between the ends of the pieces modulo 1.
     pub fn inclusion(p: &[f64], order: &[usize]) -> Vec<f64> {
         let k = p.iter().sum::<f64>().round();
         let mut ends: Vec<f64> = order

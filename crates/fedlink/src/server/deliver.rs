@@ -130,7 +130,8 @@ impl Server {
         Ok(record)
     }
 
-    /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it sends.
+    /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it
+    /// sends.
     fn note_underpriced(&mut self, t: u64, received: &[Received], uploads: &[Upload]) {
         if self.custom_compressor.is_none() {
             return;

@@ -420,9 +420,9 @@ impl Server {
         if let (Some(name), (uploads, Some(first))) = (&self.custom_compressor, self.ledger.underpriced) {
             let Underpriced { round, device, entries, claimed, needed } = first;
             warnings.push(format!(
-                "compressor {name} claims fewer bits than its entries take in {uploads} uploads (the first: round \
-                 {round}, device {device}, {entries} entries, which take about {needed:.0} bits, for {claimed:.0}); its \
-                 results are too good unless both ends draw the indices from a shared seed"
+                "compressor {name} claims fewer bits than its entries take in {uploads} uploads (the first: \
+                 round {round}, device {device}, {entries} entries, which take about {needed:.0} bits, for \
+                 {claimed:.0}); its results are too good unless both ends draw the indices from a shared seed"
             ));
         }
         warnings
@@ -601,7 +601,8 @@ impl Server {
         before.push(failed);
         let unavailable: Vec<DeviceId> = schedule.devices().chain(before.iter().copied()).collect();
         let waiting = (0..reports.len()).filter(|&row| !unavailable.contains(&reports.devices[row]));
-        // Of equal reports the first in the policy's order counts, the larger gain before it where reports have a price.
+        // Of equal reports the first in the policy's order counts, the larger gain before it where reports
+        // have a price.
         let better = |&a: &usize, &b: &usize| {
             let by_tie = reports.tie(a).total_cmp(&reports.tie(b));
             reports.first(a).total_cmp(&reports.first(b)).then(by_tie).then(b.cmp(&a))

@@ -21,8 +21,8 @@ const KAPPA: f64 = 1e-28;
 /// Bits a symbol of the lowest CQI.
 const REPORT_EFFICIENCY: f64 = 0.1523;
 
-/// The clock of a run over `radio`, in which a device's training processes what `work` tells; it counts nothing where the
-/// radio has no units.
+/// The clock of a run over `radio`, in which a device's training processes what `work` tells; it counts
+/// nothing where the radio has no units.
 pub fn clock(
     config: &Config,
     parts: &Parts,

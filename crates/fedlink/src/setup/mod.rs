@@ -164,7 +164,8 @@ pub fn compressor(config: &Config, parts: &Parts) -> Result<Arc<dyn Compressor>,
     if sends_everything(config) {
         if *scheme != Config::default().compress.scheme {
             let problem = format!(
-                "is \"{scheme}\", which has no effect: schedule.policy = \"{}\" sends updates as they are; leave it out",
+                "is \"{scheme}\", which has no effect: schedule.policy = \"{}\" sends updates as they are; \
+                 leave it out",
                 Ideal::NAME
             );
             return Err(ConfigError::new("compress.scheme", problem));
@@ -190,8 +191,8 @@ pub fn compressor(config: &Config, parts: &Parts) -> Result<Arc<dyn Compressor>,
         let probe = Context::new(1, Bits(f64::INFINITY));
         if compressor.best_budget(&[1.0], &probe, &mut Scratch::default()).is_none() {
             let problem = format!(
-                "is \"best\", which has no effect with \"{scheme}\": more bits never have less energy there; set \
-                 it to \"largest\", or compress.scheme to \"d-sgd\" or \"stc\""
+                "is \"best\", which has no effect with \"{scheme}\": more bits never have less energy there; \
+                 set it to \"largest\", or compress.scheme to \"d-sgd\" or \"stc\""
             );
             return Err(ConfigError::new("compress.level", problem));
         }

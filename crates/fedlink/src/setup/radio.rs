@@ -67,8 +67,8 @@ fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigErro
     let radio = &config.radio;
     if radio.csi_delay_s > 0.0 && fading.earlier(1, DeviceId(0), radio.csi_delay_s).is_none() {
         let problem = format!(
-            "has no effect here: radio.fading = \"{}\" has rounds and no times; set it to 0, or give the trace \
-             times and set radio.period_s",
+            "has no effect here: radio.fading = \"{}\" has rounds and no times; set it to 0, or give the \
+             trace times and set radio.period_s",
             radio.fading
         );
         return Err(ConfigError::new("radio.csi_delay_s", problem));
@@ -412,7 +412,8 @@ mod tests {
     fn the_nearest_distance_is_that_of_the_law_unless_it_is_given() {
         let nearest = |law: &str, more: &str| {
             let radio = built(&format!(
-                "[data]\ndevices = 2000\n[radio]\nbandwidth_hz = 1e6\n[cell]\nlayout = \"disc\"\nradius_m = 200\n\
+                "[data]\ndevices = 2000\n[radio]\nbandwidth_hz = 1e6\n[cell]\nlayout = \"disc\"\n\
+                 radius_m = 200\n\
                  pathloss = \"{law}\"\n{more}"
             ));
             let radio = radio.unwrap();
@@ -455,7 +456,8 @@ mod tests {
 
     #[test]
     fn transmissions_that_are_combined_decode_what_the_channel_carries_in_all_of_them() {
-        let head = "[data]\ndevices = 200\n[schedule]\nk = 1\n[radio]\nsnr_db = 6\ncsi_error = 0.1\nbackoff_db = 1\n";
+        let head = "[data]\ndevices = 200\n[schedule]\nk = 1\n[radio]\nsnr_db = 6\n\
+            csi_error = 0.1\nbackoff_db = 1\n";
         let backoff = from_db(-1.0);
         for attempts in [2u64, 3] {
             for (combining, decoded) in [
@@ -509,7 +511,8 @@ mod tests {
         // Both transmissions by the normal approximation, with twice the SNR or twice the symbols.
         for combining in ["chase", "incremental-redundancy"] {
             let radio = built(&format!(
-                "[data]\ndevices = 400\n[schedule]\nk = 1\n[radio]\nfading = \"static\"\nsymbols = 60\nsnr_db = -8\n\
+                "[data]\ndevices = 400\n[schedule]\nk = 1\n[radio]\nfading = \"static\"\n\
+                 symbols = 60\nsnr_db = -8\n\
                  rate = \"finite-blocklength\"\nattempts = 2\ncombining = \"{combining}\"\n\
                  [radio.finite-blocklength]\nerror = 0.3"
             ));
@@ -561,7 +564,8 @@ mod tests {
     fn overhead_takes_its_share_of_the_time_of_a_payload() {
         let airtime = |overhead: f64, access: &str| {
             let radio = built(&format!(
-                "[schedule]\nk = 2\n[radio]\nfading = \"static\"\nmode = \"payload\"\npayload_bits = 1e4\nsnr_db = 10\n\
+                "[schedule]\nk = 2\n[radio]\nfading = \"static\"\nmode = \"payload\"\n\
+                 payload_bits = 1e4\nsnr_db = 10\n\
                  bandwidth_hz = 1e6\naccess = \"{access}\"\noverhead = {overhead:?}"
             ));
             let radio = radio.unwrap();

@@ -1,5 +1,5 @@
-//! Whole runs over a radio with units: seconds, joules, losses, and that nothing depends on threads or on when a
-//! run was stopped.
+//! Whole runs over a radio with units: seconds, joules, losses, and that nothing depends on threads or on
+//! when a run was stopped.
 
 use crate::common::{blobs, resumed, run, small_config};
 use fedlink::prelude::*;
@@ -129,7 +129,8 @@ fn losses_deadlines_and_batteries_all_show_in_those_runs() {
         outages += outcome.outages;
         late += outcome.late;
         let spent: Vec<f64> = outcome.device_energy.iter().map(Energy::total).collect();
-        // Nobody trains or sends on an empty battery; waiting (0.01 W for 30 rounds of 0.08 s at most) goes on.
+        // Nobody trains or sends on an empty battery; waiting (0.01 W for 30 rounds of 0.08 s at most) goes
+        // on.
         assert!(spent.iter().all(|joules| *joules < 0.3 + 0.03), "{spent:?}");
         absent |= outcome.scheduled.iter().sum::<u32>() < 30 * config.schedule.k as u32;
     }
@@ -140,8 +141,10 @@ fn losses_deadlines_and_batteries_all_show_in_those_runs() {
 fn a_battery_that_cannot_pay_for_a_payload_keeps_its_device_silent() {
     for access in ["tdma", "fdma"] {
         let config = config(&format!(
-            "radio.mode = \"payload\"\nradio.payload_bits = 4000.0\nradio.bandwidth_hz = 20e3\nschedule.k = 3\n\
-             radio.access = \"{access}\"\nradio.snr_db = 10.0\nradio.fading = \"static\"\nradio.power_dbm = 20.0\n\
+            "radio.mode = \"payload\"\nradio.payload_bits = 4000.0\nradio.bandwidth_hz = 20e3\n\
+             schedule.k = 3\n\
+             radio.access = \"{access}\"\nradio.snr_db = 10.0\nradio.fading = \"static\"\n\
+             radio.power_dbm = 20.0\n\
              energy.battery_j = 0.05\nschedule.policy = \"random\"\nrun.rounds = 40"
         ));
         let outcome = run(&config, blobs(20, 600, 90), 1);
@@ -277,7 +280,8 @@ fn without_a_back_off_about_half_of_the_uploads_are_lost_and_a_back_off_saves_th
         [(0.0, 0.417_800_506_347_321_35), (3.010_299_956_639_812, 0.104_101_337_088_218)]
     {
         let config = config(&format!(
-            "radio.csi_error = 0.1\nradio.backoff_db = {backoff_db:?}\nschedule.policy = \"random\"\nschedule.k = 12\n\
+            "radio.csi_error = 0.1\nradio.backoff_db = {backoff_db:?}\n\
+             schedule.policy = \"random\"\nschedule.k = 12\n\
              radio.symbols = 100000\nrun.rounds = 150\nlearn.local_steps = 1"
         ));
         let records = records(&config);
@@ -317,7 +321,8 @@ fn estimates_lose_as_many_uploads_however_the_band_is_shared_and_whatever_is_fix
     for (access, more, truths) in cases {
         for &(error, backoff_db, truth) in truths {
             let config = config(&format!(
-                "radio.csi_error = {error:?}\nradio.backoff_db = {backoff_db:?}\nschedule.policy = \"random\"\n\
+                "radio.csi_error = {error:?}\nradio.backoff_db = {backoff_db:?}\n\
+                 schedule.policy = \"random\"\n\
                  schedule.k = 12\nradio.bandwidth_hz = 1e6\nradio.access = \"{access}\"\n{more}\n\
                  radio.snr_db = 10.0\nrun.rounds = 100\nlearn.local_steps = 1"
             ));
@@ -343,7 +348,8 @@ fn short_packets_are_lost_as_often_as_their_rate_has_it_however_the_band_is_shar
             };
             let config = config(&format!(
                 "radio.bandwidth_hz = 1e6\nradio.access = \"{access}\"\nradio.rate = \"finite-blocklength\"\n\
-                 radio.finite-blocklength.error = {error}\nradio.snr_db = 15.0\nschedule.policy = \"random\"\n\
+                 radio.finite-blocklength.error = {error}\nradio.snr_db = 15.0\n\
+                 schedule.policy = \"random\"\n\
                  schedule.k = 12\nrun.rounds = 120\nlearn.local_steps = 1\n{blocks}\n{more}"
             ));
             let records = records(&config);
@@ -379,7 +385,8 @@ fn a_lost_upload_adds_nothing_and_moves_no_residual() {
 fn payloads_of_fixed_size_take_the_time_that_the_channel_gives() {
     for access in ["tdma", "fdma"] {
         let config = config(&format!(
-            "radio.mode = \"payload\"\nradio.payload_bits = 400.0\nradio.bandwidth_hz = 20e3\nradio.access = \"{access}\"\n\
+            "radio.mode = \"payload\"\nradio.payload_bits = 400.0\nradio.bandwidth_hz = 20e3\n\
+             radio.access = \"{access}\"\n\
              radio.snr_db = 10.0\nradio.fading = \"static\"\nschedule.k = 3"
         ));
         for record in records(&config) {

@@ -58,7 +58,8 @@ fn references_do_not_depend_on_threads_or_on_a_stop() {
 
 #[test]
 fn the_genie_of_the_loss_is_best_after_a_round_of_one_device() {
-    // With one device a round the choice is a brute force over all: no other policy has a lower training loss.
+    // With one device a round the choice is a brute force over all: no other policy has a lower training
+    // loss.
     let after_one_round = |policy: &str, seed: u64| {
         let mut config = config(policy, 1);
         (config.run.rounds, config.run.seed) = (1, seed);
@@ -117,7 +118,8 @@ fn a_run_in_which_most_devices_are_never_heard_says_so_and_why() {
     let mut config = config("bn2-c", 2);
     config.data.partition = "quantity".into();
     (config.compress.feedback, config.run.rounds) = ("scheduled".into(), 24);
-    // Device m has a link that is ten times better than that of the device after it: the first two are always best.
+    // Device m has a link that is ten times better than that of the device after it: the first two are always
+    // best.
     config.radio.fading = "static".into();
     let gains: Vec<String> = (0..12).map(|m| format!("{:e}", 100.0 / 10f64.powi(m))).collect();
     let folder = tempfile::tempdir().unwrap();

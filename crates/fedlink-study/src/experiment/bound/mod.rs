@@ -438,7 +438,8 @@ fn panel(bound: &BoundSection, section: PanelSection) -> Result<Panel, TheoryErr
     Ok(Panel { name: section.name, title, study })
 }
 
-/// Whether `text`, which reads as `file`, has the section `name`; for a file that is no TOML, whether a line opens it.
+/// Whether `text`, which reads as `file`, has the section `name`; for a file that is no TOML, whether a line
+/// opens it.
 pub(super) fn has_section(file: &Result<Table, toml::de::Error>, text: &str, name: &str) -> bool {
     let heading = format!("[{name}]");
     let opens = |line: &str| line.split('#').next().unwrap_or_default().trim() == heading;

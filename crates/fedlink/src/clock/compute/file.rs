@@ -25,7 +25,8 @@ impl PartConfig for FileConfig {
     const MEANING: &'static str = "seconds of a sample on each device, from a file";
     const KEYS: &'static [Key] = &[file_key(
         "path",
-        "file of the seconds that each device trains on one sample, M numbers ≥ 0 separated by white space or commas",
+        "file of the seconds that each device trains on one sample, M numbers ≥ 0 separated by white space \
+         or commas",
         "a path",
     )];
 
@@ -36,8 +37,8 @@ impl PartConfig for FileConfig {
     }
 }
 
-/// t = s_m·S, with the seconds of a sample measured on each device. Inference times of public traces (milliseconds a
-/// sample) are to be multiplied by 3/1000 for forward and backward.
+/// t = s_m·S, with the seconds of a sample measured on each device. Inference times of public traces
+/// (milliseconds a sample) are to be multiplied by 3/1000 for forward and backward.
 #[derive(Clone, Debug)]
 pub struct SecondsPerSample(
     /// s_m.

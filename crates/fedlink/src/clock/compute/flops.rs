@@ -43,8 +43,8 @@ impl PartConfig for FlopsConfig {
     }
 }
 
-/// t = F·S/r: F operations a sample (2 a weight forward, 4 backward, for dense layers 6·d), S samples, r operations a
-/// second.
+/// t = F·S/r: F operations a sample (2 a weight forward, 4 backward, for dense layers 6·d), S samples, r
+/// operations a second.
 ///
 /// ```
 /// use fedlink::clock::compute::{Compute, Load, PerDevice, flops::Flops};

@@ -36,7 +36,8 @@ pub trait Compute: Send + Sync {
         None
     }
 
-    /// Whether the model has joules of its own, so that `energy.compute_w` has no effect and `energy.kappa` has.
+    /// Whether the model has joules of its own, so that `energy.compute_w` has no effect and `energy.kappa`
+    /// has.
     fn has_joules(&self) -> bool {
         false
     }

@@ -102,11 +102,12 @@ impl PartConfig for BroadcastConfig {
     }
 }
 
-/// T = L/(W_d·min_m log2(1 + β_m·g_m·P_s/σ_d²)) over the listeners, L = bits_per_weight·d, σ_d² the noise of a device in
-/// W_d; β as in the uplink, fading of its own unless it is reciprocal.
+/// T = L/(W_d·min_m log2(1 + β_m·g_m·P_s/σ_d²)) over the listeners, L = bits_per_weight·d, σ_d² the noise of
+/// a device in W_d; β as in the uplink, fading of its own unless it is reciprocal.
 ///
-/// With Rayleigh fading 1/rate has no mean for a single device, so that a `quantile` below 1 (or a fixed rate) is part
-/// of the model for large M: the rate then serves the best ⌈q·M⌉ devices, and the others miss the round.
+/// With Rayleigh fading 1/rate has no mean for a single device, so that a `quantile` below 1 (or a fixed
+/// rate) is part of the model for large M: the rate then serves the best ⌈q·M⌉ devices, and the others miss
+/// the round.
 pub struct Broadcast {
     config: BroadcastConfig,
     power: Power,

@@ -40,8 +40,8 @@ impl PartConfig for LognormalConfig {
     }
 }
 
-/// exp(σZ − σ²/2) with a standard normal Z of each device: mean 1. Public traces of phones are modeled so, as we read
-/// them.
+/// exp(σZ − σ²/2) with a standard normal Z of each device: mean 1. Public traces of phones are modeled so, as
+/// we read them.
 #[derive(Clone, Copy, Debug)]
 pub struct Lognormal {
     /// σ.

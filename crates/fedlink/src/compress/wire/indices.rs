@@ -146,8 +146,8 @@ pub(super) fn write<'a>(
     writer
 }
 
-/// Takes `count` indices below `dim` off a message. They are ascending, whatever the message; an error if it is too
-/// short, which takes time of the order of its length.
+/// Takes `count` indices below `dim` off a message. They are ascending, whatever the message; an error if it
+/// is too short, which takes time of the order of its length.
 pub(super) fn read<'a>(
     dim: u32,
     count: u32,
@@ -196,8 +196,8 @@ pub(super) fn read<'a>(
     }
 }
 
-/// Takes entries off, [`CHUNK`] at most, as long as symbols can have the whole stride, which nearly all have. The first
-/// is at `index` or later. Gives the index after them and how many they are.
+/// Takes entries off, [`CHUNK`] at most, as long as symbols can have the whole stride, which nearly all have.
+/// The first is at `index` or later. Gives the index after them and how many they are.
 ///
 /// A function of its own: within the other one its numbers would not stay in registers.
 #[inline(never)]

@@ -10,8 +10,8 @@
 //! a one and the 32 bits of the first.
 //!
 //! Decoding trusts nothing but the format. Any bytes give an update that follows it or an error, in time of
-//! the order of q + d/64 and in memory of the order of that; and no two payloads give the same update. Bytes that are
-//! too few are refused as soon as they are used up.
+//! the order of q + d/64 and in memory of the order of that; and no two payloads give the same update. Bytes
+//! that are too few are refused as soon as they are used up.
 //!
 //! ```
 //! use fedlink::compress::wire::{Coder, Format, Layout};

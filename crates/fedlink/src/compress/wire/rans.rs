@@ -247,8 +247,8 @@ impl<'a> Reader<'a> {
         answer
     }
 
-    /// Whether the number that is left is below 2³², under which no message ends: taking symbols off makes it no
-    /// larger.
+    /// Whether the number that is left is below 2³², under which no message ends: taking symbols off makes it
+    /// no larger.
     #[inline]
     pub(super) fn is_used_up(&self) -> bool {
         self.words.is_empty() && self.window < SLOTS

@@ -140,7 +140,8 @@ impl Cnn {
             gradient[convolution.biases()].fill(0.0);
             for row in 0..batch.labels.len() {
                 let image = row_range(row, convolution.window.image_len());
-                // Once it has been used, the gradient by it takes the memory of an image that a convolution made.
+                // Once it has been used, the gradient by it takes the memory of an image that a convolution
+                // made.
                 let image = match before.last_mut() {
                     None => Image::Kept(&images(batch)[image]),
                     Some(input) => Image::Replaced(&mut input.pooled[image]),

@@ -11,8 +11,8 @@ pub trait Descent {
     /// Moves `theta`, which is θ from entry `start` on, by its gradient.
     fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]);
 
-    /// What [`Descent::apply`] reads beside θ and its gradient, each as long as θ, so that a model can have it
-    /// fetched; empty if there is nothing.
+    /// What [`Descent::apply`] reads beside θ and its gradient, each as long as θ, so that a model can have
+    /// it fetched; empty if there is nothing.
     fn reads(&self) -> [&[f32]; 2] {
         [&[]; 2]
     }

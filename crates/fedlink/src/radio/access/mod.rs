@@ -73,7 +73,8 @@ pub struct Uplink<'a> {
 }
 
 impl<'a> Uplink<'a> {
-    /// A link whose blocks are alike, of a device without a limit on its power, which does not depend on the symbols.
+    /// A link whose blocks are alike, of a device without a limit on its power, which does not depend on the
+    /// symbols.
     pub fn new(snr: f64, power: Power, rate: &'a dyn Rate) -> Self {
         Self { snr, power, max_power: None, energy_kept: false, rate, blocks: &[] }
     }

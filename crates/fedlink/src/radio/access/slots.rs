@@ -215,12 +215,14 @@ mod tests {
             bits in prop::collection::vec((any::<u64>(), any::<u64>()), 1..12),
             n in 1..=1u64 << 53,
         ) {
-            let finite = |bits: u64| Some(f64::from_bits(bits).abs()).filter(|x| x.is_finite()).unwrap_or(0.0);
+            let absolute = |bits| f64::from_bits(bits).abs();
+            let finite = |bits| Some(absolute(bits)).filter(|x| x.is_finite()).unwrap_or(0.0);
             let (w, c): (Vec<f64>, Vec<f64>) = bits.iter().map(|&(w, c)| (finite(w), finite(c))).unzip();
             for kind in [SlotKind::Real, SlotKind::Whole] {
                 let slots = split_slots(&w, &c, n, kind);
                 let total: f64 = slots.iter().map(|s| s.0).sum();
-                prop_assert!(slots.iter().all(|s| s.0.is_finite() && s.0 >= 0.0), "{:?} {:?} {:?}", w, c, slots);
+                let sound = slots.iter().all(|s| s.0.is_finite() && s.0 >= 0.0);
+                prop_assert!(sound, "{:?} {:?} {:?}", w, c, slots);
                 let allowed = if kind == SlotKind::Whole { 0.0 } else { 1e-12 };
                 prop_assert!((total / n as f64 - 1.0).abs() <= allowed, "{:?} {:?}: {}", w, c, total);
             }
@@ -233,7 +235,8 @@ mod tests {
             let (w, c): (Vec<f64>, Vec<f64>) = numbers.iter().map(value).unzip();
             let slots = split_slots(&w, &c, 1000, SlotKind::Real);
             let usable = |m: usize| c[m] >= f64::MIN_POSITIVE;
-            let logarithm = |(a, power): (u32, i32)| f64::from(a).ln() + f64::from(power) * std::f64::consts::LN_2;
+            let logarithm =
+                |(a, power): (u32, i32)| f64::from(a).ln() + f64::from(power) * std::f64::consts::LN_2;
             let all_zero = w.iter().all(|&w| w == 0.0);
             let counts = |m: usize| usable(m) && (w[m] > 0.0 || all_zero);
             let some = (0..w.len()).any(counts);

@@ -108,8 +108,8 @@ impl Cell {
                 let given = place.z_m.filter(|z_m| !(heights.contains(z_m) || self.parts.extrapolate));
                 if let Some(z_m) = given {
                     return refuse(format!(
-                        "device {device} is {z_m} m high, but this law holds for {}..={} m; change its z_m, or set \
-                         cell.extrapolate = true",
+                        "device {device} is {z_m} m high, but this law holds for {}..={} m; change its z_m, \
+                         or set cell.extrapolate = true",
                         heights.start(),
                         heights.end()
                     ));

@@ -18,7 +18,8 @@ const WAVES: u64 = 256;
 ///   phases φ_n uniform. Its radial spectrum 1 − (1 + k²·d²)^(−1/2) is that of the exponential correlation in
 ///   the plane: over seeds E X(x)·X(x+Δ) = σ²·E J₀(|k|·Δ) = σ²·e^(−Δ/d_corr), exactly and for every N. The
 ///   map of one seed, averaged over space, has σ²·N⁻¹·Σ_n cos(k_n·Δ) instead, which is σ² at Δ = 0 and
-///   differs by 0.04·σ² or so elsewhere. Random access in space: nothing is stored but the waves. Nearly normal.
+///   differs by 0.04·σ² or so elsewhere. Random access in space: nothing is stored but the waves. Nearly
+///   normal.
 ///
 /// Pure in (seed, device, position).
 #[derive(Clone, Debug)]

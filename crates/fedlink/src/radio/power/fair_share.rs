@@ -27,8 +27,8 @@ impl PartConfig for FairShareConfig {
 
 /// P = M·P̄/K in the symbols of a scheduled device.
 ///
-/// Source: section II-B of the paper. A round radiates n·M·P̄/K symbol energies, so that K = 10 has a tenth of
-/// the energy of K = 1; [`EqualEnergy`](super::equal_energy::EqualEnergy) has the same for every K.
+/// Source: section II-B of the paper. A round radiates n·M·P̄/K symbol energies, so that K = 10 has a tenth
+/// of the energy of K = 1; [`EqualEnergy`](super::equal_energy::EqualEnergy) has the same for every K.
 #[derive(Clone, Copy, Debug)]
 pub struct FairShare {
     /// What all policies know.

@@ -47,8 +47,8 @@ impl PartConfig for InversionConfig {
 
 /// P = ρ·σ²/(β·g), at most the maximum; 0 if g < g_th.
 ///
-/// Without a maximum and a threshold the mean power over Rayleigh fading is infinite; with the threshold it is
-/// ρ·(σ²/β)·E₁(g_th).
+/// Without a maximum and a threshold the mean power over Rayleigh fading is infinite; with the threshold it
+/// is ρ·(σ²/β)·E₁(g_th).
 ///
 /// ```
 /// use fedlink::radio::power::{LinkGain, PowerMaterial, PowerPolicy, inversion::Inversion};

@@ -47,8 +47,8 @@ pub trait PowerPolicy: Persist + Send + Sync {
         self.power(device, link)
     }
 
-    /// Whether it is the energy of a round that is kept, so that a device that has a part of the symbols sends
-    /// the louder (up to the maximum).
+    /// Whether it is the energy of a round that is kept, so that a device that has a part of the symbols
+    /// sends the louder (up to the maximum).
     fn keeps_energy(&self) -> bool {
         false
     }

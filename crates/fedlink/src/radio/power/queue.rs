@@ -27,8 +27,8 @@ impl Default for QueueConfig {
 impl PartConfig for QueueConfig {
     type Part = dyn PowerPolicy;
     const NAME: &'static str = "queue";
-    const MEANING: &'static str =
-        "each device keeps account of the energy that it is ahead of P̄, and sends the quieter the more it is";
+    const MEANING: &'static str = "each device keeps account of the energy that it is ahead of P̄, and \
+                                   sends the quieter the more it is";
     const KEYS: &'static [Key] =
         &[key("v", "V, what bits count against energy: more spends more, and sooner", "> 0")];
 
@@ -49,8 +49,9 @@ impl PartConfig for QueueConfig {
 /// Q_m ← max(Q_m + E_m(t) − Ē, 0) in every round, with Ē = P̄·n·T_s; a device sends with
 /// P = (V/(Q_m·T_s·ln 2) − σ²/(β·g))⁺, at most the maximum, which it sends with while Q_m = 0.
 ///
-/// P maximizes V·n·log2(1 + β·g·P/σ²) − Q_m·P·n·T_s; T_s is the seconds of a symbol (1 without a bandwidth). Source: drift plus penalty, Neely (2010), as we read it. Invariant, in every run: the mean energy
-/// of a device over T rounds is at most Ē + Q_m(T)/T.
+/// P maximizes V·n·log2(1 + β·g·P/σ²) − Q_m·P·n·T_s; T_s is the seconds of a symbol (1 without a bandwidth).
+/// Source: drift plus penalty, Neely (2010), as we read it. Invariant, in every run: the mean energy of a
+/// device over T rounds is at most Ē + Q_m(T)/T.
 #[derive(Clone, Debug)]
 pub struct Queue {
     v: f64,

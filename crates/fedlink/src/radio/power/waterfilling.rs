@@ -25,17 +25,18 @@ impl PartConfig for WaterfillingConfig {
         if material.rayleigh {
             return Ok(Box::new(Waterfilling { material: *material }));
         }
-        let problem = "is \"waterfilling\", whose level is known for Rayleigh fading with one antenna, known without \
-                       error; set radio.fading = \"rayleigh\", or take \"queue\", which learns from what was spent";
+        let problem = "is \"waterfilling\", whose level is known for Rayleigh fading with one antenna, known \
+                       without error; set radio.fading = \"rayleigh\", or take \"queue\", which learns from \
+                       what was spent";
         Err(ConfigError::new("radio.power_policy", problem))
     }
 }
 
 /// P(g) = P·(1/γ₀ − 1/γ)⁺ with γ = β·g·P/σ², P = M·P̄/K, and the level γ₀ at which the mean power is P.
 ///
-/// For Rayleigh fading of mean SNR γ̄, x = γ₀/γ̄ solves e^(−x)/x − E₁(x) = γ̄, and the capacity is log2(e)·E₁(x).
-/// Source: Goldsmith and Varaiya (1997), as we read it. The mean is that of a device whose gain is Exp(1) when it sends; a
-/// policy that picks good channels makes it spend more.
+/// For Rayleigh fading of mean SNR γ̄, x = γ₀/γ̄ solves e^(−x)/x − E₁(x) = γ̄, and the capacity is
+/// log2(e)·E₁(x). Source: Goldsmith and Varaiya (1997), as we read it. The mean is that of a device whose
+/// gain is Exp(1) when it sends; a policy that picks good channels makes it spend more.
 #[derive(Clone, Copy, Debug)]
 pub struct Waterfilling {
     /// What all policies know.

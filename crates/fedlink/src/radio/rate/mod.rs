@@ -55,8 +55,8 @@ pub trait Rate: Send + Sync {
         0.0
     }
 
-    /// Whether [`loss`](Self::loss) also tells how likely bits are lost that the SNR is too low for; else all of
-    /// them are.
+    /// Whether [`loss`](Self::loss) also tells how likely bits are lost that the SNR is too low for; else all
+    /// of them are.
     fn is_soft(&self) -> bool {
         false
     }

@@ -2,11 +2,11 @@
 
 use super::Rate;
 
-/// A rate whose symbols hold up to A transmissions of one upload, each of n/A symbols: b(γ, n) is the inner rate's
-/// b(γ, n/A).
+/// A rate whose symbols hold up to A transmissions of one upload, each of n/A symbols: b(γ, n) is the inner
+/// rate's b(γ, n/A).
 ///
-/// Type I: a transmission that is lost is sent again and decoded alone. Loss ε of each, independently: delivered with
-/// probability 1 − ε^A, after (1 − ε^A)/(1 − ε) transmissions on average.
+/// Type I: a transmission that is lost is sent again and decoded alone. Loss ε of each, independently:
+/// delivered with probability 1 − ε^A, after (1 − ε^A)/(1 − ε) transmissions on average.
 pub struct Repeated {
     /// What one transmission carries.
     pub rate: Box<dyn Rate>,

@@ -12,12 +12,14 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Active>();
 
 /// Devices drawn by a softmax of their values v_m = √n_m·loss, as they were when the device last trained.
 ///
-/// The α₁·M smallest values are dropped; then max(1, round((1−α₃)·K)) devices are drawn without replacement with
-/// p ∝ e^(α₂·v), and the rest of the K uniformly from all that are left. Equal bits; nobody reports before selection.
+/// The α₁·M smallest values are dropped; then max(1, round((1−α₃)·K)) devices are drawn without replacement
+/// with p ∝ e^(α₂·v), and the rest of the K uniformly from all that are left. Equal bits; nobody reports
+/// before selection.
 ///
-/// Source: Goetz et al., *Active Federated Learning* (2019), as we read it (not to be confused with agnostic federated
-/// learning). Where it is silent: a device that never trained has the largest value seen so far. Public code draws nobody
-/// by value at K = 1, keeps the share that is to be dropped, or overflows the exponential.
+/// Source: Goetz et al., *Active Federated Learning* (2019), as we read it (not to be confused with agnostic
+/// federated learning). Where it is silent: a device that never trained has the largest value seen so far.
+/// Public code draws nobody by value at K = 1, keeps the share that is to be dropped, or overflows the
+/// exponential.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

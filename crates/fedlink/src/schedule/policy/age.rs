@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Age>();
 
-/// The K largest f_α(1 + a_m)·C_m^κ with equal bits: a_m rounds since device m was scheduled last, f_α(x) = log2 x at
-/// α = 1 and x^(1−α)/(1−α) below.
+/// The K largest f_α(1 + a_m)·C_m^κ with equal bits: a_m rounds since device m was scheduled last, f_α(x) =
+/// log2 x at α = 1 and x^(1−α)/(1−α) below.
 ///
-/// Source: after Yang, Arafa, Quek and Poor, *Age-Based Scheduling Policy for Federated Learning in Mobile Edge Networks*
-/// (2019), as we read it; sub-channels there are symbols a bit, 1/C, here. Invariants: κ = 0 is a strict cycle from round
-/// ⌈M/K⌉ on; κ → ∞ selects as BC. Nobody reports, only the K train.
+/// Source: after Yang, Arafa, Quek and Poor, *Age-Based Scheduling Policy for Federated Learning in Mobile
+/// Edge Networks* (2019), as we read it; sub-channels there are symbols a bit, 1/C, here. Invariants: κ = 0
+/// is a strict cycle from round ⌈M/K⌉ on; κ → ∞ selects as BC. Nobody reports, only the K train.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

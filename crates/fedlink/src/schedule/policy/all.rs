@@ -11,8 +11,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<All>();
 
 /// All M devices in every round, with equal bits: what selection is compared with.
 ///
-/// `schedule.k` must be M: K is also what the power M·P̄/K and every comparison go by, so it is never anything else than
-/// what the configuration has. Nobody reports. Unbiased: everybody counts.
+/// `schedule.k` must be M: K is also what the power M·P̄/K and every comparison go by, so it is never
+/// anything else than what the configuration has. Nobody reports. Unbiased: everybody counts.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct All {}

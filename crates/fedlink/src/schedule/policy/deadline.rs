@@ -107,9 +107,9 @@ impl Deadline {
 
     /// The largest k ≤ K of which the k cheapest fit into the symbols, or 0.
     ///
-    /// With fewer devices each needs fewer symbols. So a number that fits and one that does not bound what a device can
-    /// need in between, and those that are among the cheapest for no number in between are left out of what follows:
-    /// few passes are over all devices.
+    /// With fewer devices each needs fewer symbols. So a number that fits and one that does not bound what a
+    /// device can need in between, and those that are among the cheapest for no number in between are left
+    /// out of what follows: few passes are over all devices.
     fn most_that_fit(&self, view: &View) -> usize {
         let (bits, symbols) = (self.least_bits(view), view.symbols as f64);
         let mut pool: Vec<Bounds> = view
@@ -161,8 +161,9 @@ fn smallest(numbers: &mut [f64], count: usize) -> &[f64] {
     &numbers[..count]
 }
 
-/// A number of devices between one that fits and one that does not: at first the largest, then that of a power law
-/// through what both need, and every other time the middle, so that it ends soon whatever the law is.
+/// A number of devices between one that fits and one that does not: at first the largest, then that of a
+/// power law through what both need, and every other time the middle, so that it ends soon whatever the law
+/// is.
 fn probe(fits: (usize, f64), too_many: (usize, f64), symbols: f64, step: u32) -> usize {
     let (least, most) = (fits.0 + 1, too_many.0 - 1);
     let [(low, low_needs), (high, high_needs)] = [fits, too_many].map(|(k, needs)| (k as f64, needs));
@@ -193,8 +194,8 @@ fn by_seconds(
     let queue = |time: &dyn Fn(usize) -> f64| -> BinaryHeap<Reverse<(Seconds, usize)>> {
         (0..waiting.len()).map(|i| Reverse((Seconds(time(i)), i))).collect()
     };
-    // Who trains at this time, by the end of training and by the end of an upload that follows at once; who has
-    // trained, by the length of the upload.
+    // Who trains at this time, by the end of training and by the end of an upload that follows at once; who
+    // has trained, by the length of the upload.
     let (mut training, mut early) = (queue(&trains), queue(&|i| trains(i) + upload(i)));
     let mut ready = BinaryHeap::new();
     let mut is_ready = vec![false; waiting.len()];

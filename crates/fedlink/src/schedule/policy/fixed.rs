@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Fixed>();
 
-/// The same K devices, drawn once, in every round, with equal bits: a floor, which shows what the data of the others are
-/// worth.
+/// The same K devices, drawn once, in every round, with equal bits: a floor, which shows what the data of the
+/// others are worth.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fixed {}

@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<GenieAlign>();
 
-/// What no server can know: the K devices whose compressed updates together point best along the mean of all updates.
+/// What no server can know: the K devices whose compressed updates together point best along the mean of all
+/// updates.
 ///
 /// With every Δ_m and every Δ̂_m at hand (each at 1/K of the round) the set S maximizes
-/// (bᵀ1_S)²/(1_SᵀG1_S) for bᵀ1_S > 0, b_m = ⟨Δ̂_m, Δ̄⟩, G_mj = ⟨Δ̂_m, Δ̂_j⟩, Δ̄ = (1/M)·ΣΔ_m: the largest decrease of
-/// ‖Δ̄ − s·ΣΔ̂‖² over all steps s. All sets are tried where there are no more than 10⁵; else devices are added one by one,
-/// the best first, and then exchanged as long as that gains. Bits are in proportion to capacity, so that each has 1/K of
-/// the symbols. It bounds what a choice by the present round alone can win. The simulator computes it; on real nodes it is
-/// refused.
+/// (bᵀ1_S)²/(1_SᵀG1_S) for bᵀ1_S > 0, b_m = ⟨Δ̂_m, Δ̄⟩, G_mj = ⟨Δ̂_m, Δ̂_j⟩, Δ̄ = (1/M)·ΣΔ_m: the largest
+/// decrease of ‖Δ̄ − s·ΣΔ̂‖² over all steps s. All sets are tried where there are no more than 10⁵; else
+/// devices are added one by one, the best first, and then exchanged as long as that gains. Bits are in
+/// proportion to capacity, so that each has 1/K of the symbols. It bounds what a choice by the present round
+/// alone can win. The simulator computes it; on real nodes it is refused.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenieAlign {}
@@ -24,8 +25,8 @@ pub struct GenieAlign {}
 impl PartConfig for GenieAlign {
     type Part = dyn Policy;
     const NAME: &'static str = "genie-align";
-    const MEANING: &'static str =
-        "no server can know this: the K devices whose Δ̂ point best along the mean of all Δ; simulations only";
+    const MEANING: &'static str = "no server can know this: the K devices whose Δ̂ point best along the \
+                                   mean of all Δ; simulations only";
     const FAMILY: &'static str = "reference";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

@@ -12,9 +12,10 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<GenieLoss>();
 
 /// What no server can know: K devices, each the one whose Δ̂ lowers the training loss of all data the most.
 ///
-/// Devices are added one by one: the one that makes the loss of θ + (c/K)·Σ_(S∪m) Δ̂ the smallest, c the server rate and
-/// each Δ̂ at 1/K of the round. K·M evaluations of the whole training set in a round. It bounds what a choice by the
-/// present round alone can win; the simulator computes it, and on real nodes it is refused.
+/// Devices are added one by one: the one that makes the loss of θ + (c/K)·Σ_(S∪m) Δ̂ the smallest, c the
+/// server rate and each Δ̂ at 1/K of the round. K·M evaluations of the whole training set in a round. It
+/// bounds what a choice by the present round alone can win; the simulator computes it, and on real nodes it
+/// is refused.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenieLoss {}
@@ -22,7 +23,8 @@ pub struct GenieLoss {}
 impl PartConfig for GenieLoss {
     type Part = dyn Policy;
     const NAME: &'static str = "genie-loss";
-    const MEANING: &'static str = "no server can know this: one by one the device whose Δ̂ lowers the training loss most; simulations only";
+    const MEANING: &'static str = "no server can know this: one by one the device whose Δ̂ lowers the \
+        training loss most; simulations only";
     const FAMILY: &'static str = "reference";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

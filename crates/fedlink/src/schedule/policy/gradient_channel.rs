@@ -51,10 +51,11 @@ impl PartConfig for GradientChannelConfig {
 
 /// The K largest ‖Δ_m‖²/mean − Q_m/(V·P), bits in proportion to ‖Δ_m‖; Q_m ← max(0, Q_m + P·x_m − P̄).
 ///
-/// Source: after Du et al., *Gradient and Channel Aware Dynamic Scheduling for Over-the-Air Computation in Federated Edge
-/// Learning Systems* (2022), as we read it, without the air. The norm is that of the update with the device's residual
-/// (`compress.feedback`). With `always` the residual of a device that is not scheduled grows from round to round, so that
-/// the choice comes near to one by age. Invariants: V → ∞ selects as BN2; V → 0 takes turns.
+/// Source: after Du et al., *Gradient and Channel Aware Dynamic Scheduling for Over-the-Air Computation in
+/// Federated Edge Learning Systems* (2022), as we read it, without the air. The norm is that of the update
+/// with the device's residual (`compress.feedback`). With `always` the residual of a device that is not
+/// scheduled grows from round to round, so that the choice comes near to one by age. Invariants: V → ∞
+/// selects as BN2; V → 0 takes turns.
 #[derive(Clone, Debug)]
 pub struct GradientChannel {
     v: f64,

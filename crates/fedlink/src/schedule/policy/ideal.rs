@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Ideal>();
 
-/// Federated averaging without a link: all M devices send all d entries with 32 bits each, and each counts π_m.
+/// Federated averaging without a link: all M devices send all d entries with 32 bits each, and each counts
+/// π_m.
 ///
-/// No uplink carries this; it shows what the link, the compression and the selection together cost. It brings its own
-/// "compression", which ignores the budget, so `compress.scheme` has no effect and must be left out. `schedule.k` must be
-/// M. For simulations only. Source: McMahan et al., *Communication-Efficient Learning of Deep Networks from Decentralized
-/// Data* (2017), at C = 1.
+/// No uplink carries this; it shows what the link, the compression and the selection together cost. It brings
+/// its own "compression", which ignores the budget, so `compress.scheme` has no effect and must be left out.
+/// `schedule.k` must be M. For simulations only. Source: McMahan et al., *Communication-Efficient Learning of
+/// Deep Networks from Decentralized Data* (2017), at C = 1.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -29,7 +30,8 @@ pub struct Ideal {
 impl PartConfig for Ideal {
     type Part = dyn Policy;
     const NAME: &'static str = "ideal";
-    const MEANING: &'static str = "not a link: all devices send all entries, whatever the link carries; schedule.k must be data.devices";
+    const MEANING: &'static str = "not a link: all devices send all entries, whatever the link carries; \
+        schedule.k must be data.devices";
     const FAMILY: &'static str = "reference";
     const KEYS: &'static [Key] = &[key("target", "π, what each device counts", "\"equal\" | \"by-size\"")];
 

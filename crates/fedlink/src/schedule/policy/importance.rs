@@ -19,19 +19,19 @@ pub enum Price {
     /// Upload time: a bad channel makes a device less likely.
     #[default]
     Time,
-    /// The variance of a compressor whose error falls with its bits: a bad channel makes a device *more* likely, since
-    /// only its 1/p keeps the estimate unbiased.
+    /// The variance of a compressor whose error falls with its bits: a bad channel makes a device *more*
+    /// likely, since only its 1/p keeps the estimate unbiased.
     Variance,
 }
 
-/// K devices drawn one after another with p_m = u_m·√(ρ/((1−ρ)·T_m + λ)), λ such that Σ p = 1; each update counts
-/// its share by Des Raj, so that the selection is unbiased.
+/// K devices drawn one after another with p_m = u_m·√(ρ/((1−ρ)·T_m + λ)), λ such that Σ p = 1; each update
+/// counts its share by Des Raj, so that the selection is unbiased.
 ///
-/// p minimizes ρ·Σ u²/p + (1−ρ)·Σ p·T, u = π‖Δ‖ over its sum and T_m ∝ 1/C_m the upload time over its mean, so that both
-/// sums are about 1 and ρ means the same whatever the norms are. Source: after Ren, He, Wen, Yu,
-/// Huang and Guo, *Scheduling for Cellular Federated Edge Learning with Importance and Channel Awareness* (2020), as we read
-/// it; with n symbols a round T is a price, not a duration. `price = "variance"` has no time term, and u²/C in place of
-/// u². Equal bits. Invariant: scaling all norms changes nothing.
+/// p minimizes ρ·Σ u²/p + (1−ρ)·Σ p·T, u = π‖Δ‖ over its sum and T_m ∝ 1/C_m the upload time over its mean,
+/// so that both sums are about 1 and ρ means the same whatever the norms are. Source: after Ren, He, Wen, Yu,
+/// Huang and Guo, *Scheduling for Cellular Federated Edge Learning with Importance and Channel Awareness*
+/// (2020), as we read it; with n symbols a round T is a price, not a duration. `price = "variance"` has no
+/// time term, and u²/C in place of u². Equal bits. Invariant: scaling all norms changes nothing.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

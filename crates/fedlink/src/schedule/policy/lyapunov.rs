@@ -53,13 +53,13 @@ impl PartConfig for LyapunovConfig {
     }
 }
 
-/// Q_m ← max(0, Q_m + P·x_m − P̄) for every device; in each round K are drawn with p_m = min(1, u_m·√(V/(Q_m·P + λ))),
-/// u = π‖Δ‖ over its mean, and each update counts π/p.
+/// Q_m ← max(0, Q_m + P·x_m − P̄) for every device; in each round K are drawn with p_m = min(1,
+/// u_m·√(V/(Q_m·P + λ))), u = π‖Δ‖ over its mean, and each update counts π/p.
 ///
-/// p minimizes V·Σ u²/p + Σ Q·P·p subject to Σ p = K. Source: after Perazzone, Wang, Ji and Chan, *Communication-Efficient
-/// Device Scheduling for Federated Learning Using Stochastic Optimization* (2022), as we read it, without their power step.
-/// Without norms u = π, and only the K train. Invariant, in every run: the average power of a device, counted as the
-/// paper's constraint counts it, is at most P̄ + Q_m(T)/T.
+/// p minimizes V·Σ u²/p + Σ Q·P·p subject to Σ p = K. Source: after Perazzone, Wang, Ji and Chan,
+/// *Communication-Efficient Device Scheduling for Federated Learning Using Stochastic Optimization* (2022),
+/// as we read it, without their power step. Without norms u = π, and only the K train. Invariant, in every
+/// run: the average power of a device, counted as the paper's constraint counts it, is at most P̄ + Q_m(T)/T.
 #[derive(Clone, Debug)]
 pub struct Lyapunov {
     config: LyapunovConfig,

@@ -12,9 +12,9 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Multinomial>();
 
 /// K independent draws with probabilities π; a device that was drawn j times sends once and counts j/K.
 ///
-/// Source: the sampling scheme of Li et al., *Federated Optimization in Heterogeneous Networks* (2020), as we read it.
-/// Invariants: every device counts π on average; at most K different devices are scheduled. Bits are in proportion to what
-/// an update counts.
+/// Source: the sampling scheme of Li et al., *Federated Optimization in Heterogeneous Networks* (2020), as we
+/// read it. Invariants: every device counts π on average; at most K different devices are scheduled. Bits are
+/// in proportion to what an update counts.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

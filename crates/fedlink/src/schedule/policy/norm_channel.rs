@@ -13,8 +13,9 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<NormChannel>();
 
 /// The K largest ‖Δ_m‖·C_m^(γ/2), bits in proportion to it.
 ///
-/// If the energy that a compressor sends grows with its bits as R^γ, this is BN2-C without compressing anything before
-/// selection. Invariants: γ = 0 is BN2; γ → ∞ selects as BC; scaling all norms changes nothing.
+/// If the energy that a compressor sends grows with its bits as R^γ, this is BN2-C without compressing
+/// anything before selection. Invariants: γ = 0 is BN2; γ → ∞ selects as BC; scaling all norms changes
+/// nothing.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -10,15 +10,17 @@ use serde::{Deserialize, Serialize};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Optimal>();
 
-/// K devices drawn with the probabilities that minimize the variance of an unbiased estimate; each update counts π/p.
+/// K devices drawn with the probabilities that minimize the variance of an unbiased estimate; each update
+/// counts π/p.
 ///
 /// With u_m = π_m·‖Δ_m‖ ascending and l the largest integer with 0 < K + l − M ≤ Σ_(i≤l) u_(i)/u_(l):
-/// p_(i) = (K + l − M)·u_(i)/Σ_(j≤l) u_(j) for i ≤ l, else 1. It minimizes Σ u²/p subject to Σ p = K, p ≤ 1. Bits are in
-/// proportion to ‖Δ‖·π/p. Exactly K are drawn (Madow's systematic sampling), where the source flips coins.
+/// p_(i) = (K + l − M)·u_(i)/Σ_(j≤l) u_(j) for i ≤ l, else 1. It minimizes Σ u²/p subject to Σ p = K, p ≤ 1.
+/// Bits are in proportion to ‖Δ‖·π/p. Exactly K are drawn (Madow's systematic sampling), where the source
+/// flips coins.
 ///
-/// Source: Chen, Horváth and Richtárik, *Optimal Client Sampling for Federated Learning* (2022). Unbiased is the selection;
-/// the whole is so only with an unbiased compressor. Public code gives one device too many the formula of small norms, and
-/// with it probabilities above 1.
+/// Source: Chen, Horváth and Richtárik, *Optimal Client Sampling for Federated Learning* (2022). Unbiased is
+/// the selection; the whole is so only with an unbiased compressor. Public code gives one device too many the
+/// formula of small norms, and with it probabilities above 1.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -41,7 +43,8 @@ impl PartConfig for Optimal {
     }
 }
 
-/// The probabilities for u ≥ 0, finite, and K; all 1 where there are no more than K devices, equal where all u are 0.
+/// The probabilities for u ≥ 0, finite, and K; all 1 where there are no more than K devices, equal where all
+/// u are 0.
 ///
 /// ```
 /// let p = fedlink::schedule::policy::optimal::probabilities(&[1.0, 1.0, 1.0, 10.0], 2);
@@ -179,13 +182,17 @@ mod tests {
     proptest! {
         /// The conditions of Karush, Kuhn and Tucker: u/p equal where p < 1, and at least that where p = 1.
         #[test]
-        fn the_probabilities_are_optimal(u in prop::collection::vec(0.001..100.0f64, 2..12), k in 1usize..11) {
+        fn the_probabilities_are_optimal(
+            u in prop::collection::vec(0.001..100.0f64, 2..12),
+            k in 1usize..11,
+        ) {
             let k = k.min(u.len() - 1);
             let p = probabilities(&u, k);
             prop_assert!((p.iter().sum::<f64>() - k as f64).abs() < 1e-9);
             prop_assert!(p.iter().all(|&p| p > 0.0 && p <= 1.0));
-            let free: Vec<f64> = u.iter().zip(&p).filter(|(_, p)| **p < 1.0 - 1e-12).map(|(u, p)| u / p).collect();
-            let full: Vec<f64> = u.iter().zip(&p).filter(|(_, p)| **p >= 1.0 - 1e-12).map(|(u, p)| u / p).collect();
+            let (free, full): (Vec<_>, Vec<_>) = u.iter().zip(&p).partition(|(_, p)| **p < 1.0 - 1e-12);
+            let ratios = |some: Vec<(&f64, &f64)>| some.iter().map(|(u, p)| *u / *p).collect::<Vec<f64>>();
+            let (free, full) = (ratios(free), ratios(full));
             for ratio in &free {
                 prop_assert!((ratio / free[0] - 1.0).abs() < 1e-9);
             }

@@ -48,11 +48,11 @@ impl PartConfig for PoissonConfig {
 /// A device that is scheduled has n/K symbols, however many there are, and counts 1/(q·M), so that nothing
 /// that a device sends depends on the coins of others, and the step is an unbiased estimate of the mean
 /// update of all M where K = M. If more than K coins come up, a uniformly random K of those devices are
-/// scheduled: sampling is then no longer exactly Poisson, with a probability that the accountant charges, and the
-/// step is short by what the others would have added. Rounds in
-/// which nobody is scheduled happen. Nobody reports, only the scheduled train. Invariant: where K = M every
-/// set of devices has the probability q^k·(1−q)^(M−k). Sampling of McMahan, Ramage, Talwar, Zhang, *Learning
-/// Differentially Private Recurrent Language Models* (2018).
+/// scheduled: sampling is then no longer exactly Poisson, with a probability that the accountant charges, and
+/// the step is short by what the others would have added. Rounds in which nobody is scheduled happen. Nobody
+/// reports, only the scheduled train. Invariant: where K = M every set of devices has the probability
+/// q^k·(1−q)^(M−k). Sampling of McMahan, Ramage, Talwar, Zhang, *Learning Differentially Private Recurrent
+/// Language Models* (2018).
 #[derive(Clone, Copy, Debug)]
 pub struct Poisson {
     /// q.

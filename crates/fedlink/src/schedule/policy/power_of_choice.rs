@@ -59,13 +59,13 @@ impl PartConfig for PowerOfChoiceConfig {
     }
 }
 
-/// d devices are drawn without replacement, in proportion to their samples; the K of them with the largest local loss
-/// are scheduled. d = K is `random` (for equal sizes), d = M the largest losses.
+/// d devices are drawn without replacement, in proportion to their samples; the K of them with the largest
+/// local loss are scheduled. d = K is `random` (for equal sizes), d = M the largest losses.
 ///
-/// Source: Cho, Wang and Joshi, *Towards Understanding Biased Client Selection in Federated Learning* (2022). The loss of
-/// `cpow-d` is the mean over the mini-batches of the local training; `rpow-d` counts a device that never trained as one of
-/// infinite loss. Public code sorts the drawn devices and then indexes all devices with the result, or draws without
-/// regard to size.
+/// Source: Cho, Wang and Joshi, *Towards Understanding Biased Client Selection in Federated Learning* (2022).
+/// The loss of `cpow-d` is the mean over the mini-batches of the local training; `rpow-d` counts a device
+/// that never trained as one of infinite loss. Public code sorts the drawn devices and then indexes all
+/// devices with the result, or draws without regard to size.
 #[derive(Clone, Copy, Debug)]
 pub struct PowerOfChoice {
     /// d, K ≤ d ≤ M.

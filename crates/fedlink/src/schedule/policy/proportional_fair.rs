@@ -63,11 +63,13 @@ impl PartConfig for ProportionalFairConfig {
     }
 }
 
-/// The K largest C_m(t)/T_m(t−1) with equal bits; T_m(t) = β·T_m(t−1) + (1−β)·C_m(t)·x_m(t), x_m = 1 if scheduled.
+/// The K largest C_m(t)/T_m(t−1) with equal bits; T_m(t) = β·T_m(t−1) + (1−β)·C_m(t)·x_m(t), x_m = 1 if
+/// scheduled.
 ///
-/// With `measure = "snr"` it is g_m/ḡ_m, the average being over all rounds: the PF of Yang, Liu, Quek and Poor (2019), as
-/// we read it. T_m(0) = C_m(1), so that in the first round all ratios are 1; ties go to the larger gain. Invariants:
-/// devices' rates may be scaled each by its own factor without a change; symmetric links are served equally often.
+/// With `measure = "snr"` it is g_m/ḡ_m, the average being over all rounds: the PF of Yang, Liu, Quek and
+/// Poor (2019), as we read it. T_m(0) = C_m(1), so that in the first round all ratios are 1; ties go to the
+/// larger gain. Invariants: devices' rates may be scaled each by its own factor without a change; symmetric
+/// links are served equally often.
 #[derive(Clone, Debug)]
 pub struct ProportionalFair {
     beta: f64,

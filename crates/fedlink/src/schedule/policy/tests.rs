@@ -511,8 +511,8 @@ proptest! {
     }
 }
 
-/// What a policy decides in eight rounds with links and reports of their own, where device i is called `names[i]`: who is
-/// scheduled, by the original names, with its part of the bits and what it counts.
+/// What a policy decides in eight rounds with links and reports of their own, where device i is called
+/// `names[i]`: who is scheduled, by the original names, with its part of the bits and what it counts.
 fn renamed(
     entry: &Entry<dyn Policy>,
     names: &[usize],
@@ -557,9 +557,9 @@ fn renamed(
     rounds
 }
 
-/// Policies whose choice depends on links and reports alone, never on what a device is called. Others draw at random, take
-/// devices in an order, or have ties that are no accident (`divfl`: of two updates that are nearest to each other either
-/// lowers the cost by as much).
+/// Policies whose choice depends on links and reports alone, never on what a device is called. Others draw at
+/// random, take devices in an order, or have ties that are no accident (`divfl`: of two updates that are
+/// nearest to each other either lowers the cost by as much).
 const NAMELESS: [&str; 8] =
     ["bc", "bn2", "bc-bn2", "bn2-c", "proportional-fair", "age", "norm-channel", "gradient-channel"];
 
@@ -663,8 +663,8 @@ fn who_trains_before_selection_is_what_the_policy_declares() {
     }
 }
 
-/// Each device counts π in the mean over the random numbers of the policy, whatever was reported and observed before:
-/// of the policies that declare it, all rounds of a run within 4.5 deviations.
+/// Each device counts π in the mean over the random numbers of the policy, whatever was reported and observed
+/// before: of the policies that declare it, all rounds of a run within 4.5 deviations.
 #[test]
 fn what_is_declared_unbiased_is_so_in_the_mean() {
     let rounds = 6000;

@@ -42,14 +42,14 @@ impl PartConfig for ByIntervalConfig {
     }
 }
 
-/// Δ̄ = Σ (ω_m/M)·Δ̂_m: ω_m is the mean of the gaps between the updates of device m in the rounds before, 1 as long as
-/// there is none. A gap ends when the device's update arrives, or after `cutoff` rounds.
+/// Δ̄ = Σ (ω_m/M)·Δ̂_m: ω_m is the mean of the gaps between the updates of device m in the rounds before, 1
+/// as long as there is none. A gap ends when the device's update arrives, or after `cutoff` rounds.
 ///
-/// It corrects any policy after the fact: a device that takes part in a share q of the rounds has ω ≈ 1/q, so that
-/// ω/M·q is 1/M for all. Shares do not add up to 1 in a round. Policies that give shares of their own (`optimal`,
-/// `importance`, `lyapunov` …) keep them. Source: Wang and Ji, *A Lightweight Method for Tackling Unknown Participation
-/// Statistics in Federated Averaging* (2024), after its abstract and as we read it; the cut-off is ours to choose.
-/// Invariants: 1 ≤ ω ≤ cutoff. State: three numbers a device.
+/// It corrects any policy after the fact: a device that takes part in a share q of the rounds has ω ≈ 1/q, so
+/// that ω/M·q is 1/M for all. Shares do not add up to 1 in a round. Policies that give shares of their own
+/// (`optimal`, `importance`, `lyapunov` …) keep them. Source: Wang and Ji, *A Lightweight Method for Tackling
+/// Unknown Participation Statistics in Federated Averaging* (2024), after its abstract and as we read it; the
+/// cut-off is ours to choose. Invariants: 1 ≤ ω ≤ cutoff. State: three numbers a device.
 #[derive(Clone, Debug)]
 pub struct ByInterval {
     cutoff: u64,
@@ -167,10 +167,13 @@ mod tests {
     }
 
     proptest! {
-        /// Against a loop over the definition: the lengths of the pieces into which rounds of taking part, and the
-        /// cut-off, divide the history.
+        /// Against a loop over the definition: the lengths of the pieces into which rounds of taking part,
+        /// and the cut-off, divide the history.
         #[test]
-        fn the_mean_gap_is_that_of_the_definition(history in prop::collection::vec(any::<bool>(), 0..200), cutoff in 1u64..12) {
+        fn the_mean_gap_is_that_of_the_definition(
+            history in prop::collection::vec(any::<bool>(), 0..200),
+            cutoff in 1u64..12,
+        ) {
             let (mut pieces, mut length) = (Vec::new(), 0u64);
             for &part in &history {
                 length += 1;
@@ -179,7 +182,8 @@ mod tests {
                     length = 0;
                 }
             }
-            let expected = if pieces.is_empty() { 1.0 } else { pieces.iter().sum::<f64>() / pieces.len() as f64 };
+            let mean = pieces.iter().sum::<f64>() / pieces.len() as f64;
+            let expected = if pieces.is_empty() { 1.0 } else { mean };
             prop_assert!((omega(&history, cutoff) - expected).abs() < 1e-12);
             prop_assert!((1.0..=cutoff as f64).contains(&omega(&history, cutoff)));
         }
@@ -202,7 +206,8 @@ mod tests {
             }
             let deviation = ((1.0 - q) / (q * q)).sqrt() / (rounds as f64 * q).sqrt();
             assert!((rule.gaps[0].mean() - 1.0 / q).abs() < 4.0 * deviation, "q = {q}");
-            // Share times rate of taking part: 1/M for every rate. The first rounds, with few gaps, weigh little.
+            // Share times rate of taking part: 1/M for every rate. The first rounds, with few gaps, weigh
+            // little.
             assert!(
                 (counted / rounds as f64 * 8.0 - 1.0).abs() < 0.05,
                 "q = {q}: {}",

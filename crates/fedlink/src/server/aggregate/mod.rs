@@ -76,8 +76,8 @@ pub trait Aggregator: Persist + Send {
     /// add up to 1. It weighs the devices' training losses too.
     fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32>;
 
-    /// What the updates of these devices count in this round; by default as [`Self::shares`] has it. Shares ≥ 0, which
-    /// need not add up to 1 where a rule corrects how often devices take part.
+    /// What the updates of these devices count in this round; by default as [`Self::shares`] has it. Shares ≥
+    /// 0, which need not add up to 1 where a rule corrects how often devices take part.
     fn shares_of(&self, devices: &[DeviceId], samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
         self.shares(devices.len(), samples)
     }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// τ_a, what keeps the denominator of an adaptive server optimizer from zero (`adaptivity`).
 ///
-/// With sparse updates most entries of Δ̄ are zero in a round. Adam's v decays meanwhile; Yogi's and Adagrad's
-/// stay, at τ_a² where an entry never arrived. So one that arrives seldom meets a small √v and moves by up to
-/// c·m/τ_a: a τ_a far below the entries of Δ̄, such as the 1e-3 of dense training, makes that step huge. So the
-/// default is taken from the updates themselves, and |c·m/(√v + τ_a)| is then at most c times the ratio of
-/// the largest entry to the median one.
+/// With sparse updates most entries of Δ̄ are zero in a round. Adam's v decays meanwhile; Yogi's and
+/// Adagrad's stay, at τ_a² where an entry never arrived. So one that arrives seldom meets a small √v and
+/// moves by up to c·m/τ_a: a τ_a far below the entries of Δ̄, such as the 1e-3 of dense training, makes that
+/// step huge. So the default is taken from the updates themselves, and |c·m/(√v + τ_a)| is then at most c
+/// times the ratio of the largest entry to the median one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Adaptivity {
     /// The median of the non-zero |Δ̄_i| of the first round in which there are any; of an even number the

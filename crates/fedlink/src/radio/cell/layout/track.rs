@@ -26,7 +26,8 @@ impl PartConfig for TrackConfig {
         "where devices are by time, from the file cell.track.path; needs radio.period_s";
     const KEYS: &'static [Key] = &[file_key(
         "path",
-        "file of the time_s, device, x_m, y_m and perhaps z_m (height) of each device, in meters from the server",
+        "file of the time_s, device, x_m, y_m and perhaps z_m (height) of each device, in meters from \
+         the server",
         "the path of a CSV file with one row or more for each device, in rising time",
     )];
 

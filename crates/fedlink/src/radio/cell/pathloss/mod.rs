@@ -207,7 +207,8 @@ fn street_line_of_sight(distance_m: f64, decay_m: f64) -> f64 {
     near + libm::exp(-distance_m / decay_m) * (1.0 - near)
 }
 
-/// The form that the urban laws of TR 38.901 share, with d the distance in space in meters and f the carrier in GHz.
+/// The form that the urban laws of TR 38.901 share, with d the distance in space in meters and f the carrier
+/// in GHz.
 struct Urban {
     /// Line of sight: this + `slope`·log10 d + 20·log10 f up to the break point.
     at_1m: f64,
