@@ -103,6 +103,9 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         fedlink.simulate(tmp_path / "none.toml")
     with pytest.raises(FileNotFoundError):
         fedlink.simulate(str(tmp_path / "none.toml"))
+    # A path is no setting, whatever is in it.
+    with pytest.raises(FileNotFoundError):
+        fedlink.simulate(str(tmp_path / "k=5.toml"))
 
 
 def test_a_system_refuses_what_does_not_fit_it(small):

@@ -30,14 +30,17 @@ pub struct OutputFolder {
 impl OutputFolder {
     /// A new folder. If `replace`, an existing one is moved aside, and what fedlink wrote there is removed
     /// when this one is finished. One that holds anything else, or that a process is writing to, is refused
-    /// before anything is touched.
+    /// before anything is touched. A link stays, and leads to the new folder.
     pub fn create(target: &Path, replace: bool) -> Result<Self, Error> {
         check_free(target, replace)?;
-        let replaced = if target.exists() { Some(beside(target)?) } else { None };
-        if let Some(aside) = &replaced {
-            fs::rename(target, aside).map_err(Error::file("move aside", target))?;
+        if !target.exists() {
+            return Self::made(target, None);
         }
-        Self::made(target, replaced)
+        let folder = linked(target)?;
+        let aside = beside(&folder)?;
+        fs::rename(&folder, &aside).map_err(Error::file("move aside", &folder))?;
+        make_folder(&folder)?;
+        Self::made(target, Some(aside))
     }
 
     /// A folder that may be there already, with whatever it holds.
@@ -92,10 +95,16 @@ impl OutputFolder {
         write_file(&path, content)
     }
 
-    /// The folder is complete: removes what it replaces, and returns where it is.
+    /// The folder is complete: removes what it replaces, also what was moved aside by processes that were ended
+    /// before theirs was, and returns where it is.
     pub fn finish(mut self) -> Result<PathBuf, Error> {
         if let Some(aside) = self.replaced.take() {
             FolderFiles::new(&aside).remove_all()?;
+        }
+        for aside in moved_aside(&linked(&self.folder)?)? {
+            if check_free(&aside, true).is_ok() {
+                FolderFiles::new(&aside).remove_all()?;
+            }
         }
         Ok(mem::take(&mut self.folder))
     }
@@ -250,14 +259,35 @@ fn partial_of(name: &str) -> Option<String> {
     is_pid.then(|| if folder.is_empty() { whole.to_owned() } else { format!("{folder}/{whole}") })
 }
 
-/// A hidden name beside `target`, whose parent is made.
-fn beside(target: &Path) -> Result<PathBuf, Error> {
-    let Some(name) = target.file_name() else {
-        return Err(Error::NotAFolder { path: target.into(), what: "a path without a name" });
+/// The folder that a link leads to; a path that is no link as it is.
+fn linked(path: &Path) -> Result<PathBuf, Error> {
+    if !path.is_symlink() {
+        return Ok(path.into());
+    }
+    fs::canonicalize(path).map_err(Error::file("read", path))
+}
+
+/// A hidden name beside `folder`.
+fn beside(folder: &Path) -> Result<PathBuf, Error> {
+    let Some(name) = folder.file_name() else {
+        return Err(Error::NotAFolder { path: folder.into(), what: "a path without a name" });
     };
-    let parent = parent(target);
-    make_folder(&parent)?;
-    Ok(parent.join(format!(".{}.replaced-{}", name.to_string_lossy(), std::process::id())))
+    let name = name.to_string_lossy();
+    Ok(parent(folder).join(format!(".{name}.replaced-{}", std::process::id())))
+}
+
+/// What processes have moved aside as [`beside`] names it, to be replaced by `folder`.
+fn moved_aside(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let Some(name) = folder.file_name() else { return Ok(Vec::new()) };
+    let start = format!(".{}.replaced-", name.to_string_lossy());
+    let is_aside = |entry: &fs::DirEntry| {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let pid = file.strip_prefix(&start).unwrap_or_default();
+        !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let entries = fs::read_dir(parent(folder)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.map_err(Error::file("read", folder))?;
+    Ok(entries.iter().filter(|entry| is_aside(entry)).map(fs::DirEntry::path).collect())
 }
 
 /// Makes a folder and those above it, if they are not there.
@@ -359,6 +389,38 @@ mod tests {
         drop(lock);
         OutputFolder::create(&target, true).unwrap().finish().unwrap();
         assert_eq!(fs::read(other.join("b")).unwrap(), b"precious");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_folder_leads_to_what_replaces_it() {
+        let base = tempfile::tempdir().unwrap();
+        let (link, real) = (base.path().join("out"), base.path().join("disk/real"));
+        OutputFolder::create(&real, false).unwrap().write("a.csv", "1").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let folder = OutputFolder::create(&link, true).unwrap();
+        folder.write("b.csv", "2").unwrap();
+        assert_eq!(folder.finish().unwrap(), link);
+        assert!(link.is_symlink() && fs::read(real.join("b.csv")).unwrap() == b"2");
+        assert_eq!(listed(&real), ["b.csv", FILES]);
+        let names = |folder: &Path| fs::read_dir(folder).unwrap().count();
+        assert_eq!((names(base.path()), names(&base.path().join("disk"))), (2, 1));
+    }
+
+    #[test]
+    fn what_a_killed_process_moved_aside_goes_when_a_folder_is_complete_but_for_what_is_not_ours() {
+        let base = tempfile::tempdir().unwrap();
+        let target = base.path().join("out");
+        let aside = |pid: u32| base.path().join(format!(".out.replaced-{pid}"));
+        for pid in [1, 2] {
+            OutputFolder::create(&aside(pid), false).unwrap().write("a.csv", "1").unwrap();
+        }
+        fs::write(aside(2).join("mine"), "precious").unwrap();
+        let named = base.path().join(".out.replaced-x");
+        fs::create_dir(&named).unwrap();
+        OutputFolder::open(&target).unwrap().finish().unwrap();
+        assert!(!aside(1).exists() && named.exists());
+        assert_eq!(listed(&aside(2)), ["a.csv", FILES, "mine"]);
     }
 
     #[test]

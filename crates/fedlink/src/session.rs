@@ -5,7 +5,7 @@ use crate::checkpoint::{self, CheckpointError};
 use crate::compress::feedback::{Ef21, Off};
 use crate::compress::wire::bit_length;
 use crate::compress::{Encoded, Spent, plain};
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::error::Error;
 use crate::identity::trajectory_digest;
 use crate::learn::fairness::jain;
@@ -126,7 +126,16 @@ impl Session {
         parts.declare(&mut config);
         config.validate()?;
         memory::check(config.data.devices, theta.len(), server_vectors(&config)?.saturating_add(2))?;
-        let samples = samples.unwrap_or_else(|| vec![1; config.data.devices as usize]);
+        let devices = config.data.devices as usize;
+        let samples = samples.unwrap_or_else(|| vec![1; devices]);
+        if samples.len() != devices {
+            let problem = format!("are those of {} devices, but data.devices is {devices}", samples.len());
+            return Err(ConfigError::new("samples", problem).into());
+        }
+        if let Some(device) = samples.iter().position(|&count| count == 0) {
+            let problem = format!("device {device} has none, but must have at least one");
+            return Err(ConfigError::new("samples", problem).into());
+        }
         let samples: Arc<[AtomicUsize]> = samples.into_iter().map(AtomicUsize::new).collect();
         let shared = Arc::clone(&samples);
         let count = move |device: DeviceId| {

@@ -65,3 +65,31 @@ fn the_files_have_the_digests_of_the_catalog() {
         assert_eq!(Some(sha256_uncompressed(&path).expect("readable").as_str()), file.sha256);
     }
 }
+
+#[test]
+fn a_single_label_that_is_another_is_not_the_data_set_of_that_name() {
+    let Files::Idx { files, .. } = catalog::entry("mnist").expect("mnist is known").files else {
+        panic!("MNIST is IDX")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("mnist");
+    std::fs::create_dir(&copy).unwrap();
+    for file in files {
+        for name in [file.name.to_owned(), format!("{}.gz", file.name)] {
+            let source = data_folder().join("mnist").join(&name);
+            if source.is_file() {
+                std::fs::copy(source, copy.join(&name)).unwrap();
+            }
+        }
+    }
+    let folders = [folder.path().to_owned()];
+    let mut labels = vec![0, 0, 8, 1, 0, 0, 0xEA, 0x60];
+    labels.extend(&catalog::load("mnist", &folders).expect("a copy is as good").train.labels);
+    *labels.last_mut().unwrap() ^= 1;
+    // The plain file is read before a compressed one.
+    std::fs::write(copy.join(files[1].name), labels).unwrap();
+    let refused = catalog::load("mnist", &folders).unwrap_err().to_string();
+    assert!(refused.contains("the samples are not those of mnist: sha256 "), "{refused}");
+    let custom = catalog::load(copy.to_str().unwrap(), &[]).expect("by its path it is anybody's data");
+    assert_eq!(custom.train.labels.len(), 60_000);
+}

@@ -234,3 +234,16 @@ fn nodes_may_give_their_samples_with_their_report() {
     session.deliver_messages(&messages, Training::new(2, 1.0)).unwrap();
     assert_eq!(session.theta(), [0.75, 0.25, 0.0, 0.0]);
 }
+
+#[test]
+fn devices_without_samples_or_with_none_given_are_refused() {
+    let config = config("bn2");
+    let refused = |samples: Vec<usize>| {
+        let session = Session::of(&config, &Parts::default(), vec![0.0; 4], Some(samples));
+        session.err().expect("it is refused").to_string()
+    };
+    let mut samples = vec![5; 8];
+    samples[3] = 0;
+    assert_eq!(refused(samples), "samples: device 3 has none, but must have at least one");
+    assert_eq!(refused(vec![5; 7]), "samples: are those of 7 devices, but data.devices is 8");
+}

@@ -198,7 +198,8 @@ impl Experiment {
     /// Every section is known, every key is known and has a value of its type.
     fn check_sections(&self) -> Result<(), ConfigError> {
         if let Some(section) = self.table.keys().find(|section| !SECTIONS.contains(&section.as_str())) {
-            return Err(unknown_section(section, &MORE_SECTIONS));
+            let others = [&MORE_SECTIONS[..], &["bound", "theorem"]].concat();
+            return Err(unknown_section(section, &others));
         }
         Config::from_table(self.table.clone()).map(|_| ())
     }

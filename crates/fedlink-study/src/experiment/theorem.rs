@@ -130,7 +130,7 @@ impl TheoremExperiment {
             let problem = "is not a key of this experiment; write one of [theorem], [quadratic] or [softmax]";
             return Err(ConfigError::new(key, problem));
         };
-        let text = set_in(&self.text, section, name, value);
+        let text = set_in(&self.text, section, name, value)?;
         self.file = read_set(key, &text)?;
         self.text = text;
         Ok(())

@@ -2,8 +2,9 @@
 
 use crate::environment::host_name;
 use fedlink::identity::SEMANTICS;
+use fedlink::kernels::InstructionSet;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 /// The process that made the rounds of a run from `from_round` on.
@@ -25,6 +26,9 @@ pub struct Maker {
     pub architecture: String,
     /// The processor's name where the system tells it.
     pub processor: Option<String>,
+    /// Its first-level data cache where the system tells it, as `48K, 12 ways`: but for `portable`, long sums may
+    /// round otherwise on a machine with another one.
+    pub data_cache: Option<String>,
     /// Its cores.
     pub cores: usize,
     /// Threads that trained.
@@ -51,6 +55,7 @@ impl Maker {
             os: std::env::consts::OS.into(),
             architecture: std::env::consts::ARCH.into(),
             processor: processor(),
+            data_cache: data_cache(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             threads,
             pid: std::process::id(),
@@ -77,35 +82,37 @@ pub fn continued(before: Vec<Maker>, mut maker: Maker, from_round: u64) -> Vec<M
     makers
 }
 
-/// A line for each respect in which the makers of runs differ so that their numbers may: the instruction set
-/// and the version.
+/// A line for each respect in which the makers of runs differ so that their numbers may: instruction set,
+/// first-level data cache and version.
 pub fn mixed<'a>(runs: impl Iterator<Item = &'a [Maker]>) -> Vec<String> {
-    let (mut sets, mut versions) = (BTreeMap::<&str, usize>::new(), BTreeMap::<String, usize>::new());
-    for makers in runs {
-        let mut own: Vec<&str> = makers.iter().map(|maker| maker.instruction_set.as_str()).collect();
-        own.sort_unstable();
-        own.dedup();
-        own.into_iter().for_each(|set| *sets.entry(set).or_default() += 1);
-        let mut own: Vec<String> = makers.iter().map(|maker| maker.fedlink.clone()).collect();
-        own.sort_unstable();
-        own.dedup();
-        own.into_iter().for_each(|version| *versions.entry(version).or_default() += 1);
-    }
-    let list = |of: &mut dyn Iterator<Item = (&str, usize)>| {
-        of.map(|(name, runs)| format!("{name} ({runs})")).collect::<Vec<_>>().join(", ")
+    let runs: Vec<&[Maker]> = runs.collect();
+    let differs = |what: &str, of: &dyn Fn(&'a Maker) -> Option<&'a str>| {
+        let mut counts = BTreeMap::<&str, usize>::new();
+        for makers in &runs {
+            let own: BTreeSet<&str> = makers.iter().filter_map(of).collect();
+            own.into_iter().for_each(|name| *counts.entry(name).or_default() += 1);
+        }
+        let list: Vec<String> = counts.iter().map(|(name, runs)| format!("{name} ({runs})")).collect();
+        (list.len() > 1).then(|| format!("{what}: {}", list.join(", ")))
     };
-    let mut notes = Vec::new();
-    if sets.len() > 1 {
-        let sets = list(&mut sets.iter().map(|(name, runs)| (*name, *runs)));
-        notes.push(format!(
-            "runs were made with different instruction sets, which may differ in the last bits: {sets}"
-        ));
-    }
-    if versions.len() > 1 {
-        let versions = list(&mut versions.iter().map(|(name, runs)| (name.as_str(), *runs)));
-        notes.push(format!("runs were made by different versions of fedlink: {versions}"));
-    }
-    notes
+    let by_cache = |maker: &'a Maker| {
+        maker.data_cache.as_deref().filter(|_| maker.instruction_set != InstructionSet::PORTABLE.name())
+    };
+    [
+        differs(
+            "runs were made with different instruction sets, which may differ in the last bits",
+            &|maker| Some(maker.instruction_set.as_str()),
+        ),
+        differs(
+            "runs were made on processors with different first-level data caches, which may differ in the \
+             last bits",
+            &by_cache,
+        ),
+        differs("runs were made by different versions of fedlink", &|maker| Some(maker.fedlink.as_str())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The time now, UTC, to the second.
@@ -118,6 +125,17 @@ fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The first-level data cache where the system tells it.
+fn data_cache() -> Option<String> {
+    let caches = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
+    caches.filter_map(Result::ok).map(|entry| entry.path()).find_map(|cache| {
+        let read = |name: &str| Some(std::fs::read_to_string(cache.join(name)).ok()?.trim().to_owned());
+        let is_first = read("level")? == "1" && read("type")? != "Instruction";
+        is_first.then_some(())?;
+        Some(format!("{}, {} ways", read("size")?, read("ways_of_associativity")?))
+    })
 }
 
 #[cfg(test)]
@@ -144,5 +162,19 @@ mod tests {
         assert_eq!(notes.len(), 1);
         assert!(notes[0].ends_with("avx2 (2), avx512 (1)"), "{notes:?}");
         assert_eq!(mixed(runs[..1].iter().map(Vec::as_slice)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn caches_count_where_sums_are_split_by_them_and_where_they_are_known() {
+        let cached = |set: &str, cache: Option<&str>| {
+            vec![Maker { data_cache: cache.map(str::to_owned), ..maker(set, 0) }]
+        };
+        let (small, large) = (Some("32K, 8 ways"), Some("48K, 12 ways"));
+        let notes = |runs: &[Vec<Maker>]| mixed(runs.iter().map(Vec::as_slice));
+        let found = notes(&[cached("avx2+fma", small), cached("avx2+fma", large), cached("avx2+fma", small)]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].ends_with("last bits: 32K, 8 ways (2), 48K, 12 ways (1)"), "{found:?}");
+        assert!(notes(&[cached("avx2+fma", small), cached("avx2+fma", None)]).is_empty());
+        assert!(notes(&[cached("portable", small), cached("portable", large)]).is_empty());
     }
 }

@@ -6,7 +6,7 @@
 /// shows at one position, in the same order, so a row of it is a run of `side · channels` neighbors in
 /// memory. The patches of an image times a matrix (patch length × outputs) is the image's convolution: at
 /// position (y, x), Σ over (i, j, c) of image[y+i, x+j, c] · weight[(i, j, c), output].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     image: [usize; 3],
     side: usize,

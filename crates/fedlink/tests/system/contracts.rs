@@ -316,6 +316,35 @@ fn a_task_that_fails_is_an_error_with_its_round_and_device() {
 }
 
 #[test]
+fn an_update_that_is_no_number_names_its_device_though_only_its_residual_is_kept() {
+    /// The update of one device is no number.
+    struct NoNumber(Option<DeviceId>);
+    impl Task for NoNumber {
+        fn theta0(&self) -> Vec<f32> {
+            vec![0.5; 30]
+        }
+        fn samples(&self, _: DeviceId) -> usize {
+            4
+        }
+        fn train(&self, job: Job) -> Result<f64, TaskError> {
+            job.update.fill(if Some(job.device) == self.0 { f32::NAN } else { 0.1 });
+            Ok(0.5)
+        }
+        fn evaluate(&self, _: &[f32]) -> Result<Evaluation, TaskError> {
+            Ok(Evaluation::new(0.5, 0.5))
+        }
+    }
+    let mut config = small_config();
+    config.schedule.policy = "bc".into();
+    config.compress.feedback = "always".into();
+    let first = Simulation::new(&config, NoNumber(None)).unwrap().step().unwrap();
+    let is_silent = |device: &u32| first.transmissions.iter().all(|sent| sent.device.0 != *device);
+    let silent = (0..config.data.devices as u32).find(is_silent).unwrap();
+    let broken = Simulation::new(&config, NoNumber(Some(DeviceId(silent)))).unwrap().step().unwrap_err();
+    assert!(matches!(broken, Error::Diverged { round: 1, device } if device == silent), "{broken}");
+}
+
+#[test]
 fn a_cohort_with_too_few_results_is_an_error_of_the_task() {
     struct Short;
     impl Task for Short {

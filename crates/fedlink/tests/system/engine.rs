@@ -190,6 +190,29 @@ fn asking_what_a_round_takes_changes_nothing() {
 }
 
 #[test]
+fn what_a_round_takes_is_what_a_custom_policy_calls() {
+    struct Three;
+    impl Persist for Three {}
+    impl Policy for Three {
+        fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+            view.everyone().into_iter().take(3).collect()
+        }
+        fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+            let picks = reports.devices.iter().take(view.k).map(|&device| Pick::new(device, 1.0));
+            Schedule::new(picks.collect())
+        }
+    }
+    let parts = Parts::default().policy("three", "this test", |_, _| Ok(Box::new(Three)));
+    let mut config = small_config();
+    config.schedule.policy = "three".into();
+    config.schedule.k = 2;
+    config.learn.state = StateMode::Reset;
+    let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
+    assert_eq!(simulation.needs().unwrap().trained, 3);
+    assert_eq!(simulation.step().unwrap().training.devices, 3);
+}
+
+#[test]
 fn weights_that_are_all_zero_are_reported_once_and_mean_equal_shares() {
     struct Weightless(f64);
     impl Persist for Weightless {}

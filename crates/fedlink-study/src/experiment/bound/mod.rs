@@ -252,7 +252,7 @@ impl BoundExperiment {
             let problem = "is not a key of this experiment; write one of [bound], such as bound.rounds";
             return Err(ConfigError::new(key, problem));
         };
-        let text = set_in(&self.text, "bound", key_name, value);
+        let text = set_in(&self.text, "bound", key_name, value)?;
         let original = self.original;
         *self = Self::from_file(&self.name, text.clone(), read_set(key, &text)?)?;
         self.original = original;
@@ -477,15 +477,16 @@ fn meant(message: &str) -> Option<&str> {
 }
 
 /// `text` with `key = value` in `section`; comments are lost.
-pub(super) fn set_in(text: &str, section: &str, key: &str, value: &str) -> String {
-    let mut table: Table = toml::from_str(text).expect("it was parsed before");
+pub(super) fn set_in(text: &str, section: &str, key: &str, value: &str) -> Result<String, ConfigError> {
+    let mut table: Table =
+        toml::from_str(text).map_err(|error| ConfigError::new(section, error.message()))?;
     let parsed = toml::from_str::<Table>(&format!("value = {value}"));
     let parsed = parsed.ok().and_then(|mut table| table.remove("value"));
     let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
     if let Some(Value::Table(section)) = table.get_mut(section) {
         section.insert(key.to_owned(), value);
     }
-    table.to_string()
+    Ok(table.to_string())
 }
 
 #[cfg(test)]

@@ -67,6 +67,8 @@ pub struct Cnn {
 /// What the convolutions need beside the dense layers' workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
+    /// Whose it is, and for how many images.
+    made_for: (Vec<Convolution>, usize),
     /// One for each convolution, for all images of a batch.
     outputs: Vec<Output>,
     /// The gradient by the last one's pooled maps.
@@ -155,9 +157,10 @@ impl Cnn {
         }
     }
 
-    /// A workspace without memory for convolutions, which some other model made, becomes one of this model.
+    /// A workspace that some other model made, or that is for fewer images, becomes one of this model.
     fn make_fit(&self, work: &mut Workspace, rows: usize) {
-        if work.convolutions.is_none() {
+        let made_for = work.convolutions.as_ref().map(|memory| &memory.made_for);
+        if !made_for.is_some_and(|(convolutions, most)| *convolutions == self.convolutions && rows <= *most) {
             *work = self.workspace(rows);
         }
     }
@@ -171,7 +174,7 @@ impl Cnn {
         let scratch = self.convolutions.iter().map(|convolution| convolution.scratch()).collect();
         let outputs = self.convolutions.iter().map(output).collect();
         let back = vec![0.0; rows * self.last().pooled_len()];
-        Memory { outputs, back, scratch }
+        Memory { made_for: (self.convolutions.to_vec(), rows), outputs, back, scratch }
     }
 
     /// What the dense layers see of a batch: the last convolution's output.
@@ -464,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn non_zeros_and_a_workspace_without_convolutions_give_the_same_numbers() {
+    fn non_zeros_and_a_workspace_of_another_model_give_the_same_numbers() {
         let model = Cnn::new([16, 16, 1], 4).unwrap();
         let theta = model.init(Init::GlorotUniform, &mut stream(0, Purpose::Init, 0, 0));
         let (inputs, labels) = bars(8, 1);
@@ -473,8 +476,10 @@ mod tests {
         let expected = model.score(&theta, plain, &mut model.workspace(8));
         let sparse = Batch { inputs: Rows::Sparse(&rows), labels: &labels };
         assert_eq!(model.score(&theta, sparse, &mut model.workspace(8)), expected);
-        let mut other = Mlp::new(3, &[2], 2).workspace(8);
-        assert_eq!(model.score(&theta, plain, &mut other), expected);
+        let other = Cnn::new([20, 17, 2], 3).unwrap();
+        for mut work in [Mlp::new(3, &[2], 2).workspace(8), other.workspace(8), model.workspace(2)] {
+            assert_eq!(model.score(&theta, plain, &mut work), expected);
+        }
     }
 
     #[test]

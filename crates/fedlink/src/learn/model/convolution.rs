@@ -9,7 +9,7 @@ use crate::kernels::{
 use std::ops::Range;
 
 /// A convolution with bias, `ReLU` and pooling.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Convolution {
     /// Over the images it sees.
     pub(super) window: Window,

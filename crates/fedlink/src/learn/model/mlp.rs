@@ -191,11 +191,28 @@ impl Mlp {
         Self { layers }
     }
 
+    /// The length of each buffer of a workspace for batches of up to `rows` samples: the layers' outputs, and one that
+    /// has room for any.
+    fn buffers(&self, rows: usize) -> impl Iterator<Item = usize> {
+        let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(0);
+        self.layers.iter().map(|l| l.outputs).chain([widest]).map(move |width| rows * width)
+    }
+
+    /// A workspace that some other model made, or that is for fewer samples, becomes one of this model.
+    fn make_fit(&self, work: &mut Workspace, rows: usize) {
+        let fits = work.outputs.len() == self.layers.len() + 1
+            && work.outputs.iter().zip(self.buffers(rows)).all(|(buffer, least)| buffer.len() >= least);
+        if !fits {
+            work.outputs = self.buffers(rows).map(|len| vec![0.0; len]).collect();
+        }
+    }
+
     /// Fills `work` with every layer's output for the batch: `ReLU` after hidden layers, logits at the end.
     /// Beside the first layer's product, `ahead` is fetched.
     fn forward(&self, theta: &[f32], batch: Batch, work: &mut Workspace, ahead: Ahead) {
         let mut ahead = Some(ahead);
         let rows = batch.labels.len();
+        self.make_fit(work, rows);
         for (l, layer) in self.layers.iter().enumerate() {
             let (before, after) = work.outputs.split_at_mut(l);
             let output = &mut after[0][..rows * layer.outputs];
@@ -292,9 +309,7 @@ impl Model for Mlp {
     }
 
     fn workspace(&self, rows: usize) -> Workspace {
-        let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(0);
-        let widths = self.layers.iter().map(|l| l.outputs).chain([widest]);
-        let outputs = widths.map(|width| vec![0.0; rows * width]).collect();
+        let outputs = self.buffers(rows).map(|len| vec![0.0; len]).collect();
         let (gradient, panels) = (Vec::new(), Panels::default());
         Workspace { outputs, gradient, panels, convolutions: None, square: 0.0 }
     }
