@@ -441,6 +441,9 @@ pub struct PreviewOptions {
     /// The PNG file to write.
     #[arg(long, value_name = "FILE.png")]
     pub out: PathBuf,
+    /// Replace the file if it is there already.
+    #[arg(long)]
+    pub force: bool,
     /// Folder that holds data sets, looked in before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,

@@ -227,7 +227,8 @@ impl Observer for Progress {
             Event::Waiting { run, label, progress } => self.wait(run, label, progress),
             Event::Finished { run, result } => match &result.status {
                 Status::Diverged(message) => self.end(lane(run), Some(message)),
-                _ => self.end(lane(run), None),
+                Status::Interrupted => {}
+                Status::Finished => self.end(lane(run), None),
             },
             // The error ends the command, which prints it.
             _ => {}

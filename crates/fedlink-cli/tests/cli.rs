@@ -249,6 +249,7 @@ fn bad_settings_name_the_key_the_range_and_the_likely_meaning() {
         ),
         ("run.rounds=1.5", "whole number"),
         ("data.dataset=digit", "did you mean"),
+        ("schedule.k=[1, 2, 1]", "sweep.\"schedule.k\": has 1 twice; write every value once"),
         ("nonsense", "KEY=VALUE"),
     ];
     for (setting, problem) in cases {

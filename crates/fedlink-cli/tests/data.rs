@@ -561,14 +561,33 @@ fn preview_writes_a_sheet_with_a_row_for_each_class() {
     fs::create_dir(&custom).unwrap();
     fs::write(custom.join("train.csv"), "0,1,2,3,4\n1,5,6,7,8\n1,5,6,7,8\n").unwrap();
     fs::write(custom.join("test.csv"), "0,1,2,3,4\n").unwrap();
-    let made = location.run(&["preview", custom.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
+    let again = ["preview", custom.to_str().unwrap(), "--out", sheet.to_str().unwrap()];
+    // A file that is there is somebody's.
+    let refused = location.run(&again);
+    assert!(refused.code == 2 && refused.err.contains("exists already; choose another file, or add --force"));
+    let made = location.run(&[&again[..], &["--force"]].concat());
     assert_eq!(made.code, 0, "{made:?}");
     let reader = png::Decoder::new(Cursor::new(fs::read(&sheet).unwrap())).read_info().unwrap();
     assert_eq!((reader.info().width, reader.info().height), (20 * 10 + 2, 2 * 4 + 2));
 
     fs::write(custom.join("test.csv"), "0,1.5,2,3,4\n").unwrap();
-    let refused = location.run(&["preview", custom.to_str().unwrap(), "--out", sheet.to_str().unwrap()]);
+    let refused = location.run(&[&again[..], &["--force"]].concat());
     assert!(refused.code == 2 && refused.err.contains("numbers, not images"), "{refused:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_devices_are_not_replaced_by_a_sheet() {
+    let location = Location::new();
+    let (precious, link) = (location.root.path().join("precious"), location.root.path().join("link"));
+    fs::write(&precious, "x").unwrap();
+    std::os::unix::fs::symlink(&precious, &link).unwrap();
+    for out in [link.to_str().unwrap(), "/dev/null"] {
+        let refused = location.run(&["preview", "digits", "--out", out, "--force"]);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains("exists already; choose another file\n"), "{refused:?}");
+    }
+    assert!(link.is_symlink() && fs::read(&precious).unwrap() == b"x");
 }
 
 #[test]

@@ -146,6 +146,8 @@ fn what_no_machine_can_hold_is_refused_before_the_first_round() {
         let message = refused(&folder, &words);
         assert!(message.contains("data.devices: is 4294967295, which takes at least 274.9 GB"), "{message}");
     }
+    let message = refused(&folder, &["radio", "two.toml", "--set", "data.devices=1000000000"]);
+    assert!(message.contains("data.devices: is 1000000000, which takes at least 256.0 GB"), "{message}");
     // A hole takes no disk; file systems that cannot have one have no such file either.
     let huge = folder.path().join("huge.npz");
     if File::create(&huge).and_then(|file| file.set_len(100_000_000_000_000)).is_ok() {

@@ -105,6 +105,9 @@ pub enum Error {
         /// Which data differ, and how.
         differences: String,
     },
+    /// Runs were begun, and nothing says on which data.
+    #[error("{path} has begun runs and no data.json, which says on which data", path = .0.display())]
+    UnknownData(PathBuf),
     /// A run that was made again, or made longer, is not the run that is stored.
     #[error("{cell} is not repeated: its {rounds} rounds have the digest {stored}, but now {repeated}")]
     NotRepeated {

@@ -25,6 +25,8 @@ pub struct OutputFolder {
     /// Where what was there before is now; it goes when the new folder is complete.
     replaced: Option<PathBuf>,
     files: FolderFiles,
+    /// Whether the folder was there and does not list what fedlink wrote, as those of earlier versions.
+    is_unlisted: bool,
 }
 
 impl OutputFolder {
@@ -53,7 +55,9 @@ impl OutputFolder {
 
     fn made(target: &Path, replaced: Option<PathBuf>) -> Result<Self, Error> {
         make_folder(target)?;
-        Ok(Self { folder: target.into(), replaced, files: FolderFiles::new(target) })
+        let files = FolderFiles::new(target);
+        let is_unlisted = files.noted()?.is_none();
+        Ok(Self { folder: target.into(), replaced, files, is_unlisted })
     }
 
     /// `base/name`, or `base/name-2`, … if that is there already.
@@ -87,9 +91,15 @@ impl OutputFolder {
         Ok(lock)
     }
 
-    /// Writes one file; `name` may have a folder in it.
+    /// Writes one file; `name` may have a folder in it. It is an error if somebody else's is there, or a link.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), Error> {
         let path = self.folder.join(name);
+        let below = |path: &&Path| path.starts_with(&self.folder) && **path != *self.folder;
+        let leads_away = path.ancestors().take_while(below).any(Path::is_symlink);
+        let is_noted = self.is_unlisted || self.files.noted()?.is_some_and(|noted| noted.contains(name));
+        if leads_away || (path.exists() && !is_noted) {
+            return Err(Error::NotOurs { path: self.folder.clone(), others: vec![name.to_owned()] });
+        }
         fs::create_dir_all(parent(&path)).map_err(Error::file("write", &path))?;
         self.files.note(name)?;
         write_file(&path, content)
@@ -405,6 +415,34 @@ mod tests {
         assert_eq!(listed(&real), ["b.csv", FILES]);
         let names = |folder: &Path| fs::read_dir(folder).unwrap().count();
         assert_eq!((names(base.path()), names(&base.path().join("disk"))), (2, 1));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_somebody_else_has_put_into_a_folder_is_not_written_over() {
+        let base = tempfile::tempdir().unwrap();
+        let target = base.path().join("out");
+        OutputFolder::create(&target, false).unwrap().write("results.csv", "1").unwrap();
+        fs::write(target.join("results.tex"), "precious").unwrap();
+        let (plots, plot) = (base.path().join("mine"), base.path().join("mine/a.svg"));
+        fs::create_dir(&plots).unwrap();
+        fs::write(&plot, "precious").unwrap();
+        std::os::unix::fs::symlink(&plots, target.join("plots")).unwrap();
+        std::os::unix::fs::symlink(&plot, target.join("b.svg")).unwrap();
+        let folder = OutputFolder::open(&target).unwrap();
+        for name in ["results.tex", "plots/a.svg", "plots/new.svg", "b.svg"] {
+            let refused = folder.write(name, "2");
+            assert!(matches!(refused, Err(Error::NotOurs { others, .. }) if others == [name]), "{name}");
+        }
+        folder.write("results.csv", "2").unwrap();
+        assert_eq!(fs::read(target.join("results.tex")).unwrap(), b"precious");
+        assert_eq!(
+            (fs::read(&plot).unwrap(), fs::read_dir(&plots).unwrap().count()),
+            (b"precious".to_vec(), 1)
+        );
+        // A folder of a version that kept no list.
+        fs::remove_file(target.join(FILES)).unwrap();
+        OutputFolder::open(&target).unwrap().write("results.csv", "3").unwrap();
     }
 
     #[test]

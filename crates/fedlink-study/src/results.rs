@@ -77,7 +77,7 @@ pub struct Unfinished {
     pub curve: String,
     /// Its seed.
     pub seed: u64,
-    /// Rounds done.
+    /// Rounds done here; 0 if only others may have done some.
     pub rounds: u64,
     /// Rounds to do.
     pub of: u64,
@@ -88,7 +88,7 @@ impl std::fmt::Display for Unfinished {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { curve, seed, rounds, of } = self;
         match rounds {
-            0 => write!(f, "{curve} seed {seed} (not begun)"),
+            0 => write!(f, "{curve} seed {seed} (not finished)"),
             _ => write!(f, "{curve} seed {seed} (round {rounds} of {of})"),
         }
     }

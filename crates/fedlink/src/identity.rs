@@ -19,7 +19,7 @@ use toml::{Table, Value};
 pub const SEMANTICS: u32 = 1;
 
 /// The digest of a run's configuration: what its numbers depend on, but for the data. `run.seeds` is no part
-/// of it, since a run has one seed.
+/// of it, since a run has one seed, and neither is `run.target`, by which runs are only judged.
 pub fn config_digest(config: &Config) -> [u8; 32] {
     digest_of(&distinctive_keys(config))
 }
@@ -45,8 +45,8 @@ fn digest_of(keys: &BTreeMap<String, Value>) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// The keys that tell a run from one with all defaults, `run.seeds` left out: those of the sections and of
-/// the chosen parts whose values are not the defaults. `learn.rate` has no default of its own and is always
+/// The keys that tell a run from one with all defaults, `run.seeds` and `run.target` left out: those of the
+/// sections and of the chosen parts whose values are not the defaults. `learn.rate` has no default of its own and is always
 /// there.
 pub fn distinctive_keys(config: &Config) -> BTreeMap<String, Value> {
     let mut keys = flat(&config.resolved().to_table());
@@ -58,7 +58,8 @@ pub fn distinctive_keys(config: &Config) -> BTreeMap<String, Value> {
             defaults.extend(flat(&own).into_iter().map(|(key, value)| (format!("{path}.{key}"), value)));
         }
     }
-    keys.retain(|key, value| key != "run.seeds" && defaults.get(key) != Some(value));
+    let tells = |key: &str| !["run.seeds", "run.target"].contains(&key);
+    keys.retain(|key, value| tells(key) && defaults.get(key) != Some(value));
     keys
 }
 
@@ -103,7 +104,7 @@ mod tests {
         config.set("radio.noise", 1.0).unwrap();
         config.set("learn.rate", rate).unwrap();
         config.set("learn.trimmed-mean.trim", 0.3).unwrap();
-        config.run.seeds = 7;
+        (config.run.seeds, config.run.target) = (7, 0.5);
         assert_eq!(config_digest(&config), digest);
         config.set("schedule.bc-bn2.kc", 9).unwrap();
         assert_ne!(config_digest(&config), digest);

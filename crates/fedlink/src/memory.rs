@@ -20,12 +20,22 @@ fn parse(meminfo: &str) -> Option<u64> {
 /// Refuses a run whose tables over all devices and whose `vectors` vectors of `dim` numbers of four bytes are
 /// more than the machine's whole memory.
 pub(crate) fn check(devices: u64, dim: usize, vectors: usize) -> Result<(), ConfigError> {
-    total().map_or(Ok(()), |total| check_against(total, devices, dim, vectors))
+    total().map_or(Ok(()), |total| check_against(total, (devices, BYTES_PER_DEVICE), dim, vectors))
 }
 
-fn check_against(total: u64, devices: u64, dim: usize, vectors: usize) -> Result<(), ConfigError> {
+/// Refuses to keep `bytes` for each of so many devices if they are more than the machine's whole memory.
+pub fn check_devices(devices: u64, bytes: u64) -> Result<(), ConfigError> {
+    total().map_or(Ok(()), |total| check_against(total, (devices, bytes), 0, 0))
+}
+
+fn check_against(
+    total: u64,
+    (devices, bytes): (u64, u64),
+    dim: usize,
+    vectors: usize,
+) -> Result<(), ConfigError> {
     // In 128 bits: 2³² devices times 2³¹ numbers are beyond 64.
-    let tables = u128::from(devices) * u128::from(BYTES_PER_DEVICE);
+    let tables = u128::from(devices) * u128::from(bytes);
     let models = dim as u128 * vectors as u128 * 4;
     if tables + models <= u128::from(total) {
         return Ok(());
@@ -102,12 +112,17 @@ mod tests {
     #[test]
     fn what_is_clearly_too_large_is_refused_with_both_numbers() {
         let gigabyte = 1_000_000_000;
-        assert_eq!(check_against(gigabyte, 1000, 203_530, 100), Ok(()));
-        let error = check_against(gigabyte, u64::from(u32::MAX), 10, 1).unwrap_err().to_string();
+        assert_eq!(check_against(gigabyte, (1000, BYTES_PER_DEVICE), 203_530, 100), Ok(()));
+        let error =
+            check_against(gigabyte, (u64::from(u32::MAX), BYTES_PER_DEVICE), 10, 1).unwrap_err().to_string();
         assert!(error.starts_with("data.devices: is 4294967295, which takes at least 274.9 GB"), "{error}");
-        let error = check_against(gigabyte, 1_000_000, 203_530, 2_000_000).unwrap_err().to_string();
+        let error = check_against(gigabyte, (1_000_000, BYTES_PER_DEVICE), 203_530, 2_000_000)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("learn.model: 2000000 vectors of d = 203530 numbers take"), "{error}");
         assert!(error.contains("1628.3 GB of memory, and this machine has 1.0 GB"), "{error}");
-        assert!(check_against(u64::MAX, u64::from(u32::MAX), 1 << 31, usize::MAX).is_err());
+        assert!(
+            check_against(u64::MAX, (u64::from(u32::MAX), BYTES_PER_DEVICE), 1 << 31, usize::MAX).is_err()
+        );
     }
 }

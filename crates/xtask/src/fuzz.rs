@@ -201,6 +201,8 @@ fn run_target(target: &Target, request: &Request, before: u64, rest: Option<u64>
         .arg(format!("-max_len={}", target.max_len))
         .arg(format!("-rss_limit_mb={memory}"))
         .arg(format!("-timeout={TIMEOUT}"))
+        // Not kept as a finding: how long an input takes depends on what else the machine does.
+        .arg(format!("-report_slow_units={TIMEOUT}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict={}", write_words()?.display()))
         // To weigh inputs by how rare their edges are takes 19 % (settings) to 38 % (experiment) of the time.

@@ -96,7 +96,7 @@ targets! {
     claims_file: 4 * KB, MB, 10_000;
     codec: 4 * KB, 16 * MB, 20_000;
     csv: 4 * KB, 128 * KB, 50_000;
-    experiment: 4 * KB, 64 * MB, 3000;
+    experiment: 4 * KB, 512 * MB, 3000;
     idx: 4 * KB, 5 * MB, 50_000;
     manifest: 4 * KB, MB, 20_000;
     mean_gains: 4 * KB, 128 * KB, 50_000;
@@ -107,7 +107,7 @@ targets! {
     #[cfg(feature = "archives")]
     round_log: 4 * KB, MB, 20_000;
     session: 8 * KB, 16 * MB, 5000;
-    settings: 2 * KB, 64 * MB, 3000;
+    settings: 2 * KB, 512 * MB, 3000;
     state: 4 * KB, 8 * MB, 50_000;
     trace: 4 * KB, 5 * MB, 20_000;
     wire_decode: 4 * KB, 16 * MB, 20_000;

@@ -146,7 +146,7 @@ class UpdateAwareClientApp(ClientApp):
     def _compute(self, train: Train, message: Message, context: Context) -> Message:
         """Phase 1: train, keep Δ, report what is asked."""
         request = protocol.checked_request(message)
-        number = protocol.whole(request, "round", 1, 2**62)
+        number = protocol.whole(request, "round", 1, protocol.MAX_ROUNDS)
         device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)
         alone_bits, asks = protocol.real(request, "alone_bits"), protocol.asks_of(request)
         config, encoder = self._encoder(request)
@@ -214,7 +214,7 @@ class UpdateAwareClientApp(ClientApp):
         config, encoder = self._encoder(request)
         kept_round = context.state.config_records.get(KEPT_ROUND, ConfigRecord()).get("round")
         kept = context.state.array_records.get(KEPT)
-        number = protocol.whole(request, "round", 1, 2**62)
+        number = protocol.whole(request, "round", 1, protocol.MAX_ROUNDS)
         if kept is None or kept_round != number:
             lost = ConfigRecord({"lost": f"of round {kept_round!r}" if kept_round else "none"})
             return Message(RecordDict({KEY: lost}), reply_to=message)
@@ -286,7 +286,7 @@ def _innovation(
 ) -> tuple[protocol.Update, bool]:
     """v = Δ − κ^gap·h, and whether this node has lost the h that the server speaks of: both sides then start
     again from zero."""
-    number = protocol.whole(request, "round", 1, 2**62)
+    number = protocol.whole(request, "round", 1, protocol.MAX_ROUNDS)
     acknowledged = protocol.whole(request, "acknowledged", 0, 2**62)
 
     def factor(gap: int) -> np.float32:
@@ -294,7 +294,7 @@ def _innovation(
 
     states = _kept(STATE, update, context)
     rounds = context.state.config_records.get(STATE_ROUND, ConfigRecord())
-    own = protocol.whole(rounds, "round", 0, 2**62) if "round" in rounds else 0
+    own = protocol.whole(rounds, "round", 0, protocol.MAX_ROUNDS) if "round" in rounds else 0
     pending = _kept(PENDING, update, context)
     if pending and protocol.whole(rounds, "pending", 1, 2**62) == acknowledged:
         # The last upload counts: the same operations as the server's.

@@ -56,6 +56,8 @@ LOSSES = ("loss", "rms-loss")
 
 #: A device number is below this.
 MAX_DEVICES = 2**32
+#: Rounds of a run; the first has the number 1.
+MAX_ROUNDS = 2**32
 
 #: The entries of an update.
 Update = npt.NDArray[np.float32]

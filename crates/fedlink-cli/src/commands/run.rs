@@ -10,14 +10,16 @@ use crate::remedy::Stopped;
 use anyhow::bail;
 use fedlink::parts::Parts;
 use fedlink_report::{WriteOptions, write_all};
+use fedlink_study::Error as StudyError;
 use fedlink_study::data_folders;
 use fedlink_study::experiment::{AnyExperiment, Experiment};
 use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{
-    Forecast, Plan, RunForecast, RunState, RunStatus, Runner, Standing, forecast, freeze, run_states,
-    standing, unfinished,
+    Forecast, Plan, RunForecast, RunState, RunStatus, Runner, Standing, forecast, freeze, rounds_saved,
+    run_states, standing, unfinished,
 };
 use fedlink_study::table::table;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -67,7 +69,10 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         let states = run_states(&target, &plan.curves, &plan.cells);
         let (done, left): (Vec<usize>, Vec<usize>) =
             indices.iter().partition(|&&index| matches!(states[index].state, RunState::Done { .. }));
-        out!("{}", forecast_text(&forecast(&plan, &left, &pool)?, &states))?;
+        let rounds: BTreeMap<usize, u64> =
+            left.iter().map(|&index| (index, rounds_saved(&plan, &target, index))).collect();
+        let forecast = forecast(&plan, &left, &|index| rounds[&index], &pool)?;
+        out!("{}", forecast_text(&forecast, &states, &rounds))?;
         if !done.is_empty() {
             outln!("{} of {} runs are done already in {}", done.len(), indices.len(), target.display())?;
         }
@@ -110,7 +115,15 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         return Ok(Exit::Interrupted);
     }
     // Another process may have grown the sweep, and has more to put together.
-    if standing(&target, &plan.experiment).ok() != Some(Standing::Same) {
+    let now = match standing(&target, &plan.experiment) {
+        // More runs than here are no error.
+        Err(StudyError::OtherExperiment { .. }) => Standing::Grown,
+        now => now?,
+    };
+    if now == Standing::New {
+        return Err(StudyError::NoExperiment(target).into());
+    }
+    if now == Standing::Grown {
         errln!("{0} has grown meanwhile; `fedlink merge {0}` puts all runs together", target.display());
         return Ok(if interrupt::asked() { Exit::Interrupted } else { Exit::Done });
     }
@@ -144,7 +157,7 @@ fn print_cautions(plan: &Plan, quiet: bool) {
 }
 
 /// What `--dry-run` prints.
-fn forecast_text(forecast: &Forecast, states: &[RunStatus]) -> String {
+fn forecast_text(forecast: &Forecast, states: &[RunStatus], saved: &BTreeMap<usize, u64>) -> String {
     let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
     let row = |run: &RunForecast| {
         vec![
@@ -152,7 +165,7 @@ fn forecast_text(forecast: &Forecast, states: &[RunStatus]) -> String {
             run.label.clone(),
             match &states[run.index].state {
                 RunState::Running(progress) => format!("round {}, {}", progress.round, progress.holder()),
-                RunState::Waiting { begun: true } => "begun".into(),
+                RunState::Waiting { begun: true } => format!("round {}", saved[&run.index]),
                 RunState::Failed { .. } => "failed".into(),
                 _ => "–".into(),
             },

@@ -8,7 +8,7 @@ use super::http::{self, Failure};
 use super::meter::Meter;
 use super::{Request, Staging};
 use crate::{failure, inspect};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
@@ -178,6 +178,9 @@ fn download(
     mut use_it: impl FnMut(&Path) -> anyhow::Result<()>,
 ) -> Result<(), Failure> {
     let partial = request.folder.join(format!("{name}.partial"));
+    if partial.is_symlink() {
+        return Err(anyhow!("{} is a link; remove it", partial.display()).into());
+    }
     let mut again = true;
     loop {
         let mut meter = Meter::new(name, request.quiet);

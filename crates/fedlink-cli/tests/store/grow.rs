@@ -1,6 +1,6 @@
 //! A sweep grows: what is there is kept.
 
-use crate::common::{cell, cells, fedlink, folder, json, numbers, refused, told};
+use crate::common::{cell, cells, fedlink, folder, json, numbers, refused, start, told, until};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -100,4 +100,59 @@ fn a_choice_of_runs_to_be_made_again_is_that_of_its_seed() {
     };
     assert_eq!(chosen(1), chosen(1));
     assert!((2..9).any(|seed| chosen(seed) != chosen(1)));
+}
+
+#[test]
+fn what_is_claimed_and_the_target_change_no_run_and_are_those_of_the_last_command() {
+    let folder = folder();
+    told(&folder, "run two.toml --quick --out out --quiet");
+    let before = written(&folder, "out");
+    let file = std::fs::read_to_string(folder.path().join("two.toml")).unwrap();
+    let claims = format!("{file}[claims]\n\"low\" = \"final < 0.999 for every policy\"\n");
+    std::fs::write(folder.path().join("claims.toml"), claims).unwrap();
+    let words = "run claims.toml --quick --set run.target=0.05 --out out --resume --quiet";
+    told(&folder, words);
+    assert_eq!(written(&folder, "out"), before, "runs were made again");
+    assert!(told(&folder, "verify out").0.contains("low: holds"));
+    assert_eq!(json(&folder.path().join("out/summary.json"))[0]["target"], 0.05);
+}
+
+#[test]
+fn a_row_that_was_changed_is_found_by_making_the_run_again() {
+    let folder = folder();
+    told(&folder, "run two.toml --quick --out out --quiet");
+    let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (content, _) = text.rsplit_once(",\n\"sha256\": ").unwrap();
+    // The accuracy of the first row, its digest made right.
+    let rows = content.find("\"rows\": [\n[").unwrap();
+    let dot = rows + content[rows..].find("0.").unwrap() + 2;
+    let other = if content[dot..].starts_with('9') { "8" } else { "9" };
+    let content = format!("{}{other}{}", &content[..dot], &content[dot + 1..]);
+    let seal = fedlink::record::hexadecimal(&<sha2::Sha256 as sha2::Digest>::digest(&content));
+    std::fs::write(&path, format!("{content},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
+    let output = fedlink(&folder, "verify out --rerun 4").assert().code(2).get_output().clone();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains(", but another row of round 2"), "{printed}");
+    assert!(printed.contains("1 of 4 runs of out are not the same when made again"), "{printed}");
+}
+
+#[test]
+fn a_dry_run_counts_the_rounds_that_are_left() {
+    let folder = folder();
+    let run = "run two.toml --set run.rounds=100000 --seeds 1 --out out --threads 1 --checkpoint-every 20";
+    let mut child = start(&folder, &format!("{run} --quiet"), "log");
+    until("there are checkpoints", || cells(&folder, "out", "", ".checkpoint").len() == 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (text, _) = told(&folder, &format!("{run} --resume --dry-run"));
+    let row = text.lines().find(|line| line.split_whitespace().nth(1) == Some("bc")).unwrap();
+    let numbers: Vec<u64> = row.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    // After its number, the rounds that are saved, and those that are left.
+    let (saved, left) = (numbers[1], numbers[2]);
+    assert!(saved >= 20 && saved.is_multiple_of(20) && saved + left == 100_000, "{row}");
+    // Whose data a checkpoint has seen must be known.
+    std::fs::remove_file(folder.path().join("out/data.json")).unwrap();
+    let message = refused(&folder, &format!("{run} --resume"), 2);
+    assert!(message.contains("out has begun runs and no data.json, which says on which data"), "{message}");
 }

@@ -235,6 +235,7 @@ impl Experiment {
         match values {
             Value::Array(values) if !values.is_empty() => {
                 values.iter().try_for_each(|value| self.check_value(&key, Some(value)))?;
+                check_once(&key, &values)?;
                 self.sweep.push((key, values));
                 Ok(())
             }
@@ -326,6 +327,7 @@ impl Experiment {
 
     /// Sweeps `key` over `values`, whatever it was before.
     fn sweep_over(&mut self, key: &str, values: Vec<Value>) -> Result<(), ConfigError> {
+        check_once(key, &values)?;
         for rule in &mut self.overrides {
             rule.set.retain(|(overridden, _)| overridden != key);
         }
@@ -575,6 +577,17 @@ impl Experiment {
 
 /// The sections of a file beside those of a [`Config`].
 const MORE_SECTIONS: [&str; 7] = ["sweep", "exclude", "override", "quick", "expected", "claims", "original"];
+
+/// A value that is swept over twice would give two curves of one name and the same runs.
+fn check_once(key: &str, values: &[Value]) -> Result<(), ConfigError> {
+    match values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+        None => Ok(()),
+        Some((_, twice)) => {
+            let problem = format!("has {twice} twice; write every value once");
+            Err(ConfigError::new(format!("sweep.\"{key}\""), problem))
+        }
+    }
+}
 
 /// The rules of a file.
 fn rules_of(table: Table) -> Result<Rules, ConfigError> {

@@ -111,11 +111,11 @@ fn a_stopped_run_is_in_no_mean_with_finished_ones_and_is_listed() {
     let expected = [
         "bc seed 2 (round 10 of 20)",
         "bn2 seed 0 (round 10 of 20)",
-        "bn2 seed 1 (not begun)",
-        "bn2 seed 2 (not begun)",
-        "bn2-c seed 0 (not begun)",
-        "bn2-c seed 1 (not begun)",
-        "bn2-c seed 2 (not begun)",
+        "bn2 seed 1 (not finished)",
+        "bn2 seed 2 (not finished)",
+        "bn2-c seed 0 (not finished)",
+        "bn2-c seed 1 (not finished)",
+        "bn2-c seed 2 (not finished)",
     ];
     assert_eq!(listed, expected);
     let summary: serde_json::Value = serde_json::from_str(&summary::json(&curves).unwrap()).unwrap();

@@ -161,6 +161,10 @@ pub struct PolicyCost {
     pub energy: Option<Energy>,
 }
 
+/// Bytes that are kept for every device: its link, and the numbers of it that are sorted. Rather too few than
+/// too many.
+const BYTES_PER_DEVICE: u64 = 256;
+
 /// Surveys the radio of `config`; data sets that are not in the catalog are looked for in `folders`.
 pub fn survey(config: &Config, parts: &Parts, folders: &[PathBuf]) -> Result<Survey, Error> {
     survey_over(config, parts, folders, None)
@@ -178,6 +182,7 @@ pub fn survey_over(
     config.validate()?;
     let model = model(&config, folders)?;
     let dim = model.dim();
+    fedlink::memory::check_devices(config.data.devices, BYTES_PER_DEVICE)?;
     let radio = setup::radio(&config, parts, dim)?;
     let compressor = setup::compressor(&config, parts)?;
     let mut gauge = Gauge::new(compressor, dim, config.run.seed);

@@ -1,5 +1,6 @@
 //! How long runs would take, and how much memory, by a short trial of each kind.
 
+use super::cell::CellFiles;
 use super::plan::Plan;
 use super::runner::side_by_side;
 use crate::error::Error;
@@ -7,6 +8,7 @@ use crate::experiment::Cell;
 use fedlink::config::Config;
 use fedlink::data::Features;
 use fedlink::simulation::Simulation;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,7 +29,7 @@ pub struct RunForecast {
     pub index: usize,
     /// What distinguishes it from the other curves.
     pub label: String,
-    /// T.
+    /// Rounds to be done.
     pub rounds: u64,
     /// Devices that train in a round.
     pub trained: usize,
@@ -55,8 +57,26 @@ pub struct Forecast {
     pub data_bytes: u64,
 }
 
-/// What the runs of these indices would take. Each kind of run is tried on a few devices for a moment.
-pub fn forecast(plan: &Plan, indices: &[usize], pool: &rayon::ThreadPool) -> Result<Forecast, Error> {
+/// Rounds of a run that need not be done again, by its checkpoint in `folder`.
+pub fn rounds_saved(plan: &Plan, folder: &Path, index: usize) -> u64 {
+    let cell = &plan.cells[index];
+    let files = CellFiles::new(folder, &cell.config);
+    let restored = || {
+        let mut simulation = plan.simulation(cell).ok()?;
+        files.restore(&mut simulation);
+        Some(simulation.rounds_done())
+    };
+    if files.was_begun() { restored().unwrap_or(0) } else { 0 }
+}
+
+/// What the runs of these indices would take, of each of which so many rounds are done. Each kind of run is tried
+/// on a few devices for a moment.
+pub fn forecast(
+    plan: &Plan,
+    indices: &[usize],
+    done: &dyn Fn(usize) -> u64,
+    pool: &rayon::ThreadPool,
+) -> Result<Forecast, Error> {
     let threads = pool.current_num_threads();
     let mut paces: Vec<(Config, Pace)> = Vec::new();
     let mut runs = Vec::new();
@@ -69,13 +89,14 @@ pub fn forecast(plan: &Plan, indices: &[usize], pool: &rayon::ThreadPool) -> Res
         }
         let (_, pace) = paces[known.unwrap_or(paces.len() - 1)];
         let needs = plan.needs(cell);
-        let (rounds, every) = (cell.config.run.rounds as f64, cell.config.run.evaluate_every as f64);
+        let rounds = cell.config.run.rounds.saturating_sub(done(index));
+        let every = cell.config.run.evaluate_every as f64;
         runs.push(RunForecast {
             index,
             label: plan.label(cell),
-            rounds: cell.config.run.rounds,
+            rounds,
             trained: needs.trained,
-            seconds: rounds * (needs.trained as f64 * pace.device + pace.evaluation / every),
+            seconds: rounds as f64 * (needs.trained as f64 * pace.device + pace.evaluation / every),
             // A worker has a model, a gradient, an update and the moments of an optimizer of its own.
             bytes: needs.bytes + (threads * needs.dim * 6 * 4) as u64,
         });

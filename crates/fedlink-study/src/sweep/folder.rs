@@ -1,11 +1,12 @@
 //! The folder of an experiment: which one it belongs to, how it grows, and whether it is complete.
 
+use super::cell::CellFiles;
 use super::data::{DataFacts, differences, parse_data};
 use super::manifest;
 use super::plan::Plan;
 use crate::disk::{Disk, RealDisk};
 use crate::error::Error;
-use crate::experiment::{AnyExperiment, Experiment, read_text};
+use crate::experiment::{AnyExperiment, Cell, Experiment, read_text};
 use crate::lock::Lock;
 use crate::names::CELLS;
 use crate::output::{FolderFiles, LOCK, write_file_with};
@@ -26,8 +27,9 @@ pub enum Standing {
 }
 
 /// Makes `folder` that of the experiment of `plan`: `config.toml` is there, which is replaced if the
-/// experiment has grown; then `data.json`, and `cells/` for its runs. It is an error if the folder has other
-/// runs or other data. Many processes may do so at once.
+/// experiment has grown or claims something else; then `data.json`, and `cells/` for its runs. It is an error
+/// if the folder has other runs or other data, or if nothing says which data its begun runs have seen. Many
+/// processes may do so at once.
 pub fn freeze(folder: &Path, plan: &Plan) -> Result<Standing, Error> {
     freeze_on(&RealDisk, folder, plan)
 }
@@ -43,6 +45,9 @@ pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<Standing
     if let Some(differences) = differences(&data, &plan.data) {
         return Err(Error::OtherData { path: folder.into(), differences });
     }
+    if data.is_empty() && has_begun(folder, &plan.cells) {
+        return Err(Error::UnknownData(folder.into()));
+    }
     let files = FolderFiles::new(folder);
     if standing == Standing::Grown {
         // It vouches for fewer runs than there are to be.
@@ -52,9 +57,10 @@ pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<Standing
             disk.sync_dir(folder).map_err(Error::file("write", folder))?;
         }
     }
-    if standing != Standing::Same {
+    let (path, text) = (folder.join("config.toml"), plan.experiment.to_toml()?);
+    if standing != Standing::Same || fs::read_to_string(&path).ok().as_ref() != Some(&text) {
         files.note("config.toml")?;
-        write_file_with(disk, &folder.join("config.toml"), plan.experiment.to_toml()?)?;
+        write_file_with(disk, &path, text)?;
     }
     if plan.data.keys().any(|name| !data.contains_key(name)) {
         let all: DataFacts = data.into_iter().chain(plan.data.clone()).collect();
@@ -67,6 +73,11 @@ pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<Standing
         disk.sync_dir(folder).map_err(Error::file("write", folder))?;
     }
     Ok(standing)
+}
+
+/// Whether one of the runs has a checkpoint, which does not say by itself which data it has seen.
+fn has_begun(folder: &Path, cells: &[Cell]) -> bool {
+    cells.iter().any(|cell| CellFiles::new(folder, &cell.config).was_begun())
 }
 
 /// `data.json` of a folder; nothing if it is not there.

@@ -28,7 +28,7 @@ mod stored;
 
 pub use assemble::Assembled;
 pub use data::{DataFact, DataFacts};
-pub use estimate::{Forecast, RunForecast, forecast};
+pub use estimate::{Forecast, RunForecast, forecast, rounds_saved};
 pub use folder::{Standing, freeze, frozen, frozen_any, standing, unfinished};
 pub use log::LogRounds;
 pub use maker::Maker;

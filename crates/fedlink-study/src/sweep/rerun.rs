@@ -31,7 +31,7 @@ pub struct Rerun {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The digest of the new run.
+    /// The digest of the new run, with the round of the first row that is another if only rows are.
     pub repeated: String,
     /// Who made the stored one.
     pub stored_by: String,
@@ -82,6 +82,12 @@ pub fn rerun(
             }
         }
         let (stored, repeated) = (found.result.outcome.digest, simulation.outcome().digest);
+        // Rows are not in the digest, which is of all rounds: they must be those of the rounds too.
+        let round = first_difference(&found.result.rows, simulation.rows());
+        let repeated = match round.filter(|_| stored == repeated) {
+            Some(round) => format!("{repeated}, but another row of round {round}"),
+            None => repeated,
+        };
         let difference = (stored != repeated).then(|| Difference {
             repeated,
             stored_by: makers_text(&found.makers),
@@ -95,6 +101,14 @@ pub fn rerun(
         }
     }
     Ok(reruns)
+}
+
+/// The round of the first of the rows that are not the same.
+fn first_difference(stored: &[Row], repeated: &[Row]) -> Option<u64> {
+    let differing = stored.iter().zip(repeated).find(|(a, b)| !same_row(a, b)).map(|(a, _)| a);
+    let common = stored.len().min(repeated.len());
+    let more = || stored[common..].first().or_else(|| repeated[common..].first());
+    differing.or_else(more).map(|row| row.round)
 }
 
 /// Whether two rows are the same to the bit, NaN being NaN.

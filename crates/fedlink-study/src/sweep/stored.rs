@@ -26,7 +26,7 @@ pub fn finished_runs(cells: &[Cell], folder: &Path) -> Result<(Vec<Done>, Vec<us
             missing.push(index);
             continue;
         };
-        if let Some(differences) = digest_differences(&data, &cell.data) {
+        if let Some(differences) = digest_differences(&cell.data, &data) {
             return Err(Error::OtherData { path: files.finished(), differences });
         }
         data.extend(cell.data);

@@ -14,6 +14,12 @@ const COLUMNS: usize = 20;
 const SCALE: usize = 2;
 
 pub fn run(options: &PreviewOptions) -> anyhow::Result<Exit> {
+    let out = &options.out;
+    let kind = out.symlink_metadata().map(|there| there.file_type());
+    if kind.is_ok_and(|kind| !(options.force && kind.is_file())) {
+        let remedy = if out.is_file() && !out.is_symlink() { ", or add --force to replace it" } else { "" };
+        bail!("{} exists already; choose another file{remedy}", out.display());
+    }
     let dataset = fedlink::data::load(&options.name, &data_folders(options.data_dir.as_deref()))?;
     let train = &dataset.train;
     if matches!(train.features, Features::Floats(_)) {
