@@ -38,6 +38,7 @@ enum View {
     Nothing,
 }
 
+#[derive(Default)]
 struct State {
     lanes: Vec<LaneState>,
     ended: usize,
@@ -46,6 +47,8 @@ struct State {
     before: f64,
     /// Runs of which it was told that another process computes them.
     waited: BTreeSet<usize>,
+    /// Warnings that were printed.
+    warned: BTreeSet<String>,
 }
 
 #[derive(Clone, Default)]
@@ -88,7 +91,7 @@ impl Progress {
         let width = lanes.iter().map(|lane| lane.label.chars().count()).max().unwrap_or(0);
         let total = lanes.iter().map(|lane| lane.cost * lane.rounds as f64).sum();
         let shown = vec![LaneState::default(); lanes.len()];
-        let state = State { lanes: shown, ended: 0, done: 0.0, before: 0.0, waited: BTreeSet::new() };
+        let state = State { lanes: shown, ..State::default() };
         Self { lanes, lane_of, view, state: Mutex::new(state), width, started: Instant::now(), total }
     }
 
@@ -223,12 +226,22 @@ impl Observer for Progress {
             Event::Round { run, record } => {
                 self.round(lane(run), record.evaluation.as_ref().map(|evaluation| evaluation.accuracy));
             }
-            Event::Warned { warning, .. } => self.note(&warning.to_string()),
+            Event::Warned { warning, .. } => {
+                // The same file may be read more than once.
+                let warning = warning.to_string();
+                if self.lock().warned.insert(warning.clone()) {
+                    self.note(&warning);
+                }
+            }
             Event::Waiting { run, label, progress } => self.wait(run, label, progress),
             Event::Finished { run, result } => match &result.status {
                 Status::Diverged(message) => self.end(lane(run), Some(message)),
                 Status::Interrupted => {}
-                Status::Finished => self.end(lane(run), None),
+                Status::Finished => {
+                    // It may have been there already.
+                    self.lock().lanes[lane(run)].accuracy = result.outcome.final_accuracy;
+                    self.end(lane(run), None);
+                }
             },
             // The error ends the command, which prints it.
             _ => {}

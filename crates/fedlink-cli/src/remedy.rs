@@ -36,11 +36,10 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
     }
     let remedy = match error.chain().find_map(study_error)? {
         Error::NoExperiment(_) => "name the folder that `fedlink run` has written, as given by --out",
-        Error::OtherVersion(_) => "`fedlink run` with --resume makes it again",
+        Error::OtherVersion(_) | Error::Damaged(_) => "`fedlink run` with --resume makes it again",
         Error::NoRoundLog(_) => "run with --log-rounds",
         Error::MissingRuns { missing, of, .. } if missing.len() == *of => "run them first",
         Error::MissingRuns { .. } => "run their shares again, or add --partial to go without them",
-        Error::Damaged(_) => "`fedlink run` with --resume makes it again",
         Error::UnknownData(_) => "put it back, or choose another folder",
         Error::NotOurs { .. } => "move them away, or choose another folder",
         Error::InUse { .. } => "wait until it has ended, or choose another folder",

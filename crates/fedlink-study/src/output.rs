@@ -91,7 +91,8 @@ impl OutputFolder {
         Ok(lock)
     }
 
-    /// Writes one file; `name` may have a folder in it. It is an error if somebody else's is there, or a link.
+    /// Writes one file; `name` may have a folder in it. It is an error if somebody else's is there, or a
+    /// link.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), Error> {
         let path = self.folder.join(name);
         let below = |path: &&Path| path.starts_with(&self.folder) && **path != *self.folder;
@@ -105,8 +106,8 @@ impl OutputFolder {
         write_file(&path, content)
     }
 
-    /// The folder is complete: removes what it replaces, also what was moved aside by processes that were ended
-    /// before theirs was, and returns where it is.
+    /// The folder is complete: removes what it replaces, also what was moved aside by processes that were
+    /// ended before theirs was, and returns where it is.
     pub fn finish(mut self) -> Result<PathBuf, Error> {
         if let Some(aside) = self.replaced.take() {
             FolderFiles::new(&aside).remove_all()?;

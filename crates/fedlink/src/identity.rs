@@ -8,6 +8,7 @@ use crate::config::{Config, kinds};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 use toml::{Table, Value};
 
 /// What configurations mean, as a version that is part of every [digest](config_digest).
@@ -45,17 +46,23 @@ fn digest_of(keys: &BTreeMap<String, Value>) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
+/// The defaults of the keys of all sections.
+static SECTIONS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| flat(&Config::default().to_table()));
+
 /// The keys that tell a run from one with all defaults, `run.seeds` and `run.target` left out: those of the
-/// sections and of the chosen parts whose values are not the defaults. `learn.rate` has no default of its own and is always
-/// there.
+/// sections and of the chosen parts whose values are not the defaults. `learn.rate` has no default of its own
+/// and is always there.
 pub fn distinctive_keys(config: &Config) -> BTreeMap<String, Value> {
     let mut keys = flat(&config.resolved().to_table());
-    let mut defaults = flat(&Config::default().to_table());
+    let mut defaults = SECTIONS.clone();
     for kind in kinds() {
         for part in &kind.parts {
-            let own = kind.defaults(part.name, &config.scope()).unwrap_or_default();
-            let path = format!("{}.{}", kind.table, part.name);
-            defaults.extend(flat(&own).into_iter().map(|(key, value)| (format!("{path}.{key}"), value)));
+            let path = format!("{}.{}.", kind.table, part.name);
+            // Of the other parts no key is there to be compared.
+            if keys.range(path.clone()..).next().is_some_and(|(key, _)| key.starts_with(&path)) {
+                let own = kind.defaults(part.name, &config.scope()).unwrap_or_default();
+                defaults.extend(flat(&own).into_iter().map(|(key, value)| (format!("{path}{key}"), value)));
+            }
         }
     }
     let tells = |key: &str| !["run.seeds", "run.target"].contains(&key);

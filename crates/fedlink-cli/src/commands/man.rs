@@ -31,6 +31,53 @@ fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> anyhow::Re
 
 fn page(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
     let mut page = Vec::new();
-    Man::new(command.clone()).title(name).render(&mut page)?;
+    let source = format!("fedlink {}", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.clone()).title(name).source(source);
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if let Some(text) = command.get_after_long_help().or(command.get_after_help()) {
+        page.extend(verbatim("EXAMPLES", &text.to_string()).bytes());
+    }
     Ok(page)
+}
+
+/// A section whose lines stay as they are; as paragraphs, examples could not be told apart.
+fn verbatim(title: &str, text: &str) -> String {
+    let text = text.trim().strip_prefix("Examples:").unwrap_or(text).trim_matches('\n');
+    let line = |line: &str| {
+        let escaped = line.replace('\\', "\\e").replace('-', "\\-");
+        // A dot or an apostrophe would begin a command.
+        let guard = if escaped.starts_with(['.', '\'']) { "\\&" } else { "" };
+        format!("{guard}{escaped}\n")
+    };
+    format!(".SH {title}\n.nf\n{}.fi\n", text.lines().map(line).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_examples_stay_lines() {
+        let text = "Examples:\n  fedlink run --set a=b \\\n.dot\n\nExit codes: 0 done.";
+        let expected =
+            ".SH EXAMPLES\n.nf\n  fedlink run \\-\\-set a=b \\e\n\\&.dot\n\nExit codes: 0 done.\n.fi\n";
+        assert_eq!(verbatim("EXAMPLES", text), expected);
+    }
+
+    #[test]
+    fn a_page_names_the_program_and_its_own_command() {
+        let mut command = Arguments::command();
+        command.build();
+        let run = command.find_subcommand("run").unwrap();
+        let page = String::from_utf8(page(run, "fedlink-run").unwrap()).unwrap();
+        assert!(page.contains(".TH fedlink-run 1") && page.contains("\"fedlink "), "{page}");
+        assert_eq!(page.matches("\n.SH EXAMPLES\n.nf\n  fedlink run").count(), 1, "{page}");
+    }
 }

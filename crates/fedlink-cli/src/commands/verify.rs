@@ -6,14 +6,16 @@ use crate::failure::Exit;
 use fedlink_study::data_folders;
 use fedlink_study::experiment::ClaimsFile;
 use fedlink_study::sweep::{Rerun, Verified, rerun, verify};
+use serde_json::{Map, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub fn run(options: &VerifyOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
     let claims = options.claims.as_deref().map(ClaimsFile::open).transpose()?;
+    let mut json = Map::new();
     match verify(&options.folder, claims.as_ref()) {
         Ok(Verified { verdicts, missing, of, .. }) => {
             if options.json {
-                out!("{}", verdicts.json()?)?;
+                json = serde_json::from_str(&verdicts.json()?)?;
             } else {
                 out!("{}", verdicts.text())?;
             }
@@ -25,11 +27,32 @@ pub fn run(options: &VerifyOptions, loader: &dyn PartLoader) -> anyhow::Result<E
         Err(fedlink_study::Error::ClaimsNothing(_)) if options.rerun.is_some() && claims.is_none() => {}
         Err(error) => return Err(error.into()),
     }
-    options.rerun.map_or(Ok(Exit::Done), |count| repeat(options, loader, count as usize))
+    let runs = options.rerun.map(|count| repeat(options, loader, count as usize)).transpose()?;
+    if options.json {
+        let made = |run: &Rerun| {
+            let repeated = run.difference.as_ref().map_or(&run.stored, |other| &other.repeated);
+            json!({"cell": run.cell, "label": run.label, "stored": run.stored, "repeated": repeated})
+        };
+        json.extend(runs.iter().map(|runs| ("reruns".to_owned(), runs.iter().map(made).collect())));
+        outln!("{}", serde_json::to_string_pretty(&json)?)?;
+    }
+    let runs = runs.unwrap_or_default();
+    let different = runs.iter().filter(|run| run.difference.is_some()).count();
+    if different > 0 {
+        anyhow::bail!(
+            "{different} of {} runs of {} are not the same when made again",
+            runs.len(),
+            options.folder.display()
+        );
+    }
+    if !runs.is_empty() {
+        errln!("{} of {} runs are the same when made again", runs.len(), runs.len());
+    }
+    Ok(Exit::Done)
 }
 
 /// Makes runs again. What is told goes to standard error, so that standard output stays JSON if it is.
-fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> anyhow::Result<Exit> {
+fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> anyhow::Result<Vec<Rerun>> {
     let parts = loader.load(&options.parts)?;
     let threads = options.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
@@ -50,15 +73,5 @@ fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> any
         true
     };
     let data = data_folders(options.data_dir.as_deref());
-    let runs = rerun(&options.folder, &data, &parts, count, seed, &pool, &mut each)?;
-    let different = runs.iter().filter(|run| run.difference.is_some()).count();
-    if different > 0 {
-        anyhow::bail!(
-            "{different} of {} runs of {} are not the same when made again",
-            runs.len(),
-            options.folder.display()
-        );
-    }
-    errln!("{} of {} runs are the same when made again", runs.len(), runs.len());
-    Ok(Exit::Done)
+    Ok(rerun(&options.folder, &data, &parts, count, seed, &pool, &mut each)?)
 }

@@ -131,8 +131,11 @@ fn a_row_that_was_changed_is_found_by_making_the_run_again() {
     let content = format!("{}{other}{}", &content[..dot], &content[dot + 1..]);
     let seal = fedlink::record::hexadecimal(&<sha2::Sha256 as sha2::Digest>::digest(&content));
     std::fs::write(&path, format!("{content},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
-    let output = fedlink(&folder, "verify out --rerun 4").assert().code(2).get_output().clone();
+    let output = fedlink(&folder, "verify out --rerun 4 --json").assert().code(2).get_output().clone();
     let printed = String::from_utf8(output.stderr).unwrap();
+    let reruns: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let is_same = |run: &serde_json::Value| run["stored"] == run["repeated"];
+    assert_eq!(reruns["reruns"].as_array().unwrap().iter().filter(|run| is_same(run)).count(), 3);
     assert!(printed.contains(", but another row of round 2"), "{printed}");
     assert!(printed.contains("1 of 4 runs of out are not the same when made again"), "{printed}");
 }

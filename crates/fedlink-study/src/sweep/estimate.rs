@@ -69,8 +69,8 @@ pub fn rounds_saved(plan: &Plan, folder: &Path, index: usize) -> u64 {
     if files.was_begun() { restored().unwrap_or(0) } else { 0 }
 }
 
-/// What the runs of these indices would take, of each of which so many rounds are done. Each kind of run is tried
-/// on a few devices for a moment.
+/// What the runs of these indices would take, of each of which so many rounds are done. Each kind of run is
+/// tried on a few devices for a moment.
 pub fn forecast(
     plan: &Plan,
     indices: &[usize],

@@ -118,6 +118,9 @@ pub fn frozen_any(folder: &Path) -> Result<Option<AnyExperiment>, Error> {
 
 /// What `experiment` is to `folder`; an error names the keys in which another differs.
 pub fn standing(folder: &Path, experiment: &Experiment) -> Result<Standing, Error> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Error::NotAFolder { path: folder.into(), what: "a file" });
+    }
     let Some(before) = frozen(folder)? else {
         // A sibling may just have begun: what it makes before config.toml is no other file.
         let others = FolderFiles::new(folder).others()?;

@@ -26,8 +26,8 @@ pub struct Maker {
     pub architecture: String,
     /// The processor's name where the system tells it.
     pub processor: Option<String>,
-    /// Its first-level data cache where the system tells it, as `48K, 12 ways`: but for `portable`, long sums may
-    /// round otherwise on a machine with another one.
+    /// Its first-level data cache where the system tells it, as `48K, 12 ways`: but for `portable`, long sums
+    /// may round otherwise on a machine with another one.
     pub data_cache: Option<String>,
     /// Its cores.
     pub cores: usize,

@@ -174,7 +174,7 @@ impl Cnn {
         let scratch = self.convolutions.iter().map(|convolution| convolution.scratch()).collect();
         let outputs = self.convolutions.iter().map(output).collect();
         let back = vec![0.0; rows * self.last().pooled_len()];
-        Memory { made_for: (self.convolutions.to_vec(), rows), outputs, back, scratch }
+        Memory { made_for: (self.convolutions.clone(), rows), outputs, back, scratch }
     }
 
     /// What the dense layers see of a batch: the last convolution's output.

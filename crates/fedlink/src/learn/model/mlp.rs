@@ -191,8 +191,8 @@ impl Mlp {
         Self { layers }
     }
 
-    /// The length of each buffer of a workspace for batches of up to `rows` samples: the layers' outputs, and one that
-    /// has room for any.
+    /// The length of each buffer of a workspace for batches of up to `rows` samples: the layers' outputs, and
+    /// one that has room for any.
     fn buffers(&self, rows: usize) -> impl Iterator<Item = usize> {
         let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(0);
         self.layers.iter().map(|l| l.outputs).chain([widest]).map(move |width| rows * width)
