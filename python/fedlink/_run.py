@@ -104,7 +104,8 @@ class Rerun:
     cell: str
     #: What tells it from the others.
     label: str
-    #: The stored digest, and that of the new run.
+    #: The stored digest, and that of the new run, with the round of the first row that differs if only rows
+    #: do.
     stored: str
     repeated: str
     #: Who made each, if they differ.
@@ -162,12 +163,12 @@ def run(
     them. ``settings`` are keys that go before those of the experiment; a list of values is swept.
 
     ``out`` is the folder (by default a new one under ``results/``), which ``resume`` continues and ``force``
-    replaces if it holds nothing but what fedlink wrote. With ``resume`` the experiment may have grown: more seeds,
-    swept values or rounds; ``keep_state`` keeps what more rounds can go on from. ``cell="3/10"`` runs the third of
-    ten shares only; ``fedlink.merge`` puts them together. The other keywords are those of the command. Settings that
-    are seldom meant, which the command notes before its runs, are warnings (``RuntimeWarning``). Ctrl-C saves what
-    there is: ``KeyboardInterrupt`` has it as its attribute ``result``, and ``resume=True`` continues to the same
-    bits.
+    replaces if it holds nothing but what fedlink wrote. With ``resume`` the experiment may have grown: more
+    seeds, swept values or rounds; ``keep_state`` keeps what more rounds can go on from. ``cell="3/10"`` runs
+    the third of ten shares only; ``fedlink.merge`` puts them together. The other keywords are those of the
+    command. Settings that are seldom meant, which the command notes before its runs, are warnings
+    (``RuntimeWarning``). Ctrl-C saves what there is: ``KeyboardInterrupt`` has it as its attribute
+    ``result``, and ``resume=True`` continues to the same bits.
 
     >>> study = fedlink.run("fig2", parts={"pf": ProportionalFair}, quick=True, seeds=3)
     >>> study.folder / "report.html"
@@ -241,15 +242,16 @@ def verify(
     """Judges the claims of the experiment in ``folder``, or those of another, by the runs there, as
     ``fedlink verify``.
 
-    With ``rerun`` so many finished runs are made again, chosen at random by ``rerun_seed`` (by default the time), and
-    their digests are compared: ``Verified.reruns``. Then nothing need be claimed.
+    With ``rerun`` so many finished runs are made again, chosen at random by ``rerun_seed`` (by default the
+    time), and their digests and rows are compared: ``Verified.reruns``. Then nothing need be claimed.
     """
     name, text = None, None
     if claims is not None:
         if isinstance(claims, Mapping):
             raise TypeError("claims: must be a preset, the path of a file or TOML text")
         name, text, _ = _read(claims)
-    found, words, missing = _fedlink.verify(os.fspath(folder), name, text, silent=rerun > 0 and claims is None)
+    silent = rerun > 0 and claims is None
+    found, words, missing = _fedlink.verify(os.fspath(folder), name, text, silent=silent)
     judged = json.loads(found)
     reruns = []
     if rerun > 0:
@@ -263,8 +265,8 @@ def verify(
 
 
 def status(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """How far the runs in ``folder`` are, as ``fedlink status --json``: ``done``, ``running``, ``waiting`` and ``failed`` of
-    ``of``, ``seconds_left``, the ``best`` curve so far, and the state of each of ``runs``.
+    """How far the runs in ``folder`` are, as ``fedlink status --json``: ``done``, ``running``, ``waiting``
+    and ``failed`` of ``of``, ``seconds_left``, the ``best`` curve so far, and the state of each of ``runs``.
     """
     return json.loads(_fedlink.status(os.fspath(folder)))  # type: ignore[no-any-return]
 

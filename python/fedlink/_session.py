@@ -22,9 +22,9 @@ class Session(_fedlink.Session):
 
     A round is ``begin`` (who must train and report what), ``report`` (who may send how many bits),
     ``deliver`` (θ(t) becomes θ(t+1)), and ``evaluated`` in rounds in which the model is evaluated.
-    ``Encoder`` is a node's half. ``settings`` are keys that go before ``config``. ``layers`` are the shapes of the
-    arrays that θ is made of, in their order, for schemes that use them (``low-rank``, which without them sends what
-    ``stc`` does); the nodes must be given the same.
+    ``Encoder`` is a node's half. ``settings`` are keys that go before ``config``. ``layers`` are the shapes
+    of the arrays that θ is made of, in their order, for schemes that use them (``low-rank``, which without
+    them sends what ``stc`` does); the nodes must be given the same.
 
     >>> config = {"schedule.policy": "bn2", "data.devices": 2}
     >>> session = fedlink.Session(config, numpy.zeros(1000, numpy.float32))
@@ -84,8 +84,8 @@ class Encoder(_fedlink.Encoder):
 
 
 def matrices(shapes: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
-    """Shapes of arrays as rows and columns: a vector is one column, and what has more than two dimensions has its
-    first as rows."""
+    """Shapes of arrays as rows and columns: a vector is one column, and what has more than two dimensions has
+    its first as rows."""
 
     def matrix(shape: Sequence[int]) -> tuple[int, int]:
         rows, *rest = [*map(int, shape), 1]

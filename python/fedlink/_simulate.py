@@ -203,7 +203,8 @@ class Result(Costs, Fairness):
             known = ", ".join(f'"{name}"' for name in AXES)
             raise ValueError(f"x: must be one of {known}, but is {x!r}")
         if x in ("seconds", "joules") and self.phases is None:
-            raise ValueError(f"x: there are no {x} without radio.bandwidth_hz; set it, or choose another axis")
+            problem = f"there are no {x} without radio.bandwidth_hz; set it, or choose another axis"
+            raise ValueError(f"x: {problem}")
         accuracy = self.rounds["test_accuracy"]
         seen = ~numpy.isnan(accuracy)
         return self.rounds[AXES[x][0]][seen], accuracy[seen]

@@ -95,7 +95,8 @@ def sweep(
 
 
 def _share(name: str, text: str | None, options: dict[str, Any], share: str, done: Files) -> Files:
-    """Runs a share in a folder of its own; gives the files that it left and that were not there before, or not so."""
+    """Runs a share in a folder of its own; gives the files that it left and that were not there before, or
+    not so."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "out")
         _write(folder, done)

@@ -219,7 +219,8 @@ def ghent(paths: Iterable[PathLike], dt_s: float = 1.0) -> Trace:
 
 
 def hsdpa(paths: Iterable[PathLike], dt_s: float = 1.0) -> Trace:
-    """Logs of the Norwegian HSDPA set (Riiser et al., 2011): as :func:`ghent`, the first column in seconds."""
+    """Logs of the Norwegian HSDPA set (Riiser et al., 2011): as :func:`ghent`, the first column in
+    seconds."""
     return ghent(paths, dt_s)
 
 

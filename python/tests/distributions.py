@@ -1,8 +1,9 @@
-"""Installs both distributions of the package as a stranger would, each into an empty environment, and uses them
-there.
+"""Installs both distributions of the package as a stranger would, each into an empty environment, and uses
+them there.
 
 ``python distributions.py FOLDER``: the folder has one wheel and one source distribution. Run by ``cargo xtask
-package``; it is a program and no test module, since it must not run inside an environment that has the package.
+package``; it is a program and no test module, since it must not run inside an environment that has the
+package.
 """
 
 from __future__ import annotations

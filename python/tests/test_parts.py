@@ -715,7 +715,8 @@ def test_a_policy_can_set_k_and_is_given_what_arrived():
 
     policy = Fewer()
     config = {
-        "data.devices": 6, "data.samples_per_device": 20, "learn.model": "softmax", "schedule.k": 4, "run.rounds": 3,
+        "data.devices": 6, "data.samples_per_device": 20, "learn.model": "softmax",
+        "schedule.k": 4, "run.rounds": 3,
     }
     result = fedlink.simulate(config, policy=policy)
     assert sorted(policy.sums) == [0, 1]

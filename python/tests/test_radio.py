@@ -235,7 +235,12 @@ def test_without_units_there_are_no_seconds_and_no_joules(small):
 
 def test_late_uploads_and_outages_are_counted():
     late = fedlink.simulate(
-        {**TIMED, "schedule.policy": "bc", "clock.rate.samples_per_s": [90.0, 110.0], "clock.deadline_s": 0.74},
+        {
+            **TIMED,
+            "schedule.policy": "bc",
+            "clock.rate.samples_per_s": [90.0, 110.0],
+            "clock.deadline_s": 0.74,
+        },
         progress=False,
     )
     assert late.late == np.sum(late.transmissions["arrival"] == "late") == late.rounds["late"].sum() > 0

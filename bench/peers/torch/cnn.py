@@ -1,8 +1,9 @@
-"""Training steps of fedlink's CNN in PyTorch, on one thread: two 5×5 convolutions with 32 and 64 channels that do
-not leave the image, each with ReLU and 2×2 maximum pooling, then 512 units and 10 classes; Adam.
+"""Training steps of fedlink's CNN in PyTorch, on one thread: two 5×5 convolutions with 32 and 64 channels
+that do not leave the image, each with ReLU and 2×2 maximum pooling, then 512 units and 10 classes; Adam.
 
-`cnn.py HEIGHT WIDTH CHANNELS`; then each line of the input asks for as many steps, and a line with their seconds of
-processor time answers. So two programs can take turns. Memory formats are tried first, and the faster one is kept.
+`cnn.py HEIGHT WIDTH CHANNELS`; then each line of the input asks for as many steps, and a line with their
+seconds of processor time answers. So two programs can take turns. Memory formats are tried first, and the
+faster one is kept.
 """
 
 import os

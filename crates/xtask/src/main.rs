@@ -172,7 +172,9 @@ fn lint() -> anyhow::Result<()> {
     if !status.success() {
         bail!("the files above are not formatted: run `cargo fmt --all`, and rustfmt on those of a part");
     }
-    check_width(files.lines())?;
+    let listed = Command::new("git").args(["ls-files", "*.py", "*.pyi"]).current_dir(root()).output()?;
+    let python = String::from_utf8(listed.stdout)?;
+    check_width(files.lines().chain(python.lines()))?;
     step("modules");
     cycles::check(&root())?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])

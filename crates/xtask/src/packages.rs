@@ -2,7 +2,8 @@
 
 use crate::{cargo, cargo_path, python, run, step};
 use anyhow::{Context, bail};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates that are published, each after those that it depends on.
@@ -13,9 +14,32 @@ pub fn package(root: &Path) -> anyhow::Result<()> {
     features()?;
     step("crates as they are published");
     let names = PUBLISHED.iter().flat_map(|name| ["--package", name]);
-    // In the folder of all builds: what others wrote is not compiled again.
-    run(Command::new(cargo_path()).args(["package", "--quiet", "--allow-dirty"]).args(names))?;
+    // In a new folder every time: cargo takes what it unpacked and built of a version in a folder for what it
+    // is, also when the crates have changed since.
+    let folder = root.join(format!("target/published-{}", std::process::id()));
+    let before = unpacked()?;
+    let built = run(Command::new(cargo_path())
+        .args(["package", "--quiet", "--allow-dirty", "--target-dir"])
+        .arg(&folder)
+        .args(names));
+    for left in unpacked()?.difference(&before).chain([&folder]).filter(|left| left.exists()) {
+        std::fs::remove_dir_all(left).with_context(|| format!("cannot remove {}", left.display()))?;
+    }
+    built?;
     python::distributions(root)
+}
+
+/// Where cargo has unpacked crates that come from no registry of the network.
+fn unpacked() -> anyhow::Result<BTreeSet<PathBuf>> {
+    let own = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let Some(home) = own.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else {
+        return Ok(BTreeSet::new());
+    };
+    let Ok(folders) = std::fs::read_dir(home.join("registry/src")) else { return Ok(BTreeSet::new()) };
+    let paths = folders.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
+    let is_local =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('-'));
+    Ok(paths.into_iter().filter(is_local).collect())
 }
 
 /// The features of the library and of the command, each without the others.

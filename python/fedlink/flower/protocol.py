@@ -114,21 +114,23 @@ def layers_of(arrays: ArrayRecord) -> list[tuple[int, ...]]:
 
 
 def encoder_config(config: Mapping[str, Any], layers: Sequence[Sequence[int]] = ()) -> str:
-    """What a node must know of the configuration to compress as the server reads it; the layers of the model for
-    the scheme that uses them."""
+    """What a node must know of the configuration to compress as the server reads it; the layers of the model
+    for the scheme that uses them."""
     custom = {
         name: origin
         for name, origin in config.get("custom", {}).items()
         if name == config["compress"]["scheme"]
     }
-    told: dict[str, Any] = {"compress": config["compress"], "run": {"seed": config["run"]["seed"]}, "custom": custom}
+    run = {"seed": config["run"]["seed"]}
+    told: dict[str, Any] = {"compress": config["compress"], "run": run, "custom": custom}
     if config["compress"]["scheme"] == "low-rank":
         told["layers"] = [list(shape) for shape in layers]
     return json.dumps(told)
 
 
 def take_layers(config: dict[str, Any]) -> list[list[int]]:
-    """The layers that :func:`encoder_config` wrote, taken out of the configuration; empty if there are none."""
+    """The layers that :func:`encoder_config` wrote, taken out of the configuration; empty if there are
+    none."""
     layers = config.pop("layers", [])
     if isinstance(layers, list) and all(_is_shape(shape) for shape in layers):
         return layers

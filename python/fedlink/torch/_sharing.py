@@ -71,6 +71,6 @@ def shared(count: int, kind: torch.dtype) -> torch.Tensor:
     except RuntimeError as error:
         size = count * torch.empty((), dtype=kind).element_size() / 1e6
         raise MemoryError(
-            f"workers: there are no {size:.0f} MB of shared memory (/dev/shm; in a container it is often 64 MB: "
-            f"start it with --shm-size); workers=0 needs none ({error})"
+            f"workers: there are no {size:.0f} MB of shared memory (/dev/shm; in a container it is often "
+            f"64 MB: start it with --shm-size); workers=0 needs none ({error})"
         ) from error

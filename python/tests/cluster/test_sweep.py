@@ -42,7 +42,15 @@ def cluster(tmp_path_factory):
     os.environ["RAY_worker_niceness"] = "0"
     # Ray keeps its folder; this one goes with those of the tests.
     folder = str(tmp_path_factory.mktemp("ray"))
-    ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", _temp_dir=folder)
+    # A worker that is killed leaves what it has in its temporary folder.
+    workers = {"env_vars": {"TMPDIR": str(tmp_path_factory.mktemp("workers"))}}
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        _node_ip_address="127.0.0.1",
+        _temp_dir=folder,
+        runtime_env=workers,
+    )
     yield
     ray.shutdown()
 

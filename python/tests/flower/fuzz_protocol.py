@@ -305,8 +305,8 @@ class Server:
 
 
 def fuzz(first: int, executions: int, seconds: float = math.inf, note: Callable[[int], None] = id) -> int:
-    """Tries cases from number ``first`` on; the number of those tried, which ``note`` is given now and then. An
-    exception names the case."""
+    """Tries cases from number ``first`` on; the number of those tried, which ``note`` is given now and then.
+    An exception names the case."""
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
     parts = [readers, models, node, Server()]
     begun = time.monotonic()
