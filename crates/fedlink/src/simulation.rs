@@ -39,19 +39,19 @@ pub struct Needs {
 }
 
 /// Called after every round.
-pub trait Observer {
+pub trait RoundObserver {
     /// `Break` ends the run after this round.
     fn after_round(&mut self, record: &RoundRecord) -> ControlFlow<()>;
 }
 
 /// Nobody watches.
-impl Observer for () {
+impl RoundObserver for () {
     fn after_round(&mut self, _: &RoundRecord) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-impl<F: FnMut(&RoundRecord) -> ControlFlow<()>> Observer for F {
+impl<F: FnMut(&RoundRecord) -> ControlFlow<()>> RoundObserver for F {
     fn after_round(&mut self, record: &RoundRecord) -> ControlFlow<()> {
         self(record)
     }
@@ -96,7 +96,7 @@ impl Simulation {
     }
 
     /// Runs until `run.rounds` or until the observer breaks off.
-    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+    pub fn run(&mut self, observer: &mut dyn RoundObserver) -> Result<Outcome, Error> {
         while self.rounds_done() < self.config().run.rounds {
             let record = self.step()?;
             if observer.after_round(&record).is_break() {

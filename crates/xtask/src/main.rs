@@ -27,7 +27,7 @@ Usage: cargo xtask <TASK>
 
 Tasks:
   test    every check and test: format, module cycles, lints, Rust tests, documentation, the wire format, the
-          README's commands, the Python package, the report
+          README's commands, the Python package, the report, both Python distributions
   rust    the part that needs nothing but Rust and the data: lints, features, Rust tests, documentation
   setup   list what `test` needs and install the Debian packages that are missing, which `test` does too
   package build every crate as it is published, each feature alone, and install both Python distributions
@@ -115,6 +115,8 @@ fn test() -> anyhow::Result<()> {
     browser.finish()?;
     python.finish()?;
     nodes.finish()?;
+    // After all that uses what was built: it builds the package in its own way.
+    python::distributions(&root())?;
     step("all passed");
     Ok(())
 }

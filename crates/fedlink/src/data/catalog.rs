@@ -242,7 +242,8 @@ pub fn load(name_or_path: &str, search_folders: &[PathBuf]) -> Result<Dataset, D
     if path.is_dir() {
         return load_folder(path, name_or_path);
     }
-    if !path.exists() {
+    let exists = path.try_exists().map_err(|source| DataError::Unreadable { path: path.into(), source })?;
+    if !exists {
         let near = |entry: &&Entry| strsim::damerau_levenshtein(entry.name, name_or_path);
         let nearest =
             CATALOG.iter().min_by_key(near).filter(|entry| near(entry) <= 3).map(|entry| entry.name);
@@ -474,6 +475,9 @@ mod tests {
         assert!(
             message(text.to_str().unwrap(), &[]).contains("the folder that holds train.csv and test.csv")
         );
+        let through_a_file = text.join("inside");
+        let refused = load(through_a_file.to_str().unwrap(), &[]);
+        assert!(matches!(refused, Err(DataError::Unreadable { .. })), "{refused:?}");
         fs::write(folder.path().join("test.csv"), "1,1\n").unwrap();
         let dataset = load(path, &[]).unwrap();
         assert_eq!((dataset.name.as_str(), dataset.classes), (path, 2));
