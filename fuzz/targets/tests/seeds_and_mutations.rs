@@ -54,10 +54,10 @@ fn every_target_stands_its_seeds_and_mutations_of_them_within_its_memory() {
     let greedy = Target { name: "greedy", max_len: 0, max_memory: 99_999, mutations: 0, run: greedy };
     assert!(catch_unwind(|| greedy.check(&[])).is_err(), "more memory than stated was not noticed");
     Target { max_memory: 110_000, ..greedy }.check(&[]);
-    // Nearly as many combinations as there may be: 3·2¹¹.
-    let keys: Vec<String> = (0..11).map(|i| format!("custom.key{i}=[\"a\",\"b\"]")).collect();
-    let settings = Target::find("settings").expect("it is a target");
-    check(&settings, "a large sweep", format!("0\n{}", keys.join("\n")).as_bytes());
+    // Nearly as many combinations as there may be: 2¹³.
+    let keys: Vec<String> = (0..13).map(|i| format!("\"custom.key{i}\" = [\"a\", \"b\"]\n")).collect();
+    let experiment = Target::find("experiment").expect("it is a target");
+    check(&experiment, "a large sweep", format!("[sweep]\n{}", keys.concat()).as_bytes());
     for target in TARGETS {
         let seeds = seeds(target);
         assert!(!seeds.is_empty(), "{} has no seeds", target.name);
