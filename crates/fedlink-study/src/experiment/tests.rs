@@ -205,6 +205,9 @@ fn errors_in_a_file_name_the_line_and_the_likely_key() {
     assert!(message.contains("line 1") && message.contains("did you mean [schedule]?"), "{message}");
     let message = error("[claim]\na = \"b\"\n");
     assert!(message.contains("line 1") && message.contains("did you mean [claims]?"), "{message}");
+    assert!(error("[boud]\nk = 1\n").contains("did you mean [bound]?"));
+    let twice = error("[sweep]\n\"learn.rate\" = [0.1, 0.10]\n");
+    assert!(twice.contains("has 0.1 twice; write every value once"), "{twice}");
     let message = error("[schedule]\nk = \"many\"\n");
     assert!(message.contains("line 2") && message.contains("whole number"), "{message}");
     let message = error("[schedule]\npolicy = \"best\"\n");
