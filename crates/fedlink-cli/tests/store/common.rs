@@ -102,6 +102,16 @@ pub fn cell(folder: &TempDir, out: &str, start: &str, end: &str) -> PathBuf {
     found.remove(0)
 }
 
+/// Changes what is in a cell, and makes its digest right again.
+pub fn change(path: &Path, change: impl FnOnce(&str) -> String) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (content, _) = text.rsplit_once(",\n\"sha256\": ").unwrap();
+    let changed = change(content);
+    assert_ne!(changed, content);
+    let seal = fedlink::record::hexadecimal(&<sha2::Sha256 as sha2::Digest>::digest(&changed));
+    std::fs::write(path, format!("{changed},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
+}
+
 /// Waits until something is so; a failure says what.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();

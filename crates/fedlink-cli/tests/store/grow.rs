@@ -1,6 +1,6 @@
 //! A sweep grows: what is there is kept.
 
-use crate::common::{cell, cells, fedlink, folder, json, numbers, refused, start, told, until};
+use crate::common::{cell, cells, change, fedlink, folder, json, numbers, refused, start, told, until};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -63,13 +63,9 @@ fn rounds_that_do_not_come_out_as_before_end_the_run_and_the_shorter_result_stay
     told(&folder, "run two.toml --quick --out out --quiet");
     // As if another program had made it: whole, but with another digest.
     let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
-    let text = std::fs::read_to_string(&path).unwrap();
     let digest = json(&path)["digest"].as_str().unwrap().to_owned();
     let other = "0".repeat(64);
-    let (content, _) = text.rsplit_once(",\n\"sha256\": ").unwrap();
-    let content = content.replace(&digest, &other);
-    let seal = fedlink::record::hexadecimal(&<sha2::Sha256 as sha2::Digest>::digest(&content));
-    std::fs::write(&path, format!("{content},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
+    change(&path, |cell| cell.replace(&digest, &other));
     let message = refused(&folder, "run two.toml --quick --set run.rounds=8 --out out --resume --quiet", 2);
     for words in ["bc-k1-seed1-", "its 6 rounds have the digest 000000", &digest, "by fedlink "] {
         assert!(message.contains(words), "{words} is not in {message}");
@@ -122,15 +118,13 @@ fn a_row_that_was_changed_is_found_by_making_the_run_again() {
     let folder = folder();
     told(&folder, "run two.toml --quick --out out --quiet");
     let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (content, _) = text.rsplit_once(",\n\"sha256\": ").unwrap();
-    // The accuracy of the first row, its digest made right.
-    let rows = content.find("\"rows\": [\n[").unwrap();
-    let dot = rows + content[rows..].find("0.").unwrap() + 2;
-    let other = if content[dot..].starts_with('9') { "8" } else { "9" };
-    let content = format!("{}{other}{}", &content[..dot], &content[dot + 1..]);
-    let seal = fedlink::record::hexadecimal(&<sha2::Sha256 as sha2::Digest>::digest(&content));
-    std::fs::write(&path, format!("{content},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
+    // The accuracy of the first row.
+    change(&path, |cell| {
+        let rows = cell.find("\"rows\": [\n[").unwrap();
+        let dot = rows + cell[rows..].find("0.").unwrap() + 2;
+        let other = if cell[dot..].starts_with('9') { "8" } else { "9" };
+        format!("{}{other}{}", &cell[..dot], &cell[dot + 1..])
+    });
     let output = fedlink(&folder, "verify out --rerun 4 --json").assert().code(2).get_output().clone();
     let printed = String::from_utf8(output.stderr).unwrap();
     let reruns: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

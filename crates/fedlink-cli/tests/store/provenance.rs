@@ -1,6 +1,6 @@
 //! Runs say what made them, and different data never mix.
 
-use crate::common::{FILE, cell, fedlink, folder, json, refused, told};
+use crate::common::{FILE, cell, change, fedlink, folder, json, refused, told};
 use crate::small_data;
 use std::path::Path;
 use tempfile::TempDir;
@@ -99,24 +99,15 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
     }
 }
 
-/// Writes a cell with `old` replaced by `new`, and its digest made right.
-fn replace(path: &Path, old: &str, new: &str) {
-    let text = std::fs::read_to_string(path).unwrap();
-    let (content, _) = text.rsplit_once(",\n\"sha256\": ").unwrap();
-    assert!(content.contains(old));
-    let content = content.replace(old, new);
-    let seal = fedlink::record::hexadecimal(&<sha2::Sha256 as sha2::Digest>::digest(&content));
-    std::fs::write(path, format!("{content},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
-}
-
 #[test]
 fn every_run_has_its_own_maker_and_different_ones_are_named_everywhere() {
     let folder = folder();
     told(&folder, "run two.toml --quick --out out --quiet --threads 1");
     let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
     let set = json(&path)["makers"][0]["instruction_set"].as_str().unwrap().to_owned();
-    replace(&path, &format!("\"instruction_set\":\"{set}\""), "\"instruction_set\":\"abacus\"");
-    replace(&path, "\"fedlink\":\"", "\"fedlink\":\"99.");
+    let before = format!("\"instruction_set\":\"{set}\"");
+    change(&path, |cell| cell.replace(&before, "\"instruction_set\":\"abacus\""));
+    change(&path, |cell| cell.replace("\"fedlink\":\"", "\"fedlink\":\"99."));
     let (text, _) = told(&folder, "merge out");
     let notes = [
         format!("different instruction sets, which may differ in the last bits: abacus (1), {set} (3)"),
