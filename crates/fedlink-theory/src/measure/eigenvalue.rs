@@ -14,33 +14,48 @@ const UNIT: f64 = f64::EPSILON / 2.0;
 /// Steps of power iteration at most; the certificate does not depend on how close they come.
 const MAX_STEPS: usize = 300;
 
+/// The largest relative distance between the bound and λ_max.
+const WIDTH: f64 = 1e-3;
+
 /// A symmetric matrix, all n² numbers, row by row.
 pub(super) struct Symmetric {
     pub size: usize,
     pub entries: Vec<f64>,
-    /// By how much in norm the entries may differ from those of the matrix that is meant.
+    /// The largest difference in norm between the entries and those of the exact matrix.
     pub error: f64,
 }
 
 impl Symmetric {
-    /// c ≥ λ_max, usually within 1e-9·λ_max of it. The matrix must be positive semidefinite; 0 if it is
-    /// empty.
+    /// An upper bound c ≥ λ_max, at most λ_max·(1 + [`WIDTH`]) but for rounding, and usually within 1e-9·λ_max.
+    /// The matrix must be positive semidefinite; the bound is 0 if the matrix is empty.
     pub fn largest_eigenvalue(&self) -> f64 {
         let trace = self.trace();
         if !(trace > 0.0 && trace.is_finite()) {
             return if trace == 0.0 { 0.0 } else { f64::NAN };
         }
-        let below = self.largest_quotient();
+        let start = self.largest_quotient();
+        // `refused` is not above λ_max. No eigenvalue is above the trace, which needs no factorization.
+        let mut refused = start;
+        let mut bound = trace * (1.0 + 2.0 * self.size as f64 * UNIT);
         let mut gap = 1e-10;
-        // No eigenvalue is above the trace: with that the loop ends.
-        while below * (1.0 + gap) < trace {
-            let above = below * (1.0 + gap);
+        while start * (1.0 + gap) < trace {
+            let above = start * (1.0 + gap);
             if let Some(slack) = self.certify(above) {
-                return above + slack + self.error;
+                bound = above + slack;
+                break;
             }
+            refused = above;
             gap *= 8.0;
         }
-        trace * (1.0 + 2.0 * self.size as f64 * UNIT) + self.error
+        // Power iteration may have stopped far below λ_max, so that the last gap is wide.
+        while bound - refused > WIDTH * refused {
+            let middle = refused + 0.5 * (bound - refused);
+            match self.certify(middle) {
+                Some(slack) => bound = middle + slack,
+                None => refused = middle,
+            }
+        }
+        bound + self.error
     }
 
     fn trace(&self) -> f64 {
@@ -177,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bound_is_never_below_and_seldom_far_above(
+        fn the_bound_is_never_below_and_never_far_above(
             mut eigenvalues in prop::collection::vec(0.0..10.0f64, 1..30),
             gap in prop_oneof![Just(0.0), Just(1e-12), Just(1e-9), Just(1e-6), Just(0.1)],
             seed: u64,
@@ -188,7 +203,7 @@ mod tests {
             let ours = matrix(&eigenvalues, seed).largest_eigenvalue();
             // The matrix is itself only known to rounding.
             prop_assert!(ours >= largest * (1.0 - 1e-13), "{} {}", ours, largest);
-            prop_assert!(ours <= largest * (1.0 + 1e-2), "{} {}", ours, largest);
+            prop_assert!(ours <= largest * (1.0 + 1.001 * WIDTH), "{} {}", ours, largest);
         }
     }
 }
