@@ -1,18 +1,18 @@
-//! What can be wrong with a format, an update or a payload.
+//! Errors of formats, updates and payloads.
 
-use super::Layout;
+use crate::Layout;
 
-/// Why something cannot be written to the wire or read off it.
+/// The reason why an update cannot be encoded or a payload cannot be decoded.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// The two ends agreed on something that no update can be.
+    /// No update can have this format.
     #[error(
         "no wire format has up to {q} entries among {dim} ({layout:?}): write q ≤ d/2 for one shared value, \
          q ≤ d for one value each, q ≤ 2d/3 rounded up for signs, d < 2^32"
     )]
     Format {
-        /// How values are sent.
+        /// The kind of values.
         layout: Layout,
         /// d.
         dim: usize,
@@ -22,54 +22,54 @@ pub enum WireError {
     /// The update to be sent does not follow the format.
     #[error("the update cannot be sent: {problem}")]
     Update {
-        /// What is wrong with it.
+        /// The rule that the update breaks.
         problem: String,
     },
-    /// An infinite value or one that is not a number, to be sent or received.
+    /// A value that is infinite or not a number, in an update or a payload.
     #[error("the value of entry {entry} is {value}; send finite values")]
     NotFinite {
-        /// Which of the entries, counted from 0; 0 for a shared value.
+        /// The number of the entry, from 0; 0 for a shared value.
         entry: usize,
         /// NaN or an infinity.
         value: f32,
     },
-    /// Entries of magnitude zero where all entries have one, to be sent or received.
+    /// The magnitude that all entries share is zero, in an update or a payload.
     #[error("the magnitude of its {entries} entries is 0; leave entries out that are zero")]
     ZeroMagnitude {
-        /// How many there are.
+        /// The number of entries.
         entries: usize,
     },
-    /// A payload that is longer than any update's.
+    /// The payload is longer than that of any update.
     #[error("the payload has {bits} bits; the longest update of this format has at most {longest}")]
     TooLong {
-        /// Its length.
+        /// Its length in bits.
         bits: u64,
-        /// The most there can be.
+        /// The upper bound of the format.
         longest: u64,
     },
-    /// A payload that begins with a zero byte.
+    /// The payload begins with a zero byte.
     #[error("the payload begins with a zero byte; strip padding before decoding")]
     Padded,
-    /// A payload of another version of the format.
-    #[error("the payload is not of version {}; both ends must use the same", super::VERSION)]
+    /// The payload is of another version of the format.
+    #[error("the payload is not of version {}; both ends must use the same", crate::VERSION)]
     Version,
-    /// A payload by which more entries are missing than there can be.
+    /// The payload declares that more entries are missing than the format has.
     #[error(
         "the payload declares that {missing} of {q} entries are missing; it is damaged or of another format"
     )]
     Missing {
-        /// How many it declares, more than q.
+        /// The declared number, more than q.
         missing: u64,
-        /// How many there can be.
+        /// The largest number of entries.
         q: u32,
     },
-    /// A payload that ends before its update does, or the other way round.
+    /// The payload ends before its update does, or the update before the payload.
     #[error(
         "the payload is too {}; it is damaged or of another format",
         if *.short { "short" } else { "long" }
     )]
     Length {
-        /// Whether it is the payload that ends first.
+        /// Whether the payload ends first.
         short: bool,
     },
 }

@@ -17,14 +17,14 @@
 //! above. It is ½ near q = d/2 and reaches 1 at the largest q, ⌈2d/3⌉; between the two the same holds as
 //! between d/3 and d/2 above.
 
-use super::Layout;
-use super::rans::{Reader, SLOTS, Slots, Writer};
+use crate::rans::{Reader, SLOTS, Slots, Writer};
+use crate::{Layout, WireError};
 
 /// Slots of "yes" to a question of probability 1/256.
 const SELDOM: u64 = SLOTS >> 8;
 
 /// The law of the number of missing entries.
-pub(super) struct CountLaw {
+pub(crate) struct CountLaw {
     q: u32,
     /// Slots of "some are missing".
     some: u32,
@@ -34,7 +34,7 @@ pub(super) struct CountLaw {
 
 impl CountLaw {
     /// For at most `q` entries among `dim`, 1 ≤ `q` ≤ `dim`.
-    pub(super) fn new(layout: Layout, dim: u32, q: u32) -> Self {
+    pub(crate) fn new(layout: Layout, dim: u32, q: u32) -> Self {
         let (some, ratio) = match layout {
             Layout::Each => (SELDOM, SELDOM),
             Layout::Shared | Layout::Signs => {
@@ -50,7 +50,7 @@ impl CountLaw {
 
     /// For at most `q` entries that have `bits` ≤ 31 bits each beside their index, 1 ≤ `q` ≤ `dim`: θ is
     /// q/(2^bits·(d−q+1)).
-    pub(super) fn with_bits(bits: u32, dim: u32, q: u32) -> Self {
+    pub(crate) fn with_bits(bits: u32, dim: u32, q: u32) -> Self {
         let theta = ((u128::from(q) << 32) / (u128::from(dim - q + 1) << bits)) as u64 + 1;
         let max = SLOTS - SLOTS / (u64::from(dim.isqrt()) + 1);
         Self { q, some: theta.min(SLOTS / 2) as u32, ratio: theta.min(max) }
@@ -58,7 +58,7 @@ impl CountLaw {
 
     /// As [`CountLaw::surplus`], for [`CountLaw::with_bits`] and entries whose bits are all saved if they are
     /// missing.
-    pub(super) fn surplus_with_bits(&self, dim: u32) -> f64 {
+    pub(crate) fn surplus_with_bits(&self, dim: u32) -> f64 {
         let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
         // From θ = ½ on the law is bent.
         let bent = u64::from(self.some) == SLOTS / 2;
@@ -69,7 +69,7 @@ impl CountLaw {
     /// indices and in values. With q ≤ d/3, with signs and 2 ≤ q ≤ d/2, or with a value for each that is what
     /// it costs to encode that none is missing, as long as a missing value's 32 bits pay for 8 of the law and
     /// for log2 d of indices.
-    pub(super) fn surplus(&self, layout: Layout, dim: u32) -> f64 {
+    pub(crate) fn surplus(&self, layout: Layout, dim: u32) -> f64 {
         let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
         let near_the_largest = 2.0 + 0.5 * libm::log2(f64::from(dim));
         match layout {
@@ -92,7 +92,7 @@ impl CountLaw {
     }
 
     /// Puts on a message that `missing` ≤ q entries are missing.
-    pub(super) fn write<'a>(&self, missing: u32, mut writer: Writer<'a>) -> Writer<'a> {
+    pub(crate) fn write<'a>(&self, missing: u32, mut writer: Writer<'a>) -> Writer<'a> {
         if missing > 0 {
             let mut digits = [Slots::answer(1, true); u32::BITS as usize];
             let mut count = 0;
@@ -106,21 +106,25 @@ impl CountLaw {
         writer
     }
 
-    /// Takes off a message how many are missing. A message can encode more than there can be.
-    pub(super) fn read<'a>(&self, mut reader: Reader<'a>) -> (u64, Reader<'a>) {
+    /// Takes the number of missing entries off a message and gives the number of entries. A message can
+    /// declare more missing entries than there can be: that is an error.
+    pub(crate) fn read<'a>(&self, mut reader: Reader<'a>) -> Result<(u32, Reader<'a>), WireError> {
         if !reader.take_answer(self.some) {
-            return (0, reader);
+            return Ok((self.q, reader));
         }
         let digits = self.digits().enumerate();
         let missing = digits.fold(1, |sum, (index, one)| sum + (u64::from(reader.take_answer(one)) << index));
-        (missing, reader)
+        match u64::from(self.q).checked_sub(missing) {
+            Some(count) => Ok((count as u32, reader)),
+            None => Err(WireError::Missing { missing, q: self.q }),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compress::bits::log2_choose;
+    use crate::log2_choose;
     use proptest::prelude::*;
 
     /// −log2 of the probability that `missing` are missing.
@@ -163,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_that_entries_are_missing_is_paid_for_by_their_absence() {
+    fn missing_entries_save_what_their_number_costs() {
         for dim in 1..=120u32 {
             for q in 1..=dim {
                 let layouts = [Layout::Shared, Layout::Each, Layout::Signs];
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_that_none_is_missing_costs_a_bit_at_most_and_mostly_next_to_nothing() {
+    fn a_full_update_pays_at_most_one_bit_for_its_count() {
         for dim in [2u32, 3, 10, 1001, 203_530, u32::MAX] {
             for q in [1, 2, 10, 3000, dim / 3, dim / 2] {
                 let q = q.clamp(1, dim / 2);
@@ -218,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_count_comes_off_as_it_was_put(
+        fn a_decoded_count_is_the_encoded_count(
             dim in 1..u32::MAX, share in 0.0..=1.0f64, part in 0.0..=1.0f64,
             layout in prop::sample::select(vec![Layout::Shared, Layout::Each, Layout::Signs]),
         ) {
@@ -227,8 +231,8 @@ mod tests {
             let (mut memory, mut message) = (Vec::new(), Vec::new());
             let law = CountLaw::new(layout, dim, q);
             law.write(missing, Writer::new(77, &mut memory)).finish(&mut message);
-            let (read, reader) = law.read(Reader::new(&message).unwrap());
-            prop_assert_eq!(read, u64::from(missing));
+            let (count, reader) = law.read(Reader::new(&message).unwrap()).unwrap();
+            prop_assert_eq!(count, q - missing);
             prop_assert_eq!(reader.rest(), (77, 0));
         }
     }

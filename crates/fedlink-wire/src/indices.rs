@@ -14,9 +14,9 @@
 //! have their fair share of the entries, and then it is about √(d/T): no support costs more than [`surplus`],
 //! which is at most 3.23 bits, beyond log2 C(d,q).
 
-use super::WireError;
-use super::gaps::{ExactLaw, Inverses, PlainLaw, lookup};
-use super::rans::{Reader, Writer};
+use crate::WireError;
+use crate::gaps::{ExactLaw, Inverses, PlainLaw, lookup};
+use crate::rans::{Reader, Writer};
 
 /// The exact law governs one in so many indices.
 const EXACT_SHARE: u32 = 64;
@@ -31,7 +31,7 @@ const CHUNK: usize = 1024;
 const STRIDES: [u64; 2] = [8, 1024];
 
 /// T, the number of indices that the exact law governs.
-pub(super) fn exact_indices(dim: u32) -> u32 {
+pub(crate) fn exact_indices(dim: u32) -> u32 {
     dim.div_ceil(EXACT_SHARE).max(EXACT_AT_LEAST).min(dim)
 }
 
@@ -40,7 +40,7 @@ pub(super) fn exact_indices(dim: u32) -> u32 {
 /// The largest Bin(T, k/d)(j) / Bin(d, k/d)(k) is √(d/T) for large k and somewhat more for small ones. The
 /// excess is greatest, 0.2213 bits, for k = 1 and T = d/2, where the ratio nears e^(1 − T/d): a test goes
 /// through k and d. To this come the 4·10⁻⁷ bits that a symbol can lose by the rounding of its slots.
-pub(super) fn surplus(dim: u32, count: u32) -> f64 {
+pub(crate) fn surplus(dim: u32, count: u32) -> f64 {
     let exact = exact_indices(dim);
     let uneven = if exact == dim { 0.0 } else { 0.5 * libm::log2(f64::from(dim) / f64::from(exact)) + 0.23 };
     let symbols = 1.5 * f64::from(count) + f64::from(dim) / 1024.0 + 3.0;
@@ -49,7 +49,7 @@ pub(super) fn surplus(dim: u32, count: u32) -> f64 {
 
 /// Memory that is used from one message to the next.
 #[derive(Debug, Default)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     plain: PlainLaw,
     inverses: Inverses,
     /// Symbols that pass over indices, on their way into the reverse order.
@@ -101,7 +101,7 @@ impl Plan {
 }
 
 /// Puts the ascending `indices` below `dim` on a message, the last one first.
-pub(super) fn write<'a>(
+pub(crate) fn write<'a>(
     dim: u32,
     indices: &[u32],
     tables: &mut Tables,
@@ -148,7 +148,7 @@ pub(super) fn write<'a>(
 
 /// Takes `count` indices below `dim` off a message. They are ascending, whatever the message; an error if it
 /// is too short, which takes time of the order of its length.
-pub(super) fn read<'a>(
+pub(crate) fn read<'a>(
     dim: u32,
     count: u32,
     tables: &mut Tables,
@@ -233,7 +233,7 @@ fn read_open<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compress::bits::log2_choose;
+    use crate::log2_choose;
 
     /// log2 of Bin(n, p)(k).
     fn log2_binomial(n: u32, p: f64, k: u32) -> f64 {

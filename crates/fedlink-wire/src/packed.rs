@@ -1,12 +1,28 @@
-//! Numbers of fixed width, one after the other: what needs neither indices nor an entropy code.
+//! Numbers of fixed width, one after the other, without indices and without an entropy code.
 //!
 //! A payload is the number with a one on top and below it the bits of all numbers in order, the highest bit
 //! of each first. It has one bit more than they have together, and its length says how many bits there are.
 
-use super::{WireError, bit_length};
+use crate::{WireError, bit_length};
 
-/// Writes numbers to a payload.
-pub(crate) struct Packer<'a> {
+/// Writes numbers of fixed width to a payload.
+///
+/// ```
+/// use fedlink_wire::{Packer, Unpacker};
+/// # fn main() -> Result<(), fedlink_wire::WireError> {
+/// let mut payload = Vec::new();
+/// let mut packer = Packer::new(13, &mut payload);
+/// packer.put(10, 4);
+/// packer.put(195, 9);
+/// // One more bit marks the beginning.
+/// assert_eq!(packer.finish(), 14);
+/// let (mut unpacker, bits) = Unpacker::new(&payload)?;
+/// assert_eq!((bits, unpacker.take(4), unpacker.take(9)), (13, 10, 195));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Packer<'a> {
     payload: &'a mut Vec<u8>,
     /// Bits that do not fill a byte yet, fewer than 8.
     window: u64,
@@ -14,8 +30,9 @@ pub(crate) struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    /// A payload for exactly `bits` bits; what `payload` held is forgotten.
-    pub(crate) fn new(bits: u64, payload: &'a mut Vec<u8>) -> Self {
+    /// A payload for exactly `bits` bits. The previous content of `payload` is cleared.
+    #[inline]
+    pub fn new(bits: u64, payload: &'a mut Vec<u8>) -> Self {
         payload.clear();
         // The one on top, behind as many zeros as make the whole bytes.
         let padding = (8 - (bits + 1) % 8) % 8;
@@ -23,7 +40,8 @@ impl<'a> Packer<'a> {
     }
 
     /// Puts the lowest `width` ≤ 32 bits of `number`.
-    pub(crate) fn put(&mut self, number: u32, width: u32) {
+    #[inline]
+    pub fn put(&mut self, number: u32, width: u32) {
         debug_assert!(width <= 32);
         let mask = (1u64 << width) - 1;
         self.window = self.window << width | (u64::from(number) & mask);
@@ -45,22 +63,25 @@ impl<'a> Packer<'a> {
     }
 
     /// The length of the payload in bits.
-    pub(crate) fn finish(self) -> u64 {
+    #[inline]
+    pub fn finish(self) -> u64 {
         debug_assert_eq!(self.filled, 0, "as many bits were put as were announced");
         bit_length(self.payload)
     }
 }
 
-/// Reads numbers off a payload.
-pub(crate) struct Unpacker<'a> {
+/// Reads numbers of fixed width from a payload.
+#[derive(Debug)]
+pub struct Unpacker<'a> {
     payload: &'a [u8],
     /// The next bit, counted from the top of the first byte.
     next: u64,
 }
 
 impl<'a> Unpacker<'a> {
-    /// What is in `payload`, and how many bits that are.
-    pub(crate) fn new(payload: &'a [u8]) -> Result<(Self, u64), WireError> {
+    /// The numbers in `payload`, and their bits in all.
+    #[inline]
+    pub fn new(payload: &'a [u8]) -> Result<(Self, u64), WireError> {
         match payload.first() {
             None => Err(WireError::Length { short: true }),
             Some(0) => Err(WireError::Padded),
@@ -71,15 +92,17 @@ impl<'a> Unpacker<'a> {
         }
     }
 
-    /// The same of a payload that may be no longer than `longest` bits.
-    pub(crate) fn within(payload: &'a [u8], longest: u64) -> Result<(Self, u64), WireError> {
+    /// As [`Unpacker::new`], for a payload of at most `longest` bits.
+    #[inline]
+    pub fn within(payload: &'a [u8], longest: u64) -> Result<(Self, u64), WireError> {
         let bits = bit_length(payload);
         let found = Self::new(payload)?;
         if bits > longest { Err(WireError::TooLong { bits, longest }) } else { Ok(found) }
     }
 
     /// Takes `width` ≤ 32 bits; zeros if there are fewer left.
-    pub(crate) fn take(&mut self, width: u32) -> u32 {
+    #[inline]
+    pub fn take(&mut self, width: u32) -> u32 {
         let (first, shift) = ((self.next / 8) as usize, self.next % 8);
         let byte = |i: usize| u64::from(self.payload.get(first + i).copied().unwrap_or(0));
         let bytes = (0..5).fold(0u64, |bytes, i| bytes << 8 | byte(i));
@@ -96,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_off_as_they_were_put_and_cost_their_widths(
+        fn unpacked_numbers_are_the_packed_numbers_and_cost_their_widths(
             numbers in prop::collection::vec((any::<u32>(), 1..=32u32), 0..60),
         ) {
             let bits = numbers.iter().map(|(_, width)| u64::from(*width)).sum();

@@ -5,19 +5,19 @@
 //! signs, that of its first entry on top, a one for a negative entry. So every sign costs one bit, and a
 //! message has few symbols more.
 
-use super::rans::{Reader, SLOTS, Slots, Writer};
+use crate::rans::{Reader, SLOTS, Slots, Writer};
 
 /// Signs to a symbol.
 const GROUP: usize = 32;
 
 /// The slots whose `count` highest bits are those of `signs`, 1 ≤ `count` ≤ 32.
-pub(super) fn slots(signs: u32, count: usize) -> Slots {
+pub(crate) fn slots(signs: u32, count: usize) -> Slots {
     let width = (SLOTS >> count) as u32;
     Slots { start: signs & !(width - 1), width }
 }
 
 /// Puts the signs of `values` on a message, the last group first.
-pub(super) fn write<'a>(values: &[f32], mut writer: Writer<'a>) -> Writer<'a> {
+pub(crate) fn write<'a>(values: &[f32], mut writer: Writer<'a>) -> Writer<'a> {
     for group in values.chunks(GROUP).rev() {
         let sign = |(i, value): (usize, &f32)| u32::from(value.is_sign_negative()) << (31 - i);
         let signs = group.iter().enumerate().map(sign).fold(0, |signs, sign| signs | sign);
@@ -27,7 +27,7 @@ pub(super) fn write<'a>(values: &[f32], mut writer: Writer<'a>) -> Writer<'a> {
 }
 
 /// Takes signs off a message, as many as there are `values`: each becomes 1 or −1.
-pub(super) fn read<'a>(mut reader: Reader<'a>, values: &mut [f32]) -> Reader<'a> {
+pub(crate) fn read<'a>(mut reader: Reader<'a>, values: &mut [f32]) -> Reader<'a> {
     for group in values.chunks_mut(GROUP) {
         let signs = reader.slot();
         reader.take(slots(signs, group.len()));
@@ -45,7 +45,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn signs_come_off_as_they_were_put_and_cost_a_bit_each(
+        fn decoded_signs_are_the_encoded_signs_and_cost_a_bit_each(
             negative in prop::collection::vec(any::<bool>(), 0..200), start in SLOTS..2 * SLOTS,
         ) {
             let sign = |&negative: &bool| if negative { -1.0f32 } else { 1.0 };
@@ -53,7 +53,7 @@ mod tests {
             let (mut memory, mut message) = (Vec::new(), Vec::new());
             write(&values, Writer::new(start, &mut memory)).finish(&mut message);
             // With powers of two nothing is rounded: 33 bits of the start and one for each sign.
-            prop_assert_eq!(super::super::bit_length(&message), 33 + values.len() as u64);
+            prop_assert_eq!(crate::bit_length(&message), 33 + values.len() as u64);
             let mut read_back = vec![0.0; values.len()];
             let reader = read(Reader::new(&message).unwrap(), &mut read_back);
             prop_assert_eq!(reader.rest(), (start, 0));

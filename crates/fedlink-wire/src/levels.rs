@@ -1,12 +1,31 @@
 //! Entries that are multiples of a unit: a sign and a level from 1 to s each.
 //!
 //! A level ξ is sent as ξ − 1 in the binary digits that s − 1 has, the lowest first, by the geometric law of
-//! the [count](super::count): with w, digit j is 1 with probability u/(1 + u), u = w^(2^j). w = 1 − 2^(−a/16)
-//! is fitted to the mean of ξ − 1, which is 2^(a/16) − 1 for that law, rounded up; a is a byte.
+//! the count of missing entries: with w, digit j is 1 with probability u/(1 + u), u = w^(2^j). w = 1 −
+//! 2^(−a/16) is fitted to the mean of ξ − 1, which is 2^(a/16) − 1 for that law, rounded up; a is a byte.
 
-use super::fields::bottom;
-use super::rans::{Reader, SLOTS, Slots, Writer};
-use super::{BOTTOM, Coder, Grid, SparseUpdate, THIS_VERSION, Values, WireError, bit_length, indices, signs};
+use crate::message::{begin, bottom, check_indices, finish, start};
+use crate::rans::{Reader, SLOTS, Slots};
+use crate::{Coder, WireError, bit_length, indices, signs};
+
+/// Values that are whole multiples of a unit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The unit, as a value.
+    pub unit: f32,
+    /// s: no multiple is larger.
+    pub steps: u32,
+    /// The multiple for each entry, in the order of the indices.
+    pub levels: Vec<i32>,
+}
+
+impl Grid {
+    /// The values. A product beyond the largest number of its type becomes that number.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = f32> {
+        let (unit, max) = (f64::from(self.unit), f64::from(f32::MAX));
+        self.levels.iter().map(move |&level| (unit * f64::from(level)).clamp(-max, max) as f32)
+    }
+}
 
 /// ⌊2³²·2^(−i/16)⌋ for i in 1..=15; 2³² for 0.
 const SIXTEENTHS: [u64; 16] = [
@@ -28,11 +47,11 @@ const SIXTEENTHS: [u64; 16] = [
     2_242_560_871,
 ];
 
-/// The largest s of a message.
-pub(crate) const MAX_STEPS: u32 = 1 << 15;
+/// The largest number of steps that a message can have.
+pub const MAX_STEPS: u32 = 1 << 15;
 
-/// The steps that a message can have, ⌊2^(j/4)⌋ without repetition: from 1 on, one in four to an octave.
-pub(crate) fn steps() -> impl Iterator<Item = u32> {
+/// The numbers of steps that a message can have: ⌊2^(j/4)⌋ from 1 on without repetition, four to an octave.
+pub fn steps() -> impl Iterator<Item = u32> {
     // Without floating point: 2^(j/4) is one of four numbers times a power of two.
     let all =
         (0..=60u32).map(|j| ((SIXTEENTHS[((60 - j) % 4 * 4) as usize] << (15 - (60 - j) / 4)) >> 32) as u32);
@@ -68,8 +87,9 @@ fn entries_slots(entries: u64, dim: u32) -> Slots {
 }
 
 impl Coder {
-    /// Writes an update of dimension `dim` ≥ 1 whose values are on a grid, and returns its length in bits.
-    pub(crate) fn encode_grid(
+    /// Encodes an update of dimension `dim` ≥ 1 whose values are multiples of a unit, and returns the length
+    /// of `payload` in bits.
+    pub fn encode_grid(
         &mut self,
         dim: u32,
         indices: &[u32],
@@ -80,19 +100,20 @@ impl Coder {
         let Some(steps_index) = steps().position(|s| s == grid.steps) else {
             return refuse(format!("no message has {} steps", grid.steps));
         };
-        if grid.levels.len() != indices.len() || indices.len() as u64 > u64::from(dim) {
+        if dim == 0 {
+            return refuse("its dimension is 0; write at least 1".into());
+        }
+        if grid.levels.len() != indices.len() {
             return refuse(format!("it has {} levels for {} entries", grid.levels.len(), indices.len()));
         }
         if let Some(level) = grid.levels.iter().find(|l| !(1..=grid.steps).contains(&l.unsigned_abs())) {
             return refuse(format!("a level is {level}, but must be 1 ..= {} or negative", grid.steps));
         }
-        if !indices.is_sorted_by(|a, b| a < b) || indices.last().is_some_and(|&last| last >= dim) {
-            return refuse("its indices must ascend below its dimension".into());
-        }
+        check_indices(indices, dim)?;
         if !grid.unit.is_finite() {
             return Err(WireError::NotFinite { entry: 0, value: grid.unit });
         }
-        let mut writer = Writer::new(BOTTOM | u64::from(grid.unit.to_bits()), &mut self.memory);
+        let mut writer = start(grid.unit.to_bits(), &mut self.memory);
         let law = law_of(&grid.levels);
         let mut ones = [0u32; 16];
         let count = digits(law, grid.steps).zip(&mut ones).map(|(one, place)| *place = one).count();
@@ -111,24 +132,20 @@ impl Coder {
         writer.put(signs::slots((steps_index as u32) << (32 - STEPS_BITS), STEPS_BITS));
         let mut writer = indices::write(dim, indices, &mut self.tables, writer);
         writer.put(entries_slots(indices.len() as u64, dim));
-        writer.put(Slots::answer(THIS_VERSION, true));
-        writer.finish(payload);
-        Ok(bit_length(payload))
+        Ok(finish(writer, payload))
     }
 
-    /// Reads what [`Coder::encode_grid`] writes.
-    pub(crate) fn decode_grid(
+    /// Decodes a payload of [`Coder::encode_grid`].
+    pub fn decode_grid(
         &mut self,
         dim: u32,
         payload: &[u8],
-        update: &mut SparseUpdate,
-    ) -> Result<(), WireError> {
-        if payload.first() == Some(&0) {
-            return Err(WireError::Padded);
-        }
-        let mut reader = Reader::new(payload).ok_or(WireError::Length { short: true })?;
-        if !reader.take_answer(THIS_VERSION) {
-            return Err(WireError::Version);
+        indices: &mut Vec<u32>,
+    ) -> Result<Grid, WireError> {
+        indices.clear();
+        let mut reader = begin(payload)?;
+        if dim == 0 {
+            return Err(WireError::Length { short: false });
         }
         // The largest count that begins at the slot or below.
         let entries = (((u64::from(reader.slot()) + 1) * (u64::from(dim) + 1) - 1) >> 32).min(u64::from(dim));
@@ -137,7 +154,7 @@ impl Coder {
             // Each takes a bit for its sign.
             return Err(WireError::Length { short: true });
         }
-        let mut reader = indices::read(dim, entries as u32, &mut self.tables, reader, &mut update.indices)?;
+        let mut reader = indices::read(dim, entries as u32, &mut self.tables, reader, indices)?;
         let take = |reader: &mut Reader, bits: usize| {
             let slot = reader.slot();
             reader.take(signs::slots(slot, bits));
@@ -172,8 +189,7 @@ impl Coder {
         if law != law_of(&levels) {
             return Err(WireError::Update { problem: "its law is not that of its levels".into() });
         }
-        update.values = Values::Grid(Grid { unit, steps, levels });
-        Ok(())
+        Ok(Grid { unit, steps, levels })
     }
 }
 
@@ -200,20 +216,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn levels_come_off_as_they_were_put_and_cost_what_their_law_gives(
-            dim in 1..400u32, j in 0..50usize, seed in any::<u64>(), share in 0.0..=1.0f64,
+        fn decoded_levels_are_the_encoded_levels_and_cost_what_their_law_gives(
+            dim in 1..400u32, j in 0..50usize, share in 0.0..=1.0f64,
+            draws in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64, any::<bool>()), 400),
         ) {
             let steps = steps().nth(j).unwrap();
-            let mut rng = crate::rng::stream(seed, crate::rng::Purpose::Test, 0, 0);
-            let indices: Vec<u32> = (0..dim).filter(|_| rng.uniform() < share).collect();
-            let size = |rng: &mut crate::rng::Stream| 1 + (rng.exponential() * 3.0) as u32 % steps;
-            let levels: Vec<i32> =
-                indices.iter().map(|_| size(&mut rng) as i32 * (1 - 2 * (rng.bits() % 2) as i32)).collect();
+            let chosen = || (0..dim).zip(&draws).filter(|(_, draw)| draw.0 < share);
+            let indices: Vec<u32> = chosen().map(|(index, _)| index).collect();
+            // Sizes are geometric, about.
+            let level = |&(_, size, negative): &(f64, f64, bool)| {
+                let size = 1 + (-3.0 * (1.0 - size).ln()) as u32 % steps;
+                if negative { -(size as i32) } else { size as i32 }
+            };
+            let levels: Vec<i32> = chosen().map(|(_, draw)| level(draw)).collect();
             let grid = Grid { unit: 0.3, steps, levels };
             let (mut coder, mut payload) = (Coder::default(), Vec::new());
             let bits = coder.encode_grid(dim, &indices, &grid, &mut payload).unwrap();
-            let mut update = SparseUpdate::default();
-            coder.decode_grid(dim, &payload, &mut update).unwrap();
+            let mut decoded = vec![7];
+            let decoded_grid = coder.decode_grid(dim, &payload, &mut decoded).unwrap();
             // In real numbers: norm, steps, law, count, indices, signs, and −log2 of the geometric law.
             let count = indices.len() as f64;
             let w = 1.0 - (-f64::from(law_of(&grid.levels)) / 16.0).exp2();
@@ -226,10 +246,10 @@ mod tests {
                 }).sum()
             };
             let ideal = 33.0 + 14.0 + f64::from(dim + 1).log2()
-                + crate::compress::bits::log2_choose(u64::from(dim), indices.len() as u64)
+                + crate::log2_choose(u64::from(dim), indices.len() as u64)
                 + count + grid.levels.iter().map(cost).sum::<f64>();
             prop_assert!((bits as f64) <= ideal + 3.0 && bits as f64 >= ideal - 3.0, "{bits}, {ideal}");
-            prop_assert_eq!(update, SparseUpdate { indices, values: Values::Grid(grid) });
+            prop_assert_eq!((decoded, decoded_grid), (indices, grid));
         }
     }
 }

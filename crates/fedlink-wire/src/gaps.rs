@@ -13,7 +13,7 @@
 //!
 //! All of it is whole numbers, rounded down: the two ends of a link cannot differ.
 
-use super::rans::{Prepared, SLOTS, Slots};
+use crate::rans::{Prepared, SLOTS, Slots};
 
 /// Probability one.
 const ONE: u64 = 1 << 63;
@@ -37,7 +37,7 @@ fn start(gap: u32, empty: u64, width: u32) -> u64 {
 /// Any q entries cost the same under it, wherever they are: (q/d)^q·(1 − q/d)^(d−q) is
 /// the probability of each.
 #[derive(Debug, Default)]
-pub(super) struct PlainLaw {
+pub(crate) struct PlainLaw {
     /// S(0) up to S(w).
     starts: Vec<u32>,
     /// The gaps below w for the encoder; none if there are too few entries to make it pay.
@@ -49,19 +49,19 @@ pub(super) struct PlainLaw {
 /// Which gap owns the first slot of a part, its slots, and how many the next gap has. From S(w)
 /// on nobody has any.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(crate) struct Part {
     gap: u32,
     first: Slots,
     second_width: u32,
 }
 
-pub(super) const PARTS: usize = 1 << 10;
+pub(crate) const PARTS: usize = 1 << 10;
 
 const PART_BITS: u32 = 32 - PARTS.ilog2();
 
 impl PlainLaw {
     /// Becomes the law of `count` entries among `dim` indices with w = `width`.
-    pub(super) fn set(&mut self, dim: u32, count: u32, width: u32) {
+    pub(crate) fn set(&mut self, dim: u32, count: u32, width: u32) {
         let empty = (u128::from(dim - count) * u128::from(ONE) / u128::from(dim)) as u64;
         let mut power = ONE;
         self.starts.clear();
@@ -73,7 +73,7 @@ impl PlainLaw {
     }
 
     /// Prepares the symbols of `count` entries.
-    pub(super) fn prepare(&mut self, count: usize) {
+    pub(crate) fn prepare(&mut self, count: usize) {
         self.prepared.clear();
         if count >= 4 * self.starts.len() {
             let slots = self.starts.array_windows().map(|&[start, end]| Slots { start, width: end - start });
@@ -83,12 +83,12 @@ impl PlainLaw {
 
     /// The symbol of `gap` in a law of reach w, if it is prepared.
     #[inline]
-    pub(super) fn prepared(&self, gap: u32) -> Option<&Prepared> {
+    pub(crate) fn prepared(&self, gap: u32) -> Option<&Prepared> {
         self.prepared.get(gap as usize)
     }
 
     /// Prepares for [`PlainLaw::owner`].
-    pub(super) fn set_index(&mut self) {
+    pub(crate) fn set_index(&mut self) {
         let [.., before, last] = self.starts[..] else { unreachable!("w is at least 1") };
         let gaps = self.starts.len() as u32 - 1;
         let part = |gap: u32, start: u32, second: u32, third: u32| Part {
@@ -109,19 +109,19 @@ impl PlainLaw {
     }
 
     /// The parts that [`PlainLaw::set_index`] made.
-    pub(super) fn index(&self) -> &[Part; PARTS] {
+    pub(crate) fn index(&self) -> &[Part; PARTS] {
         self.index.first_chunk().expect("set_index has been called")
     }
 
     /// The slots of `gap` in a law of reach `reach`.
     #[inline]
-    pub(super) fn slots(&self, gap: u32, reach: u32) -> Slots {
+    pub(crate) fn slots(&self, gap: u32, reach: u32) -> Slots {
         let start = |gap: u32| u64::from(self.starts[gap as usize]);
         Slots::between(start(gap), if gap == reach { SLOTS } else { start(gap + 1) })
     }
 
     /// Who owns `slot` in a law of reach `reach`.
-    pub(super) fn owner(&self, slot: u32, reach: u32) -> (u32, Slots) {
+    pub(crate) fn owner(&self, slot: u32, reach: u32) -> (u32, Slots) {
         let first = self.index()[(slot >> PART_BITS) as usize].gap;
         let later = self.starts.iter().skip(first as usize + 1).take_while(|&&start| start <= slot).count();
         let gap = reach.min(first + later as u32);
@@ -132,7 +132,7 @@ impl PlainLaw {
 /// A gap of which it is known that either it or the next one owns the slot in a law of reach w, the slots of
 /// both, and whether it is the next one. Few slots are of neither: then there is nothing.
 #[inline]
-pub(super) fn lookup(index: &[Part; PARTS], slot: u32) -> Option<(u32, [Slots; 2], bool)> {
+pub(crate) fn lookup(index: &[Part; PARTS], slot: u32) -> Option<(u32, [Slots; 2], bool)> {
     let Part { gap, first, second_width } = index[(slot >> PART_BITS) as usize];
     let second = Slots { start: first.start + first.width, width: second_width };
     (slot - first.start < first.width + second.width).then_some((gap, [first, second], slot >= second.start))
@@ -140,11 +140,11 @@ pub(super) fn lookup(index: &[Part; PARTS], slot: u32) -> Option<(u32, [Slots; 2
 
 /// ⌊2⁶³/i⌋ for i = 1, 2, …: divisions done once for all messages.
 #[derive(Debug, Default)]
-pub(super) struct Inverses(Vec<u64>);
+pub(crate) struct Inverses(Vec<u64>);
 
 impl Inverses {
     /// Holds them up to `most` from now on.
-    pub(super) fn extend_to(&mut self, max: u32) {
+    pub(crate) fn extend_to(&mut self, max: u32) {
         let held = self.0.len() as u64;
         self.0.extend((held + 1..=u64::from(max)).map(|i| ONE / i));
     }
@@ -155,7 +155,7 @@ impl Inverses {
 ///
 /// r/n is computed as r·⌊2⁶³/n⌋ units of 2⁻⁶³, and each product is rounded down to such units.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ExactLaw<'a> {
+pub(crate) struct ExactLaw<'a> {
     /// Of n − h + 1 up to n.
     inverses: &'a [u64],
     left: u64,
@@ -167,7 +167,7 @@ impl<'a> ExactLaw<'a> {
     /// The law of reach `reach` and w = `width` for `left` entries among `indices`,
     /// 1 ≤ `left` ≤ `indices` − `reach`.
     #[inline]
-    pub(super) fn new(inverses: &'a Inverses, indices: u32, left: u32, reach: u32, width: u32) -> Self {
+    pub(crate) fn new(inverses: &'a Inverses, indices: u32, left: u32, reach: u32, width: u32) -> Self {
         let inverses = &inverses.0[(indices - reach) as usize..indices as usize];
         Self { inverses, left: u64::from(left), reach, width }
     }
@@ -179,7 +179,7 @@ impl<'a> ExactLaw<'a> {
     }
 
     /// The slots of `gap`.
-    pub(super) fn slots(&self, gap: u32) -> Slots {
+    pub(crate) fn slots(&self, gap: u32) -> Slots {
         let mut inverses = self.inverses.iter().rev();
         let empty = inverses.by_ref().take(gap as usize).fold(ONE, |empty, &i| self.next(empty, i));
         let end = match inverses.next() {
@@ -190,7 +190,7 @@ impl<'a> ExactLaw<'a> {
     }
 
     /// Who owns `slot`.
-    pub(super) fn owner(&self, slot: u32) -> (u32, Slots) {
+    pub(crate) fn owner(&self, slot: u32) -> (u32, Slots) {
         // As long as F is not below this, (2³² − w − 1)·(1 − F) ≤ slot − w, so S(g) ≤ slot for any gap g:
         // nothing but F need be computed.
         let unit = ONE / (SLOTS - u64::from(self.width) - 1);

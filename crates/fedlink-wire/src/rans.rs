@@ -20,7 +20,7 @@
 use std::hint::select_unpredictable;
 
 /// How many slots there are.
-pub(super) const SLOTS: u64 = 1 << 32;
+pub(crate) const SLOTS: u64 = 1 << 32;
 
 /// From here on the window is full.
 const FULL: u64 = 1 << 48;
@@ -40,14 +40,14 @@ const FULL: u64 = 1 << 48;
 /// π)/a. From symbol to symbol a grows as 1/π, so (1 − π)/a is at most the difference of 1/a before and
 /// after, until words move: the sum from one time to the next is below 2·2⁻¹⁶, or 4.5·10⁻⁵ bits for 16 bits
 /// and more of message.
-pub(super) fn longest(information: f64) -> u64 {
+pub(crate) fn longest(information: f64) -> u64 {
     let rounding = 3e-6 * (information + 40.0);
     (32.0 + libm::log2(3.0) + information + rounding) as u64 + 1
 }
 
 /// The slots of a symbol, `width` of them from `start`: at least one and never all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     pub start: u32,
     pub width: u32,
 }
@@ -55,27 +55,27 @@ pub(super) struct Slots {
 impl Slots {
     /// From `start` up to `end`.
     #[inline]
-    pub(super) fn between(start: u64, end: u64) -> Self {
+    pub(crate) fn between(start: u64, end: u64) -> Self {
         debug_assert!(start < end && end <= SLOTS && end - start < SLOTS, "{start}..{end}");
         Self { start: start as u32, width: (end - start) as u32 }
     }
 
     /// Those of "yes", the first `yes` slots, or those of "no".
-    pub(super) fn answer(yes: u32, answer: bool) -> Self {
+    pub(crate) fn answer(yes: u32, answer: bool) -> Self {
         if answer { Self { start: 0, width: yes } } else { Self::between(u64::from(yes), SLOTS) }
     }
 }
 
 /// A symbol with what spares the writer a division, which on many processors takes longer than all the rest.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     slots: Slots,
     /// v = ⌊(2⁶⁴ − 1)/width⌋.
     inverse: u64,
 }
 
 impl Prepared {
-    pub(super) fn new(slots: Slots) -> Self {
+    pub(crate) fn new(slots: Slots) -> Self {
         Self { slots, inverse: u64::MAX / u64::from(slots.width) }
     }
 
@@ -98,7 +98,7 @@ impl Prepared {
 ///
 /// Functions hand writers and readers on by value: behind a reference their numbers would live in memory, and
 /// each symbol would wait for the last one's to get there and back.
-pub(super) struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     window: u64,
     /// The words below the window are at the end; they grow toward the beginning.
     memory: &'a mut Vec<u8>,
@@ -107,7 +107,7 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// The message that is the number `start`. Whatever `memory` holds is written over.
-    pub(super) fn new(start: u64, memory: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(start: u64, memory: &'a mut Vec<u8>) -> Self {
         let first = memory.len();
         Self { window: start, memory, first }
     }
@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
     /// Puts a symbol.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see the type's documentation")]
-    pub(super) fn put(&mut self, symbol: Slots) {
+    pub(crate) fn put(&mut self, symbol: Slots) {
         self.shrink_for(symbol);
         let width = u64::from(symbol.width);
         self.window = ((self.window / width) << 32) + u64::from(symbol.start) + self.window % width;
@@ -124,7 +124,7 @@ impl<'a> Writer<'a> {
     /// Puts a symbol whose division is prepared.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see the type's documentation")]
-    pub(super) fn put_prepared(&mut self, symbol: &Prepared) {
+    pub(crate) fn put_prepared(&mut self, symbol: &Prepared) {
         self.shrink_for(symbol.slots);
         let (quotient, rest) = symbol.divide(self.window);
         self.window = (quotient << 32) + u64::from(symbol.slots.start) + rest;
@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The number, big-endian, without leading zero bytes.
-    pub(super) fn finish(mut self, message: &mut Vec<u8>) {
+    pub(crate) fn finish(mut self, message: &mut Vec<u8>) {
         self.store();
         let zeros = self.window.leading_zeros() as usize / 8;
         message.clear();
@@ -176,7 +176,7 @@ fn make_room(memory: &mut Vec<u8>, first: usize) -> usize {
 }
 
 /// Takes symbols off a message.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     window: u64,
     /// The words below the window.
     words: &'a [u8],
@@ -184,7 +184,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// The message that is the big-endian number `message`; none if that is zero or begins with a zero byte.
-    pub(super) fn new(message: &'a [u8]) -> Option<Self> {
+    pub(crate) fn new(message: &'a [u8]) -> Option<Self> {
         message.first().filter(|&&byte| byte != 0)?;
         // A full window is 7 or 8 bytes long, whichever leaves whole words.
         let top = if message.len() < 8 { message.len() } else { 8 - message.len() % 2 };
@@ -194,14 +194,14 @@ impl<'a> Reader<'a> {
 
     /// The slot whose owner comes off next.
     #[inline]
-    pub(super) fn slot(&self) -> u32 {
+    pub(crate) fn slot(&self) -> u32 {
         self.window as u32
     }
 
     /// Takes the symbol off that owns the present slot.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
-    pub(super) fn take(&mut self, symbol: Slots) {
+    pub(crate) fn take(&mut self, symbol: Slots) {
         self.window = self.without(symbol);
         self.refill();
     }
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
     /// it is known which.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
-    pub(super) fn take_either(&mut self, [first, second]: [Slots; 2], is_second: bool) {
+    pub(crate) fn take_either(&mut self, [first, second]: [Slots; 2], is_second: bool) {
         self.window = select_unpredictable(is_second, self.without(second), self.without(first));
         self.refill();
     }
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes an answer off to which "yes" owns the first `yes` slots.
-    pub(super) fn take_answer(&mut self, yes: u32) -> bool {
+    pub(crate) fn take_answer(&mut self, yes: u32) -> bool {
         let answer = self.slot() < yes;
         self.take(Slots::answer(yes, answer));
         answer
@@ -250,12 +250,12 @@ impl<'a> Reader<'a> {
     /// Whether the number that is left is below 2³², under which no message ends: taking symbols off makes it
     /// no larger.
     #[inline]
-    pub(super) fn is_used_up(&self) -> bool {
+    pub(crate) fn is_used_up(&self) -> bool {
         self.words.is_empty() && self.window < SLOTS
     }
 
     /// The number that is left: the window, and how many bytes are below it.
-    pub(super) fn rest(&self) -> (u64, usize) {
+    pub(crate) fn rest(&self) -> (u64, usize) {
         (self.window, self.words.len())
     }
 }
