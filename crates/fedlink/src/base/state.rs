@@ -74,7 +74,7 @@ impl State {
 /// The methods have defaults for parts without state. A `load` that fails leaves the part as it was.
 ///
 /// ```
-/// use fedlink::state::{Persist, State, StateError};
+/// use fedlink::base::state::{Persist, State, StateError};
 ///
 /// #[derive(Default)]
 /// struct Counter(u64);

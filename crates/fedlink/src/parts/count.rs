@@ -17,7 +17,7 @@ pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error
     deserializer.deserialize_any(CountVisitor)
 }
 
-/// As [`count`], where leaving the key out means the rule of the documentation.
+/// As [`count`]; if the key is left out, the rule of its documentation applies.
 pub fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     count(deserializer).map(Some)
 }

@@ -72,7 +72,7 @@ pub struct Stream(ChaCha8Rng);
 /// Opens the stream for (`seed`, `purpose`, `round`, `device`).
 ///
 /// ```
-/// use fedlink::rng::{stream, Purpose};
+/// use fedlink::base::rng::{stream, Purpose};
 /// let a = stream(7, Purpose::Channel, 3, 12).uniform();
 /// let b = stream(7, Purpose::Channel, 3, 12).uniform();
 /// assert_eq!(a, b);

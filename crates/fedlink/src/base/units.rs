@@ -81,7 +81,7 @@ amounts! {
 /// 10^(db/10): a ratio given in decibels.
 ///
 /// ```
-/// assert_eq!(fedlink::units::from_db(20.0), 100.0);
+/// assert_eq!(fedlink::base::units::from_db(20.0), 100.0);
 /// ```
 pub fn from_db(db: f64) -> f64 {
     libm::exp10(db / 10.0)
@@ -95,7 +95,7 @@ pub fn to_db(ratio: f64) -> f64 {
 /// Watts of a power in dBm.
 ///
 /// ```
-/// assert!((fedlink::units::dbm_to_watt(23.0) - 0.1995).abs() < 1e-4);
+/// assert!((fedlink::base::units::dbm_to_watt(23.0) - 0.1995).abs() < 1e-4);
 /// ```
 pub fn dbm_to_watt(dbm: f64) -> f64 {
     from_db(dbm - 30.0)

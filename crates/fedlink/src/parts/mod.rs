@@ -1,20 +1,32 @@
-//! Every pluggable part by name: what it is called, what it means, which keys it has, and how it is built.
+//! Every pluggable part: its name, its meaning, its keys, and how it is built.
 //!
 //! A kind of part (policies, fading laws, compressors …) is a trait; [`Kind`] names which key of a
-//! configuration chooses among its parts and where their own tables stand: `schedule.policy = "bc-bn2"` reads
+//! configuration chooses among its parts and where their own tables are: `schedule.policy = "bc-bn2"` reads
 //! `[schedule.bc-bn2]`. A part is one file with a [`PartConfig`], listed by one line of the kind's
 //! [`register!`](crate::register) list. Lists, help, the reference page, hints for misspelled names, Python
 //! and the contract tests all iterate these lists.
 
+pub(crate) mod chosen;
 pub mod count;
+mod custom;
 mod hint;
-mod limits;
+mod range;
+mod units;
 
+pub use chosen::{Chosen, Recipe, own};
+pub use custom::{Factory, Parts};
+pub use fedlink_derive::keys;
 pub use hint::nearest;
-pub use limits::{number, within};
+pub use range::{Range, Ranged, number, within};
+#[doc(hidden)]
+pub use serde;
+pub(crate) use units::other_unit;
+use units::text_for_number;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// One key of a configuration.
@@ -23,31 +35,69 @@ use toml::{Table, Value};
 pub struct Key {
     /// `section.name`, or the bare name for a key of a part's own table.
     pub name: &'static str,
-    /// What it sets, with its unit.
+    /// The quantity that it sets, with its unit.
     pub meaning: &'static str,
     /// Which values it takes.
     pub allowed: &'static str,
     /// Whether it is the path of a file that the run reads, on whose content the results then depend.
     pub is_file: bool,
+    /// Whether it chooses among the parts of a kind.
+    pub is_part: bool,
 }
 
-/// A [`Key`] as a constant, for the lists of parts.
-pub const fn key(name: &'static str, meaning: &'static str, allowed: &'static str) -> Key {
-    Key { name, meaning, allowed, is_file: false }
+impl Key {
+    /// A key as the attribute [`keys`](macro@keys) states it, in any crate.
+    #[doc(hidden)]
+    pub const fn of(
+        name: &'static str,
+        meaning: &'static str,
+        allowed: &'static str,
+        is_file: bool,
+        is_part: bool,
+    ) -> Self {
+        Self { name, meaning, allowed, is_file, is_part }
+    }
 }
 
-/// As [`key`], for the path of a file that the run reads.
-pub const fn file_key(name: &'static str, meaning: &'static str, allowed: &'static str) -> Key {
-    Key { name, meaning, allowed, is_file: true }
+/// The keys of a section or of a part's own table.
+///
+/// The attribute [`keys`](macro@keys) implements it, with `Default` and the traits of serde: each field
+/// states its key once. The doc comment is the meaning. `#[key(…)]` takes `default = VALUE` (else that of the
+/// type), `range = "> 0 and ≤ 1"` for a number (checked) or `allowed = "…"` in words for other values, `max =
+/// NUMBER` for an upper bound that the reference does not state, `unset = VALUE` or `unset_words = "…"` for
+/// the value of an `Option` that is left out, and `file` for the path of a file that the run reads.
+///
+/// ```
+/// use fedlink::parts::{Keys, keys};
+///
+/// /// `[schedule.mine]`.
+/// #[keys]
+/// #[derive(Clone, Debug)]
+/// pub struct Mine {
+///     /// β, weight of the age
+///     #[key(default = 0.5, range = "0 ..= 1")]
+///     pub beta: f64,
+/// }
+///
+/// assert_eq!((Mine::default().beta, Mine::KEYS[0].meaning), (0.5, "β, weight of the age"));
+/// let error = Mine { beta: 2.0 }.check().unwrap_err();
+/// assert_eq!(error.to_string(), "beta: is 2, but must be in 0..=1");
+/// ```
+pub trait Keys {
+    /// The keys in the order of the fields.
+    const KEYS: &'static [Key];
+
+    /// Checks every value against its range.
+    fn check(&self) -> Result<(), ConfigError>;
 }
 
-/// A configuration that cannot be run: which key, what is wrong, what to write instead.
+/// The error of a configuration that cannot be run: the key, the problem, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct ConfigError {
-    /// The key at fault, as `section.name` or `section.part.name`.
+    /// The key that is wrong, as `section.name` or `section.part.name`.
     pub key: String,
-    /// What is wrong with it and which values are allowed.
+    /// The problem, and the values that are allowed.
     pub problem: String,
 }
 
@@ -66,7 +116,7 @@ impl ConfigError {
     }
 }
 
-/// What every part may know of the run that it is built for.
+/// The facts of the run that every part may know when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scope {
@@ -89,9 +139,15 @@ impl Default for Scope {
 }
 
 /// A kind of part, implemented by the trait object that its parts become.
-pub trait Kind: 'static {
-    /// What a part is built from besides its own table: a data set, or nothing.
-    type Material: ?Sized;
+pub trait Kind: Send + 'static {
+    /// The material of a part besides its own table: a data set, or nothing.
+    type Material: ?Sized + 'static;
+    /// The facts that a part declares and that rules over the whole configuration follow from. A custom part
+    /// that declares nothing has the defaults.
+    type Facts: Clone + Default + Debug + Send + Sync;
+    /// The material of a part that is built only to read its facts; none for a kind whose parts declare facts
+    /// in their configurations.
+    const PROBE: Option<&'static Self::Material> = None;
     /// The plural by which lists know the kind.
     const PLURAL: &'static str;
     /// The key that chooses among the parts.
@@ -102,32 +158,40 @@ pub trait Kind: 'static {
     /// All parts of this kind.
     fn entries() -> &'static [Entry<Self>];
 
-    /// What a part declares of itself, with the defaults of its keys: one line for lists and the reference.
+    /// The facts that a part declares.
+    fn facts_of(_part: &Self) -> Self::Facts {
+        Self::Facts::default()
+    }
+
+    /// The declarations of a part with the defaults of its keys, in one line for lists and the reference.
     /// Empty: parts of this kind declare nothing.
     fn declared(_entry: &Entry<Self>) -> String {
         String::new()
     }
 }
 
-/// A part's own table: its keys with their defaults, and how the part is built from them.
-pub trait PartConfig: Default + Serialize + DeserializeOwned + 'static {
-    /// What is built.
+/// The typed configuration of a part: its keys, and how the part is built from them.
+pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The kind of the part.
     type Part: ?Sized + Kind;
-    /// How the part is called in a configuration.
+    /// The name of the part in a configuration.
     const NAME: &'static str;
-    /// What it is, in one line.
+    /// The part in one line.
     const MEANING: &'static str;
-    /// Its keys: the fields of the table.
-    const KEYS: &'static [Key] = &[];
-    /// What it goes by, in one word; plots color the parts of a family alike. Empty: of none.
+    /// The family of the part in one word; plots color the parts of a family alike. Empty: no family.
     const FAMILY: &'static str = "";
+
+    /// The facts of the part, for a kind whose parts declare them before they are built.
+    fn facts(&self) -> <Self::Part as Kind>::Facts {
+        Default::default()
+    }
 
     /// Refuses a run that the part cannot be in, though each of its keys is allowed; `self` is resolved.
     fn fits(&self, _scope: &Scope) -> Result<(), ConfigError> {
         Ok(())
     }
 
-    /// Fills in what is left to a rule and checks the rest; keys of the own table are named bare.
+    /// Fills in the keys that are left to a rule and checks rules between keys; each key is in its range.
     fn resolve(&mut self, _scope: &Scope) -> Result<(), ConfigError> {
         Ok(())
     }
@@ -141,23 +205,22 @@ pub trait PartConfig: Default + Serialize + DeserializeOwned + 'static {
 }
 
 type Check = fn(&Table) -> Result<(), ConfigError>;
-type Resolve = fn(&Table, &Scope) -> Result<Table, ConfigError>;
-type Build<T> = fn(&Table, &Scope, &<T as Kind>::Material) -> Result<Box<T>, ConfigError>;
+type Written = fn(&Table, &Scope) -> Result<Table, ConfigError>;
+type Resolve<T> = fn(&Table, &Scope) -> Result<Arc<dyn Recipe<T>>, ConfigError>;
 
 /// A part in its list.
 pub struct Entry<T: ?Sized + Kind> {
-    /// How the part is called in a configuration.
+    /// The name of the part in a configuration.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// The part in one line.
     pub meaning: &'static str,
     /// The keys of its own table.
     pub keys: &'static [Key],
-    /// What it goes by, in one word; empty: of no family.
+    /// The family of the part in one word; empty: no family.
     pub family: &'static str,
     check: Check,
-    fits: Resolve,
-    resolve: Resolve,
-    build: Build<T>,
+    recipe: Resolve<T>,
+    written: Written,
 }
 
 impl<T: ?Sized + Kind> Entry<T> {
@@ -169,37 +232,32 @@ impl<T: ?Sized + Kind> Entry<T> {
             keys: C::KEYS,
             family: C::FAMILY,
             check: check::<C>,
-            fits: fits::<C>,
-            resolve: resolve::<C>,
-            build: build::<C>,
+            recipe: chosen::resolve::<C>,
+            written: chosen::table::<C>,
         }
     }
 
-    /// The own table with every default written out; an error if a key is unknown or its value not allowed.
+    /// The typed configuration that the own table states, with every default; an error if a key is unknown or
+    /// its value is not allowed.
+    pub fn choose(&self, own: &Table, scope: &Scope) -> Result<Chosen<T>, ConfigError> {
+        check_keys(&self.table(), self.name, self.keys, own)?;
+        let recipe = (self.recipe)(own, scope).map_err(|error| error.within_table(&self.table()))?;
+        Ok(Chosen::new(self.name, recipe))
+    }
+
+    /// The own table with every default written out.
     pub fn resolve(&self, own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
-        self.check_keys(own)?;
-        (self.resolve)(own, scope).map_err(|error| error.within_table(&self.table()))
+        Ok(self.choose(own, scope)?.table())
     }
 
-    /// As [`Entry::resolve`]; an error too for a run that the part cannot be in.
-    pub fn fits(&self, own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
-        self.check_keys(own)?;
-        (self.fits)(own, scope).map_err(|error| error.within_table(&self.table()))
-    }
-
-    /// The part.
+    /// The part with all defaults but those in `own`.
     pub fn build(&self, own: &Table, scope: &Scope, material: &T::Material) -> Result<Box<T>, ConfigError> {
-        self.check_keys(own)?;
-        (self.build)(own, scope, material).map_err(|error| error.within_table(&self.table()))
+        self.choose(own, scope)?.build(scope, material)
     }
 
     /// `section.name`, the heading of its own table.
     pub fn table(&self) -> String {
         format!("{}.{}", T::TABLE, self.name)
-    }
-
-    fn check_keys(&self, own: &Table) -> Result<(), ConfigError> {
-        check_keys(&self.table(), self.name, self.keys, own)
     }
 }
 
@@ -209,12 +267,33 @@ fn check_keys(table: &str, name: &str, keys: &[Key], own: &Table) -> Result<(), 
         return Ok(());
     };
     let known: Vec<&str> = keys.iter().map(|key| key.name).collect();
+    if let Some(hint) = other_unit(unknown, own.get(unknown), &known.iter().copied()) {
+        let hint = hint.replacen("write ", &format!("write {table}."), 1);
+        return Err(ConfigError::new(format!("{table}.{unknown}"), format!("is not a key; {hint}")));
+    }
     let hint = match nearest(unknown, known.iter().copied()) {
         Some(near) => format!("did you mean {table}.{near}?"),
         None if known.is_empty() => format!("\"{name}\" has no keys of its own"),
         None => format!("\"{name}\" has {}", known.join(", ")),
     };
     Err(ConfigError::new(format!("{table}.{unknown}"), format!("is not a key; {hint}")))
+}
+
+/// The parts of a kind whose facts are as wanted, for messages: `radio.fading = "a", "b" or "c"`.
+pub(crate) fn parts_with<T: ?Sized + Kind>(wanted: impl Fn(&T::Facts) -> bool) -> String {
+    let has = |entry: &&Entry<T>| {
+        let scope = Scope::default();
+        let chosen = entry.choose(&Table::new(), &scope);
+        chosen.and_then(|chosen| chosen.facts(&scope)).is_ok_and(|facts| wanted(&facts))
+    };
+    let names: Vec<String> =
+        T::entries().iter().filter(has).map(|entry| format!("\"{}\"", entry.name)).collect();
+    let list = match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => "a custom part".into(),
+    };
+    format!("{} = {list}", T::KEY)
 }
 
 /// The entry called `name`.
@@ -226,7 +305,7 @@ pub fn find<T: ?Sized + Kind>(name: &str) -> Result<&'static Entry<T>, ConfigErr
     })
 }
 
-/// The error of a name that none of the parts has which `key` chooses among.
+/// The error of a name that no part has among which `key` chooses.
 fn no_such(key: &str, plural: &str, name: &str, names: &[&str]) -> ConfigError {
     let hint = match nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"?"),
@@ -244,44 +323,20 @@ fn check<C: PartConfig>(own: &Table) -> Result<(), ConfigError> {
     read::<C>(own).map(|_| ())
 }
 
-/// The own table read as `C` and resolved.
-fn resolved<C: PartConfig>(own: &Table, scope: &Scope) -> Result<C, ConfigError> {
-    let mut config: C = read(own)?;
-    config.resolve(scope)?;
-    Ok(config)
-}
-
-fn fits<C: PartConfig>(own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
-    let config = resolved::<C>(own, scope)?;
-    config.fits(scope)?;
-    written(&config)
-}
-
-fn resolve<C: PartConfig>(own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
-    written(&resolved::<C>(own, scope)?)
-}
-
-/// The own table of a part.
-fn written<C: PartConfig>(config: &C) -> Result<Table, ConfigError> {
-    Table::try_from(config).map_err(|error| ConfigError::new(C::NAME, error.to_string()))
-}
-
-fn build<C: PartConfig>(
-    own: &Table,
-    scope: &Scope,
-    material: &<C::Part as Kind>::Material,
-) -> Result<Box<C::Part>, ConfigError> {
-    resolved::<C>(own, scope)?.build(scope, material)
-}
-
 /// The error of the first key whose value alone cannot be read.
 fn wrong_type<C: PartConfig>(own: &Table, whole: &toml::de::Error) -> ConfigError {
     let alone = |(key, value): (&String, &Value)| {
         let table = Table::from_iter([(key.clone(), value.clone())]);
         let error = table.try_into::<C>().err()?;
-        Some(ConfigError::new(key.clone(), one_line(error.message())))
+        Some(ConfigError::new(key.clone(), wrong_value(key, value, error.message())))
     };
     own.iter().find_map(alone).unwrap_or_else(|| ConfigError::new(C::NAME, one_line(whole.message())))
+}
+
+/// The problem of a value that cannot be read; `message` is that of the parser.
+pub(crate) fn wrong_value(key: &str, value: &Value, message: &str) -> String {
+    let message = one_line(message);
+    text_for_number(key, value, &message).unwrap_or(message)
 }
 
 /// A parser's message on one line.
@@ -295,15 +350,15 @@ pub(crate) fn one_line(message: &str) -> String {
 pub struct Listed {
     /// How it is written in a configuration.
     pub name: &'static str,
-    /// What it is.
+    /// The part in one line.
     pub meaning: &'static str,
     /// The keys of its own table.
     #[serde(skip)]
     pub keys: &'static [Key],
-    /// What it goes by, in one word; empty: of no family.
+    /// Its family in one word; empty: no family.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub family: &'static str,
-    /// What it declares of itself.
+    /// Its declarations in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub declared: String,
 }
@@ -317,10 +372,10 @@ pub struct Listing {
     pub key: &'static str,
     /// Own tables are `[table.NAME]`.
     pub table: &'static str,
-    /// What there is.
+    /// The parts.
     pub parts: Vec<Listed>,
     checks: Vec<Check>,
-    resolvers: Vec<Resolve>,
+    tables: Vec<Written>,
 }
 
 impl Listing {
@@ -339,7 +394,7 @@ impl Listing {
             table: T::TABLE,
             parts: T::entries().iter().map(listed).collect(),
             checks: T::entries().iter().map(|entry| entry.check).collect(),
-            resolvers: T::entries().iter().map(|entry| entry.resolve).collect(),
+            tables: T::entries().iter().map(|entry| entry.written).collect(),
         }
     }
 
@@ -361,7 +416,7 @@ impl Listing {
     /// The own table of part `name` with every default written out in `scope`; none if there is no such part.
     pub fn defaults(&self, name: &str, scope: &Scope) -> Option<Table> {
         let index = self.parts.iter().position(|part| part.name == name)?;
-        (self.resolvers[index])(&Table::new(), scope).ok()
+        (self.tables[index])(&Table::new(), scope).ok()
     }
 }
 
@@ -374,7 +429,7 @@ macro_rules! register {
         $($(#[$part])* pub mod $module;)*
 
         $(#[$doc])*
-        pub static $list: &[$crate::registry::Entry<$kind>] = &[$($module::ENTRY,)*];
+        pub static $list: &[$crate::parts::Entry<$kind>] = &[$($module::ENTRY,)*];
     };
 }
 

@@ -192,7 +192,7 @@ mod tests {
     use super::super::instructions::{InstructionSet, run_on};
     use super::super::{Matrix, matmul_on};
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
 
     /// Convolutions with patches of every kind of part, some with an odd number of positions, and large
     /// enough: products with a vector, or of up to 256 numbers, `gemm` sums in another order.

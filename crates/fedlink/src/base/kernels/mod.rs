@@ -8,9 +8,9 @@ mod instructions;
 mod layer;
 #[expect(unsafe_code, reason = "the matrix product of gemm takes pointers")]
 mod matmul;
+mod max_pool;
 mod norm;
 mod patches;
-mod pool;
 #[expect(unsafe_code, reason = "the instruction that fetches memory ahead takes a pointer")]
 mod prefetch;
 mod sparse_batch;
@@ -25,9 +25,9 @@ pub use layer::{fill_rows, relu, relu_gradient, sum_rows};
 #[cfg(test)]
 use matmul::matmul_on;
 pub use matmul::{Matrix, matmul};
+pub use max_pool::{pool, pooled_shape, unpool, unpool_sparse};
 pub use norm::{has_finite_norm, norm, subtract};
 pub use patches::Window;
-pub use pool::{pool, pooled_shape, unpool, unpool_sparse};
 pub use prefetch::{Ahead, prefetch};
 pub use sparse_batch::SparseBatch;
 pub use sparse_product::{

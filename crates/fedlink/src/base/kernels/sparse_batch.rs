@@ -6,7 +6,7 @@
 /// orders are there, so that each pass writes what it computes once.
 ///
 /// ```
-/// use fedlink::kernels::SparseBatch;
+/// use fedlink::base::kernels::SparseBatch;
 /// let mut batch = SparseBatch::new(3);
 /// batch.push([(0, 0.5), (2, 1.0)]);
 /// batch.push([(2, 0.25)]);

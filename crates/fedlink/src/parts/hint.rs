@@ -10,7 +10,7 @@ const MAX_LENGTH: usize = 200;
 /// same, or the same or almost the same last part under another section.
 ///
 /// ```
-/// use fedlink::registry::nearest;
+/// use fedlink::parts::nearest;
 /// let keys = ["schedule.k", "schedule.policy", "schedule.bc-bn2.kc", "radio.symbols"];
 /// assert_eq!(nearest("shedule.k", keys), Some("schedule.k"));
 /// assert_eq!(nearest("schedule.K", keys), Some("schedule.k"));
@@ -32,7 +32,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let rank = |candidate: &str| {
         let lower = lowercase(candidate);
         let (part, own) = (last(&name), last(&lower));
-        // Where the last part agrees, the section is what is misspelled or left out.
+        // If the last part agrees, the section is misspelled or left out.
         if part == own {
             return Some((0, far(&name, &lower)));
         }

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_non_zeros_of_a_gradient_are_those_of_the_whole_one() {
-        let mut s = crate::rng::stream(4, crate::rng::Purpose::Test, 0, 0);
+        let mut s = crate::base::rng::stream(4, crate::base::rng::Purpose::Test, 0, 0);
         for shape in [[4, 6, 3], [5, 7, 2], [2, 2, 17], [3, 3, 1]] {
             let len = pooled_shape(shape).iter().product();
             let gradient: Vec<f32> = (0..len).map(|_| s.normal() as f32).collect();

@@ -1,6 +1,6 @@
 //! What a run needs of the machine's memory, so that one that cannot fit is refused before its first round.
 
-use crate::registry::ConfigError;
+use crate::parts::ConfigError;
 
 /// Bytes that a run keeps for every device, whatever it does: gains as they are and as known, capacities, the
 /// device table and the counts of the record. Rather too few than too many.
@@ -49,7 +49,7 @@ fn check_against(
         let problem = format!(
             "{vectors} vectors of d = {dim} numbers take {lot}; choose a smaller model, fewer devices \
              (data.devices is {devices}), or parts that keep no state on the devices (learn.state = \
-             \"reset\", compress.feedback = \"off\", learn.correction = \"none\")"
+             \"reset\", and compress.feedback and learn.correction at their defaults)"
         );
         ConfigError::new("learn.model", problem)
     })

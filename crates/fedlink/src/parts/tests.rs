@@ -1,7 +1,7 @@
-//! What every part of every kind must keep as an entry of its list.
+//! The contract of every part of every kind as an entry of its list.
 
 use super::*;
-use crate::config::{Config, KEYS, example, kinds};
+use crate::spec::{Config, KEYS, example, kinds};
 use std::collections::BTreeSet;
 
 #[test]
@@ -115,8 +115,8 @@ fn a_table_that_was_resolved_resolves_to_itself_and_wrong_keys_and_types_are_nam
     resolve_again::<dyn crate::data::partition::Partition>();
     resolve_again::<dyn crate::learn::model::Model>();
     resolve_again::<dyn crate::learn::optimizer::Optimizer>();
-    resolve_again::<dyn crate::server::aggregate::Aggregator>();
-    resolve_again::<dyn crate::server::optimizer::ServerOptimizer>();
+    resolve_again::<dyn crate::aggregate::Aggregator>();
+    resolve_again::<dyn crate::aggregate::optimizer::ServerOptimizer>();
     resolve_again::<dyn crate::radio::fading::Fading>();
     resolve_again::<dyn crate::radio::power::PowerPolicy>();
     resolve_again::<dyn crate::radio::rate::Rate>();
@@ -139,7 +139,7 @@ fn a_bad_value_of_any_key_of_any_part_is_one_line_that_names_its_table_and_key()
     let values = values["bad"].as_array().unwrap();
     let mut keys = 0;
     for kind in kinds() {
-        for (part, resolve) in kind.parts.iter().zip(&kind.resolvers) {
+        for (part, resolve) in kind.parts.iter().zip(&kind.tables) {
             let table = format!("{}.{}", kind.table, part.name);
             for key in part.keys {
                 keys += 1;
@@ -165,4 +165,19 @@ fn a_bad_value_of_any_key_of_any_part_is_one_line_that_names_its_table_and_key()
         }
     }
     assert!(keys > 60, "{keys} keys");
+}
+
+#[test]
+fn the_page_on_adding_parts_shows_the_files_that_the_contract_tests_check() {
+    let page = include_str!("../../../../docs/adding-parts.md");
+    for (name, text) in [
+        ("pf", include_str!("../../tests/parts/pf.rs")),
+        ("uniform", include_str!("../../tests/parts/uniform.rs")),
+        ("weibull", include_str!("../../tests/parts/weibull.rs")),
+        ("received_mean", include_str!("../../tests/parts/received_mean.rs")),
+        ("nesterov", include_str!("../../tests/parts/nesterov.rs")),
+        ("own_parts", include_str!("../../../fedlink-cli/examples/own_parts.rs")),
+    ] {
+        assert!(page.contains(text), "docs/adding-parts.md does not have the text of {name}.rs");
+    }
 }
