@@ -1,36 +1,23 @@
-//! How evenly a model serves the classes and the devices, and how evenly devices are used (`run.fairness`).
-//!
-//! Devices have no test sets of their own. Where they differ only in their mix of classes, the accuracy of
-//! device m is acc_m = Σ_c p_mc·acc_c, with p_mc the share of class c in its training samples and acc_c the
-//! accuracy on the test samples of class c: one evaluation gives that of all devices.
-//!
-//! | metric | what it is |
-//! |---|---|
-//! | `class_0`, `class_1`, … | acc_c, the share of right answers among the test samples of a class |
-//! | `worst_class` | the lowest of them |
-//! | `worst_tenth` | the mean acc_m of the ⌈M/10⌉ devices with the lowest |
-//! | `device_deviation` | the standard deviation of acc_m over the M devices (divided by M) |
-//! | `device_gini` | the Gini coefficient of acc_m, Σ_ij abs(acc_i − acc_j)/(2M·Σ acc) |
-//! | `jain` | Jain's index of how often devices were scheduled so far, (Σx)²/(M·Σx²) |
-//! | `max_age`, `mean_age` | over the devices, rounds since they were scheduled last; 0 in the round itself |
+//! The accuracy of each class, and of each device by its mix of classes.
 
-use super::task::{ClassScore, Evaluation, Task};
-use crate::parallel::prelude::*;
-use crate::units::DeviceId;
+use super::evenness::{deviation, gini, worst_tenth};
+use crate::base::parallel::prelude::*;
+use crate::base::units::DeviceId;
+use crate::learn::task::{ClassScore, Evaluation, Task};
 
-/// What the metric of a class is called, but for its number.
+/// The name of the metric of a class, before its number.
 const CLASS: &str = "class_";
 
-/// How many training samples of each class each device has.
+/// The number of training samples of each class on each device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassTable {
-    /// Row after row; empty if the task does not tell.
+    /// Row after row; empty if the task does not give label counts.
     counts: Vec<u32>,
     classes: usize,
 }
 
 impl ClassTable {
-    /// The table of the `devices` of a task; an empty one if the task does not tell.
+    /// The table of the `devices` of a task; empty if the task does not give label counts.
     pub fn of(task: &dyn Task, devices: usize) -> Self {
         let ids: Vec<DeviceId> = DeviceId::all(devices).collect();
         let rows: Option<Vec<Vec<u32>>> = ids.par_iter().map(|device| task.label_counts(*device)).collect();
@@ -47,9 +34,9 @@ impl ClassTable {
         Self { counts, classes }
     }
 
-    /// acc_m of every device, from the accuracy of each class; empty if the table is. A class without an
-    /// accuracy, because the test set has none of it, is left out of the mix; a device that has no other has
-    /// no accuracy (NaN).
+    /// acc_m of every device, from the accuracy of each class; empty if the table is empty. A class without
+    /// test samples has no accuracy and is left out of the mix. A device with no other class has no accuracy
+    /// (NaN).
     pub fn accuracies(&self, by_class: &[Option<f64>]) -> Vec<f64> {
         let of_device = |counts: &[u32]| {
             let known = counts.iter().zip(by_class).filter_map(|(&count, class)| Some((count, (*class)?)));
@@ -89,7 +76,7 @@ impl ClassTable {
     }
 }
 
-/// The accuracy of each class in the metrics of an evaluation; none for a class that is not there.
+/// The accuracy of each class in the metrics of an evaluation; none for a class without a metric.
 pub fn class_accuracies(metrics: &[(String, f64)]) -> Vec<Option<f64>> {
     let mut classes = Vec::new();
     for (name, accuracy) in metrics {
@@ -100,46 +87,6 @@ pub fn class_accuracies(metrics: &[(String, f64)]) -> Vec<Option<f64>> {
         }
     }
     classes
-}
-
-/// The mean of the lowest tenth, rounded up to whole devices; sorts `values`.
-fn worst_tenth(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let worst = &values[..values.len().div_ceil(10)];
-    worst.iter().sum::<f64>() / worst.len() as f64
-}
-
-/// The standard deviation, divided by how many there are.
-fn deviation(values: &mut [f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    (squares / values.len() as f64).sqrt()
-}
-
-/// The Gini coefficient; 0 if all are 0. Sorts `values`.
-fn gini(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let (count, sum) = (values.len() as f64, values.iter().sum::<f64>());
-    let ranked: f64 =
-        values.iter().enumerate().map(|(i, value)| (2.0 * i as f64 + 1.0 - count) * value).sum();
-    if sum > 0.0 { ranked / (count * sum) } else { 0.0 }
-}
-
-/// Jain's index of counts, (Σx)²/(M·Σx²): 1 if all are equal, 1/M if one has all; 1 if all are 0.
-///
-/// ```
-/// use fedlink::learn::fairness::jain;
-/// assert_eq!(jain([3, 3, 3, 3]), 1.0);
-/// assert_eq!(jain([0, 7, 0, 0]), 0.25);
-/// ```
-pub fn jain(counts: impl IntoIterator<Item = u32>) -> f64 {
-    let (mut many, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for count in counts.into_iter().map(f64::from) {
-        many += 1.0;
-        sum += count;
-        squares += count * count;
-    }
-    if sum > 0.0 { sum * sum / (many * squares) } else { 1.0 }
 }
 
 #[cfg(test)]
@@ -159,18 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn jain_is_one_for_equal_counts_and_one_over_m_for_a_single_device() {
-        for m in 1..50u32 {
-            assert_eq!(jain((0..m).map(|_| 17)), 1.0);
-            let alone = jain((0..m).map(|i| if i == m / 2 { 9 } else { 0 }));
-            assert!((alone - 1.0 / f64::from(m)).abs() < 1e-15, "{m}: {alone}");
-        }
-        assert_eq!(jain([0; 5]), 1.0);
-    }
-
-    #[test]
     fn devices_with_the_same_mix_have_the_same_accuracy() {
-        // As IID data would have in the mean: every device a tenth of each class, whatever its size.
+        // As the mean of IID data: every class is a tenth of every device, whatever its size.
         let table = ClassTable::new((1..=20).map(|size| vec![size; 10]).collect());
         let mut evaluation =
             evaluation(&[(3, 10), (1, 7), (9, 9), (0, 4), (5, 8), (1, 1), (2, 3), (3, 5), (0, 1), (4, 6)]);
@@ -194,7 +131,7 @@ mod tests {
         assert_eq!(class_accuracies(&evaluation.metrics), [Some(0.25), None, Some(0.75)]);
         let devices = table.accuracies(&class_accuracies(&evaluation.metrics));
         assert_eq!(devices[..2], [0.25, 0.75]);
-        assert!(devices[2].is_nan(), "the device has nothing that the test set has");
+        assert!(devices[2].is_nan(), "the test set has no class of the device");
         assert_eq!(value(&evaluation, "worst_tenth"), Some(0.25));
         assert_eq!(value(&evaluation, "device_deviation"), Some(0.25));
     }
@@ -207,8 +144,8 @@ mod tests {
     }
 
     proptest! {
-        /// A device's accuracy by brute force: a test set of its own, in which every one of its training
-        /// samples stands for all test samples of its class.
+        /// A device's accuracy by brute force: its own test set, in which each of its training samples is
+        /// replaced by all test samples of its class.
         #[test]
         fn accuracy_from_shares_is_that_of_a_test_set_in_the_device_s_mix(
             rights in prop::collection::vec(prop::collection::vec(any::<bool>(), 1..6), 2..5),
@@ -227,7 +164,7 @@ mod tests {
                 .iter()
                 .map(|class| (class.iter().filter(|right| **right).count() as u64, class.len() as u64))
                 .collect();
-            // 60 copies of a class's answers in all, however many test samples it has.
+            // A class has 60 copies of its answers in all, whatever the number of its test samples.
             let brute: Vec<f64> = rows
                 .iter()
                 .map(|row| {
@@ -249,7 +186,7 @@ mod tests {
                 prop_assert!((ours - brute).abs() < 1e-12, "{ours} against {brute}");
             }
             table.add_to(&mut evaluation);
-            // The worst tenth by taking the lowest away one by one; Gini by all pairs.
+            // The worst tenth by removing the lowest one by one; Gini by all pairs.
             let (mut left, mut worst) = (brute.clone(), Vec::new());
             for _ in 0..brute.len().div_ceil(10) {
                 let lowest = (0..left.len()).min_by(|&a, &b| left[a].total_cmp(&left[b])).unwrap();
