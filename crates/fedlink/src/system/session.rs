@@ -1,26 +1,22 @@
-//! The server of a run with the record of its rounds: what a [simulation](crate::simulation) and rounds on
-//! other people's nodes have in common.
+//! The server of a run with the record of its rounds: what a [simulation](crate::system::simulation) and
+//! rounds on other people's nodes have in common.
 
-use crate::checkpoint::{self, CheckpointError};
-use crate::compress::feedback::{Ef21, Off};
+use crate::base::memory;
+use crate::base::state::{MAX_COUNT, Persist, State, StateError};
+use crate::base::units::{Bits, DeviceId, Shape};
 use crate::compress::wire::bit_length;
 use crate::compress::{Encoded, Spent, plain};
-use crate::config::{Config, ConfigError};
 use crate::error::Error;
-use crate::identity::trajectory_digest;
 use crate::learn::fairness::jain;
 use crate::learn::task::Evaluation;
-use crate::memory;
-use crate::parts::Parts;
 use crate::radio::{Known, Links};
 use crate::record::{Arrival, Cost, Energy, Ledger, Outcome, RoundRecord, Row, Training};
-use crate::registry::PartConfig as _;
-use crate::schedule::policy::fixed::Fixed;
 use crate::schedule::{Ask, DeviceTable, Reports};
-use crate::server::{Body, Call, Scheduled, Server, Upload};
-use crate::setup::{server_of, server_vectors};
-use crate::state::{MAX_COUNT, Persist, State, StateError};
-use crate::units::{Bits, DeviceId, Shape};
+use crate::spec::identity::trajectory_digest;
+use crate::spec::{ConfigError, Spec};
+use crate::system::build::{check_nodes, server_of, server_vectors};
+use crate::system::checkpoint::{self, CheckpointError};
+use crate::system::server::{Body, Call, Scheduled, Server, Upload};
 use std::borrow::Cow;
 use std::io::{Read, Seek, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,32 +29,32 @@ use std::sync::{Arc, OnceLock};
 /// compute, it has the simulation's digest.
 ///
 /// ```
-/// use fedlink::{config::Config, fleet::Encoder, parts::Parts, record::Training, schedule::Reports};
-/// use fedlink::session::{Message, Session};
+/// use fedlink::prelude::*;
+/// use fedlink::record::Training;
+/// use fedlink::schedule::policy::BestNorm;
+/// use fedlink::system::{device::Device, session::Message};
 /// # fn main() -> Result<(), fedlink::Error> {
-/// let mut config = Config::default();
-/// config.data.devices = 3;
-/// config.schedule.policy = "bn2".into();
-/// let parts = Parts::default();
-/// let mut session = Session::of(&config, &parts, vec![0.0; 1000], None)?;
-/// let node = Encoder::of(&config, &parts)?;
+/// let spec = Spec::builder().devices(3).policy(BestNorm {}).build()?;
+/// let mut session = Session::of(&spec, vec![0.0; 1000], None)?;
+/// let mut devices = vec![Device::new(&spec, Vec::new())?; 3];
 ///
 /// let links = session.links(0);
 /// let call = session.begin(0, links.known, |_| true)?;
-/// let update = vec![1.0; 1000]; // what every device has learned
+/// let update = vec![1.0; 1000]; // every device has learned this
 /// let mut answers = Vec::new();
-/// for (&device, &alone) in call.candidates.iter().zip(&call.alone) {
-///     answers.extend(node.answers(&call.asks, (&update, 0.7), alone, (0, device))?);
+/// for (index, device) in call.candidates.iter().enumerate() {
+///     let report = devices[device.index()].report(&call.request(index), update.clone(), 0.7)?;
+///     answers.extend(report.answers);
 /// }
 /// let granted = session.report(Reports::new(call.candidates, call.asks.len(), answers))?;
-/// let sent = node.message(&update, granted[0].grant.budget, (0, granted[0].device))?;
+/// let sent = devices[granted[0].device.index()].send(granted[0].grant.budget)?;
 /// session.deliver_messages(&[Message::of(granted[0].device, &sent)], Training::new(3, 0.7))?;
 /// assert!(session.theta().contains(&1.0));
 /// # Ok(())
 /// # }
 /// ```
 pub struct Session {
-    config: Config,
+    spec: Spec,
     /// The digest of the run's trajectory, when it was first asked for: it takes longer than a small
     /// checkpoint.
     trajectory: OnceLock<[u8; 32]>,
@@ -87,7 +83,7 @@ pub struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// What a node sent, as it arrives.
-    pub fn of(device: DeviceId, sent: &'a crate::fleet::Message) -> Self {
+    pub fn of(device: DeviceId, sent: &'a crate::system::device::Message) -> Self {
         let payload = sent.payload.as_deref();
         Self { device, payload, spent: sent.spent, entries: sent.own.entries() }
     }
@@ -116,17 +112,9 @@ impl<'a> Message<'a> {
 impl Session {
     /// The session of a run on other people's nodes: `theta` is θ(0), `samples` are the training samples of
     /// each device (none: one each).
-    pub fn of(
-        config: &Config,
-        parts: &Parts,
-        theta: Vec<f32>,
-        samples: Option<Vec<usize>>,
-    ) -> Result<Self, Error> {
-        let mut config = config.clone();
-        parts.declare(&mut config);
-        config.validate()?;
-        memory::check(config.data.devices, theta.len(), server_vectors(&config)?.saturating_add(2))?;
-        let devices = config.data.devices as usize;
+    pub fn of(spec: &Spec, theta: Vec<f32>, samples: Option<Vec<usize>>) -> Result<Self, Error> {
+        memory::check(spec.data.devices, theta.len(), server_vectors(spec).saturating_add(2))?;
+        let devices = spec.data.devices as usize;
         let samples = samples.unwrap_or_else(|| vec![1; devices]);
         if samples.len() != devices {
             let problem = format!("are those of {} devices, but data.devices is {devices}", samples.len());
@@ -141,34 +129,34 @@ impl Session {
         let count = move |device: DeviceId| {
             shared.get(device.index()).map_or(1, |count| count.load(Ordering::Relaxed))
         };
-        let server = server_of(&config, parts, theta, Arc::new(count))?;
-        server.check_nodes()?;
-        Ok(Self { samples, ..Self::new(config, server) })
+        check_nodes(spec)?;
+        let server = server_of(spec, theta, Arc::new(count))?;
+        Ok(Self { samples, ..Self::new(spec.clone(), server) })
     }
 
     /// With the layers of the model, for schemes that use them; nodes must know the same
-    /// ([`Encoder::with_shapes`](crate::fleet::Encoder::with_shapes)).
+    /// ([`Device::new`](crate::system::device::Device::new)).
     #[must_use]
     pub fn with_shapes(mut self, shapes: Vec<Shape>) -> Self {
         self.server.set_shapes(shapes);
         self
     }
 
-    pub(crate) fn new(config: Config, server: Server) -> Self {
+    pub(crate) fn new(spec: Spec, server: Server) -> Self {
         let highest_level = server.compressor().highest_level(server.theta().len());
         let ledger = Ledger::new(server.radio.devices(), highest_level.map(|level| level as u64));
         let (trajectory, samples) = (OnceLock::new(), Arc::default());
-        Self { config, trajectory, server, ledger, rounds_done: 0, last: None, samples }
+        Self { spec, trajectory, server, ledger, rounds_done: 0, last: None, samples }
     }
 
-    /// The configuration as it is recorded, custom parts declared.
-    pub fn config(&self) -> &Config {
-        &self.config
+    /// The run.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
     }
 
     /// Whose checkpoints are its own.
     pub(crate) fn owner(&self) -> checkpoint::Owner<'_> {
-        (&self.config, self.trajectory.get_or_init(|| trajectory_digest(&self.config)))
+        (&self.spec, self.trajectory.get_or_init(|| trajectory_digest(&self.spec)))
     }
 
     /// The server that the session drives: model, policy, aggregation, records.
@@ -248,6 +236,11 @@ impl Session {
         }
     }
 
+    /// The training of devices with these losses, weighted as the server weighs updates.
+    pub fn training(&self, losses: &[(DeviceId, f64)]) -> Training {
+        self.server.training(losses)
+    }
+
     /// Takes what arrived, one upload of each scheduled device in their order; see [`Server::deliver`].
     /// `cost` is what the round took in seconds and joules, where that is known.
     pub fn deliver(
@@ -302,7 +295,7 @@ impl Session {
             "evaluated: no round was delivered since the last one began; evaluate after deliver, before \
              begin",
         ))?;
-        if self.config.run.fairness {
+        if self.spec.run.fairness {
             evaluation.metrics.extend(participation(self.server.devices(), self.rounds_done));
         }
         let guarantee = self.server.guarantee(self.rounds_done);
@@ -339,9 +332,9 @@ impl Session {
 
     /// The run so far in numbers.
     pub fn outcome(&self) -> Outcome {
-        let mut outcome = self.counted().outcome(self.theta(), self.config.run.target);
+        let mut outcome = self.counted().outcome(self.theta(), self.spec.run.target);
         outcome.excluded = self.server.excluded();
-        outcome.warnings = self.config.cautions();
+        outcome.warnings = self.spec.cautions();
         outcome.warnings.extend(self.server.warnings());
         outcome.warnings.extend(self.unheard(&outcome));
         outcome.privacy = self.server.guarantee(self.rounds_done);
@@ -350,15 +343,15 @@ impl Session {
 
     /// That most devices were never scheduled, though there were two turns for each of them.
     fn unheard(&self, outcome: &Outcome) -> Option<String> {
-        let Config { schedule, compress, .. } = &self.config;
-        let (heard, devices) = (outcome.heard() as u64, self.config.data.devices);
+        let (schedule, facts) = (&self.spec.schedule, self.spec.facts());
+        let (heard, devices) = (outcome.heard() as u64, self.spec.data.devices);
         let turns = outcome.rounds.saturating_mul(schedule.k);
-        if 2 * heard >= devices || turns < 2 * devices || schedule.policy == Fixed::NAME {
+        if 2 * heard >= devices || turns < 2 * devices || facts.policy.selection.always_the_same {
             return None;
         }
         let by_norm = self.server.asks().iter().any(|ask| matches!(ask, Ask::Norm | Ask::CompressedNorm));
         // The states of EF21 come nearer to the updates of who was scheduled, and lower what it reports.
-        let keeps_rest = ![Off::NAME, Ef21::NAME].contains(&compress.feedback.as_str());
+        let keeps_rest = facts.feedback.keeps_rest;
         let why = if by_norm && keeps_rest {
             "; compress.feedback adds what was not sent to the norm that a device reports, so that those \
              that were scheduled are scheduled again; set it to \"off\" or choose a policy that does not \
@@ -478,7 +471,7 @@ impl Session {
 fn participation(devices: &DeviceTable, rounds: u64) -> [(String, f64); 3] {
     let ages = || DeviceId::all(devices.len()).map(|device| devices.age(device, rounds));
     [
-        ("jain".into(), jain(devices.all_scheduled().iter().copied())),
+        ("jain".into(), jain(devices.all_scheduled().iter().copied().map(f64::from)).unwrap_or(1.0)),
         ("max_age".into(), ages().max().unwrap_or(0) as f64),
         ("mean_age".into(), ages().sum::<u64>() as f64 / devices.len().max(1) as f64),
     ]

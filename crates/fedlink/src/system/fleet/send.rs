@@ -5,13 +5,14 @@
 //! round ([`Context`](crate::compress::Context)): d, and the budget that was granted.
 
 use super::{Fleet, Trained};
+use crate::base::parallel::prelude::*;
+use crate::base::units::DeviceId;
 use crate::compress::wire::bit_length;
 use crate::compress::{BudgetRule, Encoded, Spent};
 use crate::error::Error;
-use crate::parallel::prelude::*;
 use crate::radio::Carried;
-use crate::server::{Body, Scheduled, Upload};
-use crate::units::DeviceId;
+use crate::system::device::{Given, Sender};
+use crate::system::server::{Body, Scheduled, Upload};
 
 /// What a scheduled device made of its budget, and what it sends.
 pub struct Sent {
@@ -25,18 +26,6 @@ pub struct Sent {
     wire_bits: Option<u64>,
     pub(super) payload: Vec<u8>,
     given: Given,
-}
-
-/// What a device gives the server.
-pub(super) enum Given {
-    /// Δ̂ as the device has it.
-    Own,
-    /// Another Δ̂, by an adversarial device.
-    Other(Encoded),
-    /// The bytes of its payload, where updates are sent as bytes.
-    Payload,
-    /// Values that no server accepts, with bytes or without.
-    Unreadable,
 }
 
 impl Sent {
@@ -83,7 +72,7 @@ impl Fleet {
         let mut sent: Vec<Sent> =
             scheduled.par_iter().zip(updates).map(send).collect::<Result<_, Error>>()?;
         if self.wire {
-            self.tamper_with_payloads(&mut sent, scheduled, (t, theta.len()));
+            self.tamper_with_payloads(&mut sent, scheduled, t, theta.len());
             for one in sent.iter_mut().filter(|one| !matches!(one.given, Given::Unreadable)) {
                 one.given = Given::Payload;
             }
@@ -95,6 +84,7 @@ impl Fleet {
     /// decides on the level.
     fn send_one(&self, scheduled: &Scheduled, mut update: Vec<f32>, t: u64) -> Result<Sent, Error> {
         let Scheduled { device, grant, .. } = *scheduled;
+        let sender = Sender { t, device };
         let bytes = self.wire || self.encoder.budget() == BudgetRule::Wire;
         let mut own = self.encoded.take(Encoded::default);
         let mut payload = if bytes { self.payloads.take(Vec::new) } else { Vec::new() };
@@ -106,14 +96,14 @@ impl Fleet {
         // Error feedback needs the update beside what is sent of it.
         if !bytes
             && self.feedback.vectors() == 0
-            && let Some(spent) = self.encoder.encode_whole(&mut update, grant.budget, (t, device), &mut own)
+            && let Some(spent) = self.encoder.encode_whole(&mut update, grant.budget, sender, &mut own)
         {
             let given = given(&own);
             return Ok(Sent { device, update, own, spent, wire_bits: None, payload, given });
         }
         let out = bytes.then_some(&mut payload);
         let (spent, wire_bits, given) =
-            self.encoder.fit(&update, grant.budget, (t, device), &mut own, out, given)?;
+            self.encoder.fit(&update, grant.budget, sender, &mut own, out, given)?;
         Ok(Sent { device, update, own, spent, wire_bits, payload, given })
     }
 
@@ -123,7 +113,7 @@ impl Fleet {
     }
 
     /// Lets adversarial devices transmit other bytes.
-    fn tamper_with_payloads(&mut self, sent: &mut [Sent], scheduled: &[Scheduled], (t, dim): (u64, usize)) {
+    fn tamper_with_payloads(&mut self, sent: &mut [Sent], scheduled: &[Scheduled], t: u64, dim: usize) {
         let (Some(adversary), Some(codec)) = (&mut self.adversary, self.encoder.compressor().codec()) else {
             return;
         };
@@ -133,7 +123,9 @@ impl Fleet {
         let encoder = &self.encoder;
         let room = |one: &Scheduled| {
             let budget = one.grant.budget;
-            codec.longest(&encoder.context(dim, budget, (t, one.device))).min(budget.0 as u64)
+            codec
+                .longest(&encoder.context(dim, budget, Sender { t, device: one.device }))
+                .min(budget.0 as u64)
         };
         let room: Vec<u64> = scheduled.iter().map(room).collect();
         adversary.transmit(t, &devices, &room, &mut payloads);

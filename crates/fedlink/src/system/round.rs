@@ -1,13 +1,13 @@
 //! One federated round, from broadcast to aggregation.
 
-use crate::clock::Clock;
 use crate::error::Error;
-use crate::fleet::Fleet;
-use crate::genie;
-use crate::radio::Carried;
+use crate::radio::{Carried, Links};
 use crate::record::Arrival;
-use crate::server::Upload;
-use crate::session::Session;
+use crate::system::clock::Clock;
+use crate::system::fleet::Fleet;
+use crate::system::genie;
+use crate::system::server::{Scheduled, Upload};
+use crate::system::session::Session;
 
 /// All parties of a run.
 pub struct World {
@@ -25,22 +25,18 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
 
     // 1. The server broadcasts θ(t): every device that it reaches, and whose battery lasts, reads it where it
     //    lies.
-    let mut links = session.links(t);
-    let present = clock.present(t, &session.server().radio, |m| session.spent_j(m), &links.known);
+    let Links { gains, known } = session.links(t);
+    let present = clock.present(t, &session.server().radio, |m| session.spent_j(m), &known);
 
-    // 2. The channel is drawn. What the server knows of it decides who may be scheduled: those train, and
-    //    report what the policy asks, if they can before the deadline.
-    fleet.hear(session.server().control());
-    let call = session.begin(t, links.known.clone(), |device| present.contains(device))?;
-    // A policy that schedules fewer than K leaves each of them more power.
-    if let Some(known) = session.server().known().filter(|_| call.k < session.server().radio.k_at(t)) {
-        links.known.clone_from(known);
-    }
+    // 2. The channel is drawn. The knowledge of the server decides which devices may be scheduled: those
+    //    train, and report what the policy asks, if they can before the deadline.
+    fleet.set_control(session.server().control());
+    let call = session.begin(t, known, |device| present.contains(device))?;
     let mut trained = fleet.train(session.theta(), &call, |device| present.contains(device))?;
     let timing = clock.begin(t, &trained.devices, &session.server().radio);
-    let reports = clock.in_time(&timing, &call, trained.reports.clone());
-    // Where the policy names a genie, who it chooses answers, and nobody else.
-    let reports = genie::choose(session.server(), fleet, &trained, &call, &links.known, reports)?;
+    let reports = clock.in_time(&timing, &call, std::mem::take(&mut trained.reports));
+    // Where the policy names a genie, only the devices that it chooses answer.
+    let reports = genie::choose(session.server(), fleet, &trained, &call, reports)?;
 
     // 3. The policy picks 𝓜(t), |𝓜| ≤ K, with bit weights and shares. 4. The n symbols are split so that bits
     //    are proportional to the weights.
@@ -49,11 +45,11 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The channel
     //    as it is decides what arrives.
     let sent = fleet.send(&mut trained, session.theta(), &scheduled, t)?;
-    let radio = &session.server().radio;
-    let carried: Vec<Carried> =
-        scheduled.iter().map(|one| radio.carry_of(&one.band, t, one.device, &one.grant, &links)).collect();
+    let server = session.server();
+    let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
+    let carried: Vec<Carried> = scheduled.iter().map(carry).collect::<Result<_, Error>>()?;
     let (cost, late) =
-        clock.finish(&timing, &call, &trained.devices, &scheduled, &carried, &links.known.powers);
+        clock.finish(&timing, &call, &trained.devices, &scheduled, &carried, &server.known()?.powers);
 
     // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent,
     //    late or in outage, or whose upload cannot be decoded or fails the audit, adds nothing and still

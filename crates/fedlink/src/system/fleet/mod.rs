@@ -5,26 +5,25 @@
 //! where they are switched on, take M·d, and a policy that does not schedule the largest reports takes as
 //! much while that is little: so no device trains twice.
 
-mod encoder;
 mod send;
 
-pub use encoder::{Encoder, Message};
 pub use send::Sent;
 
 use crate::adversary::Adversary;
+use crate::base::buffers::Pool;
+use crate::base::kernels::norm;
+use crate::base::memory;
+use crate::base::parallel::prelude::*;
+use crate::base::state::{MAX_COUNT, Persist, State, StateError};
+use crate::base::units::DeviceId;
 use crate::compress::{Encoded, ErrorFeedback};
 use crate::error::Error;
-use crate::kernels::norm;
 use crate::learn::correction::{Adjustment, Correction, DeviceCorrections, NoCorrection};
 use crate::learn::task::{Cohorts, DeviceState, Job, Losses, Task, TaskError};
-use crate::memory;
-use crate::parallel::prelude::*;
-use crate::pool::Pool;
 use crate::record::Training;
 use crate::schedule::Reports;
-use crate::server::Call;
-use crate::state::{MAX_COUNT, Persist, State, StateError};
-use crate::units::DeviceId;
+use crate::system::device::{Encoder, Residual, Sender};
+use crate::system::server::Call;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,12 +83,7 @@ pub(crate) enum Keeps {
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct PersistentState {
     task: DeviceState,
-    /// What error feedback keeps: nothing, or its vectors of d entries, one after another.
-    residual: Vec<f32>,
-    /// The round, from 1, of its last upload that the server's state holds, as the server gave it with its
-    /// last call; 0: none.
-    #[serde(skip)]
-    acknowledged: u64,
+    residual: Residual,
 }
 
 /// What came out of training.
@@ -152,8 +146,8 @@ impl Fleet {
     }
 
     /// Takes what the server broadcasts with θ(t) for the correction of local steps.
-    pub fn hear(&mut self, control: &[f32]) {
-        self.corrections.hear(control);
+    pub fn set_control(&mut self, control: &[f32]) {
+        self.corrections.set_control(control);
     }
 
     /// What the devices learn.
@@ -180,7 +174,7 @@ impl Fleet {
             task.steps <= MAX_COUNT
                 && (task.vectors.is_empty() || vectors == Some(task.vectors.len()))
                 && task.vectors.iter().all(whole)
-                && (residual.is_empty() || (kept > 0 && residual.len() == kept * dim))
+                && (residual.vectors.is_empty() || (kept > 0 && residual.vectors.len() == kept * dim))
         };
         states.len() == self.states.len() && states.iter().all(fits)
     }
@@ -255,7 +249,7 @@ impl Fleet {
         let keep = self.kept_updates(call.candidates.len(), call.k, theta.len());
         let best = Mutex::new(Vec::with_capacity(keep + 1));
         let results = self.train_all(theta, call.t, &call.candidates, |index, device, loss, update| {
-            let result = self.report(call, index, device, loss, &update);
+            let result = self.report(call, index, &update, loss);
             let rank = result.as_ref().map_or(0.0, |answers| answers.first().copied().unwrap_or(0.0));
             let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
             let new = Kept { rank, device, update };
@@ -276,7 +270,8 @@ impl Fleet {
         }
         let kept = best.into_inner().unwrap_or_else(PoisonError::into_inner);
         let reports = Reports::new(call.candidates.clone(), call.asks.len(), answers);
-        let training = Training { devices: losses.len(), loss: self.mean_loss(&losses) };
+        let samples = |device| self.by_size.then(|| self.task.samples(device));
+        let training = Training::of(losses.iter().map(|&(device, loss)| (loss, samples(device))));
         let devices = losses.into_iter().map(|(device, _)| device).collect();
         Ok(Trained { reports, training, devices, kept })
     }
@@ -430,19 +425,13 @@ impl Fleet {
         if self.feedback.vectors() == 0 {
             return;
         }
-        let PersistentState { residual, acknowledged, .. } = &mut *lock(&self.states[device.index()]);
-        self.feedback.prepare(residual, update, gap(t, *acknowledged));
+        lock(&self.states[device.index()]).residual.prepare(&*self.feedback, t, update);
     }
 
-    /// The candidates hear what the server's state holds of them. One of which it holds nothing starts from
-    /// zero.
+    /// Gives each candidate the round of the last upload that the server's state of it holds.
     fn acknowledge(&self, call: &Call) {
         for (device, &round) in call.candidates.iter().zip(&call.acknowledged) {
-            let mut state = lock(&self.states[device.index()]);
-            state.acknowledged = round;
-            if round == 0 {
-                state.residual.clear();
-            }
+            lock(&self.states[device.index()]).residual.acknowledge(round);
         }
     }
 
@@ -451,17 +440,11 @@ impl Fleet {
         self.feedback.state_decay().is_some()
     }
 
-    /// What the candidate at `index` answers to everything that is asked.
-    fn report(
-        &self,
-        call: &Call,
-        index: usize,
-        device: DeviceId,
-        loss: Losses,
-        update: &[f32],
-    ) -> Result<Vec<f32>, Error> {
-        let answers =
-            self.encoder.answers(&call.asks, (update, loss), call.alone[index], (call.t, device))?;
+    /// The answers of the candidate at `index`.
+    fn report(&self, call: &Call, index: usize, update: &[f32], loss: Losses) -> Result<Vec<f32>, Error> {
+        let request = call.request(index);
+        let answers = self.encoder.answers(&request, update, loss)?;
+        let device = request.sender.device;
         Ok(match &self.adversary {
             Some(adversary) => answers.into_iter().map(|honest| adversary.report(device, honest)).collect(),
             None => answers,
@@ -471,19 +454,6 @@ impl Fleet {
     /// How the devices compress, report and write.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
-    }
-
-    /// Mean training loss, weighted as the server weighs updates.
-    fn mean_loss(&self, losses: &[(DeviceId, f64)]) -> f64 {
-        if losses.is_empty() {
-            return 0.0;
-        }
-        if !self.by_size {
-            return losses.iter().map(|(_, loss)| loss).sum::<f64>() / losses.len() as f64;
-        }
-        let sizes: Vec<usize> = losses.iter().map(|(device, _)| self.task.samples(*device)).collect();
-        let total: usize = sizes.iter().sum();
-        losses.iter().zip(&sizes).map(|((_, loss), &size)| loss * size as f64).sum::<f64>() / total as f64
     }
 
     /// The updates of the scheduled `devices`: those that were kept, the others trained once more.
@@ -521,8 +491,7 @@ impl Fleet {
                 self.corrections.settle(device, &add, steps.length());
             }
             if self.feedback.vectors() > 0 && *delivered {
-                let PersistentState { residual, acknowledged, .. } = &mut *lock(&self.states[device.index()]);
-                self.feedback.settle(residual, &update, &own, gap(t, *acknowledged));
+                lock(&self.states[device.index()]).residual.settle(&*self.feedback, t, &update, &own);
             }
             self.updates.give(update);
             self.encoded.give(own);
@@ -542,13 +511,8 @@ fn lock(state: &Mutex<PersistentState>) -> std::sync::MutexGuard<'_, PersistentS
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Rounds from the last upload that counts, in round `acknowledged` from 1, to round `t` from 0.
-fn gap(t: u64, acknowledged: u64) -> u64 {
-    (t + 1).saturating_sub(acknowledged)
-}
-
 fn diverged(t: u64, device: DeviceId) -> Error {
-    Error::Diverged { round: t + 1, device: device.0 }
+    Sender { t, device }.diverged()
 }
 
 /// Takes `new` into `best` if it is among the first `max`; returns the memory of what is not kept.

@@ -13,15 +13,15 @@
 //! model, the records so far and the state of server and devices; everything else follows from the
 //! configuration, because every random number is keyed by (seed, purpose, round, device).
 //!
-//! A checkpoint also serves a run with the same [trajectory](crate::identity::trajectory_digest) and another
-//! number of rounds, unless custom parts may know that number or the last evaluation was made only because
-//! the run had ended.
+//! A checkpoint also serves a run with the same [trajectory](crate::spec::identity::trajectory_digest) and
+//! another number of rounds, unless custom parts may know that number or the last evaluation was made only
+//! because the run had ended.
 
-use crate::config::Config;
-use crate::fleet::PersistentState;
+pub use crate::base::state::CheckpointError;
+use crate::base::state::State;
 use crate::record::{CostLedger, Ledger};
-pub use crate::state::CheckpointError;
-use crate::state::State;
+use crate::spec::Spec;
+use crate::system::fleet::PersistentState;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
@@ -87,15 +87,15 @@ impl Restored {
 }
 
 /// Whose checkpoint it is: a configuration and the [digest of its
-/// trajectory](crate::identity::trajectory_digest).
-pub(crate) type Owner<'a> = (&'a Config, &'a [u8; DIGEST]);
+/// trajectory](crate::spec::identity::trajectory_digest).
+pub(crate) type Owner<'a> = (&'a Spec, &'a [u8; DIGEST]);
 
-pub(crate) fn write((config, digest): Owner, state: &Saved, to: impl Write) -> Result<(), CheckpointError> {
+pub(crate) fn write((spec, digest): Owner, state: &Saved, to: impl Write) -> Result<(), CheckpointError> {
     let mut to = Checked::new(BufWriter::with_capacity(1 << 16, to));
     to.write_all(&MAGIC[..7])?;
     to.write_all(&[if state.extension.is_empty() { PLAIN } else { EXTENDED }])?;
     to.write_all(digest)?;
-    to.write_all(&config.run.rounds.to_le_bytes())?;
+    to.write_all(&spec.run.rounds.to_le_bytes())?;
     if let Err(error) = postcard::to_io(state, &mut to) {
         // postcard drops the I/O error; `Checked` keeps it.
         return Err(to.failure.unwrap_or_else(|| io::Error::other(error.to_string())).into());
@@ -107,7 +107,7 @@ pub(crate) fn write((config, digest): Owner, state: &Saved, to: impl Write) -> R
 }
 
 pub(crate) fn read(
-    (config, wanted_digest): Owner,
+    (spec, wanted_digest): Owner,
     from: impl Read + Seek,
 ) -> Result<Restored, CheckpointError> {
     let damaged = |problem: &str| CheckpointError::Damaged(problem.to_owned());
@@ -146,18 +146,18 @@ pub(crate) fn read(
     if magic[7] == EXTENDED {
         rest.read_to_end(&mut state.extension.0)?;
     }
-    if !serves(config, u64::from_le_bytes(rounds), state.next_round) {
+    if !serves(spec, u64::from_le_bytes(rounds), state.next_round) {
         return Err(CheckpointError::OtherConfig);
     }
     Ok(state)
 }
 
 /// Whether the state after `next_round` rounds of a run of `rounds` is also that of a run as `config` says.
-fn serves(config: &Config, rounds: u64, next_round: u64) -> bool {
-    let run = &config.run;
+fn serves(spec: &Spec, rounds: u64, next_round: u64) -> bool {
+    let run = &spec.run;
     // The last round of a run is evaluated whether or not it is due, which leaves its trace in the records.
     let due = next_round < rounds || next_round.is_multiple_of(run.evaluate_every);
-    rounds == run.rounds || (next_round <= run.rounds && due && config.custom.is_empty())
+    rounds == run.rounds || (next_round <= run.rounds && due && spec.custom.is_empty())
 }
 
 /// Sums up what passes through, and keeps the error of what did not.

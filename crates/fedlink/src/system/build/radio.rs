@@ -1,48 +1,43 @@
 //! The uplink of a run, built from its configuration.
 
-use crate::config::{Config, ConfigError, RadioConfig};
-use crate::parts::Parts;
-use crate::radio::access::Access;
+use crate::base::units::{Bits, DeviceId, from_db};
+use crate::parts::Chosen;
 use crate::radio::budget::{LinkBudget, PhysicalBudget, gains_of_snrs};
-use crate::radio::cell::layout::{Area, Layout};
+use crate::radio::cell::layout::Area;
 use crate::radio::cell::mobility::Drift;
-use crate::radio::cell::pathloss::{LIGHT_M_S, PathLoss, Site};
+use crate::radio::cell::pathloss::{LIGHT_M_S, Site};
 use crate::radio::cell::{Cell, CellParts};
 use crate::radio::fading::{Blocks, Fading, GainMeaning, Memory, Profile, Propagation};
+use crate::radio::power::fixed::FixedConfig;
 use crate::radio::power::{PowerMaterial, PowerPolicy};
 use crate::radio::rate::{Rate, Repeated};
 use crate::radio::{Csi, Decay, Loss, MeanGains, PayloadMode, Radio, RadioParts, mean_gains};
-use crate::units::{Bits, DeviceId, from_db};
+use crate::spec::{ConfigError, RadioConfig, Spec};
 use std::path::Path;
 
-/// `radio.carrier_hz` if it is left out.
-const CARRIER_HZ: f64 = 2e9;
-/// `cell.radius_m` if it is left out.
-const RADIUS_M: f64 = 500.0;
-
 /// The uplink of a run whose model has `dim` weights.
-pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, ConfigError> {
-    let radio = &config.radio;
-    let devices = config.data.devices as usize;
-    let budget = link_budget(config);
-    let access = config.build::<dyn Access>(&radio.access, &radio.slots)?;
+pub fn radio(spec: &Spec, dim: usize) -> Result<Radio, ConfigError> {
+    let radio = &spec.radio;
+    let devices = spec.data.devices as usize;
+    let budget = link_budget(spec);
+    let access = spec.parts().access.build(&spec.scope(), &radio.slots)?;
     let resource_blocks = access.resource_blocks();
-    let fading = fading(config, parts, resource_blocks)?;
-    check_measured(config, &*fading)?;
+    let fading = fading(spec, resource_blocks)?;
+    check_measured(spec, &*fading)?;
     let fades_apart = fading.fades_apart();
-    check_blocks(config, fades_apart)?;
-    let mean_gains = mean_gains(config, &budget)?;
-    let power = power(config, &budget)?;
-    let rate = config.build::<dyn Rate>(&radio.rate, &())?;
+    check_blocks(spec, fades_apart)?;
+    let mean_gains = mean_gains(spec, &budget)?;
+    let power = power(spec, &budget)?;
+    let rate = spec.parts().rate.build(&spec.scope(), &())?;
     let rate: Box<dyn Rate> =
         if radio.attempts > 1 { Box::new(Repeated { rate, attempts: radio.attempts as f64 }) } else { rate };
     let payload =
         (radio.mode == PayloadMode::Payload).then(|| Bits(radio.payload_bits.unwrap_or(32.0 * dim as f64)));
     Ok(Radio::new(RadioParts {
         devices,
-        k: config.schedule.k as usize,
-        decay: (config.schedule.decay > 0.0)
-            .then_some(Decay { rate: config.schedule.decay, min: config.schedule.k_min as usize }),
+        k: spec.schedule.k as usize,
+        decay: (spec.schedule.decay > 0.0)
+            .then_some(Decay { rate: spec.schedule.decay, min: spec.schedule.k_min as usize }),
         budget,
         fading,
         mean_gains,
@@ -57,14 +52,14 @@ pub fn radio(config: &Config, parts: &Parts, dim: usize) -> Result<Radio, Config
             combining: radio.combining,
         },
         payload,
-        seed: config.run.seed,
+        seed: spec.run.seed,
     }))
 }
 
 /// Refuses what has no effect on what was measured: SNRs contain mean gains, power and noise, and rates all
 /// but the sharing; times of rounds have none on a trace that has no times.
-fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigError> {
-    let radio = &config.radio;
+fn check_measured(spec: &Spec, fading: &dyn Fading) -> Result<(), ConfigError> {
+    let radio = &spec.radio;
     if radio.csi_delay_s > 0.0 && fading.earlier(1, DeviceId(0), radio.csi_delay_s).is_none() {
         let problem = format!(
             "has no effect here: radio.fading = \"{}\" has rounds and no times; set it to 0, or give the \
@@ -73,8 +68,8 @@ fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigErro
         );
         return Err(ConfigError::new("radio.csi_delay_s", problem));
     }
-    let follows_period = radio.speed_kmh > 0.0 || config.cell.layout == "track";
-    if radio.fading == "trace"
+    let follows_period = radio.speed_kmh > 0.0 || spec.facts().layout.moves;
+    if spec.facts().fading.by_period
         && radio.period_s.is_some()
         && !follows_period
         && fading.earlier(1, DeviceId(0), 0.0).is_none()
@@ -99,13 +94,13 @@ fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigErro
         ("radio.noise_figure_db", radio.noise_figure_db.is_some()),
         ("radio.interference_w", radio.interference_w.is_some()),
         // The downlink has noise of its own, of the same density.
-        ("radio.noise_dbm_hz", radio.noise_dbm_hz.is_some() && config.clock.downlink == "ideal"),
-        ("cell.pathloss", config.cell.pathloss != "none"),
+        ("radio.noise_dbm_hz", radio.noise_dbm_hz.is_some() && !spec.facts().downlink.takes_time),
+        ("cell.pathloss", spec.facts().pathloss.has_loss),
         ("radio.snr_db", radio.snr_db.is_some()),
         ("radio.mean_gains", !radio.mean_gains.is_empty()),
         ("radio.csi_error", rates && radio.csi_error > 0.0),
         ("radio.csi_delay_s", rates && radio.csi_delay_s > 0.0),
-        ("radio.rate", rates && radio.rate != "shannon"),
+        ("radio.rate", rates && radio.rate != default.rate),
         ("radio.attempts", rates && radio.attempts > 1),
     ];
     match set.iter().find(|(_, set)| *set) {
@@ -119,39 +114,39 @@ fn check_measured(config: &Config, fading: &dyn Fading) -> Result<(), ConfigErro
 }
 
 /// Refuses what has an effect on resource blocks that fade apart alone.
-fn check_blocks(config: &Config, fades_apart: bool) -> Result<(), ConfigError> {
-    if config.radio.access != "ofdma" {
-        return Ok(());
+fn check_blocks(spec: &Spec, fades_apart: bool) -> Result<(), ConfigError> {
+    let (access, facts) = (&spec.parts().access, spec.facts());
+    let own = |key: &str| format!("{}.{key}", access.path());
+    if let Some(key) = facts.access.needs_blocks_apart.filter(|_| !fades_apart) {
+        let problem = "has no effect here: it needs resource blocks that fade apart; set radio.profile";
+        return Err(ConfigError::new(own(key), problem));
     }
-    let own = config.own_table("radio", "ofdma");
-    let is = |key: &str, value: &str| own.get(key).and_then(toml::Value::as_str) == Some(value);
-    for (key, value) in [("power", "waterfilling"), ("effective_snr", "eesm")] {
-        if is(key, value) && !fades_apart {
-            let problem = "has no effect here: it needs resource blocks that fade apart; set radio.profile";
-            return Err(ConfigError::new(format!("radio.ofdma.{key}"), problem));
+    match facts.access.needs_steps {
+        Some(key) if !facts.rate.has_steps => {
+            let problem = format!(
+                "is \"{}\", which is fitted to tables of rates; choose a radio.rate with a table, or leave \
+                 it out",
+                access.table()[key].as_str().unwrap_or_default()
+            );
+            Err(ConfigError::new(own(key), problem))
         }
+        _ => Ok(()),
     }
-    if is("effective_snr", "eesm") && config.radio.rate != "mcs" {
-        let problem =
-            "is \"eesm\", which is fitted to tables; set radio.rate = \"mcs\", or take \"capacity\"";
-        return Err(ConfigError::new("radio.ofdma.effective_snr", problem));
-    }
-    Ok(())
 }
 
 /// The fading law, with antennas, correlation and delays.
-fn fading(config: &Config, parts: &Parts, resource_blocks: usize) -> Result<Box<dyn Fading>, ConfigError> {
-    parts.build_fading(config, &propagation(config, resource_blocks)?)
+fn fading(spec: &Spec, resource_blocks: usize) -> Result<Box<dyn Fading>, ConfigError> {
+    spec.parts().fading.build(&spec.scope(), &propagation(spec, resource_blocks)?)
 }
 
 /// What all fading laws share.
-pub(super) fn propagation(config: &Config, resource_blocks: usize) -> Result<Propagation, ConfigError> {
-    let radio = &config.radio;
+pub(super) fn propagation(spec: &Spec, resource_blocks: usize) -> Result<Propagation, ConfigError> {
+    let radio = &spec.radio;
     // A law without amplitudes does not know of speed, but devices that drift do.
-    let drifts_only = config.cell.drift && ["static", "nakagami", "trace"].contains(&radio.fading.as_str());
+    let drifts_only = spec.cell.drift && !spec.facts().fading.amplitudes;
     let memory = match (radio.correlation, radio.speed_kmh, radio.period_s) {
         (_, speed, Some(period_s)) if speed > 0.0 && !drifts_only => {
-            let hertz = speed / 3.6 * radio.carrier_hz.unwrap_or(CARRIER_HZ) / LIGHT_M_S;
+            let hertz = speed / 3.6 * radio.carrier_hz() / LIGHT_M_S;
             Memory::Doppler { hertz, period_s }
         }
         (correlation, ..) if correlation != 0.0 => Memory::GaussMarkov { correlation },
@@ -171,8 +166,8 @@ pub(super) fn propagation(config: &Config, resource_blocks: usize) -> Result<Pro
 }
 
 /// Power, noise, symbols and seconds.
-pub fn link_budget(config: &Config) -> LinkBudget {
-    let radio = &config.radio;
+pub fn link_budget(spec: &Spec) -> LinkBudget {
+    let radio = &spec.radio;
     let Some(bandwidth_hz) = radio.bandwidth_hz else {
         return LinkBudget {
             average: radio.power,
@@ -184,58 +179,56 @@ pub fn link_budget(config: &Config) -> LinkBudget {
             overhead: 0.0,
         };
     };
-    let default = PhysicalBudget::default();
     let mut budget = LinkBudget::from(PhysicalBudget {
         bandwidth_hz,
-        uplink_s: radio.uplink_s.unwrap_or(default.uplink_s),
-        overhead: radio.overhead.unwrap_or(default.overhead),
-        power_dbm: radio.power_dbm.unwrap_or(default.power_dbm),
-        power_max_dbm: radio.power_max_dbm.unwrap_or(default.power_max_dbm),
-        noise_dbm_hz: radio.noise_dbm_hz.unwrap_or(default.noise_dbm_hz),
-        noise_figure_db: radio.noise_figure_db.unwrap_or(default.noise_figure_db),
-        interference_w: radio.interference_w.unwrap_or(default.interference_w),
+        uplink_s: radio.uplink_s(),
+        overhead: radio.overhead(),
+        power_dbm: radio.power_dbm(),
+        power_max_dbm: radio.power_max_dbm(),
+        noise_dbm_hz: radio.noise_dbm_hz(),
+        noise_figure_db: radio.noise_figure_db(),
+        interference_w: radio.interference_w(),
     });
     if radio.mode == PayloadMode::Payload {
         // The symbols of a second stand for the band; a round takes as long as its payloads take.
-        let overhead = radio.overhead.unwrap_or(0.0);
-        budget.symbols = libm::round(bandwidth_hz * (1.0 - overhead)).max(1.0) as u64;
+        budget.symbols = libm::round(bandwidth_hz * (1.0 - radio.overhead())).max(1.0) as u64;
         budget.uplink_s = None;
     }
     budget
 }
 
 /// What a device sends with. Where the SNR is given it is one power for all.
-fn power(config: &Config, budget: &LinkBudget) -> Result<Box<dyn PowerPolicy>, ConfigError> {
-    let radio = &config.radio;
+fn power(spec: &Spec, budget: &LinkBudget) -> Result<Box<dyn PowerPolicy>, ConfigError> {
+    let radio = &spec.radio;
     let material = PowerMaterial {
-        devices: config.data.devices as usize,
-        k: config.schedule.k as usize,
+        devices: spec.data.devices as usize,
+        k: spec.schedule.k as usize,
         average: budget.average,
         max: budget.max,
         noise: budget.noise,
         symbols: budget.symbols as f64,
         symbol_s: budget.symbol_s(),
         bandwidth_hz: budget.bandwidth_hz,
-        rayleigh: radio.fading == "rayleigh" && radio.antennas == 1 && radio.csi_error == 0.0,
+        rayleigh: spec.facts().fading.exponential && radio.antennas == 1 && radio.csi_error == 0.0,
     };
-    let name = if radio.snr_db.is_some() { "fixed" } else { radio.power_policy.as_str() };
-    config.build::<dyn PowerPolicy>(name, &material)
+    let chosen = if radio.snr_db.is_some() { &Chosen::from(FixedConfig {}) } else { &spec.parts().power };
+    chosen.build(&spec.scope(), &material)
 }
 
 /// Mean gains: from a file, from SNRs, from a cell, or 1.
-fn mean_gains(config: &Config, budget: &LinkBudget) -> Result<MeanGains, ConfigError> {
-    let radio = &config.radio;
-    let devices = config.data.devices as usize;
+fn mean_gains(spec: &Spec, budget: &LinkBudget) -> Result<MeanGains, ConfigError> {
+    let radio = &spec.radio;
+    let devices = spec.data.devices as usize;
     if let Some(snrs) = &radio.snr_db {
         let sizes = radio.group_sizes.as_deref();
         return Ok(MeanGains::Each(gains_of_snrs(snrs, sizes, devices, budget.average, budget.noise)));
     }
-    if config.cell.pathloss != "none" {
+    if spec.facts().pathloss.has_loss {
         if !radio.mean_gains.is_empty() {
             let problem = "and cell.pathloss both set mean gains; leave one of them out";
             return Err(ConfigError::new("radio.mean_gains", problem));
         }
-        return Ok(MeanGains::Cell(Box::new(cell(config)?)));
+        return Ok(MeanGains::Cell(Box::new(cell(spec)?)));
     }
     match radio.mean_gains.as_str() {
         "" => Ok(MeanGains::One),
@@ -243,26 +236,26 @@ fn mean_gains(config: &Config, budget: &LinkBudget) -> Result<MeanGains, ConfigE
     }
 }
 
-fn cell(config: &Config) -> Result<Cell, ConfigError> {
-    let (radio, cell) = (&config.radio, &config.cell);
-    let devices = config.data.devices as usize;
-    let carrier_hz = radio.carrier_hz.unwrap_or(CARRIER_HZ);
-    let radius_m = cell.radius_m.unwrap_or(RADIUS_M);
+fn cell(spec: &Spec) -> Result<Cell, ConfigError> {
+    let (radio, cell) = (&spec.radio, &spec.cell);
+    let devices = spec.data.devices as usize;
+    let carrier_hz = radio.carrier_hz();
+    let radius_m = cell.radius_m();
     let site = Site {
         carrier_hz,
         height_bs_m: cell.height_bs_m,
         height_ut_m: cell.height_ut_m,
         extrapolate: cell.extrapolate,
     };
-    let pathloss = config.build::<dyn PathLoss>(&cell.pathloss, &site)?;
+    let pathloss = spec.parts().pathloss.build(&spec.scope(), &site)?;
     let min_m = cell.min_m.unwrap_or_else(|| pathloss.min_distance_m().min(0.5 * radius_m));
     let drift = cell.drift.then(|| Drift {
         speed_m_s: radio.speed_kmh / 3.6,
         period_s: radio.period_s.unwrap_or(1.0),
         half_side_m: radius_m,
-        seed: config.run.seed,
+        seed: spec.run.seed,
     });
-    let layout = config.build::<dyn Layout>(&cell.layout, &Area { devices, radius_m, min_m })?;
+    let layout = spec.parts().layout.build(&spec.scope(), &Area { devices, radius_m, min_m })?;
     if layout.moves() && radio.period_s.is_none() {
         let problem = "is needed by devices on tracks: write the seconds from one round to the next";
         return Err(ConfigError::new("radio.period_s", problem));
@@ -273,28 +266,33 @@ fn cell(config: &Config) -> Result<Cell, ConfigError> {
         period_s: radio.period_s.unwrap_or(1.0),
         pathloss,
         carrier_hz,
-        gain_tx_dbi: radio.gain_tx_dbi.unwrap_or(0.0),
-        gain_rx_dbi: radio.gain_rx_dbi.unwrap_or(0.0),
+        gain_tx_dbi: radio.gain_tx_dbi(),
+        gain_rx_dbi: radio.gain_rx_dbi(),
         line_of_sight: cell.los.unwrap_or_default(),
         extrapolate: cell.extrapolate,
         shadowing_db: cell.shadowing_db,
         correlation_m: cell.correlation_m,
         drift,
-        seed: config.run.seed,
+        seed: spec.run.seed,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::units::{dbm_to_watt, to_db};
+    use crate::parts::Parts;
     use crate::radio::fading::Constant;
     use crate::radio::rate::FiniteBlocklength;
-    use crate::units::{dbm_to_watt, to_db};
+    use crate::spec::Config;
 
     /// The uplink of a configuration, or why there is none.
     fn built(text: &str) -> Result<Radio, String> {
         let config = Config::from_toml(text).map_err(|error| error.to_string())?;
-        radio(&config, &Parts::default(), 1000).map_err(|error| error.to_string())
+        config
+            .resolve(&Parts::default())
+            .and_then(|spec| radio(&spec, 1000))
+            .map_err(|error| error.to_string())
     }
 
     fn refused(text: &str) -> String {
@@ -382,11 +380,11 @@ mod tests {
             let mut config = Config::default();
             config.radio.fading = "mine".into();
             change(&mut config);
-            radio(&config, &parts, 1000).err().map(|error| error.to_string())
+            config.resolve(&parts).and_then(|spec| radio(&spec, 1000)).err().map(|error| error.to_string())
         };
         assert_eq!(error(&|_| ()), None);
         let antennas = error(&|config| config.radio.antennas = 2).unwrap();
-        assert!(antennas.starts_with("radio.antennas: is 2, but has no effect on radio.fading = \"mine\""));
+        assert!(antennas.starts_with("radio.antennas: has no effect on radio.fading = \"mine\""));
         let correlation = error(&|config| config.radio.correlation = 0.5).unwrap();
         assert!(correlation.starts_with("radio.correlation: has no effect on radio.fading = \"mine\""));
     }
@@ -501,7 +499,9 @@ mod tests {
         assert!(error.contains("radio.attempts: has no effect here"), "{error}");
         let error = refused("[radio]\ncsi_error = 0.1\ncombining = \"chase\"");
         assert!(
-            error.contains("radio.combining: has no effect here: it adds up what radio.attempts"),
+            error.contains(
+                "radio.combining: has no effect here: it combines the transmissions of radio.attempts"
+            ),
             "{error}"
         );
     }

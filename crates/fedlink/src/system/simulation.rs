@@ -1,14 +1,15 @@
 //! Rounds in sequence.
 
-use crate::checkpoint::{self, CheckpointError};
-use crate::config::Config;
+use crate::base::state::{Persist, StateError};
 use crate::error::Error;
 use crate::learn::fairness::{ClassTable, class_accuracies};
 use crate::learn::task::{Evaluation, Work};
 use crate::parts::Parts;
 use crate::record::{Outcome, RoundRecord, Row};
-use crate::round::{World, round};
-use crate::state::{Persist, StateError};
+use crate::spec::{Config, Spec};
+use crate::system::checkpoint::{self, CheckpointError};
+use crate::system::round::{World, round};
+use std::borrow::Borrow;
 use std::io::{Read, Seek, Write};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -44,33 +45,44 @@ pub trait RoundObserver {
     fn after_round(&mut self, record: &RoundRecord) -> ControlFlow<()>;
 }
 
-/// Nobody watches.
-impl RoundObserver for () {
-    fn after_round(&mut self, _: &RoundRecord) -> ControlFlow<()> {
+/// The answer of a closure after a round: `()` to continue, or a [`ControlFlow`].
+pub trait Flow {
+    /// `Break` ends the run.
+    fn flow(self) -> ControlFlow<()>;
+}
+
+impl Flow for () {
+    fn flow(self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-impl<F: FnMut(&RoundRecord) -> ControlFlow<()>> RoundObserver for F {
-    fn after_round(&mut self, record: &RoundRecord) -> ControlFlow<()> {
-        self(record)
+impl Flow for ControlFlow<()> {
+    fn flow(self) -> ControlFlow<()> {
+        self
     }
 }
 
 impl Simulation {
-    /// Sets a run up on a data set or a custom [task](crate::learn::task::Task).
-    pub fn new(config: &Config, work: impl Into<Work>) -> Result<Self, Error> {
+    /// Sets the run up.
+    pub fn new(spec: impl Borrow<Spec>) -> Result<Self, Error> {
+        Ok(Self { world: World::new(spec.borrow())?, failed: false, classes: OnceLock::new() })
+    }
+
+    /// Resolves a configuration, to learn on a data set or a custom [task](crate::learn::task::Task), and
+    /// sets the run up.
+    pub fn of(config: &Config, work: impl Into<Work>) -> Result<Self, Error> {
         Self::with_parts(config, work, &Parts::default())
     }
 
-    /// As [`Simulation::new`], with custom parts for the names that `config` chooses.
+    /// As [`Simulation::of`], with custom parts for the names that `config` chooses.
     pub fn with_parts(config: &Config, work: impl Into<Work>, parts: &Parts) -> Result<Self, Error> {
-        Ok(Self { world: World::new(config, work, parts)?, failed: false, classes: OnceLock::new() })
+        Self::new(config.resolve_on(work, parts)?)
     }
 
-    /// The configuration as it is recorded, custom parts declared.
-    pub fn config(&self) -> &Config {
-        self.world.session.config()
+    /// The run.
+    pub fn spec(&self) -> &Spec {
+        self.world.session.spec()
     }
 
     /// Runs the next round; evaluates if it is due. After an error the run can only be
@@ -87,7 +99,7 @@ impl Simulation {
     fn try_step(&mut self) -> Result<RoundRecord, Error> {
         let t = self.rounds_done();
         round(&mut self.world, t)?;
-        let run = &self.config().run;
+        let run = &self.spec().run;
         if self.rounds_done().is_multiple_of(run.evaluate_every) || self.rounds_done() == run.rounds {
             let evaluation = self.evaluate()?;
             self.world.session.evaluated(evaluation)?;
@@ -95,15 +107,19 @@ impl Simulation {
         self.world.session.close().ok_or(Error::Session("the round was not delivered"))
     }
 
-    /// Runs until `run.rounds` or until the observer breaks off.
-    pub fn run(&mut self, observer: &mut dyn RoundObserver) -> Result<Outcome, Error> {
-        while self.rounds_done() < self.config().run.rounds {
-            let record = self.step()?;
-            if observer.after_round(&record).is_break() {
+    /// Runs until `run.rounds`, or until `after_round` answers with `Break`.
+    pub fn run<R: Flow>(&mut self, mut after_round: impl FnMut(&RoundRecord) -> R) -> Result<Outcome, Error> {
+        while self.rounds_done() < self.spec().run.rounds {
+            if after_round(&self.step()?).flow().is_break() {
                 break;
             }
         }
         Ok(self.outcome())
+    }
+
+    /// As [`Simulation::run`], with an observer that keeps state.
+    pub fn run_with(&mut self, observer: &mut dyn RoundObserver) -> Result<Outcome, Error> {
+        self.run(|record| observer.after_round(record))
     }
 
     /// Whether the records of the rounds to come hold the devices that are not scheduled too
@@ -115,7 +131,7 @@ impl Simulation {
     /// The run so far in numbers.
     pub fn outcome(&self) -> Outcome {
         let mut outcome = self.world.session.outcome();
-        if let Some(last) = self.rows().last().filter(|_| self.config().run.fairness) {
+        if let Some(last) = self.rows().last().filter(|_| self.spec().run.fairness) {
             let devices = self.classes().accuracies(&class_accuracies(&last.metrics));
             outcome.device_accuracy =
                 devices.into_iter().map(|accuracy| Some(accuracy).filter(|a| !a.is_nan())).collect();
@@ -216,7 +232,7 @@ impl Simulation {
     /// How well the model does now; with `run.fairness` also on each class and on the worst devices.
     pub fn evaluate(&self) -> Result<Evaluation, Error> {
         let mut evaluation = self.world.fleet.task().evaluate(self.theta()).map_err(Error::Evaluation)?;
-        if self.config().run.fairness {
+        if self.spec().run.fairness {
             self.classes().add_to(&mut evaluation);
         }
         Ok(evaluation)

@@ -1,59 +1,48 @@
 //! The clock and the energy meter of a run, built from its configuration.
 
 use super::radio::propagation;
-use crate::clock::compute::{Compute, ComputeMaterial, Load};
-use crate::clock::downlink::{Downlink, DownlinkMaterial};
-use crate::clock::jitter::Jitter;
-use crate::clock::spread::Spread;
-use crate::clock::{Clock, ClockParts, PowerDraw};
-use crate::config::{Config, ConfigError};
-use crate::parts::Parts;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::{DeviceId, dbm_to_watt};
+use crate::clock::compute::{ComputeMaterial, Load};
+use crate::clock::downlink::DownlinkMaterial;
 use crate::radio::Radio;
-use crate::radio::budget::PhysicalBudget;
 use crate::radio::fading::Fading;
-use crate::rng::{Purpose, stream};
-use crate::units::{DeviceId, dbm_to_watt};
+use crate::spec::{ConfigError, Spec};
+use crate::system::clock::{Clock, ClockParts, PowerDraw};
 use std::sync::Arc;
-
-/// `energy.compute_w`, `energy.kappa` and `clock.report_efficiency` if they are left out.
-const COMPUTE_W: f64 = 0.8;
-const KAPPA: f64 = 1e-28;
-/// Bits a symbol of the lowest CQI.
-const REPORT_EFFICIENCY: f64 = 0.1523;
 
 /// The clock of a run over `radio`, in which a device's training processes what `work` tells; it counts
 /// nothing where the radio has no units.
 pub fn clock(
-    config: &Config,
-    parts: &Parts,
+    spec: &Spec,
     radio: &Radio,
     dim: usize,
     work: Arc<dyn Fn(DeviceId) -> Load + Send + Sync>,
 ) -> Result<Clock, ConfigError> {
     let Some(symbol_s) = radio.budget().symbol_s() else { return Ok(Clock::default()) };
-    let (clock, energy) = (&config.clock, &config.energy);
-    let kappa = energy.kappa.unwrap_or(KAPPA);
-    let noise_dbm_hz = config.radio.noise_dbm_hz.unwrap_or(PhysicalBudget::default().noise_dbm_hz);
+    let (clock, energy) = (&spec.clock, &spec.energy);
+    let kappa = energy.kappa();
+    let fades = spec.facts().downlink.takes_time;
     let downlink = DownlinkMaterial {
-        fading: if clock.downlink == "ideal" { None } else { Some(downlink_fading(config, parts)?) },
-        noise_w_hz: dbm_to_watt(noise_dbm_hz),
+        fading: if fades { Some(downlink_fading(spec)?) } else { None },
+        noise_w_hz: dbm_to_watt(spec.radio.noise_dbm_hz()),
     };
     let parts = ClockParts {
         devices: radio.devices(),
         symbol_s,
         report_symbol_s: radio.budget().bandwidth_hz.map_or(symbol_s, |hertz| 1.0 / hertz),
         uplink_s: radio.budget().uplink_s,
-        compute: config.build::<dyn Compute>(&clock.compute, &ComputeMaterial { kappa })?,
-        spread: config.build::<dyn Spread>(&clock.spread, &())?,
-        jitter: config.build::<dyn Jitter>(&clock.jitter, &())?,
-        downlink: config.build::<dyn Downlink>(&clock.downlink, &downlink)?,
+        compute: spec.parts().compute.build(&spec.scope(), &ComputeMaterial { kappa })?,
+        spread: spec.parts().spread.build(&spec.scope(), &())?,
+        jitter: spec.parts().jitter.build(&spec.scope(), &())?,
+        downlink: spec.parts().downlink.build(&spec.scope(), &downlink)?,
         report_bits: clock.report_bits,
-        report_efficiency: clock.report_efficiency.unwrap_or(REPORT_EFFICIENCY),
+        report_efficiency: clock.report_efficiency(),
         deadline_s: clock.deadline_s,
         together: radio.sends_together(),
         pipeline: clock.pipeline,
         power: PowerDraw {
-            compute_w: energy.compute_w.unwrap_or(COMPUTE_W),
+            compute_w: energy.compute_w(),
             circuit_w: energy.circuit_w,
             pa_efficiency: energy.pa_efficiency,
             receive_w: energy.receive_w,
@@ -63,7 +52,7 @@ pub fn clock(
         work,
         dim,
     };
-    check_deadline(config, &parts, radio)?;
+    check_deadline(spec, &parts, radio)?;
     Ok(Clock::new(parts))
 }
 
@@ -72,8 +61,8 @@ const TRIED: (usize, usize) = (4000, 100);
 
 /// A deadline that leaves no time to train, not even on the best link of the first rounds: what a single draw
 /// of the fading makes of it must not decide.
-fn check_deadline(config: &Config, parts: &ClockParts, radio: &Radio) -> Result<(), ConfigError> {
-    let Some(deadline) = config.clock.deadline_s else { return Ok(()) };
+fn check_deadline(spec: &Spec, parts: &ClockParts, radio: &Radio) -> Result<(), ConfigError> {
+    let Some(deadline) = spec.clock.deadline_s else { return Ok(()) };
     let rounds = (TRIED.0 / parts.devices.max(1)).clamp(1, TRIED.1) as u64;
     let down = (0..rounds)
         .flat_map(|t| DeviceId::all(parts.devices).map(move |device| (t, device)))
@@ -91,8 +80,8 @@ fn check_deadline(config: &Config, parts: &ClockParts, radio: &Radio) -> Result<
 }
 
 /// The downlink fades by the same law as the uplink, with other random numbers.
-fn downlink_fading(config: &Config, parts: &Parts) -> Result<Arc<dyn Fading>, ConfigError> {
-    let mut other = config.clone();
-    other.run.seed = stream(config.run.seed, Purpose::Downlink, 0, 0).bits() >> 2;
-    Ok(Arc::from(parts.build_fading(&other, &propagation(config, 0)?)?))
+fn downlink_fading(spec: &Spec) -> Result<Arc<dyn Fading>, ConfigError> {
+    let seed = stream(spec.run.seed, Purpose::Downlink, 0, 0).bits() >> 2;
+    let scope = crate::parts::Scope { seed, ..spec.scope() };
+    Ok(Arc::from(spec.parts().fading.build(&scope, &propagation(spec, 0)?)?))
 }

@@ -1,18 +1,18 @@
 //! Choices by what no server can know: every device's update, and the loss on all data.
 //!
-//! Engine-level, not a policy's work: a policy sees what a server sees. The policies `genie-align` and
-//! `genie-loss` only name a genie; the simulator has it choose, and lets nobody else answer.
+//! Engine-level, not a policy's work: a policy sees what a server sees. A policy may name a genie;
+//! the simulator lets it choose, and passes on the reports of the chosen devices only.
 
+use crate::base::parallel::prelude::*;
+use crate::base::units::{Bits, DeviceId};
 use crate::compress::Encoded;
-use crate::config::ConfigError;
 use crate::error::Error;
-use crate::fleet::{Fleet, Trained};
 use crate::learn::task::Task;
-use crate::parallel::prelude::*;
-use crate::radio::Known;
 use crate::schedule::{Genie, Reports};
-use crate::server::{Call, Server};
-use crate::units::{Bits, DeviceId};
+use crate::spec::{ConfigError, Spec};
+use crate::system::device::Sender;
+use crate::system::fleet::{Fleet, Trained};
+use crate::system::server::{Call, Server};
 
 /// Devices that a genie may compare.
 const MAX_DEVICES: u64 = 1000;
@@ -22,8 +22,8 @@ const MAX_EVALUATIONS: u64 = 4000;
 const MAX_SETS: f64 = 1e5;
 
 /// Refuses a genie that would take too long.
-pub(crate) fn check(genie: Genie, devices: u64, k: u64, task: &dyn Task) -> Result<(), ConfigError> {
-    let name = genie.name();
+pub(crate) fn check(genie: Genie, spec: &Spec, task: &dyn Task) -> Result<(), ConfigError> {
+    let (name, devices, k) = (spec.parts().policy.name(), spec.data.devices, spec.schedule.k);
     let refuse = |problem: String| Err(ConfigError::new("schedule.policy", problem));
     if devices > MAX_DEVICES {
         return refuse(format!(
@@ -55,10 +55,10 @@ pub(crate) fn choose(
     fleet: &Fleet,
     trained: &Trained,
     call: &Call,
-    known: &Known,
     reports: Reports,
 ) -> Result<Reports, Error> {
     let Some(genie) = server.genie() else { return Ok(reports) };
+    let known = server.known()?;
     let mut kept: Vec<(DeviceId, &[f32])> = trained.kept().collect();
     kept.retain(|(device, _)| reports.index_of(*device).is_some());
     kept.sort_unstable_by_key(|(device, _)| *device);
@@ -69,7 +69,7 @@ pub(crate) fn choose(
     let budgets: Vec<Bits> = kept.iter().map(|(device, _)| budget(*device)).collect();
     let compress = |(&(device, update), &budget): (&(DeviceId, &[f32]), &Bits)| {
         let mut out = Encoded::default();
-        fleet.encoder().encode(update, budget, (call.t, device), &mut out)?;
+        fleet.encoder().encode(update, budget, Sender { t: call.t, device }, &mut out)?;
         Ok(out)
     };
     let sent: Vec<Encoded> = kept.par_iter().zip(&budgets).map(compress).collect::<Result<_, Error>>()?;
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn among_many_devices_no_single_exchange_gains() {
-        use crate::rng::{Purpose, stream};
+        use crate::base::rng::{Purpose, stream};
         let mut rng = stream(1, Purpose::Test, 0, 0);
         let mut vectors = |count: usize| -> Vec<Vec<f32>> {
             (0..count).map(|_| (0..20).map(|_| rng.normal() as f32).collect()).collect()

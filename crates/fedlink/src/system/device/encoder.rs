@@ -1,21 +1,16 @@
 //! How a device answers what it is asked, and turns its update into what it sends.
 
-use super::diverged;
-use super::send::Given;
-use crate::compress::feedback::age_factor;
+use super::{Request, Sender};
+use crate::base::buffers::Pool;
+use crate::base::kernels::{has_finite_norm, norm};
+use crate::base::rng::{Purpose, Stream, stream};
+use crate::base::units::{Bits, Shape};
 use crate::compress::wire::{Coder, bit_length};
-use crate::compress::{
-    BudgetRule, Compressor, Context, Encoded, ErrorFeedback, LevelRule, Scratch, Spent, plain,
-};
-use crate::config::Config;
+use crate::compress::{BudgetRule, Compressor, Context, Encoded, LevelRule, Scratch, Spent, plain};
 use crate::error::Error;
-use crate::kernels::{has_finite_norm, norm};
 use crate::learn::task::Losses;
-use crate::parts::Parts;
-use crate::pool::Pool;
-use crate::rng::{Purpose, Stream, stream};
 use crate::schedule::Ask;
-use crate::units::{Bits, DeviceId, Shape};
+use crate::spec::Spec;
 use std::sync::Arc;
 
 /// The sending half of a device: compression, reports and bytes. It keeps nothing from one update to the next
@@ -26,8 +21,6 @@ pub struct Encoder {
     /// The name of a compressor that is not this library's: what it returns is checked.
     custom: Option<String>,
     budget: BudgetRule,
-    /// κ of the states that both sides keep; 1 without them.
-    kappa: f64,
     level: LevelRule,
     /// The layers of the model; empty if they are not known.
     shapes: Vec<Shape>,
@@ -54,26 +47,31 @@ pub struct Message {
     pub payload: Option<Vec<u8>>,
 }
 
+/// The update that a device gives to the server.
+pub(crate) enum Given {
+    /// Δ̂ as the device has it.
+    Own,
+    /// Another Δ̂, by an adversarial device.
+    Other(Encoded),
+    /// The bytes of its payload, where updates are sent as bytes.
+    Payload,
+    /// Values that no server accepts, with bytes or without.
+    Unreadable,
+}
+
 impl Encoder {
     /// The encoder of a run, for its nodes.
-    pub fn of(config: &Config, parts: &Parts) -> Result<Self, Error> {
-        let mut config = config.clone();
-        parts.declare(&mut config);
-        config.validate()?;
-        let compressor = crate::setup::compressor(&config, parts)?;
-        Ok(Self::new(&config, compressor))
+    pub fn of(spec: &Spec) -> Result<Self, Error> {
+        Ok(Self::new(spec, crate::system::build::compressor(spec)?))
     }
 
-    pub(crate) fn new(config: &Config, compressor: Arc<dyn Compressor>) -> Self {
-        // It was validated with the rest of the configuration.
-        let feedback = config.build::<dyn ErrorFeedback>(&config.compress.feedback, &());
+    pub(crate) fn new(spec: &Spec, compressor: Arc<dyn Compressor>) -> Self {
         Self {
-            seed: config.run.seed,
+            seed: spec.run.seed,
             compressor,
-            custom: crate::setup::custom_compressor(config),
-            budget: config.compress.budget,
-            kappa: feedback.ok().and_then(|feedback| feedback.state_decay()).unwrap_or(1.0),
-            level: config.compress.level,
+            custom: crate::system::build::custom_compressor(spec),
+            budget: spec.compress.budget,
+            level: spec.compress.level,
             shapes: Vec::new(),
             spares: Pool::new(),
             coders: Pool::new(),
@@ -87,82 +85,76 @@ impl Encoder {
     }
 
     /// What the server knows, too, of an upload of `dim` numbers within `budget`.
-    pub fn context(&self, dim: usize, budget: Bits, who: (u64, DeviceId)) -> Context<'_> {
-        Context::new(dim, budget).of(self.seed, who).with_shapes(&self.shapes)
+    pub fn context(&self, dim: usize, budget: Bits, sender: Sender) -> Context<'_> {
+        Context::new(dim, budget).of(self.seed, (sender.t, sender.device)).with_shapes(&self.shapes)
     }
 
-    pub(super) fn compressor(&self) -> &dyn Compressor {
+    pub(crate) fn compressor(&self) -> &dyn Compressor {
         &*self.compressor
     }
 
-    /// κ^gap: what a node multiplies its h_m by that is `gap` rounds old (`compress.feedback = "ef21"`).
-    pub fn age_factor(&self, gap: u64) -> f32 {
-        age_factor(self.kappa, gap)
-    }
-
     /// What must fit into the budget.
-    pub(super) fn budget(&self) -> BudgetRule {
+    pub(crate) fn budget(&self) -> BudgetRule {
         self.budget
     }
 
-    /// What a device answers to `asks` in round `t`, honestly, of an update and its training loss (or
-    /// losses); `alone` are the bits that it could send if the whole band were its own. An update or an
-    /// answer that is not finite is an error.
+    /// The honest answers of a device to a request, from its update and its training loss (or losses). An
+    /// update or an answer that is not finite is an error.
     pub fn answers(
         &self,
-        asks: &[Ask],
-        (update, loss): (&[f32], impl Into<Losses>),
-        alone: Bits,
-        (t, device): (u64, DeviceId),
+        request: &Request,
+        update: &[f32],
+        loss: impl Into<Losses>,
     ) -> Result<Vec<f32>, Error> {
+        let Request { sender, asks, .. } = *request;
         // A broken update must be noticed also where nothing is asked.
         if !has_finite_norm(update) {
-            return Err(diverged(t, device));
+            return Err(sender.diverged());
         }
         let Losses { mean, rms } = loss.into();
         let answer = |ask: &Ask| match ask {
             Ask::Norm => Ok(norm(update) as f32),
-            Ask::CompressedNorm => self.compressed_norm(update, alone, (t, device)),
+            Ask::CompressedNorm => self.compressed_norm(update, request.alone, sender),
             Ask::Loss => Ok(mean as f32),
             Ask::RmsLoss => Ok(rms as f32),
         };
         let answers: Vec<f32> = asks.iter().map(answer).collect::<Result<_, Error>>()?;
         if answers.iter().any(|answer| !answer.is_finite()) {
-            return Err(diverged(t, device));
+            return Err(sender.diverged());
         }
         Ok(answers)
     }
 
     /// ‖Δ̂‖ of a device's update within `alone` bits.
-    pub fn compressed_norm(&self, update: &[f32], alone: Bits, who: (u64, DeviceId)) -> Result<f32, Error> {
+    pub fn compressed_norm(&self, update: &[f32], alone: Bits, sender: Sender) -> Result<f32, Error> {
         self.spares.with(Spare::default, |Spare { scratch, encoded }| {
-            self.encode_with(update, alone, who, scratch, encoded)?;
+            self.encode_with(update, alone, sender, scratch, encoded)?;
             Ok(encoded.norm())
         })
     }
 
-    /// Δ̂ of a device's update in round `t`, within `budget`.
+    /// Compresses the update of a device to Δ̂, within `budget`.
     pub fn encode(
         &self,
         update: &[f32],
         budget: Bits,
-        who: (u64, DeviceId),
+        sender: Sender,
         out: &mut Encoded,
     ) -> Result<Spent, Error> {
         self.spares
-            .with(Spare::default, |spare| self.encode_with(update, budget, who, &mut spare.scratch, out))
+            .with(Spare::default, |spare| self.encode_with(update, budget, sender, &mut spare.scratch, out))
     }
 
     fn encode_with(
         &self,
         update: &[f32],
         budget: Bits,
-        (t, device): (u64, DeviceId),
+        sender: Sender,
         scratch: &mut Scratch,
         out: &mut Encoded,
     ) -> Result<Spent, Error> {
-        let mut rng = self.rng(t, device);
-        let mut context = self.context(update.len(), budget, (t, device));
+        let mut rng = self.rng(sender);
+        let mut context = self.context(update.len(), budget, sender);
         if self.level == LevelRule::Best {
             let best = self.compressor.best_budget(update, &context, scratch);
             context = context.within(best.unwrap_or(budget));
@@ -173,6 +165,7 @@ impl Encoder {
             Some(name) => {
                 let failed = self.compressor.failure().map_or(Ok(()), Err);
                 failed.and_then(|()| check(&spent, budget, out, update.len())).map_err(|problem| {
+                    let Sender { t, device } = sender;
                     Error::Compressor { name: name.clone(), round: t + 1, device: device.0, problem }
                 })?;
                 Ok(spent)
@@ -182,27 +175,27 @@ impl Encoder {
 
     /// As [`Encoder::encode`] where Δ̂ is Δ itself, without a copy: `update` becomes a part of `out` and is
     /// undefined from then on. None, and nothing is changed, where it must be encoded.
-    pub(super) fn encode_whole(
+    pub(crate) fn encode_whole(
         &self,
         update: &mut Vec<f32>,
         budget: Bits,
-        who: (u64, DeviceId),
+        sender: Sender,
         out: &mut Encoded,
     ) -> Option<Spent> {
         if self.custom.is_some() || self.level != LevelRule::Largest {
             return None;
         }
-        let context = self.context(update.len(), budget, who);
+        let context = self.context(update.len(), budget, sender);
         self.compressor.encode_whole(update, &context, out)
     }
 
     /// Compresses an update within `granted` bits. Bytes are written to `payload`, if they are wanted and the
     /// scheme has any; `given` chooses what is transmitted for Δ̂.
-    pub(super) fn fit(
+    pub(crate) fn fit(
         &self,
         update: &[f32],
         granted: Bits,
-        (t, device): (u64, DeviceId),
+        sender: Sender,
         own: &mut Encoded,
         payload: Option<&mut Vec<u8>>,
         given: impl Fn(&Encoded) -> Given,
@@ -210,7 +203,7 @@ impl Encoder {
         let mut bytes = payload.and_then(|payload| Some((self.compressor.codec()?, payload)));
         let mut limit = granted;
         loop {
-            let spent = self.encode(update, limit, (t, device), own)?;
+            let spent = self.encode(update, limit, sender, own)?;
             if spent.level == 0 {
                 // Nothing fits; what was tried goes nowhere.
                 let wire_bits = bytes.map(|(_, payload)| payload.clear()).map(|()| 0);
@@ -220,11 +213,15 @@ impl Encoder {
             let Some((codec, payload)) = &mut bytes else { return Ok((spent, None, given)) };
             // What cannot be read is sent all the same; its bytes are as many as those of an honest value.
             let out = if let Given::Other(update) = &given { update } else { &*own };
-            let context = self.context(update.len(), granted, (t, device));
+            let context = self.context(update.len(), granted, sender);
             let bits = self
                 .coders
                 .with(Coder::default, |coder| codec.write(coder, &context, out, payload))
-                .map_err(|problem| Error::Wire { round: t + 1, device: device.0, problem })?;
+                .map_err(|problem| Error::Wire {
+                round: sender.t + 1,
+                device: sender.device.0,
+                problem,
+            })?;
             if self.budget == BudgetRule::Formula || bits as f64 <= granted.0 {
                 return Ok((spent, Some(bits), given));
             }
@@ -233,11 +230,11 @@ impl Encoder {
         }
     }
 
-    /// What a node sends of its update in round `t` within the bits that it was granted.
-    pub fn message(&self, update: &[f32], granted: Bits, who: (u64, DeviceId)) -> Result<Message, Error> {
+    /// The message of a node that sends its update within the bits that it was granted.
+    pub fn message(&self, update: &[f32], granted: Bits, sender: Sender) -> Result<Message, Error> {
         let (mut own, mut payload) = (Encoded::default(), Vec::new());
         let (spent, wire_bits, _) =
-            self.fit(update, granted, who, &mut own, Some(&mut payload), |_| Given::Own)?;
+            self.fit(update, granted, sender, &mut own, Some(&mut payload), |_| Given::Own)?;
         if spent.level == 0 {
             return Ok(Message { own: Encoded::Silent, spent, payload: None });
         }
@@ -249,8 +246,14 @@ impl Encoder {
 
     /// Randomness of compression. A device that compresses twice in a round, once for its report and once for
     /// the air, draws the same numbers, so that the reported norm is that of what it will send.
-    fn rng(&self, t: u64, device: DeviceId) -> Stream {
+    fn rng(&self, Sender { t, device }: Sender) -> Stream {
         stream(self.seed, Purpose::Sparsify, t, u64::from(device.0))
+    }
+}
+
+impl Sender {
+    pub(crate) fn diverged(self) -> Error {
+        Error::Diverged { round: self.t + 1, device: self.device.0 }
     }
 }
 
