@@ -1,27 +1,24 @@
-//! The curves of a sweep over several keys, as a paper would lay them out: a plot for each value of each key.
+//! The curves of a sweep over several keys, as a paper lays them out: a plot for each value of each key.
 
+use crate::looks::distinct;
 use fedlink_study::results::CurveResult;
 
 /// The curves that have one value of one key.
 #[derive(Debug)]
-pub struct Panel<'a> {
+pub struct Panel {
     /// `policy=bc`, or `schedule.policy=bc` if another swept key ends in `policy` too.
     pub name: String,
-    pub curves: Vec<&'a CurveResult>,
+    /// The places of its curves among all.
+    pub curves: Vec<usize>,
 }
 
 /// The panels of a sweep, key by key; none if the curves differ in fewer than two keys. A panel has two
 /// curves at least.
-pub fn panels(results: &[CurveResult]) -> Vec<Panel<'_>> {
-    let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (key, value) in results.iter().flat_map(|curve| &curve.keys) {
-        match keys.iter_mut().find(|(known, _)| known == key) {
-            Some((_, values)) if values.contains(&value.as_str()) => {}
-            Some((_, values)) => values.push(value),
-            None => keys.push((key, vec![value])),
-        }
-    }
-    keys.retain(|(_, values)| values.len() > 1);
+pub fn panels(results: &[CurveResult]) -> Vec<Panel> {
+    let pairs = || results.iter().flat_map(|curve| &curve.keys);
+    let values = |key: &str| distinct(pairs().filter(|(own, _)| own == key).map(|(_, value)| value.as_str()));
+    let keys = distinct(pairs().map(|(key, _)| key.as_str())).into_iter().map(|key| (key, values(key)));
+    let keys: Vec<(&str, Vec<&str>)> = keys.filter(|(_, values)| values.len() > 1).collect();
     if keys.len() < 2 {
         return Vec::new();
     }
@@ -29,7 +26,7 @@ pub fn panels(results: &[CurveResult]) -> Vec<Panel<'_>> {
     let name = |key| if namesakes(key) > 1 { key } else { last_part(key) };
     let panel = |(key, value)| Panel {
         name: format!("{}={value}", name(key)),
-        curves: results.iter().filter(|curve| curve.swept(key) == value).collect(),
+        curves: (0..results.len()).filter(|&i| results[i].swept(key) == value).collect(),
     };
     let pairs = keys.iter().flat_map(|(key, values)| values.iter().map(move |value| (*key, *value)));
     pairs.map(panel).filter(|panel| panel.curves.len() > 1).collect()
@@ -53,7 +50,7 @@ mod tests {
     fn names(results: &[CurveResult]) -> Vec<(String, Vec<&str>)> {
         panels(results)
             .into_iter()
-            .map(|panel| (panel.name, panel.curves.into_iter().map(|curve| curve.label.as_str()).collect()))
+            .map(|panel| (panel.name, panel.curves.iter().map(|&i| results[i].label.as_str()).collect()))
             .collect()
     }
 
