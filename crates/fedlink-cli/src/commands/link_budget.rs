@@ -1,43 +1,48 @@
-//! `fedlink radio`: the link budget of an experiment, without training anything.
+//! `fedlink link-budget`: the link budget of an experiment, without training.
 
 use super::{check_free, create};
-use crate::args::RadioOptions;
+use crate::args::LinkBudgetOptions;
 use crate::custom::PartLoader;
 use crate::failure::Exit;
 use anyhow::bail;
-use fedlink::config::Config;
-use fedlink::units::to_db;
-use fedlink_report::figure::{Figure, cdf, cell_map};
+use fedlink::base::units::to_db;
+use fedlink::spec::Spec;
+use fedlink_report::chart::{CellMap, Look, cdf};
+use fedlink_report::figure::Figure;
 use fedlink_study::data_folders;
-use fedlink_study::experiment::{AnyExperiment, Curve, Experiment};
+use fedlink_study::experiment::{Experiment, FileKind, Source, Sweep};
+use fedlink_study::link_budget::{DeviceLink, LinkBudgetStudy, LinkRow, PolicyCost, link_budget};
 use fedlink_study::output::OutputFolder;
-use fedlink_study::survey::{DeviceLink, PolicyCost, Survey, survey};
 use fedlink_study::table::{number, table};
 use std::fmt::Write;
 
-pub fn run(options: &RadioOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
+pub fn run(options: &LinkBudgetOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
     options.out.as_deref().map_or(Ok(()), |out| check_free(out, options.force))?;
     let parts = loader.load(&options.parts)?;
-    let mut experiment = match &options.experiment {
-        None => AnyExperiment::Simulation(Experiment::default()),
-        Some(name) => AnyExperiment::open_with(name, &parts)?,
+    let source = match &options.experiment {
+        None => Source::of_text("", ""),
+        Some(name) => Source::open(name)?,
     };
+    if source.kind() != FileKind::System {
+        bail!(
+            "{} is about the bound and has no radio; name an experiment that runs the system",
+            source.given
+        );
+    }
+    let mut experiment = Experiment::read(&source, &parts)?;
     super::apply(&options.settings, |key, value| experiment.set(key, value))?;
-    let AnyExperiment::Simulation(mut experiment) = experiment else {
-        bail!("an experiment about the bound has no radio; name one that runs the system");
-    };
     experiment.add_unnamed(&parts)?;
-    experiment.check_effects()?;
-    let curves = experiment.curves()?;
-    let Some(curve) = curves.first() else { bail!("every curve of the sweep is excluded") };
-    let survey = survey(&curve.config, &parts, &data_folders(options.data_dir.as_deref()))?;
-    let json = serde_json::to_string_pretty(&survey)? + "\n";
+    let sweep = experiment.expand(&parts)?;
+    sweep.check_effects()?;
+    let curve = &sweep.curves[0];
+    let study = link_budget(&curve.spec, &parts, &data_folders(options.data_dir.as_deref()), None)?;
+    let json = serde_json::to_string_pretty(&study)? + "\n";
     let written = match &options.out {
         Some(out) => {
             let folder = create(out, options.force)?;
-            let names = write_figures(&folder, &curve.config, &survey)?;
-            folder.write("radio.json", &json)?;
-            folder.write("links.csv", csv(&survey))?;
+            let names = write_figures(&folder, &curve.spec, &study)?;
+            folder.write("link_budget.json", &json)?;
+            folder.write("links.csv", csv(&study)?)?;
             Some((folder.finish()?, names))
         }
         None => None,
@@ -46,34 +51,34 @@ pub fn run(options: &RadioOptions, loader: &dyn PartLoader) -> anyhow::Result<Ex
         out!("{json}")?;
         return Ok(Exit::Done);
     }
-    out!("{}", heading(&experiment, &curves, curve))?;
-    out!("{}", header(&curve.config, &survey))?;
-    out!("\n{}", links(&survey))?;
-    out!("\n{}", costs(&survey))?;
-    for caution in &survey.cautions {
+    out!("{}", heading(&sweep))?;
+    out!("{}", header(&curve.spec, &study))?;
+    out!("\n{}", links(&study))?;
+    out!("\n{}", costs(&study))?;
+    for caution in &study.cautions {
         outln!("\nnote: {caution}")?;
     }
     if let Some((folder, names)) = written {
         outln!("\n{}", folder.display())?;
-        outln!("  {names}radio.json  links.csv")?;
+        outln!("  {names}link_budget.json  links.csv")?;
     }
     Ok(Exit::Done)
 }
 
-/// Which curve of the experiment it is.
-fn heading(experiment: &Experiment, curves: &[Curve], curve: &Curve) -> String {
-    if curves.len() == 1 {
+/// The curve of the sweep that is shown; empty if there is only one.
+fn heading(sweep: &Sweep) -> String {
+    let (label, curves) = (&sweep.curves[0].label, sweep.curves.len());
+    if curves == 1 {
         return String::new();
     }
-    let name = if experiment.name.is_empty() { "the experiment" } else { &experiment.name };
-    let label = &curve.label;
-    format!("{label}: the first of {} curves of {name}; --set KEY=VALUE chooses another\n\n", curves.len())
+    let name = if sweep.experiment.name.is_empty() { "the experiment" } else { &sweep.experiment.name };
+    format!("{label}: the first of {curves} curves of {name}; --set KEY=VALUE chooses another\n\n")
 }
 
 /// Watts as dBm, or a number without a unit.
-fn power(survey: &Survey, value: f64) -> String {
-    match survey.bandwidth_hz {
-        // Rounded first, so that no −0.0 is printed.
+fn power(study: &LinkBudgetStudy, value: f64) -> String {
+    match study.bandwidth_hz {
+        // Rounded first, so that −0.0 is not printed.
         Some(_) => format!("{:.1} dBm", (10.0 * (to_db(value) + 30.0)).round() / 10.0 + 0.0),
         None => number(value),
     }
@@ -106,45 +111,45 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// What links and policies have in common.
-fn header(config: &Config, survey: &Survey) -> String {
-    let radio = &config.radio;
+/// The properties of the radio that links and policies share.
+fn header(spec: &Spec, study: &LinkBudgetStudy) -> String {
+    let radio = &spec.radio;
     let mut lines: Vec<(&str, String)> = Vec::new();
-    let who = format!("M = {}, K = {}, d = {} weights", survey.devices, survey.k, survey.dim);
-    lines.push(("devices", who));
-    if let Some(hertz) = survey.bandwidth_hz {
+    let devices = format!("M = {}, K = {}, d = {} weights", study.devices, study.k, study.dim);
+    lines.push(("devices", devices));
+    if let Some(hertz) = study.bandwidth_hz {
         lines.push(("bandwidth", format!("W = {}", with_prefix(hertz, "Hz"))));
     }
     lines.push((
         "uplink",
-        match (survey.payload_bits, survey.uplink_s) {
-            (Some(bits), _) => format!("{} an upload, as long as it takes", with_prefix(bits, "bit")),
+        match (study.payload_bits, study.uplink_s) {
+            (Some(bits), _) => format!("{} per upload, of any duration", with_prefix(bits, "bit")),
             (None, Some(seconds)) => {
-                format!("T = {}, n = {} symbols", with_prefix(seconds, "s"), survey.symbols)
+                format!("T = {}, n = {} symbols", with_prefix(seconds, "s"), study.symbols)
             }
-            (None, None) => format!("n = {} symbols", survey.symbols),
+            (None, None) => format!("n = {} symbols", study.symbols),
         },
     ));
-    let sent: Vec<f64> = survey.links.iter().map(|link| link.power).collect();
+    let sent: Vec<f64> = study.links.iter().map(|link| link.power).collect();
     let (low, high) = (
         sent.iter().copied().fold(f64::INFINITY, f64::min),
         sent.iter().copied().fold(f64::NEG_INFINITY, f64::max),
     );
     let between = if high - low > 1e-9 * high {
-        format!("{} to {}", power(survey, low), power(survey, high))
+        format!("{} to {}", power(study, low), power(study, high))
     } else {
-        power(survey, high)
+        power(study, high)
     };
     let policy = match (&radio.snr_db, radio.power_policy.as_str()) {
         (Some(_), _) => "gains are such that its SNR is radio.snr_db".to_owned(),
         (None, "fair-share") => "fair-share: M·P̄/K".to_owned(),
         (None, name) => name.to_owned(),
     };
-    let average = power(survey, survey.average_power);
+    let average = power(study, study.average_power);
     lines.push(("power", format!("P̄ = {average}; a device sends with {between} ({policy})")));
     let interference = radio.interference_w.is_some_and(|watts| watts > 0.0);
     let with = if interference { ", with interference" } else { "" };
-    lines.push(("noise", format!("σ² = {}{with}", power(survey, survey.noise))));
+    lines.push(("noise", format!("σ² = {}{with}", power(study, study.noise))));
     let mut fading = radio.fading.clone();
     if radio.antennas > 1 {
         let _ = write!(fading, ", {} antennas", radio.antennas);
@@ -166,27 +171,27 @@ fn header(config: &Config, survey: &Survey) -> String {
     }
     lines.push(("fading", fading));
     lines.push(("rate", format!("{} over {}", radio.rate, radio.access)));
-    if config.cell.pathloss != "none" {
-        let cell = &config.cell;
+    if spec.cell.pathloss != "none" {
+        let cell = &spec.cell;
         let shadowing = match cell.shadowing_db {
             0.0 => String::new(),
             db => format!(", shadowing of {db} dB"),
         };
         lines.push(("cell", format!("{}, path loss {}{shadowing}", cell.layout, cell.pathloss)));
     }
-    let smallest = survey.smallest_bits.map_or_else(
-        || "no budget holds an update".to_owned(),
+    let smallest = study.smallest_bits.map_or_else(
+        || "no budget is enough for an update".to_owned(),
         |bits| format!("the smallest update takes {bits:.1} bits"),
     );
-    lines.push(("compressor", format!("{}; {smallest}", config.compress.scheme)));
+    lines.push(("compressor", format!("{}; {smallest}", spec.compress.scheme)));
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     lines.iter().fold(String::new(), |text, (name, value)| text + &format!("{name:<width$}  {value}\n"))
 }
 
 /// The table of links.
-fn links(survey: &Survey) -> String {
-    let (placed, units) = (survey.links.iter().any(|link| link.distance_m.is_some()), survey.bandwidth_hz);
-    let (payload, k) = (survey.payload_bits.is_some(), survey.k);
+fn links(study: &LinkBudgetStudy) -> String {
+    let (placed, units) = (study.links.iter().any(|link| link.distance_m.is_some()), study.bandwidth_hz);
+    let (payload, k) = (study.payload_bits.is_some(), study.k);
     let shared = format!("bits at 1/{k}");
     let q_shared = format!("q at 1/{k}");
     let mut header = vec!["link", "devices"];
@@ -207,7 +212,7 @@ fn links(survey: &Survey) -> String {
         header.push("silent");
     }
     header.push("lost");
-    let row = |row: &fedlink_study::survey::Row| {
+    let row = |row: &LinkRow| {
         let link = &row.link;
         let level = |q: usize| format!("{q}{}", if row.highest_level == Some(q) { "*" } else { "" });
         let db = |value: Option<f64>| value.map_or_else(|| "–".into(), |db| format!("{db:.1} dB"));
@@ -233,11 +238,11 @@ fn links(survey: &Survey) -> String {
         cells.push(percent(link.lost));
         cells
     };
-    let rows: Vec<Vec<String>> = survey.rows.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = study.rows.iter().map(row).collect();
     let mut text = table(&header, &rows);
-    let _ = write!(text, "means over {} rounds; ", survey.rounds);
+    let _ = write!(text, "means over {} rounds; ", study.rounds);
     if !payload {
-        text += "silent: the bits hold no update; ";
+        text += "silent: too few bits for an update; ";
     }
     text += "lost: by CSI error, rate model or threshold";
     if k > 1 && !payload {
@@ -245,14 +250,14 @@ fn links(survey: &Survey) -> String {
     }
     text.push('\n');
     if rows.iter().flatten().any(|cell| cell.ends_with('*')) {
-        text += "*: the largest q there is; a larger budget would not be used\n";
+        text += "*: the largest q; a larger budget would not be used\n";
     }
     text
 }
 
 /// The table of policies.
-fn costs(survey: &Survey) -> String {
-    let units = survey.policies.iter().any(|cost| cost.phases.is_some());
+fn costs(study: &LinkBudgetStudy) -> String {
+    let units = study.policies.iter().any(|cost| cost.phases.is_some());
     let mut header = vec!["policy", "train", "heard", "bits/round", "silent", "lost"];
     if units {
         header.extend([
@@ -276,7 +281,7 @@ fn costs(survey: &Survey) -> String {
         }
         cells.extend([
             format!("{:.0}", cost.trains),
-            format!("{} of {}", cost.heard, survey.devices),
+            format!("{} of {}", cost.heard, study.devices),
             format!("{:.0}", cost.bits),
             percent(cost.silent),
             percent(cost.lost),
@@ -291,24 +296,24 @@ fn costs(survey: &Survey) -> String {
         }
         cells
     };
-    let rows: Vec<Vec<String>> = survey.policies.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = study.policies.iter().map(row).collect();
     let mut text = table(&header, &rows);
     let _ = writeln!(
         text,
-        "means over {} rounds, scheduled by norms that are drawn, exp(0.25·N(0, 1)): nothing was trained\n\
+        "means over {} rounds, scheduled by random norms exp(0.25·N(0, 1)): nothing is trained\n\
          heard: devices that were scheduled at least once{}",
-        survey.policy_rounds,
+        study.policy_rounds,
         if units {
             "; radio: joules of uploads and reports; joules/round: all devices, all kinds"
         } else {
             ""
         }
     );
-    if survey.everyone_trains {
+    if study.everyone_trains {
         text +=
             "every device trains in every round, for the state that it keeps; else --set learn.state=reset\n";
     }
-    for cost in &survey.policies {
+    for cost in &study.policies {
         if let Some(refused) = &cost.refused {
             let _ = writeln!(text, "{}: {refused}", cost.policy);
         }
@@ -317,21 +322,20 @@ fn costs(survey: &Survey) -> String {
 }
 
 /// A row for each device.
-fn csv(survey: &Survey) -> String {
+fn csv(study: &LinkBudgetStudy) -> anyhow::Result<Vec<u8>> {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let mut text = String::from(
-        "device,group,x_m,y_m,distance_m,loss_db,shadowing_db,power,snr_db,bits_per_symbol,rate_bps,\
-         bits_alone,bits_shared,silent,lost,upload_median_s,upload_90_s",
-    );
-    for cost in &survey.policies {
-        let _ = write!(text, ",scheduled_{}", cost.policy);
-    }
-    text.push('\n');
-    for (m, link) in survey.links.iter().enumerate() {
-        let DeviceLink { device, group, x_m, y_m, distance_m, loss_db, shadowing_db, .. } = link;
-        let group = group.map_or_else(String::new, |group| group.to_string());
-        let places = [x_m, y_m, distance_m, loss_db, shadowing_db].map(|value| number(*value)).join(",");
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let columns = "device,group,x_m,y_m,distance_m,loss_db,shadowing_db,power,snr_db,bits_per_symbol,\
+                   rate_bps,bits_alone,bits_shared,silent,lost,upload_median_s,upload_90_s";
+    let scheduled = study.policies.iter().map(|cost| format!("scheduled_{}", cost.policy));
+    writer.write_record(columns.split(',').map(str::to_owned).chain(scheduled))?;
+    for (m, link) in study.links.iter().enumerate() {
         let numbers = [
+            link.x_m,
+            link.y_m,
+            link.distance_m,
+            link.loss_db,
+            link.shadowing_db,
             Some(link.power),
             Some(link.snr_db),
             Some(link.bits_per_symbol),
@@ -342,52 +346,53 @@ fn csv(survey: &Survey) -> String {
             Some(link.lost),
             link.upload_s.map(|seconds| seconds[0]),
             link.upload_s.map(|seconds| seconds[1]),
-        ]
-        .map(number)
-        .join(",");
-        let _ = write!(text, "{device},{group},{places},{numbers}");
-        for cost in &survey.policies {
-            let count = cost.scheduled.get(m).map_or_else(String::new, u32::to_string);
-            let _ = write!(text, ",{count}");
-        }
-        text.push('\n');
+        ];
+        let group = link.group.map_or_else(String::new, |group| group.to_string());
+        let count = |cost: &PolicyCost| cost.scheduled.get(m).map_or_else(String::new, u32::to_string);
+        let before = [link.device.to_string(), group].into_iter().chain(numbers.map(number));
+        writer.write_record(before.chain(study.policies.iter().map(count)))?;
     }
-    text
+    Ok(writer.into_inner()?)
 }
 
 /// Writes the map of a cell and the CDF of the SNR; returns their names.
-fn write_figures(folder: &OutputFolder, config: &Config, survey: &Survey) -> anyhow::Result<String> {
+fn write_figures(folder: &OutputFolder, spec: &Spec, study: &LinkBudgetStudy) -> anyhow::Result<String> {
     let mut names = String::new();
     let positions: Vec<(f64, f64)> =
-        survey.links.iter().filter_map(|link| Some((link.x_m?, link.y_m?))).collect();
-    if positions.len() == survey.links.len() {
-        let antennas = config.radio.gain_tx_dbi.unwrap_or(0.0) + config.radio.gain_rx_dbi.unwrap_or(0.0);
-        let gains: Vec<f64> = survey
+        study.links.iter().filter_map(|link| Some((link.x_m?, link.y_m?))).collect();
+    if positions.len() == study.links.len() {
+        let antennas = spec.radio.gain_tx_dbi.unwrap_or(0.0) + spec.radio.gain_rx_dbi.unwrap_or(0.0);
+        let gains: Vec<f64> = study
             .links
             .iter()
             .map(|link| antennas + link.shadowing_db.unwrap_or(0.0) - link.loss_db.unwrap_or(0.0))
             .collect();
-        let policy = &config.schedule.policy;
-        let scheduled = survey.policies.iter().find(|cost| cost.policy == *policy && cost.refused.is_none());
+        let policy = &spec.schedule.policy;
+        let scheduled = study.policies.iter().find(|cost| cost.policy == *policy && cost.refused.is_none());
         let shares = scheduled.map(|cost| {
-            let share = |count: &u32| f64::from(*count) / survey.policy_rounds as f64;
+            let share = |count: &u32| f64::from(*count) / study.policy_rounds as f64;
             cost.scheduled.iter().map(share).collect::<Vec<f64>>()
         });
-        let map = cell_map(&format!("Cell: who {policy} schedules"), &positions, &gains, shares.as_deref());
+        let map = CellMap::new(
+            &format!("Cell: devices scheduled by {policy}"),
+            &positions,
+            &gains,
+            shares.as_deref(),
+        );
         folder.write("map.svg", map.svg())?;
         folder.write("map.png", map.png()?)?;
         names += "map.svg  map.png  ";
     }
-    let groups = survey.links.iter().filter_map(|link| link.group).max();
+    let groups = study.links.iter().filter_map(|link| link.group).max();
     let of = |wanted: Option<usize>| -> Vec<f64> {
         let fits = |link: &&DeviceLink| wanted.is_none() || link.group == wanted;
-        survey.links.iter().filter(fits).map(|link| link.snr_db).collect()
+        study.links.iter().filter(fits).map(|link| link.snr_db).collect()
     };
-    let series: Vec<(String, Vec<f64>)> = match groups {
+    let series: Vec<(String, Option<Look>, Vec<f64>)> = match groups {
         Some(last) if last > 0 => {
-            (0..=last).map(|group| (format!("group {}", group + 1), of(Some(group)))).collect()
+            (0..=last).map(|group| (format!("group {}", group + 1), None, of(Some(group)))).collect()
         }
-        _ => vec![("all devices".into(), of(None))],
+        _ => vec![("all devices".into(), None, of(None))],
     };
     let chart = cdf("SNR of the devices", "mean SNR while sending (dB)", &series);
     folder.write("snr.svg", chart.svg())?;

@@ -2,7 +2,7 @@
 //! be, and keys that would have no effect.
 
 use assert_cmd::Command;
-use fedlink::config::all_keys;
+use fedlink::spec::all_keys;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tempfile::TempDir;
@@ -37,13 +37,14 @@ fn file(settings: &[&str]) -> String {
     text
 }
 
-/// Refuses the settings as those of `fedlink run` and of `fedlink radio`, and as a file, with one message.
+/// Refuses the settings as those of `fedlink run` and of `fedlink link-budget`, and as a file, with one
+/// message.
 fn assert_refused(folder: &TempDir, (settings, wanted): Refused) {
     let words: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
     std::fs::write(folder.path().join("mine.toml"), file(settings)).unwrap();
     let messages = [
         refused(fedlink(folder).arg("run").args(&words)),
-        refused(fedlink(folder).arg("radio").args(&words)),
+        refused(fedlink(folder).arg("link-budget").args(&words)),
         refused(fedlink(folder).args(["run", "mine.toml"])),
     ];
     for message in messages {
@@ -73,7 +74,7 @@ const IMPOSSIBLE: &[Refused] = &[
     (&["radio.antennas=0"], &["radio.antennas: is 0, but must be in 1..=1024"]),
     (&["radio.antennas=1025"], &["radio.antennas: is 1025, but must be in 1..=1024"]),
     // Correlation: which of the two to drop.
-    (&["radio.correlation=1"], &["radio.correlation: is 1, but must be a number above -1 and below 1"]),
+    (&["radio.correlation=1"], &["radio.correlation: is 1, but must be > -1 and < 1"]),
     (&["radio.correlation=-1"], &["radio.correlation: is -1"]),
     (&["radio.correlation=nan"], &["radio.correlation: is NaN"]),
     (
@@ -82,14 +83,14 @@ const IMPOSSIBLE: &[Refused] = &[
     ),
     (
         &["radio.correlation=0.5", "radio.fading=trace", "radio.trace.file=gains.csv"],
-        &["radio.correlation: has no effect on gains that are read from a trace; leave it out"],
+        &["radio.correlation: has no effect on radio.fading = \"trace\"", "leave it out"],
     ),
     // Speed: the missing key.
     (&["radio.speed_kmh=-3"], &["radio.speed_kmh: is -3"]),
     (&["radio.speed_kmh=3", "radio.period_s=0.1"], &["radio.speed_kmh: is 3, which needs radio.carrier_hz"]),
     (&["radio.speed_kmh=3", "radio.carrier_hz=2e9"], &["radio.speed_kmh: is 3, which needs radio.period_s"]),
     // Bandwidth: the two modes.
-    (&["radio.bandwidth_hz=0"], &["radio.bandwidth_hz: is 0, but must be a finite number above 0"]),
+    (&["radio.bandwidth_hz=0"], &["radio.bandwidth_hz: is 0, but must be > 0"]),
     (&["radio.bandwidth_hz=-1e6"], &["radio.bandwidth_hz: is -1000000"]),
     (&[W, "radio.symbols=100"], &["radio.symbols: belongs to the radio without units", "radio.bandwidth_hz"]),
     (&[W, "radio.power=2"], &["radio.power: belongs to the radio without units", "write radio.power_dbm"]),
@@ -108,8 +109,8 @@ const IMPOSSIBLE: &[Refused] = &[
     (&[W, "radio.power_dbm=30"], &["radio.power_dbm: is 30, above radio.power_max_dbm, which is 23"]),
     (&[W, "radio.power_dbm=inf"], &["radio.power_dbm: is inf"]),
     (&[W, "radio.power_dbm=nan"], &["radio.power_dbm: is NaN"]),
-    (&["radio.csi_error=-0.1"], &["radio.csi_error: is -0.1, but must be at least 0 and below 1"]),
-    (&["radio.csi_error=1"], &["radio.csi_error: is 1, but must be at least 0 and below 1"]),
+    (&["radio.csi_error=-0.1"], &["radio.csi_error: is -0.1, but must be ≥ 0 and < 1"]),
+    (&["radio.csi_error=1"], &["radio.csi_error: is 1, but must be ≥ 0 and < 1"]),
     // The error of short packets.
     (
         &["radio.rate=finite-blocklength", "radio.finite-blocklength.error=0"],
@@ -161,7 +162,7 @@ const IMPOSSIBLE: &[Refused] = &[
 ];
 
 #[test]
-fn what_cannot_be_is_refused_with_the_words_that_help() {
+fn impossible_values_are_refused_with_the_remedy() {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("gains.csv"), "1,1\n").unwrap();
     for &row in IMPOSSIBLE {
@@ -199,7 +200,7 @@ fn a_trace_that_cannot_be_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_is_allowed_and_seldom_meant_is_a_note() {
+fn allowed_but_unusual_settings_give_a_note() {
     let folder = TempDir::new().unwrap();
     let cases: [(&[&str], &str); 3] = [
         (&["radio.csi_error=0.01"], "about 47 % of the uploads will be lost"),
@@ -210,7 +211,7 @@ fn what_is_allowed_and_seldom_meant_is_a_note() {
     for (settings, wanted) in cases {
         let words: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
         let output =
-            fedlink(&folder).arg("radio").args(&words).assert().success().get_output().stdout.clone();
+            fedlink(&folder).arg("link-budget").args(&words).assert().success().get_output().stdout.clone();
         let survey = String::from_utf8(output).unwrap();
         let mut run = fedlink(&folder);
         run.arg("run").args(&words).args(["--out", "mine", "--force", "--set", "schedule.k=2"]);
@@ -352,7 +353,7 @@ fn a_key_without_effect_is_an_error_that_says_so() {
     write("rates.csv", "round,device,rate_bps\n0,0,1e6\n");
     for (key, settings) in IDLE {
         let words = settings.iter().flat_map(|setting| ["--set", setting]);
-        let message = refused(fedlink(&folder).arg("radio").args(words));
+        let message = refused(fedlink(&folder).arg("link-budget").args(words));
         let says =
             ["has no effect", "and radio.snr_db both set", "and radio.csi_delay_s both set", "belongs to"];
         let said = says.iter().any(|words| message.contains(&format!("{key}: {words}")));
