@@ -44,7 +44,7 @@ from ._parts import Compressor, Fading, Pick, Policy, Task
 from ._plan import Plan, PlanCell, PlanHorizon, plan
 from ._radio import LinkBudget, radio
 from ._run import Curve, Rerun, Run, Study, Verified, merge, run, status, verify
-from ._session import Encoder, Session
+from ._session import Device, Encoder, Session
 from ._simulate import Result, simulate
 from ._system import System, digest
 
@@ -53,6 +53,7 @@ __all__ = [
     "Compressor",
     "Curve",
     "Dataset",
+    "Device",
     "DivergedError",
     "Encoded",
     "Encoder",

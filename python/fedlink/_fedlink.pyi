@@ -9,6 +9,7 @@ from typing_extensions import Self, disjoint_base
 __all__ = [
     "Call",
     "Dataset",
+    "Device",
     "DivergedError",
     "Encoded",
     "Encoder",
@@ -16,6 +17,7 @@ __all__ = [
     "LinkBudget",
     "Links",
     "Record",
+    "Report",
     "Reports",
     "Session",
     "Simulation",
@@ -27,11 +29,13 @@ __all__ = [
     "Upload",
     "View",
     "__version__",
+    "accuracy_svg",
     "asks",
     "audit",
     "bound",
     "candidates",
     "capacity",
+    "check_nodes",
     "command",
     "dataset",
     "decode",
@@ -377,6 +381,7 @@ class Session:
     ) -> list[Grant]: ...
     def substitute(self, device: _Whole) -> Grant | None: ...
     def forget(self, device: _Whole) -> None: ...
+    def mean_loss(self, losses: dict[int, float]) -> float: ...
     def deliver(self, uploads: Sequence[Upload], trained: _Whole, loss: float) -> list[str]: ...
     def evaluated(self, accuracy: float, loss: float, metrics: dict[str, float] | None = None) -> None: ...
     def rounds(self) -> Table: ...
@@ -394,7 +399,6 @@ class Encoder:
         parts: Sequence[_Part],
         layers: Sequence[tuple[int, int]],
     ) -> Self: ...
-    def age_factor(self, gap: _Whole) -> float: ...
     def report(
         self,
         asks: Sequence[str],
@@ -406,6 +410,41 @@ class Encoder:
     ) -> _Update: ...
     def encode(self, update: npt.ArrayLike, budget: float, t: _Whole, device: _Whole) -> Encoded: ...
 
+@final
+class Report:
+    @property
+    def answers(self) -> _Update: ...
+    @property
+    def lost_state(self) -> bool: ...
+
+@disjoint_base
+class Device:
+    def __new__(
+        cls,
+        name: str,
+        text: str,
+        settings: dict[str, Any],
+        parts: Sequence[_Part],
+        layers: Sequence[tuple[int, int]],
+    ) -> Self: ...
+    @property
+    def waiting(self) -> int | None: ...
+    def report(
+        self,
+        asks: Sequence[str],
+        update: npt.ArrayLike,
+        loss: float,
+        alone_bits: float,
+        t: _Whole,
+        device: _Whole,
+        acknowledged: _Whole | None = None,
+    ) -> Report: ...
+    def send(self, budget: float) -> Encoded: ...
+    def settle(self, delivered: bool) -> None: ...
+    def save(self) -> bytes: ...
+    def load(self, saved: bytes) -> None: ...
+
+def check_nodes(name: str, text: str, settings: dict[str, Any], parts: Sequence[_Part]) -> str: ...
 @disjoint_base
 class System:
     def __new__(cls, name: str, text: str, settings: dict[str, Any]) -> Self: ...
@@ -507,6 +546,7 @@ def rerun(
     threads: _Whole | None,
     data_dir: _Path | None,
 ) -> list[tuple[str, str, str, tuple[str, str, str] | None]]: ...
+def accuracy_svg(points: Sequence[tuple[float, float]]) -> str: ...
 def status(folder: _Path) -> str: ...
 def radio(
     name: str,

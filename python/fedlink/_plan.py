@@ -58,7 +58,7 @@ def plan(**parameters: Any) -> Plan:
     found = answer["plan"]
     return Plan(
         best=PlanCell(**found["best"]),
-        cells=[PlanCell(**cell) for cell in found["cells"]],
+        cells=[PlanCell(**cell) for cell in found["points"]],
         by_horizon=[PlanHorizon(**best) for best in found["by_horizon"]],
         rate=answer["rate"],
     )

@@ -97,7 +97,7 @@ def radio(
     settings: Mapping[str, Any] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> LinkBudget:
-    """The link budget, as ``fedlink radio`` shows it: distance, path loss, SNR, rate and bits of every
+    """The link budget, as ``fedlink link-budget`` shows it: distance, path loss, SNR, rate and bits of every
     device, and the seconds and joules of a round for each policy. Nothing is trained.
 
     ``experiment`` is a preset, the path of a file, TOML text, or a dictionary of keys; where it sweeps, the

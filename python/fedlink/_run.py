@@ -100,7 +100,7 @@ class Study:
 class Rerun:
     """A stored run that was made again."""
 
-    #: Its name in ``cells/``.
+    #: Its name in ``runs/``.
     cell: str
     #: What tells it from the others.
     label: str

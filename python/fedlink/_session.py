@@ -22,19 +22,19 @@ class Session(_fedlink.Session):
 
     A round is ``begin`` (who must train and report what), ``report`` (who may send how many bits),
     ``deliver`` (θ(t) becomes θ(t+1)), and ``evaluated`` in rounds in which the model is evaluated.
-    ``Encoder`` is a node's half. ``settings`` are keys that go before ``config``. ``layers`` are the shapes
+    ``Device`` is a node's half. ``settings`` are keys that go before ``config``. ``layers`` are the shapes
     of the arrays that θ is made of, in their order, for schemes that use them (``low-rank``, which without
     them sends what ``stc`` does); the nodes must be given the same.
 
     >>> config = {"schedule.policy": "bn2", "data.devices": 2}
     >>> session = fedlink.Session(config, numpy.zeros(1000, numpy.float32))
-    >>> node = fedlink.Encoder(session.config)
-    >>> update = numpy.ones(1000, numpy.float32)  # what both nodes have learned
+    >>> nodes = [fedlink.Device(session.config) for _ in range(2)]
+    >>> update = numpy.ones(1000, numpy.float32)  # both nodes have learned it
     >>> call = session.begin()
-    >>> answers = [node.report(call.asks, update, 0.5, bits, call.t, m)
+    >>> answers = [nodes[m].report(call.asks, update, 0.5, bits, call.t, m).answers
     ...            for m, bits in zip(call.candidates, call.alone_bits)]
     >>> grants = session.report(call.candidates, answers)
-    >>> sent = [node.encode(update, g.budget, call.t, g.device).upload(g.device) for g in grants]
+    >>> sent = [nodes[g.device].send(g.budget).upload(g.device) for g in grants]
     >>> session.deliver(sent, trained=2, loss=0.5)
     ['used']
     """
@@ -63,9 +63,42 @@ class Session(_fedlink.Session):
         return config
 
 
+class Device(_fedlink.Device):
+    """One device of a run on a node: error feedback, answers to the server, compression.
+
+    A round is ``report`` (adds error feedback to the update and answers the server), ``send`` (compresses it
+    within the bits that were granted) and ``settle`` (whether it arrived). A device that is not
+    scheduled only reports. Its numbers are those of the same device in ``simulate``, with every rule of
+    ``compress.feedback``. ``save`` and ``load`` carry its state from one process to another.
+
+    ``config`` is the server's, seed included: compression that draws at random draws the numbers of
+    ``simulate``. ``layers`` are the shapes of the arrays that an update is made of, as the session has them.
+
+    >>> node = fedlink.Device({"compress.scheme": "top-k", "compress.feedback": "scheduled"})
+    >>> node.report(["norm"], numpy.float32([3, 4]), 0.5, 1e3, t=0, device=7).answers.tolist()
+    [5.0]
+    >>> node.send(0.0).payload is None  # too few bits for any entry
+    True
+    >>> node.settle(True)
+    >>> node.report(["norm"], numpy.float32([0, 0]), 0.5, 1e3, t=1, device=7).answers.tolist()
+    [5.0]
+    """
+
+    def __new__(
+        cls,
+        config: Config,
+        *,
+        layers: Iterable[Sequence[int]] = (),
+        compressor: Part = None,
+        parts: Mapping[str, Part] | None = None,
+    ) -> Self:
+        registered, settings = collect(compressor=compressor, parts=parts)
+        return super().__new__(cls, *read(config, settings), registered, matrices(layers))
+
+
 class Encoder(_fedlink.Encoder):
-    """The sending half of a node: what it answers to the server, and what it sends of its update within its
-    bits.
+    """The compression of a device without its state: the answers to the server for an update, and the message
+    that fits into a number of bits. ``Device`` adds error feedback.
 
     ``config`` is the server's, seed included: compression that draws at random draws what ``simulate`` does.
     ``layers`` are the shapes of the arrays that an update is made of, as the session has them.
@@ -81,6 +114,22 @@ class Encoder(_fedlink.Encoder):
     ) -> Self:
         registered, settings = collect(compressor=compressor, parts=parts)
         return super().__new__(cls, *read(config, settings), registered, matrices(layers))
+
+
+def checked(
+    config: Config,
+    *,
+    policy: Part = None,
+    compressor: Part = None,
+    fading: Part = None,
+    parts: Mapping[str, Part] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The configuration of a run on nodes, checked, every default written out."""
+    registered, chosen = collect(policy, compressor, fading, parts=parts)
+    config_text = read(config, {**(settings or {}), **chosen})
+    resolved: dict[str, Any] = json.loads(_fedlink.check_nodes(*config_text, registered))
+    return resolved
 
 
 def matrices(shapes: Iterable[Sequence[int]]) -> list[tuple[int, int]]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-#: Size of the curve in ``_repr_html_``.
-WIDTH, HEIGHT = 360, 150
+#: Width of the curve in ``_repr_html_``, in pixels.
+WIDTH = 400
 
 #: Rounds between checkpoints.
 CHECKPOINT_EVERY = 100
@@ -261,29 +261,10 @@ class Result(Costs, Fairness):
         )
 
     def _svg(self) -> str:
-        """Test accuracy by round, from 0 to 100 %."""
+        """Test accuracy by round, as it is drawn in the folder of an experiment."""
         rounds, accuracy = self._curve("round")
         if len(rounds) == 0:
             return ""
-        left, bottom = 44, HEIGHT - 22
-
-        def x(round: float) -> float:
-            return left + (WIDTH - left - 8) * round / float(rounds[-1])
-
-        def y(share: float) -> float:
-            return bottom - (bottom - 8) * share
-
-        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(rounds, accuracy))
-        lines = "".join(
-            f'<line x1="{left}" x2="{WIDTH - 8}" y1="{y(share):.1f}" y2="{y(share):.1f}" '
-            'stroke="currentColor" stroke-opacity="0.2"/>'
-            f'<text x="{left - 6}" y="{y(share) + 4:.1f}" text-anchor="end">{share:.0%}</text>'
-            for share in (0, 0.5, 1)
-        )
-        return (
-            f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="test accuracy by round" '
-            f'font-size="11" fill="currentColor">{lines}'
-            f'<polyline points="{points}" fill="none" stroke="#3b7dd8" stroke-width="2"/>'
-            f'<text x="{left}" y="{HEIGHT - 6}">test accuracy by round</text>'
-            f'<text x="{WIDTH - 8}" y="{HEIGHT - 6}" text-anchor="end">{rounds[-1]}</text></svg>'
-        )
+        svg = _fedlink.accuracy_svg([(float(x), float(y)) for x, y in zip(rounds, accuracy)])
+        scaled = svg.replace("<svg ", '<svg style="width:100%;height:auto" ', 1)
+        return f'<div style="width:{WIDTH}px">{scaled}</div>'

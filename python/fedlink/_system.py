@@ -26,21 +26,20 @@ def digest(theta: npt.ArrayLike) -> str:
 
 
 class System(_fedlink.System):
-    """Data, devices and channel of a configuration, without the loop. With ``Session`` and ``Encoder`` a
+    """Data, devices and channel of a configuration, without the loop. With ``Session`` and ``Device`` a
     distributed runtime makes the rounds of ``simulate`` of it, to the bit.
 
     Rounds are counted from 0: round t turns θ(t) into θ(t+1). A round:
 
     >>> system = fedlink.System({"schedule.policy": "bn2", "schedule.k": 2, "learn.state": "reset"})
     >>> session = fedlink.Session(system.config, system.theta0())
-    >>> node = fedlink.Encoder(system.config)
+    >>> nodes = [fedlink.Device(system.config) for _ in range(system.devices)]
     >>> call = session.begin()
     >>> trained = {m: system.train(session.theta, call.t, m) for m in call.candidates}
-    >>> answers = [node.report(call.asks, *trained[m], bits, call.t, m)
+    >>> answers = [nodes[m].report(call.asks, *trained[m], bits, call.t, m).answers
     ...            for m, bits in zip(call.candidates, call.alone_bits)]
     >>> grants = session.report(call.candidates, answers)
-    >>> encode = lambda g: node.encode(trained[g.device][0], g.budget, call.t, g.device)
-    >>> sent = [encode(g).upload(g.device) for g in grants]
+    >>> sent = [nodes[g.device].send(g.budget).upload(g.device) for g in grants]
     >>> session.deliver(sent, len(trained), sum(loss for _, loss in trained.values()) / len(trained))
     ['used', 'used']
 

@@ -112,7 +112,7 @@ def _share(name: str, text: str | None, options: dict[str, Any], share: str, don
 def _finished(folder: Path) -> Files:
     """What there is in the folder of an experiment: its configuration, and the runs that are done."""
     first = [folder / "config.toml", folder / "data.json"]
-    kept = [*first, *(folder / "cells").glob("*.json"), *(folder / "cells").glob("*.rounds.csv")]
+    kept = [*first, *(folder / "runs").glob("*.json"), *(folder / "runs").glob("*.rounds.csv")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept if path.is_file()}
 
 

@@ -86,7 +86,7 @@ REFUSED = [
     (lambda: fedlink.simulate({"data.dataset": "no-such-data"}), ValueError, "neither a known data set"),
     (lambda: fedlink.simulate("[schedule]\nk = -1"), ValueError, "schedule"),
     (lambda: fedlink.simulate({}, policy="bn22"), ValueError, "schedule.policy: is .bn22.*did you mean"),
-    (lambda: fedlink.simulate({"schedule.k": [1, 2]}), ValueError, "makes 2 curves where one is wanted"),
+    (lambda: fedlink.simulate({"schedule.k": [1, 2]}), ValueError, "makes 2 curves, but exactly one"),
     (lambda: fedlink.simulate("demo"), ValueError, "config"),
     (lambda: fedlink.simulate({}, task=object()), TypeError, "task"),
 ]

@@ -183,7 +183,7 @@ def test_the_plan_is_the_best_of_its_grid_and_the_commands(command):
     shown = json.loads(
         command("plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json").stdout
     )
-    assert [cell["loss"] for cell in shown["cells"]] == [cell.loss for cell in plan.cells]
+    assert [cell["loss"] for cell in shown["points"]] == [cell.loss for cell in plan.cells]
     assert shown["eta"] == plan.rate
     assert plan.by_horizon[-1].loss == plan.best.loss
 

@@ -226,6 +226,72 @@ def test_a_node_can_keep_what_was_not_sent(config):
         sent.dense(3)
 
 
+def test_a_device_without_error_feedback_is_an_encoder(config):
+    device, encoder = fedlink.Device(config), fedlink.Encoder(config)
+    update = update_of(1)
+    report = device.report(["norm"], update, 0.5, 900.0, 0, 1)
+    assert not report.lost_state
+    assert (report.answers == encoder.report(["norm"], update, 0.5, 900.0, 0, 1)).all()
+    assert device.waiting == 0
+    sent, expected = device.send(500.0), encoder.encode(update, 500.0, 0, 1)
+    assert device.waiting is None
+    assert (sent.payload, sent.level, sent.bits) == (expected.payload, expected.level, expected.bits)
+    with pytest.raises(RuntimeError, match="no update waits"):
+        device.send(500.0)
+
+
+def test_a_device_adds_what_was_not_sent_to_its_next_update(config):
+    config = {**config, "compress.feedback": "scheduled"}
+    device, encoder = fedlink.Device(config), fedlink.Encoder(config)
+    update = update_of(1)
+    device.report([], update, 0.5, 900.0, 0, 1)
+    rest = update - device.send(500.0).dense(DIM)
+    lost = fedlink.Device(config)
+    lost.load(device.save())
+    for one, arrived, expected in ((device, True, update + rest), (lost, False, update)):
+        one.settle(arrived)
+        answers = one.report(["norm"], update, 0.5, 900.0, 1, 1).answers
+        assert (answers == encoder.report(["norm"], expected, 0.5, 900.0, 1, 1)).all()
+
+
+def test_a_device_goes_on_in_another_process(config):
+    config = {**config, "compress.feedback": "momentum"}
+    device, state = fedlink.Device(config), b""
+    for t in range(3):
+        device.report([], update_of(t), 0.5, 900.0, t, 1)
+        other = fedlink.Device(config)
+        other.load(state)
+        other.report([], update_of(t), 0.5, 900.0, t, 1)
+        again = fedlink.Device(config)
+        again.load(other.save())
+        assert again.waiting == t and again.send(500.0).payload == device.send(500.0).payload
+        device.settle(True)
+        again.settle(True)
+        state = again.save()
+        assert state == device.save()
+    with pytest.raises(ValueError, match="saved: is not the state of a device"):
+        device.load(b"\xff\xff")
+    with pytest.raises(RuntimeError, match="another run"):
+        device.report([], np.ones(3, np.float32), 0.5, 900.0, 3, 1)
+
+
+def test_a_device_that_has_lost_its_state_says_so(config):
+    device = fedlink.Device({**config, "compress.feedback": "ef21"})
+    assert device.report([], update_of(1), 0.5, 900.0, 4, 1, acknowledged=3).lost_state
+    assert not device.report([], update_of(1), 0.5, 900.0, 4, 1, acknowledged=0).lost_state
+    with pytest.raises(RuntimeError, match="must give the round"):
+        device.report([], update_of(1), 0.5, 900.0, 4, 1)
+    with pytest.raises(ValueError, match="acknowledged"):
+        device.report([], update_of(1), 0.5, 900.0, 4, 1, acknowledged=-1)
+
+
+def test_the_mean_loss_is_weighted_as_updates_are(config):
+    losses = {0: 1.0, 3: 5.0}
+    assert start(config).mean_loss(losses) == 3.0 and start(config).mean_loss({}) == 0.0
+    by_size = start({**config, "learn.aggregate": "by-size"}, samples=[3, 1, 1, 1, 1, 1, 1, 1])
+    assert by_size.mean_loss(losses) == 2.0
+
+
 def test_the_payload_fits_the_budget_if_it_must(config):
     tight = fedlink.Encoder({**config, "compress.budget": "wire"})
     for budget in (60.0, 200.0, 571.7, 900.0):

@@ -331,7 +331,7 @@ def test_the_command_loads_parts_from_python_files_and_resumes(tmp_path, parts_f
     assert {curve for curve, *_ in first[1]} == {"bc k=1", "bc k=2", "pf k=1", "pf k=2"}
     config = (tmp_path / "out" / "config.toml").read_text()
     assert "pf.py:ProportionalFair" in config
-    cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").glob("*.json")}
+    cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").glob("*.json")}
     again = fedlink_command(*run, "--resume")
     assert again.returncode == 0, again.stderr
     assert numbers(tmp_path / "out") == first
@@ -411,7 +411,7 @@ def test_ctrl_c_in_the_command_of_the_package_saves_and_stops(tmp_path, parts_fi
     command = [sys.executable, "-m", "fedlink", "run", file, *options]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not list(Path(tmp_path, "out", "cells").glob("*.checkpoint")) and time.monotonic() < deadline:
+    while not list(Path(tmp_path, "out", "runs").glob("*.checkpoint")) and time.monotonic() < deadline:
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
     shown, errors = child.communicate(timeout=60)
@@ -424,7 +424,7 @@ def test_ctrl_c_in_the_command_of_the_package_saves_and_stops(tmp_path, parts_fi
 def test_a_stored_run_is_read_without_fedlink_to_the_last_bit(tmp_path):
     study = fedlink.run(TEXT, out=tmp_path / "night", progress=False)
     page = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
-    cells = [json.loads(path.read_text()) for path in (tmp_path / "night" / "cells").glob("*.json")]
+    cells = [json.loads(path.read_text()) for path in (tmp_path / "night" / "runs").glob("*.json")]
     assert len(cells) == 8
     for cell in cells:
         curve = study.curve(cell["label"].rsplit(" seed", 1)[0])
@@ -438,7 +438,7 @@ def test_a_stored_run_is_read_without_fedlink_to_the_last_bit(tmp_path):
     snippet = page.split("```python\n")[1].split("```")[0]
     assert "pd.DataFrame" in snippet
     names = {}
-    exec(snippet.replace('"night/cells"', repr(str(tmp_path / "night" / "cells"))), names)
+    exec(snippet.replace('"night/runs"', repr(str(tmp_path / "night" / "runs"))), names)
     table = pandas.read_csv(tmp_path / "night" / "results.csv")
     columns = ["curve", "seed", "round", "test_loss"]
     assert len(names["runs"].merge(table, on=columns)) == len(table) == len(names["runs"])
@@ -451,9 +451,9 @@ def test_a_sweep_grows_tells_its_state_and_is_made_again(tmp_path):
     assert (state["of"], state["done"], state["waiting"], state["running"]) == (8, 4, 4, 0)
     assert {run["state"] for run in state["runs"]} == {"done", "waiting"}
     fedlink.run(TEXT, out=out, resume=True, progress=False, keep_state=True)
-    before = {path: path.stat().st_mtime_ns for path in (out / "cells").glob("*.json")}
+    before = {path: path.stat().st_mtime_ns for path in (out / "runs").glob("*.json")}
     fedlink.run(TEXT, out=out, resume=True, seeds=3, progress=False)
-    assert len(list((out / "cells").glob("*.json"))) == 12
+    assert len(list((out / "runs").glob("*.json"))) == 12
     assert {path: path.stat().st_mtime_ns for path in before} == before
     with pytest.raises(ValueError, match="differs in run.seeds"):
         fedlink.run(TEXT, out=out, resume=True, progress=False)
@@ -463,7 +463,7 @@ def test_a_sweep_grows_tells_its_state_and_is_made_again(tmp_path):
     verified = fedlink.verify(out, rerun=3, rerun_seed=1)
     assert len(verified.reruns) == 3 and all(again.same for again in verified.reruns)
     assert verified.claims[0]["name"] == "norms help"
-    path = next((out / "cells").glob("*.json"))
+    path = next((out / "runs").glob("*.json"))
     path.write_text("damaged")
     assert fedlink.status(out)["failed"] == 1
 

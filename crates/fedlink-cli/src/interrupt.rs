@@ -1,7 +1,7 @@
-//! Ctrl-C and other wishes to end: a run ends cleanly at the first and at once at a second that is meant so;
-//! a download ends at once.
+//! Ctrl-C and other termination signals: a run ends cleanly at the first and at once at a second, deliberate
+//! one; a download ends at once.
 //!
-//! The handler belongs to the process, so it is installed once, and only in a process that allows it.
+//! The handler belongs to the process: it is installed once, and only in a process that allows it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 static STOP: AtomicBool = AtomicBool::new(false);
-/// How the process ends at once; set if Ctrl-C is ours to handle.
+/// Ends the process at once; set if this process handles Ctrl-C.
 static QUIT: OnceLock<fn()> = OnceLock::new();
 static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
 static SIGNALS: Mutex<Signals> = Mutex::new(Signals::new());
 static AT_CTRL_C: Mutex<AtCtrlC> = Mutex::new(AtCtrlC::Stop);
 
-/// What Ctrl-C does.
+/// The effect of Ctrl-C.
 enum AtCtrlC {
     /// Ends the run after this round.
     Stop,
@@ -23,18 +23,18 @@ enum AtCtrlC {
     Quit { cleanup_dir: Option<PathBuf>, message: String },
 }
 
-/// Lets commands handle Ctrl-C in this process; `quit` must end it. To be called by a program before
-/// [`run`](crate::run), not by a library.
+/// Lets commands handle Ctrl-C in this process; `quit` must end it. A program calls it before
+/// [`run`](crate::run); a library does not.
 pub fn quit_on_interrupt(quit: fn()) {
     let _ = QUIT.set(quit);
 }
 
-/// Asks the run in progress to save itself and to end after this round, as the first Ctrl-C does.
+/// Stops the run in progress: it saves its state and ends after this round, as after the first Ctrl-C.
 pub fn stop() {
     STOP.store(true, Ordering::SeqCst);
 }
 
-/// Starts to listen for a wish to [stop].
+/// Starts to handle signals; the first one [stops](stop) the run.
 pub(crate) fn listen() -> anyhow::Result<()> {
     STOP.store(false, Ordering::SeqCst);
     *SIGNALS.lock().unwrap_or_else(PoisonError::into_inner) = Signals::new();
@@ -42,18 +42,18 @@ pub(crate) fn listen() -> anyhow::Result<()> {
     install()
 }
 
-/// Whether the run was asked to end.
-pub(crate) fn asked() -> bool {
+/// Whether a stop was requested.
+pub(crate) fn stop_requested() -> bool {
     STOP.load(Ordering::SeqCst)
 }
 
-/// Starts to listen; Ctrl-C then removes the [folder](set_cleanup_dir) and quits with this message.
+/// Starts to handle signals; Ctrl-C then removes the [folder](set_cleanup_dir) and quits with this message.
 pub(crate) fn quit_at_once(message: String) -> anyhow::Result<()> {
     *at_ctrl_c() = AtCtrlC::Quit { cleanup_dir: None, message };
     install()
 }
 
-/// The folder that is to go if Ctrl-C comes.
+/// Sets the folder that Ctrl-C removes.
 pub(crate) fn set_cleanup_dir(folder: Option<PathBuf>) {
     if let AtCtrlC::Quit { cleanup_dir, .. } = &mut *at_ctrl_c() {
         *cleanup_dir = folder;
@@ -64,34 +64,34 @@ fn at_ctrl_c() -> MutexGuard<'static, AtCtrlC> {
     AT_CTRL_C.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Installs the handler, if it is ours to install and not there yet.
+/// Installs the handler once, if this process allows it.
 fn install() -> anyhow::Result<()> {
     let Some(&quit) = QUIT.get() else { return Ok(()) };
-    let installed = INSTALLED.get_or_init(|| install_handler(move |wish| handle(wish, quit)));
+    let installed = INSTALLED.get_or_init(|| install_handler(move |request| handle(request, quit)));
     installed.clone().map_err(|problem| anyhow::anyhow!("cannot handle Ctrl-C: {problem}"))
 }
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    /// Ctrl-C: a person at the keyboard.
+enum Request {
+    /// Ctrl-C, by a person.
     Interrupt,
-    /// A program or the system wants the process to end; such a signal often comes twice at once.
+    /// A termination signal of a program or the system; it often comes twice at once.
     Terminate,
 }
 
 #[cfg(unix)]
-fn install_handler(handler: impl Fn(Wish) + Send + 'static) -> Result<(), String> {
+fn install_handler(handler: impl Fn(Request) + Send + 'static) -> Result<(), String> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut wanted = vec![SIGINT, SIGTERM];
-    // Whoever started it with `nohup` wants it to outlive the terminal.
+    // A process under `nohup` must outlive the terminal.
     if !is_ignored(SIGHUP) {
         wanted.push(SIGHUP);
     }
     let mut signals = signal_hook::iterator::Signals::new(wanted).map_err(|error| error.to_string())?;
     let listen = move || {
         for signal in signals.forever() {
-            handler(if signal == SIGINT { Wish::Interrupt } else { Wish::Terminate });
+            handler(if signal == SIGINT { Request::Interrupt } else { Request::Terminate });
         }
     };
     std::thread::Builder::new()
@@ -101,7 +101,7 @@ fn install_handler(handler: impl Fn(Wish) + Send + 'static) -> Result<(), String
         .map_err(|error| error.to_string())
 }
 
-/// Whether this process was started with a signal ignored, where the system tells it.
+/// Whether this process was started with a signal ignored, if the system reports it.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -111,28 +111,26 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 #[cfg(not(unix))]
-fn install_handler(handler: impl Fn(Wish) + Send + 'static) -> Result<(), String> {
-    ctrlc::set_handler(move || handler(Wish::Interrupt)).map_err(|error| error.to_string())
+fn install_handler(handler: impl Fn(Request) + Send + 'static) -> Result<(), String> {
+    ctrlc::set_handler(move || handler(Request::Interrupt)).map_err(|error| error.to_string())
 }
 
-/// Does what a signal asks for.
-fn handle(wish: Wish, quit: fn()) {
+/// Executes the request of a signal.
+fn handle(request: Request, quit: fn()) {
     match &mut *at_ctrl_c() {
         AtCtrlC::Stop => {
-            let quits = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner).quits(wish, Instant::now());
+            let quits = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner).quits(request, Instant::now());
             if STOP.swap(true, Ordering::SeqCst) {
                 if quits {
                     quit();
                 }
                 return;
             }
-            errln!(
-                "\nstopping after this round and saving what is there; press Ctrl-C again to quit at once"
-            );
+            errln!("\nstopping after this round and saving the state; press Ctrl-C again to quit at once");
         }
         AtCtrlC::Quit { cleanup_dir, message } => {
             if let Some(folder) = cleanup_dir.take() {
-                // Once more if a file came in meanwhile.
+                // Repeated in case a file was added meanwhile.
                 let _ = std::fs::remove_dir_all(&folder).or_else(|_| std::fs::remove_dir_all(&folder));
             }
             errln!("\n{message}");
@@ -149,7 +147,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// After this a signal is a wish of its own.
+    /// After this a signal is a request of its own.
     const LATER: Duration = Duration::from_secs(1);
     /// Two Ctrl-C within this are one, sent to a process and to its group.
     const ECHO: Duration = Duration::from_millis(50);
@@ -160,12 +158,12 @@ impl Signals {
 
     /// Whether to quit at once: at a second Ctrl-C, or at any signal more than a second after the first. A
     /// program that wants another to end often sends the signal twice at once, and means: save and end.
-    fn quits(&mut self, wish: Wish, now: Instant) -> bool {
+    fn quits(&mut self, request: Request, now: Instant) -> bool {
         let later = self.first.is_some_and(|first| now.duration_since(first) > Self::LATER);
-        let again = wish == Wish::Interrupt
+        let again = request == Request::Interrupt
             && self.interrupt.is_some_and(|before| now.duration_since(before) > Self::ECHO);
         self.first.get_or_insert(now);
-        if wish == Wish::Interrupt {
+        if request == Request::Interrupt {
             self.interrupt.get_or_insert(now);
         }
         later || again
@@ -174,27 +172,27 @@ impl Signals {
 
 #[cfg(test)]
 mod tests {
-    use super::Wish::{Interrupt, Terminate};
+    use super::Request::{Interrupt, Terminate};
     use super::*;
 
     #[test]
     fn a_process_that_has_not_allowed_it_keeps_its_own_handler_and_is_stopped_by_the_flag() {
         listen().unwrap();
         listen().unwrap();
-        assert!(INSTALLED.get().is_none() && !asked());
+        assert!(INSTALLED.get().is_none() && !stop_requested());
         stop();
-        assert!(asked());
+        assert!(stop_requested());
         listen().unwrap();
-        assert!(!asked());
+        assert!(!stop_requested());
     }
 
     #[test]
     fn a_second_ctrl_c_or_a_signal_after_a_second_quits_and_an_echo_does_not() {
         let start = Instant::now();
-        let quits = |signals: &[(Wish, u64)]| -> Vec<bool> {
+        let quits = |signals: &[(Request, u64)]| -> Vec<bool> {
             let mut seen = Signals::new();
             let at = |millis: u64| start + Duration::from_millis(millis);
-            signals.iter().map(|&(wish, millis)| seen.quits(wish, at(millis))).collect()
+            signals.iter().map(|&(request, millis)| seen.quits(request, at(millis))).collect()
         };
         assert_eq!(quits(&[(Interrupt, 0), (Interrupt, 300)]), [false, true]);
         assert_eq!(quits(&[(Interrupt, 0), (Interrupt, 1)]), [false, false]);

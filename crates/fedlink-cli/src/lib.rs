@@ -1,8 +1,8 @@
 //! The `fedlink` command: arguments, progress and messages around [`fedlink_study`] and [`fedlink_report`].
 //!
-//! Exit codes: 0 done; 1 the machine is at fault, such as a full disk; 2 the request cannot be met as given
-//! (the message names what to change); 3 a curve diverged; 130 stopped by Ctrl-C with what was finished
-//! saved. A reader that closes the pipe (`fedlink list | head`) changes none of them.
+//! Exit codes: 0 done; 1 a system or I/O error, such as a full disk; 2 a request that cannot be met (the
+//! message states the remedy); 3 a curve diverged; 130 stopped by Ctrl-C, with finished work saved. A reader
+//! that closes the pipe (`fedlink list | head`) does not change them.
 //!
 //! [`run`] is the whole command as a function, for any process that wants it inside itself. It never ends the
 //! process, and it touches the handling of Ctrl-C only if the process has allowed it by
@@ -26,7 +26,7 @@ mod progress;
 mod remedy;
 
 pub use custom::{NoLoader, PartLoader};
-/// The readers of what is downloaded, for the fuzz targets.
+/// The readers of downloaded files, for the fuzz targets.
 #[doc(hidden)]
 pub use fetch::{archive, cifar_png};
 pub use interrupt::{quit_on_interrupt, stop};
@@ -49,6 +49,11 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         errln!("error: {problem}");
         return Exit::BadRequest.code();
     }
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(problem) = args::renamed(&arguments) {
+        errln!("error: {problem}");
+        return Exit::BadRequest.code();
+    }
     let arguments = match Arguments::try_parse_from(args::joined(arguments)) {
         Ok(arguments) => arguments,
         // Help and version come this way too.
@@ -61,7 +66,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         Command::Run(options) => commands::run::run(&options, parts),
         Command::Bound(options) => commands::bound::run(&options),
         Command::Plan(options) => commands::plan::run(&options),
-        Command::Radio(options) => commands::radio::run(&options, parts),
+        Command::LinkBudget(options) => commands::link_budget::run(&options, parts),
         Command::Config(options) => commands::config::run(&options),
         Command::Data(command) => commands::data::run(&command),
         Command::Verify(options) => commands::verify::run(&options, parts),

@@ -1,4 +1,4 @@
-//! What the user sees while runs are in progress: bars on a terminal, plain lines elsewhere.
+//! The display of runs in progress: bars on a terminal, plain lines elsewhere.
 
 use fedlink_study::results::Status;
 use fedlink_study::sweep::{Event, Observer, Plan, Progress as RunProgress};
@@ -8,14 +8,14 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// With more runs than this, only those that are running are shown.
+/// With more runs than this, only running ones are shown.
 const FEW: usize = 8;
 
-/// A run to be shown.
+/// A run of the display.
 struct Lane {
     label: String,
     rounds: u64,
-    /// What a round of it costs, in any unit.
+    /// The cost of a round, in any unit.
     cost: f64,
 }
 
@@ -45,7 +45,7 @@ struct State {
     /// Cost of the rounds done, and of those done before this process began.
     done: f64,
     before: f64,
-    /// Runs of which it was told that another process computes them.
+    /// Runs that were reported as computed by another process.
     waited: BTreeSet<usize>,
     /// Warnings that were printed.
     warned: BTreeSet<String>,
@@ -66,9 +66,9 @@ impl Progress {
     /// Progress of the runs of these indices.
     pub fn new(plan: &Plan, indices: &[usize], quiet: bool) -> Self {
         let lane = |&index: &usize| {
-            let cell = &plan.cells[index];
-            let rounds = cell.config.run.rounds;
-            Lane { label: plan.label(cell), rounds, cost: plan.cost(cell) / rounds as f64 }
+            let run = &plan.sweep.runs[index];
+            let rounds = run.spec.run.rounds;
+            Lane { label: plan.sweep.label(run), rounds, cost: plan.cost(run) / rounds as f64 }
         };
         let lanes: Vec<Lane> = indices.iter().map(lane).collect();
         let lane_of = indices.iter().enumerate().map(|(lane, &index)| (index, lane)).collect();
@@ -95,7 +95,7 @@ impl Progress {
         Self { lanes, lane_of, view, state: Mutex::new(state), width, started: Instant::now(), total }
     }
 
-    /// The run of a lane begins, `done` of its rounds being done already.
+    /// Begins the run of a lane, of which `done` rounds are done.
     fn begin(&self, index: usize, done: u64) {
         let mut state = self.lock();
         let lane = &self.lanes[index];
@@ -112,7 +112,7 @@ impl Progress {
         }
     }
 
-    /// One more round of the run of a lane, with the accuracy if it was evaluated.
+    /// Adds a round to the run of a lane, with the accuracy if it was evaluated.
     fn round(&self, index: usize, accuracy: Option<f64>) {
         let mut state = self.lock();
         let lane = &self.lanes[index];
@@ -155,7 +155,7 @@ impl Progress {
         }
     }
 
-    /// The run of a lane will do no more rounds.
+    /// Ends the run of a lane.
     fn end(&self, index: usize, message: Option<&str>) {
         let mut state = self.lock();
         state.ended += 1;
@@ -188,7 +188,7 @@ impl Progress {
         }
     }
 
-    /// Says once that a run is waited for.
+    /// Reports once that the command waits for a run.
     fn wait(&self, run: usize, label: &str, progress: Option<&RunProgress>) {
         if self.lock().waited.insert(run) && !matches!(self.view, View::Nothing) {
             let holder = progress.map_or_else(|| "another process".into(), RunProgress::holder);
@@ -196,7 +196,7 @@ impl Progress {
         }
     }
 
-    /// Something that must not go unseen.
+    /// Prints a line that must be seen.
     fn note(&self, text: &str) {
         match &self.view {
             View::Bars { all, .. } => {
@@ -206,7 +206,7 @@ impl Progress {
         }
     }
 
-    /// `42 s left`, by what the rounds so far have taken.
+    /// `42 s left`, from the time of the rounds so far.
     fn left(&self, state: &State) -> String {
         let here = state.done - state.before;
         let seconds = self.started.elapsed().as_secs_f64() / here * (self.total - state.done);
@@ -227,7 +227,7 @@ impl Observer for Progress {
                 self.round(lane(run), record.evaluation.as_ref().map(|evaluation| evaluation.accuracy));
             }
             Event::Warned { warning, .. } => {
-                // The same file may be read more than once.
+                // A file may be read more than once.
                 let warning = warning.to_string();
                 if self.lock().warned.insert(warning.clone()) {
                     self.note(&warning);
@@ -238,12 +238,12 @@ impl Observer for Progress {
                 Status::Diverged(message) => self.end(lane(run), Some(message)),
                 Status::Interrupted => {}
                 Status::Finished => {
-                    // It may have been there already.
+                    // The run may have been finished before.
                     self.lock().lanes[lane(run)].accuracy = result.outcome.final_accuracy;
                     self.end(lane(run), None);
                 }
             },
-            // The error ends the command, which prints it.
+            // A failure ends the command, which prints the error.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Errors of the library with what to type on the command line instead.
+//! Errors of the library with the remedy on the command line.
 
 use fedlink::data::DataError;
 use fedlink_study::Error;
@@ -6,7 +6,7 @@ use fedlink_study::Error;
 /// A sweep that has failed, with the command that resumes it.
 #[derive(Debug)]
 pub struct Stopped {
-    /// Why.
+    /// The error.
     pub error: fedlink_study::Error,
     /// The command.
     pub resume: String,
@@ -14,7 +14,7 @@ pub struct Stopped {
 
 impl std::fmt::Display for Stopped {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}; what was finished is saved; resume with `{}`", self.error, self.resume)
+        write!(f, "{}; finished work is saved; resume with `{}`", self.error, self.resume)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Standard output and standard error, either of which may close while the command runs
 //! (`fedlink status | head`).
 //!
-//! The macros of the standard library panic then. These do not: `out!` and `outln!` succeed if nobody reads
-//! any more, as the reader has what it wanted, and give an [`OutputError`] if the text could not be written
+//! The macros of the standard library panic then. These do not: `out!` and `outln!` succeed if the reader
+//! has left, and give an [`OutputError`] if the text could not be written
 //! for another reason; `err!` and `errln!` never fail, since no other stream is left to report it on.
 
 use std::fmt::Arguments;

@@ -52,7 +52,7 @@ fn refused(command: &mut Command) -> String {
 fn an_instruction_set_can_be_forced_and_one_that_there_is_not_is_refused() {
     let folder = TempDir::new().unwrap();
     json(small_run(&folder, &["--out", "mine"]).env("FEDLINK_INSTRUCTIONS", "portable"));
-    let cells = folder.path().join("mine/cells");
+    let cells = folder.path().join("mine/runs");
     let names: Vec<String> = entries(&cells)
         .into_iter()
         .filter(|name| Path::new(name).extension().is_some_and(|end| end == "json"))
@@ -103,7 +103,6 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
     plots.sort();
     assert_eq!(entries(&here.join("plots")), plots);
     let expected = [
-        "cells",
         "config.toml",
         "data.json",
         "files.txt",
@@ -112,6 +111,7 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
         "report.html",
         "results.csv",
         "results.parquet",
+        "runs",
         "split.json",
         "summary.json",
     ];
@@ -240,7 +240,7 @@ fn bad_settings_name_the_key_the_range_and_the_likely_meaning() {
         ("radio.noise=nan", "radio.noise: is NaN"),
         ("radio.power=inf", "radio.power: is inf"),
         ("learn.rate=nan", "learn.rate: is NaN"),
-        ("learn.rate=fast", "learn.rate: invalid type"),
+        ("learn.rate=fast", "learn.rate: is \"fast\", but must be a number"),
         ("schedule.policy=BC", "did you mean \"bc\"?"),
         ("k=5", "did you mean schedule.k?"),
         (
@@ -310,7 +310,7 @@ fn a_curve_that_diverges_is_named_and_the_others_finish() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_saves_what_is_there() {
+fn ctrl_c_saves_the_finished_work() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
     let folder = TempDir::new().unwrap();
@@ -343,7 +343,7 @@ fn the_printed_configuration_is_complete_and_can_be_run() {
     for words in [&["config"][..], &["config", "demo"]] {
         let text = fedlink(&folder).args(words).assert().success().get_output().stdout.clone();
         let text = String::from_utf8(text).unwrap();
-        for key in fedlink::config::KEYS {
+        for key in fedlink::spec::KEYS {
             let name = key.name.split_once('.').unwrap().1;
             assert!(text.contains(&format!("{name} = ")), "{} is not in\n{text}", key.name);
         }
@@ -355,30 +355,30 @@ fn the_printed_configuration_is_complete_and_can_be_run() {
 }
 
 #[test]
-fn a_link_budget_is_told_before_anything_is_trained() {
+fn a_link_budget_is_printed_without_training() {
     let folder = TempDir::new().unwrap();
-    let survey = json(fedlink(&folder).args(["radio", "paper-cell", "--set", "learn.state=reset"]));
+    let survey = json(fedlink(&folder).args(["link-budget", "paper-cell", "--set", "learn.state=reset"]));
     assert_eq!((survey["symbols"].as_u64(), survey["rows"].as_array().unwrap().len()), (Some(5000), 1));
     let joules = |policy: usize| survey["policies"][policy]["energy"]["compute_j"].as_f64().unwrap();
     // BC trains one device, BN2 forty.
     assert!((joules(1) / joules(0) - 40.0).abs() < 1e-9);
-    let words = ["radio", "paper-cell", "--set", "cell.layout=disc", "--out", "cell"];
+    let words = ["link-budget", "paper-cell", "--set", "cell.layout=disc", "--out", "cell"];
     let output = fedlink(&folder).args(words).assert().success().get_output().stdout.clone();
     let text = String::from_utf8(output).unwrap();
     for wanted in ["W = 1 MHz", "fair-share: M·P̄/K", "nearest", "farthest", "bn2-c", "joules/round"] {
         assert!(text.contains(wanted), "no {wanted} in\n{text}");
     }
     let written = entries(&folder.path().join("cell"));
-    let expected = ["links.csv", "map.png", "map.svg", "radio.json", "snr.png", "snr.svg"];
+    let expected = ["links.csv", "map.png", "map.svg", "link_budget.json", "snr.png", "snr.svg"];
     assert!(expected.iter().all(|name| written.iter().any(|there| there == name)), "{written:?}");
     let rows = std::fs::read_to_string(folder.path().join("cell/links.csv")).unwrap();
     assert_eq!(rows.lines().count(), 41);
 }
 
 #[test]
-fn a_radio_without_units_or_with_mistakes_is_told_in_one_line() {
+fn the_link_budget_of_a_radio_without_units_or_with_mistakes_is_refused_in_one_line() {
     let folder = TempDir::new().unwrap();
-    let words = ["radio", "--set", "radio.snr_db=[20, 0]", "--set", "schedule.k=10"];
+    let words = ["link-budget", "--set", "radio.snr_db=[20, 0]", "--set", "schedule.k=10"];
     let output = fedlink(&folder).args(words).assert().success().get_output().stdout.clone();
     let text = String::from_utf8(output).unwrap();
     assert!(text.contains("group 2") && !text.contains("joules"), "{text}");
@@ -389,7 +389,7 @@ fn a_radio_without_units_or_with_mistakes_is_told_in_one_line() {
         (&["demo", "--set", "radio.uplink_s=1"], "radio.bandwidth_hz"),
         (&["demo", "--set", "schedule.k=41"], "schedule.k"),
     ] {
-        let message = refused(fedlink(&folder).arg("radio").args(words));
+        let message = refused(fedlink(&folder).arg("link-budget").args(words));
         assert!(message.contains(wanted) && message.lines().count() == 1, "{message}");
     }
 }
@@ -432,7 +432,7 @@ fn help_is_everywhere_and_has_examples() {
     for words in [
         &["--help"][..],
         &["run", "--help"],
-        &["radio", "--help"],
+        &["link-budget", "--help"],
         &["config", "--help"],
         &["list", "--help"],
         &["data", "preview", "--help"],
@@ -524,7 +524,7 @@ fn a_reader_that_closes_the_pipe_ends_no_command_with_an_error() {
 }
 
 #[test]
-fn a_run_whose_progress_nobody_reads_writes_its_results() {
+fn a_run_with_a_closed_error_stream_writes_its_results() {
     let results = TempDir::new().unwrap();
     let here = results.path().join("here");
     let mut words = vec!["run", "--out", here.to_str().unwrap()];
@@ -546,4 +546,18 @@ fn a_full_disk_behind_standard_output_is_the_fault_of_the_machine() {
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.starts_with("error: cannot write to standard output: "), "{printed}");
     assert_eq!(printed.lines().count(), 1, "{printed}");
+}
+
+#[test]
+fn a_renamed_command_and_a_renamed_flag_are_refused_with_the_new_name() {
+    let folder = TempDir::new().unwrap();
+    for (words, message) in [
+        (&["radio", "paper-cell"][..], "error: radio is now called link-budget\n"),
+        (&["run", "demo", "--cell", "1/2", "--out", "x"], "error: --cell is now called --share\n"),
+        (&["run", "demo", "--cell=1/2", "--out", "x"], "error: --cell is now called --share\n"),
+    ] {
+        assert_eq!(refused(fedlink(&folder).args(words)), message);
+    }
+    // As a value, the old word is no flag.
+    assert!(refused(fedlink(&folder).args(["config", "radio"])).contains("radio is neither a preset"));
 }

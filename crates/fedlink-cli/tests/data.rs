@@ -286,7 +286,7 @@ fn a_sound_file_of_other_content_is_refused_by_its_digest() {
 }
 
 #[test]
-fn a_server_without_the_files_or_in_trouble_is_named_with_what_to_do_by_hand() {
+fn a_server_without_the_files_or_with_errors_is_named_with_the_manual_remedy() {
     for (mode, expected) in
         [(Mode::NotFound, "the server has no train-images-idx3-ubyte"), (Mode::Error, "503")]
     {
@@ -461,7 +461,7 @@ fn an_archive_of_other_files_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn emnist_comes_out_of_its_zip_file_and_is_judged_by_what_it_holds() {
+fn emnist_is_extracted_from_its_zip_file_and_checked_by_its_content() {
     let idx = |dimensions: &[u32], value: u8| {
         let mut file = vec![0, 0, 8, dimensions.len() as u8];
         dimensions.iter().for_each(|dimension| file.extend(dimension.to_be_bytes()));
@@ -499,7 +499,7 @@ fn emnist_comes_out_of_its_zip_file_and_is_judged_by_what_it_holds() {
 }
 
 #[test]
-fn without_a_package_client_the_message_names_what_is_missing() {
+fn without_a_package_client_the_message_names_the_missing_program() {
     let location = Location::new();
     let empty = location.root.path().join("empty");
     fs::create_dir(&empty).unwrap();

@@ -123,11 +123,11 @@ fn the_target_is_a_key_and_changes_no_run() {
     assert_eq!((&low[0]["target"], &low[0]["rounds_to_target"]), (&0.005.into(), &4.0.into()));
     assert!(text(&folder, "low/report.html").contains("Rounds to 0.5 %"));
     let message = refused(&folder, &["run", "two.toml", "--set", "run.target=1"]);
-    assert!(message.contains("run.target: is 1, but must be a share above 0 and below 1"), "{message}");
+    assert!(message.contains("run.target: is 1, but must be > 0 and < 1"), "{message}");
 }
 
 #[test]
-fn what_no_machine_can_hold_is_refused_before_the_first_round() {
+fn a_system_larger_than_any_memory_is_refused_before_the_first_round() {
     let folder = folder();
     let many: Vec<String> = (1..=200).map(|i| i.to_string()).collect();
     let many = format!("[{}]", many.join(","));
@@ -146,7 +146,7 @@ fn what_no_machine_can_hold_is_refused_before_the_first_round() {
         let message = refused(&folder, &words);
         assert!(message.contains("data.devices: is 4294967295, which takes at least 274.9 GB"), "{message}");
     }
-    let message = refused(&folder, &["radio", "two.toml", "--set", "data.devices=1000000000"]);
+    let message = refused(&folder, &["link-budget", "two.toml", "--set", "data.devices=1000000000"]);
     assert!(message.contains("data.devices: is 1000000000, which takes at least 256.0 GB"), "{message}");
     // A hole takes no disk; file systems that cannot have one have no such file either.
     let huge = folder.path().join("huge.npz");
@@ -227,7 +227,7 @@ fn claims_about_the_worst_need_fairness_to_be_recorded() {
 }
 
 #[test]
-fn epsilon_is_printed_with_what_it_does_not_cover() {
+fn epsilon_is_printed_with_its_limits() {
     let folder = folder();
     let noise = ["--set", "privacy.noise=2", "--set", "defense.clip=0.1", "--seeds", "1"];
     std::fs::write(
@@ -255,7 +255,7 @@ fn epsilon_is_printed_with_what_it_does_not_cover() {
 }
 
 #[test]
-fn a_run_that_hears_few_devices_for_its_feedback_warns_with_the_reason_in_terminal_and_report() {
+fn a_run_that_schedules_few_devices_for_its_feedback_warns_with_the_reason() {
     let folder = folder();
     // Links each ten times worse than the one before: the first two are always the best.
     let gains: Vec<String> = (0..12).map(|m| format!("{:e}", 100.0 / 10f64.powi(m))).collect();

@@ -69,7 +69,7 @@ fn refused(folder: &TempDir, words: &[&str]) -> String {
     message
 }
 
-/// The files of `cells/` with this beginning and end.
+/// The files of `runs/` with this beginning and end.
 fn files(cells: &Path, start: &str, end: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(cells) else { return Vec::new() };
     let named = |path: &PathBuf| {
@@ -79,9 +79,9 @@ fn files(cells: &Path, start: &str, end: &str) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).filter(named).collect()
 }
 
-/// The one file of `cells/` with this beginning and end.
+/// The one file of `runs/` with this beginning and end.
 fn file(folder: &TempDir, out: &str, start: &str, end: &str) -> PathBuf {
-    let mut found = files(&folder.path().join(out).join("cells"), start, end);
+    let mut found = files(&folder.path().join(out).join("runs"), start, end);
     assert_eq!(found.len(), 1, "{start}…{end}: {found:?}");
     found.remove(0)
 }
@@ -101,7 +101,7 @@ fn killed(folder: &TempDir, words: &[&str]) {
     };
     let mut child = start();
     let waiting = Instant::now();
-    let cells = folder.path().join("out/cells");
+    let cells = folder.path().join("out/runs");
     // While a checkpoint is replaced there is only the one before.
     let saved = |run: &str| {
         [".checkpoint.previous", ".checkpoint"].iter().all(|end| !files(&cells, run, end).is_empty())
@@ -208,11 +208,11 @@ fn a_damaged_result_is_made_again() {
 }
 
 #[test]
-fn shares_put_together_are_the_whole() {
+fn merged_shares_equal_a_single_run_of_the_sweep() {
     let folder = folder();
     fedlink(&folder, &["run", "two.toml", "--quick", "--out", "whole", "--quiet"]).assert().success();
     for share in ["2/3", "1/3"] {
-        let words = ["run", "two.toml", "--quick", "--cell", share, "--out", "shared"];
+        let words = ["run", "two.toml", "--quick", "--share", share, "--out", "shared"];
         let output = fedlink(&folder, &words).assert().success().get_output().stdout.clone();
         assert!(String::from_utf8(output).unwrap().contains("fedlink merge shared"));
     }
@@ -221,7 +221,7 @@ fn shares_put_together_are_the_whole() {
     assert!(message.contains("1 of 4 runs are missing") && message.contains("seed"), "{message}");
     fedlink(&folder, &["merge", "shared", "--partial", "--quiet"]).assert().success();
     assert_eq!(manifest(&folder, "shared")["complete"], false);
-    fedlink(&folder, &["run", "two.toml", "--quick", "--cell", "3/3", "--out", "shared", "--quiet"])
+    fedlink(&folder, &["run", "two.toml", "--quick", "--share", "3/3", "--out", "shared", "--quiet"])
         .assert()
         .success();
     fedlink(&folder, &["merge", "shared", "--quiet"]).assert().success();
@@ -244,7 +244,7 @@ fn a_folder_of_another_experiment_is_refused_by_its_differing_keys() {
     let message = refused(&folder, &words);
     assert!(message.contains("differs in radio.noise (1.0 there, 2.0 here)"), "{message}");
     let words =
-        ["run", "two.toml", "--quick", "--cell", "1/2", "--out", "out", "--set", "schedule.policy=bc"];
+        ["run", "two.toml", "--quick", "--share", "1/2", "--out", "out", "--set", "schedule.policy=bc"];
     let message = refused(&folder, &words);
     assert!(message.contains("sweep.schedule.policy"), "{message}");
     std::fs::create_dir(folder.path().join("mine")).unwrap();
@@ -263,7 +263,7 @@ fn a_dry_run_lists_the_runs_and_makes_nothing() {
     for word in ["bc seed 0", "bc seed 1", "bn2-c seed 1", "600", "4 runs", "MB", "about"] {
         assert!(text.contains(word), "{word} is not in\n{text}");
     }
-    let output = fedlink(&folder, &["run", "two.toml", "--dry-run", "--cell", "1/4", "--out", "x"]);
+    let output = fedlink(&folder, &["run", "two.toml", "--dry-run", "--share", "1/4", "--out", "x"]);
     let output = { output }.assert().success().get_output().stdout.clone();
     assert!(String::from_utf8(output).unwrap().contains("1 runs"));
     // The experiment and its data.
@@ -366,8 +366,8 @@ fn bad_words_are_refused() {
         let output = fedlink(&folder, words).assert().code(2).get_output().stderr.clone();
         String::from_utf8(output).unwrap()
     };
-    assert!(refused(&["run", "two.toml", "--cell", "0/4", "--out", "x"]).contains("3/10"));
-    assert!(refused(&["run", "two.toml", "--cell", "1/4"]).contains("--out"));
+    assert!(refused(&["run", "two.toml", "--share", "0/4", "--out", "x"]).contains("3/10"));
+    assert!(refused(&["run", "two.toml", "--share", "1/4"]).contains("--out"));
     assert!(refused(&["run", "--quick"]).contains("has no [quick] section"));
     assert!(refused(&["run", "two.toml", "--resume", "--force", "--out", "x"]).contains("--force"));
 }

@@ -5,8 +5,8 @@ use crate::arrays::indices;
 use crate::errors::exception;
 use crate::primitives::scheme_named;
 use crate::session::ask_named;
+use fedlink::base::units::{Bits, DeviceId};
 use fedlink::compress::{Context, Encoded, Evidence, SparseUpdate, Values};
-use fedlink::units::{Bits, DeviceId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

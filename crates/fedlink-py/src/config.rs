@@ -1,36 +1,36 @@
 //! A configuration from what Python has: a dictionary, TOML text, or a file.
 
 use crate::errors::exception;
-use fedlink::config::{Config, ConfigError};
 use fedlink::data::Dataset;
 use fedlink::parts::Parts;
+use fedlink::spec::{Config, ConfigError, Spec};
 use fedlink_study::experiment::Experiment;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
-use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
+use toml::Value;
 
 /// Reads a configuration. `text` is TOML; `name` stands for it in messages; `settings` are keys
 /// `section.name` that go before it, or dictionaries of them by section; `parts` are custom parts
 /// that it may name.
-pub fn read(name: &str, text: &str, settings: &Bound<'_, PyDict>, parts: &Parts) -> PyResult<Config> {
+pub fn read(name: &str, text: &str, settings: &Bound<'_, PyDict>, parts: &Parts) -> PyResult<Spec> {
     let mut experiment = Experiment::parse_with(name, text, parts).map_err(exception)?;
     for (key, value) in flat(settings)? {
-        experiment.set(&key, &value).map_err(exception)?;
+        experiment.set_value(&key, value).map_err(exception)?;
     }
-    let config = experiment.only_config().map_err(exception)?;
-    if config.run.seeds != 1 {
+    let spec = experiment.only_spec(parts).map_err(exception)?;
+    if spec.run.seeds != 1 {
         let problem =
             "must be 1 here: simulate once for each seed, with run.seed = 0, 1, …; or use fedlink.run";
         return Err(exception(ConfigError::new("run.seeds", problem)));
     }
-    Ok(config)
+    Ok(spec)
 }
 
-/// The settings as `section.name` with values as TOML, in their order.
-pub fn flat(settings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
-    fn add(path: &str, settings: &Bound<'_, PyDict>, flat: &mut Vec<(String, String)>) -> PyResult<()> {
+/// The settings as `section.name` with their values, in their order.
+pub fn flat(settings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Value)>> {
+    fn add(path: &str, settings: &Bound<'_, PyDict>, flat: &mut Vec<(String, Value)>) -> PyResult<()> {
         for (key, value) in settings {
             let key: String = key.extract().map_err(|_| PyTypeError::new_err("config: keys must be text"))?;
             let key = if path.is_empty() { key } else { format!("{path}.{key}") };
@@ -66,49 +66,32 @@ pub fn load(py: Python<'_>, config: &Config) -> PyResult<Arc<Dataset>> {
     Ok(dataset)
 }
 
-/// A Python value as TOML.
-fn toml_value(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+/// A Python value as one of a configuration.
+fn toml_value(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(quoted(text.to_str()?));
+        return Ok(Value::from(text.to_str()?));
     }
     if value.is_instance_of::<PyBool>() {
-        return Ok(if value.is_truthy()? { "true" } else { "false" }.to_owned());
+        return Ok(Value::from(value.is_truthy()?));
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        let items =
-            value.try_iter()?.map(|item| toml_value(key, &item?)).collect::<PyResult<Vec<String>>>()?;
-        return Ok(format!("[{}]", items.join(", ")));
+        let items = value.try_iter()?.map(|item| toml_value(key, &item?));
+        return items.collect::<PyResult<Vec<Value>>>().map(Value::Array);
     }
     // Whole numbers of NumPy have an index, its floats a value.
     if !value.is_instance_of::<PyFloat>()
         && let Ok(whole) = value.extract::<i64>()
     {
-        return Ok(whole.to_string());
+        return Ok(Value::from(whole));
     }
     if let Ok(number) = value.extract::<f64>() {
-        return Ok(if number.is_nan() { "nan".to_owned() } else { format!("{number:?}") });
+        return Ok(Value::from(number));
     }
     if let Ok(path) = value.call_method0("__fspath__").and_then(|path| path.extract::<String>()) {
-        return Ok(quoted(&path));
+        return Ok(Value::from(path));
     }
     let kind = value.get_type().name()?;
     Err(PyValueError::new_err(format!(
         "{key}: a value of type {kind} cannot be part of a configuration; write text, a number or a list"
     )))
-}
-
-/// A TOML string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            control if control.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", control as u32);
-            }
-            plain => quoted.push(plain),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

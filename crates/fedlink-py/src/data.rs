@@ -4,8 +4,8 @@ use crate::arrays::indices;
 use crate::config::{load, read};
 use crate::errors::exception;
 use crate::parts::{Part, Raised, collect};
+use fedlink::base::units::DeviceId;
 use fedlink::data::{Dataset as Inner, Features, Samples};
-use fedlink::units::DeviceId;
 use numpy::{
     PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
 };
@@ -221,7 +221,7 @@ pub fn split<'py>(
         Some(data) => Arc::clone(&data.get().inner),
         None => load(py, &config)?,
     };
-    let partition = parts.build_partition(&config, &dataset).map_err(exception)?;
+    let partition = config.partition(&dataset).map_err(exception)?;
     let mut samples = Vec::new();
     let mut of = |device| {
         partition.samples_of(device, &mut samples);

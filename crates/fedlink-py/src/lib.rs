@@ -49,11 +49,11 @@ mod _fedlink {
         select, split_slots,
     };
     #[pymodule_export]
-    use super::session::{Call, Encoded, Encoder, Grant, Session, Upload};
+    use super::session::{Call, Device, Encoded, Encoder, Grant, Report, Session, Upload, check_nodes};
     #[pymodule_export]
     use super::simulation::Simulation;
     #[pymodule_export]
-    use super::study::{StudyCurve, StudyOutcome, StudyRun, merge, rerun, run, status, verify};
+    use super::study::{StudyCurve, StudyOutcome, StudyRun, accuracy_svg, merge, rerun, run, status, verify};
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

@@ -8,18 +8,20 @@ use crate::errors::exception;
 use crate::links::reals;
 use crate::parts::{Part, Raised, collect};
 use crate::simulation::json;
+use crate::study::source;
 use crate::table::{Table, columns};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use fedlink::parts::Parts;
 use fedlink::record::{Energy, Phases};
-use fedlink_study::experiment::{AnyExperiment, Experiment};
-use fedlink_study::survey::{DeviceLink, PolicyCost, Survey, survey_over};
+use fedlink_study::experiment::{Experiment, FileKind, Sweep};
+use fedlink_study::link_budget::{DeviceLink, LinkBudgetStudy, PolicyCost, link_budget};
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::Arc;
+use toml::Value;
 
 /// The most rounds that means are taken over.
 const MAX_ROUNDS: u64 = 1_000_000;
@@ -59,17 +61,16 @@ pub fn radio(
     let raised = Raised::default();
     let parts = collect(parts, &raised)?;
     let rounds = rounds.map(|rounds| whole("rounds", rounds, 1..=MAX_ROUNDS)).transpose()?;
-    let experiment = opened(name, text, &flat(settings)?, &parts)?;
-    let mut curves = experiment.curves().map_err(exception)?;
-    let curve = curves.swap_remove(0);
+    let mut sweep = opened(name, text, &flat(settings)?, &parts)?;
+    let curve = sweep.curves.swap_remove(0);
     let folders = fedlink_study::data_folders(data_dir.as_deref());
-    let found = py.detach(|| survey_over(&curve.config, &parts, &folders, rounds));
+    let found = py.detach(|| link_budget(&curve.spec, &parts, &folders, rounds));
     let found = found.map_err(|error| raised.or(exception(error)))?;
     if let Some(error) = raised.take() {
         return Err(error);
     }
     Ok(LinkBudget {
-        config: json(&curve.config.resolved())?,
+        config: json(&curve.spec.resolved())?,
         keys: curve.keys,
         numbers: numbers(&found)?,
         devices: Py::new(py, columns(device_columns(&found))?)?,
@@ -81,30 +82,23 @@ pub fn radio(
     })
 }
 
-/// The experiment that is meant; it must be one that trains.
-fn opened(
-    name: &str,
-    text: Option<&str>,
-    settings: &[(String, String)],
-    parts: &Parts,
-) -> PyResult<Experiment> {
-    let opened = match text {
-        Some(text) => AnyExperiment::parse_with(name, text, parts).map_err(exception)?,
-        None => AnyExperiment::open_with(name, parts).map_err(exception)?,
-    };
-    let AnyExperiment::Simulation(mut experiment) = opened else {
+/// The curves of the experiment, which must be one that trains.
+fn opened(name: &str, text: Option<&str>, settings: &[(String, Value)], parts: &Parts) -> PyResult<Sweep> {
+    let source = source(name, text)?;
+    if source.kind() != FileKind::System {
         let problem = format!("experiment: {name} is about the bound, which has no radio");
         return Err(PyValueError::new_err(problem));
-    };
+    }
+    let mut experiment = Experiment::read(&source, parts).map_err(exception)?;
     for (key, value) in settings {
-        experiment.set(key, value).map_err(exception)?;
+        experiment.set_value(key, value.clone()).map_err(exception)?;
     }
     experiment.add_unnamed(parts).map_err(exception)?;
-    Ok(experiment)
+    experiment.expand(parts).map_err(exception)
 }
 
 /// What all links have in common.
-fn numbers(found: &Survey) -> PyResult<String> {
+fn numbers(found: &LinkBudgetStudy) -> PyResult<String> {
     let mut numbers =
         serde_json::to_value(found).map_err(|error| PyValueError::new_err(error.to_string()))?;
     if let Some(numbers) = numbers.as_object_mut() {
@@ -119,7 +113,7 @@ type Columns = Vec<(&'static str, ArrayRef)>;
 type Number = fn(&DeviceLink) -> Option<f64>;
 
 /// The table of the devices; columns that no device has a value of are left out.
-fn device_columns(found: &Survey) -> Columns {
+fn device_columns(found: &LinkBudgetStudy) -> Columns {
     let links = &found.links;
     let real = |value: fn(&DeviceLink) -> f64| reals(&links.iter().map(value).collect::<Vec<f64>>());
     let device: ArrayRef = Arc::new(links.iter().map(|link| i64::from(link.device)).collect::<Int64Array>());
@@ -160,7 +154,7 @@ fn device_columns(found: &Survey) -> Columns {
 }
 
 /// The table of the policies.
-fn policy_columns(found: &Survey) -> Columns {
+fn policy_columns(found: &LinkBudgetStudy) -> Columns {
     let all = &found.policies;
     let text = |value: fn(&PolicyCost) -> Option<&str>| -> ArrayRef {
         Arc::new(all.iter().map(value).collect::<StringArray>())

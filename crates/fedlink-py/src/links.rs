@@ -2,8 +2,8 @@
 
 use crate::table::{Table, columns};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array};
+use fedlink::base::units::DeviceId;
 use fedlink::radio::Radio;
-use fedlink::units::DeviceId;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};

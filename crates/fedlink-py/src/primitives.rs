@@ -3,16 +3,16 @@
 use crate::arguments::{MAX_DIM, MAX_EXACT, number, real, whole};
 use crate::arrays::{float32s, not_negative, numbers};
 use crate::errors::exception;
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::{Bits, Power};
 use fedlink::compress::wire::{Coder, Format, Layout};
 use fedlink::compress::{Compressor, Scratch, SparseBinary, SparseScheme, SparseUpdate, Values};
-use fedlink::config::{Config, ConfigError};
 use fedlink::parts::Parts;
 use fedlink::radio::Known;
 use fedlink::radio::access::slots::SlotKind;
-use fedlink::rng::{Purpose, stream};
 use fedlink::schedule::Reports;
-use fedlink::session::Session;
-use fedlink::units::{Bits, Power};
+use fedlink::spec::{Config, ConfigError};
+use fedlink::system::session::Session;
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -131,7 +131,7 @@ pub fn largest_q(
 #[pyfunction]
 pub fn norm(py: Python<'_>, update: &Bound<'_, PyAny>) -> PyResult<f32> {
     let update = float32s("update", update)?;
-    Ok(py.detach(|| fedlink::kernels::norm(&update) as f32))
+    Ok(py.detach(|| fedlink::base::kernels::norm(&update) as f32))
 }
 
 /// The power gains of all devices in a round (from 0): those that `simulate` draws from the same seed.
@@ -154,7 +154,8 @@ pub fn gains<'py>(
     let seed = seed.map_or(Ok(0), |seed| whole("seed", seed, 0..=i64::MAX as u64))?;
     let mut config = Config::default();
     (config.data.devices, config.run.seed, config.radio.fading) = (devices as u64, seed, fading.to_owned());
-    let radio = fedlink::setup::radio(&config, &Parts::default(), 1).map_err(exception)?;
+    let radio = fedlink::system::build::radio(&config.resolve(&Parts::default()).map_err(exception)?, 1)
+        .map_err(exception)?;
     Ok(PyArray1::from_vec(py, py.detach(|| radio.links(round).gains)))
 }
 
@@ -241,7 +242,8 @@ pub fn candidates<'py>(
 pub fn asks(policy: &str) -> PyResult<Vec<&'static str>> {
     let mut config = Config::default();
     policy.clone_into(&mut config.schedule.policy);
-    let session = Session::of(&config, &Parts::default(), vec![0.0], None).map_err(exception)?;
+    let session = Session::of(&config.resolve(&Parts::default()).map_err(exception)?, vec![0.0], None)
+        .map_err(exception)?;
     Ok(session.server().asks().iter().map(|ask| ask.name()).collect())
 }
 
@@ -286,7 +288,7 @@ pub fn select<'py>(
     if let Some(report) = reports.iter().find(|report| !report.is_finite()) {
         return Err(PyValueError::new_err(format!("norms: an entry is {report} as float32")));
     }
-    let candidates = candidates.into_iter().map(fedlink::units::DeviceId).collect();
+    let candidates = candidates.into_iter().map(fedlink::base::units::DeviceId).collect();
     let scheduled = round.session.report(Reports::new(candidates, asks, reports)).map_err(exception)?;
     let devices = numbers(py, scheduled.iter().map(|one| one.device.0));
     Ok((devices, PyArray1::from_vec(py, scheduled.iter().map(|one| one.bit_weight).collect())))
@@ -318,7 +320,8 @@ impl Selection {
             let kc = whole("kc", kc, k..=devices)?;
             config.set("schedule.bc-bn2.kc", kc as i64).map_err(exception)?;
         }
-        let session = Session::of(&config, &Parts::default(), vec![0.0], None).map_err(exception)?;
+        let session = Session::of(&config.resolve(&Parts::default()).map_err(exception)?, vec![0.0], None)
+            .map_err(exception)?;
         let capacity = |&gain: &f64| fedlink::radio::link::capacity(gain, Power(1.0), 1.0);
         let capacities = gains.iter().map(capacity).collect();
         Ok(Self { session, known: Known::new(gains, capacities, Power(1.0)) })
@@ -334,7 +337,7 @@ impl Selection {
 pub fn scheme_named(name: &str) -> Result<Arc<dyn Compressor>, ConfigError> {
     let mut config = Config::default();
     name.clone_into(&mut config.compress.scheme);
-    fedlink::setup::compressor(&config, &Parts::default())
+    fedlink::system::build::compressor(&config.resolve(&Parts::default())?)
 }
 
 /// `dsgd(update, q)` as the bytes that a device sends.

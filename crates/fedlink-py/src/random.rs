@@ -1,6 +1,6 @@
 //! NumPy's random numbers, seeded from the library's streams.
 
-use fedlink::rng::Stream;
+use fedlink::base::rng::Stream;
 use pyo3::prelude::*;
 
 /// A `numpy.random.Generator` seeded with 256 bits of `stream`.

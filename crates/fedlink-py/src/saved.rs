@@ -1,9 +1,9 @@
 //! A run in progress as bytes: the library's checkpoint, every record, what a task keeps itself, and a sum
 //! over all.
 
-use fedlink::checkpoint::CheckpointError;
+use fedlink::base::state::State;
 use fedlink::record::History;
-use fedlink::state::State;
+use fedlink::system::checkpoint::CheckpointError;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 

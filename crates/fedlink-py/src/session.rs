@@ -9,15 +9,16 @@ use crate::parts::{Part, Raised, collect};
 use crate::saved::{self, Saved};
 use crate::simulation::{in_use, json};
 use crate::table::{Table, rounds, transmissions};
+use fedlink::base::state::Persist;
+use fedlink::base::units::{Bits, DeviceId, Shape};
 use fedlink::compress::{Encoded as Compressed, SparseUpdate, Spent, Values};
-use fedlink::fleet;
 use fedlink::learn::task::Evaluation;
 use fedlink::radio::{Known, Radio};
 use fedlink::record::{History, Training};
 use fedlink::schedule::{Ask, Reports, Share};
-use fedlink::server::Scheduled;
-use fedlink::session::{Message, Session as Inner};
-use fedlink::units::{Bits, DeviceId, Shape};
+use fedlink::system::device::{self, Request, Sender};
+use fedlink::system::server::Scheduled;
+use fedlink::system::session::{Message, Session as Inner};
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -122,7 +123,7 @@ impl Upload {
 /// What a node sends of its update.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct Encoded {
-    inner: fleet::Message,
+    inner: device::Message,
 }
 
 #[pymethods]
@@ -202,12 +203,12 @@ impl Session {
     ) -> PyResult<Self> {
         let raised = Raised::default();
         let parts = collect(parts, &raised)?;
-        let config = read(name, text, settings, &parts)?;
+        let spec = read(name, text, settings, &parts).map_err(|error| raised.or(error))?;
         let theta0 = float32s("theta0", theta0)?;
-        let samples = samples.map(|samples| sample_counts(samples, config.data.devices)).transpose()?;
+        let samples = samples.map(|samples| sample_counts(samples, spec.data.devices)).transpose()?;
         let shapes = shapes(&layers);
         check_layers(&shapes, theta0.len(), "theta0")?;
-        let inner = py.detach(|| Inner::of(&config, &parts, theta0, samples));
+        let inner = py.detach(|| Inner::of(&spec, theta0, samples));
         let inner = inner.map_err(|error| raised.or(exception(error)))?.with_shapes(shapes);
         Ok(Self { raised, state: Mutex::new(State { inner, history: History::default() }) })
     }
@@ -252,7 +253,7 @@ impl Session {
     /// T.
     #[getter]
     fn rounds_to_do(&self) -> PyResult<u64> {
-        Ok(self.state()?.inner.config().run.rounds)
+        Ok(self.state()?.inner.spec().run.rounds)
     }
 
     /// What the policy asks of every candidate, in all rounds.
@@ -292,7 +293,7 @@ impl Session {
 
     /// The configuration as JSON, every default written out.
     fn config_json(&self) -> PyResult<String> {
-        json(&self.state()?.inner.config().resolved())
+        json(&self.state()?.inner.spec().resolved())
     }
 
     /// The links of all devices in round `t` (from 0), as the radio is configured. It unpacks as what the
@@ -389,6 +390,14 @@ impl Session {
     /// from zero.
     fn forget(&self, device: &Bound<'_, PyAny>) -> PyResult<()> {
         self.state()?.inner.forget(device_of(device)?).map_err(exception)
+    }
+
+    /// The mean of the training losses of devices, weighted as the server weighs updates; 0 without any.
+    fn mean_loss(&self, losses: &Bound<'_, PyDict>) -> PyResult<f64> {
+        let loss =
+            |(device, loss): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((device_of(&device)?, number(&loss)?));
+        let losses: Vec<(DeviceId, f64)> = losses.iter().map(loss).collect::<PyResult<_>>()?;
+        Ok(self.state()?.inner.training(&losses).loss)
     }
 
     /// Takes what arrived of the scheduled devices; θ(t) becomes θ(t+1). Returns how each was handled, in the
@@ -510,7 +519,7 @@ impl Upload {
 #[pyclass(frozen, module = "fedlink._fedlink", subclass)]
 pub struct Encoder {
     raised: Raised,
-    inner: fleet::Encoder,
+    inner: device::Encoder,
     shapes: Vec<Shape>,
 }
 
@@ -526,15 +535,10 @@ impl Encoder {
     ) -> PyResult<Self> {
         let raised = Raised::default();
         let parts = collect(parts, &raised)?;
-        let config = read(name, text, settings, &parts)?;
-        let inner = fleet::Encoder::of(&config, &parts).map_err(|error| raised.or(exception(error)))?;
+        let spec = read(name, text, settings, &parts).map_err(|error| raised.or(error))?;
+        let inner = device::Encoder::of(&spec).map_err(|error| raised.or(exception(error)))?;
         let shapes = shapes(&layers);
         Ok(Self { raised, inner: inner.with_shapes(shapes.clone()), shapes })
-    }
-
-    /// κ^gap: what a node multiplies its h_m by that is `gap` rounds old (compress.feedback = "ef21").
-    fn age_factor(&self, gap: &Bound<'_, PyAny>) -> PyResult<f32> {
-        Ok(self.inner.age_factor(whole("gap", gap, 0..=u64::from(u32::MAX))?))
     }
 
     /// What a device answers to `asks` of its update and training loss in round `t` (from 0); `alone_bits` is
@@ -552,10 +556,14 @@ impl Encoder {
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let update = float32s("update", update)?;
         check_layers(&self.shapes, update.len(), "update")?;
-        let alone = Bits(real("alone_bits", alone_bits, |x| x >= 0.0, "a finite number of at least 0")?);
-        let asks = asks.iter().map(|ask| ask_named("asks", ask)).collect::<PyResult<Vec<Ask>>>()?;
-        let who = (whole("t", t, 0..=u64::from(u32::MAX))?, device_of(device)?);
-        let answers = py.detach(|| self.inner.answers(&asks, (&update, loss), alone, who));
+        let asks = asks_named(&asks)?;
+        let request = Request {
+            sender: sender(t, device)?,
+            asks: &asks,
+            alone: bits("alone_bits", alone_bits)?,
+            acknowledged: None,
+        };
+        let answers = py.detach(|| self.inner.answers(&request, &update, loss));
         let answers = answers.map_err(|error| self.raised.or(exception(error)))?;
         Ok(PyArray1::from_vec(py, answers))
     }
@@ -571,11 +579,150 @@ impl Encoder {
     ) -> PyResult<Encoded> {
         let update = float32s("update", update)?;
         check_layers(&self.shapes, update.len(), "update")?;
-        let budget = Bits(real("budget", budget, |x| x >= 0.0, "a finite number of at least 0")?);
-        let who = (whole("t", t, 0..=u64::from(u32::MAX))?, device_of(device)?);
-        let sent = py.detach(|| self.inner.message(&update, budget, who));
+        let (budget, sender) = (bits("budget", budget)?, sender(t, device)?);
+        let sent = py.detach(|| self.inner.message(&update, budget, sender));
         Ok(Encoded { inner: sent.map_err(|error| self.raised.or(exception(error)))? })
     }
+}
+
+/// The report of a device.
+#[pyclass(frozen, get_all, module = "fedlink._fedlink")]
+pub struct Report {
+    /// One answer for each ask.
+    answers: Py<PyArray1<f32>>,
+    /// Whether the device has lost the state that the server acknowledged: the server must forget it too.
+    lost_state: bool,
+}
+
+/// One device on a node; `fedlink.Device` is made of it.
+#[pyclass(frozen, module = "fedlink._fedlink", subclass)]
+pub struct Device {
+    raised: Raised,
+    inner: Mutex<device::Device>,
+    shapes: Vec<Shape>,
+}
+
+#[pymethods]
+impl Device {
+    #[new]
+    fn new(
+        name: &str,
+        text: &str,
+        settings: &Bound<'_, PyDict>,
+        parts: Vec<Part<'_>>,
+        layers: Vec<(usize, usize)>,
+    ) -> PyResult<Self> {
+        let raised = Raised::default();
+        let parts = collect(parts, &raised)?;
+        let spec = read(name, text, settings, &parts).map_err(|error| raised.or(error))?;
+        let shapes = shapes(&layers);
+        let inner = device::Device::new(&spec, shapes.clone());
+        let inner = Mutex::new(inner.map_err(|error| raised.or(exception(error)))?);
+        Ok(Self { raised, inner, shapes })
+    }
+
+    /// The round (from 0) of the update that waits to be sent; None if no update waits.
+    #[getter]
+    fn waiting(&self) -> PyResult<Option<u64>> {
+        Ok(self.state()?.waiting())
+    }
+
+    /// Adds error feedback to the update of device number `device` in round `t` (from 0), keeps the sum until
+    /// it is sent, and answers `asks`. `alone_bits` is what the device could send with the whole band,
+    /// `acknowledged` the round, from 1, of its last upload that the server has in its state of the device
+    /// (compress.feedback = "ef21"). After an error the state is undefined: load an earlier one.
+    #[pyo3(signature = (asks, update, loss, alone_bits, t, device, acknowledged = None))]
+    #[expect(clippy::too_many_arguments, reason = "a report is about all of them")]
+    fn report(
+        &self,
+        py: Python<'_>,
+        asks: Vec<String>,
+        update: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = number)] loss: f64,
+        #[pyo3(from_py_with = number)] alone_bits: f64,
+        t: &Bound<'_, PyAny>,
+        device: &Bound<'_, PyAny>,
+        acknowledged: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Report> {
+        let update = float32s("update", update)?;
+        check_layers(&self.shapes, update.len(), "update")?;
+        let asks = asks_named(&asks)?;
+        let round = |round| whole("acknowledged", round, 0..=u64::from(u32::MAX));
+        let request = Request {
+            sender: sender(t, device)?,
+            asks: &asks,
+            alone: bits("alone_bits", alone_bits)?,
+            acknowledged: acknowledged.map(round).transpose()?,
+        };
+        let mut inner = self.state()?;
+        let inner = &mut *inner;
+        let report = py.detach(|| inner.report(&request, update, loss));
+        let report = report.map_err(|error| self.raised.or(exception(error)))?;
+        Ok(Report { answers: PyArray1::from_vec(py, report.answers).unbind(), lost_state: report.lost_state })
+    }
+
+    /// Compresses the update that waits, within `budget` bits.
+    fn send(&self, py: Python<'_>, #[pyo3(from_py_with = number)] budget: f64) -> PyResult<Encoded> {
+        let budget = bits("budget", budget)?;
+        let mut inner = self.state()?;
+        let inner = &mut *inner;
+        let sent = py.detach(|| inner.send(budget));
+        Ok(Encoded { inner: sent.map_err(|error| self.raised.or(exception(error)))? })
+    }
+
+    /// Notes whether the last upload arrived. If it did not, the device is as one that was not scheduled.
+    /// With compress.feedback = "ef21" the next `acknowledged` decides in place of this.
+    fn settle(&self, delivered: bool) -> PyResult<()> {
+        self.state()?.settle(delivered);
+        Ok(())
+    }
+
+    /// The state of the device between messages.
+    fn save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.state()?.save().0))
+    }
+
+    /// Resumes from the bytes that `save` of a device of the same run returned; empty bytes are a device that
+    /// has sent nothing.
+    fn load(&self, saved: &[u8]) -> PyResult<()> {
+        let loaded = self.state()?.load(fedlink::base::state::State(saved.to_vec()));
+        loaded.map_err(|error| PyValueError::new_err(format!("saved: is not the state of a device: {error}")))
+    }
+}
+
+impl Device {
+    fn state(&self) -> PyResult<MutexGuard<'_, device::Device>> {
+        in_use(&self.inner, "this device is in use by another thread")
+    }
+}
+
+/// Checks the configuration of a run on nodes, and gives it as JSON with every default written out.
+#[pyfunction]
+pub fn check_nodes(
+    name: &str,
+    text: &str,
+    settings: &Bound<'_, PyDict>,
+    parts: Vec<Part<'_>>,
+) -> PyResult<String> {
+    let raised = Raised::default();
+    let parts = collect(parts, &raised)?;
+    let spec = read(name, text, settings, &parts).map_err(|error| raised.or(error))?;
+    fedlink::system::build::check_nodes(&spec).map_err(|error| raised.or(exception(error)))?;
+    json(&spec.resolved())
+}
+
+/// A device in a round.
+fn sender(t: &Bound<'_, PyAny>, device: &Bound<'_, PyAny>) -> PyResult<Sender> {
+    Ok(Sender { t: whole("t", t, 0..=u64::from(u32::MAX))?, device: device_of(device)? })
+}
+
+/// A number of bits.
+fn bits(name: &str, value: f64) -> PyResult<Bits> {
+    Ok(Bits(real(name, value, |x| x >= 0.0, "a finite number of at least 0")?))
+}
+
+fn asks_named(names: &[String]) -> PyResult<Vec<Ask>> {
+    names.iter().map(|ask| ask_named("asks", ask)).collect()
 }
 
 /// One of the things that a policy can ask.

@@ -9,7 +9,7 @@ use crate::saved::{self, Saved};
 use crate::table::{Table, rounds, transmissions};
 use fedlink::learn::task::Work;
 use fedlink::record::History;
-use fedlink::simulation::Simulation as Inner;
+use fedlink::system::simulation::Simulation as Inner;
 use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -46,11 +46,11 @@ impl Simulation {
     ) -> PyResult<Self> {
         let raised = Raised::default();
         let parts = collect(parts, &raised)?;
-        let mut config = read(name, text, settings, &parts)?;
+        let mut spec = read(name, text, settings, &parts).map_err(|error| raised.or(error))?;
         let mut keeper = None;
         let work = match (&task, data) {
             (Some((object, name)), _) => {
-                let settings = py.import("json")?.call_method1("loads", (json(&config.resolved())?,))?;
+                let settings = py.import("json")?.call_method1("loads", (json(&spec.resolved())?,))?;
                 object.call_method1("begin", (settings,))?;
                 let task = PythonTask::new(object, name.clone(), raised.clone())?;
                 keeper = task.keeper(py);
@@ -58,20 +58,19 @@ impl Simulation {
             }
             (None, Some(data)) => {
                 let data = data.get();
-                config.data.dataset.clone_from(&data.inner.name);
-                config.custom.insert(data.inner.name.clone(), data.origin());
+                spec = spec.with_data(&data.inner.name, data.origin());
                 Work::from(data.inner.clone())
             }
-            (None, None) => Work::from(load(py, &config)?),
+            (None, None) => Work::from(load(py, &spec)?),
         };
-        let inner = py.detach(|| Inner::with_parts(&config, work, &parts));
+        let inner = py.detach(|| Inner::new(spec.with_work(work)?));
         let inner = inner.map_err(|error| raised.or(exception(error)))?;
         // An exception while the parts were made may not have stopped anything yet.
         if let Some(error) = raised.take() {
             return Err(error);
         }
         let state = State { inner, history: History::default() };
-        Ok(Self { raised, rounds_to_do: config.run.rounds, keeper, state: Mutex::new(state) })
+        Ok(Self { raised, rounds_to_do: spec.run.rounds, keeper, state: Mutex::new(state) })
     }
 
     /// Runs the next round; returns the accuracy on the test set if it was evaluated.
@@ -107,7 +106,7 @@ impl Simulation {
 
     /// The configuration as JSON, every default written out.
     fn config_json(&self) -> PyResult<String> {
-        json(&self.state()?.inner.config().resolved())
+        json(&self.state()?.inner.spec().resolved())
     }
 
     /// One row for each round.

@@ -6,15 +6,16 @@ use crate::parts::{Part, Raised, collect};
 use crate::simulation::json;
 use crate::table::{Table, rounds};
 use fedlink::parts::Parts;
-use fedlink_report::{WriteOptions, bound_output, theorem_output, write_all};
+use fedlink_report::{TheoryOutput, WriteOptions, bound_output, theorem_output, write_all};
 use fedlink_study::data_folders;
-use fedlink_study::experiment::{AnyExperiment, ClaimsFile, Experiment};
+use fedlink_study::experiment::{ClaimsFile, Experiment, FileKind, Source, Sweep};
 use fedlink_study::output::{OutputFolder, check_free};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::sweep::{
-    self, Assembled, Event, LogRounds, Observer, Plan, Runner, Share, Standing, Verified, freeze, standing,
-    unfinished,
+    self, Assembled, Event, FolderState, LogRounds, Observer, Plan, Runner, Share, Verified, folder_state,
+    freeze, unfinished,
 };
+use fedlink_study::theory::{BoundExperiment, TheoremExperiment};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -25,6 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use toml::Value;
 
 /// How often Ctrl-C and the progress bar are polled.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -200,10 +202,11 @@ pub fn run(
     };
     let watch = Watch::default();
     let work = || {
-        let experiment = prepared(name, text, &settings, &options, &parts)?;
-        match experiment {
-            AnyExperiment::Simulation(experiment) => simulate(experiment, &options, &parts, &watch),
-            other => theory(other, &options),
+        let source = source(name, text)?;
+        match source.kind() {
+            FileKind::System => simulate(prepared(&source, &settings, &options, &parts)?, &options, &watch),
+            FileKind::Bound => bound(&source, &settings, &options),
+            FileKind::Theorem => theorem(&source, &settings, &options),
         }
     };
     let ended = watched(py, work, &watch, progress)?.map_err(|error| raised.or(error))?;
@@ -213,62 +216,57 @@ pub fn run(
     outcome(py, ended)
 }
 
-/// The experiment as it is to be run.
-fn prepared(
-    name: &str,
-    text: Option<&str>,
-    settings: &[(String, String)],
-    options: &Options,
-    parts: &Parts,
-) -> PyResult<AnyExperiment> {
-    let mut experiment = match text {
-        Some(text) => {
-            let mut experiment = AnyExperiment::parse_with(name, text, parts).map_err(exception)?;
-            let stem = Path::new(name)
-                .file_stem()
-                .map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
-            experiment.rename(stem);
-            experiment
-        }
-        None => AnyExperiment::open_with(name, parts).map_err(exception)?,
-    };
-    if options.quick {
-        match &mut experiment {
-            AnyExperiment::Simulation(experiment) if experiment.has_quick() => {
-                experiment.quicken().map_err(exception)?;
-            }
-            _ => return Err(PyValueError::new_err(format!("quick: {name} has no [quick] section"))),
-        }
-    }
-    for (key, value) in settings {
-        experiment.set(key, value).map_err(exception)?;
-    }
-    if let AnyExperiment::Simulation(experiment) = &mut experiment {
-        experiment.add_unnamed(parts).map_err(exception)?;
-    }
-    if let Some(seeds) = options.seeds {
-        experiment.set_seeds(seeds).map_err(exception)?;
-    }
-    Ok(experiment)
+/// The text of an experiment: `text`, which `name` stands for, or the preset or file `name`.
+pub fn source(name: &str, text: Option<&str>) -> PyResult<Source> {
+    let Some(text) = text else { return Source::open(name).map_err(exception) };
+    let stem = Path::new(name).file_stem();
+    let stem = stem.map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
+    Ok(Source { name: stem, ..Source::of_text(name, text) })
 }
 
-/// Runs an experiment with the system.
-fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Watch) -> PyResult<Ended> {
+/// The curves and runs of an experiment with its settings.
+fn prepared(
+    source: &Source,
+    settings: &[(String, Value)],
+    options: &Options,
+    parts: &Parts,
+) -> PyResult<Sweep> {
+    let mut experiment = Experiment::read(source, parts).map_err(exception)?;
+    if options.quick {
+        if !experiment.has_quick() {
+            return Err(no_quick(source));
+        }
+        experiment.apply_quick().map_err(exception)?;
+    }
+    for (key, value) in settings {
+        experiment.set_value(key, value.clone()).map_err(exception)?;
+    }
+    experiment.add_unnamed(parts).map_err(exception)?;
+    if let Some(seeds) = options.seeds {
+        experiment.set("run.seeds", &seeds.to_string()).map_err(exception)?;
+    }
+    experiment.expand(parts).map_err(exception)
+}
+
+/// The refusal of `quick=True`.
+fn no_quick(source: &Source) -> PyErr {
+    PyValueError::new_err(format!("quick: {} has no [quick] section", source.given))
+}
+
+/// Does the runs of a sweep.
+fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     let started = Instant::now();
     let base = Path::new(RESULTS);
-    let resumed = || options.resume.then(|| unfinished(base, &experiment.name)).flatten();
-    let target = options
-        .out
-        .clone()
-        .or_else(resumed)
-        .unwrap_or_else(|| OutputFolder::free_name(base, &experiment.name));
+    let name = &sweep.experiment.name;
+    let resumed = || options.resume.then(|| unfinished(base, name)).flatten();
+    let target = options.out.clone().or_else(resumed).unwrap_or_else(|| OutputFolder::free_name(base, name));
     if options.resume {
-        // Before the data are loaded: what cannot be is told at once.
-        standing(&target, &experiment).map_err(exception)?;
+        // Before the data are loaded, so that a folder of another experiment is refused at once.
+        folder_state(&target, &sweep).map_err(exception)?;
     } else {
-        experiment.check_effects().map_err(exception)?;
+        sweep.check_effects().map_err(exception)?;
     }
-    let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts).map_err(exception)?;
+    let plan = Plan::new(sweep, &data_folders(options.data_dir.as_deref())).map_err(exception)?;
     plan.cautions().into_iter().for_each(|caution| watch.warn(caution));
     let pool = pool(options.threads)?;
     let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
@@ -278,7 +276,7 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
         create(&target, options.force)?
     };
     freeze(folder.path(), &plan).map_err(exception)?;
-    let rounds = indices.iter().map(|&index| plan.cells[index].config.run.rounds).sum();
+    let rounds = indices.iter().map(|&index| plan.sweep.runs[index].spec.run.rounds).sum();
     watch.total.store(rounds, Ordering::SeqCst);
     let stop = || watch.stop.load(Ordering::SeqCst);
     let mut runner = Runner::new(&plan, folder.path(), &pool);
@@ -289,7 +287,7 @@ fn simulate(experiment: Experiment, options: &Options, parts: &Parts, watch: &Wa
     let runs = runner.run(&indices).map_err(exception)?;
     let stopped = watch.stop.load(Ordering::SeqCst);
     // Another process may have grown the sweep, and has more to put together.
-    let grown = standing(&target, &plan.experiment).ok() != Some(Standing::Same);
+    let grown = folder_state(&target, &plan.sweep).ok() != Some(FolderState::Same);
     if options.cell.is_some() || runs.is_empty() || grown {
         let (summary, claims, text) = Default::default();
         return Ok(Ended { folder: target, summary, claims, text, curves: Vec::new(), stopped });
@@ -310,8 +308,44 @@ fn ended(assembled: Assembled, folder: PathBuf, stopped: bool) -> PyResult<Ended
     Ok(Ended { folder, summary: assembled.summary, claims, text, curves: assembled.curves, stopped })
 }
 
-/// Runs an experiment with the bound or the theorem.
-fn theory(experiment: AnyExperiment, options: &Options) -> PyResult<Ended> {
+/// Computes a figure of the bound.
+fn bound(source: &Source, settings: &[(String, Value)], options: &Options) -> PyResult<Ended> {
+    let mut experiment = BoundExperiment::read(source).map_err(exception)?;
+    for (key, value) in settings {
+        experiment.set(key, &value.to_string()).map_err(exception)?;
+    }
+    options.seeds.map_or(Ok(()), |draws| experiment.set_seeds(draws)).map_err(exception)?;
+    theory(source, options, || {
+        let (panels, verdicts) = experiment.run().map_err(exception)?;
+        let output = bound_output(&experiment, &panels, &verdicts).map_err(report_exception)?;
+        let none = verdicts.is_empty();
+        Ok((output, if none { String::new() } else { verdicts.json().map_err(exception)? }))
+    })
+}
+
+/// Checks the theorem.
+fn theorem(source: &Source, settings: &[(String, Value)], options: &Options) -> PyResult<Ended> {
+    let mut experiment = TheoremExperiment::read(source).map_err(exception)?;
+    for (key, value) in settings {
+        experiment.set(key, &value.to_string()).map_err(exception)?;
+    }
+    options.seeds.map_or(Ok(()), |seeds| experiment.set_seeds(seeds)).map_err(exception)?;
+    let folders = data_folders(options.data_dir.as_deref());
+    theory(source, options, || {
+        let results = experiment.run(&folders).map_err(exception)?;
+        Ok((theorem_output(&experiment, &results).map_err(report_exception)?, String::new()))
+    })
+}
+
+/// Writes the output that `work` computes, with its claims.
+fn theory(
+    source: &Source,
+    options: &Options,
+    work: impl FnOnce() -> PyResult<(TheoryOutput, String)> + Send,
+) -> PyResult<Ended> {
+    if options.quick {
+        return Err(no_quick(source));
+    }
     let pointless = [
         ("resume", options.resume),
         ("cell", options.cell.is_some()),
@@ -320,29 +354,13 @@ fn theory(experiment: AnyExperiment, options: &Options) -> PyResult<Ended> {
         ("latex", options.latex),
     ];
     if let Some((keyword, _)) = pointless.into_iter().find(|(_, given)| *given) {
-        let problem = "is for simulations; this experiment is computed in one go, so leave it out";
+        let problem = "is for simulations; this experiment is computed in one step, so leave it out";
         return Err(PyValueError::new_err(format!("{keyword}: {problem}")));
     }
-    let free = || OutputFolder::free_name(Path::new(RESULTS), experiment.name());
+    let free = || OutputFolder::free_name(Path::new(RESULTS), &source.name);
     let target = options.out.clone().unwrap_or_else(free);
     check_free(&target, options.force).map_err(exists)?;
-    let pool = pool(options.threads)?;
-    let (output, claims) = match &experiment {
-        AnyExperiment::Bound(experiment) => {
-            let (panels, verdicts) = pool.install(|| experiment.run()).map_err(exception)?;
-            let output = bound_output(experiment, &panels, &verdicts).map_err(report_exception)?;
-            let none = verdicts.is_empty();
-            (output, if none { String::new() } else { verdicts.json().map_err(exception)? })
-        }
-        AnyExperiment::Theorem(experiment) => {
-            let folders = data_folders(options.data_dir.as_deref());
-            let results = pool.install(|| experiment.run(&folders)).map_err(exception)?;
-            (theorem_output(experiment, &results).map_err(report_exception)?, String::new())
-        }
-        AnyExperiment::Simulation(_) => {
-            return Err(PyRuntimeError::new_err("this experiment is a simulation"));
-        }
-    };
+    let (output, claims) = pool(options.threads)?.install(work)?;
     // All is computed: what goes wrong before this leaves nothing behind.
     let folder = create(&target, options.force)?;
     output.write(&folder).map_err(report_exception)?;
@@ -428,8 +446,8 @@ pub fn verify(
     })
 }
 
-/// A run that was made again: its name in `cells/`, its label, the stored digest, and if they differ the new
-/// digest and who made each.
+/// A run that was made again: its name in the folder of the runs, its label, the stored digest, and if they
+/// differ the new digest and the processes behind each.
 type Again = (String, String, String, Option<(String, String, String)>);
 
 /// Makes `count` runs of the experiment in `folder` again, chosen by `seed`.
@@ -463,12 +481,18 @@ pub fn rerun(
     }
     let again = |rerun: sweep::Rerun| {
         let other = rerun.difference.map(|other| (other.repeated, other.stored_by, other.repeated_by));
-        (rerun.cell, rerun.label, rerun.stored, other)
+        (rerun.name, rerun.label, rerun.stored, other)
     };
     Ok(reruns.into_iter().map(again).collect())
 }
 
 /// How far the runs in `folder` are, as JSON.
+/// Test accuracy by round as an SVG element.
+#[pyfunction]
+pub fn accuracy_svg(points: Vec<(f64, f64)>) -> String {
+    fedlink_report::report::accuracy_svg(points)
+}
+
 #[pyfunction]
 pub fn status(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
     let status = py.detach(|| sweep::status(&folder)).map_err(exception)?;
@@ -530,7 +554,7 @@ fn outcome(py: Python<'_>, ended: Ended) -> PyResult<StudyOutcome> {
     };
     let curve = |curve: &CurveResult| {
         let runs = curve.runs.iter().map(run).collect::<PyResult<_>>()?;
-        let config = json(&curve.config.resolved())?;
+        let config = json(&curve.spec.resolved())?;
         Py::new(py, StudyCurve { label: curve.label.clone(), keys: curve.keys.clone(), config, runs })
     };
     let curves = ended.curves.iter().map(curve).collect::<PyResult<_>>()?;

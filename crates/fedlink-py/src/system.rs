@@ -6,12 +6,12 @@ use crate::config::{load, read};
 use crate::errors::exception;
 use crate::links::Links;
 use crate::simulation::json;
-use fedlink::config::Config;
-use fedlink::fleet::Fleet;
+use fedlink::base::units::DeviceId;
 use fedlink::parts::Parts;
 use fedlink::radio::Radio;
-use fedlink::round::World;
-use fedlink::units::DeviceId;
+use fedlink::spec::Spec;
+use fedlink::system::fleet::Fleet;
+use fedlink::system::round::World;
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 /// What `fedlink.System` is made of.
 #[pyclass(frozen, module = "fedlink._fedlink", subclass)]
 pub struct System {
-    config: Config,
+    spec: Spec,
     theta0: Vec<f32>,
     fleet: Fleet,
     radio: Radio,
@@ -30,13 +30,12 @@ pub struct System {
 impl System {
     #[new]
     fn new(py: Python<'_>, name: &str, text: &str, settings: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let config = read(name, text, settings, &Parts::default())?;
-        let dataset = load(py, &config)?;
-        let world = py.detach(|| World::new(&config, dataset, &Parts::default())).map_err(exception)?;
+        let spec = read(name, text, settings, &Parts::default())?;
+        let dataset = load(py, &spec)?;
+        let world = py.detach(|| World::new(&spec.with_work(dataset)?)).map_err(exception)?;
         let World { session, fleet, .. } = world;
-        let radio =
-            fedlink::setup::radio(&config, &Parts::default(), session.theta().len()).map_err(exception)?;
-        Ok(Self { config, theta0: session.theta().to_vec(), fleet, radio })
+        let radio = fedlink::system::build::radio(&spec, session.theta().len()).map_err(exception)?;
+        Ok(Self { spec, theta0: session.theta().to_vec(), fleet, radio })
     }
 
     /// d, the number of parameters.
@@ -48,13 +47,13 @@ impl System {
     /// M, the number of devices.
     #[getter]
     fn devices(&self) -> usize {
-        self.config.data.devices as usize
+        self.spec.data.devices as usize
     }
 
     /// K, the largest number of devices scheduled in a round.
     #[getter]
     fn k(&self) -> usize {
-        self.config.schedule.k as usize
+        self.spec.schedule.k as usize
     }
 
     /// n, channel symbols in a round.
@@ -72,7 +71,7 @@ impl System {
 
     /// The configuration as JSON, every default written out.
     fn config_json(&self) -> PyResult<String> {
-        json(&self.config.resolved())
+        json(&self.spec.resolved())
     }
 
     /// θ(0).
@@ -149,7 +148,7 @@ impl System {
     }
 
     fn device(&self, value: &Bound<'_, PyAny>) -> PyResult<DeviceId> {
-        whole("device", value, 0..=self.config.data.devices - 1).map(|device| DeviceId(device as u32))
+        whole("device", value, 0..=self.spec.data.devices - 1).map(|device| DeviceId(device as u32))
     }
 }
 

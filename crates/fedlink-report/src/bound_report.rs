@@ -1,7 +1,8 @@
 //! What curves of the bound are shown as: table, CSV, JSON, figure.
 
+use crate::chart::{Curve, Lines, Look, Quantity};
 use crate::error::Error;
-use crate::figure::{Curve, LineChart};
+use crate::looks::distinct;
 pub use fedlink_study::table::number;
 use fedlink_study::table::table as plain_table;
 use fedlink_theory::Estimate;
@@ -105,26 +106,34 @@ pub fn csv(panels: &[(&str, &[StudyCurve])]) -> Result<Vec<u8>, Error> {
     Ok(writer.into_inner()?)
 }
 
+/// The looks of curves in all charts of a folder, by their labels.
+pub struct Looks<'a>(Vec<&'a str>);
+
+impl<'a> Looks<'a> {
+    /// The looks of these curves.
+    pub fn of(curves: impl IntoIterator<Item = &'a StudyCurve>) -> Self {
+        Self(distinct(curves.into_iter().map(|curve| curve.label.as_str())))
+    }
+
+    fn look(&self, label: &str) -> Option<Look> {
+        self.0.iter().position(|known| *known == label).map(Look::of)
+    }
+}
+
 /// The curves by round on a logarithmic axis, as in the paper.
-pub fn chart(title: &str, subtitle: &str, curves: &[StudyCurve]) -> LineChart {
+pub fn chart(title: &str, subtitle: &str, curves: &[StudyCurve], looks: &Looks) -> Lines {
     let curve = |curve: &StudyCurve| {
         let losses = || curve.losses.iter();
         let band =
             || losses().map(|loss| (loss.mean - loss.half_width, loss.mean + loss.half_width)).collect();
         Curve {
             label: curve.label.clone(),
+            look: looks.look(&curve.label),
             points: losses().enumerate().map(|(round, loss)| (round as f64, loss.mean)).collect(),
             band: has_interval(curve).then(band),
-            style: None,
+            ..Curve::default()
         }
     };
-    LineChart {
-        title: title.into(),
-        subtitle: subtitle.into(),
-        x_label: "round".into(),
-        y_label: "bound on E[F] − F*".into(),
-        log_y: true,
-        percent_y: false,
-        curves: curves.iter().map(curve).collect(),
-    }
+    let (x, y) = (Quantity::plain("round").from_zero().margin(0.0), Quantity::plain("bound on E[F] − F*"));
+    Lines::new(title, &x, &y.log(), curves.iter().map(curve).collect()).with_subtitle(subtitle)
 }

@@ -1,9 +1,11 @@
 //! Results for a paper: a table (booktabs) and a plot (pgfplots), each to be read in with `\input`.
 //!
-//! Labels are escaped, so that they print as they are. A character beyond ASCII is passed on: whether it
-//! prints depends on the TeX engine and its fonts. The same results always give the same text.
+//! Labels are escaped, so that they print as they are. A character beyond ASCII is passed on, except the
+//! minus sign, × and raised digits: whether it prints depends on the TeX engine and its fonts. The same
+//! results always give the same text.
 
-use crate::figure::{COLORS, DASHES, MAX_BANDS};
+use crate::chart::{Axis, Lines, Look, MAX_BANDS, seven_digits};
+use crate::looks::distinct;
 use fedlink_study::claims::Metric;
 use fedlink_study::results::{CurveResult, Status, target_name};
 use fedlink_study::statistics::Estimate;
@@ -11,8 +13,8 @@ use fedlink_study::table::number as four_digits;
 use std::borrow::Borrow;
 use std::fmt::Write;
 
-/// Points drawn of a curve at most.
-const MAX_POINTS: usize = 100;
+/// Ticks of an axis at most.
+const TICKS: usize = 6;
 /// Points on a line of text.
 const POINTS_A_LINE: usize = 6;
 /// Where there is no number.
@@ -120,87 +122,111 @@ fn with_interval(estimate: Option<Estimate>) -> String {
     }
 }
 
-/// Accuracy by round: a line for each curve and, for more than one seed and not too many curves,
-/// its 95 % band.
-pub fn plot<C: Borrow<CurveResult>>(results: &[C]) -> String {
-    let results: Vec<&CurveResult> = results.iter().map(Borrow::borrow).collect();
+/// A chart of one panel as a plot; `results` are its curves, whose shortening a comment states.
+pub fn plot<C: Borrow<CurveResult>>(chart: &Lines, results: &[C]) -> String {
     let mut text = format!(
         "% \\usepackage{{pgfplots}} \\pgfplotsset{{compat=1.18}}\n\
-         % Means over seeds, at most {MAX_POINTS} evaluations of a curve; \
-         95 % bands of up to {MAX_BANDS} curves.\n{}\
+         % Means over seeds; 95 % bands of up to {MAX_BANDS} curves.\n{}\
          \\begin{{tikzpicture}}\n",
-        shortened(&results)
+        shortened(results)
     );
-    for (i, (red, green, blue)) in COLORS.iter().enumerate().take(results.len()) {
-        let _ = writeln!(text, "\\definecolor{{fedlink{i}}}{{RGB}}{{{red},{green},{blue}}}");
+    for color in distinct(chart.key.iter().map(|entry| entry.look.color)) {
+        let (red, green, blue) = Look::new(color, 0, 0).rgb();
+        let _ = writeln!(text, "\\definecolor{{fedlink{color}}}{{RGB}}{{{red},{green},{blue}}}");
     }
     let _ = writeln!(
         text,
-        "\\begin{{axis}}[xlabel={{Round}}, ylabel={{Test accuracy (\\%)}}, \
-         grid=major, grid style={{black!10}},\n\
+        "\\begin{{axis}}[{},\n{},\n\
+         grid=major, grid style={{black!10}}, mark size=1.5pt,\n\
          legend style={{at={{(0.5,-0.22)}}, anchor=north, legend columns=2, draw=none, font=\\small, \
          /tikz/every even column/.append style={{column sep=1em}}}}, \
-         legend cell align=left]"
+         legend cell align=left]",
+        axis(&chart.x, 'x'),
+        axis(&chart.y, 'y'),
     );
-    // Bands first, so that no band lies on a line.
-    let banded = if results.len() <= MAX_BANDS { &results[..] } else { &[] };
-    for (i, curve) in banded.iter().enumerate() {
-        let _ = write!(text, "{}", band(i, &points(curve)));
+    for entry in &chart.key {
+        let _ = writeln!(text, "\\addlegendimage{{{}{}}}", line(entry.look), mark(entry.look));
+        let _ = writeln!(text, "\\addlegendentry{{{}}}", escape(&entry.label));
     }
-    for (i, curve) in results.iter().enumerate() {
-        let line: Vec<(u64, f64)> = points(curve).into_iter().map(|(round, at)| (round, at.mean)).collect();
-        // A line through one point cannot be seen.
-        let mark = if line.len() == 1 { ", mark=*" } else { "" };
-        let (color, dash) = (i % COLORS.len(), dash(i));
-        let _ = writeln!(text, "\\addplot[fedlink{color}, thick{dash}{mark}] coordinates {{");
-        let _ = writeln!(text, "{}}};\n\\addlegendentry{{{}}}", coordinates(line), name(curve));
+    let series = || chart.panels.iter().flat_map(|panel| &panel.series);
+    let point = |x: f64, y: f64| (at(&chart.x, x), at(&chart.y, y));
+    let mut add = |options: &str, points: &mut dyn Iterator<Item = (f64, f64)>, end: &str| {
+        let _ = writeln!(
+            text,
+            "\\addplot[{options}, forget plot] coordinates {{\n{}}}{end};",
+            coordinates(points)
+        );
+    };
+    // Bands first, so that no band lies on a line.
+    for (one, run) in series().flat_map(|one| one.bands.iter().map(move |run| (one, run))) {
+        let fill = format!("draw=none, fill=fedlink{}, fill opacity=0.15", chart.key[one.key].look.color);
+        let upper = run.iter().rev().map(|[x, _, high]| point(*x, *high));
+        add(&fill, &mut run.iter().map(|[x, low, _]| point(*x, *low)).chain(upper), " -- cycle");
+    }
+    for one in series() {
+        let look = chart.key[one.key].look;
+        for run in one.runs.iter().filter(|run| run.len() > 1) {
+            add(&line(look), &mut run.iter().map(|(x, y)| point(*x, *y)), "");
+        }
+        if look.marker.is_some() && !one.marks.is_empty() {
+            let options = format!("fedlink{}, only marks{}", look.color, mark(look));
+            add(&options, &mut one.marks.iter().map(|(x, y)| point(*x, *y)), "");
+        }
     }
     text + "\\end{axis}\n\\end{tikzpicture}\n"
 }
 
-/// Rounds with their estimates, evenly thinned, the first and the last kept.
-fn points(curve: &CurveResult) -> Vec<(u64, Estimate)> {
-    let estimates = curve.by_row(|row| row.test_accuracy);
-    let rounds = curve.runs.iter().take(1).flat_map(|run| &run.rows).map(|row| row.round);
-    let all: Vec<(u64, Estimate)> =
-        rounds.zip(estimates).filter(|(_, estimate)| estimate.mean.is_finite()).collect();
-    if all.len() <= MAX_POINTS {
-        return all;
-    }
-    let last = all.len() - 1;
-    (0..MAX_POINTS).map(|i| all[i * last / (MAX_POINTS - 1)]).collect()
-}
-
-/// The band as one closed shape; nothing for a single seed. An interval may reach beyond what an accuracy can
-/// be: it is cut there.
-fn band(index: usize, points: &[(u64, Estimate)]) -> String {
-    let known: Vec<&(u64, Estimate)> =
-        points.iter().filter(|(_, estimate)| estimate.half_width.is_finite()).collect();
-    if known.is_empty() {
-        return String::new();
-    }
-    let low = known.iter().map(|(round, accuracy)| (*round, accuracy.ends_within(0.0, 1.0).0));
-    let high = known.iter().rev().map(|(round, accuracy)| (*round, accuracy.ends_within(0.0, 1.0).1));
+/// The label, range and ticks of an axis.
+fn axis(axis: &Axis, name: char) -> String {
+    let ticks = axis.ticks(TICKS);
+    let list = |texts: Vec<String>| texts.join(",");
+    let (low, high) = if axis.log {
+        (libm::pow(10.0, axis.low), libm::pow(10.0, axis.high))
+    } else {
+        (at(axis, axis.low), at(axis, axis.high))
+    };
     format!(
-        "\\addplot[draw=none, fill=fedlink{}, fill opacity=0.15, forget plot] \
-         coordinates {{\n{}}} -- cycle;\n",
-        index % COLORS.len(),
-        coordinates(low.chain(high))
+        "{}{name}label={{{}}}, {name}min={low}, {name}max={high}, {name}tick={{{}}}, {name}ticklabels={{{}}}",
+        if axis.log { format!("{name}mode=log, ") } else { String::new() },
+        escape(&axis.label),
+        list(ticks.iter().map(|tick| at(axis, tick.at).to_string()).collect()),
+        list(ticks.iter().map(|tick| escape(&tick.label)).collect()),
     )
 }
 
-/// Points of rounds and shares, the shares in percent.
-fn coordinates(points: impl IntoIterator<Item = (u64, f64)>) -> String {
-    let points: Vec<String> = points.into_iter().map(|(x, y)| format!("({x},{:.3})", 100.0 * y)).collect();
-    points.chunks(POINTS_A_LINE).fold(String::new(), |text, line| text + &line.join(" ") + "\n")
+/// A value as it is written on its axis.
+fn at(axis: &Axis, value: f64) -> f64 {
+    seven_digits(if axis.log { value } else { value * axis.factor })
 }
 
-/// The dash pattern of the curve at `index`, half as long in points as it is in pixels on the screen.
-fn dash(index: usize) -> String {
-    let pattern = DASHES[index % DASHES.len()].chunks_exact(2);
-    let parts: Vec<String> =
-        pattern.map(|pair| format!("on {}pt off {}pt", 0.5 * pair[0], 0.5 * pair[1])).collect();
-    if parts.is_empty() { String::new() } else { format!(", dash pattern={}", parts.join(" ")) }
+/// The color and dash pattern of a look; lengths in points are half of those in pixels on the screen.
+fn line(look: Look) -> String {
+    let pairs = look.dashes().chunks_exact(2);
+    let dashes: Vec<String> =
+        pairs.map(|pair| format!("on {}pt off {}pt", 0.5 * pair[0], 0.5 * pair[1])).collect();
+    let pattern =
+        if dashes.is_empty() { String::new() } else { format!(", dash pattern={}", dashes.join(" ")) };
+    format!("fedlink{}, thick{pattern}", look.color)
+}
+
+/// The marker of a look; pgfplots has none like the last two that is filled.
+fn mark(look: Look) -> &'static str {
+    const MARKS: [&str; 7] = [
+        ", mark=*, mark options={solid}",
+        ", mark=square*, mark options={solid}",
+        ", mark=triangle*, mark options={solid}",
+        ", mark=diamond*, mark options={solid}",
+        ", mark=triangle*, mark options={solid, rotate=180}",
+        ", mark=+, mark options={solid, thick}",
+        ", mark=x, mark options={solid, thick}",
+    ];
+    look.marker.map_or("", |marker| MARKS[marker % MARKS.len()])
+}
+
+/// Points, some on each line of text.
+fn coordinates(points: &mut dyn Iterator<Item = (f64, f64)>) -> String {
+    let points: Vec<String> = points.map(|(x, y)| format!("({x},{y})")).collect();
+    points.chunks(POINTS_A_LINE).fold(String::new(), |text, line| text + &line.join(" ") + "\n")
 }
 
 /// Text that prints as it is.
@@ -218,6 +244,13 @@ fn escape(text: &str) -> String {
             '{' | '}' | '$' | '&' | '#' | '%' | '_' => out.extend(['\\', c]),
             // Two of these in a row would join into another sign.
             '-' | '\'' | '`' | ',' if out.ends_with(c) => out.extend(['{', '}', c]),
+            '\u{2212}' => out += "$-$",
+            '×' => out += "$\\times$",
+            '⁻' => out += "$^-$",
+            raised if "⁰¹²³⁴⁵⁶⁷⁸⁹".contains(raised) => {
+                let digit = "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().position(|other| other == raised).unwrap_or(0);
+                let _ = write!(out, "$^{digit}$");
+            }
             c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
@@ -228,9 +261,16 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plots::accuracy_charts;
+    use fedlink_study::claims::Shortened;
     use fedlink_study::example::{curve, curve_of, results, with_units};
-    use fedlink_study::experiment::Shortened;
     use proptest::prelude::*;
+
+    /// The plot of all curves.
+    fn plot(results: &[CurveResult]) -> String {
+        let charts = accuracy_charts("", results);
+        super::plot(&charts[0].chart, results)
+    }
 
     /// What is wrong with the braces, the environments or the special characters, if anything.
     fn fault(text: &str) -> Option<String> {
@@ -310,7 +350,7 @@ mod tests {
     #[test]
     fn the_target_is_that_of_the_runs_and_a_shortened_figure_says_so() {
         let mut curve = curve_of("bc", &[&[0.5, 0.9]]);
-        curve.config.run.target = 0.9;
+        fedlink_study::example::change(&mut curve, |config| config.run.target = 0.9);
         let short =
             Shortened { rounds: 60, of_rounds: 500, seeds: 3, of_seeds: 10, quick: false, draws: false };
         curve.shortened = Some(short);
@@ -331,10 +371,35 @@ mod tests {
         assert_eq!(plot.matches("\\addlegendentry").count(), 3);
         assert_eq!(plot.matches("-- cycle;").count(), 2);
         assert!(plot.contains("\\addlegendentry{50 \\% \\& \\{a\\_b\\}\\textbackslash{}c, ''x''}"));
-        // Fifty points, a hundred of 120, and twenty; a band has two ends for each point.
-        let points = plot.lines().filter(|line| line.starts_with('(')).flat_map(|line| line.split(' '));
-        assert_eq!(points.count(), (50 + 100 + 20) + 2 * (50 + 100));
+        // A line and a band with two ends for each evaluation, and markers at some of them.
+        let points = |start: &str| -> usize {
+            let blocks = plot.split("\\addplot[").filter(|block| block.starts_with(start));
+            blocks.map(|block| block.split("};").next().map_or(0, |b| b.matches('(').count())).sum()
+        };
+        assert_eq!(points("draw=none"), 2 * (50 + 120));
+        let solid = points("fedlink0, thick]") + points("fedlink0, thick, forget");
+        let dashed = points("fedlink1, thick") + points("fedlink2, thick");
+        assert_eq!((solid, dashed), (50, 120 + 20));
         assert!(plot.contains("(10,") && plot.contains("(1200,"));
+    }
+
+    #[test]
+    fn axes_have_their_units_ranges_and_ticks_and_lines_the_looks_of_the_chart() {
+        let results = results();
+        let plot = plot(&results);
+        assert!(plot.contains("ylabel={test accuracy (\\%)}"), "{plot}");
+        assert!(plot.contains("xlabel={round}, xmin=0, xmax=1200, xtick={0,"), "{plot}");
+        let chart = &accuracy_charts("", &results)[0].chart;
+        for entry in &chart.key {
+            let image = format!("\\addlegendimage{{{}{}}}", line(entry.look), mark(entry.look));
+            assert!(
+                plot.contains(&format!("{image}\n\\addlegendentry{{{}}}", escape(&entry.label))),
+                "{plot}"
+            );
+        }
+        assert_eq!(line(Look::of(1)), "fedlink1, thick, dash pattern=on 4.5pt off 2pt");
+        // No label of an axis or a legend has a character that pdfTeX lacks.
+        assert_eq!(escape("bits (×10⁻¹²), \u{2212}5"), "bits ($\\times$10$^-$$^1$$^2$), $-$5");
     }
 
     #[test]
@@ -348,11 +413,11 @@ mod tests {
 
     #[test]
     fn long_curves_are_thinned_and_keep_their_ends() {
-        for evaluations in [1, 99, 100, 101, 250, 10_000] {
-            let thinned = points(&curve("bc", 2, evaluations));
-            assert_eq!(thinned.len(), MAX_POINTS.min(evaluations as usize));
-            assert_eq!((thinned[0].0, thinned[thinned.len() - 1].0), (10, 10 * evaluations));
-            assert!(thinned.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        for evaluations in [1, 99, 250, 9000] {
+            let plot = plot(&[curve("bc", 1, evaluations)]);
+            let last = format!("({},", 10 * evaluations);
+            assert!(plot.contains("(10,") && plot.contains(&last), "{evaluations}");
+            assert!(plot.matches('(').count() < 900, "{evaluations}");
         }
     }
 
@@ -360,13 +425,18 @@ mod tests {
     fn a_band_stays_within_what_an_accuracy_can_be() {
         // 0.5 ± 12.7·0.4: the interval covers everything, from 0 to 100.
         let plot = plot(&[curve_of("bc", &[&[0.1], &[0.9]])]);
-        assert!(plot.contains("(10,0.000) (10,100.000)"), "{plot}");
-        assert!(plot.contains("mark=*] coordinates {\n(10,50.000)\n};"), "{plot}");
+        assert!(plot.contains("(10,0) (10,100)"), "{plot}");
+        assert!(
+            plot.contains(
+                "only marks, mark=*, mark options={solid}, forget plot] coordinates {\n(10,50)\n};"
+            ),
+            "{plot}"
+        );
     }
 
     #[test]
     fn nothing_gives_an_empty_table_and_plot() {
-        for text in [table(&[]), plot::<CurveResult>(&[]), plot(&[curve("bc", 1, 0)])] {
+        for text in [table(&[]), plot(&[]), plot(&[curve("bc", 1, 0)])] {
             assert_eq!(fault(&text), None);
         }
     }

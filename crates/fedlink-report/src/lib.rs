@@ -1,4 +1,4 @@
-//! The results of experiments: figures, one self-contained HTML page, LaTeX, Parquet.
+//! The results of experiments: charts, one self-contained HTML page, LaTeX, Parquet.
 //!
 //! ```text
 //! fedlink_study::sweep::Runner::run ─► runs
@@ -8,23 +8,21 @@
 //! ```
 //!
 //! [`write_all`] is the one function that fills the folder of a sweep; the command and the Python package
-//! both call it. Everything that it writes can be had alone too: [`figure`], [`plots`], [`report`],
-//! [`latex`], [`parquet`].
+//! both call it. A [`chart`] is data; [`figure`], [`latex`] and the page of [`report`] draw it. [`plots`],
+//! [`report`], [`latex`] and [`parquet`] can be used alone, too.
 
 #![forbid(unsafe_code)]
 
 pub mod bound_report;
-mod costs;
+pub mod chart;
 mod error;
-mod families;
 pub mod figure;
 mod file_names;
 pub mod latex;
-mod panels;
+mod looks;
 pub mod parquet;
 pub mod plots;
 pub mod report;
-mod split;
 pub mod theorem_report;
 mod theory;
 mod write;

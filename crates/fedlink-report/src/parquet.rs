@@ -138,8 +138,8 @@ pub fn result_columns(results: &[CurveResult]) -> Vec<Column> {
     };
     let mut columns = vec![
         text("curve", &|curve| curve.label.clone()),
-        text("policy", &|curve| curve.config.schedule.policy.clone()),
-        Column::Whole("k".into(), repeated(results, |curve, _| curve.config.schedule.k.cast_signed())),
+        text("policy", &|curve| curve.spec.schedule.policy.clone()),
+        Column::Whole("k".into(), repeated(results, |curve, _| curve.spec.schedule.k.cast_signed())),
     ];
     columns.extend(swept_columns(results).into_iter().map(|key| swept_column(results, key)));
     columns.push(Column::Whole("seed".into(), repeated(results, |_, run| run.seed.cast_signed())));

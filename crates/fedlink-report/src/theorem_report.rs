@@ -1,10 +1,10 @@
 //! What a check of the theorem is shown as: table, CSV, figure.
 
 use crate::bound_report::{self, number};
+use crate::chart::{Curve, Lines, Look, Quantity};
 use crate::error::Error;
-use crate::figure::{Curve, LineChart};
-use fedlink_study::experiment::TheoremResult;
 use fedlink_study::table::table as plain_table;
+use fedlink_study::theory::TheoremResult;
 use fedlink_theory::bound::BoundParameters;
 use fedlink_theory::check::Check;
 use std::fmt::Write;
@@ -31,38 +31,34 @@ pub fn csv(results: &[TheoremResult]) -> Result<Vec<u8>, Error> {
     Ok(writer.into_inner()?)
 }
 
-/// Measured distances and bounds by round, a pair of curves for each schedule.
-pub fn chart(result: &TheoremResult) -> LineChart {
+/// Measured distances and bounds by round: a color for each schedule, a solid line with markers for its
+/// measured distance and a dashed one for its bound.
+pub fn chart(result: &TheoremResult) -> Lines {
     let mut curves = Vec::new();
-    for check in &result.checks {
+    for (i, check) in result.checks.iter().enumerate() {
         let name = check.schedule.name();
         let outside = if check.breaks.is_some() { " (outside the theorem)" } else { "" };
         let bands = check.measured.iter().map(|m| (m.mean - m.half_width, m.mean + m.half_width)).collect();
         curves.push(Curve {
             label: format!("{name}, measured{outside}"),
+            look: Some(Look::new(i, 0, i)),
             points: check.measured.iter().enumerate().map(|(t, m)| (t as f64, m.mean)).collect(),
             band: Some(bands),
             ..Curve::default()
         });
         curves.push(Curve {
             label: format!("{name}, bound{outside}"),
+            look: Some(Look { marker: None, ..Look::new(i, 1, 0) }),
             points: check.bound.iter().enumerate().map(|(t, x)| (t as f64, *x)).collect(),
             ..Curve::default()
         });
     }
     let BoundParameters { devices, k, tau, .. } = result.checks[0].parameters;
     let seeds = result.checks[0].seeds;
-    LineChart {
-        title: format!("The theorem on a {} problem", result.problem),
-        subtitle: format!(
-            "M = {devices}, K = {k}, τ = {tau}; mean over {seeds} seeds with its 95 % interval"
-        ),
-        x_label: "round".into(),
-        y_label: "E‖θ − θ*‖²".into(),
-        log_y: true,
-        percent_y: false,
-        curves,
-    }
+    let (x, y) = (Quantity::plain("round").from_zero().margin(0.0), Quantity::plain("E‖θ − θ*‖²").log());
+    Lines::new(format!("The theorem on a {} problem", result.problem), &x, &y, curves).with_subtitle(format!(
+        "M = {devices}, K = {k}, τ = {tau}; mean over {seeds} seeds with its 95 % interval"
+    ))
 }
 
 /// The last round and every term of the bound.

@@ -5,10 +5,9 @@ use crate::error::Error;
 use crate::figure::Figure;
 use crate::file_names::file_names;
 use crate::theorem_report;
-use fedlink_study::claims::Verdict;
-use fedlink_study::experiment::{BoundExperiment, PanelResult, TheoremExperiment, TheoremResult};
+use fedlink_study::claims::{Verdict, Verdicts};
 use fedlink_study::output::OutputFolder;
-use fedlink_study::verdicts::Verdicts;
+use fedlink_study::theory::{BoundExperiment, PanelResult, TheoremExperiment, TheoremResult};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -58,13 +57,14 @@ pub fn bound_output(
     let mut files = vec![("config.toml".to_owned(), experiment.to_toml().into())];
     let mut text = String::new();
     let names: Vec<&str> = panels.iter().map(|result| result.panel.name.as_str()).collect();
+    let looks = bound_report::Looks::of(panels.iter().flat_map(|result| &result.curves));
     for (PanelResult { panel, curves, .. }, file) in panels.iter().zip(file_names(&names)) {
         let study = &panel.study;
         let subtitle = format!(
             "M = {}, n = {}, d = {}, η(t) = {}",
             study.link.devices, study.link.symbols, study.link.dim, study.rate
         );
-        let chart = bound_report::chart(&panel.title, &subtitle, curves);
+        let chart = bound_report::chart(&panel.title, &subtitle, curves, &looks);
         files.push((format!("{file}.svg"), chart.svg().into()));
         files.push((format!("{file}.png"), chart.png()?));
         let _ = writeln!(text, "{} ({})\n\n{}", panel.title, panel.name, bound_report::table(curves));

@@ -1,9 +1,8 @@
 //! A complete folder of results.
 
 use crate::error::Error;
-use crate::file_names::file_names;
 use crate::report::Report;
-use crate::{latex, panels, parquet, plots, split};
+use crate::{latex, parquet, plots};
 use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{Assembled, Done, LogRounds, Plan, write_manifest};
 use std::time::Duration;
@@ -41,7 +40,7 @@ pub fn write_all(
     // One process at a time, so that the files of a folder belong together.
     let _lock = folder.lock()?;
     let assembled = Assembled::new(plan, runs)?;
-    let (curves, experiment) = (&assembled.curves, &plan.experiment);
+    let (curves, experiment) = (&assembled.curves, &plan.sweep.experiment);
     assembled.write(folder)?;
     folder.write("results.parquet", parquet::write(&parquet::result_columns(curves))?)?;
     if options.log_rounds.is_on() {
@@ -51,16 +50,12 @@ pub fn write_all(
     }
     if options.latex {
         folder.write("results.tex", latex::table(curves))?;
-        folder.write("accuracy.tex", latex::plot(curves))?;
-        let panels = panels::panels(curves);
-        let names: Vec<&str> = panels.iter().map(|panel| panel.name.as_str()).collect();
-        for (panel, name) in panels.iter().zip(file_names(&names)) {
-            folder.write(&format!("accuracy-{name}.tex"), latex::plot(&panel.curves))?;
+        for plots::AccuracyChart { file, chart, curves } in plots::accuracy_charts(&experiment.name, curves) {
+            folder.write(&format!("{file}.tex"), latex::plot(&chart, &curves))?;
         }
     }
-    plots::write(&experiment.name, curves, folder)?;
-    split::write(&assembled.splits, folder)?;
-    let toml = experiment.to_toml().map_err(fedlink_study::Error::from)?;
+    plots::write(&experiment.name, curves, &assembled.splits, folder)?;
+    let toml = plan.sweep.to_toml().to_owned();
     let mut report = Report::new(&experiment.name, toml, curves, assembled.splits.first());
     report.add_verdicts(&assembled.verdicts);
     let unfinished = assembled.unfinished_text();

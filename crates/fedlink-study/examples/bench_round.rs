@@ -5,7 +5,7 @@
 //!
 //! The line has the fields that `bench/peers` prints for other libraries.
 
-use fedlink::simulation::Simulation;
+use fedlink::system::simulation::Simulation;
 use fedlink_study::experiment::Experiment;
 use std::error::Error;
 use std::time::Instant;
@@ -20,11 +20,11 @@ struct Options {
 fn main() -> Result<(), Box<dyn Error>> {
     fedlink_study::choose_instructions()?;
     let options = Options::read(std::env::args().skip(1))?;
-    let config = options.experiment.only_config()?;
+    let spec = options.experiment.clone().only_spec(&fedlink::parts::Parts::default())?;
     let folders: Vec<_> = std::env::var_os("FEDLINK_DATA").into_iter().map(Into::into).collect();
-    let dataset = fedlink::data::load(&config.data.dataset, &folders)?;
+    let dataset = fedlink::data::load(&spec.data.dataset, &folders)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build()?;
-    let mut simulation = Simulation::new(&config, dataset)?;
+    let mut simulation = Simulation::new(spec.with_work(dataset)?)?;
 
     let mut seconds = Vec::with_capacity(options.rounds);
     let mut accuracy = None;
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         accuracy = record.evaluation.map(|evaluation| evaluation.accuracy).or(accuracy);
     }
 
-    let instructions = fedlink::kernels::instruction_set().to_string();
+    let instructions = fedlink::base::kernels::instruction_set().to_string();
     let line = serde_json::json!({
         "program": "fedlink",
         "versions": { "fedlink": env!("CARGO_PKG_VERSION"), "instructions": instructions },

@@ -1,7 +1,7 @@
-//! What can go wrong in a study. Errors state the fact; front ends add what to type instead.
+//! The errors of a study. They state facts; front ends add the remedy.
 
-use fedlink::config::ConfigError;
 use fedlink::data::DataError;
+use fedlink::spec::ConfigError;
 use fedlink_theory::TheoryError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An experiment or a configuration asks for something impossible.
+    /// An experiment or a configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A data set could not be loaded.
@@ -19,7 +19,7 @@ pub enum Error {
     /// The data set of an experiment could not be loaded.
     #[error("data.dataset: {0}")]
     Dataset(DataError),
-    /// The convergence bound was asked something that it does not cover.
+    /// The parameters of the convergence bound are invalid.
     #[error(transparent)]
     Theory(#[from] TheoryError),
     /// The system failed.
@@ -28,11 +28,11 @@ pub enum Error {
     /// The operating system refused a file or a folder.
     #[error("cannot {action} {path}: {problem}", path = path.display())]
     File {
-        /// What was tried: "read", "write", …
+        /// The action: "read", "write", …
         action: &'static str,
-        /// With which file.
+        /// The file or folder.
         path: PathBuf,
-        /// What the operating system answered.
+        /// The error of the operating system.
         problem: io::Error,
     },
     /// A name is neither that of a preset nor that of a file.
@@ -41,14 +41,14 @@ pub enum Error {
         nearest.map_or_else(String::new, |near| format!("; did you mean {near}?"))
     )]
     UnknownExperiment {
-        /// What was asked for.
+        /// The name.
         name: String,
         /// The names of all presets.
         presets: String,
-        /// The preset that was probably meant.
+        /// The preset with the nearest name.
         nearest: Option<&'static str>,
     },
-    /// An experiment is about the bound where one that runs the system is wanted.
+    /// An experiment is about the bound, but one that runs the system is required.
     #[error("{path} is about the bound; name an experiment that runs the system", path = .0.display())]
     NotASimulation(PathBuf),
     /// Of two experiments one runs the system and the other is about the bound.
@@ -57,12 +57,12 @@ pub enum Error {
         path = path.display()
     )]
     OtherKind {
-        /// The experiment that claims.
+        /// The file of the claims.
         name: String,
-        /// The folder to be judged.
+        /// The folder of the results.
         path: PathBuf,
     },
-    /// A table of the bound is not what its configuration gives.
+    /// A table of the bound differs from the one that its configuration gives.
     #[error("{path}: {what}; it was changed, or written by another version", path = path.display())]
     NotReproduced {
         /// The table.
@@ -70,15 +70,15 @@ pub enum Error {
         /// The first difference.
         what: String,
     },
-    /// The folder for results is there already.
+    /// The folder for results exists already.
     #[error("{path} exists already", path = .0.display())]
     Exists(PathBuf),
     /// The folder for results is a file, or a path without a last name.
     #[error("{path} is {what}, not a folder", path = path.display())]
     NotAFolder {
-        /// Where results were to be written.
+        /// The path for the results.
         path: PathBuf,
-        /// What it is instead.
+        /// Its kind.
         what: &'static str,
     },
     /// The folder to be replaced holds files that fedlink did not write.
@@ -97,33 +97,33 @@ pub enum Error {
         /// The lock that is held.
         lock: String,
     },
-    /// Runs were made with other data than those at hand.
+    /// Runs were made with other data than those found here.
     #[error("{path} was made with other data than those found here: {differences}", path = path.display())]
     OtherData {
         /// The folder or the run.
         path: PathBuf,
-        /// Which data differ, and how.
+        /// The differences.
         differences: String,
     },
-    /// Runs were begun, and nothing says on which data.
+    /// Runs were begun, but `data.json` is missing.
     #[error("{path} has begun runs and no data.json, which says on which data", path = .0.display())]
     UnknownData(PathBuf),
-    /// A run that was made again, or made longer, is not the run that is stored.
-    #[error("{cell} is not repeated: its {rounds} rounds have the digest {stored}, but now {repeated}")]
+    /// A run that was made again or made longer differs from the stored one.
+    #[error("{run} is not repeated: its {rounds} rounds have the digest {stored}, but now {repeated}")]
     NotRepeated {
         /// The run.
-        cell: String,
-        /// How many rounds were compared.
+        run: String,
+        /// The number of rounds that were compared.
         rounds: u64,
-        /// The stored digest, and who made it.
+        /// The stored digest, and the processes behind it.
         stored: String,
-        /// The other one, and who made it.
+        /// The new digest, and the processes behind it.
         repeated: String,
     },
     /// No experiment was run in the folder.
     #[error("{path} has no config.toml", path = .0.display())]
     NoExperiment(PathBuf),
-    /// The folder belongs to somebody else.
+    /// The folder holds other files.
     #[error("{path} holds other files and no config.toml; choose another folder", path = .0.display())]
     OtherFiles(PathBuf),
     /// The folder belongs to another experiment.
@@ -138,7 +138,7 @@ pub enum Error {
         /// The keys that differ, with both values.
         differences: String,
     },
-    /// The numbers of a run are not what was written.
+    /// The file of a run was changed after it was written.
     #[error("{path} is damaged", path = .0.display())]
     Damaged(PathBuf),
     /// The numbers of a run were written by another version.
@@ -147,7 +147,7 @@ pub enum Error {
     /// The numbers of a run are those of another configuration.
     #[error("{path} belongs to a run with another configuration", path = .0.display())]
     OtherConfig(PathBuf),
-    /// A run has left no log of its rounds.
+    /// A run has no log of its rounds.
     #[error("cannot read {path}: the run was made without a log of its rounds", path = .0.display())]
     NoRoundLog(PathBuf),
     /// Runs of an experiment are not in its folder.
@@ -162,10 +162,10 @@ pub enum Error {
         path: PathBuf,
         /// The labels of the missing runs.
         missing: Vec<String>,
-        /// How many runs the experiment has.
+        /// The number of runs of the experiment.
         of: usize,
     },
-    /// There is nothing to verify.
+    /// The experiment has no claims.
     #[error("{path} claims nothing", path = .0.display())]
     ClaimsNothing(PathBuf),
     /// A share of a sweep is not written as `I/N`.
@@ -177,14 +177,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// The refusal of the operating system to do `action` with `path`.
+    /// The error of the operating system at `action` with `path`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |problem| Self::File { action, path, problem }
     }
 
-    /// Whether the machine is at fault, not the request: a disk that is full, a folder that cannot be written
-    /// to or has gone.
+    /// Whether the machine is at fault and not the request: a full disk, or a folder that is gone or cannot
+    /// be written to.
     pub fn is_machines_fault(&self) -> bool {
         use io::ErrorKind::{
             InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
@@ -193,13 +193,13 @@ impl Error {
         let Self::File { action, problem, .. } = self else { return false };
         match problem.kind() {
             InvalidData | InvalidInput | InvalidFilename | IsADirectory | NotADirectory => false,
-            // A file to be read was named by somebody.
+            // The user named the file that cannot be read.
             NotFound | PermissionDenied => *action != "read",
             _ => true,
         }
     }
 
-    /// What is wrong with a data set, if that is the matter.
+    /// The error of a data set, if it is one.
     pub fn data(&self) -> Option<&DataError> {
         match self {
             Self::Data(error) | Self::Dataset(error) => Some(error),

@@ -1,9 +1,10 @@
 //! Results made up for the tests of this crate and of those that show results: formulas, not measurements.
 
-use crate::results::{CurveResult, RunResult, Status};
-use fedlink::config::Config;
+use crate::tables::results::{CurveResult, RunResult, Status};
+use fedlink::base::units::{DeviceId, Power};
+use fedlink::parts::Parts;
 use fedlink::record::{Energy, Outcome, Phases, Row};
-use fedlink::units::{DeviceId, Power};
+use fedlink::spec::Config;
 
 /// Two curves of three seeds and one of a single seed, with labels that trouble careless writers.
 pub fn results() -> Vec<CurveResult> {
@@ -24,12 +25,13 @@ pub fn curve(label: &str, seeds: u64, evaluations: u64) -> CurveResult {
 /// A curve with these accuracies, evaluated every ten rounds, for each seed.
 pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
     let mut config = Config::default();
-    config.schedule.k = label.len() as u64;
+    config.schedule.k = label.len().max(1) as u64;
+    config.data.devices = config.data.devices.max(config.schedule.k);
     let runs = accuracies.iter().enumerate().map(|(seed, run)| run_of(seed as u64, run)).collect();
     CurveResult {
         label: label.into(),
         keys: Vec::new(),
-        config,
+        spec: config.resolve(&Parts::default()).expect("it is valid"),
         heterogeneity: 0.25,
         runs,
         unfinished: Vec::new(),
@@ -37,10 +39,17 @@ pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
     }
 }
 
+/// Changes the configuration of a curve.
+pub fn change(curve: &mut CurveResult, change: impl FnOnce(&mut Config)) {
+    let mut config = curve.spec.config().clone();
+    change(&mut config);
+    curve.spec = config.resolve(&Parts::default()).expect("it is valid");
+}
+
 /// The same curve in physical units: a quarter of a second and 3 joules a round, a tenth of it by device 0, 2
 /// outages and a late upload a run.
 pub fn with_units(mut curve: CurveResult) -> CurveResult {
-    curve.config.radio.bandwidth_hz = Some(1e6);
+    change(&mut curve, |config| config.radio.bandwidth_hz = Some(1e6));
     for run in &mut curve.runs {
         let rounds = run.outcome.rounds as f64;
         for row in &mut run.rows {

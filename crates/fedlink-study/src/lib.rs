@@ -1,24 +1,22 @@
-//! Experiments with [`fedlink`] as files, and what is claimed of them.
+//! Experiments with [`fedlink`] as files: their runs, their results, and the claims about them.
 //!
 //! ```text
-//! file or preset ─► AnyExperiment ─► Simulation
-//!     ─► sweep::Plan ─► sweep::Runner ─► sweep::Assembled ─► tables
-//!                                 ├► Bound      ─► BoundExperiment::run           ─► panels and claims
-//!                                 └► Theorem    ─► TheoremExperiment::run         ─► checks
+//! file or preset ─► Source ─► Experiment ─► Sweep ─► Plan ─► Runner ─► Assembled ─► tables
+//!                         ├─► theory::BoundExperiment   ─► panels and claims
+//!                         └─► theory::TheoremExperiment ─► checks
 //! ```
 //!
-//! - [`experiment`]: a file becomes curves, a curve at a seed is a run; figures of the bound and checks of
-//!   the theorem are experiments too. [`presets`] come with the program.
-//! - [`sweep`]: all runs of an experiment, planned, run, saved, resumed, shared out, merged and verified.
-//!   Whoever starts them watches through an [`Observer`](sweep::Observer) and stops them through a closure.
-//! - [`results`], [`verdicts`], [`split`]: what came out, as values, CSV, JSON and plain tables.
-//! - [`claims`]: what somebody asserts of the curves, and whether the measurements
-//!   bear it out; [`statistics`].
-//! - [`survey`]: the link budget of a configuration, without training anything.
-//! - [`output`]: the folder that all of it is written to. `fedlink_report::write_all`
-//!   fills it, figures included.
+//! - [`experiment`]: a file becomes curves, and a curve at a seed is a run. [`presets`] come with the
+//!   program.
+//! - [`theory`]: figures of the bound and checks of the theorem, with parsers of their own.
+//! - [`sweep`]: the runs of an experiment: planned, run, saved, resumed, shared out, merged and verified. The
+//!   caller receives the events through an [`Observer`](sweep::Observer) and stops the runs by a closure.
+//! - [`results`], [`split`], [`summary`]: the results as values, CSV, JSON and plain tables.
+//! - [`claims`]: claims about curves, and the verdicts of the measurements; [`statistics`].
+//! - [`link_budget`](mod@link_budget): the link budget of a configuration, without training.
+//! - [`output`]: the folder of the results. `fedlink_report::write_all` fills it, figures included.
 //!
-//! Nothing here writes to a terminal, and [`data_folders`] alone reads the environment.
+//! Nothing here writes to a terminal. Only [`data_folders`] and [`choose_instructions`] read the environment.
 //!
 //! ```
 //! use fedlink::parts::Parts;
@@ -29,7 +27,8 @@
 //! for (key, value) in [("learn.model", "softmax"), ("run.rounds", "2"), ("schedule.policy", "bc")] {
 //!     experiment.set(key, value)?;
 //! }
-//! let plan = Plan::new(experiment, &fedlink_study::data_folders(None), &Parts::default())?;
+//! let sweep = experiment.expand(&Parts::default())?;
+//! let plan = Plan::new(sweep, &fedlink_study::data_folders(None))?;
 //! let folder = tempfile::tempdir()?;
 //! freeze(folder.path(), &plan)?;
 //! let pool = rayon::ThreadPoolBuilder::new().build()?;
@@ -44,30 +43,21 @@
 #![forbid(unsafe_code)]
 
 pub mod claims;
-pub mod costs;
-mod disk;
 mod environment;
 mod error;
 #[doc(hidden)]
 pub mod example;
 pub mod experiment;
-mod folders;
-mod length;
-pub mod link;
-mod lock;
-mod measured;
-mod names;
-pub mod output;
+mod folder;
+pub mod link_budget;
 pub mod presets;
-pub mod results;
-pub mod split;
 pub mod statistics;
-pub mod summary;
-pub mod survey;
 pub mod sweep;
 pub mod table;
-pub mod verdicts;
+mod tables;
+pub mod theory;
 
-pub use environment::choose_instructions;
+pub use environment::{choose_instructions, data_folders};
 pub use error::Error;
-pub use folders::data_folders;
+pub use folder::output;
+pub use tables::{costs, link, results, split, summary};

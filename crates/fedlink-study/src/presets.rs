@@ -8,9 +8,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Preset {
-    /// How it is asked for.
+    /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub meaning: &'static str,
     /// The file.
     pub text: &'static str,
@@ -27,8 +27,8 @@ pub const PRESETS: &[Preset] = &[
     preset!("demo", "the four policies at K = 1 on IID digits, in about a minute"),
     preset!("fig1", "Figure 1: the four policies at K = 1 and 10 on IID MNIST; --quick on digits"),
     preset!("fig2", "Figure 2: at K = 1, 5, 10 and 20, two classes on a device; --quick on digits"),
-    preset!("fig3", "Figure 3: the convergence bound for several K, and what is claimed of it"),
-    preset!("fig4", "Figure 4: the convergence bound for several τ, and what is claimed of it"),
+    preset!("fig3", "Figure 3: the convergence bound for several K, and the claims about it"),
+    preset!("fig4", "Figure 4: the convergence bound for several τ, and the claims about it"),
     preset!(
         "adversary",
         "0 to 30 % of devices report false norms to be scheduled and do harm, with and without an audit"
@@ -56,15 +56,15 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// Something that can be chosen by name.
+/// A choice by name.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Choice {
-    /// How it is written.
+    /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub meaning: &'static str,
-    /// What it declares of itself; empty: nothing.
+    /// Its declared properties; empty if it has none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub declared: String,
 }
@@ -79,18 +79,18 @@ impl Choice {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Choices {
-    /// The plural by which `fedlink list` knows them.
+    /// The plural in `fedlink list`.
     pub plural: &'static str,
-    /// The key that chooses; empty for presets, which are chosen by name.
+    /// The key that chooses; empty for presets.
     pub key: &'static str,
-    /// What there is.
+    /// The choices.
     pub all: Vec<Choice>,
 }
 
-/// All that can be chosen by name: the parts of the system ([`fedlink::config::kinds`]),
+/// All choices by name: the parts of the system ([`fedlink::spec::kinds`]),
 /// data sets and presets.
 pub fn choices() -> Vec<Choices> {
-    let of_kind = |kind: &fedlink::registry::Listing| Choices {
+    let of_kind = |kind: &fedlink::parts::Listing| Choices {
         plural: kind.plural,
         key: kind.key,
         all: kind
@@ -101,7 +101,7 @@ pub fn choices() -> Vec<Choices> {
     };
     let datasets = CATALOG.iter().map(|entry| Choice::new(entry.name, entry.meaning)).collect();
     let presets = PRESETS.iter().map(|preset| Choice::new(preset.name, preset.meaning)).collect();
-    let mut choices: Vec<Choices> = fedlink::config::kinds().iter().map(of_kind).collect();
+    let mut choices: Vec<Choices> = fedlink::spec::kinds().iter().map(of_kind).collect();
     choices.push(Choices { plural: "datasets", key: "data.dataset", all: datasets });
     choices.push(Choices { plural: "presets", key: "", all: presets });
     choices
@@ -110,9 +110,10 @@ pub fn choices() -> Vec<Choices> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{BoundExperiment, Experiment, TheoremExperiment};
+    use crate::experiment::Experiment;
+    use crate::theory::{BoundExperiment, TheoremExperiment};
 
-    /// What the parts of `key` need besides themselves.
+    /// The settings that the parts of `key` need.
     fn surroundings(key: &str) -> Vec<(&'static str, &'static str)> {
         let all = [
             ("radio.bandwidth_hz", "1e6"),
@@ -138,20 +139,25 @@ mod tests {
                 } else {
                     let mut experiment = Experiment::default();
                     experiment.set(kind.key, part.name).unwrap();
-                    // Some schedule everybody; some need a radio with units, and some of these a cell or a
-                    // model of computation; some need plain descent.
-                    if experiment.curves().is_err_and(|error| error.to_string().starts_with("schedule.k: ")) {
+                    // Some policies schedule all devices; some parts need a radio with units, some of them
+                    // also a cell or a model of computation; some need plain descent.
+                    if experiment
+                        .clone()
+                        .expand(&fedlink::parts::Parts::default())
+                        .is_err_and(|error| error.to_string().starts_with("schedule.k: "))
+                    {
                         experiment.set("schedule.k", "40").unwrap();
                     }
-                    if experiment.curves().is_err() {
+                    if experiment.clone().expand(&fedlink::parts::Parts::default()).is_err() {
                         for (key, value) in surroundings(kind.key) {
                             experiment.set(key, value).unwrap();
                         }
                     }
-                    let curves = experiment.curves().unwrap_or_else(|error| {
-                        panic!("{} = {}: {error}", kind.key, part.name);
-                    });
-                    assert_eq!(curves.len(), 1);
+                    let sweep =
+                        experiment.expand(&fedlink::parts::Parts::default()).unwrap_or_else(|error| {
+                            panic!("{} = {}: {error}", kind.key, part.name);
+                        });
+                    assert_eq!(sweep.curves.len(), 1);
                 }
             }
         }
@@ -172,14 +178,22 @@ mod tests {
     /// shadowed, at the power that it sends with.
     fn snr_db(name: &str, distance_m: f64) -> f64 {
         let experiment = Experiment::preset(name).unwrap();
-        let mut config = experiment.curves().unwrap().remove(0).config;
+        let mut config = experiment
+            .expand(&fedlink::parts::Parts::default())
+            .unwrap()
+            .curves
+            .remove(0)
+            .spec
+            .config()
+            .clone();
         config.cell.layout = "ring".into();
         config.cell.radius_m = Some(distance_m);
         config.cell.min_m = None;
         config.cell.shadowing_db = 0.0;
-        let radio = fedlink::setup::radio(&config, &fedlink::parts::Parts::default(), 7850).unwrap();
-        let gain = radio.mean_gain(0, fedlink::units::DeviceId(0));
-        fedlink::units::to_db(gain * radio.power().0 / radio.noise())
+        let config = config.resolve(&fedlink::parts::Parts::default()).unwrap();
+        let radio = fedlink::system::build::radio(&config, 7850).unwrap();
+        let gain = radio.mean_gain(0, fedlink::base::units::DeviceId(0));
+        fedlink::base::units::to_db(gain * radio.power().0 / radio.noise())
     }
 
     #[test]
@@ -200,7 +214,7 @@ mod tests {
         ];
         for (name, shares, points) in cases {
             for (distance_m, expected) in points {
-                let found = snr_db(name, distance_m) + fedlink::units::to_db(shares);
+                let found = snr_db(name, distance_m) + fedlink::base::units::to_db(shares);
                 assert!(
                     (found - expected).abs() < 0.06,
                     "{name} at {distance_m} m: {found} dB, not {expected}"
@@ -211,9 +225,15 @@ mod tests {
 
     #[test]
     fn the_digital_scheme_of_25_devices_has_the_bits_of_its_source() {
-        let config = Experiment::preset("d-dsgd").unwrap().curves().unwrap().remove(0).config;
-        let radio = fedlink::setup::radio(&config, &fedlink::parts::Parts::default(), 7850).unwrap();
-        let devices: Vec<fedlink::units::DeviceId> = fedlink::units::DeviceId::all(25).collect();
+        let config = Experiment::preset("d-dsgd")
+            .unwrap()
+            .expand(&fedlink::parts::Parts::default())
+            .unwrap()
+            .curves
+            .remove(0)
+            .spec;
+        let radio = fedlink::system::build::radio(&config, 7850).unwrap();
+        let devices: Vec<fedlink::base::units::DeviceId> = fedlink::base::units::DeviceId::all(25).collect();
         let known = radio.links(0).known;
         // s/(2M)·log2(1 + M·P/s) with s = 3925, M = 25, P = 500: 162.1 bits.
         let bits = 3925.0 / 50.0 * f64::log2(1.0 + 25.0 * 500.0 / 3925.0);
@@ -228,9 +248,15 @@ mod tests {
 
     #[test]
     fn the_paper_s_cell_is_the_paper_s_radio_in_units() {
-        let config = Experiment::preset("paper-cell").unwrap().curves().unwrap().remove(0).config;
-        let radio = fedlink::setup::radio(&config, &fedlink::parts::Parts::default(), 203_530).unwrap();
-        let gain = radio.mean_gain(0, fedlink::units::DeviceId(7));
+        let config = Experiment::preset("paper-cell")
+            .unwrap()
+            .expand(&fedlink::parts::Parts::default())
+            .unwrap()
+            .curves
+            .remove(0)
+            .spec;
+        let radio = fedlink::system::build::radio(&config, 203_530).unwrap();
+        let gain = radio.mean_gain(0, fedlink::base::units::DeviceId(7));
         let snr = gain * radio.average_power().0 / radio.noise();
         assert!((snr - 1.0).abs() < 0.01, "P̄·β/σ² is {snr}");
         assert_eq!((radio.band().symbols, radio.k()), (5000, 1));

@@ -1,4 +1,4 @@
-//! Means with their 95 % intervals, and curves summarized in one number.
+//! Means with 95 % intervals, and summaries of curves.
 
 pub use fedlink_theory::statistics::{Estimate, Moments, estimate, p_of_mean};
 
@@ -13,7 +13,7 @@ pub fn mean_height(points: &[(f64, f64)]) -> Option<f64> {
     Some(area / (last.0 - first.0))
 }
 
-/// How restless a curve ends: the mean absolute change from one value to the next over its last third. None
+/// The instability of a curve: the mean absolute change from one value to the next over its last third. None
 /// if the last third has fewer than two values.
 pub fn instability(values: &[f64]) -> Option<f64> {
     let last_third = &values[values.len() - values.len().div_ceil(3)..];
@@ -22,11 +22,9 @@ pub fn instability(values: &[f64]) -> Option<f64> {
 }
 
 /// Jain's index of how evenly something is shared, (Σx)²/(n·Σx²): 1 if all have the same, 1/n if one has all;
-/// not a number if nobody has anything.
+/// not a number if all are zero.
 pub fn evenness(values: &[f64]) -> f64 {
-    let sum: f64 = values.iter().sum();
-    let squares: f64 = values.iter().map(|x| x * x).sum();
-    sum * sum / (values.len() as f64 * squares)
+    fedlink::learn::fairness::jain(values.iter().copied()).unwrap_or(f64::NAN)
 }
 
 /// The median of ascending values, of an even number the mean of the two in the middle; not a number of none.

@@ -31,8 +31,8 @@ fn main() -> Result<(), TheoryError> {
         println!("  for {rounds} rounds: K = {}, τ = {}, {:.2}", best.k, best.tau, best.loss);
     }
     let sensitivity = planner.sensitivity(&plan)?;
-    for (cell, excess) in &sensitivity.neighbors {
-        println!("  at K = {}, τ = {}: {:+.2} %", cell.k, cell.tau, 100.0 * excess);
+    for (point, excess) in &sensitivity.neighbors {
+        println!("  at K = {}, τ = {}: {:+.2} %", point.k, point.tau, 100.0 * excess);
     }
     for shift in &sensitivity.shifts {
         if let Some((best, regret)) = shift.best.zip(shift.regret) {
@@ -45,6 +45,6 @@ fn main() -> Result<(), TheoryError> {
             );
         }
     }
-    println!("{planned:.2?} for {} points, {:.2?} with the sensitivity", plan.cells.len(), start.elapsed());
+    println!("{planned:.2?} for {} points, {:.2?} with the sensitivity", plan.points.len(), start.elapsed());
     Ok(())
 }

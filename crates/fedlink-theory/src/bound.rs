@@ -4,7 +4,7 @@ use super::rate::Rate;
 use super::{MAX_ROUNDS, TheoryError, real, whole};
 use serde::Serialize;
 
-/// What the theorem knows of the learning problem and of the schedule.
+/// The constants of the learning problem and of the schedule in the theorem.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BoundParameters {
     /// M, devices.
@@ -25,7 +25,7 @@ pub struct BoundParameters {
     pub distance0: f64,
 }
 
-/// The four terms of B(t), or what each of them has added to a bound.
+/// The four terms of B(t), or their contributions to a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Terms {
@@ -72,9 +72,9 @@ impl Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Parts {
-    /// What is left of the distance at the start.
+    /// The rest of the distance at the start.
     pub initial: f64,
-    /// What each term of B has added.
+    /// The contribution of each term of B.
     pub terms: Terms,
 }
 
@@ -130,7 +130,7 @@ impl Bound {
         Ok(Self { parameters })
     }
 
-    /// What it was made of.
+    /// Its parameters.
     pub fn parameters(&self) -> &BoundParameters {
         &self.parameters
     }
@@ -160,7 +160,7 @@ impl Bound {
     pub fn terms(&self, rho: f64, eta: f64) -> Terms {
         let BoundParameters { devices, k, tau, mu, g, gamma, .. } = self.parameters;
         let (m, k, tau) = (devices as f64, k as f64, tau as f64);
-        // A lone device is always scheduled: 0/0 stands for nothing.
+        // A single device is always scheduled: 0/0 is 0.
         let unheard = if devices == 1 { 0.0 } else { (m - k) / (k * (m - 1.0)) };
         let scale = rho * eta * eta * g * g;
         Terms {

@@ -87,7 +87,7 @@ struct Parser {
     steps: Vec<Step>,
 }
 
-/// Where and what.
+/// The position and the message.
 type Problem = (usize, String);
 
 impl Parser {
@@ -279,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_not_finite_and_does_not_panic() {
+    fn an_undefined_value_is_not_finite_and_does_not_panic() {
         for text in ["1/0", "log(-1)", "sqrt(0-1)", "1/(t-7)", "9^9^9"] {
             assert!(!value(text).is_finite(), "{text}");
         }
     }
 
     #[test]
-    fn errors_name_what_is_wrong_and_where() {
+    fn errors_state_the_problem_and_its_position() {
         let cases = [
             ("", "expected a number, t, mu, tau or '(', found the end at character 1"),
             ("1+", "found the end at character 3"),

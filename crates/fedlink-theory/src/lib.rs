@@ -1,4 +1,4 @@
-//! The convergence bound of the paper's section V: what it promises, for which link, at which rate, and which
+//! The convergence bound of the paper's section V: its value, for which link, at which rate, and which
 //! K and τ it favors.
 //!
 //! - [`bound`]: the recursion x(t+1) = A(t)·x(t) + B(t) for given ρ(t) and η(t), term by term.
@@ -13,9 +13,9 @@
 //!
 //! The flow: a [`rho::Link`] draws ρ(t), [`bound::Bound`] turns ρ(t) and η(t) into a curve, [`study::Study`]
 //! averages curves over draws, [`plan::Planner`] ranks them over K and τ. Figures of the bound as files, and
-//! the claims made of them, are experiments of `fedlink-study`.
+//! the claims about them, are experiments of `fedlink-study`.
 //!
-//! `docs/theory.md` describes what the bound shows and what it cannot show.
+//! `docs/theory.md` describes the uses and the limits of the bound.
 //!
 //! ```
 //! use fedlink_theory::{bound::*, rate::Rate, rho::*};
@@ -48,16 +48,16 @@ pub mod study;
 
 pub use statistics::Estimate;
 
-use fedlink::config::ConfigError;
+use fedlink::spec::ConfigError;
 
 /// Most rounds that a curve may have; it is kept in memory.
 pub const MAX_ROUNDS: usize = 10_000_000;
 
-/// What is wrong with a question to the bound.
+/// An invalid parameter of the bound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TheoryError {
-    /// The configuration of a system whose constants are to be measured asks for something impossible.
+    /// The configuration of the system to be measured is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A parameter is outside its range.
@@ -65,9 +65,9 @@ pub enum TheoryError {
     Parameter {
         /// The parameter as a person would write it.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         allowed: String,
     },
     /// The learning rate leaves the range for which the theorem holds.
@@ -92,11 +92,11 @@ pub enum TheoryError {
         text: String,
         /// Where, counted in characters from 1.
         position: usize,
-        /// What is wrong and what is expected.
+        /// The problem and the expected form.
         problem: String,
     },
-    /// A table of values is shorter than the rounds asked for, or two tables differ in length.
-    #[error("{name}: has {got} values, but {needed} rounds are asked for")]
+    /// A table of values has fewer entries than rounds, or two tables differ in length.
+    #[error("{name}: has {got} values, but {needed} rounds are required")]
     Length {
         /// Which table.
         name: &'static str,
@@ -120,9 +120,9 @@ pub enum TheoryError {
         /// r(1).
         needed: f64,
     },
-    /// A minimum was not found to the precision that was asked for.
+    /// A minimum was not found to the required precision.
     #[error(
-        "{what}: the minimum is known to {gap:.1e} only, {allowed:.1e} is asked for; raise lambda, or scale \
+        "{what}: the minimum is known to {gap:.1e} only, {allowed:.1e} is required; raise lambda, or scale \
          the data"
     )]
     NotConverged {
@@ -133,13 +133,13 @@ pub enum TheoryError {
         /// How far it may be at most.
         allowed: f64,
     },
-    /// No K and τ of a grid reach the loss that was asked for.
+    /// No K and τ of a grid reach the target.
     #[error(
         "target: no K and tau reach a loss bound of {target} within {rounds} rounds; the lowest is {lowest} \
          at K = {k}, tau = {tau}"
     )]
     OutOfReach {
-        /// The loss asked for.
+        /// The target.
         target: f64,
         /// T.
         rounds: usize,

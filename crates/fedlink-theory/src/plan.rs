@@ -1,4 +1,4 @@
-//! Which K and τ the bound favors.
+//! The best K and τ by the bound.
 
 use super::bound::{Bound, BoundParameters};
 use super::rate::Rate;
@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::ops::RangeInclusive;
 
-/// Rates to choose from where none is given.
+/// The number of rates to try if none is given.
 const RATES: i32 = 16;
 
-/// What "best" means.
+/// The criterion of the best point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub enum Goal {
@@ -22,23 +22,23 @@ pub enum Goal {
     RoundsTo(f64),
 }
 
-/// Which channel the plan is for.
+/// The channel of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub enum Averaging {
-    /// The mean over all channels (see [`average::expectation`]), E\[ρ\] being estimated from so many rounds.
+    /// The mean over all channels (see [`average::expectation`]).
     Mean {
-        /// Rounds drawn for each K.
+        /// Rounds from which E\[ρ\] is estimated for each K.
         samples: usize,
     },
     /// The channel of one simulation.
     Draw,
 }
 
-/// A question to the planner.
+/// The grid and the problem of a plan.
 #[derive(Clone, Debug)]
 pub struct PlanRequest {
-    /// The learning problem; its `k` and `tau` are replaced by those of the grid.
+    /// The learning problem; the grid replaces its `k` and `tau`.
     pub problem: BoundParameters,
     /// The radio link that determines ρ(t).
     pub link: LinkParameters,
@@ -48,21 +48,20 @@ pub struct PlanRequest {
     pub ks: RangeInclusive<u64>,
     /// The values of τ to try.
     pub taus: RangeInclusive<u64>,
-    /// T, the rounds of every cell.
+    /// T, the rounds of every point.
     pub rounds: usize,
-    /// What "best" means.
+    /// The criterion of the best point.
     pub goal: Goal,
-    /// Which channel.
+    /// The channel.
     pub averaging: Averaging,
-    /// The seed of the channel. All K see the same gains, so their comparison is not
-    /// blurred by different luck.
+    /// The seed of the channel. All K have the same gains, so that they are compared without noise between
+    /// them.
     pub seed: u64,
 }
 
 impl PlanRequest {
-    /// Rates to choose from where none is given: the largest that every τ of the grid may use, decaying as
-    /// 1000/(t+1000), and its halves. (With a rate that depends on τ, a comparison of τ would be
-    /// meaningless.)
+    /// The rates to try if none is given: the largest that every τ of the grid may use, decaying as
+    /// 1000/(t+1000), and its halves. A rate that depends on τ would make a comparison of τ meaningless.
     pub fn shared_rates(&self) -> Vec<Rate> {
         let max = f64::min(1.0, 1.0 / (self.problem.mu * *self.taus.end() as f64));
         (0..RATES)
@@ -74,7 +73,7 @@ impl PlanRequest {
 /// One point of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Cell {
+pub struct GridPoint {
     /// K.
     pub k: u64,
     /// τ.
@@ -85,7 +84,7 @@ pub struct Cell {
     pub rounds_to_target: Option<usize>,
 }
 
-/// The best K and τ if training ends after so many rounds.
+/// The best K and τ for a number of rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BestAt {
@@ -102,31 +101,31 @@ pub struct BestAt {
 /// The whole grid and its best point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Plan {
+pub struct GridPlan {
     /// The best point; ties go to the smaller K, then to the smaller τ.
-    pub best: Cell,
+    pub best: GridPoint,
     /// Every point, by K and then by τ.
-    pub cells: Vec<Cell>,
+    pub points: Vec<GridPoint>,
     /// The point with the lowest loss for every horizon 1..=T.
     pub by_horizon: Vec<BestAt>,
 }
 
-impl Plan {
+impl GridPlan {
     /// The point (K, τ), if it is on the grid.
-    pub fn cell(&self, k: u64, tau: u64) -> Option<Cell> {
-        let index = self.cells.binary_search_by_key(&(k, tau), |cell| (cell.k, cell.tau)).ok()?;
-        Some(self.cells[index])
+    pub fn point(&self, k: u64, tau: u64) -> Option<GridPoint> {
+        let index = self.points.binary_search_by_key(&(k, tau), |point| (point.k, point.tau)).ok()?;
+        Some(self.points[index])
     }
 }
 
-/// How the answer depends on what was assumed.
+/// The dependence of the best point on the assumptions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Sensitivity {
     /// The points K±1 and τ±1 beside the best one, as far as they are on the grid, each with the share by
     /// which its final loss is above (or, with a goal in rounds, possibly below) that of the best point.
-    pub neighbors: Vec<(Cell, f64)>,
-    /// What becomes of the answer if an assumption is off.
+    pub neighbors: Vec<(GridPoint, f64)>,
+    /// The best points if an assumption is off.
     pub shifts: Vec<Shift>,
 }
 
@@ -136,11 +135,11 @@ pub struct Sensitivity {
 pub struct Shift {
     /// `gamma`, `g` or `symbols`.
     pub what: &'static str,
-    /// By what it was multiplied.
+    /// Its factor.
     pub factor: f64,
-    /// The best point then; none if the target is then out of reach.
-    pub best: Option<Cell>,
-    /// The share by which the final loss at the unshifted answer is then above that at the new best point.
+    /// The best point then; none if the target is out of reach.
+    pub best: Option<GridPoint>,
+    /// The share by which the final loss at the unshifted best point is above that at the new one.
     pub regret: Option<f64>,
 }
 
@@ -164,8 +163,8 @@ struct Round {
     rest: f64,
 }
 
-/// One row of the grid: the cells of a K, and its lowest bound with the τ for each horizon.
-type Row = (Vec<Cell>, Vec<(f64, u64)>);
+/// One row of the grid: the points of a K, and its lowest bound with the τ for each horizon.
+type GridRow = (Vec<GridPoint>, Vec<(f64, u64)>);
 
 impl Planner {
     /// Checks the request and draws the channel. A K whose link carries nothing stays in the grid at ρ = 0;
@@ -201,7 +200,7 @@ impl Planner {
     }
 
     /// The grid.
-    pub fn plan(&self) -> Result<Plan, TheoryError> {
+    pub fn plan(&self) -> Result<GridPlan, TheoryError> {
         self.evaluate(&self.request.problem, &self.rhos)
     }
 
@@ -210,8 +209,8 @@ impl Planner {
     ///
     /// A rate that is too large for the problem puts the fixed point of the bound above its start. What is
     /// best then is the link that carries least, which is no advice; so a plan should come with its rate.
-    pub fn plan_with_best_rate(&mut self, rates: &[Rate]) -> Result<Plan, TheoryError> {
-        let mut best: Option<(Plan, &Rate)> = None;
+    pub fn plan_with_best_rate(&mut self, rates: &[Rate]) -> Result<GridPlan, TheoryError> {
+        let mut best: Option<(GridPlan, &Rate)> = None;
         let mut nearest: Option<(f64, TheoryError)> = None;
         for rate in rates {
             self.set_rate(rate)?;
@@ -248,11 +247,11 @@ impl Planner {
     }
 
     /// How much the answer `plan` hangs on K, τ, Γ, G and n, the last three by ±20 %.
-    pub fn sensitivity(&self, plan: &Plan) -> Result<Sensitivity, TheoryError> {
-        let Cell { k, tau, loss, .. } = plan.best;
+    pub fn sensitivity(&self, plan: &GridPlan) -> Result<Sensitivity, TheoryError> {
+        let GridPoint { k, tau, loss, .. } = plan.best;
         let beside = [(k - 1, tau), (k + 1, tau), (k, tau - 1), (k, tau + 1)];
-        let excess = |cell: Cell| (cell, share_above(cell.loss, loss));
-        let neighbors = beside.into_iter().filter_map(|(k, tau)| plan.cell(k, tau)).map(excess).collect();
+        let excess = |point: GridPoint| (point, share_above(point.loss, loss));
+        let neighbors = beside.into_iter().filter_map(|(k, tau)| plan.point(k, tau)).map(excess).collect();
         let mut shifts = Vec::new();
         for factor in [0.8, 1.2] {
             let BoundParameters { gamma, g, .. } = self.request.problem;
@@ -269,7 +268,7 @@ impl Planner {
                     other => Some(other?),
                 };
                 let best = shifted.as_ref().map(|plan| plan.best);
-                let stayed = shifted.as_ref().and_then(|plan| plan.cell(k, tau));
+                let stayed = shifted.as_ref().and_then(|plan| plan.point(k, tau));
                 let regret = stayed.zip(best).map(|(old, new)| share_above(old.loss, new.loss));
                 shifts.push(Shift { what, factor, best, regret });
             }
@@ -290,7 +289,7 @@ impl Planner {
         }
     }
 
-    fn evaluate(&self, problem: &BoundParameters, rhos: &[Vec<f64>]) -> Result<Plan, TheoryError> {
+    fn evaluate(&self, problem: &BoundParameters, rhos: &[Vec<f64>]) -> Result<GridPlan, TheoryError> {
         let rounds = self.request.taus.clone().zip(&self.rates).map(|(tau, rates)| {
             // K enters by a factor of the scheduling term alone; at K = 1 that factor is 1 (0
             // for a lone device).
@@ -303,26 +302,26 @@ impl Planner {
             Ok(rates.iter().map(round).collect())
         });
         let rounds = rounds.collect::<Result<Vec<Vec<Round>>, TheoryError>>()?;
-        let rows: Vec<Row> =
+        let rows: Vec<GridRow> =
             rhos.par_iter().enumerate().map(|(i, rhos)| self.row(problem, i, rhos, &rounds)).collect();
         let mut by_horizon: Vec<BestAt> = (1..=self.request.rounds)
             .map(|rounds| BestAt { rounds, k: 0, tau: 0, loss: f64::INFINITY })
             .collect();
-        let mut cells = Vec::with_capacity(rows.len() * rounds.len());
+        let mut points = Vec::with_capacity(rows.len() * rounds.len());
         for (row, lowest) in rows {
             let k = row[0].k;
-            cells.extend(row);
+            points.extend(row);
             for (best, (loss, tau)) in by_horizon.iter_mut().zip(lowest) {
                 if loss < best.loss {
                     *best = BestAt { k, tau, loss, ..*best };
                 }
             }
         }
-        Ok(Plan { best: self.best(&cells)?, cells, by_horizon })
+        Ok(GridPlan { best: self.best(&points)?, points, by_horizon })
     }
 
     /// The recursion for one K and all τ.
-    fn row(&self, problem: &BoundParameters, i: usize, rhos: &[f64], rounds: &[Vec<Round>]) -> Row {
+    fn row(&self, problem: &BoundParameters, i: usize, rhos: &[f64], rounds: &[Vec<Round>]) -> GridRow {
         let k = self.efficiencies.first_k + i as u64;
         let (half_l, devices) = (0.5 * problem.l, problem.devices as f64);
         let unheard = if k == 1 { 1.0 } else { (devices - k as f64) / (k as f64 * (devices - 1.0)) };
@@ -331,7 +330,7 @@ impl Planner {
             Goal::RoundsTo(target) => target,
         };
         let mut lowest = vec![(f64::INFINITY, 0); rhos.len()];
-        let mut cells = Vec::with_capacity(rounds.len());
+        let mut points = Vec::with_capacity(rounds.len());
         for (tau, rounds) in self.request.taus.clone().zip(rounds) {
             let mut x = problem.distance0;
             let mut reached = (half_l * x <= target).then_some(0);
@@ -345,18 +344,18 @@ impl Planner {
                     reached = Some(t + 1);
                 }
             }
-            cells.push(Cell { k, tau, loss: half_l * x, rounds_to_target: reached });
+            points.push(GridPoint { k, tau, loss: half_l * x, rounds_to_target: reached });
         }
-        (cells, lowest)
+        (points, lowest)
     }
 
-    /// The first of the best cells.
-    fn best(&self, cells: &[Cell]) -> Result<Cell, TheoryError> {
-        let lowest = cells.iter().min_by(|a, b| a.loss.total_cmp(&b.loss)).expect("a grid has a cell");
+    /// The first of the best points.
+    fn best(&self, points: &[GridPoint]) -> Result<GridPoint, TheoryError> {
+        let lowest = points.iter().min_by(|a, b| a.loss.total_cmp(&b.loss)).expect("a grid has a point");
         let Goal::RoundsTo(target) = self.request.goal else { return Ok(*lowest) };
-        let reached = cells.iter().filter(|cell| cell.rounds_to_target.is_some());
-        let soonest = reached.reduce(|best, cell| if is_better(cell, best) { cell } else { best });
-        let Cell { k, tau, loss, .. } = *lowest;
+        let reached = points.iter().filter(|point| point.rounds_to_target.is_some());
+        let soonest = reached.reduce(|best, point| if is_better(point, best) { point } else { best });
+        let GridPoint { k, tau, loss, .. } = *lowest;
         soonest.copied().ok_or(TheoryError::OutOfReach {
             target,
             rounds: self.request.rounds,
@@ -374,7 +373,7 @@ fn rates_of(request: &PlanRequest, rate: &Rate) -> Result<Vec<Vec<f64>>, TheoryE
 }
 
 /// Fewer rounds to the target, if there is one, and then the lower loss.
-fn is_better(new: &Cell, old: &Cell) -> bool {
+fn is_better(new: &GridPoint, old: &GridPoint) -> bool {
     new.rounds_to_target.cmp(&old.rounds_to_target).then(new.loss.total_cmp(&old.loss)).is_lt()
 }
 

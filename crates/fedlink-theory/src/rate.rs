@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_rate_prints_reads_back_as_the_same_rate(
+        fn a_printed_rate_reads_back_as_the_same_rate(
             a in 0.1..1e4f64, b in 0.1..1e4f64, c in 0.1..1e4f64, mu in 0.01..10.0f64, tau in 1..50u64,
         ) {
             let families = [

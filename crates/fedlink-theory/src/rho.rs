@@ -2,11 +2,11 @@
 
 use super::{Estimate, MAX_ROUNDS, TheoryError, real, whole};
 use crate::statistics::Moments;
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::{Bits, DeviceId, Power};
 use fedlink::compress::{RandomSparse, SparseScheme};
 use fedlink::radio::fading::{Fading, Rayleigh};
 use fedlink::radio::link::{capacity, transmit_power};
-use fedlink::rng::{Purpose, stream};
-use fedlink::units::{Bits, DeviceId, Power};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const BYTES_A_NUMBER: u64 = 4 * 8;
 
 /// Most numbers that a table over K and rounds may hold on this machine.
 pub(super) fn max_table() -> u64 {
-    table_within(fedlink::memory::total())
+    table_within(fedlink::base::memory::total())
 }
 
 fn table_within(memory: Option<u64>) -> u64 {
@@ -42,7 +42,7 @@ pub enum Choice {
     Uniform,
 }
 
-/// What ρ depends on, besides K.
+/// The parameters of ρ besides K.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LinkParameters {
     /// M, devices.
@@ -89,7 +89,7 @@ impl Link {
         Ok(Self { parameters })
     }
 
-    /// What it was made of.
+    /// Its parameters.
     pub fn parameters(&self) -> &LinkParameters {
         &self.parameters
     }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn rho_is_what_the_definition_gives_step_by_step() {
+    fn rho_equals_its_definition_step_by_step() {
         let link = link(|_| {});
         for k in [1, 2, 7, 20] {
             let rhos = link.rhos(k, 50, 4).unwrap();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_gives_what_the_link_gives_and_forgets_another_link() {
+    fn a_store_gives_the_values_of_its_link_and_forgets_another_link() {
         let (mut store, near) = (RhoStore::default(), link(|_| {}));
         let far = link(|p| p.noise = 50.0);
         for link in [&near, &near, &far, &near] {

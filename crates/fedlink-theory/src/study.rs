@@ -55,7 +55,7 @@ pub struct Study {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StudyCurve {
-    /// What distinguishes it from the others, such as `K=5`.
+    /// Its label among the curves, such as `K=5`.
     pub label: String,
     /// The problem with this curve's K and τ.
     pub parameters: BoundParameters,
@@ -69,7 +69,7 @@ pub struct StudyCurve {
     /// The first round at which the (mean) bound is within 10 % of the floor; none if that is not reached in
     /// T rounds, or if the floor is zero.
     pub near_floor: Option<usize>,
-    /// What is left of the start and each term of B, as shares of the last bound.
+    /// The rest of the start and each term of B, as shares of the last bound.
     pub shares: Parts,
 }
 
@@ -91,7 +91,7 @@ impl Study {
         self.ks.iter().flat_map(|&k| self.taus.iter().map(move |&tau| (k, tau))).collect()
     }
 
-    /// Checks all that can be checked without drawing a channel; an error names what is at fault.
+    /// Checks all that can be checked without drawing a channel; an error names the faulty value.
     pub fn check(&self) -> Result<(), TheoryError> {
         let curves = self.grid().len() as u64;
         whole("k and tau", curves, 1..=MAX_CURVES, " curves")?;
@@ -185,7 +185,7 @@ impl Study {
         }
     }
 
-    /// Only what differs is named; both if nothing does.
+    /// The label has only the parameters that differ; both if none does.
     fn label(&self, k: u64, tau: u64) -> String {
         match (self.ks.len() > 1, self.taus.len() > 1) {
             (true, false) => format!("K={k}"),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_named() {
+    fn invalid_parameters_of_a_study_are_named() {
         let message = |change: fn(&mut Study)| {
             let mut study = study();
             change(&mut study);

@@ -2,10 +2,13 @@
 //! of 64) on the embedded digits, which need no files. For ratios see the `targets` benchmark.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use fedlink::base::kernels::{
+    Matrix, Panels, matmul, norm, pack_output_gradient, sparse_forward, sparse_gradient,
+};
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::DeviceId;
 use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate};
-use fedlink::config::Config;
 use fedlink::data::{Dataset, Scaler, Scaling};
-use fedlink::kernels::{Matrix, Panels, matmul, norm, pack_output_gradient, sparse_forward, sparse_gradient};
 use fedlink::learn::DescentOptions;
 use fedlink::learn::correction::Adjustment;
 use fedlink::learn::inputs::{BatchBuffer, Inputs, Split};
@@ -15,10 +18,10 @@ use fedlink::learn::optimizer::{Optimizer, StateMode};
 use fedlink::learn::rate::Rate;
 use fedlink::learn::steps::StepCounts;
 use fedlink::learn::task::DeviceState;
-use fedlink::registry::find;
-use fedlink::rng::{Purpose, stream};
-use fedlink::simulation::Simulation;
-use fedlink::units::DeviceId;
+use fedlink::parts::Parts;
+use fedlink::parts::find;
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -107,7 +110,7 @@ fn training(criterion: &mut Criterion) {
         optimizer: adam(&config),
         steps: StepCounts { max: config.learn.local_steps, min: None, seed: 0 },
         batch: config.learn.batch,
-        rate: Rate::constant(config.rate().expect("the optimizer's")),
+        rate: Rate::constant(config.resolve(&Parts::default()).expect("it is valid").rate()),
         options: DescentOptions::default(),
         seed: 0,
     };
@@ -134,7 +137,7 @@ fn training(criterion: &mut Criterion) {
         config.learn.state = state;
         (config.data.devices, config.data.samples_per_device) = (10, 500);
         (config.run.rounds, config.run.evaluate_every) = (u64::from(u32::MAX), u64::from(u32::MAX));
-        let mut simulation = Simulation::new(&config, Arc::clone(&dataset)).expect("a valid configuration");
+        let mut simulation = Simulation::of(&config, Arc::clone(&dataset)).expect("a valid configuration");
         criterion.bench_function(&format!("bn2-c round of 10 devices, {state:?}"), |b| {
             b.iter(|| simulation.step().expect("a round"));
         });

@@ -6,25 +6,25 @@
 //! (`cargo xtask bench cnn` makes one).
 
 use cpu_time::ProcessTime;
-use fedlink::compress::wire::{Coder, Format, Layout};
-use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate};
-use fedlink::config::{BatchSize, Config};
-use fedlink::data::{Dataset, Scaler, Scaling, catalog};
-use fedlink::kernels::{
+use fedlink::base::kernels::{
     Matrix, Panels, SparseBatch, instruction_set, matmul, norm, pack_output_gradient, sparse_forward,
     sparse_gradient,
 };
+use fedlink::base::state::Persist;
+use fedlink::base::units::{Bits, DeviceId};
+use fedlink::compress::wire::{Coder, Format, Layout};
+use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate};
+use fedlink::data::{Dataset, Scaler, Scaling, catalog};
 use fedlink::learn::inputs::{BatchBuffer, Inputs, Split};
 use fedlink::learn::model::{Batch, Cnn, Init, Model, Rows};
 use fedlink::learn::optimizer::{Adam, Optimizer, StateMode};
 use fedlink::learn::task::DeviceState;
 use fedlink::parts::Parts;
-use fedlink::registry::find;
+use fedlink::parts::find;
 use fedlink::schedule::policy::BestCompressedNorm;
 use fedlink::schedule::{Ask, Policy, Reports, Schedule, View};
-use fedlink::simulation::Simulation;
-use fedlink::state::Persist;
-use fedlink::units::{Bits, DeviceId};
+use fedlink::spec::{BatchSize, Config};
+use fedlink::system::simulation::Simulation;
 use std::ffi::OsStr;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -137,7 +137,7 @@ fn first_layer(dataset: &Arc<Dataset>) {
 /// The same two products for other shares of non-zeros, scattered at random: where dense becomes faster.
 fn density(_: &Arc<Dataset>) {
     let rows = 64;
-    let mut stream = fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0);
+    let mut stream = fedlink::base::rng::stream(0, fedlink::base::rng::Purpose::Test, 0, 0);
     let mut random = |len: usize| (0..len).map(|_| stream.uniform() as f32).collect::<Vec<f32>>();
     let (weights, output_gradient) = (random(PIXELS * HIDDEN), random(rows * HIDDEN));
     let (draws, values) = (random(rows * PIXELS), random(rows * PIXELS));
@@ -185,7 +185,7 @@ fn paper(policy: &str, k: u64, state: StateMode) -> Config {
 }
 
 fn simulation(config: &Config, dataset: &Arc<Dataset>) -> Simulation {
-    let mut simulation = Simulation::new(config, Arc::clone(dataset)).expect("a valid configuration");
+    let mut simulation = Simulation::of(config, Arc::clone(dataset)).expect("a valid configuration");
     simulation.step().expect("the first round, which warms up");
     simulation
 }
@@ -261,7 +261,7 @@ fn share(dataset: &Arc<Dataset>) {
             step(&mut watched);
             let update = one_update(&config, dataset);
             let (mut scratch, mut sent) = (Scratch::default(), SparseUpdate::default());
-            let mut unused = fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0);
+            let mut unused = fedlink::base::rng::stream(0, fedlink::base::rng::Purpose::Test, 0, 0);
             let mut training = Vec::new();
             let [round, report] = take_turns(
                 15,
@@ -315,11 +315,11 @@ fn trainer(config: &Config, dataset: &Arc<Dataset>) -> impl FnMut(&mut Vec<f32>)
             .expect("an optimizer"),
         steps: StepCounts { max: config.learn.local_steps, min: None, seed: 0 },
         batch: config.learn.batch,
-        rate: Rate::constant(config.rate().expect("the optimizer's")),
+        rate: Rate::constant(config.resolve(&Parts::default()).expect("it is valid").rate()),
         options: DescentOptions::default(),
         seed: 0,
     };
-    let mut stream = fedlink::rng::stream(0, fedlink::rng::Purpose::Init, 0, 0);
+    let mut stream = fedlink::base::rng::stream(0, fedlink::base::rng::Purpose::Init, 0, 0);
     let theta = training.model.init(config.learn.init, &mut stream);
     let mut state = DeviceState::filled(theta.len(), training.optimizer.starts());
     let mut scratch = training.scratch();
@@ -342,7 +342,8 @@ fn one_update(config: &Config, dataset: &Arc<Dataset>) -> Vec<f32> {
 fn wire(dataset: &Arc<Dataset>) {
     let config = paper("bn2-c", 1, StateMode::Keep);
     let (mut train, update) = (trainer(&config, dataset), one_update(&config, dataset));
-    let (mut trained, mut unused) = (Vec::new(), fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0));
+    let (mut trained, mut unused) =
+        (Vec::new(), fedlink::base::rng::stream(0, fedlink::base::rng::Purpose::Test, 0, 0));
     for q in [100, 300, 1000, 3000] {
         let (mut sent, mut received) = (SparseUpdate::default(), SparseUpdate::default());
         SparseBinary {}.compress(&update, q, &mut unused, &mut Scratch::default(), &mut sent);
@@ -415,7 +416,7 @@ fn many(devices: u64, model: &str) -> Config {
 fn timed_round(devices: u64, model: &str, dataset: &Arc<Dataset>) {
     let before = resident();
     let config = many(devices, model);
-    let mut simulation = Simulation::new(&config, Arc::clone(dataset)).expect("a valid configuration");
+    let mut simulation = Simulation::of(&config, Arc::clone(dataset)).expect("a valid configuration");
     let start = ProcessTime::now();
     step(&mut simulation);
     let time = start.elapsed().as_secs_f64();
@@ -473,7 +474,7 @@ fn clients(dataset: &Arc<Dataset>) {
         pool(threads).install(|| {
             let mut simulation = simulation(&config, dataset);
             let (wall, processor) = (Instant::now(), ProcessTime::now());
-            let outcome = simulation.run(&mut ()).expect("a run");
+            let outcome = simulation.run(|_| ()).expect("a run");
             let (time, processor) = (wall.elapsed().as_secs_f64(), processor.elapsed().as_secs_f64());
             let accuracy = 100.0 * outcome.final_accuracy.unwrap_or(f64::NAN);
             println!(
@@ -525,7 +526,7 @@ fn sorted(mut times: Vec<f64>) -> Vec<f64> {
 
 /// A step of Adam on random images of a shape.
 fn cnn_step(shape: [usize; 3]) -> impl FnMut() {
-    let mut stream = fedlink::rng::stream(0, fedlink::rng::Purpose::Test, 0, 0);
+    let mut stream = fedlink::base::rng::stream(0, fedlink::base::rng::Purpose::Test, 0, 0);
     let model = Cnn::new(shape, 10).expect("images that are large enough");
     let adam = Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-7 };
     let mut theta = model.init(Init::GlorotUniform, &mut stream);

@@ -8,14 +8,14 @@
 //! all of them.
 
 use cpu_time::ThreadTime;
+use fedlink::base::kernels::{hadamard, instruction_set};
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::{Bits, DeviceId};
 use fedlink::compress::{Compressor, Context, Encoded, Scratch};
-use fedlink::config::Config;
 use fedlink::data;
-use fedlink::kernels::{hadamard, instruction_set};
-use fedlink::registry::{Kind, Scope};
-use fedlink::rng::{Purpose, stream};
-use fedlink::simulation::Simulation;
-use fedlink::units::{Bits, DeviceId};
+use fedlink::parts::{Kind, Scope};
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 use std::hint::black_box;
 
 /// Bits of a device.
@@ -63,7 +63,7 @@ fn schemes() -> Result<(), Box<dyn std::error::Error>> {
     let mut runs = Vec::new();
     for entry in <dyn Compressor>::entries() {
         config.compress.scheme = entry.name.into();
-        let simulation = Simulation::new(&config, data::load("digits", &[])?)?;
+        let simulation = Simulation::of(&config, data::load("digits", &[])?)?;
         let compressor = entry.build(&toml::Table::new(), &Scope::default(), &())?;
         runs.push((entry.name, simulation, compressor, f64::INFINITY, f64::INFINITY));
     }
@@ -71,8 +71,8 @@ fn schemes() -> Result<(), Box<dyn std::error::Error>> {
     let dim = 203_530;
     let mut rng = stream(1, Purpose::Test, 0, 0);
     let update: Vec<f32> = (0..dim).map(|_| (1e-3 * rng.normal().powi(3)) as f32).collect();
-    let shapes =
-        [(784, 256), (256, 1), (256, 10), (10, 1)].map(|(rows, cols)| fedlink::units::Shape { rows, cols });
+    let shapes = [(784, 256), (256, 1), (256, 10), (10, 1)]
+        .map(|(rows, cols)| fedlink::base::units::Shape { rows, cols });
     let (mut scratch, mut out) = (Scratch::default(), Encoded::Silent);
     for turn in 0..30 {
         for (_, simulation, compressor, encoding, round) in &mut runs {

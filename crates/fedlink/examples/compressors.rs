@@ -11,14 +11,14 @@
 //! best multiple of v̂ explains of v. For a projection it is ‖v̂‖²/‖v‖², for an unbiased scheme 1/(1 + ω) in
 //! the mean.
 
+use fedlink::base::kernels::norm;
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::{Bits, DeviceId, Shape};
 use fedlink::compress::{Compressor, Context, Encoded, Scratch};
-use fedlink::config::Config;
 use fedlink::data::catalog;
-use fedlink::kernels::norm;
-use fedlink::registry::{Scope, find};
-use fedlink::rng::{Purpose, stream};
-use fedlink::simulation::Simulation;
-use fedlink::units::{Bits, DeviceId, Shape};
+use fedlink::parts::{Scope, find};
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 use std::path::PathBuf;
 use toml::Table;
 
@@ -44,7 +44,7 @@ const SCHEMES: &[(&str, &[(&str, &str)])] = &[
 fn config(dataset: &str, is_iid: bool) -> Result<Config, Box<dyn std::error::Error>> {
     let mut config = Config::default();
     config.data.dataset = dataset.into();
-    config.learn.batch = fedlink::config::BatchSize::Count(64);
+    config.learn.batch = fedlink::spec::BatchSize::Count(64);
     (config.schedule.policy, config.schedule.k) = ("round-robin".into(), 10);
     // Whole updates: twenty rounds of federated averaging.
     (config.compress.scheme, config.radio.symbols) = ("top-k".into(), 100_000_000);
@@ -77,8 +77,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut tables = Vec::new();
     for is_iid in [true, false] {
         let config = config(&dataset, is_iid)?;
-        let mut simulation = Simulation::new(&config, std::sync::Arc::clone(&dataset_files))?;
-        simulation.run(&mut ())?;
+        let mut simulation = Simulation::of(&config, std::sync::Arc::clone(&dataset_files))?;
+        simulation.run(|_| ())?;
         let fleet = &simulation.world().fleet;
         let shapes = fleet.task().shapes();
         let updates = [DeviceId(3), DeviceId(17)]

@@ -47,7 +47,7 @@ fn main() -> Result<(), Error> {
     config.run.rounds = 50;
     let parts = Parts::default().policy("fair-turns", file!(), |_, _| Ok(Box::new(FairTurns::default())));
     let dataset = fedlink::data::load(&config.data.dataset, &[])?;
-    let outcome = Simulation::with_parts(&config, dataset, &parts)?.run(&mut ())?;
+    let outcome = Simulation::with_parts(&config, dataset, &parts)?.run(|_| ())?;
     println!(
         "{:.1} % after {} rounds; worst average power {:.2}",
         100.0 * outcome.final_accuracy.unwrap_or(0.0),

@@ -7,12 +7,12 @@
 //! that a server of nodes cannot run, is named with its error.
 
 use cpu_time::ThreadTime;
-use fedlink::config::Config;
 use fedlink::parts::Parts;
+use fedlink::parts::{Entry, Kind};
 use fedlink::record::Training;
-use fedlink::registry::{Entry, Kind};
 use fedlink::schedule::{Policy, Reports};
-use fedlink::session::Session;
+use fedlink::spec::Config;
+use fedlink::system::session::Session;
 
 const ROUNDS: u64 = 25;
 
@@ -26,7 +26,7 @@ fn config(policy: &str, devices: u64, k: u64) -> Config {
 /// Milliseconds of the fastest of the rounds.
 fn milliseconds(policy: &str, devices: u64, k: u64) -> Result<f64, fedlink::Error> {
     let config = config(policy, devices, k);
-    let mut session = Session::of(&config, &Parts::default(), vec![0.0; 10], None)?;
+    let mut session = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 10], None)?;
     let mut best = f64::INFINITY;
     for t in 0..ROUNDS {
         let known = session.links(t).known;

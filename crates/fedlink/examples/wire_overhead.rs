@@ -5,9 +5,9 @@
 //! cargo run --package fedlink --example wire_overhead
 //! ```
 
+use fedlink::base::rng::{Purpose, stream};
 use fedlink::compress::wire::{Coder, Format, Layout};
 use fedlink::compress::{SparseUpdate, Values};
-use fedlink::rng::{Purpose, stream};
 use num_bigint::BigUint;
 use std::fmt::Write;
 

@@ -1,10 +1,10 @@
 //! The test vectors of the wire format, which `cargo xtask docs` writes to `tests/vectors/wire-1.json`.
 
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::Bits;
 use fedlink::compress::wire::{Coder, Format, Layout, VERSION};
 use fedlink::compress::{Compressor, Context, Encoded, Scratch, SparseUpdate, Values};
-use fedlink::registry::{Kind, Scope};
-use fedlink::rng::{Purpose, stream};
-use fedlink::units::Bits;
+use fedlink::parts::{Kind, Scope};
 use serde_json::{Value, json};
 
 /// `count` indices below `dim` at random, ascending.

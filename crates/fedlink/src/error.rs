@@ -1,10 +1,10 @@
 //! What can go wrong.
 
+use crate::base::state::CheckpointError;
 use crate::compress::wire::WireError;
 use crate::data::DataError;
 use crate::learn::task::TaskError;
-use crate::registry::ConfigError;
-use crate::state::CheckpointError;
+use crate::parts::ConfigError;
 
 /// Any failure of the library.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use common::{blobs, mostly_zero, small_config};
 use counting::asked;
 use fedlink::data::Dataset;
 use fedlink::learn::optimizer::StateMode;
-use fedlink::simulation::Simulation;
+use fedlink::system::simulation::Simulation;
 use std::sync::Arc;
 
 /// What the third round asks for, in all and at once at most.
@@ -23,7 +23,7 @@ fn warm_round(policy: &str, dataset: &Arc<Dataset>) -> [usize; 2] {
     config.run.evaluate_every = 1;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
     pool.install(|| {
-        let mut simulation = Simulation::new(&config, Arc::clone(dataset)).expect("valid");
+        let mut simulation = Simulation::of(&config, Arc::clone(dataset)).expect("valid");
         simulation.step().expect("the first round");
         simulation.step().expect("the second round");
         asked(|| simulation.step().expect("the third round")).0

@@ -19,12 +19,12 @@
 //! Its digests are the same on every machine, whatever its caches: they are in `golden/portable.txt`. A run
 //! without a digest there must have the same one on one thread and on three.
 
-use fedlink::config::Config;
+use fedlink::base::kernels::{InstructionSet, instruction_set};
 use fedlink::data::digits::digits;
 use fedlink::data::{Dataset, Features, Samples};
-use fedlink::kernels::{InstructionSet, instruction_set};
 use fedlink::record::Outcome;
-use fedlink::simulation::Simulation;
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -93,7 +93,7 @@ impl Data {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a thread pool");
         let samples = (config.data.devices * config.data.samples_per_device) as usize;
         let dataset = if samples <= self.part.train.len() { &self.part } else { &self.whole };
-        pool.install(|| Simulation::new(config, Arc::clone(dataset)).unwrap().run(&mut ()).unwrap())
+        pool.install(|| Simulation::of(config, Arc::clone(dataset)).unwrap().run(|_| ()).unwrap())
     }
 }
 

@@ -5,9 +5,10 @@
 mod counting;
 
 use counting::peak;
-use fedlink::config::Config;
+use fedlink::base::units::DeviceId;
 use fedlink::data::{Dataset, Features, Samples};
-use fedlink::units::DeviceId;
+use fedlink::parts::Parts;
+use fedlink::spec::Config;
 
 #[test]
 fn a_million_devices_cost_no_more_memory_than_the_training_set() {
@@ -37,7 +38,10 @@ fn a_million_devices_cost_no_more_memory_than_the_training_set() {
         config.data.partition = kind.into();
         config.set(key, value).expect("a key");
         let (bytes, held) = peak(|| {
-            let split = config.partition(&dataset).expect("the configuration is possible");
+            let split = config
+                .resolve(&Parts::default())
+                .and_then(|spec| spec.partition(&dataset))
+                .expect("the configuration is possible");
             let mut samples = Vec::new();
             for device in [0, 1, 499_999, 999_999] {
                 split.samples_of(DeviceId(device), &mut samples);
@@ -55,7 +59,8 @@ fn a_million_devices_cost_no_more_memory_than_the_training_set() {
         for key in ["data.iid.sharing", "data.quantity.sharing"] {
             config.set(key, "disjoint").expect("a key");
         }
-        let (bytes, refused) = peak(|| config.partition(&dataset).is_err());
+        let spec = config.resolve(&Parts::default()).expect("the rules allow it");
+        let (bytes, refused) = peak(|| spec.partition(&dataset).is_err());
         assert!(refused && bytes < 1000, "{kind:?} took {bytes} bytes");
     }
 }

@@ -1,10 +1,10 @@
 //! Rounds on nodes: a session that is fed what a simulation computes is that simulation.
 
-use fedlink::fleet::Encoder;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::prelude::*;
 use fedlink::record::{Arrival, Training};
-use fedlink::session::Message;
+use fedlink::system::device::{self, Device, Encoder, Sender};
+use fedlink::system::session::Message;
 use std::sync::Arc;
 
 fn config(policy: &str) -> Config {
@@ -27,45 +27,44 @@ fn dataset() -> Arc<fedlink::data::Dataset> {
 
 fn session(config: &Config, nodes: &Simulation) -> Session {
     let samples = vec![50; config.data.devices as usize];
-    Session::of(config, &Parts::default(), nodes.theta().to_vec(), Some(samples)).unwrap()
+    Session::of(&config.resolve(&Parts::default()).unwrap(), nodes.theta().to_vec(), Some(samples)).unwrap()
 }
 
 /// One round in which every node does what a device of `nodes` does; reports and uploads come in `backwards`.
 fn play(session: &mut Session, nodes: &Simulation, backwards: bool) -> Vec<Arrival> {
-    let encoder = Encoder::of(session.config(), &Parts::default()).unwrap();
+    let fresh = Device::new(session.spec(), Vec::new()).unwrap();
     let (t, fleet) = (session.rounds_done(), &nodes.world().fleet);
     let links = session.links(t);
     let call = session.begin(t, links.known, |_| true).unwrap();
-    let train = |&device: &DeviceId| fleet.update(session.theta(), t, device).unwrap();
-    let trained: Vec<(Vec<f32>, f64)> = call.candidates.iter().map(train).collect();
-    let losses: f64 = trained.iter().map(|(_, loss)| loss).sum();
-    let mut rows: Vec<(DeviceId, Vec<f32>)> = (0..trained.len())
+    let mut devices = vec![fresh; call.candidates.len()];
+    let mut losses = 0.0;
+    let mut rows: Vec<(DeviceId, Vec<f32>)> = (0..devices.len())
         .map(|i| {
-            let (update, loss) = &trained[i];
-            let who = (t, call.candidates[i]);
-            (who.1, encoder.answers(&call.asks, (update, *loss), call.alone[i], who).unwrap())
+            let device = call.candidates[i];
+            let (update, loss) = fleet.update(session.theta(), t, device).unwrap();
+            losses += loss;
+            (device, devices[i].report(&call.request(i), update, loss).unwrap().answers)
         })
         .collect();
     if backwards {
         rows.reverse();
     }
-    let (devices, answers): (Vec<DeviceId>, Vec<Vec<f32>>) = rows.into_iter().unzip();
-    let granted = session.report(Reports::new(devices, call.asks.len(), answers.concat())).unwrap();
-    let update_of = |device| &trained[call.candidates.iter().position(|m| *m == device).unwrap()].0;
-    let sent: Vec<(DeviceId, fedlink::fleet::Message)> = granted
+    let (reported, answers): (Vec<DeviceId>, Vec<Vec<f32>>) = rows.into_iter().unzip();
+    let granted = session.report(Reports::new(reported, call.asks.len(), answers.concat())).unwrap();
+    let sent: Vec<(DeviceId, device::Message)> = granted
         .iter()
         .map(|one| {
-            let who = (t, one.device);
-            (one.device, encoder.message(update_of(one.device), one.grant.budget, who).unwrap())
+            let index = call.candidates.iter().position(|m| *m == one.device).unwrap();
+            (one.device, devices[index].send(one.grant.budget).unwrap())
         })
         .collect();
     let mut messages: Vec<Message> = sent.iter().map(|(device, sent)| Message::of(*device, sent)).collect();
     if backwards {
         messages.reverse();
     }
-    let training = Training::new(trained.len(), losses / trained.len() as f64);
+    let training = Training::new(devices.len(), losses / devices.len() as f64);
     let arrivals = session.deliver_messages(&messages, training).unwrap();
-    let run = &session.config().run;
+    let run = &session.spec().run;
     if session.rounds_done().is_multiple_of(run.evaluate_every) || session.rounds_done() == run.rounds {
         let evaluation = fleet.task().evaluate(session.theta()).unwrap();
         session.evaluated(evaluation).unwrap();
@@ -77,10 +76,10 @@ fn play(session: &mut Session, nodes: &Simulation, backwards: bool) -> Vec<Arriv
 fn a_session_on_nodes_has_the_digest_of_the_simulation() {
     for policy in ["bc", "bn2", "bc-bn2", "bn2-c", "random", "round-robin"] {
         let config = config(policy);
-        let mut simulation = Simulation::new(&config, dataset()).unwrap();
-        let nodes = Simulation::new(&config, dataset()).unwrap();
+        let mut simulation = Simulation::of(&config, dataset()).unwrap();
+        let nodes = Simulation::of(&config, dataset()).unwrap();
         let mut session = session(&config, &nodes);
-        let wanted = simulation.run(&mut ()).unwrap();
+        let wanted = simulation.run(|_| ()).unwrap();
         for round in 0..config.run.rounds {
             play(&mut session, &nodes, round % 2 == 1);
         }
@@ -92,7 +91,7 @@ fn a_session_on_nodes_has_the_digest_of_the_simulation() {
 #[test]
 fn a_saved_session_resumes_to_the_same_digest_on_a_policy_with_state() {
     let config = config("round-robin");
-    let nodes = Simulation::new(&config, dataset()).unwrap();
+    let nodes = Simulation::of(&config, dataset()).unwrap();
     let (mut whole, mut first) = (session(&config, &nodes), session(&config, &nodes));
     (0..6).for_each(|_| drop(play(&mut whole, &nodes, false)));
     (0..4).for_each(|_| drop(play(&mut first, &nodes, false)));
@@ -114,16 +113,17 @@ fn a_saved_session_resumes_to_the_same_digest_on_a_policy_with_state() {
 #[test]
 fn a_node_that_is_absent_lost_or_not_to_be_believed_is_handled_and_the_round_continues() {
     let config = config("bc");
-    let nodes = Simulation::new(&config, dataset()).unwrap();
+    let nodes = Simulation::of(&config, dataset()).unwrap();
     let mut session = session(&config, &nodes);
-    let encoder = Encoder::of(&config, &Parts::default()).unwrap();
+    let encoder = Encoder::of(&config.resolve(&Parts::default()).unwrap()).unwrap();
     let links = session.links(0);
     let call = session.begin(0, links.known, |device| device.0 != 5).unwrap();
     assert!(!call.candidates.contains(&DeviceId(5)));
     let granted = session.report(Reports::new(call.candidates.clone(), 0, Vec::new())).unwrap();
     assert_eq!(granted.len(), 3);
     let update = vec![0.5; session.theta().len()];
-    let sent = encoder.message(&update, granted[0].grant.budget, (0, granted[0].device)).unwrap();
+    let sender = Sender { t: 0, device: granted[0].device };
+    let sent = encoder.message(&update, granted[0].grant.budget, sender).unwrap();
     let honest = Message::of(granted[0].device, &sent);
     let mut greedy = honest;
     greedy.device = granted[1].device;
@@ -140,7 +140,7 @@ fn a_node_that_is_absent_lost_or_not_to_be_believed_is_handled_and_the_round_con
 #[test]
 fn calls_in_the_wrong_order_are_refused() {
     let config = config("bc");
-    let nodes = Simulation::new(&config, dataset()).unwrap();
+    let nodes = Simulation::of(&config, dataset()).unwrap();
     let mut session = session(&config, &nodes);
     let nobody = Training::default();
     assert!(session.report(Reports::default()).is_err());
@@ -155,7 +155,7 @@ fn calls_in_the_wrong_order_are_refused() {
 #[test]
 fn the_share_of_a_device_that_fails_before_it_sends_goes_to_a_candidate_that_has_trained() {
     let config = config("bn2");
-    let nodes = Simulation::new(&config, dataset()).unwrap();
+    let nodes = Simulation::of(&config, dataset()).unwrap();
     let mut session = session(&config, &nodes);
     let links = session.links(0);
     let capacities = links.known.capacities.clone();
@@ -181,7 +181,7 @@ fn the_share_of_a_device_that_fails_before_it_sends_goes_to_a_candidate_that_has
 #[test]
 fn there_is_no_substitute_where_only_the_scheduled_train() {
     let config = config("bc");
-    let nodes = Simulation::new(&config, dataset()).unwrap();
+    let nodes = Simulation::of(&config, dataset()).unwrap();
     let mut session = session(&config, &nodes);
     let links = session.links(0);
     let call = session.begin(0, links.known, |_| true).unwrap();
@@ -192,7 +192,7 @@ fn there_is_no_substitute_where_only_the_scheduled_train() {
 #[test]
 fn rates_that_arrive_with_the_reports_decide_on_the_budgets() {
     let config = config("bc");
-    let nodes = Simulation::new(&config, dataset()).unwrap();
+    let nodes = Simulation::of(&config, dataset()).unwrap();
     let mut session = session(&config, &nodes);
     let links = session.links(0);
     assert!(session.relink(links.known.clone()).is_err());
@@ -216,8 +216,8 @@ fn nodes_may_give_their_samples_with_their_report() {
     config.learn.aggregate = "by-size".into();
     config.schedule.k = 2;
     config.radio.symbols = 10_000_000;
-    let mut session = Session::of(&config, &Parts::default(), vec![0.0; 4], None).unwrap();
-    let encoder = Encoder::of(&config, &Parts::default()).unwrap();
+    let mut session = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 4], None).unwrap();
+    let encoder = Encoder::of(&config.resolve(&Parts::default()).unwrap()).unwrap();
     let links = session.links(0);
     session.begin(0, links.known, |_| true).unwrap();
     session.set_samples(DeviceId(0), 30);
@@ -227,7 +227,10 @@ fn nodes_may_give_their_samples_with_their_report() {
     let update = |m: usize| if m == 0 { [1.0, 0.0, 0.0, 0.0] } else { [0.0, 1.0, 0.0, 0.0] };
     let sent: Vec<_> = granted
         .iter()
-        .map(|one| encoder.message(&update(one.device.index()), one.grant.budget, (0, one.device)).unwrap())
+        .map(|one| {
+            let sender = Sender { t: 0, device: one.device };
+            encoder.message(&update(one.device.index()), one.grant.budget, sender).unwrap()
+        })
         .collect();
     let messages: Vec<Message> =
         granted.iter().zip(&sent).map(|(one, sent)| Message::of(one.device, sent)).collect();
@@ -239,7 +242,7 @@ fn nodes_may_give_their_samples_with_their_report() {
 fn devices_without_samples_or_with_none_given_are_refused() {
     let config = config("bn2");
     let refused = |samples: Vec<usize>| {
-        let session = Session::of(&config, &Parts::default(), vec![0.0; 4], Some(samples));
+        let session = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 4], Some(samples));
         session.err().expect("it is refused").to_string()
     };
     let mut samples = vec![5; 8];

@@ -1,10 +1,10 @@
 //! The wire format from outside: its test vectors, its length against exact integers, and whatever bytes may
 //! come.
 
+use fedlink::base::rng::{Purpose, stream};
 use fedlink::compress::bits::log2_choose;
 use fedlink::compress::wire::{Coder, Format, Layout, WireError, bit_length};
 use fedlink::compress::{SparseScheme, SparseUpdate, Stc, Values};
-use fedlink::rng::{Purpose, stream};
 use num_bigint::BigUint;
 use proptest::prelude::*;
 use serde_json::Value;

@@ -5,9 +5,9 @@
 mod counting;
 
 use counting::peak;
+use fedlink::base::rng::{Purpose, stream};
 use fedlink::compress::wire::{Coder, Format, Layout};
 use fedlink::compress::{SparseUpdate, Values};
-use fedlink::rng::{Purpose, stream};
 
 #[test]
 fn no_payload_makes_the_decoder_allocate_more_than_its_format_allows() {

@@ -11,6 +11,7 @@ use std::path::Path;
 /// The libraries, each with the edges that still close a cycle. The lists may only become shorter: an edge
 /// that closes no cycle any more must go from here.
 const LIBRARIES: &[(&str, &[(&str, &str)])] = &[
+    ("fedlink-wire", &[]),
     ("fedlink", &[]),
     ("fedlink-theory", &[]),
     ("fedlink-study", &[]),
@@ -138,7 +139,7 @@ fn collect(
 }
 
 /// The name in `mod name;`, whoever may see it.
-fn declared(line: &str) -> Option<String> {
+pub fn declared(line: &str) -> Option<String> {
     let line = line.trim();
     let rest = line
         .strip_prefix("pub mod ")
@@ -147,23 +148,28 @@ fn declared(line: &str) -> Option<String> {
     rest.strip_suffix(';').map(str::to_owned)
 }
 
-/// The text without comments and without what is compiled for tests only. It relies on the format that
-/// `cargo fmt` gives: an item ends with its closing brace at the depth where it begins.
-fn code(text: &str) -> String {
+/// The text without comments and without what is compiled for tests only; its lines keep their numbers. It
+/// relies on the format that `cargo fmt` gives: an item ends with its closing brace at the depth where it
+/// begins.
+pub fn code(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if line.trim() == "#[cfg(test)]" {
             let indent = &line[..line.len() - line.trim_start().len()];
+            code.push('\n');
             for skipped in lines.by_ref() {
+                code.push('\n');
                 let ends = skipped.ends_with(';') || skipped.ends_with('}');
                 let outermost = skipped.starts_with(indent) && !skipped[indent.len()..].starts_with(' ');
                 if ends && outermost {
                     break;
                 }
             }
-        } else if !line.trim_start().starts_with("//") {
-            code.push_str(line.split(" // ").next().unwrap_or_default());
+        } else {
+            if !line.trim_start().starts_with("//") {
+                code.push_str(line.split(" // ").next().unwrap_or_default());
+            }
             code.push('\n');
         }
     }

@@ -8,6 +8,7 @@ mod browser;
 mod cycles;
 mod fuzz;
 mod packages;
+mod part_names;
 mod python;
 mod readme;
 #[cfg(test)]
@@ -33,7 +34,7 @@ Tasks:
   package build every crate as it is published, each feature alone, and install both Python distributions
   msrv    check the code with the oldest compiler that is supported
   deny    licenses, advisories and duplicates of the dependencies (installs cargo-deny under target/)
-  lint    the quick part of it: format, lints, modules that depend on each other
+  lint    the quick part of it: format, lints, modules that depend on each other, parts that other files name
   readme  the README's commands, which `test` runs too
   browser the report's tests in a real browser, which `test` runs too
   python  the tests of the Python package, which `test` runs too
@@ -42,7 +43,7 @@ Tasks:
           each target (1 minute if neither is given), --target NAME for one of them, --compares to trace
           comparisons
   docs    write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
-          docs/wire-format.md and its test vectors, the README's table of peers)
+          docs/wire-format.md and its test vectors, the README's table of peers) and the list of defaults
   bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries;
           `bench task`: a PyTorch task beside a bare PyTorch loop";
 
@@ -179,6 +180,7 @@ fn lint() -> anyhow::Result<()> {
     check_width(files.lines().chain(python.lines()))?;
     step("modules");
     cycles::check(&root())?;
+    part_names::check(&root())?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
 }
 

@@ -3,9 +3,10 @@
 //! The digest at the end of a file refuses whatever was changed. So that more than the digest is tried, the
 //! bytes before it are read once more with their right digest.
 
-use fedlink::config::Config;
+use fedlink::parts::Parts;
 use fedlink::record::hexadecimal;
-use fedlink_study::sweep::StoredCell;
+use fedlink::spec::{Config, Spec};
+use fedlink_study::sweep::StoredRun;
 use sha2::{Digest, Sha256};
 use std::cell::LazyCell;
 use std::path::Path;
@@ -15,7 +16,8 @@ const SEAL: &str = ",\n\"sha256\": \"";
 
 thread_local! {
     /// What a file records of its configuration is not read back, so any does.
-    static CONFIG: LazyCell<Config> = LazyCell::new(Config::default);
+    static SPEC: LazyCell<Spec> =
+        LazyCell::new(|| Config::default().resolve(&Parts::default()).expect("the defaults are valid"));
 }
 
 pub fn run(bytes: &[u8]) {
@@ -27,14 +29,14 @@ pub fn run(bytes: &[u8]) {
 
 fn check(file: &[u8]) {
     let path = Path::new("fuzz.json");
-    let Ok(cell) = StoredCell::from_bytes(path, file) else { return };
-    CONFIG.with(|config| {
-        let written = cell.to_text(config).expect("what was read can be written");
-        let again = StoredCell::from_bytes(path, written.as_bytes());
+    let Ok(cell) = StoredRun::from_bytes(path, file) else { return };
+    SPEC.with(|spec| {
+        let written = cell.to_text(spec).expect("what was read can be written");
+        let again = StoredRun::from_bytes(path, written.as_bytes());
         let again = again.unwrap_or_else(|error| panic!("{error}\nin\n{written}"));
-        assert_eq!(again.to_text(config).expect("what was read can be written"), written);
+        assert_eq!(again.to_text(spec).expect("what was read can be written"), written);
         assert_eq!((&again.label, &again.data), (&cell.label, &cell.data));
-        assert_eq!((&again.makers, &again.result.status), (&cell.makers, &cell.result.status));
+        assert_eq!((&again.processes, &again.result.status), (&cell.processes, &cell.result.status));
         assert_eq!(again.result.rows.len(), cell.result.rows.len());
     });
 }

@@ -2,9 +2,9 @@
 //!
 //! The first byte chooses a simulation. The rest is a file, see [`file`].
 
-use fedlink::config::{BatchSize, Config};
 use fedlink::data::{Dataset, Features, Samples};
-use fedlink::simulation::Simulation;
+use fedlink::spec::{BatchSize, Config};
+use fedlink::system::simulation::Simulation;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::RefCell;
 use std::io::Cursor;
@@ -99,7 +99,7 @@ fn simulations() -> Vec<(Simulation, Vec<u8>)> {
         &[("schedule.policy", "bn2-c"), ("adversary.kind", "stolen"), ("compress.feedback", "always")],
     ];
     let begun = |choice: &&[(&str, &str)]| {
-        let mut simulation = Simulation::new(&config(choice), data()).expect("a valid run");
+        let mut simulation = Simulation::of(&config(choice), data()).expect("a valid run");
         (0..2).for_each(|_| drop(simulation.step().expect("a round")));
         let bytes = saved(&simulation);
         (simulation, bytes)

@@ -3,10 +3,10 @@
 //!
 //! The first byte chooses a scheme, its highest bit whether the layers of the model are known.
 
+use fedlink::base::units::{Bits, Shape};
 use fedlink::compress::wire::{Coder, bit_length};
 use fedlink::compress::{Compressor, Context, Encoded};
-use fedlink::registry::{Kind, Scope, find};
-use fedlink::units::{Bits, Shape};
+use fedlink::parts::{Kind, Scope, find};
 use std::cell::RefCell;
 use toml::Table;
 

@@ -1,7 +1,7 @@
 //! Any bytes are one finite position of each device, or its way, or an error.
 
+use fedlink::base::units::DeviceId;
 use fedlink::radio::cell::layout::{Layout, Positions, Tracks};
-use fedlink::units::DeviceId;
 
 pub fn run(file: &[u8]) {
     let Ok(text) = std::str::from_utf8(file) else { return };

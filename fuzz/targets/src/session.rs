@@ -3,12 +3,12 @@
 //! The first byte chooses a session; the rest is as in `checkpoint`.
 
 use super::checkpoint::{alone, config, file};
-use fedlink::fleet::Encoder;
 use fedlink::learn::task::Evaluation;
 use fedlink::parts::Parts;
 use fedlink::record::Training;
 use fedlink::schedule::Reports;
-use fedlink::session::{Message, Session};
+use fedlink::system::device::{Encoder, Sender};
+use fedlink::system::session::{Message, Session};
 use std::cell::RefCell;
 use std::io::Cursor;
 
@@ -54,13 +54,13 @@ fn round(session: &mut Session, encoder: &Encoder) -> Result<(), fedlink::Error>
     let call = session.begin(t, links.known, |_| true)?;
     let update: Vec<f32> = (0..DIM).map(|i| i as f32 - 7.5).collect();
     let mut answers = Vec::new();
-    for (&device, &alone) in call.candidates.iter().zip(&call.alone) {
-        answers.extend(encoder.answers(&call.asks, (&update, 0.7), alone, (t, device))?);
+    for index in 0..call.candidates.len() {
+        answers.extend(encoder.answers(&call.request(index), &update, 0.7)?);
     }
     let granted = session.report(Reports::new(call.candidates, call.asks.len(), answers))?;
     let sent = granted
         .iter()
-        .map(|granted| encoder.message(&update, granted.grant.budget, (t, granted.device)))
+        .map(|granted| encoder.message(&update, granted.grant.budget, Sender { t, device: granted.device }))
         .collect::<Result<Vec<_>, _>>()?;
     let messages: Vec<Message> =
         granted.iter().zip(&sent).map(|(granted, sent)| Message::of(granted.device, sent)).collect();
@@ -74,8 +74,9 @@ fn sessions() -> Vec<(Session, Encoder, Vec<u8>)> {
         let mut config = config(&[("schedule.policy", policy)]);
         config.adversary.share = 0.0;
         let parts = Parts::default();
-        let mut session = Session::of(&config, &parts, vec![0.0; DIM], None).expect("a valid session");
-        let encoder = Encoder::of(&config, &parts).expect("a valid encoder");
+        let mut session =
+            Session::of(&config.resolve(&parts).unwrap(), vec![0.0; DIM], None).expect("a valid session");
+        let encoder = Encoder::of(&config.resolve(&parts).unwrap()).expect("a valid encoder");
         (0..2).for_each(|_| round(&mut session, &encoder).expect("a round"));
         let bytes = saved(&session);
         (session, encoder, bytes)

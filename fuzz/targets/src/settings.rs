@@ -1,8 +1,9 @@
 //! Any settings of an experiment (`--set KEY=VALUE`, one on each line) give an experiment that is written as
 //! a file that says the same, or an error.
 
-use super::experiment::check;
-use fedlink_study::experiment::AnyExperiment;
+use super::experiment::{check, check_bound, check_theorem};
+use fedlink_study::experiment::Experiment;
+use fedlink_study::theory::{BoundExperiment, TheoremExperiment};
 
 /// What is set: runs with a sweep, an exception, a rule and a claim; a figure of the bound; a check of the
 /// theorem.
@@ -47,8 +48,9 @@ seeds = 2
 ];
 
 thread_local! {
-    static EXPERIMENTS: Vec<AnyExperiment> =
-        TEXTS.iter().map(|text| AnyExperiment::parse("fuzz.toml", text).expect("it is valid")).collect();
+    static SYSTEM: Experiment = Experiment::parse("fuzz.toml", TEXTS[0]).expect("it is valid");
+    static BOUND: BoundExperiment = BoundExperiment::parse("fuzz.toml", TEXTS[1]).expect("it is valid");
+    static THEOREM: TheoremExperiment = TheoremExperiment::parse("fuzz.toml", TEXTS[2]).expect("it is valid");
 }
 
 /// Combinations that lists may give. More take their time, up to the most that are allowed: with those the
@@ -67,20 +69,33 @@ pub fn run(bytes: &[u8]) {
         return;
     }
     let mut lines = text.lines();
-    let Some(kind) = lines.next().and_then(|line| line.parse::<usize>().ok()) else { return };
-    let Some(mut experiment) = EXPERIMENTS.with(|all| all.get(kind).cloned()) else { return };
-    for line in lines {
-        let Some((key, value)) = line.split_once('=') else { return };
-        if experiment.set(key.trim(), value.trim()).is_err() {
-            return;
-        }
+    let kind = lines.next().unwrap_or_default();
+    let settings: Vec<(&str, &str)> = lines.map_while(|line| line.split_once('=')).collect();
+    if settings.len() + 1 != text.lines().count() {
+        return;
     }
-    // A value of the right type may still be out of range, which whoever runs the experiment is told.
-    let valid = match &experiment {
-        AnyExperiment::Simulation(experiment) => experiment.curves().is_ok(),
-        AnyExperiment::Bound(_) | AnyExperiment::Theorem(_) => true,
-    };
-    if valid {
-        check(&experiment);
+    let mut settings = settings.into_iter().map(|(key, value)| (key.trim(), value.trim()));
+    match kind {
+        "0" => {
+            let mut experiment = SYSTEM.with(Clone::clone);
+            let is_set = settings.all(|(key, value)| experiment.set(key, value).is_ok());
+            // A value of the right type may still be out of range: then the expansion fails.
+            if is_set && experiment.clone().expand(&fedlink::parts::Parts::default()).is_ok() {
+                check(experiment);
+            }
+        }
+        "1" => {
+            let mut experiment = BOUND.with(Clone::clone);
+            if settings.all(|(key, value)| experiment.set(key, value).is_ok()) {
+                check_bound(&experiment);
+            }
+        }
+        "2" => {
+            let mut experiment = THEOREM.with(Clone::clone);
+            if settings.all(|(key, value)| experiment.set(key, value).is_ok()) {
+                check_theorem(&experiment);
+            }
+        }
+        _ => {}
     }
 }

@@ -2,11 +2,11 @@
 //! error that changes nothing.
 
 use fedlink::adversary::Attack;
-use fedlink::registry::{Kind, Scope};
+use fedlink::aggregate::Aggregator;
+use fedlink::aggregate::optimizer::ServerOptimizer;
+use fedlink::base::state::{Persist, State};
+use fedlink::parts::{Kind, Scope};
 use fedlink::schedule::Policy;
-use fedlink::server::aggregate::Aggregator;
-use fedlink::server::optimizer::ServerOptimizer;
-use fedlink::state::{Persist, State};
 use toml::Table;
 
 pub fn run(bytes: &[u8]) {

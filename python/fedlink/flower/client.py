@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from threading import Lock
 from time import monotonic
 from typing import Any
 
@@ -34,11 +35,8 @@ Rate = Callable[[Context], float]
 #: Where a node's configuration gives its rate, in bit/s.
 RATE_KEY = "uplink-bps"
 
-#: In the node's state: Δ with its residual, the round that it belongs to, and the residual of the node.
-KEPT, KEPT_ROUND, RESIDUAL = "fedlink-update", "fedlink-round", "fedlink-residual"
-
-#: With ``ef21`` too: h, what was sent last, and their rounds.
-STATE, PENDING, STATE_ROUND = "fedlink-state", "fedlink-pending", "fedlink-state-round"
+#: The record and its entry in the node's state that hold the state of its device.
+STATE, BYTES = "fedlink-device", "state"
 
 #: Metrics of training that the server takes notice of, as in ``FedAvg``'s apps.
 LOSS_KEY, EXAMPLES_KEY = "train_loss", "num-examples"
@@ -101,9 +99,21 @@ class UpdateAwareClientApp(ClientApp):
         self._rate = rate or configured_rate
         self._compressor, self._loss_key = compressor, loss_key
         self._evaluates = False
+        #: The device of a run, and the configuration that it was made of. Its state is loaded for each
+        #: message: one app may serve many nodes.
+        self._device: tuple[str, fedlink.Device] | None = None
+        self._lock = Lock()
         super().query(protocol.HELLO)(self._hello)
         super().train(protocol.UPLOAD)(self._upload)
         super().train()(_stock_server)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The app without its lock and its device, neither of which can be sent to another process."""
+        return {**self.__dict__, "_lock": None, "_device": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = Lock()
 
     def train(self, action: str = "default", *, mods: list[Mod] | None = None) -> Callable[[Train], Train]:
         """Registers the training function; with another ``action``, as ``ClientApp`` does."""
@@ -149,7 +159,10 @@ class UpdateAwareClientApp(ClientApp):
         number = protocol.whole(request, "round", 1, protocol.MAX_ROUNDS)
         device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)
         alone_bits, asks = protocol.real(request, "alone_bits"), protocol.asks_of(request)
-        config, encoder = self._encoder(request)
+        acknowledged = None
+        if "acknowledged" in request:
+            acknowledged = protocol.whole(request, "acknowledged", 0, protocol.MAX_ROUNDS)
+        ours = self._device_of(request)
         model = protocol.only_model(message.content)
         before = {name: array.copy() for name, array in protocol.floating(model).items()}
         begun = monotonic()
@@ -158,19 +171,6 @@ class UpdateAwareClientApp(ClientApp):
         if trained.has_error():
             return trained
         update = protocol.update_of(before, trained.content)
-        feedback, forget = config["compress"]["feedback"], False
-        if feedback == "ef21":
-            update, forget = _innovation(update, encoder, request, context)
-        elif feedback == "momentum":
-            update = _with_momentum(update, config, context)
-        elif feedback != "off":
-            update = _with_residual(update, context)
-            if feedback == "always":
-                # As if it were not scheduled; if it is, what it sends is taken off.
-                context.state[RESIDUAL] = ArrayRecord({"0": Array(update)})
-        context.state[KEPT] = ArrayRecord({"0": Array(update)})
-        context.state[KEPT_ROUND] = ConfigRecord({"round": number})
-
         metrics = _metrics(trained.content)
         loss = _number(metrics, self._loss_key)
         examples = _number(metrics, EXAMPLES_KEY)
@@ -183,25 +183,23 @@ class UpdateAwareClientApp(ClientApp):
         if loss is not None and asked:
             # The range that the server reads.
             protocol.answers({"answers": [loss]}, ["loss"])
-        answers = encoder.report(
-            asks,
-            update,
-            0.0 if loss is None else loss,
-            alone_bits,
-            number - 1,
-            device,
-        )
+        with self._lock:
+            ours.load(_state(context))
+            report = ours.report(
+                asks, update, 0.0 if loss is None else loss, alone_bits, number - 1, device, acknowledged
+            )
+            _keep(ours, context)
         answer: dict[str, MetricRecordValues] = {"seconds": seconds}
         # Flower cannot count the bytes of an empty list.
         if asks:
-            answer["answers"] = [float(value) for value in answers]
+            answer["answers"] = [float(value) for value in report.answers]
         if loss is not None:
             answer["loss"] = loss
         if examples is not None:
             answer["examples"] = int(examples)
         if "declared" in request:
             answer["rate"] = self._declared(context)
-        if forget:
+        if report.lost_state:
             answer["forget"] = 1
         content = RecordDict({KEY: MetricRecord(answer)})
         if metrics:
@@ -211,32 +209,40 @@ class UpdateAwareClientApp(ClientApp):
     def _upload(self, message: Message, context: Context) -> Message:
         """Phase 2: send Δ, compressed."""
         request = protocol.checked_request(message)
-        config, encoder = self._encoder(request)
-        kept_round = context.state.config_records.get(KEPT_ROUND, ConfigRecord()).get("round")
-        kept = context.state.array_records.get(KEPT)
+        ours = self._device_of(request)
         number = protocol.whole(request, "round", 1, protocol.MAX_ROUNDS)
-        if kept is None or kept_round != number:
-            lost = ConfigRecord({"lost": f"of round {kept_round!r}" if kept_round else "none"})
-            return Message(RecordDict({KEY: lost}), reply_to=message)
-        (update,) = protocol.floating(kept).values()
-        device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)
-        encoded = encoder.encode(update, protocol.real(request, "budget"), number - 1, device)
-        _keep(config, update, encoded.dense(update.size), number, context)
-        # Sent is sent: what a node holds goes over its internal link with every message.
-        del context.state[KEPT], context.state[KEPT_ROUND]
+        protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)
+        budget = protocol.real(request, "budget")
+        with self._lock:
+            ours.load(_state(context))
+            waiting = ours.waiting
+            if waiting != number - 1:
+                lost = ConfigRecord({"lost": "none" if waiting is None else f"of round {waiting + 1}"})
+                return Message(RecordDict({KEY: lost}), reply_to=message)
+            encoded = ours.send(budget)
+            # A node does not learn whether a message arrives. The server does not count one that does not.
+            ours.settle(True)
+            _keep(ours, context)
         answer: dict[str, ConfigRecordValues] = {"silent": True}
         if encoded.payload is not None:
             level, bits, entries = int(encoded.level), float(encoded.bits), int(encoded.entries)
             answer = {"payload": encoded.payload, "level": level, "bits": bits, "entries": entries}
         return Message(RecordDict({KEY: ConfigRecord(answer)}), reply_to=message)
 
-    def _encoder(self, request: dict[str, object]) -> tuple[dict[str, Any], fedlink.Encoder]:
-        """How the server wants updates compressed."""
-        config, scheme = protocol.encoder_of(request)
+    def _device_of(self, request: dict[str, object]) -> fedlink.Device:
+        """A device that compresses as the server wants it."""
+        told = request.get("encoder")
+        with self._lock:
+            if self._device is None or self._device[0] != told:
+                config, scheme = protocol.encoder_of(request)
+                self._device = str(told), self._new_device(config, scheme)
+            return self._device[1]
+
+    def _new_device(self, config: dict[str, Any], scheme: str | None) -> fedlink.Device:
         layers = protocol.take_layers(config)
         if scheme is None:
             try:
-                return config, fedlink.Encoder(config, layers=layers)
+                return fedlink.Device(config, layers=layers)
             except (TypeError, ValueError) as problem:
                 raise ProtocolError(f"encoder: {problem}") from problem
         if self._compressor is None:
@@ -245,106 +251,22 @@ class UpdateAwareClientApp(ClientApp):
                 "UpdateAwareClientApp(compressor=…)"
             )
         compressor = self._compressor
-        # An object serves one encoder; a function that gives it, any number.
+        # An object serves one device; a function that gives it, any number.
         part = (lambda: compressor) if isinstance(compressor, fedlink.Compressor) else compressor
-        return config, fedlink.Encoder(config, parts={scheme: part})
+        return fedlink.Device(config, parts={scheme: part})
 
 
-def _kept(name: str, update: protocol.Update, context: Context) -> list[protocol.Update]:
-    """The vectors that the node keeps under a name; none: it keeps nothing."""
-    record = context.state.array_records.get(name)
-    vectors = [] if record is None else list(protocol.floating(record).values())
-    for kept in vectors:
-        if kept.size != update.size:
-            raise ProtocolError(
-                f"the residual has {kept.size} entries, but the model {update.size}: it is another run's"
-            )
-    return vectors
+def _state(context: Context) -> bytes:
+    """The state of the node's device; empty if it has sent nothing."""
+    state = context.state.config_records.get(STATE, ConfigRecord()).get(BYTES, b"")
+    if isinstance(state, bytes):
+        return state
+    raise ProtocolError(f"the state of this node must be bytes, not {protocol.shown(state)}")
 
 
-def _with_residual(update: protocol.Update, context: Context) -> protocol.Update:
-    """Δ and the residual of the node."""
-    for kept in _kept(RESIDUAL, update, context):
-        update = update + kept
-        protocol.check_finite(update)
-    return update
-
-
-def _with_momentum(update: protocol.Update, config: dict[str, Any], context: Context) -> protocol.Update:
-    """v = z + (μ·u + Δ)."""
-    vectors = _kept(RESIDUAL, update, context)
-    if len(vectors) != 2:
-        return update
-    momentum, total = vectors
-    update = total + (np.float32(_parameter(config, "momentum", "mu", 0.9)) * momentum + update)
-    protocol.check_finite(update)
-    return update
-
-
-def _innovation(
-    update: protocol.Update, encoder: fedlink.Encoder, request: dict[str, object], context: Context
-) -> tuple[protocol.Update, bool]:
-    """v = Δ − κ^gap·h, and whether this node has lost the h that the server speaks of: both sides then start
-    again from zero."""
-    number = protocol.whole(request, "round", 1, protocol.MAX_ROUNDS)
-    acknowledged = protocol.whole(request, "acknowledged", 0, 2**62)
-
-    def factor(gap: int) -> np.float32:
-        return np.float32(encoder.age_factor(max(gap, 0)))
-
-    states = _kept(STATE, update, context)
-    rounds = context.state.config_records.get(STATE_ROUND, ConfigRecord())
-    own = protocol.whole(rounds, "round", 0, protocol.MAX_ROUNDS) if "round" in rounds else 0
-    pending = _kept(PENDING, update, context)
-    if pending and protocol.whole(rounds, "pending", 1, 2**62) == acknowledged:
-        # The last upload counts: the same operations as the server's.
-        h = states[0] if states else np.zeros_like(update)
-        states, own = [h * factor(acknowledged - own) + pending[0]], acknowledged
-    lost = own != acknowledged
-    if lost or not states:
-        states, own = [], 0
-    for name in (STATE, PENDING):
-        if name in context.state:
-            del context.state[name]
-    if states:
-        context.state[STATE] = ArrayRecord({"0": Array(states[0])})
-        update = update - factor(number - own) * states[0]
-        protocol.check_finite(update)
-    context.state[STATE_ROUND] = ConfigRecord({"round": own})
-    return update, lost and acknowledged > 0
-
-
-def _keep(
-    config: dict[str, Any], update: protocol.Update, sent: protocol.Update, number: int, context: Context
-) -> None:
-    """What the node keeps after it has sent ``sent`` of ``update`` in a round."""
-    feedback = config["compress"]["feedback"]
-    if feedback == "off":
-        return
-    if feedback == "ef21":
-        # Whether it counts, the server acknowledges with its next call.
-        own = context.state.config_records.get(STATE_ROUND, ConfigRecord()).get("round", 0)
-        context.state[PENDING] = ArrayRecord({"0": Array(sent)})
-        context.state[STATE_ROUND] = ConfigRecord({"round": own, "pending": number})
-        return
-    if feedback == "momentum":
-        vectors = _kept(RESIDUAL, update, context)
-        total = vectors[1] if len(vectors) == 2 else np.zeros_like(update)
-        waiting = sent == 0
-        momentum, total = np.where(waiting, update - total, 0), np.where(waiting, update, 0)
-        kept = {"0": Array(momentum.astype(np.float32)), "1": Array(total.astype(np.float32))}
-        context.state[RESIDUAL] = ArrayRecord(kept)
-        return
-    rest = update - sent
-    if feedback == "decay":
-        rest = np.float32(_parameter(config, "decay", "lambda", 0.9)) * rest
-    context.state[RESIDUAL] = ArrayRecord({"0": Array(rest)})
-
-
-def _parameter(config: dict[str, Any], part: str, key: str, default: float) -> float:
-    """A key of the table of a kind of error feedback; the encoder has checked it."""
-    table = config["compress"].get(part, {})
-    return float(table.get(key, default))
+def _keep(device: fedlink.Device, context: Context) -> None:
+    """Keeps the state of a device on its node."""
+    context.state[STATE] = ConfigRecord({BYTES: device.save()})
 
 
 def _metrics(content: RecordDict) -> MetricRecord | None:

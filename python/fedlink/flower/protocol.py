@@ -232,6 +232,17 @@ def model_of(theta: Update, like: ArrayRecord) -> ArrayRecord:
     return ArrayRecord(result)
 
 
+def holds(arrays: ArrayRecord, theta: Update) -> bool:
+    """Whether θ are the parameters of a model, in the precision of its arrays."""
+    start = 0
+    for array in floating(arrays).values():
+        part = theta[start : start + array.size].astype(array.dtype)
+        if not np.array_equal(flat([array]), flat([part])):
+            return False
+        start += array.size
+    return start == theta.size
+
+
 def update_of(before: dict[str, npt.NDArray[Any]], reply: RecordDict) -> Update:
     """Δ by a node's training: what it gives as ``update``, or the model it returns minus the one it got."""
     if UPDATE in reply.array_records:

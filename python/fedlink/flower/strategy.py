@@ -21,6 +21,7 @@ from flwr.supercore import log
 
 import fedlink
 from fedlink._config import Config
+from fedlink._session import checked
 
 from . import protocol
 from .folder import Folder
@@ -152,6 +153,8 @@ class UpdateAwareStrategy(FedAvg):
         self.session: fedlink.Session | None = None
         self._folder = None if records is None else Folder(records, resume)
         self._arrays = ArrayRecord()
+        #: The part of the configuration that nodes need to compress, as every request has it.
+        self._encoder = ""
         self._timeout: float | None = None
         # In the order of acquaintance: of two nodes that are one device, the later is the restarted one.
         self._device_of: dict[int, int] = {}
@@ -179,16 +182,12 @@ class UpdateAwareStrategy(FedAvg):
 
     def _resolved(self) -> dict[str, Any]:
         """The configuration, checked, every default written out."""
-        given = self._parts
-        # An object serves one session, and this is not the one that runs.
+        # An object serves one session, and reading its keys may use it.
         objects = (fedlink.Policy, fedlink.Compressor, fedlink.Fading)
-        self._parts = {
-            name: copy(part) if isinstance(part, objects) else part for name, part in given.items()
+        parts: dict[str, Any] = {
+            name: copy(part) if isinstance(part, objects) else part for name, part in self._parts.items()
         }
-        try:
-            return self._session(np.zeros(2, dtype=np.float32)).config
-        finally:
-            self._parts = given
+        return checked(self._config, settings=self._settings, **parts)
 
     def summary(self) -> None:
         """Logs how nodes are scheduled."""
@@ -255,6 +254,7 @@ class UpdateAwareStrategy(FedAvg):
         layers = protocol.layers_of(arrays)
         self.session = session = self._session(protocol.theta_of(arrays), rounds, layers)
         self._arrays, self.records, self._round = arrays, [], None
+        self._encoder = protocol.encoder_config(self.config, layers)
         if self._folder is not None:
             self._folder.begin(session)
         return session
@@ -264,9 +264,7 @@ class UpdateAwareStrategy(FedAvg):
     ) -> Iterable[Message]:
         """Runs the first phase, has the session schedule, and gives the messages of the second."""
         session = self.session or self._begin(arrays)
-        if not np.array_equal(
-            protocol.theta_of(arrays), protocol.theta_of(protocol.model_of(session.theta, arrays))
-        ):
+        if not protocol.holds(arrays, session.theta):
             raise ValueError(
                 "the model is not the one that the last round left: the session keeps it from round to round"
             )
@@ -298,7 +296,10 @@ class UpdateAwareStrategy(FedAvg):
         uploads = self._read_uploads(this, this.uploads, replies)
         uploads += self._substitutes(this)
         record.trained = len(this.reported)
-        record.train_loss = self._mean_loss(this)
+        reported = this.reported.items()
+        losses = {device: node.train_loss for device, node in reported if node.train_loss is not None}
+        if losses and len(losses) == len(this.reported):
+            record.train_loss = session.mean_loss(losses)
         arrivals = session.deliver(uploads, record.trained, record.train_loss or 0.0)
         for device, arrival in zip(this.schedule, arrivals):
             _judge(this.reported[device], arrival)
@@ -492,13 +493,12 @@ class UpdateAwareStrategy(FedAvg):
         else:
             gains, capacities = self.uplink.links(self._rates)
             call = session.begin(present=sorted(node_of), gains=gains, capacities=capacities)
-        encoder = protocol.encoder_config(self.config, protocol.layers_of(self._arrays))
         acknowledged = dict(zip(call.candidates.tolist(), call.acknowledged))
         asked: dict[int, Asked] = {}
         for device, alone_bits in zip(call.candidates.tolist(), call.alone_bits.tolist()):
             node = NodeRecord(node_of[device], device, "compute", gain=float(gains[device]))
             request = protocol.request(
-                round=this.record.round, device=device, alone_bits=alone_bits, encoder=encoder
+                round=this.record.round, device=device, alone_bits=alone_bits, encoder=self._encoder
             )
             if call.asks:
                 request["asks"] = " ".join(call.asks)
@@ -578,7 +578,7 @@ class UpdateAwareStrategy(FedAvg):
             round=this.record.round,
             device=grant.device,
             budget=float(grant.budget),
-            encoder=protocol.encoder_config(self.config, protocol.layers_of(self._arrays)),
+            encoder=self._encoder,
         )
         return node, Message(RecordDict({KEY: request}), node.node_id, f"train.{protocol.UPLOAD}")
 
@@ -647,18 +647,6 @@ class UpdateAwareStrategy(FedAvg):
         )
         replies = this.grid.send_and_receive([message for _, message in asked], timeout=self._timeout)
         return self._read_uploads(this, asked, replies)
-
-    def _mean_loss(self, this: _Round) -> float | None:
-        """The mean training loss of those that reported, weighted as the server weighs updates."""
-        total, weight = 0.0, 0
-        by_size = self.config["learn"]["aggregate"] == "by-size"
-        for node in this.reported.values():
-            if node.train_loss is None:
-                return None
-            size = (node.examples or 1) if by_size else 1
-            total += node.train_loss * size if by_size else node.train_loss
-            weight += size
-        return total / weight if weight else None
 
     def _open(self) -> fedlink.Session:
         if self.session is None:

@@ -102,8 +102,8 @@ def test_settings_are_those_of_the_command(experiment, tmp_path):
 def test_what_is_done_is_not_run_again(experiment, tmp_path):
     reference = run(experiment, tmp_path / "run")
     begun = tmp_path / "swept"
-    subprocess.run([PROGRAM, "run", experiment, "--cell", "1/3", "--out", begun, "--quiet"], check=True)
-    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in (begun / "cells").glob("*.json")}
+    subprocess.run([PROGRAM, "run", experiment, "--share", "1/3", "--out", begun, "--quiet"], check=True)
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in (begun / "runs").glob("*.json")}
     assert 0 < len(before) < 12
     assert_same(swept(experiment, begun), reference)
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in before} == before

@@ -211,7 +211,9 @@ def test_an_update_of_another_round_is_not_sent():
     grid = grid_of()
 
     def restart() -> None:
-        grid.nodes[104].context.state["fedlink-round"] = ConfigRecord({"round": 77})
+        other = fedlink.Device({})
+        other.report([], np.ones(3, np.float32), 0.5, 1.0, 76, 4)
+        grid.nodes[104].context.state["fedlink-device"] = ConfigRecord({"state": other.save()})
 
     grid.between = restart
     strategy, theta, _ = run(grid)

@@ -3,6 +3,9 @@ record and the model to the bit."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from custom_parts import CUSTOM, EveryThird
@@ -106,21 +109,29 @@ def test_every_scheme_does_too(scheme, budget):
     )
 
 
-@pytest.mark.parametrize(
-    "policy, feedback",
-    [
-        ("round-robin", "scheduled"),
-        ("bn2", "scheduled"),
-        ("bn2", "always"),
-        ("bn2", "decay"),
-        ("bn2", "momentum"),
-        ("bn2", "ef21"),
-        ("round-robin", "ef21"),
-    ],
-)
-def test_error_feedback_on_the_nodes_does_too(policy, feedback):
+def registered(kind):
+    """The names of all parts of a kind."""
+    command = [sys.executable, "-m", "fedlink", "list", kind]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in listed.splitlines() if line.startswith("  ")]
+
+
+def test_the_registry_has_the_rules_of_error_feedback():
+    assert {"off", "scheduled", "always", "decay", "momentum", "ef21"} <= set(registered("feedbacks"))
+    assert "feedbacks" not in registered("feedbacks")
+
+
+@pytest.mark.parametrize("feedback", registered("feedbacks"))
+def test_every_rule_of_error_feedback_does_too(feedback):
     check_that_nodes_compute_what_simulate_computes(
-        2, policy=policy, compress__feedback=feedback, compress__scheme="stc"
+        2, policy="bn2", compress__feedback=feedback, compress__scheme="stc"
+    )
+
+
+@pytest.mark.parametrize("feedback", ["scheduled", "decay", "momentum", "ef21"])
+def test_error_feedback_does_too_where_only_the_scheduled_train(feedback):
+    check_that_nodes_compute_what_simulate_computes(
+        2, policy="round-robin", compress__feedback=feedback, compress__scheme="stc"
     )
 
 

@@ -11,7 +11,7 @@ The learning rate --eta is one of
   inverse-time             1000/(mu*tau*(t+1000)), the paper's figure 3
   inverse-time:20          1000/(20*mu*(t+1000)), the paper's figure 4
   \"0.3*sqrt(100/(t+100))\"  an expression in t, mu and tau: + - * / ^ ( ) sqrt exp log min max
-  @rates.txt               a table: one number for each round, separated by blanks, commas or line ends
+  @rates.txt               a table with one number per round, separated by blanks, commas or newlines
 and must stay within 0 < eta <= min(1, 1/(mu*tau)).
 
 Examples:
@@ -70,7 +70,7 @@ pub struct BoundOptions {
     /// η(t), the learning rate (see below).
     #[arg(long, value_name = "RATE", default_value = "inverse-time", allow_hyphen_values = true)]
     pub eta: String,
-    /// Whose links carry the updates: the K best, or K uniformly at random.
+    /// The scheduled devices: the K best channels, or K uniformly at random.
     #[arg(long, value_name = "best|uniform", value_parser = choice, default_value = "best")]
     pub channels: Choice,
     /// ρ, the share of entries that a round carries, instead of a channel: a number or @FILE with one for
@@ -94,7 +94,7 @@ pub struct BoundOptions {
     /// Folder for bound.svg, bound.png, bound.csv and bound.json.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
+    /// Replace the folder if it exists and holds only files that fedlink wrote.
     #[arg(long, requires = "out")]
     pub force: bool,
     /// Print JSON with the whole series instead of the table.
@@ -104,7 +104,7 @@ pub struct BoundOptions {
 
 pub const PLAN_EXAMPLES: &str = "\
 Examples:
-  fedlink plan                                        the paper's figure 4, even data: which K, which τ?
+  fedlink plan                                        the paper's figure 4, even data
   fedlink plan --devices 50 --symbols 2e4 --gamma 2 --g 3 --rounds 300
   fedlink plan --target 100                           fewest rounds to a loss bound of 100
   fedlink plan --measure demo --set data.partition=classes --set data.samples_per_device=200";
@@ -157,7 +157,7 @@ pub struct PlanOptions {
     /// decaying as 1000/(t+1000), and its halves].
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub eta: Option<String>,
-    /// Whose links carry the updates: the K best, or K uniformly at random.
+    /// The scheduled devices: the K best channels, or K uniformly at random.
     #[arg(long, value_name = "best|uniform", value_parser = choice, default_value = "best")]
     pub channels: Choice,
     /// Rounds from which the mean of ρ is estimated for each K.
@@ -182,7 +182,7 @@ pub struct PlanOptions {
     /// Folder for the loss surface, the best K by horizon, plan.csv and plan.json.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace the folder if it is there already and holds nothing but what fedlink wrote.
+    /// Replace the folder if it exists and holds only files that fedlink wrote.
     #[arg(long, requires = "out")]
     pub force: bool,
     /// Print JSON instead of the summary.
@@ -204,7 +204,7 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A number of samples from which a mean with an interval can be had.
+/// A number of samples that is enough for an interval.
 fn samples(text: &str) -> Result<u64, String> {
     count(text).and_then(|value| if value >= 2 { Ok(value) } else { Err("at least 2 are needed".into()) })
 }

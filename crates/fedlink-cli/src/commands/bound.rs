@@ -4,9 +4,9 @@ use super::{check_free, create};
 use crate::args::bound::BoundOptions;
 use crate::failure::Exit;
 use anyhow::{Context, anyhow, bail};
-use fedlink_report::bound_report::{self, CurveJson};
+use fedlink_report::bound_report::{self, CurveJson, Looks};
 use fedlink_report::figure::Figure;
-use fedlink_study::experiment::EXPECTATION_SAMPLES;
+use fedlink_study::theory::EXPECTATION_SAMPLES;
 use fedlink_theory::bound::BoundParameters;
 use fedlink_theory::rate::Rate;
 use fedlink_theory::rho::LinkParameters;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::io::Read;
 use std::path::Path;
 
-/// A table of rates or of ρ is not read beyond this.
+/// The most bytes of a table of rates or of ρ.
 const MAX_TABLE_BYTES: u64 = 256 << 20;
 
 /// `bound.json`.
@@ -45,7 +45,7 @@ pub fn run(options: &BoundOptions) -> anyhow::Result<Exit> {
                 Some(rho) => format!("M = {}, ρ = {rho}", options.devices),
                 None => link,
             };
-            let chart = bound_report::chart(&title, &subtitle, &curves);
+            let chart = bound_report::chart(&title, &subtitle, &curves, &Looks::of(&curves));
             folder.write("bound.svg", chart.svg())?;
             folder.write("bound.png", chart.png()?)?;
             folder.write("bound.csv", bound_report::csv(&[("bound", &curves)])?)?;
@@ -61,7 +61,7 @@ pub fn run(options: &BoundOptions) -> anyhow::Result<Exit> {
     outln!("Bound on E[F] − F* after {} rounds, and where it comes from:\n", study.rounds)?;
     out!("{}", bound_report::table(&curves))?;
     outln!(
-        "floor: what the bound tends to if η falls to 0 slowly; within 10 %: the first round that near to it"
+        "floor: the limit of the bound if η falls to 0 slowly; within 10 %: the first round within 10 % of it"
     )?;
     if let Some(written) = written {
         outln!("\n{}\n  bound.svg  bound.png  bound.csv  bound.json", written.display())?;
@@ -117,8 +117,7 @@ fn json(study: &Study, curves: &[StudyCurve]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&json)? + "\n")
 }
 
-/// A rate as `--eta` gives it: `@file` is a table, and so is the name of a file that is no rate; anything
-/// else is what the library reads.
+/// The rate of `--eta`: `@file` or a path is a table; the library parses any other text.
 pub fn rate(text: &str) -> anyhow::Result<Rate> {
     if let Some(file) = text.strip_prefix('@') {
         return table("--eta", Path::new(file)).map(Rate::Table);
@@ -164,7 +163,7 @@ fn table(flag: &str, file: &Path) -> anyhow::Result<Vec<f64>> {
     words.enumerate().map(value).collect()
 }
 
-/// The error with the flag that sets what is at fault.
+/// The error with the flag of the faulty value.
 pub fn flagged(error: &TheoryError) -> anyhow::Error {
     let message = error.to_string();
     let flag = |name: &str| match name {

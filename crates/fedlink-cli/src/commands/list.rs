@@ -1,4 +1,4 @@
-//! `fedlink list`: what a configuration can choose from.
+//! `fedlink list`: the choices for a configuration.
 
 use crate::args::ListOptions;
 use crate::failure::Exit;

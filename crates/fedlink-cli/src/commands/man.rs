@@ -47,7 +47,7 @@ fn page(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A section whose lines stay as they are; as paragraphs, examples could not be told apart.
+/// A section that keeps its lines; in a paragraph, examples would run together.
 fn verbatim(title: &str, text: &str) -> String {
     let text = text.trim().strip_prefix("Examples:").unwrap_or(text).trim_matches('\n');
     let line = |line: &str| {

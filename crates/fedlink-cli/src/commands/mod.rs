@@ -4,11 +4,11 @@ pub mod bound;
 pub mod completions;
 pub mod config;
 pub mod data;
+pub mod link_budget;
 pub mod list;
 pub mod man;
 pub mod merge;
 pub mod plan;
-pub mod radio;
 pub mod resume;
 pub mod run;
 pub mod status;
@@ -16,12 +16,11 @@ pub mod theory_run;
 pub mod verify;
 
 use anyhow::{Context, anyhow, bail};
-use fedlink_study::experiment::{AnyExperiment, Experiment};
+use fedlink_study::experiment::Experiment;
 use fedlink_study::output::{self, OutputFolder};
 use std::path::Path;
 
-/// The experiment called `name`, a preset or a file that runs the system, with the settings
-/// of the command line.
+/// The experiment `name`, a preset or a file that runs the system, with the settings of the command line.
 fn experiment(name: Option<&str>, settings: &[String]) -> anyhow::Result<Experiment> {
     let mut experiment = match name {
         None => Experiment::default(),
@@ -31,17 +30,10 @@ fn experiment(name: Option<&str>, settings: &[String]) -> anyhow::Result<Experim
     Ok(experiment)
 }
 
-/// The experiment of any kind called `name`, with the settings of the command line.
-fn any_experiment(name: &str, settings: &[String]) -> anyhow::Result<AnyExperiment> {
-    let mut experiment = AnyExperiment::open(name)?;
-    apply(settings, |key, value| experiment.set(key, value))?;
-    Ok(experiment)
-}
-
-/// Makes the settings of the command line, every `--set KEY=VALUE`.
+/// Applies the settings of the command line, every `--set KEY=VALUE`.
 fn apply(
     settings: &[String],
-    mut set: impl FnMut(&str, &str) -> Result<(), fedlink::config::ConfigError>,
+    mut set: impl FnMut(&str, &str) -> Result<(), fedlink::spec::ConfigError>,
 ) -> anyhow::Result<()> {
     for setting in settings {
         let Some((key, value)) = setting.split_once('=') else {
@@ -57,12 +49,12 @@ fn create(target: &Path, force: bool) -> anyhow::Result<OutputFolder> {
     OutputFolder::create(target, force).map_err(|error| out(error, ", or add --resume to resume it or"))
 }
 
-/// An error if the folder of `--out` is there and must stay.
+/// An error if the folder of `--out` exists and must not be replaced.
 fn check_free(target: &Path, force: bool) -> anyhow::Result<()> {
     output::check_free(target, force).map_err(|error| out(error, " or add"))
 }
 
-/// What is wrong with the folder of `--out`; `or` leads to `--force`.
+/// The error of the folder of `--out`, with the remedy; `or` leads to `--force`.
 fn out(error: fedlink_study::Error, or: &str) -> anyhow::Error {
     match error {
         error @ fedlink_study::Error::Exists(_) => {

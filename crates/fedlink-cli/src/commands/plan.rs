@@ -6,13 +6,14 @@ use crate::args::bound::PlanOptions;
 use crate::failure::Exit;
 use anyhow::Context;
 use fedlink_report::bound_report::{self, number};
-use fedlink_report::figure::{Curve, Figure, HeatMap, LineChart};
+use fedlink_report::chart::{Curve, HeatMap, Lines, Quantity};
+use fedlink_report::figure::Figure;
 use fedlink_study::data_folders;
 use fedlink_study::output::OutputFolder;
 use fedlink_theory::TheoryError;
 use fedlink_theory::bound::{BoundParameters, Parts};
 use fedlink_theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
-use fedlink_theory::plan::{Averaging, BestAt, Goal, Plan, PlanRequest, Planner, Sensitivity};
+use fedlink_theory::plan::{Averaging, BestAt, Goal, GridPlan, PlanRequest, Planner, Sensitivity};
 use fedlink_theory::rho::LinkParameters;
 use fedlink_theory::study::{Mode, Study};
 use serde::Serialize;
@@ -25,7 +26,7 @@ struct Horizons {
     to: usize,
     k: u64,
     tau: u64,
-    /// The bound at the last of them.
+    /// The bound at the last horizon.
     loss: f64,
 }
 
@@ -38,12 +39,12 @@ struct PlanJson<'a> {
     rounds: usize,
     goal: Goal,
     measured: Option<&'a Measured>,
-    best: fedlink_theory::plan::Cell,
+    best: fedlink_theory::plan::GridPoint,
     shares: Parts,
     floor: f64,
     horizons: &'a [Horizons],
     sensitivity: &'a Sensitivity,
-    cells: &'a [fedlink_theory::plan::Cell],
+    points: &'a [fedlink_theory::plan::GridPoint],
 }
 
 pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
@@ -79,7 +80,7 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
         floor: best.floor,
         horizons: &horizons,
         sensitivity: &sensitivity,
-        cells: &plan.cells,
+        points: &plan.points,
     };
     let json = serde_json::to_string_pretty(&json)? + "\n";
     let written = match &options.out {
@@ -111,7 +112,7 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The question, from the flags and, where asked for, from a measurement.
+/// The request, from the flags and, with `--measure`, from a measurement.
 fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measured>)> {
     let defaults = LinkParameters::default();
     let mut link = LinkParameters {
@@ -132,14 +133,14 @@ fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measure
     };
     let mut measured = None;
     if let Some(name) = &options.measure {
-        // Curves that differ in more than the policy differ in what is measured: the first one counts.
-        let curves = experiment(Some(name), &options.settings).context("--measure")?.curves()?;
-        let config = &curves[0].config;
-        let dataset = fedlink::data::load(&config.data.dataset, &data_folders(options.data_dir.as_deref()))
+        // The constants are those of the first curve.
+        let experiment = experiment(Some(name), &options.settings).context("--measure")?;
+        let curves = experiment.expand(&fedlink::parts::Parts::default())?.curves;
+        let spec = &curves[0].spec;
+        let dataset = fedlink::data::load(&spec.data.dataset, &data_folders(options.data_dir.as_deref()))
             .context("--measure: data.dataset")?;
         let lambda = options.lambda.unwrap_or(MeasureOptions::default().lambda);
-        let measuring =
-            SoftmaxProblem::new(config, &dataset, MeasureOptions { lambda, ..Default::default() });
+        let measuring = SoftmaxProblem::new(spec, &dataset, MeasureOptions { lambda, ..Default::default() });
         let constants = measuring
             .map_err(|error| match error {
                 TheoryError::Config(error) => anyhow::Error::from(error).context("--measure"),
@@ -148,8 +149,7 @@ fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measure
             .measured()
             .clone();
         (link.devices, link.dim) = (constants.devices, constants.dim);
-        (link.symbols, link.power, link.noise) =
-            (config.radio.symbols, config.radio.power, config.radio.noise);
+        (link.symbols, link.power, link.noise) = (spec.radio.symbols, spec.radio.power, spec.radio.noise);
         problem = BoundParameters {
             devices: constants.devices,
             mu: constants.mu,
@@ -209,7 +209,12 @@ fn measured_text(measured: &Measured) -> String {
     )
 }
 
-fn summary(request: &PlanRequest, plan: &Plan, horizons: &[Horizons], sensitivity: &Sensitivity) -> String {
+fn summary(
+    request: &PlanRequest,
+    plan: &GridPlan,
+    horizons: &[Horizons],
+    sensitivity: &Sensitivity,
+) -> String {
     let (best, mut text) = (plan.best, String::new());
     let _ = writeln!(
         text,
@@ -224,14 +229,14 @@ fn summary(request: &PlanRequest, plan: &Plan, horizons: &[Horizons], sensitivit
             text,
             "The bound on E[F] − F* reaches {} after {rounds} rounds, the fewest of {} points.",
             number(target),
-            plan.cells.len()
+            plan.points.len()
         ),
         _ => writeln!(
             text,
             "The bound on E[F] − F* after {} rounds is then {}, the lowest of {} points.",
             request.rounds,
             number(best.loss),
-            plan.cells.len()
+            plan.points.len()
         ),
     };
     let _ = writeln!(text, "The learning rate is η(t) = {}.", request.rate);
@@ -239,12 +244,12 @@ fn summary(request: &PlanRequest, plan: &Plan, horizons: &[Horizons], sensitivit
     if best.loss >= start {
         let _ = writeln!(
             text,
-            "But it starts from {}: the bound promises nothing here. Try a smaller rate or more rounds.",
+            "It starts from {}: the bound is vacuous here. Try a smaller rate or more rounds.",
             number(start)
         );
     }
     let _ = writeln!(text, "\nBest if training ends after");
-    // Many short stretches are of little use; the longest ones are shown.
+    // Of many short stretches only the longest are shown.
     let mut shown: Vec<Horizons> = horizons.to_vec();
     if shown.len() > 12 {
         shown.sort_by_key(|stretch| std::cmp::Reverse(stretch.to - stretch.from));
@@ -262,8 +267,8 @@ fn summary(request: &PlanRequest, plan: &Plan, horizons: &[Horizons], sensitivit
         let _ = writeln!(text, "  and {} shorter stretches between them", horizons.len() - shown.len());
     }
     let _ = writeln!(text, "\nOff by one (change of the final bound)");
-    for (cell, excess) in &sensitivity.neighbors {
-        let _ = writeln!(text, "  K = {}, τ = {}: {:+.2} %", cell.k, cell.tau, 100.0 * excess);
+    for (point, excess) in &sensitivity.neighbors {
+        let _ = writeln!(text, "  K = {}, τ = {}: {:+.2} %", point.k, point.tau, 100.0 * excess);
     }
     let _ = writeln!(text, "\nIf an assumption is off, the best would be");
     for shift in &sensitivity.shifts {
@@ -287,52 +292,42 @@ fn summary(request: &PlanRequest, plan: &Plan, horizons: &[Horizons], sensitivit
     text
 }
 
-fn csv(plan: &Plan) -> anyhow::Result<Vec<u8>> {
+fn csv(plan: &GridPlan) -> anyhow::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    for cell in &plan.cells {
-        writer.serialize(cell)?;
+    for point in &plan.points {
+        writer.serialize(point)?;
     }
     Ok(writer.into_inner()?)
 }
 
-fn write_figures(folder: &OutputFolder, request: &PlanRequest, plan: &Plan) -> anyhow::Result<()> {
-    let value = |k: u64, tau: u64| plan.cell(k, tau).map_or(f64::NAN, |cell| libm::log10(cell.loss));
-    let surface = HeatMap {
-        title: format!(
-            "Loss bound after {} rounds; best: K = {}, τ = {}",
-            request.rounds, plan.best.k, plan.best.tau
-        ),
-        x_label: "K, devices scheduled in a round".into(),
-        y_label: "τ, local steps".into(),
-        // The first row is on top: τ rises upwards.
-        rows: request
-            .taus
-            .clone()
-            .rev()
-            .map(|tau| request.ks.clone().map(|k| value(k, tau)).collect())
-            .collect(),
-        value_label: "log10 of the bound (dark is better)".into(),
-        x_ticks: Some(request.ks.clone().map(|k| k.to_string()).collect()),
-        y_ticks: Some(request.taus.clone().rev().map(|tau| tau.to_string()).collect()),
-    };
+fn write_figures(folder: &OutputFolder, request: &PlanRequest, plan: &GridPlan) -> anyhow::Result<()> {
+    let value = |k: u64, tau: u64| plan.point(k, tau).map_or(f64::NAN, |point| libm::log10(point.loss));
+    let title = format!(
+        "Loss bound after {} rounds; best: K = {}, τ = {}",
+        request.rounds, plan.best.k, plan.best.tau
+    );
+    // The first row is on top: τ rises upwards.
+    let row = |tau: u64| request.ks.clone().map(|k| value(k, tau)).collect();
+    let rows: Vec<Vec<f64>> = request.taus.clone().rev().map(row).collect();
+    let axes = ("K, devices scheduled per round", "τ, local steps");
+    let bound = Quantity::plain("log10 of the bound (dark is better)");
+    let (ks, taus) = (request.ks.clone(), request.taus.clone().rev());
+    let names = |numbers: &mut dyn Iterator<Item = u64>| numbers.map(|number| number.to_string()).collect();
+    let surface = HeatMap::new(title, axes, &bound, &rows)
+        .with_names(names(&mut ks.into_iter()), names(&mut taus.into_iter()));
     folder.write("surface.svg", surface.svg())?;
     folder.write("surface.png", surface.png()?)?;
     let curve = |label: &str, value: fn(&BestAt) -> u64| Curve {
         label: label.into(),
         points: plan.by_horizon.iter().map(|best| (best.rounds as f64, value(best) as f64)).collect(),
-        // A band of no width: it shows nothing and makes the axis begin at 0.
-        band: Some(vec![(0.0, 0.0)]),
         ..Curve::default()
     };
-    let horizons = LineChart {
-        title: "Best K and τ by the number of rounds".into(),
-        subtitle: String::new(),
-        x_label: "rounds until training ends".into(),
-        y_label: "best value".into(),
-        log_y: false,
-        percent_y: false,
-        curves: vec![curve("K", |best| best.k), curve("τ", |best| best.tau)],
-    };
+    let horizons = Lines::new(
+        "Best K and τ by the number of rounds",
+        &Quantity::plain("rounds until training ends").margin(0.02),
+        &Quantity::plain("best value").from_zero(),
+        vec![curve("K", |best| best.k), curve("τ", |best| best.tau)],
+    );
     folder.write("horizons.svg", horizons.svg())?;
     folder.write("horizons.png", horizons.png()?)?;
     Ok(())

@@ -1,18 +1,19 @@
-//! The command that resumes a sweep, as it can be typed into a shell.
+//! The command line that resumes a sweep.
 
-use crate::args::{Logged, RunOptions};
+use crate::args::RunOptions;
+use fedlink_study::sweep::LogRounds;
 use std::path::Path;
 
-/// The command with all options that the results depend on, where they are found and how they are saved.
+/// The command with all options that affect the results, their place and their saving.
 pub fn command(options: &RunOptions, target: &Path) -> String {
     let mut words = vec!["fedlink".into(), "run".into()];
     words.push(options.experiment.clone().unwrap_or_else(|| "demo".into()));
     let mut flag = |name: &str, is_set: bool| words.extend(is_set.then(|| name.to_owned()));
     flag("--quick", options.quick);
     flag("--keep-state", options.keep_state);
-    flag("--log-rounds", options.log_rounds == Some(Logged::Sent));
-    flag("--log-rounds=all", options.log_rounds == Some(Logged::All));
-    flag("--latex", options.latex);
+    flag("--log-rounds", options.tables.log_rounds == Some(LogRounds::Sent));
+    flag("--log-rounds=all", options.tables.log_rounds == Some(LogRounds::All));
+    flag("--latex", options.tables.latex);
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     options.settings.iter().for_each(|setting| option("--set", setting.clone()));
     options.seeds.iter().for_each(|seeds| option("--seeds", seeds.to_string()));
@@ -21,15 +22,15 @@ pub fn command(options: &RunOptions, target: &Path) -> String {
     options.data_dir.iter().for_each(|folder| option("--data-dir", folder.display().to_string()));
     options.checkpoint_every.iter().for_each(|rounds| option("--checkpoint-every", rounds.to_string()));
     option("--out", target.display().to_string());
-    match options.cell {
-        // A share resumes what it finds.
-        Some(share) => option("--cell", share.to_string()),
+    match options.share {
+        // A share always resumes.
+        Some(share) => option("--share", share.to_string()),
         None => words.push("--resume".into()),
     }
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell takes it for one.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -51,14 +52,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_results_depend_on_is_repeated() {
+    fn options_that_affect_the_results_are_repeated() {
         assert_eq!(resumed(&[]), "fedlink run demo --out out --resume");
         let all = "my.toml --quick --keep-state --log-rounds=all --latex --set schedule.k=2 --seeds 3 \
                    --parts a.py --threads 4 --data-dir data --checkpoint-every 7 --out out";
         let words: Vec<&str> = all.split_whitespace().collect();
         assert_eq!(resumed(&words), format!("fedlink run {all} --resume"));
-        // What is only shown is not, and a share is started again as it was.
-        let words = ["my.toml", "--out", "out", "--cell", "2/3"];
+        // Options of the display are left out; a share is repeated as it was.
+        let words = ["my.toml", "--out", "out", "--share", "2/3"];
         assert_eq!(resumed(&[&words[..], &["--quiet"]].concat()), format!("fedlink run {}", words.join(" ")));
     }
 

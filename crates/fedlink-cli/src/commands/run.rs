@@ -1,72 +1,73 @@
 //! `fedlink run`: run an experiment, show its progress, write its results.
 
 use super::{create, out, resume, theory_run};
-use crate::args::{Logged, RunOptions};
+use crate::args::RunOptions;
 use crate::custom::PartLoader;
 use crate::failure::Exit;
 use crate::interrupt;
 use crate::progress::{Progress, duration};
 use crate::remedy::Stopped;
 use anyhow::bail;
-use fedlink::parts::Parts;
 use fedlink_report::{WriteOptions, write_all};
 use fedlink_study::Error as StudyError;
 use fedlink_study::data_folders;
-use fedlink_study::experiment::{AnyExperiment, Experiment};
+use fedlink_study::experiment::{Experiment, FileKind, Source, Sweep};
 use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{
-    Forecast, Plan, RunForecast, RunState, RunStatus, Runner, Standing, forecast, freeze, rounds_saved,
-    run_states, standing, unfinished,
+    FolderState, Forecast, Plan, RunForecast, RunState, RunStatus, Runner, folder_state, forecast, freeze,
+    rounds_saved, run_states, unfinished,
 };
 use fedlink_study::table::table;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Where results go without `--out`.
+/// The folder of results without `--out`.
 const RESULTS: &str = "results";
 
 pub fn run(options: &RunOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
     let parts = loader.load(&options.parts)?;
     let name = options.experiment.as_deref().unwrap_or("demo");
-    let mut experiment = AnyExperiment::open_with(name, &parts)?;
-    // `--quick` comes before the settings, which may change what it has set.
-    if let (AnyExperiment::Simulation(experiment), true) = (&mut experiment, options.quick) {
+    let source = Source::open(name)?;
+    match source.kind() {
+        FileKind::Bound => return theory_run::bound(&source, options),
+        FileKind::Theorem => return theory_run::theorem(&source, options),
+        FileKind::System => {}
+    }
+    let mut experiment = Experiment::read(&source, &parts)?;
+    // `--quick` precedes the settings, which may change the values that it has set.
+    if options.quick {
         if !experiment.has_quick() {
             bail!("--quick: {name} has no [quick] section; use --set run.rounds=… instead");
         }
-        experiment.quicken()?;
+        experiment.apply_quick()?;
     }
     super::apply(&options.settings, |key, value| experiment.set(key, value))?;
-    if let Some(exit) = theory_run::run(name, &mut experiment, options)? {
-        return Ok(exit);
-    }
-    let AnyExperiment::Simulation(mut experiment) = experiment else { return Ok(Exit::Done) };
     experiment.add_unnamed(&parts)?;
-    simulate(experiment, options, &parts)
-}
-
-/// Runs an experiment with the system.
-fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> anyhow::Result<Exit> {
-    let started = Instant::now();
-    interrupt::listen()?;
     if let Some(seeds) = options.seeds {
         experiment.set("run.seeds", &seeds.to_string())?;
     }
-    let target = target(options, &experiment);
+    simulate(experiment.expand(&parts)?, options)
+}
+
+/// Does the runs of a sweep.
+fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
+    let started = Instant::now();
+    interrupt::listen()?;
+    let target = target(options, &sweep.experiment);
     if options.resumes() {
-        // Before the data are loaded: what cannot be is told at once.
-        standing(&target, &experiment)?;
+        // Before the data are loaded, so that a folder of another experiment is refused at once.
+        folder_state(&target, &sweep)?;
     } else {
-        experiment.check_effects()?;
+        sweep.check_effects()?;
     }
-    let plan = Plan::new(experiment, &data_folders(options.data_dir.as_deref()), parts)?;
-    print_cautions(&plan, options.quiet);
+    let plan = Plan::new(sweep, &data_folders(options.data_dir.as_deref()))?;
+    print_cautions(&plan, options.tables.quiet);
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
+    let indices = options.share.map_or_else(|| plan.longest_first(), |share| plan.share(share));
     if options.dry_run {
-        let states = run_states(&target, &plan.curves, &plan.cells);
+        let states = run_states(&target, &plan.sweep);
         let (done, left): (Vec<usize>, Vec<usize>) =
             indices.iter().partition(|&&index| matches!(states[index].state, RunState::Done { .. }));
         let rounds: BTreeMap<usize, u64> =
@@ -84,27 +85,27 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     } else {
         create(&target, options.force)?
     };
-    if freeze(folder.path(), &plan)? == Standing::Grown && !options.quiet {
+    if freeze(folder.path(), &plan)? == FolderState::Grown && !options.tables.quiet {
         errln!("{} has grown: runs that are there are kept", target.display());
     }
-    let progress = Progress::new(&plan, &indices, options.quiet);
+    let progress = Progress::new(&plan, &indices, options.tables.quiet);
     let mut runner = Runner::new(&plan, folder.path(), &pool);
     runner.checkpoint_every = options.checkpoint_every.unwrap_or(runner.checkpoint_every);
-    runner.log_rounds = Logged::of(options.log_rounds);
+    runner.log_rounds = options.tables.log_rounds.unwrap_or_default();
     runner.keep_state = options.keep_state;
-    (runner.observer, runner.stop) = (&progress, &interrupt::asked);
+    (runner.observer, runner.stop) = (&progress, &interrupt::stop_requested);
     let resume = || resume::command(options, &target);
     let runs = runner.run(&indices).map_err(|error| Stopped { error, resume: resume() })?;
-    if let Some(share) = options.cell {
+    if let Some(share) = options.share {
         let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
-        if !options.quiet {
+        if !options.tables.quiet {
             outln!(
                 "share {share}: {ended} of {} runs done; `fedlink merge {}` puts all shares together",
                 indices.len(),
                 target.display()
             )?;
         }
-        if interrupt::asked() {
+        if interrupt::stop_requested() {
             errln!("stopped; resume with `{}`", resume());
             return Ok(Exit::Interrupted);
         }
@@ -114,34 +115,35 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
         errln!("stopped before the first round; resume with `{}`", resume());
         return Ok(Exit::Interrupted);
     }
-    // Another process may have grown the sweep, and has more to put together.
-    let now = match standing(&target, &plan.experiment) {
-        // More runs than here are no error.
-        Err(StudyError::OtherExperiment { .. }) => Standing::Grown,
+    // Another process may have grown the sweep: then there are more runs to put together.
+    let now = match folder_state(&target, &plan.sweep) {
+        // More runs there than here are not an error.
+        Err(StudyError::OtherExperiment { .. }) => FolderState::Grown,
         now => now?,
     };
-    if now == Standing::New {
+    if now == FolderState::New {
         return Err(StudyError::NoExperiment(target).into());
     }
-    if now == Standing::Grown {
+    if now == FolderState::Grown {
         errln!("{0} has grown meanwhile; `fedlink merge {0}` puts all runs together", target.display());
-        return Ok(if interrupt::asked() { Exit::Interrupted } else { Exit::Done });
+        return Ok(if interrupt::stop_requested() { Exit::Interrupted } else { Exit::Done });
     }
     let mut write = WriteOptions::new(threads, started.elapsed());
-    (write.log_rounds, write.latex) = (Logged::of(options.log_rounds), options.latex);
+    (write.log_rounds, write.latex) = (options.tables.log_rounds.unwrap_or_default(), options.tables.latex);
     let assembled = write_all(&plan, &runs, &folder, &write)?;
-    let exit = Exit::after(&assembled.curves, interrupt::asked());
-    // What an unfinished run replaces is not thrown away.
+    let exit = Exit::after(&assembled.curves, interrupt::stop_requested());
+    // An unfinished run does not remove the folder that it replaces.
     let replaced = folder.replaced().map(Path::to_owned);
     let written = if exit == Exit::Interrupted { target.clone() } else { folder.finish()? };
     if exit == Exit::Interrupted {
-        let replaced =
-            replaced.map_or_else(String::new, |path| format!("; what it replaces is in {}", path.display()));
+        let replaced = replaced.map_or_else(String::new, |path| {
+            format!("; the folder that it replaces is in {}", path.display())
+        });
         errln!("stopped{replaced}; resume with `{}`", resume());
     }
-    if options.json {
+    if options.tables.json {
         out!("{}", assembled.summary)?;
-    } else if !options.quiet {
+    } else if !options.tables.quiet {
         out!("\n{}", assembled.text())?;
         outln!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64())?;
         outln!("  report.html, plots/, results.csv, summary.json, split.json, config.toml")?;
@@ -149,14 +151,14 @@ fn simulate(mut experiment: Experiment, options: &RunOptions, parts: &Parts) -> 
     Ok(exit)
 }
 
-/// Prints what a person should know before the runs.
+/// Prints the cautions about the settings.
 fn print_cautions(plan: &Plan, quiet: bool) {
     for caution in plan.cautions().iter().filter(|_| !quiet) {
         errln!("note: {caution}");
     }
 }
 
-/// What `--dry-run` prints.
+/// The text of `--dry-run`.
 fn forecast_text(forecast: &Forecast, states: &[RunStatus], saved: &BTreeMap<usize, u64>) -> String {
     let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
     let row = |run: &RunForecast| {

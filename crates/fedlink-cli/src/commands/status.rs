@@ -1,4 +1,4 @@
-//! `fedlink status`: how far the runs in a folder are.
+//! `fedlink status`: the progress of the runs in a folder.
 
 use crate::args::StatusOptions;
 use crate::failure::Exit;
@@ -29,7 +29,7 @@ fn text(status: &SweepStatus) -> String {
         let _ = write!(text, "; best so far {label} {:.1} %", 100.0 * accuracy);
     }
     text.push('\n');
-    for RunStatus { label, cell, rounds, state, .. } in &status.runs {
+    for RunStatus { label, name, rounds, state, .. } in &status.runs {
         let _ = match state {
             RunState::Running(progress) => {
                 let accuracy =
@@ -41,8 +41,8 @@ fn text(status: &SweepStatus) -> String {
                     progress.holder()
                 )
             }
-            RunState::Failed { message } => writeln!(text, "failed   {label} ({cell}): {message}"),
-            // Those that are done, and those that nobody has begun, are counted above.
+            RunState::Failed { message } => writeln!(text, "failed   {label} ({name}): {message}"),
+            // Done and waiting runs are counted above.
             _ => Ok(()),
         };
     }

@@ -1,68 +1,75 @@
-//! `fedlink run` for experiments with the bound: files with a section `[bound]` or `[theorem]`.
+//! `fedlink run` for files of the bound and of the theorem.
 
-use super::{check_free, create};
+use super::{apply, check_free, create};
 use crate::args::RunOptions;
 use crate::failure::Exit;
 use anyhow::{anyhow, bail};
-use fedlink_report::{bound_output, theorem_output};
+use fedlink_report::{TheoryOutput, bound_output, theorem_output};
 use fedlink_study::data_folders;
-use fedlink_study::experiment::AnyExperiment;
+use fedlink_study::experiment::Source;
 use fedlink_study::output::OutputFolder;
+use fedlink_study::theory::{BoundExperiment, TheoremExperiment};
 use std::path::Path;
 use std::time::Instant;
 
-/// Runs the experiment, which `name` stands for, if it is one with the bound; else there is nothing.
-pub fn run(name: &str, experiment: &mut AnyExperiment, options: &RunOptions) -> anyhow::Result<Option<Exit>> {
+/// Computes a figure of the bound.
+pub fn bound(source: &Source, options: &RunOptions) -> anyhow::Result<Exit> {
+    let mut experiment = BoundExperiment::read(source)?;
+    apply(&options.settings, |key, value| experiment.set(key, value))?;
+    options.seeds.map_or(Ok(()), |draws| experiment.set_seeds(draws))?;
+    compute(source, options, || {
+        let (panels, verdicts) = experiment.run().map_err(|error| anyhow!("{}: {error}", experiment.name))?;
+        Ok(bound_output(&experiment, &panels, &verdicts)?)
+    })
+}
+
+/// Checks the theorem.
+pub fn theorem(source: &Source, options: &RunOptions) -> anyhow::Result<Exit> {
+    let mut experiment = TheoremExperiment::read(source)?;
+    apply(&options.settings, |key, value| experiment.set(key, value))?;
+    options.seeds.map_or(Ok(()), |seeds| experiment.set_seeds(seeds))?;
+    let data = data_folders(options.data_dir.as_deref());
+    compute(source, options, || Ok(theorem_output(&experiment, &experiment.run(&data)?)?))
+}
+
+/// Writes and prints the output that `work` computes.
+fn compute(
+    source: &Source,
+    options: &RunOptions,
+    work: impl FnOnce() -> anyhow::Result<TheoryOutput> + Send,
+) -> anyhow::Result<Exit> {
     let started = Instant::now();
-    if matches!(experiment, AnyExperiment::Simulation(_)) {
-        return Ok(None);
-    }
     if let Some(flag) = pointless(options) {
-        bail!("{flag} is for simulations; {name} is computed in one go, so leave it out");
+        bail!("{flag} is for simulations; {} is computed in one step, so leave it out", source.given);
     }
-    if let Some(seeds) = options.seeds {
-        experiment.set_seeds(seeds)?;
-    }
-    let free = || OutputFolder::free_name(Path::new("results"), experiment.name());
+    let free = || OutputFolder::free_name(Path::new("results"), &source.name);
     let target = options.out.clone().unwrap_or_else(free);
     check_free(&target, options.force)?;
     let threads = options.threads.map_or(0, usize::from);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let output = match experiment {
-        AnyExperiment::Simulation(_) => return Ok(None),
-        AnyExperiment::Bound(experiment) => {
-            let ran = pool.install(|| experiment.run());
-            let (panels, verdicts) = ran.map_err(|error| anyhow!("{}: {error}", experiment.name))?;
-            bound_output(experiment, &panels, &verdicts)?
-        }
-        AnyExperiment::Theorem(experiment) => {
-            let data = data_folders(options.data_dir.as_deref());
-            theorem_output(experiment, &pool.install(|| experiment.run(&data))?)?
-        }
-    };
-    // All is computed: what goes wrong before this leaves nothing behind.
+    let output = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?.install(work)?;
+    // The folder is made after the computation, so that an error before leaves nothing behind.
     let folder = create(&target, options.force)?;
     output.write(&folder)?;
     let written = folder.finish()?;
-    if options.json {
+    if options.tables.json {
         out!("{}", output.summary)?;
-    } else if !options.quiet {
+    } else if !options.tables.quiet {
         out!("{}", output.text)?;
         outln!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64())?;
     }
-    Ok(Some(Exit::Done))
+    Ok(Exit::Done)
 }
 
-/// The first flag given that means nothing here.
+/// The first given flag that has no meaning here.
 fn pointless(options: &RunOptions) -> Option<&'static str> {
     let flags = [
         ("--resume", options.resume),
-        ("--cell", options.cell.is_some()),
+        ("--share", options.share.is_some()),
         ("--dry-run", options.dry_run),
         ("--quick", options.quick),
         ("--checkpoint-every", options.checkpoint_every.is_some()),
-        ("--log-rounds", options.log_rounds.is_some()),
-        ("--latex", options.latex),
+        ("--log-rounds", options.tables.log_rounds.is_some()),
+        ("--latex", options.tables.latex),
     ];
     flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
 }

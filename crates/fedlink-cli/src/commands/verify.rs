@@ -1,4 +1,4 @@
-//! `fedlink verify`: judge the claims of an experiment by what is in its folder, and make runs of it again.
+//! `fedlink verify`: judge the claims of an experiment by the results in its folder, and make its runs again.
 
 use crate::args::VerifyOptions;
 use crate::custom::PartLoader;
@@ -23,7 +23,7 @@ pub fn run(options: &VerifyOptions, loader: &dyn PartLoader) -> anyhow::Result<E
                 errln!("{missing} of {of} runs are not finished");
             }
         }
-        // Runs can be made again whether or not anything is claimed of them.
+        // Runs can be made again without claims.
         Err(fedlink_study::Error::ClaimsNothing(_)) if options.rerun.is_some() && claims.is_none() => {}
         Err(error) => return Err(error.into()),
     }
@@ -31,7 +31,7 @@ pub fn run(options: &VerifyOptions, loader: &dyn PartLoader) -> anyhow::Result<E
     if options.json {
         let made = |run: &Rerun| {
             let repeated = run.difference.as_ref().map_or(&run.stored, |other| &other.repeated);
-            json!({"cell": run.cell, "label": run.label, "stored": run.stored, "repeated": repeated})
+            json!({"run": run.name, "label": run.label, "stored": run.stored, "repeated": repeated})
         };
         json.extend(runs.iter().map(|runs| ("reruns".to_owned(), runs.iter().map(made).collect())));
         outln!("{}", serde_json::to_string_pretty(&json)?)?;
@@ -51,7 +51,7 @@ pub fn run(options: &VerifyOptions, loader: &dyn PartLoader) -> anyhow::Result<E
     Ok(Exit::Done)
 }
 
-/// Makes runs again. What is told goes to standard error, so that standard output stays JSON if it is.
+/// Makes runs again. Messages go to standard error, so that standard output stays JSON.
 fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> anyhow::Result<Vec<Rerun>> {
     let parts = loader.load(&options.parts)?;
     let threads = options.threads.map_or(0, usize::from);
@@ -60,11 +60,11 @@ fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> any
     let seed = options.rerun_seed.unwrap_or_else(time);
     errln!("making up to {count} runs again, chosen by --rerun-seed {seed}");
     let mut each = |done: &Rerun| {
-        let Rerun { cell, label, stored, difference, .. } = done;
+        let Rerun { name, label, stored, difference, .. } = done;
         match difference {
-            None => errln!("{cell} ({label}): the same, digest {stored}"),
+            None => errln!("{name} ({label}): the same, digest {stored}"),
             Some(difference) => errln!(
-                "{cell} ({label}): NOT the same\n  stored    {stored} by {}\n  made now  {} by {}",
+                "{name} ({label}): NOT the same\n  stored    {stored} by {}\n  made now  {} by {}",
                 difference.stored_by,
                 difference.repeated,
                 difference.repeated_by

@@ -1,7 +1,7 @@
 //! Single files out of archives.
 //!
-//! Only members asked for are written, under names that we choose, so no name inside an archive can point
-//! anywhere; and no more than the stated number of bytes of each. A member must be a plain file: links,
+//! Only requested members are written, under names that the caller chooses, so that no name inside an archive
+//! can point elsewhere, and at most the stated number of bytes of each. A member must be a plain file: links,
 //! folders and devices are refused.
 
 use anyhow::{Context, bail};
@@ -10,11 +10,11 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// The bits of a Unix mode that say what a file is, and those of a plain file.
+/// The bits of the file type in a Unix mode, and those of a plain file.
 const FORM: u32 = 0o170_000;
 const PLAIN: u32 = 0o100_000;
 
-/// A file wanted from an archive.
+/// A requested file of an archive.
 #[derive(Debug)]
 pub struct Member {
     /// Its path inside.
@@ -33,7 +33,7 @@ pub fn take_from_tar_gz(archive: &Path, members: &[Member]) -> anyhow::Result<()
 
 /// Takes members out of a tar file.
 pub fn take_from_tar(tar: impl Read, members: &[Member]) -> anyhow::Result<()> {
-    // What is passed over is bounded too: these archives hold little else than what is wanted.
+    // The skipped content is bounded too: these archives hold few other files.
     let max = members.iter().map(|member| member.limit).sum::<u64>() + (64 << 20);
     let mut tar = tar::Archive::new(tar.take(max));
     let mut taken = vec![false; members.len()];
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_members_asked_for_are_written_and_only_to_the_given_paths() {
+    fn only_requested_members_are_written_and_only_to_the_given_paths() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("inner");
         fs::create_dir(&folder).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_climbs_out_is_written_to_its_own_location_even_if_asked_for() {
+    fn a_requested_member_with_a_path_outside_is_written_to_its_own_location() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("inner");
         fs::create_dir(&folder).unwrap();
@@ -169,7 +169,7 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
-    /// What happens if `a` is asked for, with at most nine bytes; nothing may be written beside its location.
+    /// The result of a request for `a` with at most nine bytes; no other file may be written.
     fn taken(take: impl FnOnce(&[Member]) -> anyhow::Result<()>) -> (Result<(), String>, Option<Vec<u8>>) {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("inner");
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_tar_file_that_claims_more_than_it_holds_costs_nothing() {
-        // Sizes of a member that is asked for, of one that is not, and of a name in an entry of its own.
+        // Sizes of a requested member, of another member, and of a name in an entry of its own.
         let claiming = |name: &str, kind: tar::EntryType, size: u64| {
             let mut header = tar::Header::new_gnu();
             header.set_path(name).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zip_file_gives_the_members_asked_for_and_writes_nothing_else() {
+    fn a_zip_file_gives_the_requested_members_and_no_other_file() {
         let climbing: [(&str, &[u8], Option<u32>); 4] = [
             ("../escaped", b"no", None),
             ("/tmp/absolute-path-of-the-zip-test", b"no", None),

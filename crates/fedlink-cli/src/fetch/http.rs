@@ -1,4 +1,4 @@
-//! A file over HTTP, within bounds of time and size, continued where it broke off.
+//! A download over HTTP with limits of time and size, resumed after a break.
 
 use super::meter::Meter;
 use anyhow::anyhow;
@@ -11,12 +11,12 @@ use ureq::http::{HeaderMap, header};
 
 /// Time to reach the server.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Time without a byte after which a connection counts as broken.
+/// Time without a byte after which a connection is broken.
 const STALL: Duration = Duration::from_secs(30);
-/// How often a download that broke off is resumed.
+/// Attempts per download.
 const TRIES: u32 = 4;
 
-/// Why a file did not come.
+/// The reason for a failed download.
 #[derive(Debug)]
 pub enum Failure {
     /// The server does not have it.
@@ -31,13 +31,13 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// How a download came to an end.
+/// The end of a download attempt.
 enum Outcome {
-    /// All bytes are there.
+    /// All bytes have arrived.
     Complete,
-    /// The connection broke, and why.
+    /// The connection broke, with the reason.
     Broken(String),
-    /// The server will not resume from where we are: the file was removed.
+    /// The server cannot resume the download: the file was removed.
     Restart,
 }
 
@@ -54,8 +54,8 @@ pub fn agent() -> Agent {
         .into()
 }
 
-/// Downloads `url` to `partial`, no more than `limit` bytes, resuming from what `partial` holds already.
-/// Returns whether some of it is from an earlier connection, and so perhaps of an earlier file.
+/// Downloads at most `limit` bytes of `url` to `partial`, resuming its present content. Returns whether some
+/// of it is from an earlier connection, and so perhaps of an earlier file.
 ///
 /// A connection that breaks leaves `partial` to resume from; a file that is too long leaves nothing.
 pub fn download(
@@ -106,13 +106,13 @@ fn attempt(
     let mut response = request.call().map_err(|error| anyhow!("{url}: {error}"))?;
     let range = content_range(response.headers());
     let (start, total) = match response.status().as_u16() {
-        // The whole file, whether or not a part was asked for.
+        // The whole file, even if a part was requested.
         200 => (0, content_length(response.headers())),
         206 if range.is_some_and(|(start, _)| start == Some(have)) => {
             let rest = content_length(response.headers()).map(|rest| have.saturating_add(rest));
             (have, range.and_then(|(_, total)| total).or(rest))
         }
-        // Nothing follows what we have.
+        // The file is complete.
         416 if range.is_some_and(|(_, total)| total == Some(have)) => return Ok(Outcome::Complete),
         206 | 416 if have > 0 => {
             remove(partial)?;

@@ -38,7 +38,7 @@ impl Meter {
         Self { name: name.to_owned(), view, last_line: Instant::now() }
     }
 
-    /// So many bytes are here, of so many if that is known.
+    /// Shows the bytes so far, and the total if that is known.
     pub fn at(&mut self, here: u64, total: Option<u64>) {
         match &self.view {
             View::Nothing => {}

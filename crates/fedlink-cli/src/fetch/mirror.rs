@@ -27,7 +27,7 @@ struct Archive {
     /// Bytes of the published archive.
     size: u64,
     kind: Kind,
-    /// What goes before and after a file's name inside.
+    /// The text before and after a file's name inside.
     around: [&'static str; 2],
 }
 
@@ -51,7 +51,7 @@ fn public(name: &str) -> Option<(Form, &'static [&'static str])> {
             Form::Files,
             &[
                 "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
-                // The authors' bucket has no TLS; the digests verify what comes.
+                // The authors' bucket has no TLS; the digests verify the content.
                 "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
             ],
         ),
@@ -74,7 +74,7 @@ fn public(name: &str) -> Option<(Form, &'static [&'static str])> {
     })
 }
 
-/// Fetches what is wanted from the mirror asked for, or from the public ones in turn.
+/// Downloads the requested files from the given mirror, or from the public ones in turn.
 pub fn fetch(request: &Request) -> anyhow::Result<()> {
     let Some((form, bases)) = public(request.entry.name) else {
         bail!("mirrors: none is known for {}", request.entry.name);
@@ -129,7 +129,7 @@ fn files(request: &Request, agent: &Agent, base: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fetches an archive and takes the wanted files out of it.
+/// Downloads an archive and extracts the requested files.
 fn whole(request: &Request, agent: &Agent, base: &str, archive: &Archive) -> anyhow::Result<()> {
     let url = format!("{base}/{}", archive.name);
     let unpack = |partial: &Path| {

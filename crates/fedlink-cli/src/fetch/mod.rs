@@ -19,7 +19,7 @@ use fedlink::data::catalog::Entry;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// What is to be fetched, and where to.
+/// The data set to download, and its folder.
 pub struct Request<'a> {
     /// The data set.
     pub entry: &'static Entry,
@@ -43,7 +43,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// Fetches what is wanted; each file that comes is good and in its location, whether or not all come.
+    /// Downloads the missing files. Every file that arrives is verified and in its place, even if others
+    /// fail.
     pub fn fetch(self, request: &Request) -> anyhow::Result<()> {
         match self {
             #[cfg(feature = "download")]
@@ -51,7 +52,7 @@ impl Source {
             #[cfg(not(feature = "download"))]
             Self::Mirror => bail!(
                 "mirrors: this fedlink was built without the feature `download`{}",
-                request.mirror.map_or_else(String::new, |mirror| format!(", so {mirror} was not asked"))
+                request.mirror.map_or_else(String::new, |mirror| format!(", so {mirror} was not used"))
             ),
             Self::Package => package::fetch(request),
         }
@@ -59,7 +60,7 @@ impl Source {
 }
 
 impl Request<'_> {
-    /// Prints what is being done, unless it is to be quiet.
+    /// Prints a message, unless `--quiet` is given.
     fn print(&self, line: &str) {
         if !self.quiet {
             errln!("{line}");
@@ -93,7 +94,7 @@ struct Staging(PathBuf);
 impl Staging {
     fn new(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(".staging");
-        // What a killed process left; no other is at work here, for `get` locks the folder.
+        // A file of a killed process: no other process works here, because `get` locks the folder.
         if path.exists() {
             fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// No client takes longer than this.
 const PATIENCE: Duration = Duration::from_mins(20);
 
-/// Fetches what is wanted.
+/// Downloads the requested files.
 pub fn fetch(request: &Request) -> anyhow::Result<()> {
     let staging = || Staging::new(request.folder);
     match request.entry.name {
@@ -43,7 +43,7 @@ fn fashion_mnist(request: &Request, staging: &Path) -> anyhow::Result<()> {
     run(Command::new("apt-get").args(["download", "--quiet", "dataset-fashion-mnist"]), staging)?;
     let package = only_file(staging, "deb")?;
     let (names, members) = members(request, staging, "usr/share/datasets/fashion-mnist/", ".gz");
-    // The client only strips its wrapping: what is inside is unpacked by us, and only what is wanted.
+    // The client downloads the package; this code unpacks only the requested files.
     let mut client = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(&package)
@@ -97,7 +97,7 @@ fn cifar10(request: &Request, staging: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The wanted files, their names with `suffix`, as members of an archive's folder.
+/// The requested files, their names with `suffix`, as members of an archive's folder.
 fn members(request: &Request, staging: &Path, inside: &str, suffix: &str) -> (Vec<String>, Vec<Member>) {
     let files = request.entry.files.list();
     let names: Vec<String> =

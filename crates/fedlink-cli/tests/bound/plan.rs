@@ -26,9 +26,9 @@ fn a_plan_names_the_best_point_of_its_own_table() {
         "here",
     ];
     let plan = json(&folder, &words);
-    let cells = plan["cells"].as_array().unwrap();
-    assert_eq!(cells.len(), 20 * 6);
-    let lowest = cells.iter().map(|cell| cell["loss"].as_f64().unwrap()).fold(f64::INFINITY, f64::min);
+    let points = plan["points"].as_array().unwrap();
+    assert_eq!(points.len(), 20 * 6);
+    let lowest = points.iter().map(|point| point["loss"].as_f64().unwrap()).fold(f64::INFINITY, f64::min);
     assert_eq!(plan["best"]["loss"].as_f64(), Some(lowest));
     let horizons = plan["horizons"].as_array().unwrap();
     assert_eq!(horizons[0]["from"], 1);
@@ -109,13 +109,13 @@ fn a_plan_can_measure_its_constants_on_real_data() {
 }
 
 #[test]
-fn a_plan_has_its_rate_and_reports_where_a_given_rate_promises_nothing() {
+fn a_plan_has_its_rate_and_reports_where_the_bound_of_a_given_rate_is_vacuous() {
     let folder = TempDir::new().unwrap();
     let hard = ["plan", "--devices", "20", "--symbols", "2e4", "--dim", "5000", "--gamma", "10", "--g", "30"];
     let chosen = text(&folder, &hard);
-    assert!(chosen.contains("is the best of 16") && !chosen.contains("promises nothing"), "{chosen}");
+    assert!(chosen.contains("is the best of 16") && !chosen.contains("is vacuous"), "{chosen}");
     let given = text(&folder, &[&hard[..], &["--eta", "0.2"]].concat());
-    assert!(given.contains("starts from 1250: the bound promises nothing here"), "{given}");
+    assert!(given.contains("starts from 1250: the bound is vacuous here"), "{given}");
     assert!(given.contains("η(t) = 0.2.") && !given.contains("best of"), "{given}");
     let loss = |more: &[&str]| json(&folder, &[&hard[..], more].concat())["best"]["loss"].as_f64().unwrap();
     // Every rate that was tried is a flag away, and none is better.

@@ -57,8 +57,8 @@ pub fn start(folder: &TempDir, words: &str, log: &str) -> Child {
         .unwrap()
 }
 
-/// What a command that succeeds prints to standard output and to standard error.
-pub fn told(folder: &TempDir, words: &str) -> (String, String) {
+/// The text that a successful command prints to standard output and to standard error.
+pub fn outputs(folder: &TempDir, words: &str) -> (String, String) {
     let output = fedlink(folder, words).assert().success().get_output().clone();
     (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
 }
@@ -83,9 +83,10 @@ pub fn numbers(folder: &TempDir, out: &str) -> (Value, Vec<u8>) {
     (json(&out.join("summary.json")), std::fs::read(out.join("results.csv")).unwrap())
 }
 
-/// The files of `cells/` with this beginning and end.
-pub fn cells(folder: &TempDir, out: &str, start: &str, end: &str) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder.path().join(out).join("cells")) else { return Vec::new() };
+/// The files of `runs/`, or of `cells/` of an earlier version, with this beginning and end.
+pub fn run_files(folder: &TempDir, out: &str, start: &str, end: &str) -> Vec<PathBuf> {
+    let [old, new] = ["cells", "runs"].map(|name| folder.path().join(out).join(name));
+    let Ok(entries) = std::fs::read_dir(if old.is_dir() { old } else { new }) else { return Vec::new() };
     let named = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with(start) && name.ends_with(end)
@@ -95,9 +96,9 @@ pub fn cells(folder: &TempDir, out: &str, start: &str, end: &str) -> Vec<PathBuf
     found
 }
 
-/// The one file of `cells/` with this beginning and end.
-pub fn cell(folder: &TempDir, out: &str, start: &str, end: &str) -> PathBuf {
-    let mut found = cells(folder, out, start, end);
+/// The one file of `runs/` with this beginning and end.
+pub fn run_file(folder: &TempDir, out: &str, start: &str, end: &str) -> PathBuf {
+    let mut found = run_files(folder, out, start, end);
     assert_eq!(found.len(), 1, "{start}…{end}: {found:?}");
     found.remove(0)
 }

@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-use crate::common::{cells, fedlink, folder, json, numbers, start, told, until};
+use crate::common::{fedlink, folder, json, numbers, outputs, run_files, start, until};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
@@ -17,21 +17,21 @@ const LONG: &str = "run two.toml --set run.rounds=100000 --out out --threads 1";
 /// A long run that is on its way.
 fn begun(folder: &TempDir) -> std::process::Child {
     let child = start(folder, LONG, "log");
-    until("runs are going on", || cells(folder, "out", "", ".progress").len() == 4);
+    until("runs are going on", || run_files(folder, "out", "", ".progress").len() == 4);
     std::thread::sleep(Duration::from_millis(100));
     child
 }
 
 #[test]
-fn two_wishes_to_terminate_at_once_save_what_there_is() {
+fn two_termination_signals_at_once_save_the_finished_work() {
     let folder = folder();
     for names in [["TERM", "TERM"], ["TERM", "HUP"], ["INT", "TERM"]] {
         let _ = std::fs::remove_dir_all(folder.path().join("out"));
         let mut child = begun(&folder);
         names.iter().for_each(|name| signal(child.id(), name));
         assert_eq!(child.wait().unwrap().code(), Some(130), "{names:?}");
-        assert_eq!(cells(&folder, "out", "", ".checkpoint").len(), 4, "{names:?}");
-        assert!(cells(&folder, "out", "", ".lock").is_empty());
+        assert_eq!(run_files(&folder, "out", "", ".checkpoint").len(), 4, "{names:?}");
+        assert!(run_files(&folder, "out", "", ".lock").is_empty());
         let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
         assert!(log.contains("stopped; resume with `fedlink run two.toml"), "{log}");
     }
@@ -50,7 +50,7 @@ fn a_run_that_was_started_with_nohup_outlives_its_terminal() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    until("runs are going on", || cells(&folder, "out", "", ".progress").len() == 4);
+    until("runs are going on", || run_files(&folder, "out", "", ".progress").len() == 4);
     signal(child.id(), "HUP");
     std::thread::sleep(Duration::from_millis(500));
     assert!(child.try_wait().unwrap().is_none(), "it has ended");
@@ -62,11 +62,11 @@ fn a_run_that_was_started_with_nohup_outlives_its_terminal() {
 fn a_run_that_was_stopped_is_not_averaged_with_runs_that_have_ended() {
     let folder = folder();
     // One run of each curve is done before; the others are stopped.
-    told(&folder, "run two.toml --set run.rounds=3000 --seeds 1 --out out --quiet --threads 2");
+    outputs(&folder, "run two.toml --set run.rounds=3000 --seeds 1 --out out --quiet --threads 2");
     let finished = json(&folder.path().join("out/summary.json"));
     let mut child =
         start(&folder, "run two.toml --set run.rounds=3000 --seeds 4 --out out --threads 1 --resume", "log");
-    until("runs are going on", || !cells(&folder, "out", "", ".progress").is_empty());
+    until("runs are going on", || !run_files(&folder, "out", "", ".progress").is_empty());
     signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let stopped = json(&folder.path().join("out/summary.json"));
@@ -81,10 +81,10 @@ fn a_run_that_was_stopped_is_not_averaged_with_runs_that_have_ended() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_the_machines_fault_and_what_is_there_stays() {
+fn a_folder_that_cannot_be_written_is_an_io_error_and_its_files_stay() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --cell 1/2 --out out --quiet");
-    let before = cells(&folder, "out", "", ".json");
+    outputs(&folder, "run two.toml --quick --share 1/2 --out out --quiet");
+    let before = run_files(&folder, "out", "", ".json");
     let limited = |limit: &str, words: &str| {
         // A limit on the size of files stands for a full disk; the signal that comes with it is ignored.
         let program = assert_cmd::cargo::cargo_bin("fedlink");
@@ -92,29 +92,29 @@ fn a_folder_that_cannot_be_written_is_the_machines_fault_and_what_is_there_stays
         let output = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    let words = "run two.toml --quick --cell 2/2 --out out --quiet";
+    let words = "run two.toml --quick --share 2/2 --out out --quiet";
     let (code, message) = limited("1", words);
     assert_eq!(code, Some(1), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
     assert!(
-        message.contains("File too large") && message.contains("what was finished is saved; resume with"),
+        message.contains("File too large") && message.contains("finished work is saved; resume with"),
         "{message}"
     );
-    assert_eq!(cells(&folder, "out", "", ".json"), before);
-    assert!(cells(&folder, "out", "", ".partial").is_empty());
+    assert_eq!(run_files(&folder, "out", "", ".json"), before);
+    assert!(run_files(&folder, "out", "", ".partial").is_empty());
     // With a longer run the checkpoint is what does not fit.
     let (code, message) =
         limited("32", "run two.toml --set run.rounds=50 --checkpoint-every 3 --out long --quiet");
     assert_eq!((code, message.lines().count()), (Some(1), 1), "{message}");
     assert!(message.contains(".checkpoint"), "{message}");
-    told(&folder, words);
-    told(&folder, "merge out --quiet");
-    told(&folder, "run two.toml --quick --out whole --quiet");
+    outputs(&folder, words);
+    outputs(&folder, "merge out --quiet");
+    outputs(&folder, "run two.toml --quick --out whole --quiet");
     assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
 }
 
 #[test]
-fn a_read_only_folder_and_one_that_vanishes_are_told_in_one_line() {
+fn a_read_only_folder_and_one_that_vanishes_give_an_error_in_one_line() {
     let folder = folder();
     let closed = folder.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
@@ -132,13 +132,13 @@ fn a_read_only_folder_and_one_that_vanishes_are_told_in_one_line() {
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
 
     let mut child = start(&folder, &format!("{LONG} --quiet --checkpoint-every 50"), "log");
-    until("runs are going on", || cells(&folder, "out", "", ".checkpoint").len() == 4);
+    until("runs are going on", || run_files(&folder, "out", "", ".checkpoint").len() == 4);
     std::fs::rename(folder.path().join("out"), folder.path().join("gone")).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let message = std::fs::read_to_string(folder.path().join("log")).unwrap();
     assert!(
-        message.starts_with("error: cannot write out/cells/") && message.lines().count() == 1,
+        message.starts_with("error: cannot write out/runs/") && message.lines().count() == 1,
         "{message}"
     );
-    assert_eq!(cells(&folder, "gone", "", ".checkpoint").len(), 4);
+    assert_eq!(run_files(&folder, "gone", "", ".checkpoint").len(), 4);
 }

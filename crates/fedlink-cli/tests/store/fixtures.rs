@@ -1,7 +1,7 @@
 //! Folders that an earlier version has written are read, verified and resumed: a finished one and a half-done
 //! one.
 
-use crate::common::{cells, json, told};
+use crate::common::{json, outputs, run_files};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -38,31 +38,34 @@ fn is_made_here(folder: &TempDir) -> bool {
 #[test]
 fn a_finished_folder_of_an_earlier_version_is_merged_verified_and_grown() {
     let folder = copied("finished");
-    let before: Vec<_> = cells(&folder, "out", "", ".json");
+    let before: Vec<_> = run_files(&folder, "out", "", ".json");
     assert_eq!(before.len(), 2);
     let stored = std::fs::read(folder.path().join("out/results.csv")).unwrap();
-    told(&folder, "merge out --quiet");
+    outputs(&folder, "merge out --quiet");
     assert_eq!(std::fs::read(folder.path().join("out/results.csv")).unwrap(), stored);
-    let (text, _) = told(&folder, "verify out");
+    let (text, _) = outputs(&folder, "verify out");
     assert!(text.contains("it learns: undecided"), "{text}");
     if is_made_here(&folder) {
-        let (_, text) = told(&folder, "verify out --rerun 2");
+        let (_, text) = outputs(&folder, "verify out --rerun 2");
         assert!(text.contains("2 of 2 runs are the same when made again"), "{text}");
     }
     // Every run is found by its configuration, nothing is made again.
-    let (_, message) = told(&folder, "run out/config.toml --out out --resume --set run.seeds=2 --quiet");
+    let (_, message) = outputs(&folder, "run out/config.toml --out out --resume --set run.seeds=2 --quiet");
     assert_eq!(message, "");
     let manifest = json(&folder.path().join("out/manifest.json"));
     let resumed: Vec<_> =
         manifest["runs"].as_array().unwrap().iter().map(|run| &run["resumed_from"]).collect();
     assert_eq!(resumed, [4, 0, 4, 0]);
+    // The folder keeps its layout.
+    assert_eq!(run_files(&folder, "out", "", ".json").len(), 4);
+    assert!(folder.path().join("out/cells").is_dir() && !folder.path().join("out/runs").exists());
 }
 
 #[test]
 fn a_half_done_folder_of_an_earlier_version_is_resumed_from_its_checkpoint() {
     let folder = copied("half");
-    told(&folder, "run out/config.toml --out out --resume --quiet");
-    told(&folder, "run out/config.toml --out whole --quiet");
+    outputs(&folder, "run out/config.toml --out out --resume --quiet");
+    outputs(&folder, "run out/config.toml --out whole --quiet");
     let manifest = json(&folder.path().join("out/manifest.json"));
     let resumed: Vec<_> =
         manifest["runs"].as_array().unwrap().iter().map(|run| &run["resumed_from"]).collect();
@@ -78,7 +81,7 @@ fn a_half_done_folder_of_an_earlier_version_is_resumed_from_its_checkpoint() {
 #[test]
 fn parts_that_keep_state_resume_from_a_checkpoint_of_an_earlier_version() {
     let folder = copied("stateful");
-    told(&folder, "run out/config.toml --out out --resume --quiet --log-rounds");
+    outputs(&folder, "run out/config.toml --out out --resume --quiet --log-rounds");
     let manifest = json(&folder.path().join("out/manifest.json"));
     assert_eq!(manifest["runs"][0]["resumed_from"], 20);
     if is_made_here(&folder) {

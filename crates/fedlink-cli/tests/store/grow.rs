@@ -1,6 +1,8 @@
 //! A sweep grows: what is there is kept.
 
-use crate::common::{cell, cells, change, fedlink, folder, json, numbers, refused, start, told, until};
+use crate::common::{
+    change, fedlink, folder, json, numbers, outputs, refused, run_file, run_files, start, until,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -9,22 +11,22 @@ use tempfile::TempDir;
 /// When each finished run was written.
 fn written(folder: &TempDir, out: &str) -> BTreeMap<PathBuf, SystemTime> {
     let time = |path: PathBuf| (path.clone(), path.metadata().unwrap().modified().unwrap());
-    cells(folder, out, "", ".json").into_iter().map(time).collect()
+    run_files(folder, out, "", ".json").into_iter().map(time).collect()
 }
 
 #[test]
 fn more_seeds_policies_and_values_use_the_runs_that_are_there() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --out out --quiet");
+    outputs(&folder, "run two.toml --quick --out out --quiet");
     let before = written(&folder, "out");
     assert_eq!(before.len(), 4);
     let grown = "run two.toml --quick --seeds 3 --set schedule.policy=[\"bn2-c\",\"bc\",\"random\"] \
                  --set schedule.k=[1,2]";
-    told(&folder, &format!("{grown} --out out --resume --quiet"));
+    outputs(&folder, &format!("{grown} --out out --resume --quiet"));
     let after = written(&folder, "out");
     assert_eq!(after.len(), 18);
     assert!(before.iter().all(|(path, time)| after.get(path) == Some(time)), "runs were made again");
-    told(&folder, &format!("{grown} --out whole --quiet"));
+    outputs(&folder, &format!("{grown} --out whole --quiet"));
     assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
     let config = |out: &str| std::fs::read_to_string(folder.path().join(out).join("config.toml")).unwrap();
     assert_eq!(config("out"), config("whole"));
@@ -37,18 +39,18 @@ fn more_seeds_policies_and_values_use_the_runs_that_are_there() {
 #[test]
 fn more_rounds_go_on_from_the_final_state_or_start_over_and_are_compared() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --set run.rounds=14 --out whole --quiet --log-rounds");
+    outputs(&folder, "run two.toml --quick --set run.rounds=14 --out whole --quiet --log-rounds");
     let log = |out: &str| std::fs::read(folder.path().join(out).join("rounds.csv")).unwrap();
     for (out, keep) in [("kept", " --keep-state"), ("not", "")] {
-        told(&folder, &format!("run two.toml --quick --out {out} --quiet --log-rounds{keep}"));
-        assert_eq!(cells(&folder, out, "", ".state").len(), if keep.is_empty() { 0 } else { 4 });
+        outputs(&folder, &format!("run two.toml --quick --out {out} --quiet --log-rounds{keep}"));
+        assert_eq!(run_files(&folder, out, "", ".state").len(), if keep.is_empty() { 0 } else { 4 });
         let longer = "run two.toml --quick --set run.rounds=14 --resume --quiet --log-rounds --out";
-        told(&folder, &format!("{longer} {out}"));
+        outputs(&folder, &format!("{longer} {out}"));
         assert_eq!(numbers(&folder, out), numbers(&folder, "whole"));
         assert_eq!(log(out), log("whole"));
         // The shorter runs are gone, and it is known who made which rounds.
         assert!(
-            cells(&folder, out, "", "").iter().all(|path| path.to_string_lossy().contains("-r14.")),
+            run_files(&folder, out, "", "").iter().all(|path| path.to_string_lossy().contains("-r14.")),
             "{out}"
         );
         let run = &json(&folder.path().join(out).join("manifest.json"))["runs"][0];
@@ -60,9 +62,9 @@ fn more_rounds_go_on_from_the_final_state_or_start_over_and_are_compared() {
 #[test]
 fn rounds_that_do_not_come_out_as_before_end_the_run_and_the_shorter_result_stays() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --out out --quiet");
+    outputs(&folder, "run two.toml --quick --out out --quiet");
     // As if another program had made it: whole, but with another digest.
-    let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
+    let path = run_file(&folder, "out", "bc-k1-seed1-", ".json");
     let digest = json(&path)["digest"].as_str().unwrap().to_owned();
     let other = "0".repeat(64);
     change(&path, |cell| cell.replace(&digest, &other));
@@ -72,8 +74,8 @@ fn rounds_that_do_not_come_out_as_before_end_the_run_and_the_shorter_result_stay
     }
     assert!(path.exists());
     // The same is found by making runs again.
-    told(&folder, "run two.toml --quick --out fresh --quiet");
-    std::fs::copy(&path, cell(&folder, "fresh", "bc-k1-seed1-", ".json")).unwrap();
+    outputs(&folder, "run two.toml --quick --out fresh --quiet");
+    std::fs::copy(&path, run_file(&folder, "fresh", "bc-k1-seed1-", ".json")).unwrap();
     let output =
         fedlink(&folder, "verify fresh --rerun 4 --rerun-seed 1").assert().code(2).get_output().clone();
     let message = String::from_utf8(output.stderr).unwrap();
@@ -88,9 +90,9 @@ fn rounds_that_do_not_come_out_as_before_end_the_run_and_the_shorter_result_stay
 #[test]
 fn a_choice_of_runs_to_be_made_again_is_that_of_its_seed() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --out out --quiet");
+    outputs(&folder, "run two.toml --quick --out out --quiet");
     let chosen = |seed: u32| {
-        let (_, message) = told(&folder, &format!("verify out --rerun 2 --rerun-seed {seed}"));
+        let (_, message) = outputs(&folder, &format!("verify out --rerun 2 --rerun-seed {seed}"));
         assert!(message.contains("2 of 2 runs are the same when made again"), "{message}");
         message.lines().skip(1).take(2).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -99,25 +101,25 @@ fn a_choice_of_runs_to_be_made_again_is_that_of_its_seed() {
 }
 
 #[test]
-fn what_is_claimed_and_the_target_change_no_run_and_are_those_of_the_last_command() {
+fn claims_and_the_target_change_no_run_and_are_those_of_the_last_command() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --out out --quiet");
+    outputs(&folder, "run two.toml --quick --out out --quiet");
     let before = written(&folder, "out");
     let file = std::fs::read_to_string(folder.path().join("two.toml")).unwrap();
     let claims = format!("{file}[claims]\n\"low\" = \"final < 0.999 for every policy\"\n");
     std::fs::write(folder.path().join("claims.toml"), claims).unwrap();
     let words = "run claims.toml --quick --set run.target=0.05 --out out --resume --quiet";
-    told(&folder, words);
+    outputs(&folder, words);
     assert_eq!(written(&folder, "out"), before, "runs were made again");
-    assert!(told(&folder, "verify out").0.contains("low: holds"));
+    assert!(outputs(&folder, "verify out").0.contains("low: holds"));
     assert_eq!(json(&folder.path().join("out/summary.json"))[0]["target"], 0.05);
 }
 
 #[test]
 fn a_row_that_was_changed_is_found_by_making_the_run_again() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --out out --quiet");
-    let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
+    outputs(&folder, "run two.toml --quick --out out --quiet");
+    let path = run_file(&folder, "out", "bc-k1-seed1-", ".json");
     // The accuracy of the first row.
     change(&path, |cell| {
         let rows = cell.find("\"rows\": [\n[").unwrap();
@@ -139,10 +141,10 @@ fn a_dry_run_counts_the_rounds_that_are_left() {
     let folder = folder();
     let run = "run two.toml --set run.rounds=100000 --seeds 1 --out out --threads 1 --checkpoint-every 20";
     let mut child = start(&folder, &format!("{run} --quiet"), "log");
-    until("there are checkpoints", || cells(&folder, "out", "", ".checkpoint").len() == 2);
+    until("there are checkpoints", || run_files(&folder, "out", "", ".checkpoint").len() == 2);
     child.kill().unwrap();
     child.wait().unwrap();
-    let (text, _) = told(&folder, &format!("{run} --resume --dry-run"));
+    let (text, _) = outputs(&folder, &format!("{run} --resume --dry-run"));
     let row = text.lines().find(|line| line.split_whitespace().nth(1) == Some("bc")).unwrap();
     let numbers: Vec<u64> = row.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     // After its number, the rounds that are saved, and those that are left.

@@ -1,6 +1,6 @@
 //! Processes that share a folder are killed at random times; what they resume to is always the same.
 
-use crate::common::{cells, folder, json, numbers, start, told};
+use crate::common::{folder, json, numbers, outputs, run_files, start};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn disturbed(folder: &TempDir, random: &mut Random, life: Duration) -> BTreeSet<
     let mut time = || Instant::now() + Duration::from_micros(random.below(life.as_micros().max(1) as u64));
     let mut members: Vec<Member> = (1..=count)
         .map(|i| {
-            let which = if shares { format!("--cell {i}/{count}") } else { "--resume".into() };
+            let which = if shares { format!("--share {i}/{count}") } else { "--resume".into() };
             let (words, log) = (format!("{RUN} --checkpoint-every 5 --out out {which}"), format!("log{i}"));
             let child = start(folder, &words, &log);
             Member { words, log, child, dies: time() }
@@ -93,7 +93,7 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
         std::env::var("FEDLINK_KILLS").map_or(KILLS, |kills| kills.parse().expect("FEDLINK_KILLS"));
     let folder = folder();
     let started = Instant::now();
-    told(&folder, &format!("{RUN} --out whole"));
+    outputs(&folder, &format!("{RUN} --out whole"));
     // The first part of a whole run, so that most are killed before its end.
     let mut life = started.elapsed() / 3;
     let whole = numbers(&folder, "whole");
@@ -106,11 +106,11 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
     while counted < kills {
         let _ = std::fs::remove_dir_all(&out);
         let killed = disturbed(&folder, &mut random, life);
-        told(&folder, &format!("{RUN} --out out --resume"));
+        outputs(&folder, &format!("{RUN} --out out --resume"));
         assert!(numbers(&folder, "out") == whole && log("out") == log("whole"), "after {all} kills");
         let left: Vec<_> = ["partial", ".lock", ".progress", ".checkpoint", ".previous", ".makers"]
             .iter()
-            .flat_map(|end| cells(&folder, "out", "", end))
+            .flat_map(|end| run_files(&folder, "out", "", end))
             .collect();
         assert!(left.is_empty(), "{left:?}");
         sweeps += 1;
@@ -133,11 +133,11 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
 }
 
 #[test]
-fn what_a_process_left_that_was_killed_right_after_a_run_is_removed() {
+fn files_of_a_process_that_was_killed_right_after_a_run_are_removed() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --quiet --out out");
+    outputs(&folder, "run two.toml --quick --quiet --out out");
     let before = numbers(&folder, "out");
-    let done = cells(&folder, "out", "", ".json").remove(0);
+    let done = run_files(&folder, "out", "", ".json").remove(0);
     let left: Vec<_> = ["lock", "progress", "checkpoint", "checkpoint.previous", "makers", "json.partial"]
         .iter()
         .map(|ending| done.with_extension(ending))
@@ -146,10 +146,10 @@ fn what_a_process_left_that_was_killed_right_after_a_run_is_removed() {
     // Whoever has the lock removes it himself.
     let held = std::fs::File::open(&left[0]).unwrap();
     held.lock().unwrap();
-    told(&folder, "run two.toml --quick --quiet --out out --resume");
+    outputs(&folder, "run two.toml --quick --quiet --out out --resume");
     assert!(left.iter().all(|path| path.exists()));
     drop(held);
-    told(&folder, "run two.toml --quick --quiet --out out --resume");
+    outputs(&folder, "run two.toml --quick --quiet --out out --resume");
     assert!(left.iter().all(|path| !path.exists()) && done.exists());
     assert!(numbers(&folder, "out") == before);
 }

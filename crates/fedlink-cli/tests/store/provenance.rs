@@ -1,6 +1,6 @@
 //! Runs say what made them, and different data never mix.
 
-use crate::common::{FILE, cell, change, fedlink, folder, json, refused, told};
+use crate::common::{FILE, change, fedlink, folder, json, outputs, refused, run_file};
 use crate::small_data;
 use std::path::Path;
 use tempfile::TempDir;
@@ -28,12 +28,12 @@ fn other_data_of_the_same_name_are_refused_by_resume_shares_and_merge() {
     let folder = folder();
     let data = folder.path().join("mine");
     write_data(&data, 1);
-    told(&folder, &format!("{MINE} --cell 1/2"));
+    outputs(&folder, &format!("{MINE} --share 1/2"));
     let facts = json(&folder.path().join("out/data.json"));
     assert_eq!(facts["./mine"]["train"], 400);
     write_data(&data, 2);
     let merge = "merge out --partial";
-    for words in [format!("{MINE} --cell 2/2"), format!("{MINE} --resume"), merge.into()] {
+    for words in [format!("{MINE} --share 2/2"), format!("{MINE} --resume"), merge.into()] {
         let message = refused(&folder, &words, 2);
         assert!(message.contains("out was made with other data than those found here: ./mine"), "{message}");
         assert!(message.contains("400 training and 60 test samples, sha256 "), "{message}");
@@ -41,13 +41,13 @@ fn other_data_of_the_same_name_are_refused_by_resume_shares_and_merge() {
     let output = fedlink(&folder, "verify out --rerun 1").assert().code(2).get_output().clone();
     assert!(String::from_utf8(output.stderr).unwrap().contains("error: out was made with other data"));
     // A run that was brought from a machine with other data is refused by its name.
-    told(&folder, &MINE.replace("--out out", "--out other"));
-    let foreign = cell(&folder, "other", "bn2-c-k1-seed1-", ".json");
+    outputs(&folder, &MINE.replace("--out out", "--out other"));
+    let foreign = run_file(&folder, "other", "bn2-c-k1-seed1-", ".json");
     write_data(&data, 1);
-    std::fs::copy(&foreign, folder.path().join("out/cells").join(foreign.file_name().unwrap())).unwrap();
-    for words in ["merge out --partial".to_owned(), format!("{MINE} --cell 2/2")] {
+    std::fs::copy(&foreign, folder.path().join("out/runs").join(foreign.file_name().unwrap())).unwrap();
+    for words in ["merge out --partial".to_owned(), format!("{MINE} --share 2/2")] {
         let message = refused(&folder, &words, 2);
-        assert!(message.contains("out/cells/bn2-c-k1-seed1-") && message.contains("other data"), "{message}");
+        assert!(message.contains("out/runs/bn2-c-k1-seed1-") && message.contains("other data"), "{message}");
     }
 }
 
@@ -81,10 +81,10 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
     for (number, (settings, name, before, after)) in cases.iter().enumerate() {
         let run = format!("run units.toml --quick --set {settings} --out out{number} --quiet");
         write(name, before);
-        told(&folder, &format!("{run} --cell 1/2"));
+        outputs(&folder, &format!("{run} --share 1/2"));
         assert!(json(&folder.path().join(format!("out{number}/data.json")))[name]["sha256"].is_string());
         write(name, after);
-        for words in [format!("{run} --cell 2/2"), format!("merge out{number} --partial")] {
+        for words in [format!("{run} --share 2/2"), format!("merge out{number} --partial")] {
             let message = refused(&folder, &words, 2);
             assert!(
                 message.contains(&format!("other data than those found here: {name} (sha256")),
@@ -92,8 +92,8 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
             );
         }
         write(name, before);
-        told(&folder, &format!("{run} --cell 2/2"));
-        told(&folder, &format!("merge out{number} --quiet"));
+        outputs(&folder, &format!("{run} --share 2/2"));
+        outputs(&folder, &format!("merge out{number} --quiet"));
         let manifest = json(&folder.path().join(format!("out{number}/manifest.json")));
         assert!(manifest["runs"][0]["data"][name].is_string(), "{manifest}");
     }
@@ -102,13 +102,13 @@ fn a_trace_or_a_file_of_positions_that_was_changed_is_refused_by_its_name() {
 #[test]
 fn every_run_has_its_own_maker_and_different_ones_are_named_everywhere() {
     let folder = folder();
-    told(&folder, "run two.toml --quick --out out --quiet --threads 1");
-    let path = cell(&folder, "out", "bc-k1-seed1-", ".json");
+    outputs(&folder, "run two.toml --quick --out out --quiet --threads 1");
+    let path = run_file(&folder, "out", "bc-k1-seed1-", ".json");
     let set = json(&path)["makers"][0]["instruction_set"].as_str().unwrap().to_owned();
     let before = format!("\"instruction_set\":\"{set}\"");
     change(&path, |cell| cell.replace(&before, "\"instruction_set\":\"abacus\""));
     change(&path, |cell| cell.replace("\"fedlink\":\"", "\"fedlink\":\"99."));
-    let (text, _) = told(&folder, "merge out");
+    let (text, _) = outputs(&folder, "merge out");
     let notes = [
         format!("different instruction sets, which may differ in the last bits: abacus (1), {set} (3)"),
         "different versions of fedlink: 0.".into(),
@@ -139,7 +139,7 @@ fn every_run_has_its_own_maker_and_different_ones_are_named_everywhere() {
 }
 
 #[test]
-fn force_replaces_what_fedlink_wrote_and_nothing_else() {
+fn force_replaces_the_files_that_fedlink_wrote_and_no_others() {
     let folder = folder();
     let commands = [
         "run two.toml --quick --quiet --out",
@@ -157,7 +157,7 @@ fn force_replaces_what_fedlink_wrote_and_nothing_else() {
         );
         assert_eq!(std::fs::read_dir(thesis.path()).unwrap().count(), 1);
         let out = format!("out{i}");
-        told(&folder, &format!("{command} {out}"));
+        outputs(&folder, &format!("{command} {out}"));
         let mine = folder.path().join(&out).join("mine.txt");
         std::fs::write(&mine, "precious").unwrap();
         let before = std::fs::read_dir(folder.path().join(&out)).unwrap().count();
@@ -165,7 +165,7 @@ fn force_replaces_what_fedlink_wrote_and_nothing_else() {
         assert!(message.contains("--force: ") && message.contains(": mine.txt;"), "{command}: {message}");
         assert_eq!(std::fs::read_dir(folder.path().join(&out)).unwrap().count(), before);
         std::fs::remove_file(mine).unwrap();
-        told(&folder, &format!("{command} {out} --force"));
+        outputs(&folder, &format!("{command} {out} --force"));
         assert!(
             std::fs::read_dir(folder.path()).unwrap().all(|entry| !entry
                 .unwrap()

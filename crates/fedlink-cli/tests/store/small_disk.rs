@@ -4,7 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::common::{folder, numbers, told};
+use crate::common::{folder, numbers, outputs};
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ code() {
     "$FEDLINK" "$@" >stdout 2>stderr || status=$?
     echo "$status $(wc -l <stderr) $(cat stderr)"
 }
-sums() { (cd small/out/cells && sha256sum *.json); }
+sums() { (cd small/out/runs && sha256sum *.json); }
 "#;
 
 /// The command that gives a process mounts of its own, if that is allowed here.
@@ -54,15 +54,15 @@ fn printed(folder: &Path, script: &str) -> Option<Vec<String>> {
 fn a_full_disk_ends_a_sweep_with_one_message_and_loses_nothing() {
     let folder = folder();
     let script = r"
-code run two.toml --quick --cell 1/2 --out small/out --quiet
+code run two.toml --quick --share 1/2 --out small/out --quiet
 sums >before
 # Two blocks are left: a lock and a name fit, a run does not.
 dd if=/dev/zero of=small/filler bs=4k count=$(($(df --output=avail -k small | tail -1) / 4 - 2)) 2>/dev/null
-code run two.toml --quick --cell 2/2 --out small/out --quiet
+code run two.toml --quick --share 2/2 --out small/out --quiet
 sums >after
 cmp before after && echo the same runs
 rm small/filler
-code run two.toml --quick --cell 2/2 --out small/out --quiet
+code run two.toml --quick --share 2/2 --out small/out --quiet
 # Checkpoints that do not fit.
 dd if=/dev/zero of=small/filler bs=4k count=$(($(df --output=avail -k small | tail -1) / 4 - 16)) 2>/dev/null
 code run two.toml --set run.rounds=200 --checkpoint-every 3 --out small/long --quiet
@@ -71,7 +71,7 @@ rm -r small/filler small/long
 code merge small/out --quiet
 sums >after
 mkdir out
-cp -r small/out/cells small/out/config.toml small/out/data.json small/out/files.txt out/
+cp -r small/out/runs small/out/config.toml small/out/data.json small/out/files.txt out/
 ";
     let Some(lines) = printed(folder.path(), script) else { return };
     let [first, full, same, resumed, checkpoint, merge] = &lines[..] else { panic!("{lines:?}") };
@@ -84,9 +84,9 @@ cp -r small/out/cells small/out/config.toml small/out/data.json small/out/files.
         assert!(message.starts_with("1 1 error: cannot "), "{message}");
         assert!(message.contains("No space left on device"), "{message}");
     }
-    assert!(full.contains("what was finished is saved; resume with"), "{full}");
-    told(&folder, "merge out --quiet");
-    told(&folder, "run two.toml --quick --out whole --quiet");
+    assert!(full.contains("finished work is saved; resume with"), "{full}");
+    outputs(&folder, "merge out --quiet");
+    outputs(&folder, "run two.toml --quick --out whole --quiet");
     assert_eq!(numbers(&folder, "out"), numbers(&folder, "whole"));
 }
 
@@ -95,15 +95,15 @@ fn a_disk_that_becomes_read_only_or_vanishes_ends_a_sweep_with_one_message() {
     let folder = folder();
     let script = r#"
 mount -o remount,size=4m small
-code run two.toml --quick --cell 1/2 --out small/out --quiet
+code run two.toml --quick --share 1/2 --out small/out --quiet
 sums >before
 mount -o remount,ro small
-code run two.toml --quick --cell 2/2 --out small/out --quiet
+code run two.toml --quick --share 2/2 --out small/out --quiet
 code run two.toml --quick --out small/new --quiet
 code merge small/out --partial --quiet
 code bound --rounds 20 --out small/bound
 code run fig3 --set bound.rounds=20 --out small/figure
-code radio --set radio.bandwidth_hz=1e6 --out small/radio
+code link-budget --set radio.bandwidth_hz=1e6 --out small/links
 code plan --rounds 20 --out small/plan
 code man --out small/man
 code data preview digits --out small/digits.png
@@ -111,7 +111,7 @@ code data get mnist --data-dir small --quiet
 sums | cmp - before && echo the same runs
 mount -o remount,rw small
 "$FEDLINK" run two.toml --set run.rounds=1000000 --checkpoint-every 20 --out small/long --quiet 2>stderr &
-while [ "$(ls small/long/cells/*.checkpoint 2>/dev/null | wc -l)" -lt 4 ]; do sleep 0.05; done
+while [ "$(ls small/long/runs/*.checkpoint 2>/dev/null | wc -l)" -lt 4 ]; do sleep 0.05; done
 mkdir kept
 mount --bind small kept
 umount -l small
@@ -119,7 +119,7 @@ status=0
 wait $! || status=$?
 echo "$status $(wc -l <stderr) $(cat stderr)"
 ls small | wc -l
-ls kept/long/cells/*.checkpoint | wc -l
+ls kept/long/runs/*.checkpoint | wc -l
 "#;
     let Some(lines) = printed(folder.path(), script) else { return };
     let [first, read_only @ .., same, vanished, made, checkpoints] = &lines[..] else { panic!("{lines:?}") };
@@ -129,7 +129,7 @@ ls kept/long/cells/*.checkpoint | wc -l
         assert!(message.starts_with("1 1 error: "), "{message}");
         assert!(message.contains("Read-only file system"), "{message}");
     }
-    assert!(vanished.starts_with("1 1 error: cannot write small/long/cells/"), "{vanished}");
+    assert!(vanished.starts_with("1 1 error: cannot write small/long/runs/"), "{vanished}");
     // Nothing was made where the disk had been, and what was on it is still there.
     assert_eq!((made.as_str(), checkpoints.as_str()), ("0", "4"), "{lines:?}");
 }

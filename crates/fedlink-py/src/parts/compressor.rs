@@ -3,12 +3,12 @@
 use super::{Calls, method, type_of};
 use crate::arrays::{float32s, indices};
 use crate::random::generator;
+use fedlink::base::rng::Stream;
+use fedlink::base::units::Bits;
 use fedlink::compress::bits::log2_choose;
 use fedlink::compress::{
     Codec, Compressor, Context, Encoded, Evidence, Properties, Scratch, SparseUpdate, Spent, Values,
 };
-use fedlink::rng::Stream;
-use fedlink::units::Bits;
 use numpy::PyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

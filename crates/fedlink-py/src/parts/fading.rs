@@ -2,10 +2,10 @@
 
 use super::{Calls, method, type_of};
 use crate::arguments::whole;
-use fedlink::config::ConfigError;
+use fedlink::base::units::DeviceId;
+use fedlink::parts::Scope;
 use fedlink::radio::fading::Fading;
-use fedlink::registry::Scope;
-use fedlink::units::DeviceId;
+use fedlink::spec::ConfigError;
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -3,8 +3,8 @@
 use super::{Raised, is_taken, method, type_of};
 use crate::arguments::whole;
 use crate::arrays::{bytes, float32s};
+use fedlink::base::units::DeviceId;
 use fedlink::learn::task::{Cohorts, DeviceState, Evaluation, Job, Task, TaskError};
-use fedlink::units::DeviceId;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

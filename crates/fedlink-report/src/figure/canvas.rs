@@ -10,14 +10,11 @@ use std::fmt::Write;
 
 use kuva::RasterBackend;
 use kuva::backend::svg::SvgBackend;
-use kuva::plot::ColorMap;
 use kuva::render::color::Color;
 use kuva::render::render::{PathData, Primitive, Scene, TextAnchor, TextSpan};
 
 use super::{FigureError, text};
-
-/// Red, green and blue.
-pub type Rgb = (u8, u8, u8);
+use crate::chart::Rgb;
 
 /// A position in pixels, from the top left corner rightwards and downwards.
 pub type Pixel = (f64, f64);
@@ -270,11 +267,6 @@ fn text_at((x, y): Pixel, content: &str, style: Style) -> Primitive {
         bold: false,
         color: Some(paint(style.color)),
     }
-}
-
-/// The color of a share in `0..=1` of the scale of a heat map: viridis, which grows steadily in lightness.
-pub fn heat(share: f64) -> Rgb {
-    ColorMap::Viridis.map_rgb(share).unwrap_or(ABSENT)
 }
 
 fn paint((r, g, b): Rgb) -> Color {

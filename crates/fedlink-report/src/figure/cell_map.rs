@@ -1,10 +1,10 @@
-//! Where the devices of a cell are, how well they are heard, and how often they were scheduled.
+//! Draws a cell from above.
 
-use super::axis::{Axis, drawable};
-use super::canvas::{ABSENT, Anchor, Canvas, GRID, INK, Pixel, Style, WHITE, heat};
+use super::canvas::{ABSENT, Anchor, Canvas, GRID, INK, Pixel, Style, WHITE};
 use super::frame::{EDGE, Frame, Room, SMALL, Texts};
 use super::heat_map::ColorBar;
 use super::text;
+use crate::chart::{CellMap, Dot, drawable, shade};
 
 /// Height of the plot area.
 const PLOT: f64 = 460.0;
@@ -15,54 +15,8 @@ const LARGEST: f64 = 11.0;
 const SMALLEST: f64 = 3.0;
 /// Radius of every device if there is nothing to scale it by.
 const PLAIN: f64 = 6.0;
-/// Of more devices, every so many are drawn.
-const MAX_DEVICES: usize = 4000;
 /// Half the height of the server's triangle.
 const SERVER: f64 = 8.0;
-
-/// A cell from above: the server in the middle, every device at its position, lighter the better it is heard,
-/// larger the more often it was scheduled.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CellMap {
-    /// The heading; none if empty.
-    pub title: String,
-    /// A smaller line under the heading; none if empty.
-    pub subtitle: String,
-    /// East and north of the server in meters. A device with a coordinate that is not finite is left out.
-    pub positions_m: Vec<(f64, f64)>,
-    /// A number of every device that gives its color: its mean gain or mean SNR in decibels. Gray where it is
-    /// missing or not finite.
-    pub shades: Vec<f64>,
-    /// What these numbers are, with their unit.
-    pub shade_label: String,
-    /// The share of rounds in which each device was scheduled, to which its area is proportional; all devices
-    /// are of one size without them.
-    pub scheduled: Option<Vec<f64>>,
-}
-
-/// A map of a cell: the positions of the devices relative to the server in meters, and their mean gains in
-/// decibels. `scheduled` is the share of rounds in which each was scheduled, if rounds were run.
-///
-/// ```
-/// use fedlink_report::figure::{Figure, cell_map};
-/// let map = cell_map("Cell", &[(120.0, -40.0), (-300.0, 210.0)], &[-92.4, -110.8], None);
-/// assert!(map.svg().contains("mean gain (dB)"));
-/// ```
-pub fn cell_map(
-    title: &str,
-    positions_m: &[(f64, f64)],
-    mean_gains_db: &[f64],
-    scheduled: Option<&[f64]>,
-) -> CellMap {
-    CellMap {
-        title: title.to_owned(),
-        subtitle: String::new(),
-        positions_m: positions_m.to_vec(),
-        shades: mean_gains_db.to_vec(),
-        shade_label: "mean gain (dB)".into(),
-        scheduled: scheduled.map(<[f64]>::to_vec),
-    }
-}
 
 /// Meters to pixels.
 struct Projection {
@@ -78,20 +32,14 @@ impl Projection {
 
 impl CellMap {
     pub(super) fn draw(&self) -> Canvas {
-        let shades = self.shades.iter().copied().take(self.positions_m.len());
-        let scale = Axis::over(shades, false, 0.0);
-        let bar = ColorBar::new(&scale, &self.shade_label);
+        let bar = ColorBar::new(&self.scale);
         let texts = Texts { title: &self.title, subtitle: &self.subtitle, x_label: "", y_label: "" };
         let room = Room { plot: PLOT, above: 0.0, below: 0.0, foot: KEY, left: 0.0, right: bar.width() };
         let (mut canvas, frame) = Frame::open(texts, &room);
 
-        // The square of a coordinate must not overflow, nor a difference of two.
-        let drawn = |p: &(f64, f64)| p.0.abs() <= 1e100 && p.1.abs() <= 1e100;
-        let reach = |part: fn(&(f64, f64)) -> f64| {
-            self.positions_m.iter().filter(|p| drawn(p)).map(part).fold(0.0, f64::max)
-        };
-        let (east, north) = (reach(|p| p.0.abs()), reach(|p| p.1.abs()));
-        if !self.positions_m.iter().any(drawn) {
+        let reach = |part: fn(&Dot) -> f64| self.dots.iter().map(part).fold(0.0, f64::max);
+        let (east, north) = (reach(|dot| dot.east_m.abs()), reach(|dot| dot.north_m.abs()));
+        if self.dots.is_empty() {
             frame.draw_no_data(&mut canvas);
             return canvas;
         }
@@ -101,17 +49,16 @@ impl CellMap {
 
         let step_m = round_length(80.0 / map.pixels_per_m);
         self.draw_rings(&mut canvas, &map, step_m);
-        self.draw_devices(&mut canvas, &map, &scale);
+        self.draw_devices(&mut canvas, &map);
         draw_server(&mut canvas, map.middle);
-        bar.draw(&mut canvas, &frame, &scale);
+        bar.draw(&mut canvas, &frame);
         self.draw_key(&mut canvas, &frame, (step_m, step_m * map.pixels_per_m));
         canvas
     }
 
     /// Circles around the server at the multiples of a distance that fit the page.
     fn draw_rings(&self, canvas: &mut Canvas, map: &Projection, step_m: f64) {
-        let farthest = self.positions_m.iter().filter(|p| p.0.is_finite() && p.1.is_finite());
-        let farthest = farthest.map(|p| libm::hypot(p.0, p.1)).fold(0.0, f64::max);
+        let farthest = self.dots.iter().map(|dot| libm::hypot(dot.east_m, dot.north_m)).fold(0.0, f64::max);
         for i in 1..=8 {
             let radius = f64::from(i) * step_m;
             if radius * map.pixels_per_m > PLOT / 2.0 || radius > farthest + step_m {
@@ -126,29 +73,20 @@ impl CellMap {
         }
     }
 
-    fn draw_devices(&self, canvas: &mut Canvas, map: &Projection, scale: &Axis) {
+    fn draw_devices(&self, canvas: &mut Canvas, map: &Projection) {
         let largest = self.largest_share();
-        let radius = |device: usize| match &self.scheduled {
-            None => PLAIN,
-            Some(shares) => radius(shares.get(device).copied().unwrap_or(0.0), largest),
-        };
-        let stride = self.positions_m.len().div_ceil(MAX_DEVICES).max(1);
-        let mut order: Vec<usize> = (0..self.positions_m.len()).step_by(stride).collect();
+        let radius = |dot: &Dot| dot.scheduled.map_or(PLAIN, |share| radius(share, largest));
+        let mut order: Vec<&Dot> = self.dots.iter().collect();
         // The small ones upon the large ones, so that none is hidden.
-        order.sort_by(|&a, &b| radius(b).total_cmp(&radius(a)));
-        for device in order {
-            let position = self.positions_m[device];
-            if !(position.0.abs() <= 1e100 && position.1.abs() <= 1e100) {
-                continue;
-            }
-            let shade = self.shades.get(device).copied().filter(|v| drawable(*v));
-            let color = shade.and_then(|v| scale.share(v)).map_or(ABSENT, heat);
-            canvas.disc(map.at(position), radius(device), color, INK);
+        order.sort_by(|a, b| radius(b).total_cmp(&radius(a)));
+        for dot in order {
+            let color = dot.gain_db.and_then(|gain| self.scale.share(gain)).map_or(ABSENT, shade);
+            canvas.disc(map.at((dot.east_m, dot.north_m)), radius(dot), color, INK);
         }
     }
 
     fn largest_share(&self) -> f64 {
-        self.scheduled.iter().flatten().copied().filter(|v| drawable(*v)).fold(0.0, f64::max).min(1.0)
+        self.dots.iter().filter_map(|dot| dot.scheduled).fold(0.0, f64::max).min(1.0)
     }
 
     /// What the triangle, the rings and the sizes mean, and the scale.

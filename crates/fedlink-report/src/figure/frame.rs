@@ -1,8 +1,8 @@
 //! What surrounds the data: titles, axes, ticks and the room they need.
 
-use super::axis::{Axis, Notation, Tick, power_label};
 use super::canvas::{Anchor, Canvas, GRID, INK, MUTED, Pixel, Style};
 use super::text;
+use crate::chart::{Axis, Tick};
 
 /// Width of every figure, in pixels.
 pub const WIDTH: f64 = 800.0;
@@ -119,18 +119,20 @@ impl Frame {
         canvas.rule((self.left, self.bottom), (self.right, self.bottom), INK);
     }
 
-    /// Horizontal grid lines with their labels to the left.
-    pub fn draw_y_ticks(&self, canvas: &mut Canvas, axis: &Axis, ticks: &[Tick]) {
+    /// Horizontal grid lines, with their labels to the left if they are wanted.
+    pub fn draw_y_ticks(&self, canvas: &mut Canvas, axis: &Axis, ticks: &[Tick], labeled: bool) {
         for tick in ticks {
             let Some(share) = axis.share(tick.at) else { continue };
             let y = self.y(share);
             canvas.rule((self.left, y), (self.right, y), GRID);
             self.draw_y_tick(canvas, y, TICK);
             let at = (self.left - TICK - 4.0, y + f64::from(SMALL) * 0.36);
-            canvas.text(at, &tick.label, Style::new(SMALL, Anchor::End));
+            if labeled {
+                canvas.text(at, &tick.label, Style::new(SMALL, Anchor::End));
+            }
         }
-        for v in axis.minor_ticks() {
-            if let Some(share) = axis.share(v) {
+        for v in &axis.minor {
+            if let Some(share) = axis.share(*v) {
                 self.draw_y_tick(canvas, self.y(share), TICK * 0.6);
             }
         }
@@ -167,18 +169,74 @@ impl Frame {
 /// Height that level tick labels under the plot area need.
 pub const TICK_LABELS_BELOW: f64 = TICK + 3.0 + SMALL_LINE;
 
-/// The label of an axis whose ticks are to be multiplied by a power of ten.
-pub fn with_power(label: &str, power: i32) -> String {
-    match (power, label.is_empty()) {
-        (0, _) => label.to_owned(),
-        (_, true) => format!("×{}", power_label(power)),
-        (_, false) => format!("{label} (×{})", power_label(power)),
+/// The ticks of a y axis of the given height, and the room that their labels need.
+pub fn y_ticks(axis: &Axis, height: f64) -> (Vec<Tick>, f64) {
+    let ticks = axis.ticks((height / 50.0) as usize);
+    let room = widest_label(&ticks);
+    (ticks, room)
+}
+
+/// The ticks of an x axis: as many as fit side by side on `length` pixels.
+pub fn x_ticks(axis: &Axis, length: f64) -> Vec<Tick> {
+    let fits =
+        |ticks: &Vec<Tick>| (widest_label(ticks) + 1.5 * f64::from(SMALL)) * ticks.len() as f64 <= length;
+    (2..=10).rev().map(|wanted| axis.ticks(wanted)).find(fits).unwrap_or_else(|| axis.ticks(1))
+}
+
+/// The width of the widest label.
+pub fn widest_label(ticks: &[Tick]) -> f64 {
+    text::widest(ticks.iter().map(|tick| &*tick.label), SMALL)
+}
+
+/// How the names of `n` bars or columns lie under a plot area.
+pub struct Names {
+    names: Vec<String>,
+    upwards: bool,
+    widest: f64,
+}
+
+impl Names {
+    /// Names of at most `longest` pixels under a plot area about `width` pixels wide. Numbers may be left out
+    /// between others; names are turned first.
+    pub fn new(names: &[String], longest: f64, width: f64) -> Self {
+        let names: Vec<String> =
+            names.iter().map(|name| text::shorten(name, SMALL, false, longest)).collect();
+        let widest = text::widest(names.iter().map(|name| &**name), SMALL);
+        let numbers = names.iter().all(|name| name.parse::<i64>().is_ok());
+        let upwards = !numbers && widest + 8.0 > width / names.len().max(1) as f64;
+        Self { names, upwards, widest }
+    }
+
+    /// The height that they need.
+    pub fn height(&self) -> f64 {
+        if self.upwards { self.widest + 15.0 } else { TICK_LABELS_BELOW }
+    }
+
+    /// Draws them; some are left out where not all fit.
+    pub fn draw(&self, canvas: &mut Canvas, frame: &Frame) {
+        let slot = frame.width() / self.names.len().max(1) as f64;
+        let needed = if self.upwards { SMALL_LINE - 3.0 } else { self.widest + 8.0 };
+        for (i, name) in self.names.iter().enumerate().step_by(nice((needed / slot).ceil() as usize)) {
+            let x = frame.left + (i as f64 + 0.5) * slot;
+            if self.upwards {
+                let style = Style { upwards: true, ..Style::new(SMALL, Anchor::End) };
+                canvas.text((x + f64::from(SMALL) * 0.36, frame.bottom + 8.0), name, style);
+            } else {
+                frame.draw_x_label(canvas, x, name);
+            }
+        }
     }
 }
 
-/// The ticks of a y axis of the given height, its label, and the room its tick labels need.
-pub fn y_ticks(axis: &Axis, height: f64, label: &str, notation: Notation) -> (Vec<Tick>, String, f64) {
-    let (ticks, power) = axis.ticks((height / 50.0) as usize, notation);
-    let room = text::widest(ticks.iter().map(|t| &*t.label), SMALL);
-    (ticks, with_power(label, power), room)
+/// The next of 1, 2, 5, 10, 20, 50, …: every so many labels are written.
+pub fn nice(every: usize) -> usize {
+    let mut decade = 1;
+    loop {
+        for step in [decade, 2 * decade, 5 * decade] {
+            if step >= every {
+                return step;
+            }
+        }
+        decade *= 10;
+    }
 }

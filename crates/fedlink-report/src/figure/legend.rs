@@ -1,129 +1,52 @@
-//! How series are distinguished, and the legend that names them.
-//!
-//! Colors are those of Okabe and Ito, which people with any common color blindness can distinguish, without
-//! the yellow, which is lost on white. Dash patterns and markers repeat at other periods, so that thirty
-//! curves differ in one of the two even in grayscale, and two hundred and ten in one of the three.
+//! The legend: a sample of each look with its name.
 
-use super::canvas::{Anchor, Canvas, INK, MUTED, Pixel, Rgb, Style, WHITE};
+use super::canvas::{Anchor, Canvas, MUTED, Pixel, Style, WHITE};
 use super::frame::{EDGE, SMALL, SMALL_LINE, WIDTH};
-use super::line_chart::CurveStyle;
 use super::text;
-
-pub(crate) const COLORS: [Rgb; 7] = [
-    (0x00, 0x72, 0xb2), // blue
-    (0xd5, 0x5e, 0x00), // vermilion
-    (0x00, 0x9e, 0x73), // bluish green
-    (0xcc, 0x79, 0xa7), // reddish purple
-    (0xe6, 0x9f, 0x00), // orange
-    (0x56, 0xb4, 0xe9), // sky blue
-    (0x00, 0x00, 0x00), // black
-];
-
-pub(crate) const DASHES: [&[f64]; 5] = [&[], &[9.0, 4.0], &[3.0, 3.0], &[11.0, 3.0, 3.0, 3.0], &[5.0, 2.0]];
-
-/// Corners of the markers after the disc, in units of their radius.
-pub(crate) const MARKERS: [&[Pixel]; 6] = [
-    &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-    &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
-    &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
-    &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
-    &[
-        (-0.4, -1.3),
-        (0.4, -1.3),
-        (0.4, -0.4),
-        (1.3, -0.4),
-        (1.3, 0.4),
-        (0.4, 0.4),
-        (0.4, 1.3),
-        (-0.4, 1.3),
-        (-0.4, 0.4),
-        (-1.3, 0.4),
-        (-1.3, -0.4),
-        (-0.4, -0.4),
-    ],
-    &[
-        (-1.2, -0.65),
-        (-0.65, -1.2),
-        (0.0, -0.55),
-        (0.65, -1.2),
-        (1.2, -0.65),
-        (0.55, 0.0),
-        (1.2, 0.65),
-        (0.65, 1.2),
-        (0.0, 0.55),
-        (-0.65, 1.2),
-        (-1.2, 0.65),
-        (-0.55, 0.0),
-    ],
-];
-
-/// Markers by the index of a curve repeat after so many, the disc counted: a period that colors and dashes do
-/// not have.
-pub(crate) const MARKERS_BY_INDEX: usize = 6;
+use crate::chart::{Entry, Look, MARKERS};
 
 const MARKER_RADIUS: f64 = 4.0;
 const STROKE: f64 = 2.0;
 const SWATCH: f64 = 38.0;
+/// Side of the sample of an area.
+const AREA: f64 = 13.0;
 const GAP: f64 = 8.0;
 /// More entries than this are counted, not listed.
 const MAX_ENTRIES: usize = 60;
 
-/// The color, dash pattern and marker of one series.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SeriesStyle {
-    /// The color of line, marker and band.
-    pub color: Rgb,
-    dash: &'static [f64],
-    marker: Option<usize>,
+/// Draws a line of a look.
+pub fn draw_line(canvas: &mut Canvas, look: Look, points: &[Pixel]) {
+    canvas.polyline(points, look.rgb(), STROKE, look.dashes());
 }
 
-impl SeriesStyle {
-    /// The style of the series at `index`.
-    pub fn of(index: usize) -> Self {
-        Self {
-            color: COLORS[index % COLORS.len()],
-            dash: DASHES[index % DASHES.len()],
-            marker: Some(index % MARKERS_BY_INDEX),
+/// Draws the marker of a look, with a white rim that lifts it off the lines beneath.
+pub fn draw_marker(canvas: &mut Canvas, look: Look, at: Pixel) {
+    match look.marker {
+        None => {}
+        Some(0) => canvas.disc(at, MARKER_RADIUS, look.rgb(), WHITE),
+        Some(marker) => {
+            let corner = |&(x, y): &Pixel| (at.0 + x * MARKER_RADIUS, at.1 + y * MARKER_RADIUS);
+            let mut corners: Vec<Pixel> = MARKERS[(marker - 1) % MARKERS.len()].iter().map(corner).collect();
+            corners.push(corners[0]);
+            canvas.polygon(&corners, look.rgb(), 1.0, Some((0.75, WHITE)));
         }
     }
+}
 
-    /// The style of the curve at `index`: the one that it was given, or that of its index.
-    pub fn of_curve(index: usize, given: Option<&CurveStyle>) -> Self {
-        let Some(CurveStyle { color, dash, marker, .. }) = given else { return Self::of(index) };
-        Self {
-            color: COLORS[color % COLORS.len()],
-            dash: DASHES[dash % DASHES.len()],
-            marker: Some(marker % (MARKERS.len() + 1)),
-        }
-    }
-
-    /// A dashed line without markers, for values to compare with.
-    pub fn reference() -> Self {
-        Self { color: INK, dash: DASHES[1], marker: None }
-    }
-
-    /// Draws a line.
-    pub fn draw_line(&self, canvas: &mut Canvas, points: &[Pixel]) {
-        canvas.polyline(points, self.color, STROKE, self.dash);
-    }
-
-    /// Draws a marker, with a white rim that lifts it off the lines beneath.
-    pub fn draw_marker(&self, canvas: &mut Canvas, at: Pixel) {
-        let Some(marker) = self.marker else { return };
-        if marker == 0 {
-            canvas.disc(at, MARKER_RADIUS, self.color, WHITE);
-            return;
-        }
-        let corner = |&(x, y): &Pixel| (at.0 + x * MARKER_RADIUS, at.1 + y * MARKER_RADIUS);
-        let mut corners: Vec<Pixel> = MARKERS[marker - 1].iter().map(corner).collect();
-        corners.push(corners[0]);
-        canvas.polygon(&corners, self.color, 1.0, Some((0.75, WHITE)));
-    }
+/// What the samples of a legend are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sample {
+    /// Lines with their markers.
+    Line,
+    /// Areas.
+    Area,
 }
 
 /// The key of a figure.
 pub struct Legend {
-    entries: Vec<(Option<SeriesStyle>, String)>,
+    /// Looks with their names; a name without a look heads a group or counts the rest.
+    entries: Vec<(Option<Look>, String)>,
+    sample: Sample,
     column: f64,
     /// The number of entries of each group, its name counted; empty: there are no groups, and entries run
     /// across.
@@ -131,46 +54,33 @@ pub struct Legend {
 }
 
 impl Legend {
-    /// A key of the labeled styles; those with an empty label are left out.
-    pub fn new(entries: impl IntoIterator<Item = (SeriesStyle, String)>) -> Self {
-        let mut entries: Vec<_> = entries
-            .into_iter()
-            .filter(|(_, label)| !label.trim().is_empty())
-            .map(|(style, label)| {
-                (Some(style), text::shorten(&label, SMALL, false, WIDTH - SWATCH - GAP - 60.0))
-            })
-            .collect();
-        if entries.len() > MAX_ENTRIES {
-            let more = entries.len() - MAX_ENTRIES;
-            entries.truncate(MAX_ENTRIES);
-            entries.push((None, format!("and {more} more")));
-        }
-        let widest = text::widest(entries.iter().map(|(_, l)| &**l), SMALL);
-        Self { entries, column: SWATCH + GAP + widest, groups: Vec::new() }
-    }
-
-    /// A key in groups, each under its name: entries of a group with an empty name come as they are.
-    pub fn grouped<'a>(entries: impl IntoIterator<Item = (&'a str, SeriesStyle, String)>) -> Self {
-        let mut groups: Vec<(&str, Vec<(SeriesStyle, String)>)> = Vec::new();
-        for (group, style, label) in entries {
-            match groups.iter_mut().find(|(known, _)| *known == group) {
-                Some((_, members)) => members.push((style, label)),
-                None => groups.push((group, vec![(style, label)])),
+    /// A key of `key`, in groups if entries have them; entries with an empty label are left out.
+    pub fn new(key: &[Entry], sample: Sample) -> Self {
+        let key: Vec<&Entry> = key.iter().filter(|entry| !entry.label.trim().is_empty()).collect();
+        let room = WIDTH - SWATCH - GAP - 60.0;
+        let line = |entry: &&Entry| (Some(entry.look), text::shorten(&entry.label, SMALL, false, room));
+        let mut entries: Vec<(Option<Look>, String)> = key.iter().take(MAX_ENTRIES).map(line).collect();
+        let widest = text::widest(entries.iter().map(|(_, label)| &**label), SMALL);
+        let mut groups = Vec::new();
+        if key.len() > MAX_ENTRIES {
+            entries.push((None, format!("and {} more", key.len() - MAX_ENTRIES)));
+        } else if key.iter().any(|entry| !entry.group.is_empty()) {
+            let mut names: Vec<&str> = Vec::new();
+            for entry in &key {
+                if !names.contains(&entry.group.as_str()) {
+                    names.push(&entry.group);
+                }
+            }
+            entries.clear();
+            for name in names {
+                let members = key.iter().filter(|entry| entry.group == name);
+                entries.push((None, name.to_owned()));
+                entries.extend(members.clone().map(line));
+                groups.push(1 + members.count());
             }
         }
-        let plain = groups.iter().all(|(group, _)| group.is_empty());
-        let mut all = Self::new(groups.iter().flat_map(|(_, members)| members.iter().cloned()));
-        if plain || all.entries.len() > MAX_ENTRIES {
-            return all;
-        }
-        let mut entries = std::mem::take(&mut all.entries).into_iter();
-        for (group, members) in &groups {
-            let shown = members.iter().filter(|(_, label)| !label.trim().is_empty()).count();
-            all.entries.push((None, (*group).to_owned()));
-            all.entries.extend(entries.by_ref().take(shown));
-            all.groups.push(1 + shown);
-        }
-        all
+        let swatch = if sample == Sample::Line { SWATCH } else { AREA };
+        Self { entries, sample, column: swatch + GAP + widest, groups }
     }
 
     /// Whether it fits beside a plot area of the given height and leaves room for the data.
@@ -234,21 +144,23 @@ impl Legend {
     }
 
     fn draw(&self, canvas: &mut Canvas, (left, top): Pixel, columns: usize) {
-        for ((style, label), (column, row)) in self.entries.iter().zip(self.layout(columns)) {
+        for ((look, label), (column, row)) in self.entries.iter().zip(self.layout(columns)) {
             let x = left + column as f64 * (self.column + 22.0);
             let y = top + (row as f64 + 0.5) * SMALL_LINE;
-            if let Some(style) = style {
-                style.draw_line(canvas, &[(x, y), (x + SWATCH, y)]);
-                style.draw_marker(canvas, (x + SWATCH / 2.0, y));
+            let baseline = y + f64::from(SMALL) * 0.36;
+            let style = Style::new(SMALL, Anchor::Start);
+            match (look, self.sample) {
+                (None, _) => canvas.text((x, baseline), label, Style { color: MUTED, ..style }),
+                (Some(look), Sample::Line) => {
+                    draw_line(canvas, *look, &[(x, y), (x + SWATCH, y)]);
+                    draw_marker(canvas, *look, (x + SWATCH / 2.0, y));
+                    canvas.text((x + SWATCH + GAP, baseline), label, style);
+                }
+                (Some(look), Sample::Area) => {
+                    canvas.rect((x, y - AREA / 2.0), (x + AREA, y + AREA / 2.0), look.rgb());
+                    canvas.text((x + AREA + GAP, baseline), label, style);
+                }
             }
-            let at = (x + SWATCH + GAP, y + f64::from(SMALL) * 0.36);
-            if !self.groups.is_empty() && style.is_none() {
-                // The name of a group.
-                let style = Style { color: MUTED, ..Style::new(SMALL, Anchor::Start) };
-                canvas.text((x, at.1), label, style);
-                continue;
-            }
-            canvas.text(at, label, Style::new(SMALL, Anchor::Start));
         }
     }
 }
@@ -258,22 +170,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thirty_curves_differ_without_color_and_two_hundred_with_it() {
-        let gray = |i| (SeriesStyle::of(i).dash, SeriesStyle::of(i).marker);
-        for i in 0..30 {
-            assert!((0..i).all(|j| gray(i) != gray(j)), "{i}");
-        }
-        for i in 0..210 {
-            assert!((0..i).all(|j| SeriesStyle::of(i) != SeriesStyle::of(j)), "{i}");
-        }
-    }
-
-    #[test]
     fn a_group_stands_in_one_column_under_its_name() {
         let entries = [("channel", 4), ("norm", 5), ("unbiased", 7), ("loss", 3), ("reference", 5)];
-        let members = entries.iter().flat_map(|&(group, count)| (0..count).map(move |i| (group, i)));
-        let legend =
-            Legend::grouped(members.map(|(group, i)| (group, SeriesStyle::of(i), format!("{group} {i}"))));
+        let entry = |group: &str, i: usize| Entry {
+            label: format!("{group} {i}"),
+            group: group.into(),
+            look: Look::of(i),
+        };
+        let members = entries.iter().flat_map(|&(group, count)| (0..count).map(move |i| entry(group, i)));
+        let legend = Legend::new(&members.collect::<Vec<Entry>>(), Sample::Line);
         for columns in 1..=6 {
             let layout = legend.layout(columns);
             assert_eq!(layout.len(), legend.entries.len());

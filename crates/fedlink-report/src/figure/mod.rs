@@ -1,39 +1,21 @@
-//! Figures for papers and reports: curves, distribution functions, heat maps, bars, maps of cells and
-//! sheets of small images, as SVG and PNG.
+//! Charts as pictures: SVG and PNG.
 //!
-//! A figure is plain data; [`Figure::svg`] and [`Figure::png`] draw it. Whatever the data, nothing panics:
-//! values that are not finite are left out and a figure without values is labeled as such. The same figure
-//! always gives the same bytes. Series differ in color (safe for color-blind readers), dash pattern and
-//! marker, labels are laid out so that they do not overlap, and points closer together than a pixel are not
-//! written twice. An SVG needs nothing outside itself; its text is set in `DejaVu Sans` or the nearest face
-//! at hand.
+//! [`Figure::svg`] and [`Figure::png`] draw a [chart](crate::chart). The same chart always gives the same
+//! bytes. Labels are laid out so that they do not overlap. An SVG needs nothing outside itself; its text is
+//! set in `DejaVu Sans` or the nearest face at hand.
 
-mod axis;
-mod bar_chart;
+mod bars;
 mod canvas;
-mod cdf;
 mod cell_map;
 mod contact_sheet;
 mod frame;
 mod heat_map;
 mod legend;
-mod line_chart;
-mod reduce;
-mod small_multiples;
-mod stacked_bars;
+mod lines;
 mod text;
 
-pub use bar_chart::BarChart;
-pub use cdf::cdf;
-pub use cell_map::{CellMap, cell_map};
+use crate::chart::{Bars, CellMap, HeatMap, Lines};
 pub use contact_sheet::contact_sheet;
-pub use heat_map::HeatMap;
-pub(crate) use legend::{COLORS, DASHES};
-#[cfg(test)]
-pub(crate) use legend::{MARKERS, SeriesStyle};
-pub use line_chart::{Curve, CurveStyle, LineChart, MAX_BANDS};
-pub use small_multiples::SmallMultiples;
-pub use stacked_bars::StackedBars;
 
 /// Why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -81,11 +63,11 @@ pub enum FigureError {
     },
 }
 
-/// What can be drawn.
+/// A chart that can be drawn.
 pub trait Figure {
-    /// The figure as a self-contained SVG document.
+    /// The chart as a self-contained SVG document.
     fn svg(&self) -> String;
-    /// The figure as a PNG file, 1600 pixels wide.
+    /// The chart as a PNG file, 1600 pixels wide.
     fn png(&self) -> Result<Vec<u8>, FigureError>;
 }
 
@@ -101,7 +83,7 @@ macro_rules! figures {
         }
     )*};
 }
-figures!(LineChart, SmallMultiples, HeatMap, BarChart, StackedBars, CellMap);
+figures!(Lines, Bars, HeatMap, CellMap);
 
 /// A PNG file of pixels of eight bits per channel.
 fn png_file(

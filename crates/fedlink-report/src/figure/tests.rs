@@ -3,6 +3,20 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::chart::{Curve, Entry, Look, MAX_BANDS, Quantity, cdf};
+
+fn lines(log: bool, curves: Vec<Curve>) -> Lines {
+    let y = Quantity::plain("");
+    Lines::new("", &Quantity::plain("").margin(0.02), &if log { y.log() } else { y }, curves)
+}
+
+fn map(rows: &[Vec<f64>]) -> HeatMap {
+    HeatMap::new("", ("", ""), &Quantity::plain(""), rows)
+}
+
+fn whole(bars: &[(String, f64)]) -> Bars {
+    Bars::whole("", "", "", bars, None)
+}
 
 /// Deterministic noise in `-1..1`.
 fn noise(i: u64) -> f64 {
@@ -10,7 +24,7 @@ fn noise(i: u64) -> f64 {
     ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
 
-fn accuracy() -> LineChart {
+fn accuracy() -> Lines {
     let curve = |(k, (label, end)): (usize, (&str, f64))| {
         let points: Vec<(f64, f64)> = (0..=20)
             .map(|i| {
@@ -19,21 +33,16 @@ fn accuracy() -> LineChart {
             })
             .collect();
         let band = points.iter().map(|&(t, y)| (y - 0.004 - 0.5 / (t + 20.0), y + 0.004 + 0.3 / (t + 20.0)));
-        Curve { label: label.into(), band: Some(band.collect()), points, style: None }
+        Curve { label: label.into(), band: Some(band.collect()), points, ..Curve::default() }
     };
     let policies = [("BC", 0.912), ("BN2", 0.917), ("BC-BN2 (Kc = 10)", 0.923), ("BN2-C", 0.931)];
-    LineChart {
-        title: "Test accuracy by scheduling policy, IID".into(),
-        subtitle: "M = 40 devices, K = 1, n = 5000 symbols, mean and range of 5 seeds".into(),
-        x_label: "Round t".into(),
-        y_label: "Test accuracy (%)".into(),
-        percent_y: true,
-        curves: policies.into_iter().enumerate().map(curve).collect(),
-        ..LineChart::default()
-    }
+    let curves = policies.into_iter().enumerate().map(curve).collect();
+    let (x, y) = (Quantity::plain("Round t").margin(0.02), Quantity::share("Test accuracy"));
+    Lines::new("Test accuracy by scheduling policy, IID", &x, &y, curves)
+        .with_subtitle("M = 40 devices, K = 1, n = 5000 symbols, mean and range of 5 seeds")
 }
 
-fn bound() -> LineChart {
+fn bound() -> Lines {
     let curve = |k: u32| Curve {
         label: format!("K = {k}"),
         points: (0..=1000)
@@ -46,37 +55,29 @@ fn bound() -> LineChart {
             .collect(),
         ..Curve::default()
     };
-    LineChart {
-        title: "Convergence bound, Γ = 1, G = 1".into(),
-        x_label: "Round t".into(),
-        y_label: "Bound on E[F(θ(t))] − F*".into(),
-        log_y: true,
-        curves: [1, 3, 5, 10, 15, 20].map(curve).into(),
-        ..LineChart::default()
-    }
+    let (x, y) = (Quantity::plain("Round t"), Quantity::plain("Bound on E[F(θ(t))] − F*").log());
+    let curves = [1, 3, 5, 10, 15, 20].map(curve).into();
+    Lines::new("Convergence bound, Γ = 1, G = 1", &x, &y, curves)
 }
 
 fn labels() -> HeatMap {
     let count =
         |m: u64, c: u64| if (m * 7 + 3) % 10 == c || (m * 3 + m / 10) % 10 == c { 500.0 } else { 0.0 };
-    HeatMap {
-        title: "Samples of each class on each device, 2 classes per device".into(),
-        x_label: "Class".into(),
-        y_label: "Device".into(),
-        rows: (0..40).map(|m| (0..10).map(|c| count(m, c) + 8.0 * (m + c) as f64).collect()).collect(),
-        value_label: "Samples".into(),
-        ..HeatMap::default()
-    }
+    let rows: Vec<Vec<f64>> =
+        (0..40).map(|m| (0..10).map(|c| count(m, c) + 8.0 * (m + c) as f64).collect()).collect();
+    let title = "Samples of each class on each device, 2 classes per device";
+    HeatMap::new(title, ("Class", "Device"), &Quantity::plain("Samples"), &rows)
 }
 
-fn power() -> BarChart {
-    BarChart {
-        title: "Average transmit power of each device under BN2".into(),
-        x_label: "Device".into(),
-        y_label: "Average power (multiples of the limit)".into(),
-        bars: (0..40).map(|m| (m.to_string(), (1.0 + 0.9 * noise(m)).powi(2))).collect(),
-        reference: Some(("Limit on average power".into(), 1.0)),
-    }
+fn power() -> Bars {
+    let bars: Vec<(String, f64)> = (0..40).map(|m| (m.to_string(), (1.0 + 0.9 * noise(m)).powi(2))).collect();
+    Bars::whole(
+        "Average transmit power of each device under BN2",
+        "Device",
+        "Average power (multiples of the limit)",
+        &bars,
+        Some(("Limit on average power".into(), 1.0)),
+    )
 }
 
 fn cell() -> CellMap {
@@ -86,27 +87,23 @@ fn cell() -> CellMap {
     let positions: Vec<(f64, f64)> = (0..40).map(position).collect();
     let gains: Vec<f64> = (0..40).map(|m| -37.6 * libm::log10(distance(m)) - 15.3 + 4.0 * noise(m)).collect();
     let shares: Vec<f64> = (0..40).map(|m| 0.2 / (1.0 + f64::from(m))).collect();
-    cell_map("Cell of 40 devices", &positions, &gains, Some(&shares))
+    CellMap::new("Cell of 40 devices", &positions, &gains, Some(&shares))
 }
 
-fn snrs() -> LineChart {
+fn snrs() -> Lines {
     let group = |mean: f64, seed: u64| (0..20).map(|m| mean + 4.0 * noise(seed + m)).collect();
-    let groups = [("near".to_owned(), group(20.0, 0)), ("far".to_owned(), group(0.0, 50))];
+    let groups = [("near".to_owned(), None, group(20.0, 0)), ("far".to_owned(), None, group(0.0, 50))];
     cdf("SNR of the devices", "mean SNR (dB)", &groups)
 }
 
-fn phases() -> StackedBars {
+fn phases() -> Bars {
     let bar = |i: u64| {
         let name = format!("BN2-C, K = {i}, n = 5000 symbols");
         (name, vec![0.004, 0.02 + 0.002 * i as f64, 0.001, 0.005])
     };
-    StackedBars {
-        title: "Seconds of a round".into(),
-        x_label: String::new(),
-        y_label: "mean duration of a round (s)".into(),
-        parts: ["downlink", "training before selection", "reports", "uplink"].map(str::to_owned).into(),
-        bars: (1..=16).map(bar).collect(),
-    }
+    let parts = ["downlink", "training before selection", "reports", "uplink"];
+    let bars: Vec<(String, Vec<f64>)> = (1..=16).map(bar).collect();
+    Bars::stacked("Seconds per round", "", "mean duration of a round (s)", &parts, &bars)
 }
 
 /// Left, top, right and bottom of the space that a text takes.
@@ -176,13 +173,13 @@ fn every_kind() -> Vec<(&'static str, Box<dyn Figure>)> {
         ("power", Box::new(power())),
         ("cell", Box::new(cell())),
         ("snrs", Box::new(snrs())),
-        ("empty_cell", Box::new(CellMap::default())),
+        ("empty_cell", Box::new(CellMap::new("", &[], &[], None))),
         ("empty_cdf", Box::new(cdf("", "", &[]))),
         ("phases", Box::new(phases())),
-        ("empty_stack", Box::new(StackedBars::default())),
-        ("empty_lines", Box::new(LineChart::default())),
-        ("empty_map", Box::new(HeatMap::default())),
-        ("empty_bars", Box::new(BarChart::default())),
+        ("empty_stack", Box::new(Bars::stacked("", "", "", &["a"], &[]))),
+        ("empty_lines", Box::new(lines(false, vec![]))),
+        ("empty_map", Box::new(map(&[]))),
+        ("empty_bars", Box::new(whole(&[]))),
     ]
 }
 
@@ -214,12 +211,12 @@ fn every_figure_is_a_self_contained_document_with_its_labels() {
 fn markup_in_labels_is_text() {
     let label = r#"a < b && "c" > $d$ \$e ]]> <script>x</script>"#;
     let curve = Curve { label: label.into(), points: vec![(0.0, 1.0), (1.0, 2.0)], ..Curve::default() };
-    let chart = LineChart { x_label: label.into(), y_label: label.into(), curves: vec![curve], ..accuracy() };
+    let chart = Lines::new("", &Quantity::plain(label), &Quantity::plain(label), vec![curve]);
     let chart = texts(&chart.svg());
     assert_eq!(chart.iter().filter(|t| *t == label).count(), 3, "{chart:?}");
-    let map = HeatMap { value_label: label.into(), x_label: label.into(), ..labels() };
+    let map = HeatMap::new("", (label, ""), &Quantity::plain(label), &vec![vec![1.0, 2.0]; 40]);
     assert_eq!(texts(&map.svg()).iter().filter(|t| *t == label).count(), 2);
-    let bars = BarChart { reference: Some((label.into(), 1.0)), ..power() };
+    let bars = Bars::whole("", "", "", &[("a".into(), 2.0)], Some((label.into(), 1.0)));
     assert_eq!(texts(&bars.svg()).iter().filter(|t| *t == label).count(), 1);
 }
 
@@ -233,14 +230,14 @@ fn points_that_cannot_be_shown_interrupt_the_line() {
     let y = [1.0, 2.0, f64::NAN, 3.0, f64::INFINITY, 0.0, -1.0, 4.0, 5.0];
     let points: Vec<(f64, f64)> = y.iter().enumerate().map(|(i, &y)| (i as f64, y)).collect();
     let curves = vec![Curve { points, ..Curve::default() }];
-    let lines = |log_y| {
-        let svg = LineChart { log_y, curves: curves.clone(), ..LineChart::default() }.svg();
+    let drawn = |log| {
+        let svg = lines(log, curves.clone()).svg();
         texts(&svg);
         (svg.matches("stroke=\"#0072b2\"").count(), filled(&svg, "#0072b2"))
     };
     // (1, 2), the lone 3, (0, −1, 4, 5): two lines and seven markers; on a logarithmic axis (4, 5) is left.
-    assert_eq!(lines(false), (2, 7));
-    assert_eq!(lines(true), (2, 5));
+    assert_eq!(drawn(false), (2, 7));
+    assert_eq!(drawn(true), (2, 5));
 }
 
 #[test]
@@ -251,7 +248,7 @@ fn many_curves_have_no_bands_and_no_room_for_them() {
         ..Curve::default()
     };
     let drawn = |curves| {
-        let svg = LineChart { curves: vec![curve.clone(); curves], ..LineChart::default() }.svg();
+        let svg = lines(false, vec![curve.clone(); curves]).svg();
         (svg.matches("opacity=\"0.15\"").count(), texts(&svg).iter().any(|text| text == "50"))
     };
     assert_eq!(drawn(MAX_BANDS), (MAX_BANDS, true));
@@ -261,7 +258,7 @@ fn many_curves_have_no_bands_and_no_room_for_them() {
 #[test]
 fn shares_beyond_one_are_shown_where_they_are() {
     let curve = Curve { points: vec![(0.0, 0.5), (1.0, 1.0), (2.0, 1.5)], ..Curve::default() };
-    let svg = LineChart { percent_y: true, curves: vec![curve], ..LineChart::default() }.svg();
+    let svg = Lines::new("", &Quantity::plain(""), &Quantity::share(""), vec![curve]).svg();
     let document = roxmltree::Document::parse(&svg).unwrap();
     let heights: Vec<f64> = document.descendants().filter_map(|n| n.attribute("cy")?.parse().ok()).collect();
     assert!(heights[0] - heights[1] > 50.0 && heights.len() == 3, "{heights:?}");
@@ -270,18 +267,13 @@ fn shares_beyond_one_are_shown_where_they_are() {
 
 #[test]
 fn a_curve_of_one_point_is_a_marker() {
-    let chart = LineChart {
-        curves: vec![
-            Curve {
-                label: "one".into(),
-                points: vec![(3.0, 0.5)],
-                band: Some(vec![(0.4, 0.6)]),
-                style: None,
-            },
-            Curve { label: "none".into(), ..Curve::default() },
-        ],
-        ..LineChart::default()
+    let one = Curve {
+        label: "one".into(),
+        points: vec![(3.0, 0.5)],
+        band: Some(vec![(0.4, 0.6)]),
+        ..Curve::default()
     };
+    let chart = lines(false, vec![one, Curve { label: "none".into(), ..Curve::default() }]);
     let svg = chart.svg();
     // One in the plot and one in the legend.
     assert_eq!(filled(&svg, "#0072b2"), 2, "{svg}");
@@ -291,8 +283,7 @@ fn a_curve_of_one_point_is_a_marker() {
 #[test]
 fn the_height_of_a_bar_is_its_value() {
     let bars = [("a", 1.0), ("b", 3.0), ("c", f64::NAN), ("d", -2.0)];
-    let chart = BarChart { bars: bars.map(|(n, v)| (n.into(), v)).into(), ..BarChart::default() };
-    let svg = chart.svg();
+    let svg = whole(&bars.map(|(name, value)| (name.into(), value))).svg();
     let document = roxmltree::Document::parse(&svg).unwrap();
     let rects = document.descendants().filter(|n| n.attribute("fill") == Some("#56b4e9"));
     let side = |n: roxmltree::Node<'_, '_>, a| n.attribute(a).unwrap().parse::<f64>().unwrap();
@@ -307,12 +298,8 @@ fn the_height_of_a_bar_is_its_value() {
 
 #[test]
 fn the_parts_of_a_bar_stand_upon_one_another() {
-    let bars = StackedBars {
-        parts: ["a", "b", "c"].map(str::to_owned).into(),
-        bars: vec![("x".into(), vec![1.0, 2.0, f64::NAN]), ("y".into(), vec![3.0, -1.0, 1.0])],
-        ..StackedBars::default()
-    };
-    let svg = bars.svg();
+    let bars = [("x".to_owned(), vec![1.0, 2.0, f64::NAN]), ("y".to_owned(), vec![3.0, -1.0, 1.0])];
+    let svg = Bars::stacked("", "", "", &["a", "b", "c"], &bars).svg();
     texts(&svg);
     let document = roxmltree::Document::parse(&svg).unwrap();
     let side = |n: roxmltree::Node<'_, '_>, a| n.attribute(a).unwrap().parse::<f64>().unwrap();
@@ -337,8 +324,7 @@ fn the_parts_of_a_bar_stand_upon_one_another() {
 
 #[test]
 fn the_lowest_and_highest_cells_have_the_ends_of_the_color_scale() {
-    let map = HeatMap { rows: vec![vec![-1.0, 0.0], vec![f64::NAN, 1.0], vec![0.5]], ..HeatMap::default() };
-    let svg = map.svg();
+    let svg = map(&[vec![-1.0, 0.0], vec![f64::NAN, 1.0], vec![0.5]]).svg();
     let cells: Vec<_> = svg.split("<rect ").skip(2).take(6).collect();
     // Viridis runs from #440154 to #fde725; the missing value and the one beyond the short row are gray.
     for (cell, fill) in [(0, "#440154"), (2, "#d0d0d0"), (3, "#fde725"), (5, "#d0d0d0")] {
@@ -348,7 +334,7 @@ fn the_lowest_and_highest_cells_have_the_ends_of_the_color_scale() {
 
 #[test]
 fn a_map_has_its_devices_where_they_are_and_the_server_in_the_middle() {
-    let map = cell_map("", &[(100.0, 0.0), (-50.0, 0.0), (0.0, 100.0)], &[-90.0, -80.0, -100.0], None);
+    let map = CellMap::new("", &[(100.0, 0.0), (-50.0, 0.0), (0.0, 100.0)], &[-90.0, -80.0, -100.0], None);
     let svg = map.svg();
     let document = roxmltree::Document::parse(&svg).unwrap();
     let discs = document.descendants().filter(|n| n.has_tag_name("circle"));
@@ -372,9 +358,9 @@ fn many_noisy_curves_stay_small() {
         label: format!("curve {c}"),
         points: (0..1000).map(|i| (i as f64, c as f64 + noise(1000 * c + i))).collect(),
         band: Some((0..1000).map(|i| (c as f64 - 1.0 + 0.3 * noise(i), c as f64 + 1.0)).collect()),
-        style: None,
+        ..Curve::default()
     };
-    let chart = LineChart { curves: (0..20).map(curve).collect(), ..LineChart::default() };
+    let chart = lines(false, (0..20).map(curve).collect());
     let svg = chart.svg();
     chart.png().unwrap();
     assert!(svg.len() < 600_000, "{} bytes", svg.len());
@@ -388,21 +374,11 @@ fn enormous_input_gives_figures_of_ordinary_size() {
         points: vec![(0.0, f64::from(c))],
         ..Curve::default()
     });
-    let lines = LineChart {
-        title: long.clone(),
-        y_label: long.clone(),
-        curves: curves.collect(),
-        ..LineChart::default()
-    };
-    let map = HeatMap {
-        rows: (0..1000).map(|i| (0..1000).map(|j| noise(i * 1000 + j)).collect()).collect(),
-        x_ticks: Some(vec![long.clone(); 1000]),
-        ..HeatMap::default()
-    };
-    let bars = BarChart {
-        bars: (0..100_000).map(|i| (format!("bar {i}"), noise(i))).collect(),
-        ..BarChart::default()
-    };
+    let lines = Lines::new(&long, &Quantity::plain(""), &Quantity::plain(&long), curves.collect());
+    let rows: Vec<Vec<f64>> = (0..1000).map(|i| (0..1000).map(|j| noise(i * 1000 + j)).collect()).collect();
+    let map = map(&rows).with_names(vec![long.clone(); 1000], vec![long.clone(); 1000]);
+    let bars: Vec<(String, f64)> = (0..100_000).map(|i| (format!("bar {i}"), noise(i))).collect();
+    let bars = whole(&bars);
     for figure in [&lines as &dyn Figure, &map, &bars] {
         let svg = figure.svg();
         texts(&svg);
@@ -417,47 +393,29 @@ fn any_values() -> impl Strategy<Value = Vec<f64>> {
 }
 
 /// Figures of every kind from arbitrary numbers and labels.
-fn any_figures() -> impl Strategy<Value = (LineChart, HeatMap, BarChart, CellMap)> {
+fn any_figures() -> impl Strategy<Value = (Lines, HeatMap, Bars, CellMap)> {
     let numbers = (any_values(), any_values(), any_values());
-    (numbers, ".{0,40}", any::<bool>(), any::<bool>()).prop_map(
-        |((xs, ys, ends), label, log_y, percent_y)| {
-            let band = ends.iter().zip(&ys).map(|(&a, &b)| (a, b)).collect();
-            let points = xs.iter().zip(&ys).map(|(&x, &y)| (x, y)).collect();
-            let lines = LineChart {
-                title: label.clone(),
-                subtitle: label.clone(),
-                x_label: label.clone(),
-                y_label: label.clone(),
-                log_y,
-                percent_y,
-                curves: vec![Curve { label: label.clone(), points, band: Some(band), style: None }],
-            };
-            let map = HeatMap {
-                value_label: label.clone(),
-                rows: vec![xs.clone(), ys.clone()],
-                x_ticks: log_y.then(|| vec![label.clone(); 9]),
-                y_ticks: percent_y.then(|| vec![label.clone(); 2]),
-                ..HeatMap::default()
-            };
-            let bars = BarChart {
-                y_label: label.clone(),
-                bars: ys.iter().map(|&y| (label.clone(), y)).collect(),
-                reference: xs.first().map(|&x| (label.clone(), x)),
-                ..BarChart::default()
-            };
-            let cell = CellMap {
-                subtitle: label.clone(),
-                scheduled: log_y.then(|| ends.clone()),
-                ..cell_map(
-                    &label,
-                    &xs.iter().copied().zip(ys.iter().copied()).collect::<Vec<_>>(),
-                    &ends,
-                    None,
-                )
-            };
-            (lines, map, bars, cell)
-        },
-    )
+    (numbers, ".{0,40}", any::<bool>(), any::<bool>()).prop_map(|((xs, ys, ends), label, log, percent)| {
+        let band = ends.iter().zip(&ys).map(|(&a, &b)| (a, b)).collect();
+        let points = xs.iter().zip(&ys).map(|(&x, &y)| (x, y)).collect();
+        let curve = Curve { label: label.clone(), points, band: Some(band), ..Curve::default() };
+        let y = if percent { Quantity::share(&label) } else { Quantity::plain(&label) };
+        let y = if log { y.log() } else { y };
+        let lines = Lines::new(&label, &Quantity::plain(&label), &y, vec![curve]).with_subtitle(&label);
+        let rows = [xs.clone(), ys.clone()];
+        let map = HeatMap::new("", ("", ""), &Quantity::plain(&label), &rows);
+        let names = |n| vec![label.clone(); n];
+        let map = if log { map.with_names(names(9), names(2)) } else { map };
+        let bars: Vec<(String, f64)> = ys.iter().map(|&y| (label.clone(), y)).collect();
+        let reference = xs.first().map(|&x| (label.clone(), x));
+        let bars = Bars::whole("", "", &label, &bars, reference);
+        let positions: Vec<(f64, f64)> = xs.iter().copied().zip(ys.iter().copied()).collect();
+        let cell = CellMap {
+            subtitle: label.clone(),
+            ..CellMap::new(&label, &positions, &ends, log.then_some(&ends[..]))
+        };
+        (lines, map, bars, cell)
+    })
 }
 
 proptest! {
@@ -481,43 +439,65 @@ proptest! {
 }
 
 #[test]
-fn small_multiples_share_axes_and_a_legend_in_groups() {
-    use super::{CurveStyle, SmallMultiples};
+fn panels_share_axes_and_a_legend_in_groups() {
     let curve = |label: &str, color: usize, group: &str, top: f64| Curve {
         label: label.into(),
         // Seven rounds: no label of theirs is one of the accuracies.
         points: vec![(0.0, 0.1), (7.0, top)],
-        style: Some(CurveStyle { color, dash: 0, marker: 0, group: group.into() }),
-        ..Curve::default()
+        band: Some(vec![(0.05, 0.15), (top - 0.1, top + 0.1)]),
+        look: Some(Look::new(color, 0, 0)),
+        group: group.into(),
     };
     let panel = |name: &str, top: f64| {
         (name.to_owned(), vec![curve("bc", 0, "channel", top), curve("bn2", 1, "norm", 0.5)])
     };
-    let figure = SmallMultiples {
-        title: "policies".into(),
-        x_label: "round".into(),
-        y_label: "test accuracy".into(),
-        percent_y: true,
-        panels: vec![panel("partition = iid", 0.9), panel("partition = classes", 0.6)],
+    let chart = |panels| {
+        let x = Quantity::plain("round").from_zero().margin(0.0);
+        Lines::in_panels("policies", &x, &Quantity::share("test accuracy"), panels)
     };
-    let svg = figure.svg();
+    let two = chart(vec![panel("partition = iid", 0.9), panel("partition = classes", 0.6)]);
+    let svg = two.svg();
     let written = texts(&svg);
     for once in ["partition = iid", "partition = classes", "bc", "bn2", "channel", "norm"] {
         assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
     }
     // The y labels stand once, at the left panel of the row, and are enough to read a value.
-    for once in ["20", "40", "60", "80", "test accuracy"] {
+    for once in ["20", "40", "60", "80", "test accuracy (%)"] {
         assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
     }
-    // A line in each panel and one in the legend, in the color of the family.
+    // A line in each panel and one in the legend, in the color of the family; a band in each panel.
     assert_eq!(svg.matches("stroke=\"#0072b2\"").count(), 3);
-    assert!(figure.png().is_ok());
-    assert!(SmallMultiples::default().svg().contains("<svg"));
-    let rows = SmallMultiples { panels: vec![panel("x", 0.9); 5], ..figure.clone() };
-    let written = texts(&rows.svg());
-    for twice in ["20", "40", "60", "80", "test accuracy"] {
+    assert_eq!(svg.matches("opacity=\"0.15\"").count(), 4);
+    assert!(two.png().is_ok());
+    assert!(chart(vec![]).svg().contains("<svg"));
+    let written = texts(&chart(vec![panel("x", 0.9); 5]).svg());
+    for twice in ["20", "40", "60", "80"] {
         assert_eq!(written.iter().filter(|text| *text == twice).count(), 2, "{twice}: a row each");
     }
-    let broken = SmallMultiples { panels: vec![("x".into(), vec![Curve::default()]); 30], ..figure };
+    let broken = chart(vec![("x".into(), vec![Curve::default()]); 30]);
+    assert_eq!(broken.panels.len(), 24);
     assert!(texts(&broken.svg()).contains(&"no data".to_owned()));
+}
+
+#[test]
+fn a_chart_looks_the_same_after_a_trip_through_json() {
+    fn again<T: Figure + serde::Serialize + serde::de::DeserializeOwned>(chart: &T) {
+        let json = serde_json::to_string(chart).unwrap();
+        assert_eq!(serde_json::from_str::<T>(&json).unwrap().svg(), chart.svg());
+    }
+    again(&accuracy());
+    again(&bound());
+    again(&labels());
+    again(&power());
+    again(&phases());
+    again(&cell());
+}
+
+#[test]
+fn entries_of_a_legend_are_drawn_in_the_order_of_the_chart() {
+    let chart = accuracy();
+    let drawn = texts(&chart.svg());
+    let places: Vec<usize> =
+        chart.key.iter().map(|Entry { label, .. }| drawn.iter().position(|t| t == label).unwrap()).collect();
+    assert!(places.is_sorted(), "{places:?}");
 }

@@ -5,7 +5,7 @@ use super::html::{
 };
 use super::tables::target_percent;
 use super::{CurveCosts, Report, ReportCurve, drawing};
-use crate::costs::{device_energy_chart, energy_chart, phases_chart, snr_chart};
+use crate::plots::{device_energy_chart, energy_chart, phases_chart};
 use std::fmt::Write;
 
 /// Devices that the drawings by device of one page show in all; the first curve has its own in any case.
@@ -18,7 +18,7 @@ pub fn has_costs(report: &Report) -> bool {
 
 /// Whether there is a map or a distribution of SNRs.
 pub fn has_cell(report: &Report) -> bool {
-    !report.cells.is_empty() || !report.snrs.is_empty()
+    !report.cells.is_empty() || report.snr.is_some()
 }
 
 /// The choice of seconds and joules as the x axis; nothing without units.
@@ -58,8 +58,12 @@ pub fn costs(report: &Report) -> String {
          <h2 id=\"costs-heading\">Seconds and joules</h2>\n{}\
          <h3>Phases of a round</h3>\n{}<h3>Energy of a round</h3>\n{}{devices}</section>\n",
         costs_table(report),
-        drawing("Mean seconds of a round by phase, of each curve", &phases),
-        drawing("Mean joules of all devices in a round by kind, of each curve", &energy),
+        phases.map_or_else(String::new, |chart| {
+            drawing("Mean seconds per round by phase, of each curve", &chart)
+        }),
+        energy.map_or_else(String::new, |chart| {
+            drawing("Mean joules of all devices per round by kind, of each curve", &chart)
+        }),
     )
 }
 
@@ -112,7 +116,7 @@ pub fn cell(report: &Report) -> String {
     let mut section = "<section id=\"cell\" aria-labelledby=\"cell-heading\">\n\
                        <h2 id=\"cell-heading\">Cell</h2>\n"
         .to_owned();
-    for (i, map) in within(report.cells.iter(), |map| map.positions_m.len()).into_iter().enumerate() {
+    for (i, map) in within(report.cells.iter(), |map| map.dots.len()).into_iter().enumerate() {
         let what = format!("{}: devices by mean gain and by how often they were scheduled", map.title);
         let figure = drawing(&what, map);
         if i == 0 {
@@ -122,9 +126,9 @@ pub fn cell(report: &Report) -> String {
                 write!(section, "<details><summary>{}</summary>\n{figure}</details>\n", escape(&map.title));
         }
     }
-    if !report.snrs.is_empty() {
+    if let Some(chart) = &report.snr {
         section += "<h3>SNR</h3>\n";
-        section += &drawing("Cumulative distribution of the SNR", &snr_chart("", &report.snrs));
+        section += &drawing("Cumulative distribution of the SNR", chart);
     }
     section + "</section>\n"
 }

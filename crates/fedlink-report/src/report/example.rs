@@ -4,7 +4,7 @@ use super::{
     ClaimVerdict, CurveCosts, CurveFairness, DeviceTotals, Interval, PairedDifference, Report, ReportCurve,
     SplitTable,
 };
-use crate::figure::{CellMap, cell_map};
+use crate::chart::{CellMap, cdf};
 
 /// Every page, with the name of its file.
 pub fn pages() -> [(&'static str, Report); 5] {
@@ -51,7 +51,7 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
         keys: Vec::new(),
         policy: label.split(' ').next().unwrap_or_default().to_lowercase(),
         family: String::new(),
-        style: None,
+        look: None,
         k,
         seeds,
         status: "finished".into(),
@@ -149,7 +149,7 @@ fn typical() -> Report {
         power_unit: String::new(),
         panels: Vec::new(),
         cells: Vec::new(),
-        snrs: Vec::new(),
+        snr: None,
         target: 0.8,
         differences: pairs(&curves),
         split: Some(split(40)),
@@ -213,11 +213,12 @@ fn units() -> Report {
             energy_j,
             device_energy_j: (0..40).rev().map(|m| energy_j.map(|kind| kind * share(m))).collect(),
         });
-        let map = cell_map(&format!("Cell: {}", curve.label), &positions, &gains, Some(&curve.scheduled));
+        let title = format!("Cell: {}", curve.label);
+        let map = CellMap::new(&title, &positions, &gains, Some(&curve.scheduled));
         report.cells.push(CellMap { subtitle: "seed 1".into(), ..map });
     }
     let snrs = gains.iter().map(|gain| gain + 120.0).collect();
-    report.snrs = vec![("all devices".into(), snrs)];
+    report.snr = Some(cdf("", "SNR (dB)", &[("all devices".into(), None, snrs)]));
     report
 }
 

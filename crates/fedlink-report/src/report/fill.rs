@@ -4,16 +4,15 @@ use super::{
     ClaimVerdict, CurveCosts, CurveFairness, DeviceTotals, Interval, PairedDifference, Report, ReportCurve,
     SplitTable,
 };
-use crate::costs::{curve_cell, snr_series};
-use crate::families::styles;
-use crate::plots::small_multiples;
+use crate::chart::Entry;
+use crate::looks::legend;
+use crate::plots::{Across, Up, cell_chart, small_multiples, snr_chart};
 use fedlink::data::partition::SplitReport;
 use fedlink::learn::fairness::class_accuracies;
 use fedlink::record::{Outcome, Row};
-use fedlink_study::claims::{Comparison, Verdict};
+use fedlink_study::claims::{Comparison, Verdict, Verdicts};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::statistics::{Estimate, estimate};
-use fedlink_study::verdicts::Verdicts;
 
 impl Report {
     /// The report of an experiment: its name, its file, the results, and the split of the first curve's data.
@@ -23,7 +22,7 @@ impl Report {
         results: &[CurveResult],
         split: Option<&SplitReport>,
     ) -> Self {
-        let first = results.first().map(|curve| curve.config.clone()).unwrap_or_default();
+        let first = results.first().map(|curve| curve.spec.config().clone()).unwrap_or_default();
         let mut notes = Vec::new();
         if results.iter().all(|curve| curve.runs.len() < 2) {
             notes.push(
@@ -39,7 +38,7 @@ impl Report {
         notes.extend(
             results.iter().filter_map(|curve| Some(format!("{}: {}.", curve.label, curve.saturated()?))),
         );
-        for caution in results.iter().flat_map(|curve| curve.config.cautions()) {
+        for caution in results.iter().flat_map(|curve| curve.spec.cautions()) {
             let note = format!("{caution}.");
             if !notes.contains(&note) {
                 notes.push(note);
@@ -75,9 +74,9 @@ impl Report {
             target: first.run.target,
             curves: curves(results),
             differences: differences(results),
-            panels: small_multiples("", results).into_iter().map(|(_, figure)| figure).collect(),
-            cells: results.iter().filter_map(curve_cell).collect(),
-            snrs: snr_series(results),
+            panels: small_multiples("", results).into_iter().map(|(_, chart)| chart).collect(),
+            cells: results.iter().filter_map(cell_chart).collect(),
+            snr: snr_chart("", results),
             split: split.map(split_table),
             claims: Vec::new(),
             notes,
@@ -113,20 +112,19 @@ impl Report {
     }
 }
 
-/// All curves; where there are many, in the colors of the families of their policies.
+/// All curves, with their looks in all charts of the folder.
 fn curves(results: &[CurveResult]) -> Vec<ReportCurve> {
-    let mut curves: Vec<ReportCurve> = results.iter().map(report_curve).collect();
-    if let Some(styles) = styles(&results.iter().collect::<Vec<&CurveResult>>()) {
-        for (curve, style) in curves.iter_mut().zip(styles) {
-            curve.style = Some([style.color, style.dash, style.marker]);
-            curve.family = style.group;
-        }
-    }
-    curves
+    let curve = |(curve, entry): (&CurveResult, Entry)| {
+        let mut curve = report_curve(curve);
+        (curve.look, curve.family) = (Some(entry.look), entry.group);
+        curve.thin();
+        curve
+    };
+    results.iter().zip(legend(results)).map(curve).collect()
 }
 
 fn report_curve(curve: &CurveResult) -> ReportCurve {
-    let (config, runs) = (&curve.config, &curve.runs);
+    let (config, runs) = (&curve.spec, &curve.runs);
     let (devices, k) = (config.data.devices as usize, config.schedule.k);
     let accuracy = curve.by_row(|row| row.test_accuracy);
     let ends = |estimate: &Estimate| {
@@ -137,14 +135,10 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         }
     };
     let (low, high) = accuracy.iter().map(ends).unzip();
-    let means = |value: fn(&fedlink::record::Row) -> f64| -> Vec<f64> {
-        curve.by_row(value).iter().map(|estimate| estimate.mean).collect()
+    let means = |y: Up| -> Vec<f64> {
+        curve.by_row(|row| y.value(row)).iter().map(|estimate| estimate.mean).collect()
     };
-    let spent = |value: fn(&Row) -> Option<f64>| -> Vec<f64> {
-        let means = curve.by_row(|row| value(row).unwrap_or(f64::NAN));
-        let known = means.iter().any(|estimate| estimate.mean.is_finite());
-        if known { means.iter().map(|estimate| estimate.mean).collect() } else { Vec::new() }
-    };
+    let spent = |x: Across| Some(x.values(curve)).filter(|values| values.iter().any(|v| v.is_finite()));
     let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
     let goal = config.run.target;
     let target = |value: fn(&Row) -> f64| over_seeds(curve, |run| run.at_target(goal).map(value));
@@ -156,22 +150,22 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         keys: curve.keys.clone(),
         policy: config.schedule.policy.clone(),
         family: String::new(),
-        style: None,
+        look: None,
         k,
         seeds: runs.len(),
         status: curve.status().name().to_owned(),
         fair_share: k as f64 / devices as f64,
         symbols: curve.symbols_by_row(),
-        seconds: spent(|row| row.total_seconds),
-        joules: spent(|row| row.total_joules),
+        seconds: spent(Across::Seconds).unwrap_or_default(),
+        joules: spent(Across::Joules).unwrap_or_default(),
         rounds,
-        bits: means(|row| row.total_bits),
+        bits: Across::Bits.values(curve),
         low,
         high,
         accuracy: accuracy.iter().map(|estimate| estimate.mean).collect(),
-        loss: means(|row| row.test_loss),
-        mean_q: means(|row| row.mean_q),
-        bits_per_round: means(|row| row.bits),
+        loss: means(Up::Loss),
+        mean_q: means(Up::MeanQ),
+        bits_per_round: means(Up::BitsPerRound),
         final_accuracy: at_the_end(|run| run.outcome.final_accuracy).unwrap_or(missing),
         best_accuracy: at_the_end(|run| run.outcome.best_accuracy).unwrap_or(missing),
         rounds_to_target: target(|row| row.round as f64),
@@ -216,7 +210,7 @@ fn curve_fairness(curve: &CurveResult) -> Option<CurveFairness> {
     let at_the_end = |name: &str| curve.at_the_end(|run| last(run, name)).map(interval);
     let rows = curve.runs.iter().filter_map(|run| run.rows.last());
     let classes = rows.map(|row| class_accuracies(&row.metrics).len()).max().unwrap_or(0);
-    curve.config.run.fairness.then(|| CurveFairness {
+    curve.spec.run.fairness.then(|| CurveFairness {
         classes: (0..classes).map(|class| at_the_end(&format!("class_{class}"))).collect(),
         worst_class: at_the_end("worst_class"),
         worst_tenth: at_the_end("worst_tenth"),
@@ -229,7 +223,7 @@ fn curve_fairness(curve: &CurveResult) -> Option<CurveFairness> {
 
 /// Seconds and joules of a curve; none without units.
 fn curve_costs(curve: &CurveResult) -> Option<CurveCosts> {
-    let goal = curve.config.run.target;
+    let goal = curve.spec.run.target;
     let at_target = |value: fn(&Row) -> Option<f64>| over_seeds(curve, |run| value(run.at_target(goal)?));
     let in_all = |value: fn(&Outcome) -> Option<f64>| over_seeds(curve, |run| value(&run.outcome));
     let mean = |value: fn(&Outcome) -> u64| curve.over_all(|run| value(&run.outcome) as f64).mean;

@@ -51,11 +51,6 @@ pub fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     page + rest
 }
 
-/// The nearest number of seven significant decimal digits.
-pub fn seven_digits(value: f64) -> f64 {
-    format!("{value:.6e}").parse().unwrap_or(value)
-}
-
 /// A share in percent.
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{}{SPACE}%", minus(&format!("{:.2}", 100.0 * share))) } else { missing() }

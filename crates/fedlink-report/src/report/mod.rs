@@ -6,6 +6,7 @@
 //! the report holds, the page is well formed: text is escaped and numbers that are not finite are shown as
 //! missing. The same report always gives the same bytes.
 
+mod charts;
 mod cost_sections;
 #[cfg(test)]
 mod example;
@@ -17,7 +18,10 @@ mod tables;
 mod tests;
 mod verdicts;
 
-use crate::figure::{CellMap, Curve, CurveStyle, Figure, LineChart, MAX_BANDS, SmallMultiples};
+use crate::chart::{CellMap, Curve, Lines, Look, kept_rows, seven_digits};
+use crate::figure::Figure;
+use crate::plots::{Across, Up};
+use charts::{PageCharts, color_style, still_chart};
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};
 
@@ -51,25 +55,26 @@ pub struct Report {
     pub average_power: f64,
     /// The unit of powers: `W`, or nothing where the radio has no units.
     pub power_unit: String,
-    /// The accuracy that "rounds to" and "bits to" ask for, as a share.
+    /// The accuracy to which "rounds to" and "bits to" count, as a share.
     pub target: f64,
     /// The curves, in the order of the legend.
     pub curves: Vec<ReportCurve>,
     /// Differences in final accuracy between curves that share their seeds; each pair once.
     pub differences: Vec<PairedDifference>,
-    /// Accuracy by round, a figure for each swept key with a panel for each of its values, where there are
+    /// Accuracy by round, a chart for each swept key with a panel for each of its values, where there are
     /// many curves; drawn, not embedded as data.
     #[serde(skip)]
-    pub panels: Vec<SmallMultiples>,
-    /// Where the devices of the curves are that have a cell; drawn, not embedded as data.
+    pub panels: Vec<Lines>,
+    /// Maps of the curves that have a cell; drawn, not embedded as data.
     #[serde(skip)]
     pub cells: Vec<CellMap>,
-    /// SNRs in decibels, by group of devices or by curve; drawn, not embedded as data.
+    /// The distribution of the SNRs; drawn, not embedded as data.
     #[serde(skip)]
-    pub snrs: Vec<(String, Vec<f64>)>,
-    /// Who holds which classes.
+    pub snr: Option<Lines>,
+    /// The samples of each class on each device; embedded as a chart.
+    #[serde(skip)]
     pub split: Option<SplitTable>,
-    /// What was claimed, and whether it holds here.
+    /// The claims, and whether they hold here.
     pub claims: Vec<ClaimVerdict>,
     /// Remarks, one paragraph each.
     pub notes: Vec<String>,
@@ -77,23 +82,23 @@ pub struct Report {
 
 /// One curve: a mean over its seeds.
 ///
-/// The series belong to the evaluated rounds and are as long as `rounds`; what is longer is not drawn. They
+/// The series belong to the evaluated rounds and are as long as `rounds`; values beyond are not drawn. They
 /// are embedded with seven significant digits, finer than any screen; intervals are embedded as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReportCurve {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub label: String,
     /// Its value of every swept key.
     pub keys: Vec<(String, String)>,
     /// The policy's name.
     pub policy: String,
-    /// The family of the policy, where curves are colored by it.
+    /// The family of the policy or scheme, where curves are colored by it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub family: String,
-    /// Color, dash pattern and marker; none: by its index.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub style: Option<[usize; 3]>,
+    /// Its look; none: by its place.
+    #[serde(skip)]
+    pub look: Option<Look>,
     /// K.
     pub k: u64,
     /// How many seeds were run.
@@ -303,15 +308,15 @@ impl Report {
             Some(match slot {
                 "title" => escape(&self.title),
                 "generated_by" => escape(&self.generated_by),
-                "style" => STYLE.to_owned(),
-                "script" => format!("const MAX_BANDS = {MAX_BANDS};\n{SCRIPT}"),
-                "data" => embedded_json(self),
+                "style" => color_style() + STYLE,
+                "script" => SCRIPT.to_owned(),
+                "data" => embedded_json(&Data { report: self, charts: PageCharts::new(self) }),
                 "facts" => tables::facts(self),
                 "navigation" => self.navigation(),
                 "highlights" => verdicts::highlights(self),
                 "cost_axes" => cost_sections::axes(self),
                 "claims" => verdicts::claims(self),
-                "still" => self.still_chart(),
+                "still" => inside_page(&still_chart(self).svg()).to_owned(),
                 "panels" => self.panels(),
                 "results" => tables::results(self),
                 "digests" => tables::digests(self),
@@ -353,50 +358,69 @@ impl Report {
 
     /// Small charts side by side, which can be read without JavaScript; all but the first to be opened.
     fn panels(&self) -> String {
-        let figure = |(i, figure): (usize, &SmallMultiples)| {
-            let names: Vec<&str> = figure.panels.iter().map(|(name, _)| name.as_str()).collect();
-            let drawn = drawing(&format!("Accuracy by round: {}", names.join(", ")), figure);
+        let figure = |(i, chart): (usize, &Lines)| {
+            let names: Vec<&str> = chart.panels.iter().map(|panel| panel.name.as_str()).collect();
+            let drawn = drawing(&format!("Accuracy by round: {}", names.join(", ")), chart);
             let summary = escape(&names.join(", "));
             let open = if i == 0 { " open=\"\"" } else { "" };
             format!("<details class=\"panels\"{open}><summary>{summary}</summary>\n{drawn}</details>\n")
         };
         self.panels.iter().enumerate().map(figure).collect()
     }
+}
 
-    /// Accuracy by round as a static figure, for readers without JavaScript.
-    fn still_chart(&self) -> String {
-        let curve = |curve: &ReportCurve| {
-            let rounds = curve.rounds.iter().map(|&round| round as f64);
-            Curve {
-                label: curve.label.clone(),
-                points: rounds.zip(curve.accuracy.iter().copied()).collect(),
-                band: (curve.seeds > 1)
-                    .then(|| curve.low.iter().copied().zip(curve.high.iter().copied()).collect()),
-                style: curve.style.map(|[color, dash, marker]| CurveStyle {
-                    color,
-                    dash,
-                    marker,
-                    group: curve.family.clone(),
-                }),
-            }
-        };
-        let svg = LineChart {
-            x_label: "round".into(),
-            y_label: "test accuracy".into(),
-            percent_y: true,
-            curves: self.curves.iter().map(curve).collect(),
-            ..LineChart::default()
+/// The data that the page carries: the report, and the specification of its charts.
+#[derive(Serialize)]
+struct Data<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    charts: PageCharts,
+}
+
+impl ReportCurve {
+    /// Leaves out evaluations of a long run; its peaks and gaps stay.
+    fn thin(&mut self) {
+        let columns = [&self.accuracy, &self.low, &self.high, &self.loss, &self.mean_q, &self.bits_per_round];
+        let values: Vec<_> = columns
+            .map(|column| move |row: usize| column.get(row).copied().unwrap_or(f64::NAN))
+            .into_iter()
+            .collect();
+        let values: Vec<&dyn Fn(usize) -> f64> = values.iter().map(|value| value as _).collect();
+        let rows = kept_rows(self.rounds.len(), &values);
+        self.rounds = rows.iter().map(|&row| self.rounds[row]).collect();
+        for column in [
+            &mut self.bits,
+            &mut self.symbols,
+            &mut self.seconds,
+            &mut self.joules,
+            &mut self.accuracy,
+            &mut self.low,
+            &mut self.high,
+            &mut self.loss,
+            &mut self.mean_q,
+            &mut self.bits_per_round,
+        ] {
+            *column = rows.iter().filter_map(|&row| column.get(row).copied()).collect();
         }
-        .svg();
-        inside_page(&svg).to_owned()
     }
 }
 
-/// A figure in the page, which can be read without JavaScript.
-fn drawing(what: &str, figure: &dyn Figure) -> String {
-    let svg = figure.svg();
-    let named = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(what));
-    format!("<div class=\"still\">{}</div>\n", inside_page(&svg).replacen("<svg ", &named, 1))
+/// A chart in the page, which can be read without JavaScript.
+fn drawing(name: &str, chart: &dyn Figure) -> String {
+    format!("<div class=\"still\">{}</div>\n", named_svg(name, chart))
+}
+
+/// A chart as an SVG element of a page, with a name for readers who do not see it.
+fn named_svg(name: &str, chart: &dyn Figure) -> String {
+    let named = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(name));
+    inside_page(&chart.svg()).replacen("<svg ", &named, 1)
+}
+
+/// Accuracy by round of a single run, as an SVG element of a page.
+pub fn accuracy_svg(points: Vec<(f64, f64)>) -> String {
+    let curve = Curve { points, ..Curve::default() };
+    let chart = Lines::new("", &Across::Rounds.quantity(), &Up::Accuracy.quantity(), vec![curve]);
+    named_svg("test accuracy by round", &chart)
 }
 
 /// A figure as it stands inside a page, where there is no XML declaration.
@@ -407,5 +431,5 @@ fn inside_page(svg: &str) -> &str {
 /// Writes a series with seven significant digits.
 #[allow(clippy::ptr_arg)]
 fn rounded<S: Serializer>(series: &Vec<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(series.iter().map(|&value| html::seven_digits(value)))
+    serializer.collect_seq(series.iter().map(|&value| seven_digits(value)))
 }

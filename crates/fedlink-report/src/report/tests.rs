@@ -1,8 +1,9 @@
 //! Tests of the page as a whole. What needs a browser is tested in one: `cargo xtask browser`.
 
+use super::charts::color_style;
 use super::example::pages;
 use super::{Interval, Report, ReportCurve, SCRIPT, STYLE, SplitTable, TEMPLATE};
-use crate::figure::{COLORS, DASHES, MARKERS};
+use crate::chart::{COLORS, DARK_COLORS, DASHES, Look, MARKERS};
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -243,21 +244,44 @@ fn the_page_asks_nothing_of_the_network() {
 }
 
 #[test]
-fn charts_have_the_colors_dashes_and_markers_of_the_figures() {
-    for (i, (red, green, blue)) in COLORS.iter().enumerate() {
-        assert!(STYLE.contains(&format!("--c{i}: #{red:02x}{green:02x}{blue:02x};")), "{i}");
+fn the_page_draws_from_the_specification_of_its_charts() {
+    let style = color_style();
+    for (i, (red, green, blue)) in COLORS.iter().chain(&DARK_COLORS).enumerate() {
+        let color = format!("--c{}: #{red:02x}{green:02x}{blue:02x};", i % COLORS.len());
+        assert_eq!(style.matches(&color).count(), 1, "{color}");
     }
-    assert!(SCRIPT.contains(&format!("--c${{index % {}}}", COLORS.len())));
-    let dashes: Vec<String> = DASHES
-        .iter()
-        .map(|dash| format!("{:?}", dash.iter().map(f64::to_string).collect::<Vec<_>>().join(" ")))
-        .collect();
-    assert!(SCRIPT.contains(&format!("DASHES = [{}]", dashes.join(", "))));
-    for corners in MARKERS {
-        let numbers = corners.iter().flat_map(|&(x, y)| [x, y]).map(|v| v.to_string().replacen("0.", ".", 1));
-        let line = numbers.map(|v| if v == "-0" { "0".into() } else { v }).collect::<Vec<_>>().join(" ");
-        assert!(SCRIPT.contains(&format!("\"{line}\"")), "{line}");
+    let (_, report) = &pages()[0];
+    let page = report.html();
+    assert!(page.contains(&style));
+    let charts = &data(&page)["charts"];
+    assert_eq!(charts["dashes"], serde_json::json!(DASHES));
+    assert_eq!(charts["markers"], serde_json::json!(MARKERS));
+    for (i, curve) in report.curves.iter().enumerate() {
+        let entry = &charts["key"][i];
+        assert_eq!(entry["label"], curve.label);
+        assert_eq!(entry["look"], serde_json::json!(Look::of(i)));
     }
+    // The page and the static chart have the same axes.
+    let still = super::charts::still_chart(report);
+    assert_eq!(charts["x"]["rounds"], serde_json::json!(still.x));
+    assert_eq!(charts["y"]["accuracy"], serde_json::json!(still.y));
+    assert_eq!(charts["y"]["accuracy"]["label"], "test accuracy (%)");
+    assert_eq!(charts["split"]["count"], serde_json::json!([10, 40]));
+}
+
+#[test]
+fn a_long_run_is_thinned_without_losing_its_peak() {
+    let mut curve = ReportCurve {
+        rounds: (0..5000).collect(),
+        accuracy: (0..5000).map(|i| if i == 1234 { 0.9 } else { 0.5 }).collect(),
+        bits: (0..5000).map(f64::from).collect(),
+        ..ReportCurve::default()
+    };
+    curve.thin();
+    assert!(curve.rounds.len() <= 800 && curve.rounds.len() == curve.bits.len());
+    let peak = curve.rounds.iter().position(|round| *round == 1234).unwrap();
+    assert_eq!((curve.accuracy[peak], curve.bits[peak], curve.rounds[0]), (0.9, 1234.0, 0));
+    assert_eq!(curve.rounds.last(), Some(&4999));
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! The pages of `docs/` that are generated from what the library knows of itself, and the instruction set
-//! that it chooses. `cargo xtask` runs it, and so need not be built with the library.
+//! The pages of `docs/` and the list of defaults, which are generated from the library, and the instruction
+//! set that it chooses. `cargo xtask` runs it, and so need not be built with the library.
 //!
 //! ```text
 //! cargo run --package fedlink-study --example pages -- write|check|instructions
 //! ```
 
 mod columns;
+mod defaults;
 mod reference;
 
 use anyhow::bail;
@@ -15,14 +16,15 @@ fn main() -> anyhow::Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("write") => {
             reference::write(&root())?;
-            columns::write(&root())
+            columns::write(&root())?;
+            defaults::write(&root())
         }
         Some("check") => {
             reference::check(&root())?;
             columns::check(&root())
         }
         Some("instructions") => {
-            println!("{}", fedlink::kernels::instruction_set());
+            println!("{}", fedlink::base::kernels::instruction_set());
             Ok(())
         }
         _ => bail!("write, check or instructions must be given"),
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pages_are_what_would_be_written_now() {
+    fn the_pages_are_up_to_date() {
         reference::check(&root()).unwrap();
         columns::check(&root()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What is done about claims that make many comparisons.
+//! The correction for claims with many comparisons.
 
 use super::verdict::{Answer, Pair};
 use serde::Serialize;
@@ -6,14 +6,14 @@ use serde::Serialize;
 /// The level of a decision.
 const LEVEL: f64 = 0.05;
 
-/// What is done about the number of comparisons that one claim makes (`for every`, `others`, several values).
+/// The correction for the number of comparisons of one claim (`for every`, `others`, several values).
 ///
-/// Without a correction each comparison is decided at 5 % by itself, so that the probability that at least
-/// one of m comparisons of equals is decided wrongly grows towards 1 − 0.95^m. Holm's correction keeps it at
-/// 5 % for all comparisons of the claim together, whatever their dependence: with the two-sided p-values in
+/// Without a correction each comparison is decided at 5 % on its own: the probability of at least one wrong
+/// decision among m comparisons of equal curves grows towards 1 − 0.95^m. Holm's correction keeps it at 5 %
+/// for all comparisons of the claim together, for any dependence between them: with the two-sided p-values in
 /// ascending order, the adjusted ones are p̃₍ᵢ₎ = min(1, max over j ≤ i of (m − j + 1)·p₍ⱼ₎), and a
 /// comparison is decided if p̃ ≤ 5 % (S. Holm, Scand. J. Statist. 6, 1979). Comparisons without a p-value (a
-/// number is missing, fewer than two seeds, one draw of the bound) neither count nor change.
+/// number is missing, fewer than two seeds, one draw of the bound) are left out and do not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

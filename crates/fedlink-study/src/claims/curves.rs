@@ -1,12 +1,11 @@
-//! Curves by their keys, and how a claim points at one of them.
+//! Curves by their keys, and the selectors of claims.
 
 use super::Subject;
-use fedlink::config::{KEYS, nearest};
+use fedlink::spec::{KEYS, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What distinguishes a curve from the others: the key (`section.name`; of the bound `panel`, `k`, `tau`) and
-/// the value as it is written, for every swept key. Keys that all curves share may be there too; they can be
-/// named but need not be.
+/// The keys that distinguish a curve from the others (`section.name`; of the bound `panel`, `k`, `tau`), each
+/// with its value as text. Keys that all curves share may be included; a selector may name them but need not.
 pub type CurveKeys = Vec<(String, String)>;
 
 /// Curves that a message lists before it counts the rest.
@@ -45,7 +44,7 @@ impl Selector {
                 None => (None, term.trim()),
             };
             let term = Term { name, value: value.to_owned() };
-            // A space may stand in a list, [256, 128]; anywhere else it is a forgotten @.
+            // A list may contain spaces, [256, 128]; anywhere else a space is a missing @.
             let unusable = |text: &str| text.is_empty() || text.contains(char::is_whitespace);
             let unusable_value = |value: &str| value.is_empty() || !value.starts_with('[') && unusable(value);
             if term.name.as_deref().is_some_and(unusable) || term.values().any(unusable_value) {
@@ -66,16 +65,16 @@ pub(super) struct Curves<'a> {
     curves: Vec<&'a CurveKeys>,
     /// Every key of any curve, in the order in which they come.
     keys: Vec<&'a str>,
-    /// Those that distinguish curves; all of them for a single curve.
+    /// The keys that distinguish curves; all keys for a single curve.
     distinguishing: Vec<&'a str>,
 }
 
-/// What a selector leaves.
+/// The curves that a selector fits.
 pub(super) struct Selection<'a> {
     text: &'a str,
     /// The keys that it gives a value.
     pub fixed: Vec<&'a str>,
-    /// Those of them that it gives several values.
+    /// The fixed keys with several values.
     listed: Vec<&'a str>,
     curves: Vec<usize>,
 }
@@ -208,9 +207,9 @@ impl<'a> Curves<'a> {
         Ok(Selection { text: &selector.text, fixed, listed, curves })
     }
 
-    /// The selected curves by their values of the keys `every`. With `all`, any number of curves may have the
-    /// same values. Else two of them are an error, unless the selector lists what they differ in: it left
-    /// open which one is meant.
+    /// The selected curves grouped by their values of the keys `every`. With `all`, a group may have any
+    /// number of curves. Otherwise two curves in a group are an error, unless they differ in a listed key:
+    /// the selector is ambiguous.
     pub fn group(&self, selection: &Selection<'a>, every: &[&str], all: bool) -> Result<Grouped<'a>, String> {
         let mut seen = BTreeMap::new();
         let mut groups = BTreeMap::new();
@@ -241,7 +240,7 @@ impl<'a> Curves<'a> {
         }
     }
 
-    /// That two curves were selected where one is wanted, and the key that distinguishes them.
+    /// The error for two selected curves where one is required, and the key that distinguishes them.
     fn ambiguous(&self, selection: &Selection, one: usize, other: usize) -> (String, Option<&'a str>) {
         let what = match selection.text {
             "" => "a side without a selector".to_owned(),
@@ -266,7 +265,7 @@ fn without_space(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Whether two values are written alike but for spaces, or are the same number (`1e-3` and `0.001`).
+/// Whether two texts are equal without spaces, or are the same number (`1e-3` and `0.001`).
 fn same_value(a: &str, b: &str) -> bool {
     let number = |text: &str| text.replace('_', "").parse::<f64>().ok().filter(|value| value.is_finite());
     let (a, b) = (without_space(a), without_space(b));

@@ -1,14 +1,14 @@
-//! Published values set beside ours.
+//! Published values compared with ours.
 
+use super::Shortened;
 use super::curves::{CurveKeys, Curves, Selector};
 use super::{Measured, Metric, Subject};
-use crate::length::Shortened;
 use crate::statistics::{Estimate, estimate};
-use fedlink::config::ConfigError;
+use fedlink::spec::ConfigError;
 use serde::Serialize;
 use toml::Table;
 
-/// One line of `[expected]`: `"bc@k=1" = 0.912`, the final accuracy that somebody published for a curve.
+/// One line of `[expected]`: `"bc@k=1" = 0.912`, the published final accuracy of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     text: String,
@@ -35,9 +35,9 @@ pub struct Comparison {
     /// Whether the published value lies in our interval; none if there is no interval, or if it was
     /// shortened.
     pub covered: Option<bool>,
-    /// How the curve was shortened; what was published is then not judged.
+    /// How the curve was shortened; the published value is then not judged.
     pub shortened: Option<Shortened>,
-    /// Why something is missing.
+    /// The reason for a missing number.
     pub note: Option<String>,
 }
 
@@ -74,8 +74,8 @@ impl Expected {
         only.map_err(|problem| ConfigError::new(key(&self.text), problem))
     }
 
-    /// Ours beside it; `shortened` says of the curve at an index, by how many of its seeds were run, whether
-    /// it is shorter than what was published.
+    /// Compares the published value with ours. `shortened` gives the shortening of the curve at an index, of
+    /// which so many seeds were run.
     pub fn compare(
         &self,
         measured: &[Measured],
@@ -112,7 +112,7 @@ impl Expected {
 }
 
 impl Comparison {
-    /// What our runs say of the published value.
+    /// The verdict of our runs on the published value.
     pub fn verdict(&self) -> String {
         match (self.shortened, self.covered) {
             (Some(shortened), _) => format!("not judged: shortened ({shortened})"),
@@ -131,7 +131,7 @@ fn key(curve: &str) -> String {
 mod tests {
     use super::*;
     use crate::claims::Metrics;
-    use crate::claims::metrics::rows;
+    use crate::claims::reading::rows;
 
     fn curve(policy: &str, k: &str, finals: &[f64]) -> Measured {
         let keys = vec![("schedule.policy".into(), policy.into()), ("schedule.k".into(), k.into())];

@@ -1,20 +1,20 @@
-//! `[claims]` of a file: texts by name, and how they are judged.
+//! `[claims]` of a file: the text of each claim by its name, and the correction for many comparisons.
 
-use super::{Claim, Correction, error};
-use fedlink::config::ConfigError;
+use super::{Claim, Correction, Measured, Subject, Verdict, error};
+use fedlink::spec::ConfigError;
 use std::fmt::Write;
 use toml::{Table, Value};
 
-/// The key among the claims that is none.
+/// The key of the section that is not the name of a claim.
 const CORRECTION: &str = "correction";
 
 /// All claims of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Claims {
-    /// Each of them.
+    /// The claims.
     pub list: Vec<Claim>,
-    /// What is done about the number of comparisons of a claim.
+    /// The correction for the number of comparisons of a claim.
     pub correction: Correction,
 }
 
@@ -37,7 +37,16 @@ impl Claims {
         Ok(Self { list: table.into_iter().map(read).collect::<Result<_, _>>()?, correction })
     }
 
-    /// The section as it stands in a file; nothing if nothing is claimed.
+    /// The verdict on each claim.
+    pub(crate) fn verdicts(
+        &self,
+        subject: Subject,
+        measured: &[Measured],
+    ) -> Result<Vec<Verdict>, ConfigError> {
+        self.list.iter().map(|claim| claim.verdict(subject, measured, self.correction)).collect()
+    }
+
+    /// The section of a file; empty without claims.
     pub(crate) fn to_toml(&self) -> String {
         if self.list.is_empty() {
             return String::new();

@@ -1,7 +1,7 @@
-//! What a claim may ask of a run or of a curve of the bound.
+//! The metrics of runs and of curves of the bound, and their units.
 
 use crate::table::number;
-use fedlink::config::nearest;
+use fedlink::spec::nearest;
 use serde::Serialize;
 use std::fmt;
 
@@ -25,7 +25,7 @@ const NAMES: [(&str, Metric); 16] = [
     ("bound", Metric::Bound),
 ];
 
-/// What stands before an accuracy, and the metric of that accuracy.
+/// The prefix of an accuracy, and the metric of that accuracy.
 type Prefix = (&'static str, fn(f64) -> Metric);
 
 const TARGETS: [Prefix; 4] = [
@@ -83,12 +83,11 @@ pub enum Metric {
     Bound,
     /// `bound-at-200`: the same after that many rounds.
     BoundAt(u64),
-    /// `rounds-to-bound-125`: the rounds until the bound is at most that; one more than there are if it never
-    /// is.
+    /// `rounds-to-bound-125`: the rounds until the bound is at most that; T + 1 if it never is.
     RoundsToBound(f64),
 }
 
-/// What a metric is measured in; only numbers of one unit can be compared.
+/// The unit of a metric; only numbers of one unit can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -153,7 +152,7 @@ impl Metric {
         matches!(self, Self::WorstClass | Self::WorstTenth)
     }
 
-    /// What it is measured in.
+    /// Its unit.
     pub fn unit(self) -> Unit {
         match self {
             Self::Final
@@ -225,7 +224,7 @@ impl Unit {
         }
     }
 
-    /// What stands behind such a difference.
+    /// The words after such a difference.
     pub fn of_difference(self) -> &'static str {
         match self {
             Self::Share => "percentage points",

@@ -1,5 +1,5 @@
-//! What a paper asserts of its curves, in a small language, and whether the numbers bear it out. One language
-//! serves runs of the system and curves of the convergence bound.
+//! Claims about curves in a small language, and their verdicts by the measurements. Runs of the system and
+//! curves of the convergence bound use the same language.
 //!
 //! ```toml
 //! [claims]                                # of runs
@@ -28,9 +28,9 @@
 //! ```
 //!
 //! A name is a swept key or its last part: of runs a key of the configuration, of the bound `panel`, `k` or
-//! `tau`. A word alone is a policy, of the bound a panel. A side must leave one curve: if those it fits
+//! `tau`. A single word is a policy, of the bound a panel. A side must leave one curve: if those it fits
 //! differ in a key, `for every` must name that key, and the claim is then made for each value that both sides
-//! have. Two forms leave several curves on purpose, and the claim is then made of each of them: several
+//! have. Two forms select several curves on purpose, and the claim is then made for each of them: several
 //! values of a key (`tau=10|15|20`), and on the right `others`, which is every curve that the selector before
 //! it fits, but for the one on the left.
 //!
@@ -42,9 +42,9 @@
 //! draw. Its mean has Student's 95 % interval. The comparison *holds* if the interval lies on the claimed
 //! side of zero, *does not hold* if it lies on the other side, and is *undecided* otherwise. A number on the
 //! right is the same at every seed. Of several comparisons all must hold; one that does not hold is enough to
-//! contradict the claim. Each interval stands for itself: of forty comparisons of equals, one is expected to
-//! contradict at random. `correction = "holm"` among the claims makes the comparisons of each claim one
-//! family: see [`Correction`].
+//! contradict the claim. Intervals are not corrected for multiple comparisons: of forty comparisons of equal
+//! curves, one is expected to contradict at random. `correction = "holm"` among the claims makes the
+//! comparisons of each claim one family: see [`Correction`].
 //!
 //! # One seed and one draw
 //! With fewer than two shared seeds a comparison of runs is undecided: a run is an experiment, and nothing
@@ -57,45 +57,47 @@
 //! bits-to-target is at least the bits sent so far. A mean cannot be formed from bounds, but a sign can be
 //! certain: where the other side got there earlier. If any seed has only a bound, the seeds are therefore
 //! counted. Under equal odds the number of seeds in favor has the distribution of coin tosses; the comparison
-//! holds if so many or more in favor have a probability of at most 2.5 %, and does not hold if that is true
-//! of those against (the two-sided sign test at 5 %; six seeds of six, nine of ten). Seeds that cannot be
-//! ordered, because neither side got there, count for the other side in both tests. This decides which side
-//! is higher in most seeds, not by how much on average. Any other number that a run lacks (it diverged, was
-//! interrupted or has too few evaluations) leaves the claim undecided.
+//! holds if at least that many in favor have a probability of at most 2.5 %, and does not hold if the same is
+//! true of the seeds against (the two-sided sign test at 5 %; six seeds of six, nine of ten). Seeds that
+//! cannot be ordered, because neither side got there, count for the other side in both tests. This decides
+//! which side is higher in most seeds, not by how much on average. Any other number that a run lacks (it
+//! diverged, was interrupted or has too few evaluations) leaves the claim undecided.
 //!
-//! A curve of the bound has no round after its last: a level that it never reaches counts as reached in one
-//! round more than there are, T + 1, on both sides alike, and the interval decides.
+//! A curve of the bound has no round after its last: the rounds to a level that it never
+//! reaches are T + 1, on both sides, and the interval decides.
 
 mod correction;
 mod curves;
+mod decide;
 mod expected;
+mod length;
 mod list;
 mod metric;
-mod metrics;
 mod parse;
+mod reading;
 #[cfg(test)]
 mod tests;
 mod verdict;
-mod verdicts;
 
 pub use correction::Correction;
 pub use curves::CurveKeys;
 pub use expected::{Comparison, Expected};
+pub(crate) use length::Original;
+pub use length::Shortened;
 pub use list::Claims;
 pub use metric::{Metric, Unit};
-pub use metrics::Metrics;
-pub use verdict::{Answer, Pair, Pairing, Verdict};
-pub use verdicts::Verdicts;
+pub use reading::Metrics;
+pub use verdict::{Answer, Pair, Pairing, Verdict, Verdicts};
 
 use crate::statistics::{Estimate, estimate};
 use curves::{Curves, Grouped, Selector};
-use fedlink::config::ConfigError;
-use metrics::Reading;
+use decide::{Order, decide, p_value};
+use fedlink::spec::ConfigError;
+use reading::Reading;
 use std::collections::{BTreeMap, BTreeSet};
-use verdict::{Order, decide, p_value};
 
-/// What the curves of an experiment are. It decides which keys and metrics a claim may name, and how one
-/// sample is judged.
+/// The kind of the curves of an experiment. It decides the keys and metrics that a claim may name, and the
+/// verdict on a single sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {
@@ -111,9 +113,9 @@ pub enum Subject {
 /// One assertion about curves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// As it is written.
+    /// Its text.
     pub text: String,
     left: Side,
     order: Order,
@@ -138,14 +140,13 @@ enum Right {
     Number(f64),
 }
 
-/// A curve that was run or computed: its keys, and for each seed or draw what was measured.
+/// A curve that was run or computed: its keys, and the measurements of each seed or draw.
 ///
-/// Every curve of the experiment belongs into the list from which a claim is judged; one that was not run has
-/// no `runs`. A claim about it is then undecided, where a curve left out could make `for every` seem
-/// fulfilled.
+/// A claim is judged by a list of all curves of the experiment; a curve that was not run has no `runs`, and a
+/// claim about it is undecided. Without that curve in the list, `for every` could seem fulfilled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What distinguishes it from the other curves.
+    /// The keys that distinguish it from the other curves.
     pub keys: CurveKeys,
     /// Seed and measurements of each run, or of each draw of the channel.
     pub runs: Vec<(u64, Metrics)>,
@@ -157,7 +158,7 @@ struct Comparisons {
     left_out: Vec<usize>,
 }
 
-/// What a curve is compared with.
+/// The other side of a comparison.
 #[derive(Clone, Copy)]
 enum Opponent {
     Curve(usize),
@@ -168,7 +169,7 @@ enum Opponent {
 const MAX_PAIRS: usize = 1_000_000;
 
 impl Subject {
-    /// What pairs the two sides.
+    /// The pairing of the two sides.
     pub fn pairing(self) -> Pairing {
         match self {
             Self::Runs => Pairing::Seed,
@@ -194,7 +195,7 @@ impl Subject {
 }
 
 impl Claim {
-    /// Reads a claim; `name` stands for it in messages.
+    /// Reads a claim; messages call it `name`.
     ///
     /// ```
     /// use fedlink_study::claims::Claim;
@@ -206,36 +207,26 @@ impl Claim {
         parse::claim(name, text).map_err(|problem| error(name, problem))
     }
 
-    /// Whether the claim is about these curves.
+    /// Checks that the claim names these curves.
     pub fn check(&self, subject: Subject, curves: &[CurveKeys]) -> Result<(), ConfigError> {
         let comparisons = self.comparisons(subject, &Curves::new(subject, curves));
         comparisons.map(|_| ()).map_err(|problem| error(&self.name, problem))
     }
 
-    /// Whether the claim can be judged of runs that have no seconds and no joules.
-    pub fn check_without_units(&self) -> Result<(), ConfigError> {
-        match self.metrics().find(|metric| metric.needs_units()) {
-            None => Ok(()),
-            Some(metric) => {
-                let problem = format!(
-                    "{metric} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or \
-                     bits-to-0.9"
-                );
-                Err(error(&self.name, problem))
+    /// Checks that runs have the numbers of the claim: seconds and joules need `units`, and the accuracies of
+    /// classes and devices need `fairness`.
+    pub fn check_recorded(&self, units: bool, fairness: bool) -> Result<(), ConfigError> {
+        let missing = |metric: Metric| match metric {
+            _ if !units && metric.needs_units() => Some(format!(
+                "{metric} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or \
+                 bits-to-0.9"
+            )),
+            _ if !fairness && metric.needs_fairness() => {
+                Some(format!("{metric} is recorded with run.fairness = true only: set it, or claim final"))
             }
-        }
-    }
-
-    /// Whether the claim can be judged of runs without `run.fairness`.
-    pub fn check_without_fairness(&self) -> Result<(), ConfigError> {
-        match self.metrics().find(|metric| metric.needs_fairness()) {
-            None => Ok(()),
-            Some(metric) => {
-                let problem =
-                    format!("{metric} is recorded with run.fairness = true only: set it, or claim final");
-                Err(error(&self.name, problem))
-            }
-        }
+            _ => None,
+        };
+        self.metrics().find_map(missing).map_or(Ok(()), |problem| Err(error(&self.name, problem)))
     }
 
     /// The verdict of the measurements, `correction` being made for the number of comparisons; an error where
@@ -265,7 +256,7 @@ impl Claim {
         })
     }
 
-    /// The metrics that it reads off curves.
+    /// The metrics of both sides.
     pub fn metrics(&self) -> impl Iterator<Item = Metric> {
         std::iter::once(self.left.metric).chain(self.right.side().map(|side| side.metric))
     }
@@ -354,7 +345,7 @@ impl Claim {
         };
         let rights = curves.group(&right, &every, side.others)?;
         let count = |groups: &Grouped| groups.iter().map(|(_, curves)| curves.len()).sum::<usize>();
-        // With one curve in each group there are no more pairs than curves.
+        // With one curve per group there are at most as many pairs as curves.
         let widest = rights.iter().map(|(_, curves)| curves.len()).max().unwrap_or(0);
         if count(&lefts).saturating_mul(widest) > MAX_PAIRS {
             let curves = count(&lefts);
@@ -406,7 +397,7 @@ fn matched(lefts: &Grouped, rights: &Grouped, others: bool) -> Comparisons {
     Comparisons { pairs, left_out: left_out.into_iter().collect() }
 }
 
-/// Mean and interval of readings; none if one has no number, or if there are none.
+/// Mean and interval of readings; none if a number is missing or the list is empty.
 fn mean<'a>(readings: impl Iterator<Item = &'a Reading>) -> Option<Estimate> {
     let values: Option<Vec<f64>> = readings.map(|reading| reading.clone().number().ok()).collect();
     values.filter(|values| !values.is_empty()).map(estimate)

@@ -1,8 +1,8 @@
 //! From the text of a claim to its parts.
 
 use super::curves::Selector;
+use super::decide::Order;
 use super::metric::{Metric, Unit};
-use super::verdict::Order;
 use super::{Claim, Right, Side};
 
 /// Longest claim that is read, in bytes.
@@ -33,7 +33,9 @@ pub(super) fn claim(name: &str, text: &str) -> Result<Claim, String> {
     };
     let left = side(left)?;
     if left.others {
-        return Err(format!("{text:?}: `{OTHERS}` may stand on the right only, for all but the left curve"));
+        return Err(format!(
+            "{text:?}: `{OTHERS}` is allowed on the right only, for all curves but the left one"
+        ));
     }
     let right = match words[..end] {
         [] => return Err(format!("{text:?} has nothing after the {}; {form}", &text[sign..=sign])),

@@ -1,6 +1,6 @@
 //! Claims as they are written in a file, from text to verdict.
 
-use super::metrics::rows;
+use super::reading::rows;
 use super::*;
 use proptest::prelude::*;
 
@@ -234,7 +234,7 @@ fn a_single_curve_needs_no_selector() {
 }
 
 #[test]
-fn what_a_claim_leaves_open_is_an_error_that_names_what_would_close_it() {
+fn an_ambiguous_claim_is_an_error_that_names_the_missing_term() {
     assert_eq!(
         problem("bn2-c final > bc@k=1 final"),
         "claims.\"it\": \"bn2-c\" leaves schedule.k open (it fits bn2-c@k=1, bn2-c@k=10); add a term such as \
@@ -309,7 +309,7 @@ fn errors_in_the_text_give_the_form_to_write() {
         ("bc@k=1 loss > inf", "not a finite number"),
         ("bc@k=1 final > 90%", "\"90%\" is not a metric"),
         ("bc@k=1 final > bc@k=10 loss", "final and loss cannot be compared"),
-        ("bc others final > 0.5", "`others` may stand on the right only"),
+        ("bc others final > 0.5", "`others` is allowed on the right only"),
         ("bc@k=1 final > bc@k=1 others final", "`others` leaves no curve to compare with"),
         ("bc@k=1 final > k=1|10@bc final", "compares bc@k=1 with itself"),
         ("1.1 * bc@k=1 final > bc@k=1 final", "compares bc@k=1 with itself"),
@@ -424,7 +424,7 @@ fn holm_judges_the_comparisons_of_a_claim_as_one_family() {
 }
 
 #[test]
-fn what_one_comparison_of_many_decides_by_chance_holm_leaves_open() {
+fn holm_leaves_a_chance_result_among_many_comparisons_undecided() {
     // .04, .06, .08: t = .06/(.02/√3) = 5.196 with two degrees of freedom, p = 1 − t/√(t² + 2) = 0.0351; six
     // times that is above 5 %.
     let left: Vec<Measured> =

@@ -1,14 +1,15 @@
-//! How large a sweep may be: known as a product, before any curve is made.
+//! The largest sweep that is allowed. Its size is known as a product, before any curve is made.
 
 use super::Experiment;
-use fedlink::config::ConfigError;
+use super::rule::values_at;
+use fedlink::spec::ConfigError;
 use toml::Value;
 
-/// Max curves of an experiment, excluded combinations counted too: each has a configuration in memory, and a
-/// line in every table.
+/// The most curves of an experiment, excluded combinations included: each has a configuration in memory and
+/// a line in every table.
 const MAX_CURVES: u128 = 10_000;
 
-/// Max runs of an experiment, excluded combinations counted too: each has a configuration in memory, and a
+/// The most runs of an experiment, excluded combinations included: each has a configuration in memory and a
 /// file.
 const MAX_RUNS: u128 = 1_000_000;
 
@@ -34,14 +35,8 @@ impl Experiment {
     /// The largest number of seeds that any value of `run.seeds` gives a curve.
     fn max_seeds(&self) -> u64 {
         let whole = |value: &Value| value.as_integer().and_then(|seeds| u64::try_from(seeds).ok());
-        let of_key = |(key, value): (&str, &Value)| if key == "run.seeds" { whole(value) } else { None };
         let base = self.table.get("run").and_then(|run| run.get("seeds"));
-        let swept =
-            self.sweep.iter().flat_map(|(key, values)| values.iter().map(move |value| (key.as_str(), value)));
-        let overridden =
-            self.overrides.iter().flat_map(|rule| &rule.set).map(|(key, value)| (key.as_str(), value));
-        let all = base.map(|value| ("run.seeds", value)).into_iter().chain(swept).chain(overridden);
-        all.filter_map(of_key).max().unwrap_or(1).max(1)
+        base.into_iter().chain(values_at(self, "run.seeds")).filter_map(whole).max().unwrap_or(1).max(1)
     }
 }
 

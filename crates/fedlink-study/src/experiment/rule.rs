@@ -1,19 +1,20 @@
 //! Exceptions from a sweep: combinations left out, and values of single curves.
 
-use super::{Combination, Experiment, nested};
-use fedlink::config::{ConfigError, toml_key};
+use super::expand::Combination;
+use super::{Experiment, nested};
+use fedlink::spec::{ConfigError, toml_key};
 use std::{fmt, slice};
 use toml::{Table, Value};
 
-/// Some keys with the values that a curve must have for a rule to be about it; of a list, any one.
+/// The condition of a rule: values of keys that a curve must have. Of a list, any value matches.
 #[derive(Clone, Debug)]
 pub(super) struct When {
-    /// The table that it stands in.
+    /// Its section of the file.
     pub section: &'static str,
     pub keys: Vec<(String, Value)>,
 }
 
-/// Values for the curves that `when` describes.
+/// Values for the curves that match `when`.
 #[derive(Clone, Debug)]
 pub(super) struct Override {
     pub when: When,
@@ -34,7 +35,7 @@ impl When {
         self.keys.iter().all(has)
     }
 
-    /// Whether it is about any of the combinations.
+    /// Whether it matches any of the combinations.
     pub fn matches_any(&self, combinations: &[Combination]) -> bool {
         combinations.iter().any(|combination| self.matches(&combination.resolved))
     }
@@ -55,12 +56,13 @@ impl Override {
     }
 }
 
-/// The values of a list, or the one value that is none.
+/// The values of a list, or the single value.
 fn values_of(value: &Value) -> &[Value] {
     value.as_array().map_or(slice::from_ref(value), Vec::as_slice)
 }
 
-/// The keys of a table that must not be empty, each known and with `values` of the right type.
+/// The keys of a table that must not be empty. Every key must be known and each of its `values` of the right
+/// type.
 fn checked(
     of: &Experiment,
     section: &str,
@@ -76,14 +78,14 @@ fn checked(
     let keys = flat(table);
     for (key, value) in &keys {
         for value in values(value) {
-            // The key may stand elsewhere in the file too: this section is the wrong one.
+            // The same key may be right elsewhere in the file: the error is in this section.
             of.check_value(key, Some(value)).map_err(|error| ConfigError::new(section, error.to_string()))?;
         }
     }
     Ok(keys)
 }
 
-/// A whole number and the same number written with a point are one value.
+/// Whether two values are equal; 1 equals 1.0.
 fn same(a: &Value, b: &Value) -> bool {
     let number = |value: &Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
     a == b || (number(a).is_some() && number(a) == number(b))
@@ -107,4 +109,11 @@ pub(super) fn flat(table: Table) -> Vec<(String, Value)> {
 pub(super) fn toml_keys(keys: &[(String, Value)], between: &str) -> String {
     let lines: Vec<String> = keys.iter().map(|(key, value)| format!("{} = {value}", toml_key(key))).collect();
     lines.join(between)
+}
+
+/// The values that the sweep and the overrides give `key`.
+pub(super) fn values_at<'a>(of: &'a Experiment, key: &'a str) -> impl Iterator<Item = &'a Value> {
+    let swept = of.sweep.iter().filter(move |(swept, _)| swept == key).flat_map(|(_, values)| values);
+    let set = of.overrides.iter().flat_map(|rule| &rule.set).filter(move |(set, _)| set == key);
+    swept.chain(set.map(|(_, value)| value))
 }

@@ -1,12 +1,26 @@
 use super::*;
+use crate::presets::preset;
+use fedlink::parts::Parts;
+use fedlink::spec::Config;
+
+/// The curves and runs.
+fn expand(experiment: &Experiment) -> Sweep {
+    experiment.clone().expand(&Parts::default()).unwrap()
+}
+
+/// The content of `config.toml`.
+fn written(experiment: &Experiment) -> String {
+    expand(experiment).to_toml().to_owned()
+}
 
 fn error(text: &str) -> String {
-    Experiment::parse("my.toml", text).map(|_| ()).unwrap_err().to_string()
+    let expanded = Experiment::parse("my.toml", text).and_then(|it| it.expand(&Parts::default()));
+    expanded.map(|_| ()).unwrap_err().to_string()
 }
 
 #[test]
 fn the_demo_races_the_four_policies() {
-    let curves = Experiment::preset("demo").unwrap().curves().unwrap();
+    let curves = expand(&Experiment::preset("demo").unwrap()).curves;
     let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
     assert_eq!(labels, ["bc", "bn2", "bc-bn2", "bn2-c"]);
 }
@@ -21,13 +35,9 @@ fn every_file_of_experiments_and_every_preset_is_valid() {
             // These are about the bound, and have a format of their own.
             if !["fig3", "fig4", "theorem"].contains(&name.as_str()) {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let written = Experiment::parse(&name, &text).unwrap().to_toml().unwrap();
-                let (again, first) = (Experiment::parse(&name, &written), Experiment::parse(&name, &text));
-                assert_eq!(
-                    again.unwrap().cells().unwrap().len(),
-                    first.unwrap().cells().unwrap().len(),
-                    "{name}"
-                );
+                let text_again = written(&Experiment::parse(&name, &text).unwrap());
+                let (again, first) = (Experiment::parse(&name, &text_again), Experiment::parse(&name, &text));
+                assert_eq!(expand(&again.unwrap()).runs.len(), expand(&first.unwrap()).runs.len(), "{name}");
                 read.push(name);
             }
         }
@@ -41,18 +51,18 @@ fn every_file_of_experiments_and_every_preset_is_valid() {
 fn setting_a_swept_key_narrows_the_sweep() {
     let mut demo = Experiment::preset("demo").unwrap();
     demo.set("schedule.policy", "bc").unwrap();
-    let curves = demo.curves().unwrap();
+    let curves = expand(&demo).curves;
     assert_eq!(curves.len(), 1);
-    assert_eq!(curves[0].config.schedule.policy, "bc");
+    assert_eq!(curves[0].spec.schedule.policy, "bc");
 }
 
 #[test]
 fn a_sweep_over_two_keys_makes_every_combination() {
     let text = "[sweep]\n\"schedule.policy\" = [\"bc\", \"bn2\"]\n\"schedule.k\" = [1, 10, 20]\n";
-    let curves = Experiment::parse("x", text).unwrap().curves().unwrap();
+    let curves = expand(&Experiment::parse("x", text).unwrap()).curves;
     let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
     assert_eq!(labels, ["bc k=1", "bc k=10", "bc k=20", "bn2 k=1", "bn2 k=10", "bn2 k=20"]);
-    assert_eq!(curves[5].config.schedule.k, 20);
+    assert_eq!(curves[5].spec.schedule.k, 20);
 }
 
 const GRID: &str = "[sweep]\n\"schedule.policy\" = [\"bc\", \"bc-bn2\"]\n\"schedule.k\" = [1, 10]\n";
@@ -60,21 +70,20 @@ const GRID: &str = "[sweep]\n\"schedule.policy\" = [\"bc\", \"bc-bn2\"]\n\"sched
 #[test]
 fn excluded_combinations_are_no_curves() {
     let text = format!("{GRID}[[exclude]]\n\"schedule.policy\" = \"bc\"\nschedule.k = 10.0\n");
-    let curves = Experiment::parse("x", &text).unwrap().curves().unwrap();
+    let curves = expand(&Experiment::parse("x", &text).unwrap()).curves;
     let labels: Vec<&str> = curves.iter().map(|curve| curve.label.as_str()).collect();
     assert_eq!(labels, ["bc k=1", "bc-bn2 k=1", "bc-bn2 k=10"]);
     assert!(error(&format!("{GRID}[[exclude]]\nrun.seed = 0\n")).contains("leaves no curve"));
 }
 
 #[test]
-fn a_rule_may_list_values_of_which_any_will_do() {
+fn a_rule_with_a_list_matches_any_of_its_values() {
     let grid = GRID.replace("[1, 10]", "[1, 5, 10]");
     let text = format!("{grid}[[exclude]]\n\"schedule.policy\" = \"bc\"\n\"schedule.k\" = [5, 10]\n");
     let experiment = Experiment::parse("x", &text).unwrap();
-    let labels =
-        |e: &Experiment| -> Vec<String> { e.curves().unwrap().into_iter().map(|c| c.label).collect() };
+    let labels = |e: &Experiment| -> Vec<String> { expand(e).curves.into_iter().map(|c| c.label).collect() };
     assert_eq!(labels(&experiment), ["bc k=1", "bc-bn2 k=1", "bc-bn2 k=5", "bc-bn2 k=10"]);
-    let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    let again = Experiment::parse("x", &written(&experiment)).unwrap();
     assert_eq!(labels(&again), labels(&experiment));
     let message = error(&format!("{GRID}[[exclude]]\n\"schedule.k\" = [1, \"ten\"]\n"));
     assert!(message.contains("exclude: schedule.k: ") && !message.contains("line"), "{message}");
@@ -94,18 +103,18 @@ fn an_override_holds_for_its_curves_only_and_yields_to_a_setting() {
     // What the part itself makes of its table; BC has none.
     let kc = |e: &Experiment| -> Vec<Option<i64>> {
         let of =
-            |curve: &Curve| curve.config.resolved().own_table("schedule", "bc-bn2").get("kc")?.as_integer();
-        e.curves().unwrap().iter().map(of).collect()
+            |curve: &Curve| curve.spec.resolved().own_table("schedule", "bc-bn2").get("kc")?.as_integer();
+        expand(e).curves.iter().map(of).collect()
     };
     assert_eq!(kc(&experiment), [None, None, Some(10), Some(33)]);
-    let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    let again = Experiment::parse("x", &written(&experiment)).unwrap();
     assert_eq!(kc(&again), [None, None, Some(10), Some(33)]);
     experiment.set("schedule.bc-bn2.kc", "12").unwrap();
     assert_eq!(kc(&experiment), [None, None, Some(12), Some(12)]);
 }
 
 #[test]
-fn a_rule_about_nothing_is_an_error() {
+fn a_rule_that_matches_nothing_is_an_error() {
     let message = error(&format!("{GRID}[[exclude]]\n\"schedule.k\" = 5\n"));
     assert!(message.contains("no curve has schedule.k = 5"), "{message}");
     let message =
@@ -122,18 +131,18 @@ fn quick_changes_the_keys_of_its_section() {
     let text = format!("{GRID}[quick]\n\"run.rounds\" = 3\n\"schedule.k\" = 2\n");
     let mut experiment = Experiment::parse("x", &text).unwrap();
     assert!(experiment.has_quick());
-    assert_eq!(experiment.curves().unwrap()[0].config.run.rounds, 500);
+    assert_eq!(expand(&experiment).curves[0].spec.run.rounds, 500);
     experiment.expected.push(("bc@k=1".into(), Expected::parse("bc@k=1", 0.9).unwrap()));
-    experiment.quicken().unwrap();
+    experiment.apply_quick().unwrap();
     assert_eq!(experiment.expected().count(), 0);
-    let curves = experiment.curves().unwrap();
-    assert_eq!((curves.len(), curves[1].config.run.rounds, curves[1].config.schedule.k), (2, 3, 2));
+    let curves = expand(&experiment).curves;
+    assert_eq!((curves.len(), curves[1].spec.run.rounds, curves[1].spec.schedule.k), (2, 3, 2));
     assert!(error("[quick]\n\"run.round\" = 3\n").contains("did you mean run.rounds?"));
     assert!(error("[quick]\n\"run.rounds\" = 0\n").contains("run.rounds: is 0"));
 }
 
 #[test]
-fn claims_are_about_curves_that_exist_and_go_with_them() {
+fn claims_name_existing_curves_and_are_removed_with_them() {
     let text = format!(
         "{GRID}[expected]\n\"bc@k=1\" = 0.9\n[claims]\n\
          \"a \\\"b\\\"\" = \"k=1 final > k=10 final for every policy\"\n\
@@ -141,11 +150,11 @@ fn claims_are_about_curves_that_exist_and_go_with_them() {
     );
     let mut experiment = Experiment::parse("x", &text).unwrap();
     assert_eq!((experiment.claims().len(), experiment.expected().count()), (2, 1));
-    let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    let again = Experiment::parse("x", &written(&experiment)).unwrap();
     assert_eq!(again.claims(), experiment.claims());
     experiment.set("schedule.k", "1").unwrap();
     assert_eq!(experiment.claims().len(), 0);
-    Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
+    Experiment::parse("x", &written(&experiment)).unwrap();
     let message = error(&format!("{GRID}[claims]\nc = \"bn2@k=1 final > 0.5\"\n"));
     assert!(message.contains("claims.\"c\"") && message.contains("bc"), "{message}");
     assert!(error(&format!("{GRID}[claims]\nc = 1\n")).contains("must be text"));
@@ -155,10 +164,10 @@ fn claims_are_about_curves_that_exist_and_go_with_them() {
 }
 
 #[test]
-fn a_cell_is_a_curve_at_a_seed() {
+fn a_run_is_a_curve_at_a_seed() {
     let text = format!("{GRID}[run]\nseed = 5\nseeds = 3\n");
-    let cells = Experiment::parse("x", &text).unwrap().cells().unwrap();
-    let pairs: Vec<(usize, u64)> = cells.iter().map(|cell| (cell.curve, cell.config.run.seed)).collect();
+    let runs = expand(&Experiment::parse("x", &text).unwrap()).runs;
+    let pairs: Vec<(usize, u64)> = runs.iter().map(|run| (run.curve, run.spec.run.seed)).collect();
     assert_eq!(pairs[..4], [(0, 5), (0, 6), (0, 7), (1, 5)]);
     assert_eq!(pairs.len(), 12);
 }
@@ -175,11 +184,11 @@ fn values_are_read_as_toml_and_otherwise_as_text() {
     ] {
         experiment.set(key, value).unwrap();
     }
-    let config = experiment.only_config().unwrap();
-    assert_eq!(config.rate(), Ok(1e-2));
+    let config = experiment.only_spec(&Parts::default()).unwrap();
+    assert_eq!(config.rate(), 1e-2);
     assert_eq!(config.own_table("learn", "mlp")["hidden"].to_string(), "[64, 32]");
     assert_eq!(config.radio.symbols, 100_000);
-    assert_eq!(config.learn.batch, fedlink::config::BatchSize::Full);
+    assert_eq!(config.learn.batch, fedlink::spec::BatchSize::Full);
     assert_eq!(config.schedule.policy, "bn2");
 }
 
@@ -187,13 +196,13 @@ fn values_are_read_as_toml_and_otherwise_as_text() {
 fn the_written_file_reads_back_as_the_same_curves() {
     let mut demo = Experiment::preset("demo").unwrap();
     demo.set("run.rounds", "7").unwrap();
-    let again = Experiment::parse("demo", &demo.to_toml().unwrap()).unwrap();
+    let again = Experiment::parse("demo", &written(&demo)).unwrap();
     let configs = |e: &Experiment| -> Vec<Config> {
-        e.curves().unwrap().into_iter().map(|curve| curve.config.resolved()).collect()
+        expand(e).curves.into_iter().map(|curve| curve.spec.resolved()).collect()
     };
     assert_eq!(configs(&demo), configs(&again));
     demo.set("schedule.policy", "bc-bn2").unwrap();
-    let again = Experiment::parse("demo", &demo.to_toml().unwrap()).unwrap();
+    let again = Experiment::parse("demo", &written(&demo)).unwrap();
     assert_eq!(configs(&demo), configs(&again));
 }
 
@@ -235,7 +244,7 @@ fn errors_in_a_sweep_or_a_setting_name_the_key() {
 }
 
 fn labels(experiment: &Experiment) -> Vec<String> {
-    experiment.curves().unwrap().into_iter().map(|curve| curve.label).collect()
+    expand(experiment).curves.into_iter().map(|curve| curve.label).collect()
 }
 
 fn custom(names: &[&str]) -> Parts {
@@ -257,14 +266,14 @@ fn a_list_of_values_for_a_key_that_takes_one_is_swept() {
 }
 
 #[test]
-fn parts_that_an_experiment_does_not_name_become_further_curves() {
+fn custom_parts_that_an_experiment_does_not_name_become_further_curves() {
     let parts = custom(&["mine", "yours"]);
     let mut demo = Experiment::parse_with("demo", preset("demo").unwrap().text, &parts).unwrap();
     let before = labels(&demo);
     demo.add_unnamed(&parts).unwrap();
     assert_eq!(labels(&demo), [&before[..], &["mine".to_owned(), "yours".to_owned()]].concat());
     // What was written down is the same experiment.
-    let again = Experiment::parse("again", &demo.to_toml().unwrap()).unwrap();
+    let again = Experiment::parse("again", &written(&demo)).unwrap();
     assert_eq!(labels(&again), labels(&demo));
 
     let text = "[sweep]\n\"schedule.policy\" = [\"bc\", \"mine\"]\n";
@@ -274,48 +283,48 @@ fn parts_that_an_experiment_does_not_name_become_further_curves() {
 }
 
 #[test]
-fn what_was_shortened_says_so_and_its_file_too() {
+fn a_shortened_experiment_and_its_file_record_the_original_length() {
     let text = format!("{GRID}[run]\nrounds = 500\nseeds = 10\n[claims]\nc = \"bc@k=1 final > 0.5\"\n");
     let whole = Experiment::parse("x", &text).unwrap();
-    assert_eq!(whole.shortened(), None);
-    assert!(!whole.to_toml().unwrap().contains("[original]"));
+    assert_eq!(expand(&whole).shortened(), None);
+    assert!(!written(&whole).contains("[original]"));
     let mut longer = whole.clone();
     longer.set("run.rounds", "600").unwrap();
-    assert_eq!(longer.shortened(), None);
+    assert_eq!(expand(&longer).shortened(), None);
     let mut short = whole.clone();
     short.set("run.rounds", "60").unwrap();
     short.set("run.seeds", "3").unwrap();
-    assert_eq!(short.shortened().unwrap().to_string(), "60 of 500 rounds, 3 of 10 seeds");
+    assert_eq!(expand(&short).shortened().unwrap().to_string(), "60 of 500 rounds, 3 of 10 seeds");
     // The folder's config.toml is what was run, and knows what it was made of.
-    let again = Experiment::parse("x", &short.to_toml().unwrap()).unwrap();
-    assert_eq!(again.shortened(), short.shortened());
-    assert_eq!(again.curves().unwrap()[0].config.run.rounds, 60);
+    let again = Experiment::parse("x", &written(&short)).unwrap();
+    assert_eq!(expand(&again).shortened(), expand(&short).shortened());
+    assert_eq!(expand(&again).curves[0].spec.run.rounds, 60);
     short.set("run.rounds", "500").unwrap();
     short.set("run.seeds", "10").unwrap();
-    assert_eq!(short.shortened(), None);
+    assert_eq!(expand(&short).shortened(), None);
     assert!(error(&format!("{GRID}[original]\nround = 5\n")).contains("original"));
 }
 
 #[test]
-fn the_quick_variant_is_shortened_and_keeps_what_was_published() {
+fn the_quick_variant_is_shortened_and_keeps_the_published_values() {
     let text = format!("{GRID}[expected]\n\"bc@k=1\" = 0.9\n[quick]\n\"run.rounds\" = 3\n");
     let mut experiment = Experiment::parse("x", &text).unwrap();
-    experiment.quicken().unwrap();
+    experiment.apply_quick().unwrap();
     assert_eq!(experiment.expected().count(), 1);
-    let shortened = experiment.shortened().unwrap().to_string();
+    let shortened = expand(&experiment).shortened().unwrap().to_string();
     assert_eq!(shortened, "quick variant, 3 of 500 rounds, 1 of 1 seeds");
-    let again = Experiment::parse("x", &experiment.to_toml().unwrap()).unwrap();
-    assert_eq!(again.shortened(), experiment.shortened());
+    let again = Experiment::parse("x", &written(&experiment)).unwrap();
+    assert_eq!(expand(&again).shortened(), expand(&experiment).shortened());
 }
 
 #[test]
 fn a_file_of_claims_alone_is_judged_by_other_curves() {
     let file = ClaimsFile::parse("c.toml", "[claims]\na = \"bc@k=1 final > bc@k=10 final\"\n").unwrap();
-    let mut experiment = Experiment::parse("x", GRID).unwrap();
-    experiment.claim_as(&file).unwrap();
-    assert_eq!(experiment.claims().len(), 1);
+    let mut sweep = expand(&Experiment::parse("x", GRID).unwrap());
+    sweep.claim_as(&file).unwrap();
+    assert_eq!(sweep.experiment.claims().len(), 1);
     let other = ClaimsFile::parse("c.toml", "[claims]\na = \"bc@k=3 final > 0.5\"\n").unwrap();
-    assert!(experiment.claim_as(&other).unwrap_err().to_string().contains("no curve has schedule.k = 3"));
+    assert!(sweep.claim_as(&other).unwrap_err().to_string().contains("no curve has schedule.k = 3"));
     let nothing = ClaimsFile::parse("c.toml", "[run]\nrounds = 5\n").unwrap_err().to_string();
     assert!(nothing.contains("neither claims nor expected"), "{nothing}");
     assert!(ClaimsFile::parse("c.toml", "claims = 3\n").unwrap_err().to_string().contains("[claims]"));
@@ -323,13 +332,13 @@ fn a_file_of_claims_alone_is_judged_by_other_curves() {
 }
 
 #[test]
-fn a_sweep_that_no_memory_could_hold_is_refused_at_once() {
+fn a_sweep_larger_than_any_memory_is_refused_at_once() {
     let values = (1..=100).map(|k| k.to_string()).collect::<Vec<_>>().join(", ");
     let keys = ["schedule.k", "run.rounds", "radio.symbols", "learn.local_steps", "data.samples_per_device"];
     let line = |key: &&str| format!("\"{key}\" = [{values}]\n");
     let sweep = |keys: &[&str]| keys.iter().map(line).collect::<Vec<_>>().concat();
     let text = format!("[data]\ndevices = 100\n[sweep]\n{}", sweep(&keys[..2]));
-    assert_eq!(Experiment::parse("x", &text).unwrap().curves().unwrap().len(), 10_000);
+    assert_eq!(expand(&Experiment::parse("x", &text).unwrap()).curves.len(), 10_000);
     let message = error(&format!("[sweep]\n{}", sweep(&keys)));
     assert!(message.contains("sweep: 10000000000 combinations ("), "{message}");
 }
@@ -341,7 +350,7 @@ fn a_key_of_many_parts_is_unknown_however_many() {
     for depth in [4, 100_000] {
         let key = format!("schedule{}.mine.x", ".a".repeat(depth));
         assert!(experiment.set(&key, "1").is_err());
-        assert!(fedlink::config::Config::default().set(&key, 1).is_err());
+        assert!(fedlink::spec::Config::default().set(&key, 1).is_err());
         // The same as a dotted key of a file.
         assert!(Experiment::parse("x", &format!("{key} = 1\n")).is_err());
         assert!(Experiment::parse("x", &format!("[{key}]\n")).is_err());

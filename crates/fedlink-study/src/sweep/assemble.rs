@@ -1,16 +1,16 @@
 //! From the numbers of all runs to the tables that people and programs read.
 
-use super::cell::CellFiles;
 use super::log::LogRounds;
-use super::maker::mixed;
 use super::plan::Plan;
+use super::process::differing;
+use super::run_files::RunFiles;
 use super::runner::Done;
+use crate::claims::Verdicts;
 use crate::error::Error;
-use crate::output::OutputFolder;
-use crate::results::{self, CurveResult, Unfinished};
-use crate::split::Splits;
+use crate::folder::output::OutputFolder;
 use crate::summary;
-use crate::verdicts::Verdicts;
+use crate::tables::results::{self, CurveResult, Unfinished};
+use crate::tables::split::Splits;
 use fedlink::record::TRANSMISSION_COLUMNS;
 use std::path::Path;
 
@@ -19,43 +19,42 @@ use std::path::Path;
 pub struct Assembled {
     /// The curves that have at least one run.
     pub curves: Vec<CurveResult>,
-    /// The runs that have no end; none of them is in a mean that holds one that has.
+    /// The runs that have not ended; no mean mixes them with runs that have.
     pub unfinished: Vec<Unfinished>,
     /// `summary.json`.
     pub summary: String,
-    /// What the experiment claims, judged.
+    /// The verdicts on the claims.
     pub verdicts: Verdicts,
-    /// How the data were split.
+    /// The splits of the data.
     pub splits: Splits,
-    /// How many runs the experiment has.
+    /// The number of runs of the sweep.
     pub of: usize,
-    /// In what the makers of the runs differ so that their numbers may.
+    /// The differences between the processes of the runs that may change their numbers.
     pub notes: Vec<String>,
 }
 
 impl Assembled {
-    /// Puts the runs of a plan together. A run that was interrupted is not averaged with those that have
-    /// ended: it is shown only where no run of its curve has, and no claim is judged by it.
+    /// Puts the runs of a plan together. An interrupted run is not averaged with runs that have ended: it is
+    /// shown only if no run of its curve has ended, and no claim is judged by it.
     pub fn new(plan: &Plan, runs: &[Done]) -> Result<Self, Error> {
         let mut splits = Splits::default();
         let mut heterogeneity = Vec::new();
-        for curve in &plan.curves {
-            let dataset = &plan.datasets()[&curve.config.data.dataset];
-            heterogeneity.push(splits.add(&curve.label, &curve.config, dataset, &plan.parts)?);
+        for curve in &plan.sweep.curves {
+            let dataset = &plan.datasets()[&curve.spec.data.dataset];
+            heterogeneity.push(splits.add(&curve.label, &curve.spec, dataset)?);
         }
-        let curve_of = |done: &Done| plan.cells[done.index].curve;
+        let curve_of = |done: &Done| plan.sweep.runs[done.index].curve;
         let has_ended = |done: &Done| done.result.status.has_ended();
         let by_curve = runs.iter().map(|done| (curve_of(done), done.result.clone())).collect();
-        let whole = plan.experiment.shortened();
-        let (curves, unfinished) = results::gather(&plan.curves, &heterogeneity, whole, by_curve);
+        let (curves, unfinished) = results::gather(&plan.sweep, &heterogeneity, by_curve);
         let summary = summary::json(&curves)?;
         let judged = runs.iter().filter(|done| has_ended(done)).map(|done| (curve_of(done), &done.result));
-        let verdicts = Verdicts::new(&plan.experiment, &plan.curves, judged)?;
-        let notes = mixed(runs.iter().map(|done| &done.makers[..]));
-        Ok(Self { curves, unfinished, summary, verdicts, splits, of: plan.cells.len(), notes })
+        let verdicts = Verdicts::new(&plan.sweep, judged)?;
+        let notes = differing(runs.iter().map(|done| &done.processes[..]));
+        Ok(Self { curves, unfinished, summary, verdicts, splits, of: plan.sweep.runs.len(), notes })
     }
 
-    /// What is shown at the end: the table of curves, and the verdicts.
+    /// The text at the end: the table of curves and the verdicts.
     pub fn text(&self) -> String {
         let mut text = results::table(&self.curves) + &self.unfinished_text();
         if !self.verdicts.is_empty() {
@@ -67,7 +66,7 @@ impl Assembled {
         text
     }
 
-    /// The runs that have not ended, on a line; nothing if all have.
+    /// A line with the runs that have not ended; empty if all have.
     pub fn unfinished_text(&self) -> String {
         const LISTED: usize = 10;
         let mut names: Vec<String> = self.unfinished.iter().take(LISTED).map(ToString::to_string).collect();
@@ -81,8 +80,8 @@ impl Assembled {
         format!("{missing} of {of} runs are missing: {}\n", names.join(", "))
     }
 
-    /// Writes `results.csv`, `summary.json`, `split.json` and, if something is claimed, `claims.json`. The
-    /// manifest, which records that the folder is complete, comes last:
+    /// Writes `results.csv`, `summary.json`, `split.json` and, if there are claims, `claims.json`. The
+    /// manifest, which records that the folder is complete, is written last, by
     /// [`write_manifest`](super::write_manifest).
     pub fn write(&self, folder: &OutputFolder) -> Result<(), Error> {
         folder.write("results.csv", results::csv(&self.curves)?)?;
@@ -96,24 +95,22 @@ impl Assembled {
 }
 
 impl Plan {
-    /// `rounds.csv`: the logs of these runs, those that `which` names, as one table, `curve`, the swept keys
-    /// and `seed` before the columns of a [transmission](TRANSMISSION_COLUMNS).
+    /// `rounds.csv`: the logs of these runs as one table. `curve`, the swept keys and `seed` precede the
+    /// columns of a [transmission](TRANSMISSION_COLUMNS).
     pub fn round_log(&self, runs: &[Done], folder: &Path, which: LogRounds) -> Result<Vec<u8>, Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        let keys: Vec<&str> = self
-            .curves
-            .first()
-            .map_or_else(Vec::new, |curve| curve.keys.iter().map(|(key, _)| key.as_str()).collect());
+        let keys =
+            self.sweep.curves.iter().take(1).flat_map(|curve| &curve.keys).map(|(key, _)| key.as_str());
         let columns = TRANSMISSION_COLUMNS.iter().map(|column| column.name);
         writer.write_record(["curve"].into_iter().chain(keys).chain(["seed"]).chain(columns))?;
         for done in runs {
-            let cell = &self.cells[done.index];
-            let path = CellFiles::new(folder, &cell.config).rounds(which);
+            let run = &self.sweep.runs[done.index];
+            let path = RunFiles::new(folder, &run.spec).rounds(which);
             let cannot = |_| Error::NoRoundLog(path.clone());
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(&path).map_err(cannot)?;
-            let seed = cell.config.run.seed.to_string();
+            let seed = run.spec.run.seed.to_string();
             for line in reader.records() {
-                let curve = &self.curves[cell.curve];
+                let curve = &self.sweep.curves[run.curve];
                 let swept = curve.keys.iter().map(|(_, value)| value.as_str());
                 let before = [curve.label.as_str()].into_iter().chain(swept).chain([seed.as_str()]);
                 writer.write_record(before.chain(&line.map_err(cannot)?))?;

@@ -1,4 +1,4 @@
-//! `data.json`: the data that the runs of a folder are made with, so that runs of different data never mix.
+//! `data.json`: the data of the runs in a folder, so that runs with different data are never mixed.
 
 use crate::error::Error;
 use fedlink::data::Dataset;
@@ -10,10 +10,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// What is known of the data sets, and of other files that runs depend on, by name.
+/// The data sets and other files that runs depend on, by name.
 pub type DataFacts = BTreeMap<String, DataFact>;
 
-/// What is known of a data set or of a file that runs depend on.
+/// The identity of a data set or of a file that runs depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -31,7 +31,7 @@ pub struct DataFact {
 }
 
 impl DataFact {
-    /// What is to be known of a data set.
+    /// The identity of a data set.
     pub fn new(dataset: &Dataset) -> Self {
         Self {
             sha256: dataset.digest(),
@@ -42,7 +42,7 @@ impl DataFact {
         }
     }
 
-    /// Of another file that a run reads.
+    /// The identity of another file that a run reads.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let digest = || -> io::Result<String> {
             let mut reader = BufReader::new(File::open(path)?);
@@ -61,7 +61,7 @@ impl DataFact {
     }
 
     fn text(&self) -> String {
-        // What is in a file need not be a digest, whose characters are one byte each.
+        // A changed file may hold other text than a digest, with characters of several bytes.
         let digest: String = self.sha256.chars().take(12).collect();
         match self.train {
             0 => format!("sha256 {digest}…"),
@@ -70,12 +70,12 @@ impl DataFact {
     }
 }
 
-/// The content of `data.json`; none if it is not one.
+/// The content of `data.json`; none if it cannot be read.
 pub fn parse_data(content: &[u8]) -> Option<DataFacts> {
     serde_json::from_slice(content).ok()
 }
 
-/// What of `here` is other data than that of the same name `there`, in words; none if nothing is.
+/// The data in `here` that differ from those of the same name in `there`, in words; none if none differ.
 pub fn differences(there: &DataFacts, here: &DataFacts) -> Option<String> {
     let differing: Vec<String> = here
         .iter()
@@ -117,7 +117,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("b ("), "{text}");
-        // Not everything in a file that somebody changed is a digest.
+        // A changed file may hold other text than a digest.
         let odd = DataFacts::from([("a".into(), fact("1234567890é…", 10))]);
         assert!(differences(&odd, &there).unwrap().contains("sha256 1234567890é…… there"));
     }

@@ -1,76 +1,76 @@
-//! How long runs would take, and how much memory, by a short trial of each kind.
+//! An estimate of the time and memory of runs, by a short trial of each kind.
 
-use super::cell::CellFiles;
 use super::plan::Plan;
+use super::run_files::RunFiles;
 use super::runner::side_by_side;
 use crate::error::Error;
-use crate::experiment::Cell;
-use fedlink::config::Config;
+use crate::experiment::Run;
 use fedlink::data::Features;
-use fedlink::simulation::Simulation;
+use fedlink::spec::{Config, Spec};
+use fedlink::system::simulation::Simulation;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How fast this machine does one kind of work.
+/// The pace of this machine at one kind of run.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// Seconds for a device's training and report, all threads being busy.
+    /// Seconds for the training and report of a device while all threads work.
     device: f64,
     /// Seconds for an evaluation on the test set.
     evaluation: f64,
 }
 
-/// What one run would take.
+/// The estimate for one run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunForecast {
     /// Its index among all runs.
     pub index: usize,
-    /// What distinguishes it from the other curves.
+    /// Its label in the sweep.
     pub label: String,
-    /// Rounds to be done.
+    /// Rounds that are left.
     pub rounds: u64,
-    /// Devices that train in a round.
+    /// Devices that train per round.
     pub trained: usize,
-    /// Wall-clock time in seconds, all threads being at its service.
+    /// Wall-clock time in seconds with all threads.
     pub seconds: f64,
-    /// Memory.
+    /// Memory in bytes.
     pub bytes: u64,
 }
 
-/// What runs would take.
+/// The estimate for several runs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// Each of them.
+    /// The estimate for each run.
     pub runs: Vec<RunForecast>,
-    /// How many run at a time.
+    /// Runs at a time.
     pub at_once: usize,
-    /// On how many threads.
+    /// Threads.
     pub threads: usize,
     /// Wall-clock time of all in seconds.
     pub seconds: f64,
-    /// Memory at most.
+    /// The most memory at a time, in bytes.
     pub peak_bytes: u64,
-    /// What of it is training data.
+    /// The training data in it.
     pub data_bytes: u64,
 }
 
-/// Rounds of a run that need not be done again, by its checkpoint in `folder`.
+/// Rounds of a run that its checkpoint in `folder` saves.
 pub fn rounds_saved(plan: &Plan, folder: &Path, index: usize) -> u64 {
-    let cell = &plan.cells[index];
-    let files = CellFiles::new(folder, &cell.config);
+    let run = &plan.sweep.runs[index];
+    let files = RunFiles::new(folder, &run.spec);
     let restored = || {
-        let mut simulation = plan.simulation(cell).ok()?;
+        let mut simulation = plan.simulation(run).ok()?;
         files.restore(&mut simulation);
         Some(simulation.rounds_done())
     };
     if files.was_begun() { restored().unwrap_or(0) } else { 0 }
 }
 
-/// What the runs of these indices would take, of each of which so many rounds are done. Each kind of run is
-/// tried on a few devices for a moment.
+/// The estimate for the runs of these indices; `done` gives the rounds of each that are done. Each kind of
+/// run is tried briefly on a few devices.
 pub fn forecast(
     plan: &Plan,
     indices: &[usize],
@@ -81,19 +81,19 @@ pub fn forecast(
     let mut paces: Vec<(Config, Pace)> = Vec::new();
     let mut runs = Vec::new();
     for &index in indices {
-        let cell = &plan.cells[index];
-        let kind = probe_of(&cell.config, threads);
+        let run = &plan.sweep.runs[index];
+        let kind = probe_of(&run.spec, threads);
         let known = paces.iter().position(|(known, _)| *known == kind);
         if known.is_none() {
-            paces.push((kind.clone(), measure(plan, cell, &kind, pool)?));
+            paces.push((kind.clone(), measure(plan, run, &kind, pool)?));
         }
         let (_, pace) = paces[known.unwrap_or(paces.len() - 1)];
-        let needs = plan.needs(cell);
-        let rounds = cell.config.run.rounds.saturating_sub(done(index));
-        let every = cell.config.run.evaluate_every as f64;
+        let needs = plan.needs(run);
+        let rounds = run.spec.run.rounds.saturating_sub(done(index));
+        let every = run.spec.run.evaluate_every as f64;
         runs.push(RunForecast {
             index,
-            label: plan.label(cell),
+            label: plan.sweep.label(run),
             rounds,
             trained: needs.trained,
             seconds: rounds as f64 * (needs.trained as f64 * pace.device + pace.evaluation / every),
@@ -116,9 +116,9 @@ pub fn forecast(
 }
 
 /// The same work on a few devices: two for every thread. Runs with the same probe go at the same pace.
-fn probe_of(config: &Config, threads: usize) -> Config {
-    let mut probe = config.clone();
-    probe.data.devices = config.data.devices.min(2 * threads as u64);
+fn probe_of(spec: &Spec, threads: usize) -> Config {
+    let mut probe = spec.config().clone();
+    probe.data.devices = spec.data.devices.min(2 * threads as u64);
     probe.schedule.k = 1;
     probe.schedule.policy = "bn2-c".into();
     (probe.run.rounds, probe.run.evaluate_every) = (u64::from(u32::MAX), u64::from(u32::MAX));
@@ -126,8 +126,9 @@ fn probe_of(config: &Config, threads: usize) -> Config {
     probe
 }
 
-fn measure(plan: &Plan, cell: &Cell, probe: &Config, pool: &rayon::ThreadPool) -> Result<Pace, Error> {
-    let mut simulation = Simulation::with_parts(probe, Arc::clone(plan.dataset(cell)), &plan.parts)?;
+fn measure(plan: &Plan, run: &Run, probe: &Config, pool: &rayon::ThreadPool) -> Result<Pace, Error> {
+    let spec = probe.resolve(&plan.sweep.parts)?;
+    let mut simulation = Simulation::new(spec.with_work(Arc::clone(plan.dataset(run)))?)?;
     // The first round makes what later ones reuse.
     pool.install(|| simulation.step())?;
     let mut device = f64::INFINITY;

@@ -1,13 +1,13 @@
 //! The log of rounds: a line for every transmission of every round of a run, or for every device.
 
-use crate::disk::{Disk, DiskFile, parent};
 use crate::error::Error;
+use crate::folder::disk::{Disk, DiskFile, parent};
 use fedlink::record::{Outcome, RoundRecord, TRANSMISSION_COLUMNS};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// What is logged of every round.
+/// The lines that are logged of every round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogRounds {
     /// Nothing.
@@ -15,7 +15,7 @@ pub enum LogRounds {
     Off,
     /// Every transmission.
     Sent,
-    /// Every device, with its link and what it reported; those that were scheduled first.
+    /// Every device with its link and its reports; the scheduled ones come first.
     All,
 }
 
@@ -47,23 +47,23 @@ impl LogRounds {
 pub struct RoundLog {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Lines that are not yet with the operating system.
+    /// Lines that are not written yet.
     waiting: Vec<u8>,
 }
 
-/// Lines are handed to the operating system when they are so many bytes.
+/// The bytes of lines that are collected before they are written.
 const ENOUGH: usize = 1 << 16;
 
 impl RoundLog {
-    /// Opens the log of a run that has done `rounds` with so many lines, with what it has of later rounds
-    /// removed. None if lines are missing: then the log cannot be resumed.
+    /// Opens the log of a run that has done `rounds` rounds with `lines` lines, and removes the lines of
+    /// later rounds. None if lines are missing: then the log cannot be resumed.
     pub fn open(disk: &dyn Disk, path: &Path, rounds: u64, lines: u64) -> Result<Option<Self>, Error> {
         let Some(length) = Self::length(path, rounds, lines).map_err(Error::file("read", path))? else {
             return Ok(None);
         };
         let open = || -> io::Result<Box<dyn DiskFile>> {
             let file = disk.append(path, length)?;
-            // A checkpoint must not outlive the name of the log that it relies on.
+            // A checkpoint must not survive the name of the log that it depends on.
             disk.sync_dir(&parent(path))?;
             Ok(file)
         };
@@ -71,7 +71,7 @@ impl RoundLog {
         Ok(Some(Self { path: path.into(), file, waiting: Vec::new() }))
     }
 
-    /// Where the lines of the first `rounds` end; none if they are not `wanted`.
+    /// The byte after the lines of the first `rounds`; none if their number is not `wanted`.
     fn length(path: &Path, rounds: u64, wanted: u64) -> io::Result<Option<u64>> {
         let (mut lines, mut length) = (0, 0);
         if rounds > 0 && path.exists() {
@@ -93,7 +93,7 @@ impl RoundLog {
         Ok((lines == wanted).then_some(length))
     }
 
-    /// Notes a round.
+    /// Adds the lines of a round.
     pub fn add(&mut self, record: &RoundRecord) -> Result<(), Error> {
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(&mut self.waiting);
         for sent in record.transmissions.iter().chain(&record.others) {
@@ -110,7 +110,7 @@ impl RoundLog {
         Ok(())
     }
 
-    /// Returns when what was noted is on the disk.
+    /// Writes the collected lines and syncs them to the disk.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.hand_over()?;
         self.file.sync().map_err(Error::file("write", &self.path))
@@ -120,9 +120,9 @@ impl RoundLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::RealDisk;
+    use crate::folder::disk::RealDisk;
 
-    /// What is left of a log of `text` when a run resumes after so many rounds and transmissions.
+    /// The rest of a log of `text` after a run has resumed at so many rounds and transmissions.
     fn left(text: &str, rounds: u64, transmissions: u64) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rounds.csv");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_continues_where_the_run_does_also_after_rounds_in_which_nobody_sent() {
+    fn a_log_continues_with_its_run_also_after_rounds_without_transmissions() {
         assert_eq!(left("1,a\n1,b\n4,a\n", 4, 3).unwrap(), "1,a\n1,b\n4,a\n");
         assert_eq!(left("1,a\n1,b\n4,a\n", 9, 3).unwrap(), "1,a\n1,b\n4,a\n");
         assert_eq!(left("1,a\n1,b\n4,a\n6,a\n", 5, 3).unwrap(), "1,a\n1,b\n4,a\n");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_lacks_a_transmission_cannot_go_on() {
+    fn a_log_that_lacks_a_transmission_cannot_be_resumed() {
         for text in ["1,a\n1,b\n", "1,a\n1,b\n4,", "1,a\nnonsense\n4,a\n", ""] {
             assert_eq!(left(text, 4, 3), None, "{text}");
         }

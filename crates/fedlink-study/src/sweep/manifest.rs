@@ -1,14 +1,14 @@
-//! `manifest.json`: how and where the numbers in a folder were made. Written last: it records whether they
-//! are complete.
+//! `manifest.json`: how and where the numbers in a folder were made. It is written last and records whether
+//! they are complete.
 
 use super::data::DataFacts;
-use super::maker::{Maker, mixed, now};
 use super::plan::Plan;
+use super::process::{Process, differing, now};
 use super::runner::Done;
 use crate::error::Error;
-use crate::output::OutputFolder;
-use fedlink::identity::config_digest;
+use crate::folder::output::OutputFolder;
 use fedlink::record::hexadecimal;
+use fedlink::spec::identity::config_digest;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,19 +21,19 @@ struct Manifest<'a> {
     complete: bool,
     /// The runs that are not.
     missing: Vec<String>,
-    /// In what the makers of the runs differ.
+    /// The differences between the processes of the runs.
     notes: Vec<String>,
-    /// The process that put the results together, which need not have made a run.
-    writer: Maker,
+    /// The process that put the results together; it need not have done a run.
+    writer: Process,
     written: String,
     /// Wall-clock time of the process that wrote it, in seconds.
     wall_seconds: f64,
     data: &'a DataFacts,
-    runs: Vec<Run<'a>>,
+    runs: Vec<RunEntry<'a>>,
 }
 
 #[derive(Serialize)]
-struct Run<'a> {
+struct RunEntry<'a> {
     curve: &'a str,
     seed: u64,
     /// Digest of the run's configuration.
@@ -45,12 +45,13 @@ struct Run<'a> {
     digest: &'a str,
     /// Rounds that an earlier process had done.
     resumed_from: u64,
-    /// Who made it, in the order of the rounds.
-    makers: &'a [Maker],
+    /// The processes that did its rounds, in their order.
+    #[serde(rename = "makers")]
+    processes: &'a [Process],
 }
 
-/// Writes `manifest.json`: which runs the results in `folder` are made of, and what made each of them. The
-/// process that writes it has `threads` and has taken the `wall`-clock time. It is the last file of a folder.
+/// Writes `manifest.json`: the runs behind the results in `folder`, and the processes that did each of them.
+/// The writing process has `threads` and has taken the `wall`-clock time. It is the last file of a folder.
 pub fn write_manifest(
     folder: &OutputFolder,
     plan: &Plan,
@@ -60,26 +61,26 @@ pub fn write_manifest(
 ) -> Result<(), Error> {
     let run = |done| {
         let done: &Done = done;
-        let cell = &plan.cells[done.index];
-        Run {
-            curve: &plan.curves[cell.curve].label,
-            seed: cell.config.run.seed,
-            config: hexadecimal(&config_digest(&cell.config)),
-            data: plan.data_digests(cell),
+        let run = &plan.sweep.runs[done.index];
+        RunEntry {
+            curve: &plan.sweep.curves[run.curve].label,
+            seed: run.spec.run.seed,
+            config: hexadecimal(&config_digest(&run.spec)),
+            data: plan.data_digests(run),
             status: done.result.status.name(),
             rounds: done.result.outcome.rounds,
             digest: &done.result.outcome.digest,
             resumed_from: done.resumed_from,
-            makers: &done.makers,
+            processes: &done.processes,
         }
     };
     let missing = missing(plan, runs);
     let manifest = Manifest {
-        experiment: &plan.experiment.name,
+        experiment: &plan.sweep.experiment.name,
         complete: missing.is_empty(),
         missing,
-        notes: mixed(runs.iter().map(|done| &done.makers[..])),
-        writer: Maker::here(threads),
+        notes: differing(runs.iter().map(|done| &done.processes[..])),
+        writer: Process::here(threads),
         written: now(),
         wall_seconds: wall.as_secs_f64(),
         data: &plan.data,
@@ -91,16 +92,16 @@ pub fn write_manifest(
 /// The labels of the runs of a plan that have not ended.
 pub(super) fn missing(plan: &Plan, runs: &[Done]) -> Vec<String> {
     let ended = |index: usize| runs.iter().any(|done| done.index == index && done.result.status.has_ended());
-    let cells = plan.cells.iter().enumerate().filter(|(index, _)| !ended(*index));
-    cells.map(|(_, cell)| plan.label(cell)).collect()
+    let runs = plan.sweep.runs.iter().enumerate().filter(|(index, _)| !ended(*index));
+    runs.map(|(_, run)| plan.sweep.label(run)).collect()
 }
 
-/// Whether the manifest in `folder` records a complete run.
+/// Whether the manifest in `folder` records a complete sweep.
 pub fn is_complete(folder: &Path) -> bool {
     records_complete(&std::fs::read(folder.join("manifest.json")).unwrap_or_default())
 }
 
-/// Whether the content of a manifest records a complete run. What is no manifest records nothing.
+/// Whether the content of a manifest records a complete sweep; false for any other content.
 pub fn records_complete(content: &[u8]) -> bool {
     let manifest: serde_json::Value = serde_json::from_slice(content).unwrap_or_default();
     manifest["complete"] == true

@@ -1,80 +1,79 @@
-//! What happens during runs, for who wants to watch: progress bars, logs, live pages.
+//! The events of runs, for progress bars, logs and live pages.
 
 use super::progress::Progress;
 use crate::error::Error;
-use crate::results::RunResult;
+use crate::tables::results::RunResult;
 use fedlink::record::RoundRecord;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Something that happened to one run of a sweep. `run` is its index in [`Plan::cells`](super::Plan::cells).
+/// An event of one run of a sweep. `run` is its index in [`Sweep::runs`](crate::experiment::Sweep::runs).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// The run begins, or resumes after the rounds that an earlier process has done.
     Begun {
-        /// Which run.
+        /// The run.
         run: usize,
         /// Rounds that were done before.
         rounds_done: u64,
     },
     /// A round is done.
     Round {
-        /// Which run.
+        /// The run.
         run: usize,
-        /// What was trained and sent in it.
+        /// The record of the round.
         record: &'a RoundRecord,
     },
     /// The model was evaluated on the test set after a round; follows the [`Event::Round`] of that round.
     Evaluated {
-        /// Which run.
+        /// The run.
         run: usize,
-        /// After which round, counted from 1.
+        /// The round, counted from 1.
         round: u64,
         /// Test accuracy, as a share.
         accuracy: f64,
     },
     /// The state of the run is on the disk.
     Checkpointed {
-        /// Which run.
+        /// The run.
         run: usize,
-        /// After which round, counted from 1.
+        /// The round, counted from 1.
         round: u64,
     },
-    /// Another process computes the run, and there is nothing else to do; told again and again while that is
-    /// so.
+    /// Another process computes the run, and no other run is left; repeated while that is the case.
     Waiting {
-        /// Which run.
+        /// The run.
         run: usize,
-        /// What tells it from the others.
+        /// Its label in the sweep.
         label: &'a str,
-        /// Who computes it, and how far it is, if that is known.
+        /// The process that computes it and its progress, if that is known.
         progress: Option<&'a Progress>,
     },
-    /// Something was wrong with what an earlier process has left, and the run continues without it.
+    /// A file of an earlier process cannot be used, and the run continues without it.
     Warned {
-        /// Which run.
+        /// The run.
         run: usize,
-        /// What was wrong.
+        /// The problem.
         warning: &'a Warning,
     },
-    /// The run will do no more rounds in this process: it is finished, has diverged or was stopped.
+    /// The run does no more rounds in this process: it is finished, has diverged or was stopped.
     Finished {
-        /// Which run.
+        /// The run.
         run: usize,
         /// Its numbers.
         result: &'a RunResult,
     },
-    /// The run cannot continue, and with it the sweep ends.
+    /// The run cannot continue, which ends the sweep.
     Failed {
-        /// Which run.
+        /// The run.
         run: usize,
-        /// Why.
+        /// The error.
         error: &'a Error,
     },
 }
 
-/// What was wrong with the files of an earlier process.
+/// A problem with the files of an earlier process.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Warning {
@@ -84,12 +83,12 @@ pub enum Warning {
     BadCheckpoints {
         /// The run.
         label: String,
-        /// What is wrong with each.
+        /// The problem of each.
         problems: Vec<String>,
-        /// From which round the run continues.
+        /// The round from which the run continues.
         rounds_done: u64,
     },
-    /// The file system of this folder has no locks, so that processes that share it may do the same runs.
+    /// The file system of this folder has no locks: processes that share it may do the same runs.
     NoLocks(PathBuf),
     /// The log of rounds lacks transmissions: the run starts over.
     LogGaps {
@@ -119,11 +118,11 @@ impl fmt::Display for Warning {
 
 /// Receives every [`Event`], from several threads at once.
 pub trait Observer: Sync {
-    /// Takes notice of an event. Runs wait until it returns.
+    /// Receives an event. The run waits until it returns.
     fn observe(&self, event: Event<'_>);
 }
 
-/// Nobody watches.
+/// An observer that ignores all events.
 impl Observer for () {
     fn observe(&self, _: Event<'_>) {}
 }

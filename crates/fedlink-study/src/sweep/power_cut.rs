@@ -1,12 +1,12 @@
-//! A power cut between any two file operations: what it may leave is put into a fresh folder, and the sweep
-//! is resumed. The result is always that of the sweep that was never disturbed, and no more rounds are lost
-//! than there are between two checkpoints.
+//! A power cut between any two file operations: every content that it may leave is put into a new folder, and
+//! the sweep is resumed. The result is always that of the sweep that was never disturbed, and no more rounds
+//! are lost than there are between two checkpoints.
 
-use super::cell::cell_name;
-use super::folder::freeze_on;
+use super::freeze::freeze_on;
+use super::run_files::run_name;
 use super::{Assembled, Event, LogRounds, Observer, Plan, Runner, freeze};
-use crate::disk::{Disk, DiskFile, RealDisk};
 use crate::experiment::Experiment;
+use crate::folder::disk::{Disk, DiskFile, RealDisk};
 use fedlink::parts::Parts;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,11 +30,11 @@ enum Op {
     Remove(PathBuf),
     CreateDir,
     SyncDir(PathBuf),
-    /// No operation: the run of this name has done so many rounds.
+    /// No operation: the number of rounds that the run of this name has done.
     Round(String, u64),
 }
 
-/// A disk that does what it is told and notes it.
+/// A disk that records its operations.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<(usize, Vec<Op>)>>);
 
@@ -121,7 +121,7 @@ struct Rounds<'a>(&'a Recorder, &'a Plan);
 impl Observer for Rounds<'_> {
     fn observe(&self, event: Event<'_>) {
         if let Event::Round { run, record } = event {
-            self.0.note(Op::Round(cell_name(&self.1.cells[run].config), record.round));
+            self.0.note(Op::Round(run_name(&self.1.sweep.runs[run].spec), record.round));
         }
     }
 }
@@ -168,10 +168,10 @@ impl Change {
     }
 }
 
-/// A file system that knows what is on the disk and what is not yet.
+/// A file system that distinguishes synced content from other content.
 #[derive(Clone, Default)]
 struct Model {
-    /// What is on the disk of each file, and all that was written.
+    /// The synced and the written content of each file.
     contents: Vec<(Vec<u8>, Vec<u8>)>,
     /// Which content each open file has.
     open: BTreeMap<usize, usize>,
@@ -247,7 +247,7 @@ impl Model {
                 let left = |content: &usize| {
                     let (durable, all) = &self.contents[*content];
                     let cut = durable.len() as f64 + kept * (all.len() as f64 - durable.len() as f64);
-                    // What is torn is neither the old nor the new.
+                    // Torn content is neither the old nor the new one.
                     let source =
                         if all.len() >= durable.len() && all.starts_with(durable) { all } else { durable };
                     source[..(cut as usize).min(source.len())].to_vec()
@@ -260,7 +260,7 @@ impl Model {
 }
 
 fn plan() -> Plan {
-    Plan::new(Experiment::parse("x", FILE).unwrap(), &[], &Parts::default()).unwrap()
+    Plan::new(Experiment::parse("x", FILE).unwrap().expand(&Parts::default()).unwrap(), &[]).unwrap()
 }
 
 fn runner<'a>(
@@ -273,7 +273,7 @@ fn runner<'a>(
     Runner { checkpoint_every: EVERY, log_rounds: LogRounds::Sent, keep_state: true, observer, ..runner }
 }
 
-/// What must be the same: results and the log of every transmission.
+/// The outputs that must be the same: results and the log of every transmission.
 fn results(plan: &Plan, folder: &Path, runs: &[super::Done]) -> (String, Vec<u8>) {
     let assembled = Assembled::new(plan, runs).unwrap();
     assert!(assembled.unfinished.is_empty());
@@ -308,7 +308,7 @@ fn after_a_power_cut_between_any_two_operations_the_sweep_resumes_to_the_same_re
     left.par_iter().for_each(|(image, (rounds, op))| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let fresh = temporary();
-        std::fs::create_dir(fresh.path().join("cells")).unwrap();
+        std::fs::create_dir(fresh.path().join("runs")).unwrap();
         for (path, content) in image {
             std::fs::write(fresh.path().join(path.strip_prefix(folder.path()).unwrap()), content).unwrap();
         }
@@ -318,14 +318,14 @@ fn after_a_power_cut_between_any_two_operations_the_sweep_resumes_to_the_same_re
         let resumed = resumed.unwrap_or_else(|error| panic!("after {op}: {error}"));
         assert!(results(&plan, fresh.path(), &resumed) == undisturbed, "after {op}: {:?}", image.keys());
         let begun = begun.0.into_inner().unwrap();
-        for (run, cell) in plan.cells.iter().enumerate() {
-            let done = rounds.get(&cell_name(&cell.config)).copied().unwrap_or(0);
-            assert!(begun[&run] + EVERY >= done, "{} of {done} rounds are left after {op}", begun[&run]);
+        for (index, run) in plan.sweep.runs.iter().enumerate() {
+            let done = rounds.get(&run_name(&run.spec)).copied().unwrap_or(0);
+            assert!(begun[&index] + EVERY >= done, "{} of {done} rounds are left after {op}", begun[&index]);
         }
     });
 }
 
-/// A folder in memory where there is one: what is replayed need not reach a disk.
+/// A folder in memory if there is one: the replayed files need no disk.
 fn temporary() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }

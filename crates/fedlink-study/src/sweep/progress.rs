@@ -1,11 +1,11 @@
-//! How far a run is, for other processes.
+//! The progress of a run, for other processes.
 
-use super::maker::now;
+use super::process::now;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// What a process tells others of a run that it computes: a small file beside the lock.
+/// The progress of a run for other processes: a small file beside the lock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -27,12 +27,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What is told at `path`, if anything.
+    /// The progress in the file at `path`, if there is one.
     pub fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
-    /// Tells it. That it cannot be told is no reason to end a run: what matters is written elsewhere.
+    /// Writes the file. An error is ignored: the results do not depend on it.
     pub fn write(&mut self, path: &Path) {
         self.updated = now();
         let _ = fs::write(path, serde_json::to_vec(self).unwrap_or_default());

@@ -1,12 +1,12 @@
-//! Stored runs made again, to see whether they come out the same.
+//! Stored runs made again, to check that their numbers are the same.
 
-use super::cell::CellFiles;
 use super::data::differences;
-use super::folder::{frozen, read_data};
-use super::format::StoredCell;
-use super::maker::Maker;
+use super::freeze::{frozen, read_data};
 use super::plan::Plan;
-use super::runner::makers_text;
+use super::process::Process;
+use super::run_files::RunFiles;
+use super::runner::processes_text;
+use super::stored_run::StoredRun;
 use crate::error::Error;
 use fedlink::parts::Parts;
 use fedlink::record::Row;
@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Rerun {
-    /// Its name in `cells/`.
-    pub cell: String,
-    /// What tells it from the others.
+    /// Its name in the folder of the runs.
+    pub name: String,
+    /// Its label in the sweep.
     pub label: String,
     /// The stored digest.
     pub stored: String,
@@ -27,21 +27,21 @@ pub struct Rerun {
     pub difference: Option<Difference>,
 }
 
-/// How a run that was made again is not the stored one.
+/// The difference between a run that was made again and the stored one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Difference {
     /// The digest of the new run, with the round of the first row that is another if only rows are.
     pub repeated: String,
-    /// Who made the stored one.
+    /// The processes of the stored run.
     pub stored_by: String,
-    /// Who made the new one.
+    /// The process of the new run.
     pub repeated_by: String,
 }
 
 /// Makes `count` finished runs of the experiment in `folder` again, chosen at random by `seed`; all if there
-/// are fewer. Every one is handed to `each` when it is done, which says whether to go on. Data sets are
-/// looked for in `data_folders`.
+/// are fewer. `each` is called after every run; false ends the loop. Data sets are searched in
+/// `data_folders`.
 pub fn rerun(
     folder: &Path,
     data_folders: &[PathBuf],
@@ -51,30 +51,29 @@ pub fn rerun(
     pool: &rayon::ThreadPool,
     each: &mut dyn FnMut(&Rerun) -> bool,
 ) -> Result<Vec<Rerun>, Error> {
-    let experiment = frozen(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))?;
-    let plan = Plan::new(experiment, data_folders, parts)?;
+    let plan = Plan::new(frozen(folder, parts)?, data_folders)?;
     if let Some(differences) = differences(&read_data(folder)?, &plan.data) {
         return Err(Error::OtherData { path: folder.into(), differences });
     }
-    let mut stored: Vec<(usize, CellFiles, StoredCell)> = Vec::new();
-    for (index, cell) in plan.cells.iter().enumerate() {
-        let files = CellFiles::new(folder, &cell.config);
+    let mut stored: Vec<(usize, RunFiles, StoredRun)> = Vec::new();
+    for (index, run) in plan.sweep.runs.iter().enumerate() {
+        let files = RunFiles::new(folder, &run.spec);
         if let Some(found) = files.read()? {
             stored.push((index, files, found));
         }
     }
     if stored.is_empty() {
-        let missing = plan.cells.iter().map(|cell| plan.label(cell)).collect();
-        return Err(Error::MissingRuns { path: folder.into(), missing, of: plan.cells.len() });
+        let missing = plan.sweep.runs.iter().map(|run| plan.sweep.label(run)).collect();
+        return Err(Error::MissingRuns { path: folder.into(), missing, of: plan.sweep.runs.len() });
     }
-    // A choice that anybody can repeat: those whose names have the lowest digests with the seed.
+    // A repeatable choice: the runs whose names have the lowest digests with the seed.
     stored.sort_by_key(|(_, files, _)| <[u8; 32]>::from(Sha256::digest(format!("{seed} {}", files.name()))));
     stored.truncate(count);
     let mut reruns = Vec::new();
     for (index, files, found) in stored {
-        let cell = &plan.cells[index];
-        let mut simulation = plan.simulation(cell)?;
-        while simulation.rounds_done() < cell.config.run.rounds {
+        let run = &plan.sweep.runs[index];
+        let mut simulation = plan.simulation(run)?;
+        while simulation.rounds_done() < run.spec.run.rounds {
             match pool.install(|| simulation.step()) {
                 Ok(_) => {}
                 Err(fedlink::Error::Diverged { .. }) => break,
@@ -82,7 +81,7 @@ pub fn rerun(
             }
         }
         let (stored, repeated) = (found.result.outcome.digest, simulation.outcome().digest);
-        // Rows are not in the digest, which is of all rounds: they must be those of the rounds too.
+        // The digest covers the rounds and not the rows: compare the rows too.
         let round = first_difference(&found.result.rows, simulation.rows());
         let repeated = match round.filter(|_| stored == repeated) {
             Some(round) => format!("{repeated}, but another row of round {round}"),
@@ -90,10 +89,10 @@ pub fn rerun(
         };
         let difference = (stored != repeated).then(|| Difference {
             repeated,
-            stored_by: makers_text(&found.makers),
-            repeated_by: Maker::here(pool.current_num_threads()).text(),
+            stored_by: processes_text(&found.processes),
+            repeated_by: Process::here(pool.current_num_threads()).text(),
         });
-        let rerun = Rerun { cell: files.name(), label: plan.label(cell), stored, difference };
+        let rerun = Rerun { name: files.name(), label: plan.sweep.label(run), stored, difference };
         let go_on = each(&rerun);
         reruns.push(rerun);
         if !go_on {

@@ -1,21 +1,21 @@
-//! Runs cells side by side, saving where each stands.
+//! Does runs side by side and saves their state.
 
-use super::cell::{CellFiles, cell_name};
 use super::data::digest_differences;
-use super::format::StoredCell;
 use super::log::{LogRounds, RoundLog};
-use super::maker::{Maker, continued};
 use super::observer::{Event, Observer, Warning};
 use super::plan::Plan;
+use super::process::{Process, continued};
 use super::progress::Progress;
-use crate::disk::{Disk, RealDisk};
+use super::run_files::{RunFiles, run_name};
+use super::stored_run::StoredRun;
 use crate::error::Error;
-use crate::experiment::Cell;
-use crate::lock::{Attempt, Lock};
-use crate::results::{RunResult, Status};
-use fedlink::identity::config_digest;
+use crate::experiment::Run;
+use crate::folder::disk::{Disk, RealDisk};
+use crate::folder::lock::{Attempt, Lock};
+use crate::tables::results::{RunResult, Status};
 use fedlink::record::hexadecimal;
-use fedlink::simulation::Simulation;
+use fedlink::spec::identity::config_digest;
+use fedlink::system::simulation::Simulation;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -23,17 +23,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Runs in parallel at least, so that curves appear side by side even on a single core.
+/// The fewest runs at a time, so that curves appear side by side even on a single core.
 const SIDE_BY_SIDE: usize = 4;
-/// How often a run that another process computes is looked at.
+/// Time between two looks at a run that another process computes.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often others are told how far a run is.
-const TELL: Duration = Duration::from_millis(500);
+/// Time between two writes of the progress file.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
-/// How to run.
+/// Runs of a plan and how to do them.
 #[non_exhaustive]
 pub struct Runner<'a> {
-    /// What.
+    /// The runs and their data.
     pub plan: &'a Plan,
     /// The experiment's folder, [frozen](super::freeze).
     pub folder: &'a Path,
@@ -41,13 +41,13 @@ pub struct Runner<'a> {
     pub pool: &'a rayon::ThreadPool,
     /// Rounds between checkpoints; 0 saves only when the run is stopped.
     pub checkpoint_every: u64,
-    /// What is logged of every round.
+    /// The lines that are logged of every round.
     pub log_rounds: LogRounds,
     /// Whether the state of a finished run is kept, so that a run with more rounds can go on from it.
     pub keep_state: bool,
-    /// Who gets the events.
+    /// The receiver of the events.
     pub observer: &'a dyn Observer,
-    /// Asked after every round, by several threads: whether to save and stop.
+    /// Called after every round by several threads; true saves the runs and stops them.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -55,37 +55,30 @@ pub struct Runner<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Done {
-    /// Its index among all runs.
+    /// Its index among the runs of the sweep.
     pub index: usize,
     /// Its numbers.
     pub result: RunResult,
-    /// Rounds that an earlier process had done.
+    /// Rounds that an earlier process has done.
     pub resumed_from: u64,
-    /// Who made it, in the order of the rounds.
-    pub makers: Vec<Maker>,
+    /// The processes that did its rounds, in their order.
+    pub processes: Vec<Process>,
 }
 
-/// What came of a run.
-enum Turn {
-    Done(Box<Done>),
-    /// Another process computes it.
-    Busy,
-}
-
-/// The runs that are to be done.
+/// The runs that are left.
 struct Queue {
     waiting: Vec<usize>,
     /// Runs that other processes compute.
     busy: Vec<usize>,
 }
 
-/// How many runs there are at a time.
+/// The number of runs at a time.
 pub fn side_by_side(threads: usize, runs: usize) -> usize {
     runs.min(threads.max(SIDE_BY_SIDE))
 }
 
 impl<'a> Runner<'a> {
-    /// Runs that save every 100 rounds, log nothing, and that nobody watches or stops.
+    /// A runner that saves every 100 rounds, logs nothing, has no observer and does not stop early.
     pub fn new(plan: &'a Plan, folder: &'a Path, pool: &'a rayon::ThreadPool) -> Self {
         Self {
             plan,
@@ -99,44 +92,43 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs the cells of these indices in that order, a few side by side, and returns those that were begun,
-    /// by index. A run that is done already is read from its file; one that was broken off resumes from its
-    /// last checkpoint. A
-    /// run that another process computes is waited for when all others are done.
+    /// Does the runs of these indices in that order, a few side by side, and returns those that were begun,
+    /// by index. A finished run is read from its file; an interrupted run resumes from its last checkpoint.
+    /// When all others are done, the runner waits for runs that another process computes.
     pub fn run(&self, runs: &[usize]) -> Result<Vec<Done>, Error> {
         self.run_on(&RealDisk, runs)
     }
 
     /// As [`Runner::run`], on another disk.
     pub(crate) fn run_on(&self, disk: &dyn Disk, runs: &[usize]) -> Result<Vec<Done>, Error> {
-        let wanted: BTreeSet<String> = self.plan.cells.iter().map(|cell| cell_name(&cell.config)).collect();
-        let session = Session {
+        let names = self.plan.sweep.runs.iter().map(|run| run_name(&run.spec)).collect();
+        let execution = Execution {
             runner: self,
             disk,
-            wanted,
+            names,
             failed: AtomicBool::new(false),
             warned: AtomicBool::new(false),
         };
         let queue = Mutex::new(Queue { waiting: runs.iter().rev().copied().collect(), busy: Vec::new() });
         let finished = Mutex::new(Vec::new());
-        let drive = || {
-            while !session.must_stop() {
-                let Some((run, last)) = next(&queue) else { break };
-                let result = match session.turn(run) {
-                    Ok(Turn::Done(done)) => {
-                        self.observer.observe(Event::Finished { run, result: &done.result });
-                        Ok(*done)
+        let work = || {
+            while !execution.must_stop() {
+                let Some((index, last)) = next(&queue) else { break };
+                let result = match execution.do_run(index) {
+                    Ok(Some(done)) => {
+                        self.observer.observe(Event::Finished { run: index, result: &done.result });
+                        Ok(done)
                     }
-                    Ok(Turn::Busy) => {
-                        lock(&queue).busy.push(run);
+                    Ok(None) => {
+                        lock(&queue).busy.push(index);
                         if last {
-                            session.wait(run);
+                            execution.wait(index);
                         }
                         continue;
                     }
                     Err(error) => {
-                        session.failed.store(true, Ordering::SeqCst);
-                        self.observer.observe(Event::Failed { run, error: &error });
+                        execution.failed.store(true, Ordering::SeqCst);
+                        self.observer.observe(Event::Failed { run: index, error: &error });
                         Err(error)
                     }
                 };
@@ -145,7 +137,7 @@ impl<'a> Runner<'a> {
         };
         std::thread::scope(|scope| {
             for _ in 0..side_by_side(self.pool.current_num_threads(), runs.len()) {
-                scope.spawn(drive);
+                scope.spawn(work);
             }
         });
         let finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -155,11 +147,11 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The next run, and whether only runs are left that other processes compute.
+/// The next run, and whether other processes compute all that are left.
 fn next(queue: &Mutex<Queue>) -> Option<(usize, bool)> {
     let mut queue = lock(queue);
-    if let Some(run) = queue.waiting.pop() {
-        return Some((run, false));
+    if let Some(index) = queue.waiting.pop() {
+        return Some((index, false));
     }
     if queue.busy.is_empty() { None } else { Some((queue.busy.remove(0), true)) }
 }
@@ -169,134 +161,135 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// One call of [`Runner::run`].
-struct Session<'a> {
+struct Execution<'a> {
     runner: &'a Runner<'a>,
     disk: &'a dyn Disk,
-    /// The names of all runs of the experiment.
-    wanted: BTreeSet<String>,
+    /// The names of all runs of the sweep.
+    names: BTreeSet<String>,
     /// Whether a run has failed, which ends all.
     failed: AtomicBool,
-    /// Whether it was told that there are no locks.
+    /// Whether the missing locks were reported.
     warned: AtomicBool,
 }
 
-/// A run as it goes on.
-struct Going {
+/// A run in progress.
+struct ActiveRun {
     simulation: Simulation,
     log: Option<RoundLog>,
-    makers: Vec<Maker>,
-    /// An earlier result that the first rounds must agree with.
-    earlier: Option<StoredCell>,
+    processes: Vec<Process>,
+    /// An earlier result that the first rounds must repeat.
+    earlier: Option<StoredRun>,
 }
 
-impl Session<'_> {
+impl Execution<'_> {
     fn must_stop(&self) -> bool {
         (self.runner.stop)() || self.failed.load(Ordering::SeqCst)
     }
 
-    fn tell(&self, event: Event<'_>) {
+    fn emit(&self, event: Event<'_>) {
         self.runner.observer.observe(event);
     }
 
-    /// Does a run, unless another process computes it.
-    fn turn(&self, run: usize) -> Result<Turn, Error> {
+    /// Does a run; none if another process computes it.
+    fn do_run(&self, index: usize) -> Result<Option<Done>, Error> {
         let plan = self.runner.plan;
-        let cell = &plan.cells[run];
-        let files = CellFiles::new(self.runner.folder, &cell.config);
-        if let Some(done) = self.finished(run, &files)? {
+        let run = &plan.sweep.runs[index];
+        let files = RunFiles::new(self.runner.folder, &run.spec);
+        if let Some(done) = self.finished(index, &files)? {
             files.sweep_done(self.disk)?;
-            return Ok(Turn::Done(Box::new(done)));
+            return Ok(Some(done));
         }
         let held = match Lock::try_new(&files.lock())? {
-            Attempt::Busy => return Ok(Turn::Busy),
+            Attempt::Busy => return Ok(None),
             Attempt::Held(lock) => lock,
         };
         if !held.is_real() && !self.warned.swap(true, Ordering::SeqCst) {
-            self.tell(Event::Warned { run, warning: &Warning::NoLocks(self.runner.folder.into()) });
+            self.emit(Event::Warned { run: index, warning: &Warning::NoLocks(self.runner.folder.into()) });
         }
-        // Another process may have finished it before the lock was ours.
-        if let Some(done) = self.finished(run, &files)? {
+        // Another process may have finished it before this one took the lock.
+        if let Some(done) = self.finished(index, &files)? {
             drop(held);
             files.sweep_done(self.disk)?;
-            return Ok(Turn::Done(Box::new(done)));
+            return Ok(Some(done));
         }
         files.sweep(self.disk)?;
-        let done = self.compute(run, cell, &files);
+        let done = self.compute(index, run, &files);
         let _ = std::fs::remove_file(files.progress());
         if let Err(error) = &done {
-            // For who asks how the sweep is; the next try removes it.
+            // `fedlink status` prints it; the next attempt removes it.
             let _ = std::fs::write(files.failed(), error.to_string());
         }
-        done.map(|done| Turn::Done(Box::new(done)))
+        done.map(Some)
     }
 
-    /// Waits a moment for a run that another process computes, telling who does.
-    fn wait(&self, run: usize) {
-        let cell = &self.runner.plan.cells[run];
-        let files = CellFiles::new(self.runner.folder, &cell.config);
+    /// Waits a moment for a run that another process computes, and reports that process.
+    fn wait(&self, index: usize) {
+        let run = &self.runner.plan.sweep.runs[index];
+        let files = RunFiles::new(self.runner.folder, &run.spec);
         let progress = Progress::read(&files.progress());
-        let label = self.runner.plan.label(cell);
-        self.tell(Event::Waiting { run, label: &label, progress: progress.as_ref() });
+        let label = self.runner.plan.sweep.label(run);
+        self.emit(Event::Waiting { run: index, label: &label, progress: progress.as_ref() });
         let started = Instant::now();
-        // Looked at often so that a wish to stop is met soon.
+        // Short sleeps, so that the command stops soon after Ctrl-C.
         while started.elapsed() < PAUSE && !self.must_stop() {
             std::thread::sleep(PAUSE / 4);
         }
     }
 
-    /// The run if it is done.
-    fn finished(&self, run: usize, files: &CellFiles) -> Result<Option<Done>, Error> {
+    /// The run if it is finished.
+    fn finished(&self, index: usize, files: &RunFiles) -> Result<Option<Done>, Error> {
         let plan = self.runner.plan;
         match files.read() {
-            Ok(Some(cell)) => {
-                let here = plan.data_digests(&plan.cells[run]);
-                if let Some(differences) = digest_differences(&cell.data, &here) {
+            Ok(Some(run)) => {
+                let here = plan.data_digests(&plan.sweep.runs[index]);
+                if let Some(differences) = digest_differences(&run.data, &here) {
                     return Err(Error::OtherData { path: files.finished(), differences });
                 }
                 let logged = self.runner.log_rounds;
                 if logged.is_on() && !files.rounds(logged).exists() {
                     return Ok(None);
                 }
-                let rounds = cell.rounds;
-                self.tell(Event::Begun { run, rounds_done: rounds });
-                Ok(Some(Done { index: run, result: cell.result, resumed_from: rounds, makers: cell.makers }))
+                let rounds = run.rounds;
+                self.emit(Event::Begun { run: index, rounds_done: rounds });
+                Ok(Some(Done { index, result: run.result, resumed_from: rounds, processes: run.processes }))
             }
             Ok(None) => Ok(None),
             Err(problem) => {
-                self.tell(Event::Warned { run, warning: &Warning::Repeated(problem) });
+                self.emit(Event::Warned { run: index, warning: &Warning::Repeated(problem) });
                 Ok(None)
             }
         }
     }
 
-    fn compute(&self, run: usize, cell: &Cell, files: &CellFiles) -> Result<Done, Error> {
+    fn compute(&self, index: usize, run: &Run, files: &RunFiles) -> Result<Done, Error> {
         let started = Instant::now();
-        let rounds = cell.config.run.rounds;
-        let Going { mut simulation, mut log, mut makers, mut earlier } = self.restored(run, cell, files)?;
+        let rounds = run.spec.run.rounds;
+        let ActiveRun { mut simulation, mut log, mut processes, mut earlier } =
+            self.restored(index, run, files)?;
         let resumed_from = simulation.rounds_done();
-        makers = continued(makers, Maker::here(self.runner.pool.current_num_threads()), resumed_from);
-        files.note_makers(self.disk, &makers)?;
-        self.tell(Event::Begun { run, rounds_done: resumed_from });
+        processes = continued(processes, Process::here(self.runner.pool.current_num_threads()), resumed_from);
+        files.note_processes(self.disk, &processes)?;
+        self.emit(Event::Begun { run: index, rounds_done: resumed_from });
         let mut progress = Progress {
             pid: std::process::id(),
-            host: makers.last().map_or_else(String::new, |maker| maker.host.clone()),
+            host: processes.last().map_or_else(String::new, |process| process.host.clone()),
             round: resumed_from,
             from_round: resumed_from,
             accuracy: simulation.rows().last().map(|row| row.test_accuracy),
             ..Progress::default()
         };
         progress.write(&files.progress());
-        let mut told = Instant::now();
+        let mut written = Instant::now();
         let mut status = Status::Finished;
         while simulation.rounds_done() < rounds {
-            // The pool is entered anew for every round: a thread that waits for its round's slowest device
-            // may then help another run, but never for longer than one round.
+            // Each round enters the pool anew: a thread that waits for the slowest device of its round may
+            // help another run, but for one round at most.
             match self.runner.pool.install(|| simulation.step()) {
                 Ok(record) => {
-                    self.tell(Event::Round { run, record: &record });
+                    self.emit(Event::Round { run: index, record: &record });
                     if let Some(evaluation) = &record.evaluation {
                         let (round, accuracy) = (record.round, evaluation.accuracy);
-                        self.tell(Event::Evaluated { run, round, accuracy });
+                        self.emit(Event::Evaluated { run: index, round, accuracy });
                         progress.accuracy = Some(accuracy);
                     }
                     if let Some(log) = &mut log {
@@ -312,10 +305,10 @@ impl Session<'_> {
             let done = simulation.rounds_done();
             if earlier.as_ref().is_some_and(|earlier| earlier.result.outcome.rounds == done) {
                 let earlier = earlier.take().expect("it is there");
-                compare(cell, &files.name(), &earlier, &simulation, &makers)?;
+                compare(run, &files.name(), &earlier, &simulation, &processes)?;
             }
-            if told.elapsed() >= TELL {
-                told = Instant::now();
+            if written.elapsed() >= PROGRESS_EVERY {
+                written = Instant::now();
                 (progress.round, progress.seconds) = (done, started.elapsed().as_secs_f64());
                 progress.write(&files.progress());
             }
@@ -326,7 +319,7 @@ impl Session<'_> {
                 // The log first: a checkpoint never knows of rounds that the log lacks.
                 log.as_mut().map_or(Ok(()), RoundLog::sync)?;
                 files.save(self.disk, &simulation)?;
-                self.tell(Event::Checkpointed { run, round: done });
+                self.emit(Event::Checkpointed { run: index, round: done });
             }
             if done < rounds && stop {
                 status = Status::Interrupted;
@@ -336,64 +329,64 @@ impl Session<'_> {
         log.as_mut().map_or(Ok(()), RoundLog::sync)?;
         let seconds = started.elapsed().as_secs_f64();
         let mut result = RunResult {
-            seed: cell.config.run.seed,
+            seed: run.spec.run.seed,
             rows: simulation.rows().to_vec(),
             outcome: simulation.outcome(),
             status,
             seconds,
         };
         if result.status != Status::Interrupted {
-            if let Some(maker) = makers.last_mut() {
-                maker.seconds = Some(seconds);
+            if let Some(process) = processes.last_mut() {
+                process.seconds = Some(seconds);
             }
             let state = (self.runner.keep_state && result.status == Status::Finished).then_some(&simulation);
-            let stored = StoredCell {
-                label: self.runner.plan.label(cell),
-                config_digest: hexadecimal(&config_digest(&cell.config)),
+            let stored = StoredRun {
+                label: self.runner.plan.sweep.label(run),
+                config_digest: hexadecimal(&config_digest(&run.spec)),
                 rounds,
-                data: self.runner.plan.data_digests(cell),
-                makers: makers.clone(),
+                data: self.runner.plan.data_digests(run),
+                processes: processes.clone(),
                 result,
             };
-            // As it will be read from now on.
-            result = files.finish(self.disk, &cell.config, &stored, state)?.result;
-            self.remove_shorter(cell, files)?;
+            // The result as it will be read from the file.
+            result = files.finish(self.disk, &run.spec, &stored, state)?.result;
+            self.remove_shorter(run, files)?;
         }
-        Ok(Done { index: run, result, resumed_from, makers })
+        Ok(Done { index, result, resumed_from, processes })
     }
 
     /// The run from its last good checkpoint, from the final state of a shorter one, or from the start; and
     /// its log.
-    fn restored(&self, run: usize, cell: &Cell, files: &CellFiles) -> Result<Going, Error> {
+    fn restored(&self, index: usize, run: &Run, files: &RunFiles) -> Result<ActiveRun, Error> {
         let plan = self.runner.plan;
-        let label = || plan.label(cell);
+        let label = || plan.sweep.label(run);
         let logged = self.runner.log_rounds;
         let start = || {
-            let mut simulation = plan.simulation(cell)?;
+            let mut simulation = plan.simulation(run)?;
             simulation.log_all_devices(logged == LogRounds::All);
             Ok::<Simulation, Error>(simulation)
         };
         let mut simulation = start()?;
-        let mut makers = files.makers();
+        let mut processes = files.processes();
         let problems = files.restore(&mut simulation);
         if !problems.is_empty() {
             let rounds_done = simulation.rounds_done();
             let warning = Warning::BadCheckpoints { label: label(), problems, rounds_done };
-            self.tell(Event::Warned { run, warning: &warning });
+            self.emit(Event::Warned { run: index, warning: &warning });
         }
         // The run itself, if it is made again for its log, or the longest shorter one.
         let mut earlier = files.read().ok().flatten();
         if earlier.is_none()
-            && let Some((shorter, stored)) = files.shorter(&cell.config).into_iter().next()
+            && let Some((shorter, stored)) = files.shorter(&run.spec).into_iter().next()
         {
-            if let Some(differences) = digest_differences(&stored.data, &plan.data_digests(cell)) {
+            if let Some(differences) = digest_differences(&stored.data, &plan.data_digests(run)) {
                 return Err(Error::OtherData { path: shorter.finished(), differences });
             }
             if simulation.rounds_done() == 0
                 && let Ok(file) = File::open(shorter.state())
                 && simulation.restore(file).is_ok()
             {
-                makers.clone_from(&stored.makers);
+                processes.clone_from(&stored.processes);
                 if logged.is_on() {
                     files.copy_rounds(self.disk, &shorter, logged)?;
                 }
@@ -401,22 +394,22 @@ impl Session<'_> {
             earlier = Some(stored);
         }
         if !logged.is_on() {
-            return Ok(Going { simulation, log: None, makers, earlier });
+            return Ok(ActiveRun { simulation, log: None, processes, earlier });
         }
         let lines = logged.lines(&simulation.outcome());
         let path = files.rounds(logged);
         if let Some(log) = RoundLog::open(self.disk, &path, simulation.rounds_done(), lines)? {
-            return Ok(Going { simulation, log: Some(log), makers, earlier });
+            return Ok(ActiveRun { simulation, log: Some(log), processes, earlier });
         }
-        self.tell(Event::Warned { run, warning: &Warning::LogGaps { label: label() } });
+        self.emit(Event::Warned { run: index, warning: &Warning::LogGaps { label: label() } });
         let log = RoundLog::open(self.disk, &path, 0, 0)?;
-        Ok(Going { simulation: start()?, log, makers: Vec::new(), earlier })
+        Ok(ActiveRun { simulation: start()?, log, processes: Vec::new(), earlier })
     }
 
-    /// Removes the shorter runs that this one has replaced: those that the experiment no longer has.
-    fn remove_shorter(&self, cell: &Cell, files: &CellFiles) -> Result<(), Error> {
-        for (shorter, _) in files.shorter(&cell.config) {
-            if !self.wanted.contains(&shorter.name()) {
+    /// Removes the shorter runs that this one replaces and that the sweep no longer has.
+    fn remove_shorter(&self, run: &Run, files: &RunFiles) -> Result<(), Error> {
+        for (shorter, _) in files.shorter(&run.spec) {
+            if !self.names.contains(&shorter.name()) {
                 shorter.remove(self.disk)?;
             }
         }
@@ -424,22 +417,22 @@ impl Session<'_> {
     }
 }
 
-/// An error if the rounds so far are not those of an earlier result.
+/// An error unless the rounds so far repeat an earlier result.
 fn compare(
-    cell: &Cell,
+    run: &Run,
     name: &str,
-    earlier: &StoredCell,
+    earlier: &StoredRun,
     simulation: &Simulation,
-    makers: &[Maker],
+    processes: &[Process],
 ) -> Result<(), Error> {
-    let every = cell.config.run.evaluate_every;
+    let every = run.spec.run.evaluate_every;
     let theirs = &earlier.result;
     let finished = theirs.status == Status::Finished;
-    let due = theirs.outcome.rounds.is_multiple_of(every) || earlier.rounds == cell.config.run.rounds;
+    let due = theirs.outcome.rounds.is_multiple_of(every) || earlier.rounds == run.spec.run.rounds;
     let same = if finished && due {
         theirs.outcome.digest == simulation.outcome().digest
     } else {
-        // The last round was evaluated only because it was the last; or a round began that did not end.
+        // The last round of the earlier run was evaluated only because it was its last, or it diverged.
         let common = theirs.rows.len().saturating_sub(usize::from(finished));
         theirs.rows[..common].iter().zip(simulation.rows()).all(|(a, b)| super::rerun::same_row(a, b))
     };
@@ -447,14 +440,14 @@ fn compare(
         return Ok(());
     }
     Err(Error::NotRepeated {
-        cell: name.to_owned(),
+        run: name.to_owned(),
         rounds: theirs.outcome.rounds,
-        stored: format!("{} by {}", theirs.outcome.digest, makers_text(&earlier.makers)),
-        repeated: format!("{} by {}", simulation.outcome().digest, makers_text(makers)),
+        stored: format!("{} by {}", theirs.outcome.digest, processes_text(&earlier.processes)),
+        repeated: format!("{} by {}", simulation.outcome().digest, processes_text(processes)),
     })
 }
 
-/// The makers of a run in words.
-pub(super) fn makers_text(makers: &[Maker]) -> String {
-    makers.iter().map(Maker::text).collect::<Vec<_>>().join(" and ")
+/// The processes of a run in words.
+pub(super) fn processes_text(processes: &[Process]) -> String {
+    processes.iter().map(Process::text).collect::<Vec<_>>().join(" and ")
 }

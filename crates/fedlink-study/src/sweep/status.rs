@@ -1,17 +1,16 @@
-//! How far a sweep is, seen from outside.
+//! The progress of a sweep, read from its folder.
 
-use super::cell::CellFiles;
-use super::folder::frozen;
-use super::plan::label;
+use super::freeze::frozen;
 use super::progress::Progress;
+use super::run_files::RunFiles;
 use crate::error::Error;
-use crate::experiment::{Cell, Curve};
-use crate::lock::Lock;
-use crate::results::Status;
+use crate::experiment::{Run, Sweep};
+use crate::folder::lock::Lock;
+use crate::tables::results::Status;
 use serde::Serialize;
 use std::path::Path;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -25,49 +24,49 @@ pub enum RunState {
     },
     /// A process computes it.
     Running(Progress),
-    /// Nobody computes it; it may have a checkpoint.
+    /// No process computes it; it may have a checkpoint.
     Waiting {
         /// Whether a checkpoint is there.
         begun: bool,
     },
     /// It has diverged, ended with an error, or its file is damaged.
     Failed {
-        /// What happened.
+        /// The error.
         message: String,
     },
 }
 
-/// A run and how far it is.
+/// A run and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunStatus {
-    /// What tells it from the others.
+    /// Its label in the sweep.
     pub label: String,
-    /// Its name in `cells/`.
-    pub cell: String,
+    /// Its name in the folder of the runs.
+    pub name: String,
     /// T.
     pub rounds: u64,
-    /// How far it is.
+    /// Its progress.
     #[serde(flatten)]
     pub state: RunState,
 }
 
-/// How far a sweep is.
+/// The progress of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SweepStatus {
     /// Runs of the experiment.
     pub of: usize,
-    /// How many are done, running, waiting and failed.
+    /// Runs that are done.
     pub done: usize,
-    /// A process computes them.
+    /// Runs that a process computes.
     pub running: usize,
-    /// Nobody computes them yet.
+    /// Runs that no process computes yet.
     pub waiting: usize,
-    /// They have diverged or ended with an error.
+    /// Runs that have diverged or ended with an error.
     pub failed: usize,
-    /// Wall-clock time until all are done if as many processes go on, in seconds; none if nobody computes or
-    /// nothing is known of the pace.
+    /// Seconds until all runs are done if as many processes continue; none if no process computes, or if the
+    /// pace is unknown.
     pub seconds_left: Option<f64>,
     /// The curve with the highest mean accuracy over its finished runs, and that accuracy.
     pub best: Option<(String, f64)>,
@@ -75,10 +74,10 @@ pub struct SweepStatus {
     pub runs: Vec<RunStatus>,
 }
 
-/// How far each of `cells` is by what is in `folder`.
-pub fn run_states(folder: &Path, curves: &[Curve], cells: &[Cell]) -> Vec<RunStatus> {
-    let state = |cell: &Cell| {
-        let files = CellFiles::new(folder, &cell.config);
+/// The progress of every run of `sweep`, read from `folder`.
+pub fn run_states(folder: &Path, sweep: &Sweep) -> Vec<RunStatus> {
+    let state = |run: &Run| {
+        let files = RunFiles::new(folder, &run.spec);
         let state = match files.read() {
             Ok(Some(stored)) => match stored.result.status {
                 Status::Diverged(message) => RunState::Failed { message },
@@ -96,21 +95,20 @@ pub fn run_states(folder: &Path, curves: &[Curve], cells: &[Cell]) -> Vec<RunSta
                 Err(_) => RunState::Waiting { begun: files.was_begun() },
             },
         };
-        RunStatus { label: label(curves, cell), cell: files.name(), rounds: cell.config.run.rounds, state }
+        RunStatus { label: sweep.label(run), name: files.name(), rounds: run.spec.run.rounds, state }
     };
-    cells.iter().map(state).collect()
+    sweep.runs.iter().map(state).collect()
 }
 
-/// How far the sweep in `folder` is. Nothing is changed, and nobody is kept waiting.
+/// The progress of the sweep in `folder`. It changes no file and takes no lock.
 pub fn status(folder: &Path) -> Result<SweepStatus, Error> {
-    let experiment = frozen(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))?;
-    let (curves, cells) = (experiment.curves()?, experiment.cells()?);
-    let runs = run_states(folder, &curves, &cells);
+    let sweep = frozen(folder, &fedlink::parts::Parts::default())?;
+    let runs = run_states(folder, &sweep);
     let count = |wanted: fn(&RunState) -> bool| runs.iter().filter(|run| wanted(&run.state)).count();
     let running = count(|state| matches!(state, RunState::Running(_)));
     let mut best: Option<(String, f64)> = None;
-    for (index, curve) in curves.iter().enumerate() {
-        let own = cells.iter().zip(&runs).filter(|(cell, _)| cell.curve == index);
+    for (index, curve) in sweep.curves.iter().enumerate() {
+        let own = sweep.runs.iter().zip(&runs).filter(|(run, _)| run.curve == index);
         let accuracies: Vec<f64> = own
             .filter_map(|(_, run)| match run.state {
                 RunState::Done { accuracy, .. } => accuracy,
@@ -134,8 +132,8 @@ pub fn status(folder: &Path) -> Result<SweepStatus, Error> {
     })
 }
 
-/// The rounds that are left at the mean pace of the rounds that were done, shared by the runs that go on at a
-/// time.
+/// The time of the rounds that are left at the mean pace of the rounds so far, divided by the number of runs
+/// at a time.
 fn seconds_left(runs: &[RunStatus], running: usize) -> Option<f64> {
     let (mut rounds, mut seconds, mut left) = (0.0, 0.0, 0.0);
     for run in runs {
@@ -163,7 +161,7 @@ mod tests {
 
     #[test]
     fn time_left_is_rounds_left_at_the_pace_so_far_over_the_runs_at_a_time() {
-        let run = |rounds, state| RunStatus { label: String::new(), cell: String::new(), rounds, state };
+        let run = |rounds, state| RunStatus { label: String::new(), name: String::new(), rounds, state };
         let going = |round, seconds| {
             RunState::Running(Progress { round, from_round: 20, seconds, ..Progress::default() })
         };

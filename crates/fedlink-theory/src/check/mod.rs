@@ -2,7 +2,7 @@
 //!
 //! [`check`] runs uniform scheduling, equal bits and random sparsification on a [`Problem`] whose optimum and
 //! constants are known, under many seeds, and compares the mean of ‖θ(t) − θ*‖² with the bound, and every
-//! term of the bound with the quantity that it stands for in the proof.
+//! term of the bound with the quantity that it bounds in the proof.
 
 mod quadratic;
 mod run;
@@ -14,7 +14,7 @@ use super::rate::Rate;
 use super::rho::{LinkParameters, max_table};
 use super::{Estimate, TheoryError, whole};
 use crate::statistics::Moments;
-use fedlink::rng::Stream;
+use fedlink::base::rng::Stream;
 use rayon::prelude::*;
 use run::{Run, run};
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ pub trait Problem: Sync {
     fn gradient(&self, device: usize, theta: &[f64], rng: &mut Stream, out: &mut [f64]);
 }
 
-/// Who is scheduled.
+/// The schedule of the devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -83,12 +83,12 @@ impl Schedule {
     }
 }
 
-/// What to run.
+/// The parameters of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckRequest {
     /// The link; its `dim` and `devices` are those of the problem, its `choice` is replaced by `schedule`.
     pub link: LinkParameters,
-    /// Who is scheduled.
+    /// The schedule of the devices.
     pub schedule: Schedule,
     /// K.
     pub k: u64,
@@ -108,11 +108,11 @@ pub struct CheckRequest {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Check {
-    /// Who was scheduled.
+    /// The schedule of the devices.
     pub schedule: Schedule,
     /// The assumption of the theorem that the runs break, if any.
     pub breaks: Option<&'static str>,
-    /// What the bound was computed from. G² is the largest E‖∇F_m(θ, ξ)‖² (over ξ) at any point that any
+    /// The constants of the bound. G² is the largest E‖∇F_m(θ, ξ)‖² (over ξ) at any point that any
     /// device of any run visited, scheduled or not.
     pub parameters: BoundParameters,
     /// How many runs there were, each under a seed of its own.
@@ -123,11 +123,11 @@ pub struct Check {
     pub measured: Vec<Estimate>,
     /// The bound on it: the mean over the seeds of the bound for each run's own ρ(t).
     pub bound: Vec<f64>,
-    /// What the terms of B add up to over all rounds, mean over the seeds.
+    /// The sums of the terms of B over all rounds, mean over the seeds.
     pub promised_terms: Terms,
-    /// What the quantities that they bound add up to in the runs, mean over the seeds:
+    /// The sums of the quantities that they bound in the runs, mean over the seeds:
     ///
-    /// - scheduling: ‖θ(t+1) − υ(t+1)‖², υ being what the mean of all M compressed updates would give;
+    /// - scheduling: ‖θ(t+1) − υ(t+1)‖², υ being the result of the mean of all M compressed updates;
     /// - drift: ρ(1+μ(1−η))·(1/M)·ΣΣ_{i≥2} ‖θ_m^i − θ‖²;
     /// - noise: ‖υ(t+1) − θ(t)‖² + ρη²·(1/M)·ΣΣ_{i≥2} ‖∇F_m(θ_m^i, ξ)‖²;
     /// - heterogeneity: 2ρη·(1/M)·ΣΣ_{i≥2} (F_m(θ*) − F_m(θ_m^i)), negative where the devices do better on

@@ -2,10 +2,10 @@
 
 use super::{Inspection, Problem};
 use crate::{TheoryError, real, whole};
-use fedlink::rng::{Purpose, Stream, stream};
+use fedlink::base::rng::{Purpose, Stream, stream};
 use serde::Serialize;
 
-/// What a [`Quadratic`] is made of.
+/// The parameters of a [`Quadratic`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QuadraticParameters {
     /// M.

@@ -2,19 +2,19 @@
 
 use super::{CheckRequest, Problem, Schedule};
 use crate::bound::{Bound, Parts, Terms};
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::{Bits, Power};
 use fedlink::compress::{RandomSparse, Scratch, SparseScheme, SparseUpdate};
 use fedlink::radio::access::slots::{SlotKind, split_slots};
 use fedlink::radio::link::{capacity, transmit_power};
-use fedlink::rng::{Purpose, stream};
-use fedlink::units::{Bits, Power};
 
-/// What one run leaves.
+/// The result of one run.
 pub(super) struct Run {
     /// ‖θ(t) − θ*‖² for t = 0, …, T.
     pub distances: Vec<f64>,
     /// ρ(t).
     pub rhos: Vec<f64>,
-    /// What the terms of B stand for, summed over the rounds.
+    /// The quantities that the terms of B bound, summed over the rounds.
     pub terms: Terms,
     /// The same, each round's share contracted by the A of all later ones, and what A leaves of the start.
     pub parts: Parts,
@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub largest_square: f64,
 }
 
-/// What the local steps of all devices add up to.
+/// The sums of the local steps of all devices.
 #[derive(Default)]
 struct Local {
     updates: Vec<Vec<f32>>,
@@ -134,7 +134,7 @@ fn schedule(request: &CheckRequest, updates: &[Vec<f32>], seed: u64, t: u64) -> 
         Schedule::Uniform => stream(seed, Purpose::Uniform, t, 0).shuffle_prefix(&mut order, k),
         Schedule::BestChannel => order.sort_by(|&a, &b| gains[b].total_cmp(&gains[a])),
         Schedule::BestNorm => {
-            let norms: Vec<f64> = updates.iter().map(|update| fedlink::kernels::norm(update)).collect();
+            let norms: Vec<f64> = updates.iter().map(|update| fedlink::base::kernels::norm(update)).collect();
             order.sort_by(|&a, &b| norms[b].total_cmp(&norms[a]));
         }
     }

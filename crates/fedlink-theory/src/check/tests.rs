@@ -38,9 +38,9 @@ fn the_measured_mean_never_exceeds_the_bound_on_quadratics() {
         |_, r| (r.k, r.tau) = (1, 5),
         // All devices, one step, the largest rate allowed.
         |_, r| (r.k, r.tau, r.rate) = (10, 1, Rate::FromLimit { c: 100.0 }),
-        // Equal devices without noise: what is left is the contraction.
+        // Equal devices without noise: only the contraction is left.
         |p, _| (p.spread, p.noise) = (0.0, 0.0),
-        // A start at the optimum: what is left is the noise.
+        // A start at the optimum: only the noise is left.
         |p, _| p.distance0 = 0.0,
     ];
     for (i, case) in cases.iter().enumerate() {
@@ -141,7 +141,7 @@ fn the_result_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_named() {
+fn invalid_parameters_of_a_check_are_named() {
     let message = |change: fn(&mut CheckRequest)| {
         let mut request = request();
         change(&mut request);

@@ -126,7 +126,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedlink::rng::{Purpose, stream};
+    use fedlink::base::rng::{Purpose, stream};
     use proptest::prelude::*;
 
     /// Q·diag(eigenvalues)·Qᵀ, Q being a product of reflections: its eigenvalues are known.

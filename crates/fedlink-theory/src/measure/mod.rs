@@ -9,10 +9,10 @@ mod solve;
 
 use super::check::{Inspection, Problem};
 use super::{TheoryError, real, whole};
-use fedlink::config::{BatchSize, Config, ConfigError};
+use fedlink::base::rng::Stream;
+use fedlink::base::units::DeviceId;
 use fedlink::data::{Dataset, Scaler};
-use fedlink::rng::Stream;
-use fedlink::units::DeviceId;
+use fedlink::spec::{BatchSize, ConfigError, Spec};
 use rayon::prelude::*;
 use serde::Serialize;
 use shard::Shard;
@@ -23,12 +23,12 @@ const MAX_SAMPLES: u64 = 5_000_000;
 /// To which precision minima are found, as a share of the loss at θ = 0.
 const PRECISION: f64 = 1e-9;
 
-/// What is not in a configuration.
+/// The options that are not in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MeasureOptions {
     /// λ, the weight of the regularizer (λ/2)‖θ‖².
     pub lambda: f64,
-    /// Images are averaged over squares of this side; 1 leaves them as they are.
+    /// Images are averaged over squares of this side; 1 leaves them unchanged.
     pub pool: usize,
     /// Rounds of the path on which G is measured.
     pub path_rounds: usize,
@@ -92,31 +92,30 @@ pub struct SoftmaxProblem {
 }
 
 impl SoftmaxProblem {
-    /// Gives every device its samples and measures all constants. `config` gives the data, their split, the
+    /// Gives every device its samples and measures all constants. `spec` gives the data, their split, the
     /// size of a mini-batch, τ and the seed; its model and optimizer do not matter.
-    pub fn new(config: &Config, dataset: &Dataset, options: MeasureOptions) -> Result<Self, TheoryError> {
+    pub fn new(spec: &Spec, dataset: &Dataset, options: MeasureOptions) -> Result<Self, TheoryError> {
         let MeasureOptions { lambda, pool, path_rounds } = options;
         real("lambda", lambda, |x| (1e-9..=1e9).contains(&x), "above 0 (in 1e-9..=1e9)")?;
         whole("path_rounds", path_rounds as u64, 1..=10_000, "")?;
-        config.validate()?;
-        let samples = config.data.devices.saturating_mul(config.data.samples_per_device);
+        let samples = spec.data.devices.saturating_mul(spec.data.samples_per_device);
         if samples > MAX_SAMPLES {
             let problem =
                 format!("makes {samples} samples on all devices; at most {MAX_SAMPLES} can be measured");
             return Err(ConfigError::new("data.devices", problem).into());
         }
-        let (shards, inputs) = shards(config, dataset, pool)?;
+        let (shards, inputs) = shards(spec, dataset, pool)?;
         let dim = inputs * dataset.classes;
         let mut problem = Self {
             shards,
             inputs,
             classes: dataset.classes,
             lambda,
-            batch: config.learn.batch,
+            batch: spec.learn.batch,
             start: vec![0.0; dim],
             optimum: Vec::new(),
             measured: Measured {
-                devices: config.data.devices,
+                devices: spec.data.devices,
                 dim: dim as u64,
                 mu: lambda,
                 l: 0.0,
@@ -128,11 +127,11 @@ impl SoftmaxProblem {
                 gap: 0.0,
             },
         };
-        problem.measure(config.learn.local_steps, path_rounds)?;
+        problem.measure(spec.learn.local_steps, path_rounds)?;
         Ok(problem)
     }
 
-    /// What was measured.
+    /// The measured constants.
     pub fn measured(&self) -> &Measured {
         &self.measured
     }
@@ -280,14 +279,14 @@ impl Problem for SoftmaxProblem {
 }
 
 /// Every device's samples, and the number of inputs with the bias.
-fn shards(config: &Config, dataset: &Dataset, pool: usize) -> Result<(Vec<Shard>, usize), TheoryError> {
+fn shards(spec: &Spec, dataset: &Dataset, pool: usize) -> Result<(Vec<Shard>, usize), TheoryError> {
     let [height, width, channels] = dataset.shape;
     if pool == 0 || height % pool != 0 || width % pool != 0 {
         let allowed = format!("at least 1 and divide the images' {height} × {width}");
         return Err(TheoryError::Parameter { name: "pool", value: pool.to_string(), allowed });
     }
-    let scaler = Scaler::new(dataset, config.data.scaling);
-    let split = config.partition(dataset)?;
+    let scaler = Scaler::new(dataset, spec.data.scaling);
+    let split = spec.partition(dataset)?;
     let pooled = (height / pool) * (width / pool) * channels;
     let shard = |m: usize| {
         let (mut samples, mut row) = (Vec::new(), vec![0.0f32; dataset.features]);
@@ -307,7 +306,7 @@ fn shards(config: &Config, dataset: &Dataset, pool: usize) -> Result<(Vec<Shard>
         }
         shard
     };
-    Ok(((0..config.data.devices as usize).into_par_iter().map(shard).collect(), pooled + 1))
+    Ok(((0..spec.data.devices as usize).into_par_iter().map(shard).collect(), pooled + 1))
 }
 
 #[cfg(test)]

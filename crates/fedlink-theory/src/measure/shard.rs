@@ -134,7 +134,7 @@ impl Shard {
         Symmetric { size, entries, error }.largest_eigenvalue()
     }
 
-    /// A number that λ_max is at most, for matrices too large to be factored: with |X| for X, whose λ_max is
+    /// An upper bound on λ_max, for matrices too large to be factored: with |X| for X, whose λ_max is
     /// no smaller, max_i (|X|ᵀ|X|v)_i/(B·v_i) for a positive vector v (Collatz and Wielandt). It is tight
     /// where no input is negative, as in images.
     fn largest_ratio(&self, inputs: usize) -> f64 {
@@ -154,7 +154,7 @@ impl Shard {
             // Any positive vector will do, so that none may vanish.
             vector = image.iter().map(|v| (v / largest).max(1e-100)).collect();
         }
-        // Sums of so many terms, one within the other, and a quotient.
+        // Nested sums of that many terms, and a quotient.
         least * (1.0 + 2.0 * (inputs + self.len() + 4) as f64 * f64::EPSILON)
     }
 }
@@ -162,7 +162,7 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedlink::rng::{Purpose, stream};
+    use fedlink::base::rng::{Purpose, stream};
 
     fn shard() -> Shard {
         let mut stream = stream(1, Purpose::Test, 0, 0);

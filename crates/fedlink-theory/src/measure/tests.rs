@@ -1,23 +1,25 @@
 use super::*;
+use fedlink::parts::Parts;
+use fedlink::spec::Config;
 
-fn small(change: impl FnOnce(&mut Config)) -> Config {
+fn small(change: impl FnOnce(&mut Config)) -> Spec {
     let mut config = Config::default();
     (config.data.devices, config.data.samples_per_device) = (5, 40);
     config.learn.batch = BatchSize::Count(8);
     config.data.partition = "classes".into();
     change(&mut config);
-    config
+    config.resolve(&Parts::default()).unwrap()
 }
 
-fn problem(config: &Config, options: MeasureOptions) -> SoftmaxProblem {
-    let dataset = fedlink::data::load(&config.data.dataset, &[]).unwrap();
-    SoftmaxProblem::new(config, &dataset, options).unwrap()
+fn problem(spec: &Spec, options: MeasureOptions) -> SoftmaxProblem {
+    let dataset = fedlink::data::load(&spec.data.dataset, &[]).unwrap();
+    SoftmaxProblem::new(spec, &dataset, options).unwrap()
 }
 
 const POOLED: MeasureOptions = MeasureOptions { lambda: 0.1, pool: 4, path_rounds: 5 };
 
 #[test]
-fn minima_are_where_the_gradient_vanishes_and_gamma_is_what_they_leave() {
+fn the_gradient_vanishes_at_the_minima_and_gamma_is_their_gap() {
     let problem = problem(&small(|_| {}), POOLED);
     let measured = problem.measured();
     assert_eq!((measured.devices, measured.dim), (5, 500));
@@ -50,7 +52,7 @@ fn even_data_have_a_smaller_gamma_and_equal_data_none() {
 fn the_loss_is_mu_strongly_convex_and_l_smooth_between_any_two_points() {
     let problem = problem(&small(|_| {}), POOLED);
     let (mu, l) = (problem.mu(), problem.l());
-    let mut rng = fedlink::rng::stream(5, fedlink::rng::Purpose::Test, 0, 0);
+    let mut rng = fedlink::base::rng::stream(5, fedlink::base::rng::Purpose::Test, 0, 0);
     let mut point = || -> Vec<f64> { (0..500).map(|_| 0.3 * rng.normal()).collect() };
     for device in 0..5 {
         let (a, b) = (point(), point());
@@ -65,12 +67,12 @@ fn the_loss_is_mu_strongly_convex_and_l_smooth_between_any_two_points() {
 }
 
 #[test]
-fn the_mean_square_of_a_mini_batch_gradient_is_what_drawing_it_gives() {
+fn the_mean_square_of_a_mini_batch_gradient_equals_that_of_draws() {
     let problem = problem(&small(|_| {}), POOLED);
     let theta = vec![0.05; 500];
     let mut gradient = vec![0.0; 500];
     let exact = problem.inspect(2, &theta, &mut gradient).mean_square;
-    let mut rng = fedlink::rng::stream(6, fedlink::rng::Purpose::Test, 0, 0);
+    let mut rng = fedlink::base::rng::stream(6, fedlink::base::rng::Purpose::Test, 0, 0);
     let draws: Vec<f64> = (0..20_000)
         .map(|_| {
             problem.gradient(2, &theta, &mut rng, &mut gradient);
@@ -84,11 +86,11 @@ fn the_mean_square_of_a_mini_batch_gradient_is_what_drawing_it_gives() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_named() {
+fn invalid_measurements_are_named() {
     let config = small(|_| {});
     let dataset = fedlink::data::load(&config.data.dataset, &[]).unwrap();
-    let message = |options: MeasureOptions, config: &Config| {
-        SoftmaxProblem::new(config, &dataset, options).err().expect("refused").to_string()
+    let message = |options: MeasureOptions, spec: &Spec| {
+        SoftmaxProblem::new(spec, &dataset, options).err().expect("refused").to_string()
     };
     assert!(message(MeasureOptions { lambda: 0.0, ..POOLED }, &config).starts_with("lambda: is 0"));
     assert!(message(MeasureOptions { pool: 5, ..POOLED }, &config).starts_with("pool: is 5"));

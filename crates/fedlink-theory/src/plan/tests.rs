@@ -31,21 +31,22 @@ fn every_cell_is_the_bound_of_its_k_and_tau() {
     for (averaging, seed) in [(Averaging::Draw, 3), (Averaging::Mean { samples: 200 }, 4)] {
         let request = PlanRequest { averaging, seed, goal: Goal::RoundsTo(400.0), ..small() };
         let plan = Planner::new(request.clone()).unwrap().plan().unwrap();
-        assert_eq!(plan.cells.len(), 12 * 6);
+        assert_eq!(plan.points.len(), 12 * 6);
         let link = Link::new(request.link).unwrap();
         let mut lowest = vec![f64::INFINITY; 60];
-        for cell in &plan.cells {
-            let bound = Bound::new(BoundParameters { k: cell.k, tau: cell.tau, ..request.problem }).unwrap();
+        for point in &plan.points {
+            let bound =
+                Bound::new(BoundParameters { k: point.k, tau: point.tau, ..request.problem }).unwrap();
             let rates = bound.rates(&request.rate, 60).unwrap();
             let rhos = match averaging {
-                Averaging::Draw => link.rhos(cell.k, 60, seed).unwrap(),
+                Averaging::Draw => link.rhos(point.k, 60, seed).unwrap(),
                 Averaging::Mean { samples } => {
-                    vec![link.mean_rho(cell.k, samples, seed).unwrap().mean; 60]
+                    vec![link.mean_rho(point.k, samples, seed).unwrap().mean; 60]
                 }
             };
             let curve = bound.curve(&rates, &rhos).unwrap();
-            assert!((cell.loss / curve.final_loss() - 1.0).abs() < 1e-11, "{cell:?}");
-            assert_eq!(cell.rounds_to_target, curve.first_below(400.0), "{cell:?}");
+            assert!((point.loss / curve.final_loss() - 1.0).abs() < 1e-11, "{point:?}");
+            assert_eq!(point.rounds_to_target, curve.first_below(400.0), "{point:?}");
             (0..60).for_each(|t| lowest[t] = f64::min(lowest[t], curve.loss(t + 1)));
         }
         for (best, lowest) in plan.by_horizon.iter().zip(lowest) {
@@ -57,14 +58,14 @@ fn every_cell_is_the_bound_of_its_k_and_tau() {
 #[test]
 fn the_best_cell_is_the_first_of_the_lowest_or_of_the_soonest() {
     let plan = Planner::new(small()).unwrap().plan().unwrap();
-    assert!(plan.cells.iter().all(|cell| cell.loss >= plan.best.loss));
+    assert!(plan.points.iter().all(|point| point.loss >= plan.best.loss));
     assert_eq!(plan.by_horizon[59].loss, plan.best.loss);
     assert_eq!((plan.by_horizon[59].k, plan.by_horizon[59].tau), (plan.best.k, plan.best.tau));
     let target = 1.5 * plan.best.loss;
     let request = PlanRequest { goal: Goal::RoundsTo(target), ..small() };
     let plan = Planner::new(request).unwrap().plan().unwrap();
     let rounds = plan.best.rounds_to_target.unwrap();
-    assert!(plan.cells.iter().filter_map(|cell| cell.rounds_to_target).all(|other| other >= rounds));
+    assert!(plan.points.iter().filter_map(|point| point.rounds_to_target).all(|other| other >= rounds));
     assert!(rounds > 0);
 }
 
@@ -80,8 +81,8 @@ fn the_best_rate_is_the_one_whose_own_plan_is_best() {
         let plan = planner.plan_with_best_rate(&rates).unwrap();
         assert_eq!(plan, alone(&planner.request().rate).unwrap());
         assert_eq!(plan, planner.plan().unwrap());
-        let key = |plan: &Plan| (plan.best.rounds_to_target, plan.best.loss);
-        let others: Vec<Plan> = rates.iter().filter_map(|rate| alone(rate).ok()).collect();
+        let key = |plan: &GridPlan| (plan.best.rounds_to_target, plan.best.loss);
+        let others: Vec<GridPlan> = rates.iter().filter_map(|rate| alone(rate).ok()).collect();
         assert!(others.len() >= 2 && others.iter().all(|other| key(&plan) <= key(other)));
         assert!(others.iter().any(|other| key(&plan) < key(other)), "the rate must matter");
     }
@@ -107,17 +108,17 @@ fn figure_3_reads_as_the_paper_reads_it() {
     let plan = |g, gamma| Planner::new(figure_3(g, gamma)).unwrap().plan().unwrap();
     let (even, uneven) = (plan(1.0, 1.0), plan(10.0, 10.0));
     // Uneven data: K = 5 ends below K = 3, both far below K = 1.
-    let loss = |k| uneven.cell(k, 3).unwrap().loss;
+    let loss = |k| uneven.point(k, 3).unwrap().loss;
     assert!(loss(5) < loss(3) && loss(3) < 0.9 * loss(1));
     // K = 1 is the fastest at first, and for longer if the data are even.
-    let until = |plan: &Plan| plan.by_horizon.iter().take_while(|best| best.k == 1).count();
+    let until = |plan: &GridPlan| plan.by_horizon.iter().take_while(|best| best.k == 1).count();
     assert!(until(&uneven) > 0 && until(&even) > 2 * until(&uneven), "{} {}", until(&even), until(&uneven));
     // After 1000 rounds K = 4, which the paper does not draw, is lowest in both.
     assert_eq!((even.best.k, uneven.best.k), (4, 4));
 }
 
 /// Figure 4 with K = `k`: every horizon's best among `taus`.
-fn figure_4(k: u64, g: f64, gamma: f64, taus: RangeInclusive<u64>) -> Plan {
+fn figure_4(k: u64, g: f64, gamma: f64, taus: RangeInclusive<u64>) -> GridPlan {
     let mut request = figure_3(g, gamma);
     request.problem.mu = 0.25;
     request.rate = Rate::InverseTime { a: 1000.0, b: 20.0 * 0.25, c: 1000.0 };
@@ -128,7 +129,7 @@ fn figure_4(k: u64, g: f64, gamma: f64, taus: RangeInclusive<u64>) -> Plan {
 #[test]
 fn figure_4_with_even_data_gains_from_local_steps_at_first_and_loses_later() {
     let [one, five, twenty] = [1, 5, 20].map(|tau| figure_4(1, 1.0, 1.0, tau..=tau));
-    let loss = |plan: &Plan, rounds: usize| plan.by_horizon[rounds - 1].loss;
+    let loss = |plan: &GridPlan, rounds: usize| plan.by_horizon[rounds - 1].loss;
     assert!(loss(&five, 200) < 0.25 * loss(&one, 200));
     assert!(loss(&five, 1000) > loss(&one, 1000) && loss(&twenty, 1000) > 3.0 * loss(&five, 1000));
 }
@@ -144,7 +145,7 @@ fn figure_4_with_uneven_data_gains_nothing_from_five_local_steps_at_any_horizon(
     let problem = BoundParameters { k: 5, tau: 5, mu: 0.25, ..figure_3(10.0, 10.0).problem };
     assert!(Bound::new(problem).unwrap().fixed_point(0.2) > 500.0);
     let plan = figure_4(5, 10.0, 10.0, 1..=20);
-    assert!(plan.cells.windows(2).all(|pair| pair[0].loss < pair[1].loss));
+    assert!(plan.points.windows(2).all(|pair| pair[0].loss < pair[1].loss));
 }
 
 #[test]
@@ -169,13 +170,13 @@ fn shifted_assumptions_give_the_plan_of_the_shifted_problem() {
         }
         let fresh = Planner::new(request).unwrap().plan().unwrap();
         assert_eq!(shift.best, Some(fresh.best), "{shift:?}");
-        let stayed = fresh.cell(plan.best.k, plan.best.tau).unwrap().loss;
+        let stayed = fresh.point(plan.best.k, plan.best.tau).unwrap().loss;
         assert!((shift.regret.unwrap() - (stayed / fresh.best.loss - 1.0)).abs() < 1e-12);
     }
     assert!(!sensitivity.neighbors.is_empty());
-    for (cell, excess) in &sensitivity.neighbors {
-        assert_eq!(cell.k.abs_diff(plan.best.k) + cell.tau.abs_diff(plan.best.tau), 1);
-        assert!(*excess >= 0.0 && (cell.loss / plan.best.loss - 1.0 - excess).abs() < 1e-12);
+    for (point, excess) in &sensitivity.neighbors {
+        assert_eq!(point.k.abs_diff(plan.best.k) + point.tau.abs_diff(plan.best.tau), 1);
+        assert!(*excess >= 0.0 && (point.loss / plan.best.loss - 1.0 - excess).abs() < 1e-12);
     }
 }
 

@@ -1,10 +1,9 @@
 //! Garbage: random bytes.
 
 use super::{Attack, Traffic};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::rng::{Purpose, stream};
-use crate::state::Persist;
-use serde::{Deserialize, Serialize};
+use crate::base::rng::{Purpose, stream};
+use crate::base::state::Persist;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<Garbage>();
@@ -12,8 +11,8 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<Garbage>();
 /// Sends uniformly random bits, as many as its budget holds.
 ///
 /// Most are no payload of the round's format. A few decode by accident, to arbitrary values up to 10³⁸.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Garbage {}
 
 impl PartConfig for Garbage {

@@ -1,38 +1,26 @@
 //! Huge values.
 
 use super::{Attack, times};
+use crate::base::state::Persist;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::state::Persist;
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<Huge>();
 
-/// Sends every value times `amount`; what overflows becomes the largest finite number.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+/// Sends every value times `amount`; an overflow becomes the largest finite number.
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Huge {
-    /// The factor.
+    /// factor of every value
+    #[key(default = 1000.0, range = "> 0")]
     pub amount: f32,
-}
-
-impl Default for Huge {
-    fn default() -> Self {
-        Self { amount: 1000.0 }
-    }
 }
 
 impl PartConfig for Huge {
     type Part = dyn Attack;
     const NAME: &'static str = "huge";
     const MEANING: &'static str = "sends its values times adversary.huge.amount";
-    const KEYS: &'static [Key] = &[key("amount", "factor of every value", "> 0, at most 3.4e38")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        super::inflated_norm::check_amount(self.amount)
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Attack>, ConfigError> {
         Ok(Box::new(self))

@@ -1,9 +1,9 @@
 //! Inflated norm: lies to be scheduled.
 
 use super::{Attack, times};
+use crate::base::state::Persist;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::state::Persist;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this attack.
@@ -21,7 +21,7 @@ pub enum FalseReport {
     Constant,
 }
 
-/// What a device with an inflated report uploads.
+/// The upload of a device with an inflated report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -37,22 +37,19 @@ pub enum FalseUpload {
 /// most of the bits.
 ///
 /// A policy that asks for nothing (BC) is not affected.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct InflatedNorm {
-    /// How the report is made.
+    /// what it reports
+    #[key(default = FalseReport::Times, allowed = "\"times\" (amount times the truth) | \"constant\" \
+        (amount)")]
     pub report: FalseReport,
-    /// Factor or constant.
+    /// factor or constant of the report
+    #[key(default = 1000.0, range = "> 0")]
     pub amount: f32,
-    /// What is uploaded.
+    /// what it uploads
+    #[key(default = FalseUpload::Honest, allowed = "\"honest\" | \"sign-flip\"")]
     pub upload: FalseUpload,
-}
-
-impl Default for InflatedNorm {
-    fn default() -> Self {
-        Self { report: FalseReport::Times, amount: 1000.0, upload: FalseUpload::Honest }
-    }
 }
 
 impl PartConfig for InflatedNorm {
@@ -60,24 +57,10 @@ impl PartConfig for InflatedNorm {
     const NAME: &'static str = "inflated-norm";
     const MEANING: &'static str =
         "reports too large a norm, to be scheduled; uploads adversary.inflated-norm.upload";
-    const KEYS: &'static [Key] = &[
-        key("report", "what it reports", "\"times\" (amount times the truth) | \"constant\" (amount)"),
-        key("amount", "factor or constant of the report", "> 0, at most 3.4e38"),
-        key("upload", "what it uploads", "\"honest\" | \"sign-flip\""),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        check_amount(self.amount)
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Attack>, ConfigError> {
         Ok(Box::new(self))
     }
-}
-
-/// Checks a factor or a constant.
-pub(super) fn check_amount(amount: f32) -> Result<(), ConfigError> {
-    number("amount", f64::from(amount), |x| x > 0.0, "a number above 0 and at most 3.4e38")
 }
 
 impl Persist for InflatedNorm {}

@@ -1,7 +1,7 @@
-//! Adversarial devices: who they are, what they report and what they send.
+//! Adversarial devices: their choice, their reports and their uploads.
 //!
 //! `adversary.share` of the devices are adversarial, the same ones in every round, drawn from the seed alone.
-//! They train as all others do; what they do with the result is their [`Attack`].
+//! They train as all others do; their [`Attack`] changes the result.
 
 crate::register! {
     /// All attacks.
@@ -23,23 +23,23 @@ pub use replay::Replay;
 pub use sign_flip::SignFlip;
 pub use stolen::Stolen;
 
+use crate::base::rng::{Purpose, stream};
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
 use crate::compress::Encoded;
-use crate::registry::{Entry, Kind};
-use crate::rng::{Purpose, stream};
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
+use crate::parts::{Entry, Kind};
 
-/// What an adversarial device does. Every method that is left out is what an honest device does.
+/// The behavior of an adversarial device. By default, every method behaves as an honest device.
 ///
 /// An attack acts in up to three steps: on the numbers it reports, on Δ̂ before it is encoded,
 /// and on the bytes.
 pub trait Attack: Persist + Send + Sync {
-    /// What it reports where the truth is `honest`. Only finite numbers ≥ 0 make sense to a policy.
+    /// Its report where the true number is `honest`. Policies expect finite numbers ≥ 0.
     fn report(&self, honest: f32) -> f32 {
         honest
     }
 
-    /// Changes what it will encode and send.
+    /// Changes the update that it will encode and send.
     fn tamper(&self, _update: &mut Encoded) {}
 
     /// The bytes that the device at `index` of the schedule sends instead of its own; none: its own.
@@ -47,7 +47,7 @@ pub trait Attack: Persist + Send + Sync {
         None
     }
 
-    /// Called with what all scheduled devices sent, after they have.
+    /// Called with the uploads of all scheduled devices, after they are sent.
     fn listen(&mut self, _traffic: &Traffic) {}
 
     /// Whether it acts on bytes, and so needs a run that has them (`radio.wire`).
@@ -56,8 +56,18 @@ pub trait Attack: Persist + Send + Sync {
     }
 }
 
+/// Facts of an attack.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct AttackFacts {
+    /// Whether it acts on bytes.
+    pub acts_on_bytes: bool,
+}
+
 impl Kind for dyn Attack {
     type Material = ();
+    type Facts = AttackFacts;
+    const PROBE: Option<&'static ()> = Some(&());
     const PLURAL: &'static str = "attacks";
     const KEY: &'static str = "adversary.kind";
     const TABLE: &'static str = "adversary";
@@ -65,9 +75,13 @@ impl Kind for dyn Attack {
     fn entries() -> &'static [Entry<Self>] {
         ATTACKS
     }
+
+    fn facts_of(part: &Self) -> AttackFacts {
+        AttackFacts { acts_on_bytes: part.acts_on_bytes() }
+    }
 }
 
-/// What is transmitted in one round.
+/// The transmissions of one round.
 #[non_exhaustive]
 pub struct Traffic<'a> {
     /// The seed of the run.
@@ -76,7 +90,7 @@ pub struct Traffic<'a> {
     pub t: u64,
     /// The scheduled devices.
     pub devices: &'a [DeviceId],
-    /// What each of them sends; empty if it is silent.
+    /// The payload of each; empty if it is silent.
     pub payloads: &'a [Vec<u8>],
     /// Bits that each can send: more the server would not read.
     pub room: &'a [u64],
@@ -109,12 +123,12 @@ impl Adversary {
         self.members[device.index()]
     }
 
-    /// What `device` reports where the truth is `honest`.
+    /// The report of `device` where the true number is `honest`.
     pub fn report(&self, device: DeviceId, honest: f32) -> f32 {
         if self.has(device) { self.attack.report(honest) } else { honest }
     }
 
-    /// What `device` encodes and sends instead of `honest`; none if it is honest.
+    /// The update that `device` encodes and sends instead of `honest`; none if it is honest.
     pub fn tampered(&self, device: DeviceId, honest: &Encoded) -> Option<Encoded> {
         self.has(device).then(|| {
             let mut update = honest.clone();
@@ -123,7 +137,7 @@ impl Adversary {
         })
     }
 
-    /// Replaces the payloads of adversarial devices by what they send instead. A silent device stays silent:
+    /// Replaces the payloads of adversarial devices. A silent device stays silent:
     /// it has no bits to attack with.
     pub fn transmit(&mut self, t: u64, devices: &[DeviceId], room: &[u64], payloads: &mut [Vec<u8>]) {
         let Self { members, attack, seed } = self;

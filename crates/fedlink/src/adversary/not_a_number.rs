@@ -1,10 +1,9 @@
 //! Values that are no numbers.
 
 use super::Attack;
+use crate::base::state::Persist;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::state::Persist;
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<NotANumber>();
@@ -14,8 +13,8 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<NotANumber>();
 /// One of them in θ would spread to every later update. The wire format has room for them, so a sender that
 /// does not check can write them; the server refuses such a payload on arrival as it refuses one that it
 /// cannot decode.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct NotANumber {}
 
 impl PartConfig for NotANumber {

@@ -1,9 +1,8 @@
 //! Replay: an old payload again.
 
 use super::{Attack, Traffic};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::state::{Persist, State, StateError};
-use serde::{Deserialize, Serialize};
+use crate::base::state::{Persist, State, StateError};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::collections::BTreeMap;
 
 /// The entry of this attack.
@@ -13,8 +12,8 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<Replay>();
 ///
 /// Both ends of the wire take q from the round's budget. A payload made for another q is read as something
 /// else, and almost always as nothing valid.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Debug)]
 pub struct Replay {
     /// The first payload of every adversarial device that has sent one.
     #[serde(skip)]

@@ -1,17 +1,16 @@
 //! Sign-flip: the update backwards.
 
 use super::Attack;
+use crate::base::state::Persist;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::state::Persist;
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<SignFlip>();
 
 /// Sends −Δ̂: the step that undoes an honest one. Its norm is honest, so that norms alone cannot reveal it.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct SignFlip {}
 
 impl PartConfig for SignFlip {

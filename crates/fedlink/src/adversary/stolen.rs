@@ -1,9 +1,8 @@
 //! Stolen: another device's payload.
 
 use super::{Attack, Traffic};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::state::{Persist, State, StateError};
-use serde::{Deserialize, Serialize};
+use crate::base::state::{Persist, State, StateError};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<Stolen>();
@@ -13,8 +12,8 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<Stolen>();
 ///
 /// As with a replay, a payload made for another budget is rarely valid in its own. Where all have the same
 /// budget, as with BC, it is a second copy of an honest update, and nothing is wrong with it but its sender.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Debug)]
 pub struct Stolen {
     #[serde(skip)]
     overheard: Vec<u8>,

@@ -109,7 +109,7 @@ fn attacks_on_bytes_send_what_their_documentation_promises() {
     assert_eq!(stolen.payload(&traffic(1, &alone), 0), Some(vec![3, 4, 5]));
 }
 
-/// What an attack does over a few rounds, `between` being called before each.
+/// The output of an attack over a few rounds; `between` is called before each.
 fn history(make: &dyn Fn() -> Box<dyn Attack>, between: impl Fn(&mut Box<dyn Attack>)) -> Vec<String> {
     let mut attack = make();
     let devices = [4, 7, 9].map(DeviceId);
@@ -131,7 +131,7 @@ fn history(make: &dyn Fn() -> Box<dyn Attack>, between: impl Fn(&mut Box<dyn Att
 #[test]
 fn every_attack_is_deterministic_and_its_saved_state_is_all_that_it_continues_from() {
     for entry in ATTACKS {
-        let make = || entry.build(&toml::Table::new(), &crate::registry::Scope::default(), &()).unwrap();
+        let make = || entry.build(&toml::Table::new(), &crate::parts::Scope::default(), &()).unwrap();
         let whole = history(&make, |_| ());
         assert_eq!(history(&make, |_| ()), whole, "{}: two fresh instances", entry.name);
         let resumed = history(&make, |attack| {
@@ -147,7 +147,7 @@ fn every_attack_is_deterministic_and_its_saved_state_is_all_that_it_continues_fr
 #[test]
 fn every_attack_keeps_indices_and_reports_numbers_and_touches_bytes_only_if_it_declares_it() {
     for entry in ATTACKS {
-        let mut attack = entry.build(&toml::Table::new(), &crate::registry::Scope::default(), &()).unwrap();
+        let mut attack = entry.build(&toml::Table::new(), &crate::parts::Scope::default(), &()).unwrap();
         for honest in [0.0, 1e-30, 1.0, f32::MAX] {
             let report = attack.report(honest);
             assert!(report.is_finite() && report >= 0.0, "{}: {report}", entry.name);

@@ -6,8 +6,8 @@
 //! with their proofs, stand in the scheme's file ([`Compressor::honest_reports`]).
 
 use super::{Compressor, Context, Encoded, SparseUpdate};
+use crate::base::units::Bits;
 use crate::schedule::Ask;
-use crate::units::Bits;
 use std::ops::RangeInclusive;
 
 /// The reports of a device that sent what no honest one does: none.

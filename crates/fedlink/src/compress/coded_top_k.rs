@@ -20,24 +20,14 @@
 
 use super::audit::{Evidence, ROUNDING};
 use super::top_k::keep_largest;
-use super::wire::fields::{Fields, Form};
+use super::value_code::{Code, SCALE_BITS, distinct};
 use super::wire::{Coder, WireError};
 use super::{Codec, Compressor, Context, Encoded, Properties, Scratch, SparseUpdate, Spent, Values, bits};
-use crate::rng::Stream;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
 use crate::schedule::Ask;
-use crate::units::Bits;
+use fedlink_wire::FieldFormat;
 use std::ops::RangeInclusive;
-
-/// How a kept entry's value is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Code {
-    /// IEEE half precision, with a power of two common to all that lifts the largest to 2¹⁴ or above.
-    Half,
-    /// A sign and one of so many magnitudes, 2 or 4.
-    Levels(usize),
-    /// A sign and an 8-bit exponent, rounded at random.
-    Exponent,
-}
 
 /// Keeps the q entries of largest magnitude and sends a value of few bits for each; see
 /// [`TopKConfig`](super::top_k::TopKConfig).
@@ -76,222 +66,15 @@ impl CodedTopK {
         bits::largest_q(max as u64, budget, |q| self.bits(dim, q as usize)) as usize
     }
 
-    /// What both ends know of a message.
-    fn form(self, context: &Context) -> Form {
+    /// The format that both ends know.
+    fn format(self, context: &Context) -> FieldFormat {
         let (code, fixed) = match self.code {
             Code::Half => (16, SCALE_BITS),
             Code::Exponent => (9, 0),
             Code::Levels(levels) => (1 + levels.ilog2(), 32 * levels as u32),
         };
         let q = self.largest_q(context.dim, context.budget) as u32;
-        Form { dim: context.dim as u32, q, code, fixed }
-    }
-}
-
-/// Bits of the power of two of half precision.
-const SCALE_BITS: u32 = 9;
-
-/// What is added to the power of two to make it positive.
-const SCALE_OFFSET: i32 = 200;
-
-/// e such that `max`·2^(−e) is in [2¹⁴, 2¹⁵).
-fn scale_of(max: f32) -> i32 {
-    libm::ilogbf(max) - 14
-}
-
-/// |x|·2^(−e) below 2¹⁵ as the 15 low bits of a half-precision number, rounded to nearest, ties to even.
-fn half_bits(x: f32, e: i32) -> u32 {
-    let y = libm::scalbn(f64::from(x.abs()), -e);
-    // Below 2⁻¹⁴ the steps are 2⁻²⁴, above 2⁻¹⁰ of the power of two. A carry moves to the exponent.
-    let exponent = if y < libm::scalbn(1.0, -14) { -14 } else { libm::ilogb(y) };
-    let steps = libm::scalbn(y, 10 - exponent).round_ties_even() as u32;
-    (((exponent + 14) as u32) << 10) + steps
-}
-
-/// The number whose 15 low bits are `bits`, times 2^e.
-fn half_value(bits: u32, e: i32) -> f32 {
-    let (exponent, fraction) = (bits >> 10, bits & 1023);
-    let steps = if exponent == 0 { fraction } else { fraction | 1024 };
-    libm::scalbn(f64::from(steps), exponent.max(1) as i32 - 25 + e) as f32
-}
-
-/// Replaces values by those of half precision.
-fn to_half(values: &mut [f32]) {
-    let max = values.iter().fold(0.0f32, |max, x| max.max(x.abs()));
-    if max == 0.0 {
-        return;
-    }
-    let mut e = scale_of(max);
-    if half_bits(max, e) >= 30 << 10 {
-        // Rounded up to the next power of two.
-        e += 1;
-    }
-    values.iter_mut().for_each(|x| *x = half_value(half_bits(*x, e), e).copysign(*x));
-}
-
-/// Replaces values by powers of two, at random with the right mean: 2^k with probability 2 − |x|/2^k, or
-/// 2^(k+1).
-fn to_exponents(values: &mut [f32], rng: &mut Stream) {
-    for value in values {
-        let bits = value.abs().to_bits();
-        let low = bits & 0x7F80_0000;
-        // Between 0 and the smallest normal number, and above the largest power of two, which stays.
-        let fraction = f64::from(bits & 0x007F_FFFF) / f64::from(1u32 << 23);
-        let up = rng.uniform() < fraction && low < 254 << 23;
-        *value = f32::from_bits(low + (u32::from(up) << 23)).copysign(*value);
-    }
-}
-
-/// The magnitudes of `levels` cells by Lloyd's iteration from equal counts, ascending, and how many of the
-/// sorted magnitudes each holds: each level is the mean of its cell, and a magnitude is in the cell whose
-/// level is nearest.
-fn lloyd(sorted: &[f32], levels: usize) -> Vec<(f64, usize)> {
-    if sorted.is_empty() {
-        return Vec::new();
-    }
-    let mut sums = Vec::with_capacity(sorted.len() + 1);
-    sums.push(0.0);
-    for &x in sorted {
-        sums.push(sums[sums.len() - 1] + f64::from(x));
-    }
-    let mut ends: Vec<usize> = (1..=levels).map(|j| j * sorted.len() / levels).collect();
-    // Every step lowers the error or leaves all as it is; a limit guards against rounding.
-    for _ in 0..1000 {
-        let means = cells(&sums, &ends);
-        let mut next = ends.clone();
-        for (j, pair) in means.windows(2).enumerate() {
-            let middle = 0.5 * (pair[0].0 + pair[1].0);
-            next[j] = sorted.partition_point(|&x| f64::from(x) <= middle);
-        }
-        next.truncate(means.len());
-        next[means.len() - 1] = sorted.len();
-        if next == ends {
-            break;
-        }
-        ends = next;
-    }
-    cells(&sums, &ends)
-}
-
-/// The mean and the count of each cell that is not empty.
-fn cells(sums: &[f64], ends: &[usize]) -> Vec<(f64, usize)> {
-    let mut start = 0;
-    let mut cells = Vec::with_capacity(ends.len());
-    for &end in ends {
-        if end > start {
-            cells.push(((sums[end] - sums[start]) / (end - start) as f64, end - start));
-            start = end;
-        }
-    }
-    cells
-}
-
-/// Replaces values by the level of their cell.
-fn to_levels(values: &mut [f32], levels: usize) {
-    let mut sorted: Vec<f32> = values.iter().map(|x| x.abs()).collect();
-    sorted.sort_unstable_by(f32::total_cmp);
-    let cells = lloyd(&sorted, levels);
-    // The largest magnitude of each cell and its level.
-    let mut end = 0;
-    let tops: Vec<(f32, f32)> = cells
-        .iter()
-        .map(|&(mean, count)| {
-            end += count;
-            (sorted[end - 1], mean as f32)
-        })
-        .collect();
-    for value in values {
-        let cell = tops.partition_point(|&(top, _)| top < value.abs()).min(tops.len().saturating_sub(1));
-        *value = tops[cell].1.copysign(*value);
-    }
-}
-
-/// The distinct magnitudes of `values`, ascending.
-fn distinct(values: &[f32]) -> Vec<f32> {
-    let mut magnitudes: Vec<f32> = values.iter().map(|x| x.abs()).collect();
-    magnitudes.sort_unstable_by(f32::total_cmp);
-    magnitudes.dedup();
-    magnitudes
-}
-
-impl Code {
-    /// Replaces values by those that can be sent.
-    fn round(self, values: &mut [f32], rng: &mut Stream) {
-        match self {
-            Self::Half => to_half(values),
-            Self::Exponent => to_exponents(values, rng),
-            Self::Levels(levels) => to_levels(values, levels),
-        }
-    }
-
-    /// The fields of values; none if they cannot be sent.
-    fn fields(self, values: &[f32]) -> Option<Fields> {
-        let mut fields = Fields::default();
-        let sign = |x: f32| u32::from(x.is_sign_negative());
-        match self {
-            Self::Half => {
-                let max = values.iter().fold(0.0f32, |max, x| max.max(x.abs()));
-                let e = if max > 0.0 { scale_of(max) } else { -SCALE_OFFSET };
-                fields.put((e + SCALE_OFFSET) as u32, SCALE_BITS);
-                for &x in values {
-                    let bits = if max > 0.0 { half_bits(x, e) } else { 0 };
-                    if half_value(bits, e) != x.abs() {
-                        return None;
-                    }
-                    fields.put(sign(x) << 15 | bits, 16);
-                }
-            }
-            Self::Exponent => {
-                for &x in values {
-                    if !x.is_finite() || x.to_bits() & 0x007F_FFFF != 0 {
-                        return None;
-                    }
-                    fields.put(x.to_bits() >> 23, 9);
-                }
-            }
-            Self::Levels(levels) => {
-                let all = distinct(values);
-                if all.len() > levels || all.first().is_some_and(|first| *first == 0.0) {
-                    return None;
-                }
-                // Levels that are not needed are the largest again.
-                for j in 0..levels {
-                    let level = all.get(j).or(all.last()).copied().unwrap_or(0.0);
-                    fields.put(level.to_bits(), 32);
-                }
-                for &x in values {
-                    let cell = all.partition_point(|&level| level < x.abs());
-                    fields.put(sign(x) << levels.ilog2() | cell as u32, 1 + levels.ilog2());
-                }
-            }
-        }
-        values.iter().all(|x| x.is_finite()).then_some(fields)
-    }
-
-    /// The values of `count` entries' fields.
-    fn values(self, fields: &Fields, count: usize, values: &mut Vec<f32>) {
-        let signed = |negative: u32, magnitude: f32| if negative == 1 { -magnitude } else { magnitude };
-        match self {
-            Self::Half => {
-                let e = fields.get(0, SCALE_BITS) as i32 - SCALE_OFFSET;
-                for i in 0..count as u64 {
-                    let bits = fields.get(u64::from(SCALE_BITS) + 16 * i, 16);
-                    values.push(signed(bits >> 15, half_value(bits & 0x7FFF, e)));
-                }
-            }
-            Self::Exponent => {
-                values.extend((0..count as u64).map(|i| f32::from_bits(fields.get(9 * i, 9) << 23)));
-            }
-            Self::Levels(levels) => {
-                let width = 1 + levels.ilog2();
-                for i in 0..count as u64 {
-                    let code = fields.get(32 * levels as u64 + u64::from(width) * i, width);
-                    let cell = u64::from(code) & (levels as u64 - 1);
-                    let level = f32::from_bits(fields.get(32 * cell, 32));
-                    values.push(signed(code >> levels.ilog2(), level));
-                }
-            }
-        }
+        FieldFormat::new(context.dim as u32, q, code, fixed)
     }
 }
 
@@ -343,6 +126,10 @@ impl Compressor for CodedTopK {
 
     fn highest_level(&self, dim: usize) -> Option<usize> {
         Some(self.max_q(dim)).filter(|&level| level > 0)
+    }
+
+    fn has_audit(&self) -> bool {
+        true
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {
@@ -410,7 +197,7 @@ struct Before {
 
 impl CodedTopK {
     fn before(self, values: &[f32]) -> Before {
-        let norm = crate::kernels::norm(values);
+        let norm = crate::base::kernels::norm(values);
         let extreme = |pick: fn(f64, f64) -> f64, start: f64| {
             values.iter().map(|x| f64::from(x.abs())).fold(start, pick)
         };
@@ -458,13 +245,8 @@ impl Codec for CodedTopK {
         let Encoded::Sparse(SparseUpdate { indices, values: Values::Each(values) }) = update else {
             return Err(refuse("only a value for each entry has this format"));
         };
-        let form = self.form(context);
-        if indices.len() > form.q as usize {
-            return Err(refuse("it has more entries than the format holds"));
-        }
         let fields = self.code.fields(values).ok_or_else(|| refuse("its values have more bits"))?;
-        payload.clear();
-        Ok(if form.q == 0 { 0 } else { coder.encode_fields(form, indices, &fields, payload) })
+        coder.bits.encode_fields(self.format(context), indices, &fields, payload)
     }
 
     fn read(
@@ -474,19 +256,13 @@ impl Codec for CodedTopK {
         payload: &[u8],
         update: &mut Encoded,
     ) -> Result<(), WireError> {
-        let (form, update) = (self.form(context), update.make_sparse());
+        let (format, update) = (self.format(context), update.make_sparse());
         let mut values = update.take_values();
-        update.indices.clear();
-        if form.q == 0 {
-            update.values = Values::Each(values);
-            return match payload.first() {
-                None => Ok(()),
-                Some(0) => Err(WireError::Padded),
-                Some(_) => Err(WireError::TooLong { bits: super::wire::bit_length(payload), longest: 0 }),
-            };
-        }
         let mut decode = || {
-            let fields = coder.decode_fields(form, payload, &mut update.indices)?;
+            let fields = coder.bits.decode_fields(format, payload, &mut update.indices)?;
+            if format.max_entries() == 0 {
+                return Ok(());
+            }
             self.code.values(&fields, update.indices.len(), &mut values);
             if let Some(entry) = values.iter().position(|x| !x.is_finite()) {
                 return Err(WireError::NotFinite { entry, value: values[entry] });
@@ -516,155 +292,9 @@ impl Codec for CodedTopK {
     }
 
     fn longest(&self, context: &Context) -> u64 {
-        self.form(context).longest()
+        self.format(context).longest()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::compress::{SparseScheme, Stc};
-    use crate::kernels::norm;
-    use crate::rng::{Purpose, stream};
-    use proptest::prelude::*;
-
-    const CODES: [Code; 4] = [Code::Half, Code::Exponent, Code::Levels(2), Code::Levels(4)];
-
-    #[test]
-    fn as_many_entries_fit_as_the_counts_of_bits_give() {
-        // At d = 203 530: 17, 9 and 2 bits an entry, and two levels of 32 bits.
-        let fit = |code, bits: f64| CodedTopK { code }.largest_q(203_530, Bits(bits));
-        let budgets = [1500.0, 3000.0, 36_833.0];
-        assert_eq!(budgets.map(|bits| fit(Code::Half, bits)), [49, 102, 1440]);
-        assert_eq!(budgets.map(|bits| fit(Code::Exponent, bits)), [68, 143, 2168]);
-        assert_eq!(budgets.map(|bits| fit(Code::Levels(2), bits)), [99, 221, 4050]);
-        for code in CODES {
-            let scheme = CodedTopK { code };
-            for dim in 1..200 {
-                let max = scheme.max_q(dim);
-                assert!((0..max).all(|q| scheme.bits(dim, q).0 <= scheme.bits(dim, q + 1).0 + 1e-9));
-                assert!(max == dim || scheme.bits(dim, max + 1).0 < scheme.bits(dim, max).0 + 1e-9);
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn levels_are_means_of_their_cells_and_cells_are_nearest_and_hold_no_less_than_one_level(
-            update in prop::collection::vec(prop_oneof![-9.0..9.0f32, (-3i8..=3).prop_map(f32::from)], 1..60),
-            four in any::<bool>(), q in 1usize..60,
-        ) {
-            let levels = if four { 4 } else { 2 };
-            let mut out = SparseUpdate::default();
-            keep_largest(&update, q, &mut Scratch::default(), &mut out);
-            let Values::Each(kept) = out.values else { panic!("a value for each") };
-            let mut sent = kept.clone();
-            if kept.is_empty() {
-                return Ok(());
-            }
-            to_levels(&mut sent, levels);
-            let all = distinct(&sent);
-            prop_assert!(all.len() <= levels);
-            for level in &all {
-                let cell = || kept.iter().zip(&sent).filter(|(_, to)| to.abs() == *level);
-                let sum: f64 = cell().map(|(from, _)| f64::from(from.abs())).sum();
-                let mean = sum / cell().count() as f64;
-                prop_assert!((mean - f64::from(*level)).abs() <= 1e-6 * mean);
-                for (from, _) in cell() {
-                    let distance = |to: f32| (f64::from(from.abs()) - f64::from(to)).abs();
-                    let nearest = all.iter().map(|&to| distance(to)).fold(f64::INFINITY, f64::min);
-                    prop_assert!(distance(*level) <= nearest + 1e-6 * mean);
-                }
-            }
-            let (mut one, mut unused) = (SparseUpdate::default(), stream(0, Purpose::Test, 0, 0));
-            Stc {}.compress(&update, q, &mut unused, &mut Scratch::default(), &mut one);
-            prop_assert!(norm(&sent) >= f64::from(one.norm()) * (1.0 - 1e-6));
-        }
-
-        #[test]
-        fn half_precision_is_within_a_part_in_2048_and_is_sent_as_it_is(
-            values in prop::collection::vec(
-                prop_oneof![-1e3..1e3f32, -1e-38..1e-38f32, Just(3e38f32)],
-                1..40,
-            ),
-        ) {
-            let mut sent = values.clone();
-            to_half(&mut sent);
-            let max = f64::from(values.iter().fold(0.0f32, |max, x| max.max(x.abs())));
-            for (a, b) in values.iter().zip(&sent) {
-                let (a, b) = (f64::from(*a), f64::from(*b));
-                prop_assert!((a - b).abs() <= a.abs() / 2048.0 + max * 2f64.powi(-39), "{a} {b}");
-                prop_assert!(a == 0.0 || a.is_sign_negative() == b.is_sign_negative());
-            }
-            let mut again = Vec::new();
-            let fields = Code::Half.fields(&sent).expect("half precision");
-            Code::Half.values(&fields, sent.len(), &mut again);
-            prop_assert_eq!(again, sent);
-        }
-
-        #[test]
-        fn every_code_passes_what_holds_of_schemes(
-            update in prop::collection::vec(prop_oneof![-1e3..1e3f32, Just(0.0f32), Just(2.0f32)], 1..90),
-            budget in (0.0..12.0f64).prop_map(f64::exp2), alone in (0.0..12.0f64).prop_map(f64::exp2),
-        ) {
-            for code in CODES {
-                let scheme = CodedTopK { code };
-                let encode = |budget: f64| {
-                    let (mut rng, mut out) = (stream(1, Purpose::Test, 0, 0), Encoded::default());
-                    let context = Context::new(update.len(), Bits(budget));
-                    (scheme.encode(&update, &context, &mut rng, &mut Scratch::default(), &mut out), out)
-                };
-                let (spent, received) = encode(budget);
-                prop_assert!(spent.bits.0 <= budget);
-                if spent.level == 0 {
-                    continue;
-                }
-                prop_assert_eq!(encode(spent.bits.0), (spent, received.clone()));
-                prop_assert!(encode(spent.bits.0.next_down()).0.level < spent.level);
-                let context = Context::new(update.len(), Bits(budget));
-                let (mut payload, mut read) = (Vec::new(), Encoded::default());
-                let bits = scheme.write(&mut Coder::default(), &context, &received, &mut payload).unwrap();
-                prop_assert!(bits <= scheme.longest(&context), "{code:?}: {bits}");
-                // All entries there: five bits more than counted, and what the first 32 are not used for.
-                if received.entries() == spent.level {
-                    let slack = 5.0 + 33.0;
-                    prop_assert!(bits as f64 <= spent.bits.0 + slack, "{code:?}: {bits} of {spent:?}");
-                }
-                scheme.read(&mut Coder::default(), &context, &payload, &mut read).unwrap();
-                prop_assert_eq!(&read, &received);
-                for ask in [Ask::Norm, Ask::CompressedNorm] {
-                    let report = match ask {
-                        Ask::Norm => norm(&update) as f32,
-                        _ => encode(alone).1.norm(),
-                    };
-                    let alone = Bits(alone);
-                    let evidence = Evidence { ask, context, alone, exact: true, received: &received };
-                    prop_assert!(evidence.allows(&scheme, report), "{code:?} {ask:?} {report}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn exponents_have_the_right_mean_and_a_variance_of_an_eighth_at_most() {
-        for x in [1.5f32, -1.5, 1.0, 1.25, 3.9, 6.0 * 2f32.powi(-30)] {
-            let (draws, mut sum, mut squares) = (20_000, 0.0, 0.0);
-            for draw in 0..draws {
-                let mut value = [x];
-                to_exponents(&mut value, &mut stream(9, Purpose::Test, draw, 0));
-                let error = f64::from(value[0]) / f64::from(x) - 1.0;
-                sum += error;
-                squares += error * error;
-            }
-            let n = draws as f64;
-            // |x| = 2^k(1 + f): 2^k or twice that, with variance f(1 − f)/(1 + f)², ⅛ at f = ½… 1/9 there.
-            let f = f64::from(x.abs()) / libm::scalbn(1.0, libm::ilogbf(x)) - 1.0;
-            let exact = f * (1.0 - f) / (1.0 + f).powi(2);
-            assert!(exact <= 0.125 + 1e-12);
-            assert!((sum / n).abs() <= 4.0 * (exact / n).sqrt(), "{x}: {}", sum / n);
-            assert!((squares / n - exact).abs() <= 0.01, "{x}: {} {exact}", squares / n);
-        }
-        // The most there is: f(1 − f)/(1 + f)² at f = 1/3 is 1/8.
-        assert!((1.0 / 3.0 * (2.0 / 3.0) / (4.0f64 / 3.0).powi(2) - 0.125).abs() < 1e-15);
-    }
-}
+mod tests;

@@ -1,14 +1,14 @@
 //! What both ends of a link know of an upload before it is sent.
 
-use crate::rng::{Purpose, Stream, stream};
-use crate::units::{Bits, DeviceId, Shape};
+use crate::base::rng::{Purpose, Stream, stream};
+use crate::base::units::{Bits, DeviceId, Shape};
 
 /// What a device and the server both know of the device's upload in a round, without a bit being sent: a
 /// scheme may derive its format, and random numbers that both need, from all of it.
 ///
 /// ```
 /// use fedlink::compress::Context;
-/// use fedlink::units::Bits;
+/// use fedlink::base::units::Bits;
 /// let (device, server) = (Context::new(1000, Bits(64.0)), Context::new(1000, Bits(64.0)));
 /// assert_eq!(device.shared().bits(), server.shared().bits());
 /// ```

@@ -34,14 +34,14 @@
 //! ‖v̂(R\*)‖ nothing is certain, unless R\* has the same n.
 
 use super::audit::{Evidence, unrounded};
-use super::wire::packed::{Packer, Unpacker};
-use super::wire::{Coder, WireError, check_finite};
+use super::wire::{Coder, WireError};
 use super::{Codec, Coded, Compressor, Context, Encoded, Properties, Scratch, Spent};
-use crate::kernels::{hadamard, norm};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
-use crate::rng::Stream;
+use crate::base::kernels::{hadamard, norm};
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::Ask;
-use crate::units::Bits;
+use fedlink_wire::{Packer, Unpacker, check_finite};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -59,13 +59,14 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Eden>();
 /// Source: Vargaftik et al., *EDEN* (ICML 2022), and *DRIVE* (2021), arXiv 2105.08339, as we read their code.
 /// Invariants: homogeneous; r(n) ≤ R < r(n+1) for n < d′; signs and places differ by round and device, so
 /// that errors do not add up. Cost: two transforms of d′·log2 d′ additions for an upload, one at the server.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Eden {
-    /// b, bits of a coded place, 1..=4.
+    /// b, bits of a coded entry; more than 1 pays if there are more than d bits
+    #[key(default = 1, range = "1 ..= 4")]
     pub bits: u64,
-    /// What the scale is chosen for.
+    /// what the scale is chosen for
+    #[key(default = Scale::Unbiased, allowed = "\"unbiased\" | \"projection\" (for error feedback)")]
     pub scale: Scale,
 }
 
@@ -81,26 +82,12 @@ pub enum Scale {
     Projection,
 }
 
-impl Default for Eden {
-    fn default() -> Self {
-        Self { bits: 1, scale: Scale::Unbiased }
-    }
-}
-
 impl PartConfig for Eden {
     type Part = dyn Compressor;
     const NAME: &'static str = "eden";
     const FAMILY: &'static str = "signs";
     const MEANING: &'static str =
         "signs, or a few bits, of as many entries of the randomly rotated update as fit, and one scale";
-    const KEYS: &'static [Key] = &[
-        key("bits", "b, bits of a coded entry; more than 1 pays if there are more than d bits", "1 ..= 4"),
-        key("scale", "what the scale is chosen for", "\"unbiased\" | \"projection\" (for error feedback)"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        within("bits", self.bits, 1..=4, "")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
         Ok(Box::new(self))
@@ -325,6 +312,10 @@ impl Compressor for Eden {
 
     fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {
         Some(self.level(dim, budget))
+    }
+
+    fn has_audit(&self) -> bool {
+        true
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {

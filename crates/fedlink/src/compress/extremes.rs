@@ -1,6 +1,6 @@
 //! The entries at both ends of an update, found in one pass.
 
-use crate::kernels::{Arithmetic, Kernel, run};
+use crate::base::kernels::{Arithmetic, Kernel, run};
 
 /// Entries of one sign, by ascending index.
 #[derive(Debug, Default)]
@@ -213,7 +213,7 @@ mod tests {
     /// or only where it does, and with infinities, NaN and subnormals.
     fn updates() -> impl Strategy<Value = Vec<f32>> {
         (SMALL..SMALL + 3000, 0u64..1000, 0u8..5).prop_map(|(len, seed, kind)| {
-            let mut s = crate::rng::stream(seed, crate::rng::Purpose::Test, 0, 0);
+            let mut s = crate::base::rng::stream(seed, crate::base::rng::Purpose::Test, 0, 0);
             let value = |i: usize| {
                 let x = s.normal() as f32;
                 match kind {
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_smooth_update_leaves_little_more_than_was_asked_for() {
-        let mut s = crate::rng::stream(8, crate::rng::Purpose::Test, 0, 0);
+        let mut s = crate::base::rng::stream(8, crate::base::rng::Purpose::Test, 0, 0);
         let update: Vec<f32> = (0..200_000).map(|_| s.normal() as f32).collect();
         let mut extremes = Extremes::default();
         extremes.gather(&update, 2500, &mut Vec::new());

@@ -18,16 +18,16 @@
 
 use super::audit::{Evidence, TINY};
 use super::eden::{CENTROIDS, nearest};
+use super::singular_vectors::{leading, transposed_product};
 use super::stc::Stc;
-use super::wire::packed::{Packer, Unpacker};
-use super::wire::{Coder, Format, Layout, WireError, bit_length, check_finite, check_values};
+use super::wire::{Coder, Format, Layout, WireError, bit_length, check_values};
 use super::{Codec, Coded, Compressor, Context, Encoded, Properties, Scratch, SparseScheme, Spent, Values};
-use crate::kernels::norm;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, within};
-use crate::rng::Stream;
+use crate::base::kernels::norm;
+use crate::base::rng::Stream;
+use crate::base::units::{Bits, Shape};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::Ask;
-use crate::units::{Bits, Shape};
-use serde::{Deserialize, Serialize};
+use fedlink_wire::{Packer, Unpacker, check_finite};
 use std::ops::RangeInclusive;
 
 /// The entry of this scheme.
@@ -43,18 +43,12 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<LowRank>();
 /// Source: after Vogels, Karimireddy and Jaggi, *PowerSGD* (2019), arXiv 1905.13727, as we read it, with
 /// quantized factors and without its state from round to round. Invariants: homogeneous; ‖v − v̂‖² = ‖v‖²
 /// minus the energies of terms and rest, so that δ ≥ 1/d; r ≤ R. Cost: twelve passes over a layer for a term.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct LowRank {
-    /// b, bits of an entry of a factor, 1..=4.
+    /// b, bits of an entry of a factor: 1 for a budget of one term, 2 up to about six, 3 above
+    #[key(default = 2, range = "1 ..= 4")]
     pub bits: u64,
-}
-
-impl Default for LowRank {
-    fn default() -> Self {
-        Self { bits: 2 }
-    }
 }
 
 impl PartConfig for LowRank {
@@ -63,15 +57,6 @@ impl PartConfig for LowRank {
     const FAMILY: &'static str = "low rank";
     const MEANING: &'static str =
         "layers as sums of a few outer products of quantized factors, and the rest as stc has it";
-    const KEYS: &'static [Key] = &[key(
-        "bits",
-        "b, bits of an entry of a factor: 1 for a budget of one term, 2 up to about six, 3 above",
-        "1 ..= 4",
-    )];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        within("bits", self.bits, 1..=4, "")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
         Ok(Box::new(self))
@@ -225,58 +210,6 @@ impl LowRank {
     }
 }
 
-/// `u ← W·v`.
-fn product(w: &[f32], shape: Shape, v: &[f32], u: &mut Vec<f32>) {
-    u.clear();
-    u.extend(w.chunks_exact(shape.cols).map(|row| {
-        let mut lanes = [0.0f32; 16];
-        let ((a, a_rest), (b, b_rest)) = (row.as_chunks::<16>(), v.as_chunks::<16>());
-        for (a, b) in a.iter().zip(b) {
-            lanes.iter_mut().zip(a).zip(b).for_each(|((lane, a), b)| *lane += a * b);
-        }
-        let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-        lanes.iter().sum::<f32>() + rest
-    }));
-}
-
-/// `v ← Wᵀ·u`.
-fn transposed_product(w: &[f32], shape: Shape, u: &[f32], v: &mut Vec<f32>) {
-    v.clear();
-    v.resize(shape.cols, 0.0);
-    for (row, u) in w.chunks_exact(shape.cols).zip(u) {
-        v.iter_mut().zip(row).for_each(|(v, w)| *v += u * w);
-    }
-}
-
-/// The leading left and right singular vectors of W by power iterations from its heaviest row; u has norm 1
-/// (or is zero), v norm σ.
-fn leading(w: &[f32], shape: Shape, iterations: usize, u: &mut Vec<f32>, v: &mut Vec<f32>) {
-    let mut heaviest = (0.0, 0);
-    for (i, row) in w.chunks_exact(shape.cols).enumerate() {
-        let length = norm(row);
-        if length > heaviest.0 {
-            heaviest = (length, i);
-        }
-    }
-    v.clear();
-    v.extend_from_slice(&w[heaviest.1 * shape.cols..][..shape.cols]);
-    for _ in 0..iterations {
-        to_one(v);
-        product(w, shape, v, u);
-        to_one(u);
-        transposed_product(w, shape, u, v);
-    }
-}
-
-/// Divides by the norm; zero stays.
-fn to_one(x: &mut [f32]) {
-    let length = norm(x);
-    if length > 0.0 {
-        let factor = (1.0 / length) as f32;
-        x.iter_mut().for_each(|x| *x *= factor);
-    }
-}
-
 impl Compressor for LowRank {
     fn encode(
         &self,
@@ -359,6 +292,10 @@ impl Compressor for LowRank {
 
     fn properties(&self, dim: usize, _: usize) -> Properties {
         Properties { projection: false, ..Properties::projection(1.0 / dim.max(1) as f64) }
+    }
+
+    fn has_audit(&self) -> bool {
+        true
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {

@@ -9,8 +9,11 @@ mod extremes;
 pub mod feedback;
 pub mod plain;
 mod properties;
+mod singular_vectors;
 mod sparse;
+mod sparse_update;
 pub mod uncompressed;
+mod value_code;
 pub mod wire;
 
 crate::register! {
@@ -31,7 +34,8 @@ crate::register! {
 pub use audit::Evidence;
 pub use context::Context;
 pub use eden::Eden;
-pub use encoded::{Coded, Encoded, Grid, SparseUpdate, Values, add_all};
+pub use encoded::{Coded, Encoded, add_all};
+pub use fedlink_wire::Grid;
 pub use feedback::ErrorFeedback;
 pub use low_rank::LowRank;
 pub use properties::Properties;
@@ -41,14 +45,17 @@ pub use random_sparse::RandomSparse;
 pub use sign::Sign;
 pub use sparse::SparseScheme;
 pub use sparse_binary::SparseBinary;
+pub use sparse_update::{SparseUpdate, Values};
 pub use stc::Stc;
 pub use ternary::Ternary;
 pub use top_k::{TopK, TopKConfig, ValueBits};
 
-use crate::registry::{Entry, Kind, Scope};
-use crate::rng::Stream;
-use crate::units::Bits;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{Entry, Kind, Scope};
 use serde::{Deserialize, Serialize};
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use wire::{Coder, WireError};
 
@@ -124,9 +131,16 @@ pub trait Compressor: Send + Sync {
     /// are refused).
     fn codec(&self) -> Option<&dyn Codec>;
 
+    /// Whether [`honest_reports`](Self::honest_reports) holds, with a proof, so that reports can be audited.
+    fn has_audit(&self) -> bool {
+        false
+    }
+
     /// The reports that an honest device can have made, given what arrived, up to the rounding
     /// of the report itself.
-    fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64>;
+    fn honest_reports(&self, _evidence: &Evidence) -> RangeInclusive<f64> {
+        0.0..=f64::INFINITY
+    }
 
     /// What it guarantees of Δ̂ at a level, for every update of `dim` numbers.
     fn properties(&self, dim: usize, level: usize) -> Properties;
@@ -197,16 +211,67 @@ pub struct Scratch {
     extremes: extremes::Extremes,
     rotation: eden::Rotation,
     search: low_rank::Search,
+    own: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
+}
+
+impl Scratch {
+    /// The scratch memory of a scheme of its own, with the content of the last call on this thread; `T` is a
+    /// type of the scheme.
+    ///
+    /// ```
+    /// use fedlink::compress::Scratch;
+    /// #[derive(Default)]
+    /// struct Sorted(Vec<f32>);
+    /// let mut scratch = Scratch::default();
+    /// scratch.own::<Sorted>().0.push(1.5);
+    /// assert_eq!(scratch.own::<Sorted>().0, [1.5]);
+    /// ```
+    pub fn own<T: Any + Default + Send + Sync>(&mut self) -> &mut T {
+        let memory = self.own.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(T::default()));
+        memory.downcast_mut().expect("the key is the type")
+    }
+}
+
+/// Facts of a compressor.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact")]
+#[non_exhaustive]
+pub struct CompressorFacts {
+    /// Whether E[Δ̂] = Δ.
+    pub unbiased: bool,
+    /// Whether updates can be sent as bytes.
+    pub has_codec: bool,
+    /// Whether a lower level may have more energy.
+    pub has_best_level: bool,
+    /// Whether it states which reports an honest device can make, so that they can be audited.
+    pub has_audit: bool,
+}
+
+/// Whether a scheme may choose a lower level than the highest that fits.
+fn has_best_level(compressor: &dyn Compressor) -> bool {
+    let probe = Context::new(1, Bits(f64::INFINITY));
+    compressor.best_budget(&[1.0], &probe, &mut Scratch::default()).is_some()
 }
 
 impl Kind for dyn Compressor {
     type Material = ();
+    type Facts = CompressorFacts;
+    const PROBE: Option<&'static ()> = Some(&());
     const PLURAL: &'static str = "schemes";
     const KEY: &'static str = "compress.scheme";
     const TABLE: &'static str = "compress";
 
     fn entries() -> &'static [Entry<Self>] {
         SCHEMES
+    }
+
+    fn facts_of(part: &Self) -> CompressorFacts {
+        CompressorFacts {
+            unbiased: part.properties(2, 1).unbiased,
+            has_codec: part.codec().is_some(),
+            has_best_level: has_best_level(part),
+            has_audit: part.has_audit(),
+        }
     }
 
     fn declared(entry: &Entry<Self>) -> String {

@@ -20,16 +20,14 @@
 //! since it may be silent.
 
 use super::audit::{Evidence, IMPOSSIBLE, unrounded};
-use super::encoded::Grid;
-use super::wire::levels::{MAX_STEPS, steps};
 use super::wire::{Coder, WireError};
 use super::{Codec, Compressor, Context, Encoded, Properties, Scratch, SparseUpdate, Spent, Values};
-use crate::kernels::norm;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::rng::Stream;
+use crate::base::kernels::norm;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::Ask;
-use crate::units::Bits;
-use serde::{Deserialize, Serialize};
+use fedlink_wire::{Grid, MAX_STEPS, steps};
 use std::ops::RangeInclusive;
 
 /// The entry of this scheme.
@@ -50,8 +48,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Qsgd>();
 ///
 /// ```
 /// use fedlink::compress::{Compressor, Context, Encoded, Qsgd, Scratch};
-/// use fedlink::rng::{Purpose, stream};
-/// use fedlink::units::Bits;
+/// use fedlink::base::rng::{Purpose, stream};
+/// use fedlink::base::units::Bits;
 /// let (known, mut sent) = (Context::new(4, Bits(200.0)), Encoded::default());
 /// let mut rng = stream(0, Purpose::Sparsify, 0, 0);
 /// let update = [0.6, -0.3, 0.1, 0.0];
@@ -60,8 +58,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Qsgd>();
 /// assert!(spent.level == 32_768 && spent.bits.0 <= 200.0);
 /// sent.for_each(|i, value| assert!((value - update[i as usize]).abs() < 1e-4));
 /// ```
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Qsgd {}
 
 impl PartConfig for Qsgd {
@@ -120,7 +118,8 @@ impl Compressor for Qsgd {
         uniforms.clear();
         uniforms.extend(update.iter().map(|_| rng.uniform()));
         let norm = norm(update);
-        let (mut coder, mut payload, mut spent) = (Coder::default(), Vec::new(), Spent::default());
+        let (mut coder, mut payload, mut spent) =
+            (fedlink_wire::Coder::default(), Vec::new(), Spent::default());
         let (mut trial, mut best) = (SparseUpdate::default(), SparseUpdate::default());
         for steps in steps().take_while(|_| dim > 0) {
             let mut grid = take_grid(&mut trial);
@@ -152,6 +151,10 @@ impl Compressor for Qsgd {
 
     fn highest_level(&self, _: usize) -> Option<usize> {
         Some(MAX_STEPS as usize)
+    }
+
+    fn has_audit(&self) -> bool {
+        true
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {
@@ -194,7 +197,7 @@ impl Codec for Qsgd {
     ) -> Result<u64, WireError> {
         match update {
             Encoded::Sparse(SparseUpdate { indices, values: Values::Grid(grid) }) => {
-                coder.encode_grid(context.dim as u32, indices, grid, payload)
+                coder.bits.encode_grid(context.dim as u32, indices, grid, payload)
             }
             _ => Err(WireError::Update { problem: "only values on a grid have this format".into() }),
         }
@@ -212,11 +215,14 @@ impl Codec for Qsgd {
             return Err(WireError::TooLong { bits, longest });
         }
         let update = update.make_sparse();
-        let result = coder.decode_grid(context.dim as u32, payload, update);
-        if result.is_err() {
-            *update = SparseUpdate::default();
+        match coder.bits.decode_grid(context.dim as u32, payload, &mut update.indices) {
+            Ok(grid) => update.values = Values::Grid(grid),
+            Err(error) => {
+                *update = SparseUpdate::default();
+                return Err(error);
+            }
         }
-        result
+        Ok(())
     }
 
     fn accepts(&self, update: &Encoded) -> bool {
@@ -232,7 +238,7 @@ impl Codec for Qsgd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
 
     fn quantized(update: &[f32], steps: u32, uniforms: &[f64]) -> Vec<f64> {
         let (mut indices, mut grid) = (Vec::new(), Grid::default());
@@ -286,7 +292,8 @@ mod tests {
                 let scaled: Vec<f32> = update.iter().map(|x| factor * x).collect();
                 let (mut indices, mut grid) = (Vec::new(), Grid::default());
                 quantize(&scaled, norm(&scaled), steps, &uniforms, &mut indices, &mut grid);
-                let bits = Coder::default().encode_grid(40, &indices, &grid, &mut Vec::new()).unwrap();
+                let bits =
+                    fedlink_wire::Coder::default().encode_grid(40, &indices, &grid, &mut Vec::new()).unwrap();
                 ((indices, grid.levels, grid.unit / factor), bits)
             };
             for steps in steps().take(40) {
@@ -318,7 +325,7 @@ mod tests {
             let length = |steps: u32| {
                 let (mut indices, mut grid) = (Vec::new(), Grid::default());
                 quantize(&update, norm(&update), steps, &uniforms, &mut indices, &mut grid);
-                Coder::default().encode_grid(500, &indices, &grid, &mut Vec::new()).unwrap()
+                fedlink_wire::Coder::default().encode_grid(500, &indices, &grid, &mut Vec::new()).unwrap()
             };
             // By encoding all of them.
             let fits = steps().take_while(|&s| length(s) as f64 <= budget).last();

@@ -8,14 +8,13 @@
 //! choose: an update with others is none of an honest device.
 
 use super::audit::{Evidence, IMPOSSIBLE, ROUNDING, TINY};
-use super::wire::packed::{Packer, Unpacker};
-use super::wire::{Coder, WireError, check_finite};
+use super::wire::{Coder, WireError};
 use super::{Codec, Compressor, Context, Encoded, Properties, Scratch, SparseUpdate, Spent, Values};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::rng::Stream;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::Ask;
-use crate::units::Bits;
-use serde::{Deserialize, Serialize};
+use fedlink_wire::{Packer, Unpacker, check_finite};
 use std::ops::RangeInclusive;
 
 /// The entry of this scheme.
@@ -35,8 +34,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandK>();
 ///
 /// ```
 /// use fedlink::compress::{Compressor, Context, Encoded, RandK, Scratch, Spent};
-/// use fedlink::rng::{Purpose, stream};
-/// use fedlink::units::Bits;
+/// use fedlink::base::rng::{Purpose, stream};
+/// use fedlink::base::units::Bits;
 /// let (known, mut sent) = (Context::new(4, Bits(70.0)), Encoded::default());
 /// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // both ends draw from what they know
 /// let scheme = RandK::default();
@@ -44,18 +43,12 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandK>();
 /// assert_eq!(spent, Spent::new(Bits(64.0), 2));
 /// assert_eq!((sent.entries(), sent.norm()), (2, 8f32.sqrt()));
 /// ```
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct RandK {
-    /// Whether values are multiplied by d/q.
+    /// multiply by d/q: unbiased; without, a projection for error feedback
+    #[key(default = true)]
     pub scaled: bool,
-}
-
-impl Default for RandK {
-    fn default() -> Self {
-        Self { scaled: true }
-    }
 }
 
 impl PartConfig for RandK {
@@ -64,11 +57,6 @@ impl PartConfig for RandK {
     const FAMILY: &'static str = "random";
     const MEANING: &'static str =
         "rand-k, unbiased: the values of q random entries, whose indices both ends draw from the seed";
-    const KEYS: &'static [Key] = &[key(
-        "scaled",
-        "multiply by d/q: unbiased; without, a projection for error feedback",
-        "true, false",
-    )];
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
         Ok(Box::new(self))
@@ -150,6 +138,10 @@ impl Compressor for RandK {
 
     fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {
         Some(largest_q(dim, budget))
+    }
+
+    fn has_audit(&self) -> bool {
+        true
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {
@@ -247,8 +239,8 @@ impl Codec for RandK {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
-    use crate::units::DeviceId;
+    use crate::base::rng::{Purpose, stream};
+    use crate::base::units::DeviceId;
 
     fn encode(scheme: RandK, update: &[f32], q: usize, t: u64) -> (Spent, Vec<f64>, Vec<u32>) {
         let context = Context::new(update.len(), Bits(32.0 * q as f64)).of(5, (t, DeviceId(2)));

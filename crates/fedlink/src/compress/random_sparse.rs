@@ -8,11 +8,10 @@
 use super::audit::{ROUNDING, Sent};
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
-use crate::kernels::norm;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::rng::Stream;
-use crate::units::Bits;
-use serde::{Deserialize, Serialize};
+use crate::base::kernels::norm;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::RangeInclusive;
 
 /// The entry of this scheme.
@@ -34,14 +33,14 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandomSparse>();
 ///
 /// ```
 /// use fedlink::compress::{RandomSparse, Scratch, SparseScheme, SparseUpdate};
-/// use fedlink::rng::{Purpose, stream};
+/// use fedlink::base::rng::{Purpose, stream};
 /// let mut sent = SparseUpdate::default();
 /// let mut rng = stream(0, Purpose::Sparsify, 0, 0);
 /// RandomSparse {}.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut rng, &mut Scratch::default(), &mut sent);
 /// assert_eq!(sent.indices.len(), 2);
 /// ```
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct RandomSparse {}
 
 impl PartConfig for RandomSparse {
@@ -125,7 +124,7 @@ fn norm_of_more(sent: &Sent, max: usize) -> RangeInclusive<f64> {
 mod tests {
     use super::super::{Context, Encoded};
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
     use proptest::prelude::*;
 
     fn compress(update: &[f32], q: usize, round: u64) -> SparseUpdate {

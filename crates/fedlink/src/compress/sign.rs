@@ -12,14 +12,13 @@
 
 use super::audit::{Evidence, IMPOSSIBLE, TINY, unrounded};
 use super::rand_k::{are_shared, shared_indices};
-use super::wire::packed::{Packer, Unpacker};
 use super::wire::{Coder, WireError};
 use super::{Codec, Compressor, Context, Encoded, Properties, Scratch, SparseUpdate, Spent, Values};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::rng::Stream;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::Ask;
-use crate::units::Bits;
-use serde::{Deserialize, Serialize};
+use fedlink_wire::{Packer, Unpacker};
 use std::ops::RangeInclusive;
 
 /// The entry of this scheme.
@@ -39,8 +38,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Sign>();
 ///
 /// ```
 /// use fedlink::compress::{Compressor, Context, Encoded, Scratch, Sign, Spent};
-/// use fedlink::rng::{Purpose, stream};
-/// use fedlink::units::Bits;
+/// use fedlink::base::rng::{Purpose, stream};
+/// use fedlink::base::units::Bits;
 /// let (known, mut sent) = (Context::new(4, Bits(40.0)), Encoded::default());
 /// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // both ends draw from what they know
 /// let update = [3.0, -1.0, 0.0, -4.0];
@@ -48,8 +47,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Sign>();
 /// assert_eq!(spent, Spent::new(Bits(36.0), 4));
 /// assert_eq!(sent, Encoded::Dense(vec![2.0, -2.0, 2.0, -2.0]));
 /// ```
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Sign {}
 
 impl PartConfig for Sign {
@@ -137,6 +136,10 @@ impl Compressor for Sign {
 
     fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {
         Some(largest_m(dim, budget))
+    }
+
+    fn has_audit(&self) -> bool {
+        true
     }
 
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {
@@ -258,9 +261,9 @@ impl Codec for Sign {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::{Purpose, stream};
+    use crate::base::units::DeviceId;
     use crate::compress::{SparseScheme, Stc};
-    use crate::rng::{Purpose, stream};
-    use crate::units::DeviceId;
     use proptest::prelude::*;
 
     fn encode(update: &[f32], budget: f64, t: u64) -> (Spent, Encoded) {

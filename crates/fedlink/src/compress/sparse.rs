@@ -3,9 +3,9 @@
 use super::audit::{Evidence, Sent};
 use super::wire::{Coder, Format, Layout, WireError, check_values};
 use super::{Codec, Compressor, Context, Encoded, Properties, Scratch, SparseUpdate, Spent};
-use crate::rng::Stream;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
 use crate::schedule::Ask;
-use crate::units::Bits;
 use std::ops::RangeInclusive;
 
 /// A scheme whose level is q, a number of entries, and whose cost r(q) is known to both
@@ -94,6 +94,10 @@ impl<S: SparseScheme> Compressor for S {
         Some(self.largest_q(dim, budget))
     }
 
+    fn has_audit(&self) -> bool {
+        true
+    }
+
     fn honest_reports(&self, evidence: &Evidence) -> RangeInclusive<f64> {
         let Evidence { ask, context: Context { dim, budget, .. }, alone, exact, received } = *evidence;
         let Encoded::Sparse(update) = received else { return 0.0..=f64::INFINITY };
@@ -159,7 +163,7 @@ fn format<S: SparseScheme>(scheme: &S, context: &Context) -> Result<Format, Wire
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
 
     /// Among all levels up to a limit the best has the most energy, and more room never has less.
     pub fn best_level_by_brute_force(scheme: &impl SparseScheme, dim: usize) {

@@ -29,10 +29,9 @@ use super::audit::{Sent, unrounded};
 use super::extremes::{End, nth_largest};
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::rng::Stream;
-use crate::units::Bits;
-use serde::{Deserialize, Serialize};
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::RangeInclusive;
 
 /// The entry of this scheme.
@@ -51,15 +50,15 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<SparseBinary>();
 ///
 /// ```
 /// use fedlink::compress::{Scratch, SparseBinary, SparseScheme, SparseUpdate, Values};
-/// use fedlink::rng::{Purpose, stream};
+/// use fedlink::base::rng::{Purpose, stream};
 /// let mut sent = SparseUpdate::default();
 /// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // D-SGD draws no random numbers
 /// let update = [0.5, -4.0, 1.5, 0.0, -2.0];
 /// SparseBinary {}.compress(&update, 2, &mut unused, &mut Scratch::default(), &mut sent);
 /// assert_eq!(sent, SparseUpdate { indices: vec![1, 4], values: Values::Shared(-3.0) });
 /// ```
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct SparseBinary {}
 
 impl PartConfig for SparseBinary {
@@ -250,8 +249,8 @@ impl<'a> Side<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::{Purpose, stream};
     use crate::compress::sparse::tests::best_level_by_brute_force;
-    use crate::rng::{Purpose, stream};
     use proptest::prelude::*;
 
     fn compress(update: &[f32], q: usize) -> SparseUpdate {

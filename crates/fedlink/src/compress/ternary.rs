@@ -36,10 +36,9 @@ use super::audit::{IMPOSSIBLE, Sent, TINY};
 use super::stc::{is_complete, largest_ternary_q, magnitude, ternary_bits};
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::rng::Stream;
-use crate::units::Bits;
-use serde::{Deserialize, Serialize};
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::RangeInclusive;
 
 /// The entry of this scheme.
@@ -59,14 +58,14 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Ternary>();
 ///
 /// ```
 /// use fedlink::compress::{Scratch, SparseScheme, SparseUpdate, Ternary, Values};
-/// use fedlink::rng::{Purpose, stream};
+/// use fedlink::base::rng::{Purpose, stream};
 /// let (mut sent, mut rng) = (SparseUpdate::default(), stream(0, Purpose::Sparsify, 0, 0));
 /// Ternary {}.compress(&[1.0, -1.0, 0.0, 1.0], 3, &mut rng, &mut Scratch::default(), &mut sent);
 /// // Entries of the largest magnitude are always sent, zeros never.
 /// assert_eq!(sent, SparseUpdate { indices: vec![0, 1, 3], values: Values::Each(vec![1.0, -1.0, 1.0]) });
 /// ```
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Ternary {}
 
 impl PartConfig for Ternary {
@@ -168,7 +167,7 @@ impl SparseScheme for Ternary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
 
     fn compress(update: &[f32], q: usize, draw: u64) -> (Vec<f64>, usize) {
         let (mut out, mut rng) = (SparseUpdate::default(), stream(2, Purpose::Test, draw, 0));

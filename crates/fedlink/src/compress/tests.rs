@@ -1,16 +1,16 @@
 //! What every compression scheme must keep, from the registry.
 
 use super::*;
-use crate::kernels::norm;
-use crate::registry::{PartConfig, Scope};
-use crate::rng::{Purpose, stream};
+use crate::base::kernels::norm;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{PartConfig, Scope};
 use crate::schedule::Ask;
-use crate::units::DeviceId;
 use proptest::prelude::*;
 use toml::Table;
 
 fn schemes() -> impl Iterator<Item = (&'static str, Box<dyn Compressor>)> {
-    SCHEMES.iter().map(|entry| {
+    SCHEMES.iter().chain([&crate::documented::uniform::ENTRY]).map(|entry| {
         (entry.name, entry.build(&Table::new(), &Scope::default(), &()).expect("defaults build"))
     })
 }

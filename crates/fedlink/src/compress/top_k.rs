@@ -6,13 +6,14 @@
 //! are all there are.
 
 use super::audit::{ROUNDING, Sent};
-use super::coded_top_k::{Code, CodedTopK};
+use super::coded_top_k::CodedTopK;
+use super::value_code::Code;
 use super::wire::Layout;
 use super::{Compressor, Properties, Scratch, SparseScheme, SparseUpdate, Values, bits};
-use crate::kernels::norm;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key};
-use crate::rng::Stream;
-use crate::units::Bits;
+use crate::base::kernels::norm;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -31,21 +32,15 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopKConfig>();
 /// With levels, Lloyd's iteration begins with equal counts; L = 1 would be sparse ternary compression. They
 /// are a projection. Exponents are natural compression (Horváth et al., 2019, arXiv 1905.10988) of the kept
 /// entries: given which are kept, unbiased with E(v̂_i − v_i)² ≤ v_i²/8.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopKConfig {
-    /// How a value is sent.
+    /// how the value of a kept entry is sent
+    #[key(default = ValueBits::default(), allowed = "32 | 16 | \"levels\" | \"exponent\"")]
     pub value_bits: ValueBits,
-    /// L, how many magnitudes there are, 2 or 4; for "levels".
-    #[serde(deserialize_with = "count::count")]
+    /// L, magnitudes that values are rounded to, with "levels"
+    #[key(default = 2, allowed = "2 | 4")]
     pub levels: u64,
-}
-
-impl Default for TopKConfig {
-    fn default() -> Self {
-        Self { value_bits: ValueBits::default(), levels: 2 }
-    }
 }
 
 /// How the value of a kept entry is sent.
@@ -81,10 +76,6 @@ impl PartConfig for TopKConfig {
     const NAME: &'static str = "top-k";
     const FAMILY: &'static str = "largest";
     const MEANING: &'static str = "the indices of the q largest entries and a value for each";
-    const KEYS: &'static [Key] = &[
-        key("value_bits", "how the value of a kept entry is sent", "32 | 16 | \"levels\" | \"exponent\""),
-        key("levels", "L, magnitudes that values are rounded to, with \"levels\"", "2 | 4"),
-    ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
         if ![2, 4].contains(&self.levels) {
@@ -128,7 +119,7 @@ impl PartConfig for TopKConfig {
 ///
 /// ```
 /// use fedlink::compress::{Scratch, SparseScheme, SparseUpdate, TopK, Values};
-/// use fedlink::rng::{Purpose, stream};
+/// use fedlink::base::rng::{Purpose, stream};
 /// let mut sent = SparseUpdate::default();
 /// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // it draws no random numbers
 /// TopK {}.compress(&[0.5, -4.0, 1.5, 0.0, -2.0], 2, &mut unused, &mut Scratch::default(), &mut sent);
@@ -220,7 +211,7 @@ fn norm_of_the_largest(sent: &Sent, max: usize) -> RangeInclusive<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
     use proptest::prelude::*;
 
     fn compress(update: &[f32], q: usize) -> SparseUpdate {

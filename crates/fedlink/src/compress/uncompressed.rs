@@ -1,16 +1,28 @@
 //! No compression at all, whatever the link carries: for references only.
 
 use super::{Codec, Compressor, Context, Encoded, Evidence, Properties, Scratch, Spent};
-use crate::rng::Stream;
-use crate::units::Bits;
+use crate::base::rng::Stream;
+use crate::base::units::Bits;
+use crate::parts::{ConfigError, PartConfig, Scope, keys};
 use std::ops::RangeInclusive;
 
 /// Δ̂ = Δ with 32 bits for each entry, whatever the budget.
 ///
 /// It breaks the rule that a scheme meets its budget, so it is in no list of schemes: the policy `ideal`
 /// brings it.
-#[derive(Clone, Copy, Debug, Default)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Uncompressed {}
+
+impl PartConfig for Uncompressed {
+    type Part = dyn Compressor;
+    const NAME: &'static str = "uncompressed";
+    const MEANING: &'static str = "updates as they are, whatever the link carries";
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
+        Ok(Box::new(self))
+    }
+}
 
 impl Compressor for Uncompressed {
     fn encode(
@@ -33,6 +45,10 @@ impl Compressor for Uncompressed {
 
     fn codec(&self) -> Option<&dyn Codec> {
         None
+    }
+
+    fn has_audit(&self) -> bool {
+        true
     }
 
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {

@@ -1,4 +1,4 @@
-//! Custom data as text: one sample a line, the label first, then its features, with commas between.
+//! Custom data as text: one sample per line, the label first, then its features, separated by commas.
 //!
 //! ```text
 //! label,petal length,petal width
@@ -6,16 +6,19 @@
 //! 2,6.0,2.5
 //! ```
 //!
-//! * A first line whose first field is no number is a header and is skipped.
-//! * Labels are whole numbers from 0 to 255 (`3.0` will do); every line has as many features as the first.
-//! * Features are finite numbers. If all of them, in training and test file alike, are written as whole
-//!   numbers from 0 to 255, they are taken for pixels and kept as bytes, which [`Scaling::Unit`] divides by
-//!   255. Otherwise they are floats.
-//! * Lines end in LF or CRLF; a byte-order mark at the start and blank lines at the end are allowed.
+//! * If the first field of the first line is not a number, the line is a header and is skipped.
+//! * Labels are whole numbers from 0 to 255 (also written `3.0`). Every line has as many features as the
+//!   first.
+//! * Features are finite numbers. If all of them, in both files, are written as whole numbers from 0 to 255,
+//!   they are pixels and stay bytes, which [`Scaling::Unit`] divides by 255. Otherwise they are floats.
+//! * Lines end in LF or CRLF. Fields may be in double quotes. A byte-order mark at the start and blank lines
+//!   at the end are allowed.
 //!
 //! [`Scaling::Unit`]: super::Scaling::Unit
 
 use std::path::Path;
+
+use crate::base::rows::{Rows, is_header, shortened};
 
 use super::error::{DataError, Flaw, Position};
 use super::source::read_file;
@@ -54,38 +57,29 @@ pub fn read_csv(path: &Path) -> Result<(usize, Samples), DataError> {
 
 /// Parses the bytes of one file: the number of features, and the samples.
 pub fn parse(file: &[u8]) -> Result<(usize, Samples), Flaw> {
-    let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file).trim_ascii_end();
-    let mut lines = (1..).zip(text.split(|&byte| byte == b'\n')).peekable();
+    let text = std::str::from_utf8(file).map_err(|error| not_text(&file[..error.valid_up_to()]))?;
+    let mut rows = Rows::new(text);
     let mut columns = None;
-    if let Some((_, first)) = lines.next_if(|(_, line)| is_header(line)) {
-        columns = Some(fields(first).count());
-    }
     let mut samples = Samples { features: Features::Bytes(Vec::new()), labels: Vec::new() };
-    for (line, bytes) in lines {
-        let mut column = 0;
-        for field in fields(bytes) {
-            column += 1;
-            let position = Position::Line(line, column);
-            let text = std::str::from_utf8(field).map_err(|_| {
-                Flaw::new(position.clone(), "this is not UTF-8 text", "give a plain text file")
-            })?;
-            if column == 1 {
-                samples.labels.push(label(text, position)?);
+    while let Some((line, row)) = rows.next() {
+        let expected = *columns.get_or_insert(row.len());
+        if line == 1 && is_header(row) {
+            continue;
+        }
+        let at = |column: usize| Position::Line(line as usize, column + 1);
+        for (column, field) in row.iter().enumerate() {
+            if column == 0 {
+                samples.labels.push(label(field, at(0))?);
             } else {
-                push(&mut samples.features, text, position)?;
+                push(&mut samples.features, field, at(column))?;
             }
         }
-        let expected = *columns.get_or_insert(column);
-        if column != expected || column < 2 {
+        if row.len() != expected || row.len() < 2 {
             let what = match expected {
                 0 | 1 => "a line needs a label and at least one feature".into(),
-                _ => format!("the line has {column} fields, but the first line has {expected}"),
+                _ => format!("the line has {} fields, but the first line has {expected}", row.len()),
             };
-            return Err(Flaw::new(
-                Position::Line(line, column.min(expected) + 1),
-                what,
-                "give every line the same fields",
-            ));
+            return Err(Flaw::new(at(row.len().min(expected)), what, "give every line the same fields"));
         }
     }
     match columns {
@@ -93,19 +87,16 @@ pub fn parse(file: &[u8]) -> Result<(usize, Samples), Flaw> {
         _ => Err(Flaw::new(
             Position::Line(1, 1),
             "there is no sample",
-            "write one sample a line, the label first",
+            "write one sample per line, the label first",
         )),
     }
 }
 
-fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
-}
-
-/// Text in the first field: not a number, not empty (which is an error), not binary (another).
-fn is_header(line: &[u8]) -> bool {
-    let first = fields(line).next().and_then(|field| std::str::from_utf8(field).ok()).unwrap_or_default();
-    !first.is_empty() && first.parse::<f64>().is_err()
+/// The flaw of a file that is text only up to the end of `before`.
+fn not_text(before: &[u8]) -> Flaw {
+    let line = before.split(|&byte| byte == b'\n').count() - 1;
+    let fields = before.iter().rev().take_while(|&&byte| byte != b'\n').filter(|&&byte| byte == b',').count();
+    Flaw::new(Position::Line(line + 1, fields + 1), "this is not UTF-8 text", "give a plain text file")
 }
 
 fn label(text: &str, position: Position) -> Result<u8, Flaw> {
@@ -114,7 +105,7 @@ fn label(text: &str, position: Position) -> Result<u8, Flaw> {
     number.map(|number| number as u8).ok_or_else(|| {
         Flaw::new(
             position,
-            format!("label {} is not a whole number from 0 to 255", quoted(text)),
+            format!("label \"{}\" is not a whole number from 0 to 255", shortened(text)),
             "number the classes from 0, at most 256 of them",
         )
     })
@@ -133,7 +124,7 @@ fn push(features: &mut Features, text: &str, position: Position) -> Result<(), F
     let value = text.parse::<f32>().ok().filter(|value| value.is_finite()).ok_or_else(|| {
         Flaw::new(
             position,
-            format!("{} is not a finite number", quoted(text)),
+            format!("\"{}\" is not a finite number", shortened(text)),
             "write numbers such as 0.5 or -3e-2",
         )
     })?;
@@ -141,12 +132,6 @@ fn push(features: &mut Features, text: &str, position: Position) -> Result<(), F
         values.push(value);
     }
     Ok(())
-}
-
-/// The start of a field, for a message.
-fn quoted(text: &str) -> String {
-    let start: String = text.chars().take(40).collect();
-    format!("\"{}{}\"", start.escape_debug(), if start.len() < text.len() { "…" } else { "" })
 }
 
 #[cfg(test)]
@@ -174,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_line_and_column() {
+    fn errors_name_the_line_and_the_column() {
         for (text, expected) in [
             (&b""[..], "line 1, column 1: "),
             (b"label,a\n", "line 1, column 1: there is no sample"),
@@ -194,6 +179,8 @@ mod tests {
             (b"1\n2\n", "line 1, column 2: a line needs a label and at least one feature"),
             (b"1,2\n1,\xff\n", "line 2, column 2: this is not UTF-8 text"),
             (b"\x1f\x8b\x08\0", "line 1, column 1: this is not UTF-8 text"),
+            (b"1,\"2\n1,3\n", "line 1, column 2: \"2\\n1,3\" is not a finite number"),
+            (b"1,\"2\n3\"\n1,x\n", "line 1, column 2: \"2\\n3\" is not a finite number"),
         ] {
             let flaw = parse(text).unwrap_err().to_string();
             assert!(flaw.contains(expected), "{flaw}\nshould contain\n{expected}");

@@ -122,6 +122,11 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// The embedded data set of generated digits ([`digits`](mod@digits)).
+    pub fn digits() -> std::sync::Arc<Self> {
+        std::sync::Arc::new(digits::digits())
+    }
+
     /// Custom data, of which only the samples are known: as many classes as the greatest label asks for.
     fn custom(name: String, shape: [usize; 3], train: Samples, test: Samples) -> Self {
         let classes = train.classes().max(test.classes());
@@ -143,7 +148,7 @@ impl Dataset {
             }
             digest.update(&samples.labels);
         }
-        crate::hex::hexadecimal(&digest.finalize())
+        crate::base::hex::hexadecimal(&digest.finalize())
     }
 }
 

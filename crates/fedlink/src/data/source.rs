@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::error::{DataError, Flaw, Position};
-use crate::memory;
+use crate::base::memory;
 
 /// Deflate cannot expand a byte to more than this many: 258 bytes from 2 bits, a match of greatest length
 /// under one-bit codes for length and distance.

@@ -2,7 +2,7 @@
 
 use super::correction::Adjustment;
 use super::optimizer::Descent;
-use crate::kernels::norm;
+use crate::base::kernels::norm;
 use std::ops::Range;
 
 /// Options of local steps that hold for every optimizer.

@@ -1,8 +1,8 @@
 //! Samples as a model sees them: scaled, and by their non-zeros where most numbers are zero.
 
 use super::model::{Batch, Rows};
+use crate::base::kernels::{SparseBatch, prefetch};
 use crate::data::{Dataset, Features, Samples, Scaler, Scaling};
-use crate::kernels::{SparseBatch, prefetch};
 use std::sync::{Arc, OnceLock};
 
 /// Up to this share of non-zeros a product by non-zeros is the faster one (see `docs/performance.md`).

@@ -8,10 +8,10 @@ use super::optimizer::{Descent, LastStep, Optimizer};
 use super::rate::Rate;
 use super::steps::{LocalSteps, StepCounts};
 use super::task::DeviceState;
-use crate::kernels::subtract;
-use crate::registry::count::BatchSize;
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::base::kernels::subtract;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::count::BatchSize;
 
 /// The recipe of local training, the same for all devices and rounds.
 pub struct LocalTraining {

@@ -6,12 +6,12 @@ use super::model::{Init, Score, Workspace};
 use super::optimizer::StateMode;
 use super::steps::LocalSteps;
 use super::task::{ClassScore, DeviceState, Evaluation, Job, Task, TaskError};
+use crate::base::buffers::Pool;
+use crate::base::parallel::prelude::*;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::{DeviceId, Shape};
 use crate::data::Dataset;
 use crate::data::partition::Partition;
-use crate::parallel::prelude::*;
-use crate::pool::Pool;
-use crate::rng::{Purpose, stream};
-use crate::units::{DeviceId, Shape};
 use std::sync::Arc;
 
 /// Test samples scored at a time. Fixed, because the order of summation follows it.

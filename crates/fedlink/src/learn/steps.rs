@@ -1,7 +1,7 @@
 //! How many local steps a device takes, and how long they are.
 
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
 
 /// τ_m and η(t) of a device in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +23,7 @@ impl LocalSteps {
 /// set, a number between the two, drawn uniformly for each device, the same in all rounds.
 ///
 /// ```
-/// use fedlink::{learn::steps::StepCounts, units::DeviceId};
+/// use fedlink::{base::units::DeviceId, learn::steps::StepCounts};
 /// let counts = StepCounts { max: 9, min: Some(3), seed: 0 };
 /// assert!((0..100).all(|m| (3..=9).contains(&counts.of(DeviceId(m)))));
 /// ```

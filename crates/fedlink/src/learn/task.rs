@@ -2,8 +2,8 @@
 
 use super::correction::Adjustment;
 use super::steps::LocalSteps;
+use crate::base::units::{DeviceId, Shape};
 use crate::data::Dataset;
-use crate::units::{DeviceId, Shape};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use fedlink::learn::task::{Evaluation, Job, Task, TaskError};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 ///
 /// /// Every device pulls θ half of the way toward its own number.
 /// struct Pull;
@@ -37,10 +37,10 @@ use std::sync::Arc;
 /// }
 ///
 /// # fn main() -> Result<(), fedlink::Error> {
-/// let mut config = fedlink::config::Config::default();
+/// let mut config = fedlink::spec::Config::default();
 /// config.run.rounds = 5;
-/// let mut simulation = fedlink::simulation::Simulation::new(&config, Pull)?;
-/// assert!(simulation.run(&mut ())?.final_loss.unwrap() > 0.0);
+/// let mut simulation = fedlink::system::simulation::Simulation::of(&config, Pull)?;
+/// assert!(simulation.run(|_| ())?.final_loss.unwrap() > 0.0);
 /// # Ok(())
 /// # }
 /// ```

@@ -1,4 +1,4 @@
-//! What a run releases: the Rényi accountant of Gaussian noise, with and without sampling.
+//! The privacy loss of a run: the Rényi accountant of Gaussian noise, with and without sampling.
 
 /// The orders α that are tried.
 fn orders() -> impl Iterator<Item = u32> {
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(limited(500, 0.0, 1e-5, exact), Some(exact(1e-5)));
         let with = limited(500, 1e-12, 1e-5, exact).unwrap();
         assert!(with.value > exact(1e-5).value && with.value < exact(0.9e-5).value);
-        // What is left of δ and what the limit takes are δ together.
+        // The rest of δ and the part for the limit add up to δ.
         let needed = (1.0 + with.value.exp()) * 500.0 * 1e-12;
         assert!((exact(1e-5 - needed).value - with.value).abs() < 1e-9);
         assert_eq!(limited(500, 1e-6, 1e-5, exact), None);

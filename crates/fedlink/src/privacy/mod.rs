@@ -1,16 +1,17 @@
-//! Differential privacy of devices: noise on the sum of clipped updates, and what a run releases of a device.
+//! Differential privacy of devices: noise on the sum of clipped updates, and the privacy loss of a run.
 //!
 //! Every update is clipped to ‖Δ̂‖ ≤ S (`defense.clip`), the server adds N(0, (z·S)²) to every entry of the
-//! sum and only then divides by a number that does not depend on who sent. Two runs are neighbors if they
-//! differ in the updates of one device, which are zero in one of them. What is not protected is in
-//! `docs/privacy.md`.
+//! sum and only then divides by a number that does not depend on the devices that sent. Two runs are
+//! neighbors if they differ in the updates of one device, which are zero in one of them. The limits of the
+//! protection are in `docs/privacy.md`.
 
 pub mod accountant;
 
-use crate::parallel::prelude::*;
+use crate::base::parallel::prelude::*;
+use crate::base::rng::{Purpose, stream};
+use crate::parts::parts_with;
 use crate::record::Guarantee;
-use crate::rng::{Purpose, stream};
-use crate::schedule::{Ask, Sampling};
+use crate::schedule::{Ask, Policy, Sampling};
 use accountant::{Epsilon, epsilon, limited, overflow, tight_epsilon};
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ pub struct Mechanism {
     pub noise: f64,
     /// S, the norm to which updates are clipped.
     pub clip: f64,
-    /// What a device counts: 1/K, or 1/(q·M) under Poisson sampling.
+    /// The weight of a device: 1/K, or 1/(q·M) under Poisson sampling.
     pub share: f64,
     /// δ.
     pub delta: f64,
@@ -59,13 +60,13 @@ impl Mechanism {
     }
 }
 
-/// What a guarantee depends on besides the noise.
+/// The other quantities, besides the noise, on which a guarantee depends.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Exposure<'a> {
     /// The policy's name.
     pub policy: &'a str,
-    /// What it asks.
+    /// The reports that the policy asks for.
     pub asks: &'a [Ask],
     /// How it draws devices.
     pub sampling: Sampling,
@@ -80,7 +81,7 @@ pub struct Exposure<'a> {
 }
 
 impl Mechanism {
-    /// What the rounds so far have released.
+    /// The guarantee after the rounds so far.
     pub fn guarantee(&self, exposure: &Exposure) -> Guarantee {
         let Exposure { policy, asks, sampling, devices, k, rounds, busiest } = *exposure;
         let Self { noise, clip, delta, .. } = *self;
@@ -123,7 +124,8 @@ impl Mechanism {
             Sampling::Other => guarantee.caveats.push(format!(
                 "ε is without amplification by sampling, which schedule.policy = \"{policy}\" does not \
                  have: it counts the {busiest} transmissions of the device that was scheduled most; \
-                 \"poisson\" has it"
+                 {} has it",
+                parts_with::<dyn Policy>(|facts| facts.sampling != Sampling::Other)
             )),
         }
         guarantee.caveats.push(

@@ -1,7 +1,7 @@
 //! The link budget: power, noise and symbols in one unit, and the seconds of a symbol where there are any.
 
 use super::Snrs;
-use crate::units::{DeviceId, dbm_to_watt, from_db};
+use crate::base::units::{DeviceId, dbm_to_watt, from_db};
 
 /// Power and noise of the uplink. With a bandwidth they are watts and a symbol has a duration; without one
 /// they are in a unit of their own, the noise variance's, and there are no seconds. Everything else of the

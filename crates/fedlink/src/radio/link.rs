@@ -1,6 +1,6 @@
 //! Power and capacity of a device's link.
 
-use crate::units::Power;
+use crate::base::units::Power;
 
 /// P = M·P̄/K: the transmit power of a scheduled device.
 ///
@@ -17,7 +17,7 @@ pub fn transmit_power(devices: usize, k: usize, average: Power) -> Power {
 /// in σ², and never infinite where g·P/σ² is finite.
 ///
 /// ```
-/// use fedlink::{radio::link::capacity, units::Power};
+/// use fedlink::{base::units::Power, radio::link::capacity};
 /// assert_eq!(capacity(3.0, Power(5.0), 1.0), 4.0);
 /// ```
 pub fn capacity(gain: f64, power: Power, noise: f64) -> f64 {
@@ -27,8 +27,8 @@ pub fn capacity(gain: f64, power: Power, noise: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::units::DeviceId;
     use crate::radio::fading::{Fading, Rayleigh};
-    use crate::units::DeviceId;
 
     /// E₁(x) by its series −γ − ln x − Σ (−x)^k/(k·k!), good to double precision for small x.
     fn exponential_integral(x: f64) -> f64 {

@@ -1,8 +1,20 @@
-//! Mean gains by device, from a file.
+//! Mean gains by device: all one, from a file, or by the positions in a cell.
 
-use crate::registry::ConfigError;
+use super::cell::Cell;
+use crate::parts::ConfigError;
 use std::io::Read;
 use std::path::Path;
+
+/// The mean power gains of the devices.
+#[non_exhaustive]
+pub enum MeanGains {
+    /// 1 for all.
+    One,
+    /// Given for each device.
+    Each(Vec<f64>),
+    /// By the positions of the devices.
+    Cell(Box<Cell>),
+}
 
 /// Bytes that a number and what follows it may take.
 const BYTES_PER_NUMBER: u64 = 64;

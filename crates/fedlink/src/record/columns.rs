@@ -71,7 +71,7 @@ pub struct Column<R: 'static> {
     pub name: &'static str,
     /// Its unit; empty for counts, ratios and names.
     pub unit: &'static str,
-    /// What its values mean.
+    /// The meaning of its values.
     pub meaning: &'static str,
     /// Which values it has.
     pub kind: CellKind,
@@ -79,7 +79,7 @@ pub struct Column<R: 'static> {
     pub optional: bool,
     /// The value of a row.
     pub value: fn(&R) -> Cell,
-    /// What the digest of a run takes of a row; nothing where the value is the neutral one of its column.
+    /// Adds a row to the digest of a run; a value that is the neutral one of its column adds nothing.
     digest: fn(&Column<R>, &R) -> Option<u64>,
 }
 
@@ -111,7 +111,7 @@ impl<R> Column<R> {
         self
     }
 
-    /// What the digest of a run takes of `row`.
+    /// Adds `row` to the digest of a run.
     pub(super) fn digest_word(&self, row: &R) -> Option<u64> {
         (self.digest)(self, row)
     }
@@ -254,7 +254,7 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
 /// The columns of `results.csv`: a row for each evaluated round (in Python also for each round).
 pub static ROW_COLUMNS: &[Column<Row>] = {
     use CellKind::{Real, Whole};
-    /// NaN is what was not measured.
+    /// NaN marks a value that was not measured.
     fn measured(value: f64) -> Cell {
         if value.is_nan() { Cell::Empty } else { Cell::Real(value) }
     }

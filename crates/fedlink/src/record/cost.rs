@@ -1,6 +1,6 @@
-//! What a round costs: seconds by phase, joules by kind.
+//! The cost of a round: seconds by phase, joules by kind.
 
-use crate::units::DeviceId;
+use crate::base::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -65,7 +65,7 @@ impl AddAssign for Energy {
     }
 }
 
-/// What a round cost.
+/// The cost of a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Cost {
@@ -126,7 +126,7 @@ pub(crate) struct CostLedger {
     since_row: CostSums,
     /// Joules of each device; empty if nothing was spent.
     devices: Vec<Energy>,
-    /// What belongs to each row.
+    /// The cost of each row.
     rows: Vec<RowCost>,
     /// Symbols of the reports of all rounds; and of those since the row before, with their number.
     report_symbols: u64,
@@ -149,7 +149,7 @@ pub(crate) struct RowCost {
 }
 
 impl CostLedger {
-    /// Takes note of what the reports of a round took.
+    /// Adds the cost of the reports of a round.
     pub(crate) fn add_reports(&mut self, symbols: u64) {
         self.report_symbols = self.report_symbols.saturating_add(symbols);
         let (sum, rounds) = &mut self.reports_since_row;
@@ -242,7 +242,7 @@ impl CostLedger {
         self.all.rounds <= done
             && self.since_row.rounds <= done
             && self.reports_since_row.1 <= done
-            && counts.iter().all(|&count| count <= crate::state::MAX_COUNT)
+            && counts.iter().all(|&count| count <= crate::base::state::MAX_COUNT)
             && (self.rows.len() == rows || self.is_empty())
             && [0, devices].contains(&self.devices.len())
     }

@@ -1,7 +1,7 @@
-//! Every round of a run, for those who want more than its evaluated rounds.
+//! Every round of a run, not only its evaluated rounds.
 
 use super::{RoundRecord, Row, Transmission};
-use crate::state::{State, StateError};
+use crate::base::state::{State, StateError};
 use serde::{Deserialize, Serialize};
 
 /// Every round and every transmission of a run, in their order.
@@ -26,7 +26,7 @@ impl History {
         State::of(self)
     }
 
-    /// What [`History::save`] was called on.
+    /// The state that [`History::save`] wrote.
     pub fn read(state: &State) -> Result<Self, StateError> {
         state.read()
     }

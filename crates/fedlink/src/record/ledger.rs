@@ -1,8 +1,8 @@
 //! Records summed up as they come, and their digest.
 
 use super::{Arrival, CostLedger, Outcome, RoundRecord, Row, RowCost, TRANSMISSION_COLUMNS, hexadecimal};
-use crate::state::MAX_COUNT;
-use crate::units::{DeviceId, Power};
+use crate::base::state::MAX_COUNT;
+use crate::base::units::{DeviceId, Power};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -188,7 +188,7 @@ pub(crate) struct Ledger {
     power: Vec<f64>,
     #[serde(with = "plain_rows")]
     rows: Vec<Row>,
-    /// Seconds, joules and what was not delivered.
+    /// Seconds, joules and undelivered uploads.
     #[serde(skip)]
     costs: CostLedger,
 }
@@ -209,7 +209,7 @@ impl Ledger {
         }
     }
 
-    /// Seconds, joules and what was not delivered.
+    /// Seconds, joules and undelivered uploads.
     pub(crate) fn costs(&self) -> &CostLedger {
         &self.costs
     }
@@ -230,7 +230,7 @@ impl Ledger {
     }
 
     /// Whether it can be that of a run after `done` rounds: columns of one length, and counts that adding to
-    /// does not overflow. What was read from a file is checked by this.
+    /// does not overflow. It checks numbers that were read from a file.
     pub(crate) fn is_consistent(&self, done: u64) -> bool {
         let Self { scheduled, power, .. } = self;
         self.rounds == done

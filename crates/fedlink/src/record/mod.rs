@@ -1,19 +1,19 @@
-//! What a run leaves behind: one record a round, declared once as columns.
+//! The record of a run: one row per round, declared once as columns.
 
 mod columns;
 mod cost;
 mod history;
 mod ledger;
 
-pub use crate::hex::hexadecimal;
+pub use crate::base::hex::hexadecimal;
 pub use columns::{Cell, CellKind, Column, ROW_COLUMNS, TRANSMISSION_COLUMNS};
 pub use cost::{Cost, Energy, Phases};
 pub(crate) use cost::{CostLedger, RowCost};
 pub use history::History;
 pub(crate) use ledger::Ledger;
 
+use crate::base::units::{Airtime, Bits, DeviceId, Power, Symbols};
 use crate::learn::task::Evaluation;
-use crate::units::{Airtime, Bits, DeviceId, Power, Symbols};
 use serde::{Deserialize, Serialize};
 
 /// How the server handled an upload.
@@ -56,8 +56,8 @@ impl Arrival {
     }
 }
 
-/// What one scheduled device sent in a round: a row of `rounds.csv`. [`TRANSMISSION_COLUMNS`] has the meaning
-/// of each field.
+/// The transmission of one scheduled device in a round: a row of `rounds.csv`. [`TRANSMISSION_COLUMNS`] has
+/// the meaning of each field.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "TRANSMISSION_COLUMNS documents every column")]
 #[non_exhaustive]
@@ -89,7 +89,7 @@ pub struct Training {
     /// Devices that trained.
     pub devices: usize,
     /// Mean over them of the mean mini-batch loss, weighted as `learn.aggregate` specifies;
-    /// 0 if nobody trained.
+    /// 0 if no device trained.
     pub loss: f64,
 }
 
@@ -98,11 +98,40 @@ impl Training {
     pub fn new(devices: usize, loss: f64) -> Self {
         Self { devices, loss }
     }
+
+    /// The training of devices with these losses; each loss counts by the device's number of samples, or as
+    /// much as any other if there is none.
+    pub fn of(losses: impl Iterator<Item = (f64, Option<usize>)>) -> Self {
+        let (mut devices, mut sum, mut total) = (0, 0.0, 0);
+        for (loss, samples) in losses {
+            devices += 1;
+            total += samples.unwrap_or(1);
+            sum += samples.map_or(loss, |samples| loss * samples as f64);
+        }
+        Self { devices, loss: if devices == 0 { 0.0 } else { sum / total as f64 } }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// `round 3: 4 scheduled, 40 trained, loss 0.512, accuracy 81.25 %`.
+impl std::fmt::Display for RoundRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Training { devices, loss } = self.training;
+        write!(
+            f,
+            "round {}: {} scheduled, {devices} trained, loss {loss:.3}",
+            self.round,
+            self.transmissions.len()
+        )?;
+        match self.evaluation.as_ref().map(|evaluation| evaluation.accuracy) {
+            Some(accuracy) => write!(f, ", accuracy {:.2} %", 100.0 * accuracy),
+            None => Ok(()),
+        }
+    }
 }
 
 /// One round.
@@ -114,10 +143,10 @@ pub struct RoundRecord {
     /// The scheduled devices, in the order of the policy.
     pub transmissions: Vec<Transmission>,
     /// The devices that were not scheduled, ascending, with their links and reports; empty unless they are
-    /// [logged](crate::simulation::Simulation::log_all_devices). No digest depends on them.
+    /// [logged](crate::system::simulation::Simulation::log_all_devices). No digest depends on them.
     #[serde(skip)]
     pub others: Vec<Transmission>,
-    /// Who trained.
+    /// The training of the round.
     pub training: Training,
     /// Symbols that the reports of the candidates took, all together; 0: reports are free.
     #[serde(skip_serializing_if = "is_zero")]
@@ -180,7 +209,7 @@ pub struct Row {
     pub metrics: Vec<(String, f64)>,
 }
 
-/// What a run has released of a device.
+/// The privacy guarantee of a run for one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Guarantee {
@@ -202,9 +231,10 @@ pub struct Guarantee {
     /// q where sampling amplifies privacy; none where every transmission counts in full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// What ε counts: the rounds where sampling amplifies, otherwise the transmissions of the busiest device.
+    /// The number of compositions in ε: the rounds where sampling amplifies, otherwise the transmissions of
+    /// the busiest device.
     pub compositions: u64,
-    /// What the number does not cover, a sentence each.
+    /// The limits of the number, one sentence each.
     pub caveats: Vec<String>,
 }
 
@@ -279,19 +309,18 @@ pub struct Outcome {
     /// class of the test set. Empty without `run.fairness`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device_accuracy: Vec<Option<f64>>,
-    /// What the run has released of a device; none without `privacy.noise`.
+    /// The privacy guarantee for one device; none without `privacy.noise`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Guarantee>,
     /// Devices that the audit has excluded.
     pub excluded: Vec<DeviceId>,
-    /// What a person should know of the run.
+    /// Warnings about the run, as whole sentences.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// SHA-256 over every record and the model, in hexadecimal: equal for equal runs.
     pub digest: String,
 }
 
-#[cfg(test)]
 impl RoundRecord {
     /// A round in which these devices sent something.
     pub(crate) fn of_devices(round: u64, devices: &[DeviceId]) -> Self {

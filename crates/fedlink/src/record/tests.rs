@@ -1,4 +1,4 @@
-//! Every field of a record is a column, and what the digest takes of it.
+//! Every field of a record is a column, and the digest covers it.
 
 use super::*;
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
-//! Who sends in a round, with what share of the bits, and how much each update counts.
+//! Scheduling: the devices that send in a round, their shares of the bits, and the weights of their updates.
 
+pub mod contract;
 pub mod policy;
 pub mod priced;
 pub mod queues;
@@ -14,10 +15,10 @@ pub use report_code::ReportCode;
 pub use reports::{Ask, Reports};
 pub use view::{DeviceTable, Facts, LabelCounts, View};
 
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, Kind, Scope};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, Kind, Scope};
-use crate::state::Persist;
-use crate::units::DeviceId;
 
 /// A policy's decision: up to K devices.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,34 +32,34 @@ pub struct Schedule {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Pick {
-    /// Who sends.
+    /// The device that sends.
     pub device: DeviceId,
     /// w_m: bits are shared in proportion to it. Finite and ≥ 0; weights that are all
     /// zero mean equal weights.
     pub bit_weight: f64,
-    /// What its update counts in θ(t+1).
+    /// The weight of its update in θ(t+1).
     pub share: Share,
 }
 
-/// What an update counts in θ(t+1) = θ(t) + Σ share·Δ̂.
+/// The weight of an update in θ(t+1) = θ(t) + Σ share·Δ̂.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Share {
     /// As `learn.aggregate` specifies: 1/K each, or by size.
     #[default]
     Rule,
-    /// This much, whatever the others count; 1/(M·p) makes a choice with probability p unbiased.
-    /// Finite and ≥ 0.
+    /// This weight, whatever the weights of the others; 1/(M·p) makes a selection with probability p
+    /// unbiased. Finite and ≥ 0.
     Weight(f64),
 }
 
 impl Pick {
-    /// A device with a weight of its share of bits, counting as `learn.aggregate` specifies.
+    /// A device with its bit weight; `learn.aggregate` specifies the weight of its update.
     pub fn new(device: DeviceId, bit_weight: f64) -> Self {
         Self { device, bit_weight, share: Share::Rule }
     }
 
-    /// The same with what its update counts.
+    /// The same with a weight of its update.
     #[must_use]
     pub fn counting(self, share: Share) -> Self {
         Self { share, ..self }
@@ -117,72 +118,103 @@ impl Schedule {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Sampling {
-    /// In any way.
+    /// In any other way.
     #[default]
     Other,
-    /// Every device by a coin of its own with probability `rate`, whatever data and channels are, up to K
-    /// devices: each then has n/K symbols and counts 1/(rate·M), so that no device's upload depends on the
-    /// coins of others.
+    /// Every device is sampled independently with probability `rate`, whatever data and channels are, up to K
+    /// devices: each then has n/K symbols and the weight 1/(rate·M), so that the upload of a device does not
+    /// depend on the samples of others.
     Poisson {
         /// q.
         rate: f64,
     },
 }
 
-/// What a policy declares of its choice: lists, warnings and contract tests follow from it.
+/// The facts that a policy declares of its selection: lists, warnings and contract tests follow from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact")]
 pub struct Selection {
-    /// Whether the mean over its choices of what is added up is Σ π·Δ.
+    /// Whether the mean of the step over its random selections is Σ π·Δ.
     pub bias: Bias,
-    /// Who must train before it selects.
+    /// The devices that must train before it selects.
     pub trains: Trains,
-    /// Whether it sets what each update counts ([`Share::Weight`]).
+    /// Whether it sets the weight of each update ([`Share::Weight`]).
     pub own_shares: bool,
     /// Whether those with the largest first reports are scheduled, so that no other update need be kept.
     pub largest_reports: bool,
+    /// Whether a device with a poor channel is left out while others have a better one.
+    pub by_channel: bool,
+    /// Whether the policy uses P̄.
+    pub by_average_power: bool,
+    /// Whether the same devices are scheduled in all rounds on purpose.
+    pub always_the_same: bool,
 }
 
-/// Whether the step is right in the mean over the choices of a policy, if every update arrives as it is.
+/// Whether the mean of the step over the selections of a policy is Σ π·Δ, if every update arrives unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bias {
-    /// In every round.
+    /// It is in every round.
     Unbiased,
-    /// Over many rounds: a cycle, or channels that are alike in the mean.
+    /// It is over many rounds: a cycle, or channels with equal means.
     OverRounds,
-    /// It is not.
+    /// It is not, or not known to be.
     Biased,
 }
 
-/// Who must train before a policy selects.
+/// The devices that must train before a policy selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trains {
-    /// Those that are scheduled, and nobody else.
+    /// Only the scheduled devices.
     Scheduled,
-    /// More than are scheduled, and not all.
+    /// More devices than are scheduled, and not all.
     Some,
-    /// Everybody.
+    /// All devices.
     Everyone,
 }
 
 impl Selection {
-    /// A choice that is right in the mean of this kind, for which these train; updates count as the rule has
-    /// it.
+    /// A selection with this bias, before which these devices train.
     pub const fn new(bias: Bias, trains: Trains) -> Self {
-        Self { bias, trains, own_shares: false, largest_reports: false }
+        Self {
+            bias,
+            trains,
+            own_shares: false,
+            largest_reports: false,
+            by_channel: false,
+            by_average_power: false,
+            always_the_same: false,
+        }
     }
 
-    /// The same with shares of its own.
+    /// The facts of a policy that declares none.
+    pub const fn undeclared() -> Self {
+        Self::new(Bias::Biased, Trains::Some).by_average_power()
+    }
+
+    /// The same with weights of its own.
     #[must_use]
     pub const fn with_shares(self) -> Self {
         Self { own_shares: true, ..self }
     }
 
-    /// The same of those with the largest first reports.
+    /// The same for the largest first reports.
     #[must_use]
     pub const fn of_largest_reports(self) -> Self {
         Self { largest_reports: true, ..self }
+    }
+
+    /// The same by the channel, if `by_channel`.
+    #[must_use]
+    pub const fn by_channel(self, by_channel: bool) -> Self {
+        Self { by_channel, ..self }
+    }
+
+    /// The same with a use of P̄.
+    #[must_use]
+    pub const fn by_average_power(self) -> Self {
+        Self { by_average_power: true, ..self }
     }
 
     fn in_words(self, asks: &[Ask]) -> String {
@@ -202,11 +234,11 @@ impl Selection {
     }
 }
 
-/// A scheduling policy. It is called twice in a round: before training, when only the channel is known, and
+/// A scheduling policy. It is called twice per round: before training, when only the channel is known, and
 /// after the candidates have reported.
 ///
-/// The same trait serves the simulator and a parameter server of real nodes. What a policy keeps between
-/// rounds it must give in [`Persist::save`], or a resumed run differs. To write one, see
+/// The same trait serves the simulator and a parameter server of real nodes. A policy that keeps a state
+/// between rounds must save it in [`Persist::save`], or a resumed run differs. To write one, see
 /// `docs/adding-parts.md`.
 pub trait Policy: Persist + Send {
     /// How many devices share the power of this round, in 1..=`view.k`; by default as many as may be
@@ -220,17 +252,17 @@ pub trait Policy: Persist + Send {
     /// send are dropped from them.
     fn candidates(&mut self, view: &View) -> Vec<DeviceId>;
 
-    /// What every candidate reports; the same in all rounds. Nothing by default.
+    /// The numbers that every candidate reports; the same in all rounds. None by default.
     fn asks(&self) -> &[Ask] {
         &[]
     }
 
-    /// What it declares of its choice; by default what holds of any policy.
+    /// The facts of its selection; by default those that hold for any policy.
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Everyone)
+        Selection::undeclared()
     }
 
-    /// How it draws devices; the same in all rounds.
+    /// How it samples devices; the same in all rounds.
     fn sampling(&self) -> Sampling {
         Sampling::Other
     }
@@ -241,8 +273,8 @@ pub trait Policy: Persist + Send {
         Schedule::equal(reports.devices.iter().copied())
     }
 
-    /// Called after every round, before [`Self::observe`], with each update that arrived and counts: Δ̂ as it
-    /// was decoded, before any clipping.
+    /// Called after every round, before [`Self::observe`], with each update that arrived and is used: Δ̂ as
+    /// it was decoded, before any clipping.
     fn receive(&mut self, _device: DeviceId, _update: &dyn Entries) {}
 
     /// Whether it looks at the labels that devices hold ([`View::label_counts`]).
@@ -256,11 +288,16 @@ pub trait Policy: Persist + Send {
         0
     }
 
-    /// Called after every round with what became of it.
+    /// Called after every round with its record.
     fn observe(&mut self, _outcome: &RoundRecord) {}
 
-    /// Who chooses by what no server can know, if the policy only names it; for simulations.
+    /// The genie that selects in place of the policy, by knowledge that no server has; for simulations.
     fn genie(&self) -> Option<Genie> {
+        None
+    }
+
+    /// The own key that needs a radio in physical units, if it is set.
+    fn needs_units(&self) -> Option<&'static str> {
         None
     }
 
@@ -276,24 +313,14 @@ pub trait Policy: Persist + Send {
     }
 }
 
-/// A choice by what no server can know, which the simulator makes.
+/// A selection by knowledge that no server has. The simulator makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Genie {
-    /// By all updates: those that point best along their mean.
+    /// By all updates: those with the largest projection on their mean.
     Align,
     /// By the loss on all training data.
     Loss,
-}
-
-impl Genie {
-    /// How its policy is called.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Align => "genie-align",
-            Self::Loss => "genie-loss",
-        }
-    }
 }
 
 /// Refuses a run of a policy that schedules all devices with a K that is not M.
@@ -308,8 +335,44 @@ fn everybody_fits(policy: &str, scope: &Scope) -> Result<(), ConfigError> {
     Err(ConfigError::new("schedule.k", problem))
 }
 
+/// Facts of a policy.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PolicyFacts {
+    /// The numbers that each candidate reports.
+    pub asks: Vec<Ask>,
+    /// The facts of its selection.
+    pub selection: Selection,
+    /// How it draws devices.
+    pub sampling: Sampling,
+    /// Whether it uses the labels of the devices.
+    pub uses_labels: bool,
+    /// The genie that it names.
+    pub genie: Option<Genie>,
+    /// Whether devices send within their budgets.
+    pub is_a_link: bool,
+    /// The own key that needs a radio in physical units.
+    pub needs_units: Option<&'static str>,
+}
+
+impl Default for PolicyFacts {
+    fn default() -> Self {
+        Self {
+            asks: Vec::new(),
+            selection: Selection::undeclared(),
+            sampling: Sampling::Other,
+            uses_labels: false,
+            genie: None,
+            is_a_link: true,
+            needs_units: None,
+        }
+    }
+}
+
 impl Kind for dyn Policy {
     type Material = ();
+    type Facts = PolicyFacts;
+    const PROBE: Option<&'static ()> = Some(&());
     const PLURAL: &'static str = "policies";
     const KEY: &'static str = "schedule.policy";
     const TABLE: &'static str = "schedule";
@@ -318,14 +381,26 @@ impl Kind for dyn Policy {
         policy::POLICIES
     }
 
+    fn facts_of(policy: &Self) -> PolicyFacts {
+        PolicyFacts {
+            asks: policy.asks().to_vec(),
+            selection: policy.selection(),
+            sampling: policy.sampling(),
+            uses_labels: policy.uses_labels(),
+            genie: policy.genie(),
+            is_a_link: policy.is_a_link(),
+            needs_units: policy.needs_units(),
+        }
+    }
+
     fn declared(entry: &Entry<Self>) -> String {
         let built = entry.build(&toml::Table::new(), &Scope::default(), &());
         built.map_or_else(|_| String::new(), |policy| policy.selection().in_words(policy.asks()))
     }
 }
 
-/// The `count` devices with the largest `value` (of an index into `devices`), ties to the lower device; the
-/// result ascends by device.
+/// The `count` devices with the largest `value` (of an index into `devices`), ties go to the lower device;
+/// the result ascends by device.
 pub fn largest(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64) -> Vec<DeviceId> {
     largest_indices(devices, count, value).into_iter().map(|index| devices[index]).collect()
 }

@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_hundred_thousand_devices_meet_the_conditions_too() {
-        let mut rng = crate::rng::stream(5, crate::rng::Purpose::Test, 0, 0);
+        let mut rng = crate::base::rng::stream(5, crate::base::rng::Purpose::Test, 0, 0);
         let u: Vec<f64> = (0..100_000).map(|_| rng.exponential().powi(3)).collect();
         let c: Vec<f64> = (0..100_000).map(|_| rng.exponential()).collect();
         for total in [1, 100, 30_000] {

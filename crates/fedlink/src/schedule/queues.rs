@@ -1,9 +1,9 @@
-//! What each device has spent beyond the average power.
+//! The energy that each device has spent beyond the average power.
 
 use super::View;
+use crate::base::state::{State, StateError};
+use crate::base::units::DeviceId;
 use crate::record::RoundRecord;
-use crate::state::{State, StateError};
-use crate::units::DeviceId;
 
 /// A virtual queue of each device, Q_m ← max(0, Q_m + P_m·x_m − P̄) in every round, x_m = 1 if it was
 /// scheduled.
@@ -32,7 +32,7 @@ impl PowerQueues {
         if power > 0.0 { queue / power } else { 0.0 }
     }
 
-    /// Adds what was spent in a round, and takes off what is allowed.
+    /// Adds the energy of a round, and subtracts the allowed energy.
     pub fn observe(&mut self, outcome: &RoundRecord) {
         for sent in &outcome.transmissions {
             if let Some(queue) = self.queues.get_mut(sent.device.index()) {

@@ -1,8 +1,8 @@
-//! What the server received last of every device, for policies that compare updates.
+//! The latest update that the server received from every device, for policies that compare updates.
 
-use crate::parallel::prelude::*;
-use crate::state::{State, StateError};
-use crate::units::DeviceId;
+use crate::base::parallel::prelude::*;
+use crate::base::state::{State, StateError};
+use crate::base::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// An update by its entries, whatever form it arrived in.
@@ -13,7 +13,7 @@ pub trait Entries {
 
 /// The last Δ̂ that arrived of each device, and the Euclidean distances between them.
 ///
-/// A device of which nothing arrived though it was scheduled counts as one with Δ̂ = 0 until something does.
+/// A device that was scheduled without an update arriving has Δ̂ = 0 until one arrives.
 /// Memory is of order (entries received) + M², at most [`LastUpdates::numbers`]; a round costs K·M distances.
 #[derive(Clone, Debug)]
 pub struct LastUpdates {
@@ -91,12 +91,12 @@ impl LastUpdates {
         self.updates.len()
     }
 
-    /// Whether a device was heard of.
+    /// Whether an update of a device has arrived.
     pub fn is_known(&self, device: DeviceId) -> bool {
         self.updates[device.index()].is_some()
     }
 
-    /// Takes note of what arrived of a device.
+    /// Notes an update that arrived from a device.
     pub fn receive(&mut self, device: DeviceId, update: &dyn Entries) {
         self.set(device, Kept::of(update));
     }
@@ -133,7 +133,7 @@ impl LastUpdates {
         self.stale.fill(false);
     }
 
-    /// ‖Δ̂_a − Δ̂_b‖₂ as of the last [`Self::refresh`]; a device that was never heard of counts as Δ̂ = 0.
+    /// ‖Δ̂_a − Δ̂_b‖₂ as of the last [`Self::refresh`]; a device without an update so far has Δ̂ = 0.
     pub fn distance(&self, a: usize, b: usize) -> f64 {
         self.distances[a * self.devices() + b]
     }

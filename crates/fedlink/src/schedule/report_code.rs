@@ -1,8 +1,8 @@
-//! What a report costs, and what is left of a number that is sent with few bits.
+//! The cost of a report, and the rounding of a number that is sent with few bits.
 
 use super::Reports;
+use crate::base::units::DeviceId;
 use crate::radio::Known;
-use crate::units::DeviceId;
 
 /// log2 of the smallest norm or loss that a report of 8 bits tells from 0.
 const LOG2_REFERENCE: f32 = -16.0;
@@ -11,7 +11,8 @@ const STEPS: f32 = 8.0;
 /// The largest finite number of IEEE 754 binary16.
 const MAX_F16: f32 = 65504.0;
 
-/// How a number is reported, and what that takes of the round (`schedule.report_bits`, `radio.report_floor`).
+/// How a number is reported, and how much of the round that takes (`schedule.report_bits`,
+/// `radio.report_floor`).
 ///
 /// Every candidate sends each number that it is asked with b bits over its own link, so that a round has
 /// n′ = max(0, n − ⌈Σ_m Σ_asks b/C_m⌉) symbols left for the updates. Since 1/C has no finite mean over
@@ -42,7 +43,7 @@ pub struct ReportCode {
 }
 
 impl ReportCode {
-    /// What the server reads of a number that a device reports; it is finite if `x` is.
+    /// The number that the server reads if a device reports `x`; it is finite if `x` is.
     pub fn read(self, x: f32) -> f32 {
         match self.bits {
             8 => {
@@ -98,7 +99,7 @@ fn half(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Power;
+    use crate::base::units::Power;
     use proptest::prelude::*;
 
     const EIGHT: ReportCode = ReportCode { bits: 8, floor: 0.1 };
@@ -113,7 +114,7 @@ mod tests {
         for pair in values.windows(2) {
             assert!((f64::from(pair[1] / pair[0]) - 1.090_507_7).abs() < 1e-5);
         }
-        // What is outside of the range is the end of it.
+        // A number outside of the range is rounded to the end of it.
         for (x, end) in [(0.0, 0), (-3.0, 0), (1e-20, 0), (f32::MAX, 255)] {
             assert!((EIGHT.read(x) / values[end] - 1.0).abs() < 1e-5, "{x}");
         }
@@ -162,7 +163,7 @@ mod tests {
                 let code = ReportCode { bits, floor: 0.1 };
                 prop_assert!(a.total_cmp(&b).is_eq() || (a < b) == (code.read(a) <= code.read(b))
                     || code.read(a) == code.read(b));
-                // What was read is read again as the same.
+                // A number that was read reads as itself.
                 prop_assert_eq!(code.read(code.read(a)), code.read(a));
             }
         }

@@ -1,7 +1,7 @@
-//! What candidates report before selection.
+//! Reports of candidates before selection.
 
+use crate::base::units::DeviceId;
 use crate::radio::Known;
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// A number that a candidate reports.
@@ -40,7 +40,7 @@ impl Ask {
     }
 }
 
-/// What the candidates reported: a table of one row for each candidate and one column for each [`Ask`].
+/// The reports of the candidates: a table with one row per candidate and one column per [`Ask`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reports {
     /// The candidates that reported, in the policy's order.
@@ -64,7 +64,7 @@ impl Reports {
         self.devices.len()
     }
 
-    /// Whether nobody did.
+    /// Whether no candidate reported.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }
@@ -74,7 +74,7 @@ impl Reports {
         self.asks
     }
 
-    /// The answers of the candidate at `index`, one for each ask.
+    /// The reports of the candidate at `index`, one for each [`Ask`].
     pub fn row(&self, index: usize) -> &[f32] {
         &self.values[index * self.asks..(index + 1) * self.asks]
     }
@@ -102,7 +102,7 @@ impl Reports {
         self
     }
 
-    /// The answers to the ask at `column`, in the order of the candidates.
+    /// The reports of `column`, in the order of the candidates.
     pub fn column(&self, column: usize) -> impl ExactSizeIterator<Item = f32> + '_ {
         (0..self.len()).map(move |index| self.row(index)[column])
     }

@@ -1,7 +1,7 @@
-//! Random choices with given probabilities, and what an update counts so that its mean is unbiased.
+//! Random selections with given probabilities, and weights of updates that make the mean unbiased.
 
-use crate::rng::Stream;
-use crate::units::DeviceId;
+use crate::base::rng::Stream;
+use crate::base::units::DeviceId;
 
 /// Madow's systematic sampling: exactly K = Σ p distinct indices, index i with probability p_i.
 ///
@@ -135,7 +135,7 @@ pub fn des_raj(drawn: &[(f64, f64)]) -> Vec<f64> {
     drawn.iter().enumerate().map(share).collect()
 }
 
-/// What each device should count: 1/M, or its part of all samples (`target`).
+/// The weight of each device in the objective: 1/M, or its part of all samples (`target`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -168,7 +168,7 @@ impl Target {
 #[cfg(test)]
 pub(in crate::schedule) mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
     use proptest::prelude::*;
 
     /// How probable each index is in systematic sampling with this order, exactly: who is taken is constant

@@ -1,12 +1,12 @@
-//! All that a policy may read.
+//! The information that a policy may read.
 
+use crate::base::rng::{Purpose, Stream, stream};
+use crate::base::units::{DeviceId, Power};
 use crate::radio::{CapacityAt, Known};
-use crate::rng::{Purpose, Stream, stream};
-use crate::units::{DeviceId, Power};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the server knows when it schedules a round. New facts are new fields.
+/// The server's knowledge when it schedules a round. New facts are new fields.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct View<'a> {
@@ -26,9 +26,9 @@ pub struct View<'a> {
     pub noise: f64,
     /// The uplink as the server knows it.
     pub links: &'a Known,
-    /// What the server keeps of every device.
+    /// The table of all devices.
     pub devices: &'a DeviceTable,
-    /// Σ K over the rounds before this one: how many turns there were.
+    /// Σ K over the rounds before this one.
     pub(crate) turns: u128,
     pub(crate) uplink: &'a dyn CapacityAt,
     pub(crate) known_of: &'a Facts,
@@ -59,7 +59,7 @@ impl View<'_> {
         self.known_of.train_s.get(device.index()).copied()
     }
 
-    /// How many samples of each class a device has told the server that it holds; none where nobody knows.
+    /// The number of samples of each class that a device reported to the server; none if unknown.
     pub fn label_counts(&self, device: DeviceId) -> Option<Vec<u32>> {
         self.known_of.labels.as_ref().and_then(|labels| labels(device))
     }
@@ -83,7 +83,7 @@ impl View<'_> {
 /// How many samples of each class a device holds, where that is known.
 pub type LabelCounts = Arc<dyn Fn(DeviceId) -> Option<Vec<u32>> + Send + Sync>;
 
-/// What a server is told of the devices before the first round.
+/// Facts of the devices that a server knows before the first round.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Facts {
@@ -93,7 +93,7 @@ pub struct Facts {
     pub labels: Option<LabelCounts>,
 }
 
-/// What the server keeps of every device, one column each.
+/// The server's table of all devices, one column for each quantity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceTable {
     /// How often it was scheduled.

@@ -1,12 +1,12 @@
 //! A K that falls from round to round, and what links carry at another K.
 
 use super::common::{blobs, small_config};
-use fedlink::config::Config;
+use fedlink::base::units::DeviceId;
 use fedlink::parts::Parts;
 use fedlink::radio::{CapacityAt, Known};
-use fedlink::setup::radio;
-use fedlink::simulation::Simulation;
-use fedlink::units::DeviceId;
+use fedlink::spec::Config;
+use fedlink::system::build::radio;
+use fedlink::system::simulation::Simulation;
 use std::io::Cursor;
 use toml::Value;
 
@@ -40,14 +40,14 @@ fn known(config: &Config, k: u64, t: u64) -> Known {
     let mut config = config.clone();
     (config.schedule.k, config.schedule.decay, config.schedule.k_min) = (k, 0.0, 1);
     config.validate().unwrap();
-    radio(&config, &Parts::default(), 500).unwrap().links(t).known
+    radio(&config.resolve(&Parts::default()).unwrap(), 500).unwrap().links(t).known
 }
 
 #[test]
 fn capacities_at_another_k_are_those_of_a_run_with_that_k_to_the_bit() {
     for (name, config) in radios() {
         config.validate().unwrap_or_else(|error| panic!("{name}: {error}"));
-        let radio = radio(&config, &Parts::default(), 500).unwrap();
+        let radio = radio(&config.resolve(&Parts::default()).unwrap(), 500).unwrap();
         for t in 0..4 {
             let own = radio.links(t).known;
             for k in 1..=12 {
@@ -67,7 +67,7 @@ fn a_round_of_a_falling_k_has_the_links_of_a_run_with_its_k() {
     for (name, mut config) in radios() {
         (config.schedule.decay, config.schedule.k_min) = (0.4, 2);
         config.validate().unwrap();
-        let radio = radio(&config, &Parts::default(), 500).unwrap();
+        let radio = radio(&config.resolve(&Parts::default()).unwrap(), 500).unwrap();
         // 6·e^(−0.4·t): 6, 4.02, 2.70, 1.81, 1.21.
         for (t, k) in (0..).zip([6, 5, 3, 2, 2]) {
             assert_eq!(radio.k_at(t), k, "{name}");
@@ -82,7 +82,7 @@ fn a_falling_k_lowers_what_any_policy_schedules_and_a_resumed_run_is_the_same() 
         let mut config = small_config();
         config.schedule.policy = policy.into();
         (config.schedule.k, config.schedule.decay, config.schedule.k_min) = (6, 0.4, 2);
-        let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         let mut saved = Vec::new();
         for (t, k) in [6, 5, 3, 2, 2].into_iter().enumerate() {
             if t == 3 {
@@ -93,10 +93,10 @@ fn a_falling_k_lowers_what_any_policy_schedules_and_a_resumed_run_is_the_same() 
             // P = M·P̄/K_t.
             assert!(record.transmissions.iter().all(|sent| sent.power.0 == 12.0 / k as f64), "{policy}");
         }
-        let whole = simulation.run(&mut ()).unwrap();
-        let mut resumed = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let whole = simulation.run(|_| ()).unwrap();
+        let mut resumed = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         resumed.restore(Cursor::new(&saved)).unwrap();
-        assert_eq!(resumed.run(&mut ()).unwrap(), whole, "{policy}");
+        assert_eq!(resumed.run(|_| ()).unwrap(), whole, "{policy}");
     }
 }
 
@@ -105,7 +105,7 @@ fn round_robin_goes_on_where_it_was_when_k_falls() {
     let mut config = small_config();
     config.schedule.policy = "round-robin".into();
     (config.schedule.k, config.schedule.decay, config.schedule.k_min) = (6, 0.4, 2);
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     // 6 + 5 + 3 + 2 + 2 + 2 + 2 + 2: twice 12 devices.
     let records: Vec<_> = (0..8).map(|_| simulation.step().unwrap()).collect();
     let mut counts = [0; 12];

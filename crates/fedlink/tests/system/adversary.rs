@@ -1,12 +1,13 @@
 //! Adversarial devices, and a server that knows how to deal with them.
 
 use crate::common::{blobs, small_config};
+use fedlink::aggregate::Clip;
 use fedlink::compress::BudgetRule;
-use fedlink::config::Config;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::record::{Arrival, Outcome, RoundRecord};
-use fedlink::server::{Cap, Clip};
-use fedlink::simulation::Simulation;
+use fedlink::spec::Config;
+use fedlink::system::server::Cap;
+use fedlink::system::simulation::Simulation;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const ATTACKS: [&str; 7] =
 
 fn run(config: &Config) -> (Outcome, Vec<RoundRecord>, Vec<f32>) {
     let mut records = Vec::new();
-    let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(config, blobs(20, 600, 90)).unwrap();
     let mut observer = |record: &RoundRecord| {
         records.push(record.clone());
         ControlFlow::Continue(())
@@ -127,7 +128,7 @@ fn a_round_continues_with_fewer_than_k_or_nobody_when_others_are_excluded() {
     let (outcome, records, theta) = run(&config);
     let last = records.last().unwrap();
     assert_eq!((outcome.excluded.len(), last.transmissions.len(), last.training.devices), (12, 0, 0));
-    let start = Simulation::new(&config, blobs(20, 600, 90)).unwrap().theta().to_vec();
+    let start = Simulation::of(&config, blobs(20, 600, 90)).unwrap().theta().to_vec();
     assert_eq!(theta, start, "nothing that could be read ever arrived");
     assert!(outcome.final_accuracy.is_some());
 }
@@ -212,17 +213,17 @@ fn every_attack_gives_the_same_bits_for_any_number_of_threads_and_after_a_checkp
             let on = |threads: usize, work: &(dyn Fn() -> Outcome + Sync)| {
                 rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
             };
-            let whole = || Simulation::new(&config, Arc::clone(&dataset)).unwrap().run(&mut ()).unwrap();
+            let whole = || Simulation::of(&config, Arc::clone(&dataset)).unwrap().run(|_| ()).unwrap();
             let one = on(1, &whole);
             assert_eq!(on(3, &whole), one, "{kind:?}");
             let resumed = || {
                 let mut bytes = Vec::new();
-                let mut first = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+                let mut first = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
                 (0..6).for_each(|_| drop(first.step().unwrap()));
                 first.checkpoint(&mut bytes).unwrap();
-                let mut then = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+                let mut then = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
                 then.restore(Cursor::new(bytes)).unwrap();
-                then.run(&mut ()).unwrap()
+                then.run(|_| ()).unwrap()
             };
             assert_eq!(on(2, &resumed), one, "{kind:?}");
         }
@@ -261,7 +262,7 @@ fn a_clipped_attacker_moves_the_model_by_no_more_than_the_norm() {
     (config.adversary.share, config.schedule.k) = (1.0, 1);
     config.set("adversary.huge.amount", 1e6).unwrap();
     (config.defense.clip, config.run.rounds) = (Clip::Norm(0.25), 1);
-    let start = Simulation::new(&config, blobs(20, 600, 90)).unwrap().theta().to_vec();
+    let start = Simulation::of(&config, blobs(20, 600, 90)).unwrap().theta().to_vec();
     let (_, records, theta) = run(&config);
     assert!(records[0].transmissions[0].q > 0);
     let moved = theta.iter().zip(&start).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt();

@@ -1,7 +1,7 @@
 //! Central training as a special case: one device that has everything, and a link that carries everything.
 
-use fedlink::config::Config;
-use fedlink::simulation::Simulation;
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 
 /// Accuracy on `digits` after five epochs of Adam at 10⁻³ with batches of 64.
 fn central_accuracy(model: &str) -> f64 {
@@ -14,9 +14,9 @@ fn central_accuracy(model: &str) -> f64 {
     config.compress.scheme = "random-sparse".into();
     config.run.rounds = 5;
     let dataset = fedlink::data::load(&config.data.dataset, &[]).unwrap();
-    let mut simulation = Simulation::new(&config, dataset).unwrap();
+    let mut simulation = Simulation::of(&config, dataset).unwrap();
     let dim = simulation.theta().len();
-    let outcome = simulation.run(&mut ()).unwrap();
+    let outcome = simulation.run(|_| ()).unwrap();
     assert_eq!(outcome.mean_q, dim as f64, "every entry gets through");
     outcome.final_accuracy.unwrap()
 }

@@ -1,17 +1,17 @@
 //! A run that is interrupted and resumed is the run that was never interrupted.
 
 use crate::common::{blobs, small_config};
-use fedlink::checkpoint::CheckpointError;
-use fedlink::config::Config;
 use fedlink::learn::optimizer::StateMode;
-use fedlink::simulation::Simulation;
+use fedlink::spec::Config;
+use fedlink::system::checkpoint::CheckpointError;
+use fedlink::system::simulation::Simulation;
 use proptest::prelude::*;
 use std::io::Cursor;
 use std::sync::Arc;
 
 /// The state after `rounds` rounds.
 fn saved(config: &Config, rounds: u64) -> Vec<u8> {
-    let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(config, blobs(20, 600, 90)).unwrap();
     (0..rounds).for_each(|_| drop(simulation.step().unwrap()));
     let mut bytes = Vec::new();
     simulation.checkpoint(&mut bytes).unwrap();
@@ -34,18 +34,18 @@ fn a_resumed_run_ends_with_the_same_bits() {
                 if policy == "bn2" {
                     config.compress.scheme = "random-sparse".into();
                 }
-                let mut whole = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
-                let outcome = whole.run(&mut ()).unwrap();
+                let mut whole = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
+                let outcome = whole.run(|_| ()).unwrap();
                 // In the middle of an interval between evaluations, and twice over.
-                let mut resumed = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+                let mut resumed = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
                 resumed.restore(Cursor::new(saved(&config, 4))).unwrap();
                 assert_eq!(resumed.rounds_done(), 4);
                 (0..3).for_each(|_| drop(resumed.step().unwrap()));
                 let mut again = Vec::new();
                 resumed.checkpoint(&mut again).unwrap();
-                let mut resumed = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+                let mut resumed = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
                 resumed.restore(Cursor::new(again)).unwrap();
-                assert_eq!(resumed.run(&mut ()).unwrap(), outcome, "{policy:?} {state:?} {feedback:?}");
+                assert_eq!(resumed.run(|_| ()).unwrap(), outcome, "{policy:?} {state:?} {feedback:?}");
                 assert_eq!(resumed.rows(), whole.rows());
                 assert_eq!(resumed.theta(), whole.theta());
             }
@@ -58,9 +58,9 @@ fn another_configuration_or_another_layout_is_refused() {
     let bytes = saved(&small_config(), 2);
     let mut config = small_config();
     config.radio.noise = 1.5;
-    let mut other = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut other = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     assert!(matches!(other.restore(Cursor::new(&bytes)), Err(CheckpointError::OtherConfig)));
-    let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&small_config(), blobs(20, 600, 90)).unwrap();
     let mut newer = bytes.clone();
     newer[7] += 2;
     let end = newer.len() - 4;
@@ -71,7 +71,7 @@ fn another_configuration_or_another_layout_is_refused() {
         Err(CheckpointError::Version { found: 6, reads: 5 })
     ));
     // The same configuration over data of another width: the sizes do not fit.
-    let mut narrow = Simulation::new(&small_config(), blobs(10, 600, 90)).unwrap();
+    let mut narrow = Simulation::of(&small_config(), blobs(10, 600, 90)).unwrap();
     assert!(matches!(narrow.restore(Cursor::new(&bytes)), Err(CheckpointError::Damaged(_))));
     assert_eq!(narrow.rounds_done(), 0);
 }
@@ -88,7 +88,7 @@ fn a_state_with_any_one_byte_changed_is_refused_or_goes_on_without_a_panic() {
     let config = small_config();
     let whole = saved(&config, 1);
     let state = &whole[48..whole.len() - 4];
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     // θ of 203 entries is near the beginning; what follows has the lengths and the counts.
     let theta = 2 + 4 * simulation.theta().len();
     for at in (0..4).chain(theta..state.len()) {
@@ -117,14 +117,14 @@ fn a_state_serves_a_longer_run_if_nothing_of_it_depends_on_the_number_of_rounds(
     (short.run.rounds, short.run.evaluate_every) = (6, 3);
     let mut long = short.clone();
     long.run.rounds = 10;
-    let whole = Simulation::new(&long, Arc::clone(&dataset)).unwrap().run(&mut ()).unwrap();
+    let whole = Simulation::of(&long, Arc::clone(&dataset)).unwrap().run(|_| ()).unwrap();
     for done in [2, 5, 6] {
-        let mut longer = Simulation::new(&long, Arc::clone(&dataset)).unwrap();
+        let mut longer = Simulation::of(&long, Arc::clone(&dataset)).unwrap();
         longer.restore(Cursor::new(saved(&short, done))).unwrap();
-        assert_eq!(longer.run(&mut ()).unwrap(), whole, "after {done} rounds");
+        assert_eq!(longer.run(|_| ()).unwrap(), whole, "after {done} rounds");
     }
     let refused = |short: &Config, done: u64, long: &Config| {
-        let mut longer = Simulation::new(long, Arc::clone(&dataset)).unwrap();
+        let mut longer = Simulation::of(long, Arc::clone(&dataset)).unwrap();
         let result = longer.restore(Cursor::new(saved(short, done)));
         assert!(matches!(result, Err(CheckpointError::OtherConfig)));
     };
@@ -158,7 +158,7 @@ impl std::io::Write for Full {
 fn a_full_disk_is_reported_as_such_wherever_it_fills_up() {
     let mut config = small_config();
     config.set("learn.mlp.hidden", vec![2000]).unwrap();
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     simulation.step().unwrap();
     let mut whole = Vec::new();
     simulation.checkpoint(&mut whole).unwrap();
@@ -178,7 +178,7 @@ proptest! {
         let mut bytes = saved(&small_config(), 1);
         let at = (at * bytes.len() as f64) as usize;
         if cut { bytes.truncate(at) } else { bytes[at] ^= 1 << bit }
-        let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(&small_config(), blobs(20, 600, 90)).unwrap();
         let theta = simulation.theta().to_vec();
         prop_assert!(simulation.restore(Cursor::new(bytes)).is_err());
         prop_assert_eq!(simulation.rounds_done(), 0);
@@ -193,7 +193,7 @@ proptest! {
         if sealed {
             file.extend(crc32fast::hash(&file).to_le_bytes());
         }
-        let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(&small_config(), blobs(20, 600, 90)).unwrap();
         prop_assert!(simulation.restore(Cursor::new(file)).is_err());
     }
 }

@@ -6,7 +6,7 @@ use fedlink::prelude::*;
 
 fn outcome(config: &Config, threads: usize) -> fedlink::record::Outcome {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    pool.install(|| Simulation::new(config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap())
+    pool.install(|| Simulation::of(config, blobs(20, 600, 90)).unwrap().run(|_| ()).unwrap())
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 #![allow(dead_code, reason = "the test of allocations takes the data sets alone")]
 
-use fedlink::config::Config;
+use fedlink::base::rng::{Purpose, stream};
 use fedlink::data::{Dataset, Features, Samples};
 use fedlink::learn::task::Work;
 use fedlink::parts::Parts;
 use fedlink::record::Outcome;
-use fedlink::rng::{Purpose, stream};
-use fedlink::simulation::Simulation;
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 use std::sync::Arc;
 
 /// Three classes of noisy bytes around three random patterns of `features` numbers.
@@ -54,7 +54,7 @@ pub fn small_config() -> Config {
     config.data.samples_per_device = 30;
     config.learn.model = "mlp".into();
     config.set("learn.mlp.hidden", vec![8]).expect("a key");
-    config.learn.batch = fedlink::config::BatchSize::Count(10);
+    config.learn.batch = fedlink::spec::BatchSize::Count(10);
     config.learn.rate = Some(0.01);
     config.radio.symbols = 60;
     config.schedule.k = 3;
@@ -73,7 +73,7 @@ pub fn run(config: &Config, work: impl Into<Work> + Send, threads: usize) -> Out
 pub fn run_with(config: &Config, work: impl Into<Work> + Send, parts: &Parts, threads: usize) -> Outcome {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     pool.install(|| {
-        Simulation::with_parts(config, work, parts).expect("a valid run").run(&mut ()).expect("no error")
+        Simulation::with_parts(config, work, parts).expect("a valid run").run(|_| ()).expect("no error")
     })
 }
 
@@ -86,5 +86,5 @@ pub fn resumed<W: Into<Work>>(config: &Config, work: impl Fn() -> W, parts: &Par
     let mut second = Simulation::with_parts(config, work(), parts).expect("a valid run");
     second.restore(std::io::Cursor::new(bytes)).expect("what was saved");
     assert_eq!(second.rounds_done(), rounds);
-    second.run(&mut ()).expect("no error")
+    second.run(|_| ()).expect("no error")
 }

@@ -106,7 +106,7 @@ fn a_policy_may_schedule_fewer_than_k_or_nobody() {
         let symbols: f64 = record.transmissions.iter().map(|sent| sent.symbols.0).sum();
         assert!(scheduled.is_empty() || (symbols - 60.0).abs() < 1e-9, "the whole band is shared: {symbols}");
         assert_eq!(simulation.theta() == start, scheduled.is_empty());
-        simulation.run(&mut ()).unwrap();
+        simulation.run(|_| ()).unwrap();
     }
 }
 
@@ -225,7 +225,7 @@ fn a_compressor_that_claims_fewer_bits_than_it_sends_is_named_in_a_warning() {
         let mut config = small_config();
         config.compress.scheme = "cheap".into();
         let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
-        let mut warnings = simulation.run(&mut ()).unwrap().warnings;
+        let mut warnings = simulation.run(|_| ()).unwrap().warnings;
         warnings.retain(|warning| !warning.starts_with("heard "));
         warnings
     };
@@ -283,7 +283,7 @@ impl Task for Broken {
 
 #[test]
 fn a_task_that_starts_nowhere_or_has_devices_without_samples_is_refused() {
-    let refused = |task: Broken| Simulation::new(&small_config(), task).map(|_| ()).unwrap_err().to_string();
+    let refused = |task: Broken| Simulation::of(&small_config(), task).map(|_| ()).unwrap_err().to_string();
     let start = |theta0| Broken { theta0, ..Broken::default() };
     assert_eq!(refused(start(vec![])), "task: θ(0) is empty, so there is nothing to learn");
     assert_eq!(refused(start(vec![0.0, f32::NAN])), "task: θ(0) is NaN in entry 1");
@@ -295,7 +295,7 @@ fn a_task_that_starts_nowhere_or_has_devices_without_samples_is_refused() {
 
 #[test]
 fn a_task_that_fails_is_an_error_with_its_round_and_device() {
-    let failed = |task: Broken| Simulation::new(&small_config(), task).unwrap().run(&mut ()).unwrap_err();
+    let failed = |task: Broken| Simulation::of(&small_config(), task).unwrap().run(|_| ()).unwrap_err();
     let train = |train| failed(Broken { train, ..Broken::default() });
     let error = train(|job| if job.t == 2 { Err(TaskError("out of memory".into())) } else { Ok(0.5) });
     assert_eq!(error.to_string(), "the task failed in round 3, device 0: out of memory");
@@ -337,10 +337,10 @@ fn an_update_that_is_no_number_names_its_device_though_only_its_residual_is_kept
     let mut config = small_config();
     config.schedule.policy = "bc".into();
     config.compress.feedback = "always".into();
-    let first = Simulation::new(&config, NoNumber(None)).unwrap().step().unwrap();
+    let first = Simulation::of(&config, NoNumber(None)).unwrap().step().unwrap();
     let is_silent = |device: &u32| first.transmissions.iter().all(|sent| sent.device.0 != *device);
     let silent = (0..config.data.devices as u32).find(is_silent).unwrap();
-    let broken = Simulation::new(&config, NoNumber(Some(DeviceId(silent)))).unwrap().step().unwrap_err();
+    let broken = Simulation::of(&config, NoNumber(Some(DeviceId(silent)))).unwrap().step().unwrap_err();
     assert!(matches!(broken, Error::Diverged { round: 1, device } if device == silent), "{broken}");
 }
 
@@ -368,7 +368,7 @@ fn a_cohort_with_too_few_results_is_an_error_of_the_task() {
             jobs.into_iter().map(|job| self.train(job)).collect()
         }
     }
-    let error = Simulation::new(&small_config(), Short).unwrap().step().unwrap_err();
+    let error = Simulation::of(&small_config(), Short).unwrap().step().unwrap_err();
     assert_eq!(error.to_string(), "the task failed in round 1, device 0: its cohort of 4 gave 3 results");
 }
 
@@ -413,8 +413,8 @@ fn after_an_error_a_run_continues_from_a_checkpoint_and_from_nowhere_else() {
     for policy in ["bn2", "round-robin"] {
         let mut config = small_config();
         config.schedule.policy = policy.into();
-        let whole = Simulation::new(&config, flaky(true)).unwrap().run(&mut ()).unwrap();
-        let mut simulation = Simulation::new(&config, flaky(false)).unwrap();
+        let whole = Simulation::of(&config, flaky(true)).unwrap().run(|_| ()).unwrap();
+        let mut simulation = Simulation::of(&config, flaky(false)).unwrap();
         let mut saved = Vec::new();
         for t in 0..5 {
             if t == 3 {
@@ -429,14 +429,14 @@ fn after_an_error_a_run_continues_from_a_checkpoint_and_from_nowhere_else() {
             let error = simulation.step().unwrap_err();
             assert!(matches!(error, Error::Failed { round: 6 }), "{error}");
         }
-        assert!(matches!(simulation.run(&mut ()), Err(Error::Failed { round: 6 })));
+        assert!(matches!(simulation.run(|_| ()), Err(Error::Failed { round: 6 })));
         assert_eq!(simulation.rounds_done(), 5);
         // What cannot be restored does not mend it.
         assert!(simulation.restore(Cursor::new(&saved[..saved.len() - 1])).is_err());
         assert!(matches!(simulation.step(), Err(Error::Failed { round: 6 })));
         simulation.restore(Cursor::new(&saved)).unwrap();
         assert_eq!(simulation.rounds_done(), 3);
-        assert_eq!(simulation.run(&mut ()).unwrap(), whole, "{policy}");
+        assert_eq!(simulation.run(|_| ()).unwrap(), whole, "{policy}");
     }
 }
 

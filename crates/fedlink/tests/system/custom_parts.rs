@@ -1,11 +1,11 @@
 //! Parts that are not this library's: policies, compressors, fading laws, partitions and tasks.
 
 use crate::common::{blobs, resumed, run, run_with, small_config};
-use fedlink::fleet::Fleet;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::learn::task::{Cohorts, DeviceState};
 use fedlink::prelude::*;
-use fedlink::round::World;
+use fedlink::system::fleet::Fleet;
+use fedlink::system::round::World;
 use std::ops::RangeInclusive;
 
 const POLICIES: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
@@ -165,7 +165,7 @@ fn a_compressor_of_dense_updates_gives_the_model_of_a_sparse_one_that_sends_ever
                 let mut config = config.clone();
                 config.compress.scheme = scheme.into();
                 let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), parts).unwrap();
-                let outcome = simulation.run(&mut ()).unwrap();
+                let outcome = simulation.run(|_| ()).unwrap();
                 assert_eq!(outcome.silent_transmissions, 0);
                 simulation.theta().to_vec()
             };
@@ -194,7 +194,8 @@ fn a_compressor_without_bytes_is_refused_where_bytes_are_needed_and_so_is_its_au
     );
     assert_eq!(
         refused(|c| c.defense.audit = true),
-        "defense.audit: knows what the built-in schemes can send, not \"whole\"; set it to false"
+        "defense.audit: needs to know which reports an honest device can make, and \"whole\" does not state \
+         them; set it to false"
     );
 }
 
@@ -237,7 +238,7 @@ fn a_fading_law_decides_the_gains_of_a_run() {
 fn a_partition_by_indices_is_the_split_that_it_lists() {
     let dataset = blobs(20, 600, 90);
     let config = config("bn2-c");
-    let split = config.partition(&dataset).unwrap();
+    let split = config.resolve(&Parts::default()).and_then(|spec| spec.partition(&dataset)).unwrap();
     let lists: Vec<Vec<u32>> = (0..12)
         .map(|m| {
             let mut samples = Vec::new();
@@ -265,21 +266,21 @@ fn names_of_custom_parts_go_into_the_configuration_and_come_back_from_its_text()
     let parts = patient().fading("steady", "here", |_, _| Ok(Box::new(fedlink::radio::fading::Constant)));
     let mut config = config("patient");
     let simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
-    assert_eq!(simulation.config().custom.len(), 1, "what is not chosen is not named");
+    assert_eq!(simulation.spec().config().custom.len(), 1, "what is not chosen is not named");
     config.radio.fading = "steady".into();
     let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
-    let recorded = simulation.config().clone();
+    let recorded = simulation.spec().config().clone();
     assert_eq!(recorded.custom["patient"], "custom_parts.rs");
     assert_eq!(recorded.custom["steady"], "here");
-    let text = fedlink::config::commented_toml(&recorded);
+    let text = fedlink::spec::commented_toml(&recorded);
     assert!(text.contains("[custom]"), "{text}");
     let read = Config::from_toml(&text).unwrap();
     assert_eq!(read, recorded);
-    let outcome = simulation.run(&mut ()).unwrap();
+    let outcome = simulation.run(|_| ()).unwrap();
     assert_eq!(run_with(&read, blobs(20, 600, 90), &parts, 1), outcome);
     // A checkpoint of the one is a checkpoint of the other.
     assert_eq!(resumed(&read, || blobs(20, 600, 90), &parts, 3), outcome);
-    let error = Simulation::new(&read, blobs(20, 600, 90)).map(|_| ()).unwrap_err().to_string();
+    let error = Simulation::of(&read, blobs(20, 600, 90)).map(|_| ()).unwrap_err().to_string();
     assert!(
         error.contains("a custom part (") && error.ends_with("that was not given to this run"),
         "{error}"
@@ -301,7 +302,7 @@ fn a_custom_part_is_made_from_its_own_table_for_the_run_at_hand() {
     let parts = Parts::default().policy("mine", "here", |own, scope| {
         let first = own.get("first").and_then(toml::Value::as_integer).unwrap_or(0);
         if first < 0 {
-            return Err(fedlink::config::ConfigError::new("schedule.mine.first", "must be at least 0"));
+            return Err(fedlink::spec::ConfigError::new("schedule.mine.first", "must be at least 0"));
         }
         assert_eq!((scope.devices, scope.k, scope.rounds), (12, 3, 12));
         Ok(Box::new(From(first as u32)))
@@ -325,7 +326,8 @@ struct Borrowed {
 
 impl Borrowed {
     fn new(config: &Config, cohorts: Cohorts) -> Self {
-        let World { session, fleet, .. } = World::new(config, blobs(20, 600, 90), &Parts::default()).unwrap();
+        let World { session, fleet, .. } =
+            World::new(&config.resolve_on(blobs(20, 600, 90), &Parts::default()).unwrap()).unwrap();
         Self { fleet, theta0: session.theta().to_vec(), cohorts }
     }
 }
@@ -372,13 +374,13 @@ fn a_task_that_trains_as_the_library_does_has_its_digest_in_cohorts_of_any_size(
 #[test]
 fn a_task_names_itself_in_the_configuration() {
     let config = config("bc");
-    let simulation = Simulation::new(&config, Borrowed::new(&config, Cohorts::Of(3))).unwrap();
-    let recorded = simulation.config();
+    let simulation = Simulation::of(&config, Borrowed::new(&config, Cohorts::Of(3))).unwrap();
+    let recorded = simulation.spec().config();
     assert_eq!(recorded.custom["Borrowed"], "task");
     let named =
         [&recorded.data.dataset, &recorded.data.partition, &recorded.learn.model, &recorded.learn.optimizer];
     assert!(named.iter().all(|name| *name == "Borrowed"), "{named:?}");
-    assert_eq!(&Config::from_toml(&fedlink::config::commented_toml(recorded)).unwrap(), recorded);
+    assert_eq!(&Config::from_toml(&fedlink::spec::commented_toml(recorded)).unwrap(), recorded);
 }
 
 /// Pulls θ toward a number of each device, less with every training, which it counts in its state's bytes;
@@ -463,7 +465,7 @@ fn named_metrics_are_in_records_rows_and_the_digest() {
         }
     }
     let config = config("bc");
-    let mut simulation = Simulation::new(&config, Tiring(Cohorts::SideBySide)).unwrap();
+    let mut simulation = Simulation::of(&config, Tiring(Cohorts::SideBySide)).unwrap();
     let mut evaluations = Vec::new();
     for _ in 0..config.run.rounds {
         evaluations.extend(simulation.step().unwrap().evaluation);

@@ -1,18 +1,18 @@
 //! Same configuration and seed, same bits out.
 
 use crate::common::{blobs, mostly_zero, small_config};
-use fedlink::config::{BatchSize, Config};
 use fedlink::data::Dataset;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::record::Outcome;
-use fedlink::simulation::Simulation;
+use fedlink::spec::{BatchSize, Config};
+use fedlink::system::simulation::Simulation;
 use std::sync::Arc;
 
 const POLICIES: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
 
 fn run(config: &Config, dataset: &Arc<Dataset>, threads: usize) -> Outcome {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    pool.install(|| Simulation::new(config, Arc::clone(dataset)).unwrap().run(&mut ()).unwrap())
+    pool.install(|| Simulation::of(config, Arc::clone(dataset)).unwrap().run(|_| ()).unwrap())
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn policies_at_one_seed_see_the_same_channels() {
         let mut config = small_config();
         config.schedule.policy = policy.into();
         config.schedule.k = 12;
-        let mut simulation = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+        let mut simulation = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
         let record = simulation.step().unwrap();
         record.transmissions.iter().map(|sent| sent.gain).collect::<Vec<f64>>()
     };

@@ -15,7 +15,7 @@ fn only_candidates_train_unless_devices_keep_state() {
         config.schedule.policy = policy.into();
         config.learn.state = state;
         config.learn.optimizer = optimizer.into();
-        Simulation::new(&config, dataset.clone()).unwrap().step().unwrap().training.devices
+        Simulation::of(&config, dataset.clone()).unwrap().step().unwrap().training.devices
     };
     assert_eq!(trained("bc", Reset, "adam"), 3);
     assert_eq!(trained("bc-bn2", Reset, "adam"), 6);
@@ -46,11 +46,11 @@ fn training_only_the_candidates_changes_nothing_else() {
             config.learn.state = state;
             config.compress.feedback = feedback.into();
             let dataset = blobs(20, 600, 90);
-            let mut frugal = Simulation::new(&config, dataset.clone()).unwrap();
+            let mut frugal = Simulation::of(&config, dataset.clone()).unwrap();
             config.schedule.policy = "wasteful".into();
             let mut wasteful = Simulation::with_parts(&config, dataset, &parts).unwrap();
-            frugal.run(&mut ()).unwrap();
-            wasteful.run(&mut ()).unwrap();
+            frugal.run(|_| ()).unwrap();
+            wasteful.run(|_| ()).unwrap();
             assert_eq!(frugal.theta(), wasteful.theta(), "{state:?} {feedback:?}");
         }
     }
@@ -67,10 +67,10 @@ fn with_feedback_nothing_is_lost_only_late() {
     config.radio.symbols = 20;
     config.learn.optimizer = "sgd".into();
     config.run.rounds = 60;
-    let accuracy = |feedback: &str, config: &fedlink::config::Config| {
+    let accuracy = |feedback: &str, config: &fedlink::spec::Config| {
         let mut config = config.clone();
         config.compress.feedback = feedback.into();
-        Simulation::new(&config, dataset.clone()).unwrap().run(&mut ()).unwrap().final_loss.unwrap()
+        Simulation::of(&config, dataset.clone()).unwrap().run(|_| ()).unwrap().final_loss.unwrap()
     };
     let (off, on) = (accuracy("off", &config), accuracy("scheduled", &config));
     assert!(on < off, "loss with feedback {on}, without {off}");
@@ -81,9 +81,9 @@ fn a_link_that_carries_nothing_makes_silent_devices_that_still_count() {
     let mut config = small_config();
     config.radio.symbols = 1;
     config.radio.noise = 1e9;
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     let before = simulation.theta().to_vec();
-    let outcome = simulation.run(&mut ()).unwrap();
+    let outcome = simulation.run(|_| ()).unwrap();
     assert_eq!(simulation.theta(), before);
     assert_eq!(outcome.silent_transmissions, 12 * 3);
     assert_eq!((outcome.bits_per_round, outcome.mean_q), (0.0, 0.0));
@@ -92,8 +92,8 @@ fn a_link_that_carries_nothing_makes_silent_devices_that_still_count() {
 
 #[test]
 fn evaluated_rounds_are_every_so_many_and_the_last() {
-    let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
-    simulation.run(&mut ()).unwrap();
+    let mut simulation = Simulation::of(&small_config(), blobs(20, 600, 90)).unwrap();
+    simulation.run(|_| ()).unwrap();
     let rounds: Vec<u64> = simulation.rows().iter().map(|row| row.round).collect();
     assert_eq!(rounds, [5, 10, 12]);
 }
@@ -103,10 +103,10 @@ fn the_worst_average_power_is_the_busiest_device_s() {
     let mut config = small_config();
     config.schedule.k = 4;
     config.radio.power = 2.0;
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     let mut times = vec![0u32; 12];
     let outcome = simulation
-        .run(&mut |record: &fedlink::record::RoundRecord| {
+        .run(|record: &fedlink::record::RoundRecord| {
             record.transmissions.iter().for_each(|sent| times[sent.device.index()] += 1);
             ControlFlow::Continue(())
         })
@@ -120,11 +120,13 @@ fn the_worst_average_power_is_the_busiest_device_s() {
 
 #[test]
 fn an_observer_can_end_a_run_and_keep_what_is_there() {
-    let mut simulation = Simulation::new(&small_config(), blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&small_config(), blobs(20, 600, 90)).unwrap();
     let outcome = simulation
-        .run(&mut |record: &fedlink::record::RoundRecord| {
-            if record.round == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
+        .run(
+            |record: &fedlink::record::RoundRecord| {
+                if record.round == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            },
+        )
         .unwrap();
     assert_eq!(outcome.rounds, 7);
     assert_eq!(simulation.rows().len(), 1);
@@ -135,7 +137,7 @@ fn divergence_is_an_error_that_names_the_round() {
     let mut config = small_config();
     config.learn.optimizer = "sgd".into();
     config.learn.rate = Some(1e30);
-    let error = Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap_err();
+    let error = Simulation::of(&config, blobs(20, 600, 90)).unwrap().run(|_| ()).unwrap_err();
     assert!(matches!(error, Error::Diverged { round: 1..=5, .. }), "{error}");
 }
 
@@ -162,7 +164,7 @@ fn a_policy_may_pick_someone_whose_update_was_not_kept() {
         config.learn.optimizer = "sgd".into();
         config.set("learn.sgd.momentum", momentum).unwrap();
         let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
-        simulation.run(&mut ()).unwrap();
+        simulation.run(|_| ()).unwrap();
         simulation.theta().to_vec()
     };
     // A momentum too small to change a digit makes every device keep state, and so every update be kept.
@@ -176,8 +178,8 @@ fn asking_what_a_round_takes_changes_nothing() {
         config.schedule.policy = policy.into();
         config.defense.participation_cap = true;
         config.learn.state = StateMode::Reset;
-        let whole = Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap();
-        let mut asked = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let whole = Simulation::of(&config, blobs(20, 600, 90)).unwrap().run(|_| ()).unwrap();
+        let mut asked = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         while asked.rounds_done() < config.run.rounds {
             let needs = asked.needs().unwrap();
             assert_eq!(needs.dim, asked.theta().len());
@@ -230,7 +232,7 @@ fn weights_that_are_all_zero_are_reported_once_and_mean_equal_shares() {
         let mut config = small_config();
         config.schedule.policy = "mine".into();
         let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
-        let mut warnings = simulation.run(&mut ()).unwrap().warnings;
+        let mut warnings = simulation.run(|_| ()).unwrap().warnings;
         warnings.retain(|warning| !warning.starts_with("heard "));
         (simulation.theta().to_vec(), warnings)
     };

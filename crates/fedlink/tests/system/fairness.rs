@@ -2,6 +2,7 @@
 
 use crate::common::{blobs, resumed, run, small_config};
 use fedlink::data::{Dataset, Features, Samples};
+use fedlink::parts::Parts;
 use fedlink::prelude::*;
 use std::sync::Arc;
 
@@ -24,19 +25,19 @@ fn with_test_set(dataset: &Dataset, samples: &[usize]) -> Arc<Dataset> {
 #[test]
 fn the_accuracy_of_a_device_is_that_of_a_test_set_with_its_mix_of_classes() {
     let (config, dataset) = (unequal(), blobs(20, 600, 90));
-    let mut simulation = Simulation::new(&config, dataset.clone()).unwrap();
-    let outcome = simulation.run(&mut ()).unwrap();
+    let mut simulation = Simulation::of(&config, dataset.clone()).unwrap();
+    let outcome = simulation.run(|_| ()).unwrap();
     assert_eq!(outcome.device_accuracy.len(), 12);
     // Each class has thirty test samples. In the test set of a device they stand as often as it has training
     // samples of the class.
     let of_class = |class: u8| (0..90).filter(move |i| i % 3 == usize::from(class));
-    let partition = config.partition(&dataset).unwrap();
+    let partition = config.resolve(&Parts::default()).and_then(|spec| spec.partition(&dataset)).unwrap();
     let mut own = Vec::new();
     for device in DeviceId::all(12) {
         partition.samples_of(device, &mut own);
         let samples: Vec<usize> =
             own.iter().flat_map(|&i| of_class(dataset.train.labels[i as usize])).collect();
-        let alone = Simulation::new(&config, with_test_set(&dataset, &samples)).unwrap();
+        let alone = Simulation::of(&config, with_test_set(&dataset, &samples)).unwrap();
         let brute = alone.world().fleet.task().evaluate(simulation.theta()).unwrap().accuracy;
         let ours = outcome.device_accuracy[device.index()].unwrap();
         assert!((ours - brute).abs() < 1e-12, "device {device}: {ours} against {brute}");
@@ -59,7 +60,7 @@ fn the_accuracy_of_a_device_is_that_of_a_test_set_with_its_mix_of_classes() {
 fn participation_is_counted_from_the_transmissions() {
     let mut config = unequal();
     config.schedule.policy = "bc".into();
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     let (mut counts, mut last) = ([0u64; 12], [0u64; 12]);
     while simulation.rounds_done() < config.run.rounds {
         let record = simulation.step().unwrap();

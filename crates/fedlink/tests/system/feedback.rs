@@ -1,13 +1,13 @@
 //! Error feedback in whole runs: both sides keep the same state, whatever is lost, and a node may restart.
 
 use crate::common::{blobs, small_config};
-use fedlink::compress::feedback::NodeState;
-use fedlink::fleet::Encoder;
+use fedlink::base::units::DeviceId;
 use fedlink::prelude::*;
 use fedlink::record::{Arrival, Training};
 use fedlink::schedule::Reports;
-use fedlink::session::{Message, Session};
-use fedlink::units::DeviceId;
+use fedlink::system::device::{self, Device, Request, Sender};
+use fedlink::system::server::Scheduled;
+use fedlink::system::session::{Message, Session};
 use std::io::Cursor;
 
 fn config(feedback: &str) -> Config {
@@ -25,19 +25,19 @@ fn runs_resume_and_repeat_to_the_bit_with_every_kind() {
             config.set("compress.ef21.kappa", kappa).unwrap();
             let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let run = || {
-                let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
-                let outcome = simulation.run(&mut ()).unwrap();
+                let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
+                let outcome = simulation.run(|_| ()).unwrap();
                 (outcome, simulation.theta().to_vec())
             };
             let whole = pool(1).install(run);
             assert_eq!(pool(3).install(run), whole, "{feedback:?}");
-            let mut first = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+            let mut first = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
             (0..4).for_each(|_| drop(first.step().unwrap()));
             let mut bytes = Vec::new();
             first.checkpoint(&mut bytes).unwrap();
-            let mut resumed = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+            let mut resumed = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
             resumed.restore(Cursor::new(bytes)).unwrap();
-            assert_eq!((resumed.run(&mut ()).unwrap(), resumed.theta().to_vec()), whole, "{feedback:?}");
+            assert_eq!((resumed.run(|_| ()).unwrap(), resumed.theta().to_vec()), whole, "{feedback:?}");
         }
     }
 }
@@ -45,8 +45,7 @@ fn runs_resume_and_repeat_to_the_bit_with_every_kind() {
 /// A session and its nodes, which know nothing but messages.
 struct Nodes {
     session: Session,
-    encoder: Encoder,
-    nodes: Vec<NodeState>,
+    devices: Vec<Device>,
     /// What the payloads of each device that were used add up to.
     sums: Vec<Vec<f32>>,
     dim: usize,
@@ -57,9 +56,8 @@ impl Nodes {
         let parts = Parts::default();
         let devices = config.data.devices as usize;
         Self {
-            session: Session::of(config, &parts, vec![0.0; dim], None).unwrap(),
-            encoder: Encoder::of(config, &parts).unwrap(),
-            nodes: vec![NodeState::new(1.0); devices],
+            session: Session::of(&config.resolve(&parts).unwrap(), vec![0.0; dim], None).unwrap(),
+            devices: vec![fresh(config); devices],
             sums: vec![vec![0.0; dim]; devices],
             dim,
         }
@@ -70,28 +68,21 @@ impl Nodes {
         let t = self.session.rounds_done();
         let known = self.session.links(t).known;
         let call = self.session.begin(t, known, |_| true).unwrap();
-        let mut innovations = updates.to_vec();
         let mut answers = Vec::new();
         for (i, &device) in call.candidates.iter().enumerate() {
-            let node = &mut self.nodes[device.index()];
-            if !node.sync(call.acknowledged[i]) {
+            let update = updates[device.index()].clone();
+            let report = self.devices[device.index()].report(&call.request(i), update, 0.5).unwrap();
+            if report.lost_state {
                 self.session.forget(device).unwrap();
                 self.sums[device.index()].fill(0.0);
             }
-            let v = &mut innovations[device.index()];
-            node.innovation(t + 1, v);
-            let own = self.encoder.answers(&call.asks, (v, 0.5), call.alone[i], (t, device)).unwrap();
-            answers.extend(own);
+            answers.extend(report.answers);
         }
         let reports = Reports::new(call.candidates, call.asks.len(), answers);
         let scheduled = self.session.report(reports).unwrap();
-        let mut sent = Vec::new();
-        for one in &scheduled {
-            let (m, budget) = (one.device.index(), one.grant.budget);
-            let message = self.encoder.message(&innovations[m], budget, (t, one.device)).unwrap();
-            self.nodes[m].sent(t + 1, message.own.clone(), self.dim);
-            sent.push((one.device, message));
-        }
+        let send =
+            |one: &Scheduled| (one.device, self.devices[one.device.index()].send(one.grant.budget).unwrap());
+        let sent: Vec<(DeviceId, device::Message)> = scheduled.iter().map(send).collect();
         let arrived: Vec<Message> = sent
             .iter()
             .filter(|(device, _)| !lost.contains(&device.0))
@@ -108,16 +99,26 @@ impl Nodes {
 
     /// Both sides and the payloads agree on every device.
     fn assert_agree(&mut self) {
-        for (m, node) in self.nodes.iter_mut().enumerate() {
-            let device = DeviceId(m as u32);
-            assert!(node.sync(self.session.server().acknowledged(device).unwrap()), "{m}");
+        let t = self.session.rounds_done();
+        for (m, device) in self.devices.iter().enumerate() {
+            let sender = Sender { t, device: DeviceId(m as u32) };
+            // The request of the next round brings what the server acknowledges.
+            let mut device = device.clone();
+            let acknowledged = self.session.server().acknowledged(sender.device);
+            let request = Request { sender, asks: &[], alone: Bits(0.0), acknowledged };
             let zero = vec![0.0; self.dim];
-            let server = self.session.server().device_state(device).unwrap_or(&zero);
-            let own = if node.state().is_empty() { &zero[..] } else { node.state() };
+            assert!(!device.report(&request, zero.clone(), 0.5).unwrap().lost_state, "{m}");
+            let server = self.session.server().device_state(sender.device).unwrap_or(&zero);
+            let own = if device.residual().is_empty() { &zero[..] } else { device.residual() };
             assert_eq!(own, server, "{m}");
             assert_eq!(self.sums[m], server, "{m}: the payloads alone");
         }
     }
+}
+
+/// A device that has sent nothing.
+fn fresh(config: &Config) -> Device {
+    Device::new(&config.resolve(&Parts::default()).unwrap(), Vec::new()).unwrap()
 }
 
 fn updates(devices: usize, dim: usize) -> Vec<Vec<f32>> {
@@ -158,7 +159,7 @@ fn a_node_that_restarts_is_noticed_and_both_sides_start_again_from_zero() {
     }
     nodes.assert_agree();
     let device = DeviceId::all(12).find(|m| nodes.session.server().acknowledged(*m) > Some(0)).unwrap();
-    nodes.nodes[device.index()] = NodeState::new(1.0);
+    nodes.devices[device.index()] = fresh(&config);
     assert!(nodes.session.server().device_state(device).is_some());
     let forgotten = nodes.round(&updates, &(0..12).collect::<Vec<u32>>());
     assert!(forgotten.iter().all(|(_, arrival)| *arrival == Arrival::Lost));
@@ -193,10 +194,10 @@ fn with_all_devices_and_room_for_everything_it_is_plain_averaging_to_rounding() 
         let mut config = config(feedback);
         (config.schedule.policy, config.schedule.k) = ("round-robin".into(), config.data.devices);
         (config.compress.scheme, config.radio.symbols) = ("top-k".into(), 10_000_000);
-        let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         let record = simulation.step().unwrap();
         assert!(record.transmissions.iter().all(|sent| sent.arrival == Arrival::Used));
-        simulation.run(&mut ()).unwrap();
+        simulation.run(|_| ()).unwrap();
         simulation.theta().to_vec()
     };
     let (plain, states) = (theta("off"), theta("ef21"));
@@ -207,7 +208,7 @@ fn with_all_devices_and_room_for_everything_it_is_plain_averaging_to_rounding() 
 }
 
 fn theta_zero() -> Vec<f32> {
-    Simulation::new(&config("off"), blobs(20, 600, 90)).unwrap().theta().to_vec()
+    Simulation::of(&config("off"), blobs(20, 600, 90)).unwrap().theta().to_vec()
 }
 
 #[test]
@@ -215,9 +216,9 @@ fn nothing_sent_is_no_motion() {
     let mut config = config("ef21");
     config.radio.symbols = 1;
     config.radio.power = 1e-9;
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     let start = simulation.theta().to_vec();
-    simulation.run(&mut ()).unwrap();
+    simulation.run(|_| ()).unwrap();
     assert_eq!(simulation.theta(), start);
 }
 
@@ -227,7 +228,7 @@ fn robust_rules_clipping_and_audit_act_on_the_states() {
         let mut config = config("ef21");
         config.set(key, value).unwrap();
         config.defense.audit = true;
-        let outcome = Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap();
+        let outcome = Simulation::of(&config, blobs(20, 600, 90)).unwrap().run(|_| ()).unwrap();
         assert!(outcome.excluded.is_empty(), "honest devices pass the audit of their innovations");
     }
 }
@@ -236,15 +237,18 @@ fn robust_rules_clipping_and_audit_act_on_the_states() {
 fn states_beyond_the_memory_are_refused_before_the_first_round() {
     let mut config = config("ef21");
     (config.data.devices, config.schedule.k) = (4_000_000_000, 3);
-    let error = Session::of(&config, &Parts::default(), vec![0.0; 10_000_000], None).err().unwrap();
+    let error =
+        Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 10_000_000], None).err().unwrap();
     assert!(error.to_string().contains("compress.feedback"), "{error}");
 }
 
 #[test]
 fn a_session_without_states_has_nothing_to_forget() {
-    let mut session = Session::of(&config("off"), &Parts::default(), vec![0.0; 10], None).unwrap();
+    let mut session =
+        Session::of(&config("off").resolve(&Parts::default()).unwrap(), vec![0.0; 10], None).unwrap();
     assert!(session.forget(DeviceId(0)).is_err());
     assert_eq!(session.server().acknowledged(DeviceId(0)), None);
-    let mut session = Session::of(&config("ef21"), &Parts::default(), vec![0.0; 10], None).unwrap();
+    let mut session =
+        Session::of(&config("ef21").resolve(&Parts::default()).unwrap(), vec![0.0; 10], None).unwrap();
     assert!(session.forget(DeviceId(12)).is_err(), "there are devices 0..12");
 }

@@ -1,13 +1,13 @@
 //! Corrections of local training, rates and options of local steps, on problems whose solutions are known.
 
 use crate::common::{blobs, mostly_zero, run, small_config};
-use fedlink::config::Config;
+use fedlink::base::units::DeviceId;
 use fedlink::learn::steps::LocalSteps;
 use fedlink::learn::task::{Cohorts, Evaluation, Job, Task, TaskError};
 use fedlink::parts::Parts;
-use fedlink::session::Session;
-use fedlink::simulation::Simulation;
-use fedlink::units::DeviceId;
+use fedlink::spec::Config;
+use fedlink::system::session::Session;
+use fedlink::system::simulation::Simulation;
 use std::io::Cursor;
 
 const DEVICES: usize = 6;
@@ -105,8 +105,8 @@ fn config(k: usize, rounds: u64, keys: &[(&str, toml::Value)]) -> Config {
 }
 
 fn end(config: &Config, task: Quadratic) -> Vec<f64> {
-    let mut simulation = Simulation::new(config, task).unwrap();
-    simulation.run(&mut ()).unwrap();
+    let mut simulation = Simulation::of(config, task).unwrap();
+    simulation.run(|_| ()).unwrap();
     simulation.theta().iter().map(|&x| f64::from(x)).collect()
 }
 
@@ -234,9 +234,9 @@ fn softmax(rounds: u64) -> Config {
 }
 
 fn step_of(config: &Config) -> Vec<f32> {
-    let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(config, blobs(20, 600, 90)).unwrap();
     let before = simulation.theta().to_vec();
-    simulation.run(&mut ()).unwrap();
+    simulation.run(|_| ()).unwrap();
     simulation.theta().iter().zip(&before).map(|(after, before)| after - before).collect()
 }
 
@@ -287,17 +287,17 @@ fn a_built_in_model_learns_with_every_correction_and_ends_with_the_same_bits_how
         assert_ne!(whole.digest, plain.digest, "{correction}");
         assert!(whole.final_loss.unwrap().is_finite());
         assert_eq!(run(&config, blobs(20, 600, 90), 4).digest, whole.digest, "{correction}: threads");
-        let mut first = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut first = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         for _ in 0..5 {
             first.step().unwrap();
         }
         let mut saved = Vec::new();
         first.checkpoint(&mut saved).unwrap();
-        let mut resumed = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut resumed = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         resumed.restore(Cursor::new(&saved)).unwrap();
-        assert_eq!(resumed.run(&mut ()).unwrap().digest, whole.digest, "{correction}: resumed");
+        assert_eq!(resumed.run(|_| ()).unwrap().digest, whole.digest, "{correction}: resumed");
         // What is saved for one correction is not restored by another run.
-        let mut other = Simulation::new(&softmax(12), blobs(20, 600, 90)).unwrap();
+        let mut other = Simulation::of(&softmax(12), blobs(20, 600, 90)).unwrap();
         assert!(other.restore(Cursor::new(&saved)).is_err());
     }
 }
@@ -325,7 +325,7 @@ fn scaffold_s_control_variate_is_charged_on_the_downlink() {
         config.set("clock.downlink", "broadcast").unwrap();
         config.set("clock.broadcast.bps", 1e6).unwrap();
         config.set("learn.correction", correction).unwrap();
-        let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         simulation.step().unwrap().cost.unwrap().phases.down_s
     };
     // 63 weights of 32 bits at 1 Mbit/s.
@@ -402,7 +402,7 @@ impl Task for Plain {
 fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
     let of_task = |key: &str, value: toml::Value| {
         let config = config(2, 1, &[(key, value)]);
-        Simulation::new(&config, Plain).map(|_| ()).unwrap_err().to_string()
+        Simulation::of(&config, Plain).map(|_| ()).unwrap_err().to_string()
     };
     for (key, value, start) in [
         (
@@ -427,7 +427,7 @@ fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
     }
     for (key, value) in [("learn.correction", "prox"), ("learn.aggregate", "fednova")] {
         let config = config(2, 1, &[(key, value.into())]);
-        let error = Session::of(&config, &Parts::default(), vec![0.0; DIM], None)
+        let error = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; DIM], None)
             .map(|_| ())
             .unwrap_err()
             .to_string();
@@ -436,7 +436,7 @@ fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
     // What the server does runs on nodes as in a simulation.
     let config =
         config(2, 1, &[("learn.aggregate", "shrunk".into()), ("learn.server_optimizer", "yogi".into())]);
-    assert!(Session::of(&config, &Parts::default(), vec![0.0; DIM], None).is_ok());
+    assert!(Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; DIM], None).is_ok());
 }
 
 /// A task of many parameters whose devices apply corrections.
@@ -462,18 +462,18 @@ impl Task for Wide {
 
 #[test]
 fn vectors_of_all_devices_that_cannot_fit_are_refused_before_the_first_round() {
-    if fedlink::memory::total().is_none() {
+    if fedlink::base::memory::total().is_none() {
         return;
     }
     let mut config = config(1, 1, &[chosen("scaffold")]);
     // 4 TB of control variates.
     config.data.devices = 1_000_000;
-    let error = Simulation::new(&config, Wide).map(|_| ()).unwrap_err().to_string();
+    let error = Simulation::of(&config, Wide).map(|_| ()).unwrap_err().to_string();
     assert!(
         error.starts_with("learn.model: 1000005 vectors of d = 1000000 numbers take at least"),
         "{error}"
     );
-    assert!(error.contains("learn.correction = \"none\""), "{error}");
+    assert!(error.contains("compress.feedback and learn.correction at their defaults"), "{error}");
     config.learn.correction = "prox".into();
-    assert!(Simulation::new(&config, Wide).is_ok());
+    assert!(Simulation::of(&config, Wide).is_ok());
 }

@@ -10,8 +10,8 @@ fn every_device_is_there_once_with_its_link_and_its_report() {
         let mut config = small_config();
         config.schedule.policy = policy.into();
         config.learn.optimizer = "sgd".into();
-        let mut plain = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
-        let mut logged = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut plain = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
+        let mut logged = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         logged.log_all_devices(true);
         for t in 0..config.run.rounds {
             let links = logged.world().session.links(t);

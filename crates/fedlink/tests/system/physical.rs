@@ -2,10 +2,10 @@
 //! when a run was stopped.
 
 use crate::common::{blobs, resumed, run, small_config};
+use fedlink::base::units::DeviceId;
 use fedlink::prelude::*;
 use fedlink::radio::cell::pathloss::free_space_db;
 use fedlink::record::{Arrival, Energy};
-use fedlink::units::DeviceId;
 
 /// The small configuration with the keys of `text` set on top.
 fn config(text: &str) -> Config {
@@ -21,7 +21,7 @@ fn config(text: &str) -> Config {
 }
 
 fn simulation(config: &Config) -> Simulation {
-    Simulation::new(config, blobs(20, 600, 90)).unwrap()
+    Simulation::of(config, blobs(20, 600, 90)).unwrap()
 }
 
 fn records(config: &Config) -> Vec<RoundRecord> {
@@ -213,7 +213,7 @@ fn a_round_of_the_paper_s_cell_takes_the_seconds_and_joules_worked_out_by_hand()
     let samples = config.learn.local_steps as f64 * 10.0;
     assert_eq!(
         config.learn.batch,
-        fedlink::config::BatchSize::Count(10),
+        fedlink::spec::BatchSize::Count(10),
         "the samples above are of this batch"
     );
     let train = 6.0 * dim * samples / 1e9;
@@ -408,9 +408,9 @@ fn payloads_of_fixed_size_take_the_time_that_the_channel_gives() {
 fn the_channel_of_a_round_does_not_depend_on_the_rounds_before() {
     for case in CASES {
         let config = config(&everything(case));
-        let radio = fedlink::setup::radio(&config, &Parts::default(), 10).unwrap();
+        let radio = fedlink::system::build::radio(&config.resolve(&Parts::default()).unwrap(), 10).unwrap();
         let in_order: Vec<Vec<f64>> = (0..40).map(|t| radio.links(t).gains).collect();
-        let fresh = fedlink::setup::radio(&config, &Parts::default(), 10).unwrap();
+        let fresh = fedlink::system::build::radio(&config.resolve(&Parts::default()).unwrap(), 10).unwrap();
         for t in [39u64, 3, 17] {
             assert_eq!(fresh.links(t).gains, in_order[t as usize]);
             assert_eq!(fresh.gain(t, DeviceId(5)), in_order[t as usize][5]);
@@ -424,6 +424,6 @@ fn a_deadline_that_leaves_no_time_is_refused_with_the_sum() {
         "radio.bandwidth_hz = 20e3\nclock.downlink = \"broadcast\"\nclock.broadcast.bps = 1000.0\n\
                          clock.deadline_s = 0.5",
     );
-    let error = Simulation::new(&config, blobs(20, 600, 90)).map(drop).unwrap_err().to_string();
+    let error = Simulation::of(&config, blobs(20, 600, 90)).map(drop).unwrap_err().to_string();
     assert!(error.starts_with("clock.deadline_s: is 0.5, but the downlink and the uplink"), "{error}");
 }

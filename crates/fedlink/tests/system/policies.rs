@@ -1,13 +1,13 @@
 //! Whole runs of every policy.
 
 use super::common::{blobs, run, small_config};
-use fedlink::config::Config;
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::DeviceId;
 use fedlink::learn::task::{Evaluation, Job, Task, TaskError};
-use fedlink::registry::Kind;
-use fedlink::rng::{Purpose, stream};
+use fedlink::parts::Kind;
 use fedlink::schedule::Policy;
-use fedlink::simulation::Simulation;
-use fedlink::units::DeviceId;
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,13 +39,13 @@ fn a_run_of_any_policy_is_the_same_on_any_number_of_threads_and_when_resumed() {
     for (name, config) in runs() {
         let whole = run(&config, blobs(20, 600, 90), 1);
         assert_eq!(run(&config, blobs(20, 600, 90), 3), whole, "{name} on three threads");
-        let mut first = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut first = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         (0..5).for_each(|_| drop(first.step().unwrap()));
         let mut saved = Vec::new();
         first.checkpoint(&mut saved).unwrap();
-        let mut second = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut second = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         second.restore(Cursor::new(&saved)).unwrap();
-        assert_eq!(second.run(&mut ()).unwrap(), whole, "{name} resumed");
+        assert_eq!(second.run(|_| ()).unwrap(), whole, "{name} resumed");
     }
 }
 
@@ -53,7 +53,7 @@ fn a_run_of_any_policy_is_the_same_on_any_number_of_threads_and_when_resumed() {
 fn divfl_hears_of_everybody_first_and_its_shares_add_up_to_1() {
     let mut config = small_config();
     config.schedule.policy = "divfl".into();
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     let mut seen = std::collections::BTreeSet::new();
     for t in 0..12 {
         let record = simulation.step().unwrap();
@@ -100,7 +100,7 @@ fn no_policy_has_a_device_train_twice_in_a_round_also_where_reports_are_of_eight
         for bits in [0, 8] {
             config.schedule.report_bits = bits;
             let task = Counting::default();
-            let Ok(mut simulation) = Simulation::new(&config, task.clone()) else {
+            let Ok(mut simulation) = Simulation::of(&config, task.clone()) else {
                 // It needs the loss on all training data, or reports that nobody has.
                 assert!(bits > 0 || name == "genie-loss", "{name}");
                 continue;

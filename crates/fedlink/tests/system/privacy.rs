@@ -1,9 +1,9 @@
 //! Noise for privacy: what one device can change, what the noise is, what is counted, what is refused.
 
 use crate::common::{blobs, resumed, run, small_config};
+use fedlink::base::rng::{Purpose, stream};
 use fedlink::prelude::*;
 use fedlink::privacy::accountant::{epsilon, limited, overflow};
-use fedlink::rng::{Purpose, stream};
 
 const DIM: usize = 300;
 
@@ -40,13 +40,13 @@ fn private(policy: &str) -> Config {
     config.schedule.policy = policy.into();
     config.schedule.k = if policy == "poisson" { 12 } else { 3 };
     config.radio.symbols = 2000;
-    config.defense.clip = fedlink::server::Clip::Norm(0.5);
+    config.defense.clip = fedlink::aggregate::Clip::Norm(0.5);
     config.privacy.noise = 2.0;
     config
 }
 
 fn after_one_round(config: &Config, task: Updates) -> (Vec<f32>, RoundRecord) {
-    let mut simulation = Simulation::new(config, task).unwrap();
+    let mut simulation = Simulation::of(config, task).unwrap();
     let record = simulation.step().unwrap();
     (simulation.theta().to_vec(), record)
 }
@@ -85,7 +85,7 @@ fn the_noise_has_the_deviation_of_the_clip_and_comes_in_rounds_without_devices_t
         if let Some(rate) = rate {
             config.set("schedule.poisson.rate", rate).unwrap();
         }
-        let mut simulation = Simulation::new(&config, Updates { silent: None, scale: 0.0 }).unwrap();
+        let mut simulation = Simulation::of(&config, Updates { silent: None, scale: 0.0 }).unwrap();
         let (mut before, mut sum, mut count, mut empty) = (vec![0.0; DIM], 0.0, 0.0, 0);
         for _ in 0..12 {
             let record = simulation.step().unwrap();
@@ -111,7 +111,7 @@ fn the_noise_has_the_deviation_of_the_clip_and_comes_in_rounds_without_devices_t
 fn slots_under_poisson_do_not_depend_on_how_many_came() {
     let mut config = private("poisson");
     config.schedule.k = 7;
-    let mut simulation = Simulation::new(&config, Updates { silent: None, scale: 1.0 }).unwrap();
+    let mut simulation = Simulation::of(&config, Updates { silent: None, scale: 1.0 }).unwrap();
     let mut sizes = std::collections::BTreeSet::new();
     for _ in 0..12 {
         let record = simulation.step().unwrap();
@@ -130,7 +130,7 @@ fn slots_under_poisson_do_not_depend_on_how_many_came() {
 fn epsilon_is_that_of_the_accountant_at_every_evaluation() {
     for policy in ["random", "bc", "poisson"] {
         let config = private(policy);
-        let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         let mut counts = [0u64; 12];
         while simulation.rounds_done() < 12 {
             let record = simulation.step().unwrap();
@@ -153,8 +153,8 @@ fn coins_beyond_the_slots_are_charged() {
     let mut config = private("poisson");
     (config.schedule.k, config.privacy.noise) = (11, 5.0);
     config.set("schedule.poisson.rate", 0.05).unwrap();
-    let mut simulation = Simulation::new(&config, Updates { silent: None, scale: 1.0 }).unwrap();
-    let privacy = simulation.run(&mut ()).unwrap().privacy.unwrap();
+    let mut simulation = Simulation::of(&config, Updates { silent: None, scale: 1.0 }).unwrap();
+    let privacy = simulation.run(|_| ()).unwrap().privacy.unwrap();
     // All twelve coins come up with probability 0.05¹².
     assert!((overflow(12, 0.05, 11) / 0.05f64.powi(12) - 1.0).abs() < 1e-9);
     let exact = |delta: f64| epsilon(12, 0.05, 5.0, delta);
@@ -166,9 +166,9 @@ fn coins_beyond_the_slots_are_charged() {
 fn a_policy_that_asks_for_reports_has_no_guarantee() {
     for policy in ["bn2", "bn2-c", "bc-bn2", "power-of-choice", "active"] {
         let config = private(policy);
-        let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         let asks = !simulation.world().session.server().asks().is_empty();
-        let privacy = simulation.run(&mut ()).unwrap().privacy.unwrap();
+        let privacy = simulation.run(|_| ()).unwrap().privacy.unwrap();
         assert_eq!(privacy.epsilon.is_none(), asks, "{policy}");
         assert_eq!(simulation.rows().last().unwrap().metrics.is_empty(), asks, "{policy}");
         assert!(!asks || privacy.caveats[0].contains("there is no guarantee"), "{privacy:?}");
@@ -194,7 +194,7 @@ fn what_would_break_the_guarantee_is_refused() {
         let mut config = private("random");
         change(&mut config);
         let task = Updates { silent: None, scale: 1.0 };
-        let refused = Simulation::new(&config, task).and_then(|mut run| run.step().map(drop));
+        let refused = Simulation::of(&config, task).and_then(|mut run| run.step().map(drop));
         refused.unwrap_err().to_string()
     };
     let set =
@@ -202,7 +202,10 @@ fn what_would_break_the_guarantee_is_refused() {
     let cases: [(String, &str); 8] = [
         (problem(&set("defense.clip", "median")), "privacy.noise: is 2, which needs a norm S"),
         (problem(&set("defense.clip", "off")), "set defense.clip to a number"),
-        (problem(&set("learn.aggregate", "median")), "set learn.aggregate, which is \"median\", to \"mean\""),
+        (
+            problem(&set("learn.aggregate", "median")),
+            "learn.aggregate is \"median\"; write learn.aggregate = \"mean\"",
+        ),
         (problem(&set("privacy.at", "device")), "privacy.at: is \"device\": a device that sends a part"),
         (
             problem(&|c| (c.privacy.noise, c.privacy.delta) = (0.0, 1e-6)),
@@ -214,10 +217,7 @@ fn what_would_break_the_guarantee_is_refused() {
              = \"tdma\"",
         ),
         (problem(&set("schedule.policy", "multinomial")), "privacy.noise: needs updates that count the same"),
-        (
-            problem(&|c| c.privacy.delta = 0.0),
-            "privacy.delta: is 0, but must be a number above 0 and below 1",
-        ),
+        (problem(&|c| c.privacy.delta = 0.0), "privacy.delta: is 0, but must be > 0 and < 1"),
     ];
     for (message, part) in cases {
         assert!(message.contains(part), "{message}");

@@ -14,7 +14,7 @@ fn gains_file(folder: &tempfile::TempDir, gains: &[f64]) -> String {
 }
 
 fn records(config: &Config) -> Vec<RoundRecord> {
-    let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(config, blobs(20, 600, 90)).unwrap();
     (0..config.run.rounds).map(|_| simulation.step().unwrap()).collect()
 }
 
@@ -74,11 +74,11 @@ fn a_file_of_mean_gains_that_does_not_fit_is_refused_by_key_and_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = small_config();
     config.radio.mean_gains = gains_file(&folder, &[1.0; 11]);
-    let error = Simulation::new(&config, blobs(20, 600, 90)).map(|_| ()).unwrap_err().to_string();
+    let error = Simulation::of(&config, blobs(20, 600, 90)).map(|_| ()).unwrap_err().to_string();
     assert!(error.starts_with("radio.mean_gains: "), "{error}");
     assert!(error.ends_with("gains.txt: has 11 numbers, but data.devices is 12"), "{error}");
     config.radio.mean_gains = folder.path().join("missing.txt").display().to_string();
-    let error = Simulation::new(&config, blobs(20, 600, 90)).map(|_| ()).unwrap_err().to_string();
+    let error = Simulation::of(&config, blobs(20, 600, 90)).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("missing.txt"), "{error}");
 }
 

@@ -1,10 +1,10 @@
 //! Whole runs with `compress.scheme = "random-sparse"`.
 
+use fedlink::base::rng::{Purpose, stream};
 use fedlink::compress::{RandomSparse, SparseScheme};
-use fedlink::config::Config;
 use fedlink::data::{Dataset, Features, Samples};
-use fedlink::rng::{Purpose, stream};
-use fedlink::simulation::Simulation;
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 use std::sync::Arc;
 
 const FEATURES: usize = 12;
@@ -46,7 +46,7 @@ fn config(policy: &str, k: u64) -> Config {
 
 fn run(config: &Config, threads: usize) -> fedlink::record::Outcome {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    pool.install(|| Simulation::new(config, dataset()).unwrap().run(&mut ()).unwrap())
+    pool.install(|| Simulation::of(config, dataset()).unwrap().run(|_| ()).unwrap())
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn every_policy_learns_and_gives_the_same_run_on_any_number_of_threads() {
 
 #[test]
 fn a_device_sends_exactly_the_q_entries_that_its_budget_holds() {
-    let mut simulation = Simulation::new(&config("bc", 3), dataset()).unwrap();
+    let mut simulation = Simulation::of(&config("bc", 3), dataset()).unwrap();
     let (mut partly, mut silent) = (0, 0);
     for _ in 0..30 {
         for sent in simulation.step().unwrap().transmissions {
@@ -78,7 +78,7 @@ fn a_device_sends_exactly_the_q_entries_that_its_budget_holds() {
 #[test]
 fn alone_on_the_link_a_device_sends_the_very_update_whose_norm_it_reported() {
     // BN2-C at K = 1: q* = q and the indices are the same, so ‖θ(t+1) − θ(t)‖ is the winner's report.
-    let mut simulation = Simulation::new(&config("bn2-c", 1), dataset()).unwrap();
+    let mut simulation = Simulation::of(&config("bn2-c", 1), dataset()).unwrap();
     for _ in 0..30 {
         let before = simulation.theta().to_vec();
         let record = simulation.step().unwrap();

@@ -2,15 +2,16 @@
 //! double precision and sharing nothing with the library but the random streams.
 
 use crate::common::{blobs, mostly_zero};
-use fedlink::config::{BatchSize, Config};
+use fedlink::base::kernels::{InstructionSet, instruction_set};
+use fedlink::base::rng::{Purpose, stream};
+use fedlink::base::units::DeviceId;
 use fedlink::data::Dataset;
 use fedlink::data::Scaling;
-use fedlink::kernels::{InstructionSet, instruction_set};
 use fedlink::learn::inputs::Inputs;
 use fedlink::learn::model::Init;
-use fedlink::rng::{Purpose, stream};
-use fedlink::simulation::Simulation;
-use fedlink::units::DeviceId;
+use fedlink::parts::Parts;
+use fedlink::spec::{BatchSize, Config};
+use fedlink::system::simulation::Simulation;
 use std::sync::Arc;
 
 const FEATURES: usize = 20;
@@ -108,7 +109,7 @@ fn mean_over(devices: &[usize], sizes: &[usize], aggregate: &str, values: &[f64]
 /// What one round of the specification does: the devices, their q, the training loss, and θ(t+1).
 fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -> (Vec<(usize, usize)>, f64) {
     let (m, k, n) = (config.data.devices as usize, config.schedule.k as usize, config.radio.symbols as f64);
-    let split = config.partition(data).unwrap();
+    let split = config.resolve(&Parts::default()).and_then(|spec| spec.partition(data)).unwrap();
     let (mut updates, mut losses, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for device in 0..m {
         let mut samples = Vec::new();
@@ -116,7 +117,10 @@ fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -
         let (mut local, mut mean_loss) = (theta.to_vec(), 0.0);
         for _ in 0..config.learn.local_steps {
             let (loss, g) = gradient(&local, data, &samples);
-            local.iter_mut().zip(g).for_each(|(w, g)| *w -= config.rate().unwrap() * g);
+            local
+                .iter_mut()
+                .zip(g)
+                .for_each(|(w, g)| *w -= config.resolve(&Parts::default()).unwrap().rate() * g);
             mean_loss += loss / config.learn.local_steps as f64;
         }
         updates.push(local.iter().zip(&*theta).map(|(a, b)| a - b).collect::<Vec<f64>>());
@@ -158,7 +162,7 @@ fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -
 /// Runs `config` in both implementations and holds every round of one against the other.
 fn compare(config: &Config, data: &Arc<Dataset>) {
     let name = format!("{:?} K={}", config.schedule.policy, config.schedule.k);
-    let mut simulation = Simulation::new(config, Arc::clone(data)).unwrap();
+    let mut simulation = Simulation::of(config, Arc::clone(data)).unwrap();
     let mut theta = vec![0.0; DIM];
     for t in 0..config.run.rounds {
         let (expected, loss) = reference_round(config, data, &mut theta, t);

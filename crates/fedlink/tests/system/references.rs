@@ -3,7 +3,7 @@
 use crate::common::{blobs, resumed, run, small_config};
 use fedlink::learn::task::Task;
 use fedlink::prelude::*;
-use fedlink::session::Session;
+use fedlink::system::session::Session;
 
 fn config(policy: &str, k: u64) -> Config {
     let mut config = small_config();
@@ -17,7 +17,7 @@ fn an_ideal_run_is_federated_averaging_of_whole_updates() {
     let mut config = config("ideal", 12);
     config.learn.optimizer = "sgd".into();
     config.run.rounds = 3;
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     let mut theta = simulation.theta().to_vec();
     for t in 0..3 {
         // The mean of all updates, added up in double precision.
@@ -63,7 +63,7 @@ fn the_genie_of_the_loss_is_best_after_a_round_of_one_device() {
     let after_one_round = |policy: &str, seed: u64| {
         let mut config = config(policy, 1);
         (config.run.rounds, config.run.seed) = (1, seed);
-        let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         simulation.step().unwrap();
         let task: &dyn Task = simulation.world().fleet.task();
         task.training_loss(simulation.theta()).unwrap()
@@ -79,19 +79,20 @@ fn the_genie_of_the_loss_is_best_after_a_round_of_one_device() {
 #[test]
 fn what_only_a_simulation_can_do_is_refused_on_nodes() {
     for (policy, k) in [("genie-align", 3), ("genie-loss", 3), ("ideal", 12)] {
-        let error = Session::of(&config(policy, k), &Parts::default(), vec![0.0; 50], None).err().unwrap();
+        let error = Session::of(&config(policy, k).resolve(&Parts::default()).unwrap(), vec![0.0; 50], None)
+            .err()
+            .unwrap();
         let message = error.to_string();
         assert!(message.starts_with(&format!("schedule.policy: is \"{policy}\", which ")), "{message}");
         assert!(message.ends_with("is for simulations; choose another policy for real nodes"), "{message}");
     }
-    assert!(Session::of(&config("all", 12), &Parts::default(), vec![0.0; 50], None).is_ok());
+    assert!(Session::of(&config("all", 12).resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).is_ok());
 }
 
 #[test]
 fn too_large_a_run_for_a_genie_and_a_scheme_without_effect_are_refused() {
-    let problem = |config: &Config| {
-        Simulation::new(config, blobs(20, 60_000, 90)).err().expect("a refusal").to_string()
-    };
+    let problem =
+        |config: &Config| Simulation::of(config, blobs(20, 60_000, 90)).err().expect("a refusal").to_string();
     let mut many = config("genie-align", 3);
     (many.data.devices, many.data.samples_per_device) = (1001, 30);
     assert!(problem(&many).contains("is for up to 1000 devices, but data.devices is 1001"));

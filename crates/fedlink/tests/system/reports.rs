@@ -1,12 +1,12 @@
 //! Whole runs in which reports take symbols of the round (`schedule.report_bits`).
 
 use crate::common::{blobs, resumed, run, small_config};
+use fedlink::base::units::DeviceId;
 use fedlink::prelude::*;
 use fedlink::radio::access::slots::SlotKind;
 use fedlink::schedule::Ask;
-use fedlink::server::Call;
-use fedlink::session::Session;
-use fedlink::units::DeviceId;
+use fedlink::system::server::Call;
+use fedlink::system::session::Session;
 
 fn config(policy: &str, bits: u64) -> Config {
     let mut config = small_config();
@@ -23,7 +23,7 @@ fn slots_and_report_symbols_add_up_to_the_round() {
             for slots in [SlotKind::Real, SlotKind::Whole] {
                 let mut config = config(policy, bits);
                 config.radio.slots = slots;
-                let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+                let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
                 for _ in 0..6 {
                     let record = simulation.step().unwrap();
                     let slots: f64 = record.transmissions.iter().map(|sent| sent.symbols.0).sum();
@@ -44,7 +44,7 @@ fn slots_and_report_symbols_add_up_to_the_round() {
 #[test]
 fn the_symbols_are_those_of_every_candidate_at_its_own_rate() {
     let config = config("bn2", 32);
-    let mut session = Session::of(&config, &Parts::default(), vec![0.0; 50], None).unwrap();
+    let mut session = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).unwrap();
     let links = session.links(0);
     let call = session.begin(0, links.known.clone(), |_| true).unwrap();
     let reporting: Vec<DeviceId> =
@@ -67,7 +67,8 @@ fn with_equal_norms_and_eight_bits_bn2_selects_as_bc() {
     let schedule = |policy: &str, t: u64| {
         let mut config = config(policy, 8);
         config.run.seed = t;
-        let mut session = Session::of(&config, &Parts::default(), vec![0.0; 50], None).unwrap();
+        let mut session =
+            Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).unwrap();
         let known = session.links(0).known;
         let call = session.begin(0, known, |_| true).unwrap();
         // Norms that differ by less than a step of the code.
@@ -111,7 +112,7 @@ fn nothing_depends_on_threads_or_on_a_stop() {
 fn reports_that_take_the_whole_round_leave_nobody_anything_to_send() {
     let mut config = config("bn2", 32);
     config.radio.symbols = 20;
-    let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
     let record = simulation.step().unwrap();
     assert_eq!(record.report_symbols, 20);
     assert_eq!(record.transmissions.len(), 3);

@@ -13,7 +13,7 @@ fn config(policy: &str) -> Config {
 }
 
 fn after_one_round(config: &Config) -> Vec<f32> {
-    let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(config, blobs(20, 600, 90)).unwrap();
     simulation.step().unwrap();
     simulation.theta().to_vec()
 }
@@ -61,7 +61,7 @@ fn shares_of_one_kth_are_the_mean_to_the_bit() {
 #[test]
 fn a_share_counts_whatever_the_others_count_and_zero_counts_nothing() {
     let one_round = |config: &mut Config| config.run.rounds = 1;
-    let start = Simulation::new(&config("bc"), blobs(20, 600, 90)).unwrap().theta().to_vec();
+    let start = Simulation::of(&config("bc"), blobs(20, 600, 90)).unwrap().theta().to_vec();
     assert_eq!(with_share(Share::Weight(0.0), one_round).1, start);
     let moved = |share: f64| -> Vec<f64> {
         let (_, theta) = with_share(Share::Weight(share), one_round);
@@ -81,7 +81,7 @@ fn the_server_rate_scales_the_first_step() {
         config.learn.server_rate = 0.5;
         config
     });
-    let start = Simulation::new(&full, blobs(20, 600, 90)).unwrap().theta().to_vec();
+    let start = Simulation::of(&full, blobs(20, 600, 90)).unwrap().theta().to_vec();
     let (full, half) = (after_one_round(&full), after_one_round(&half));
     let mut moved = 0;
     for ((start, full), half) in start.iter().zip(&full).zip(&half) {
@@ -163,8 +163,8 @@ fn a_device_that_may_not_send_loses_its_turn_and_lots_fall_on_the_others() {
         // Enough symbols that nobody is silent: silence is no offense.
         (config.radio.symbols, config.run.rounds) = (3000, 30);
         (config.defense.audit, config.defense.strikes) = (true, 1);
-        let mut simulation = Simulation::new(&config, blobs(20, 600, 90)).unwrap();
-        let outcome = simulation.run(&mut ()).unwrap();
+        let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
+        let outcome = simulation.run(|_| ()).unwrap();
         assert_eq!(outcome.excluded.len(), 6, "{policy}");
         for device in &outcome.excluded {
             assert_eq!(outcome.scheduled[device.index()], 1, "{policy}: struck out at once");

@@ -5,9 +5,10 @@ use fedlink::compress::wire::Coder;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::prelude::*;
 use fedlink::record::{Arrival, Training};
-use fedlink::round::{World, round};
-use fedlink::server::{Body, Call, Scheduled, Server, Upload};
-use fedlink::setup::{compressor, server_of};
+use fedlink::system::build::{compressor, server_of};
+use fedlink::system::device::Sender;
+use fedlink::system::round::{World, round};
+use fedlink::system::server::{Body, Call, Scheduled, Server, Upload};
 use std::sync::Arc;
 
 const POLICIES: [&str; 6] = ["bc", "bn2", "bc-bn2", "bn2-c", "random", "round-robin"];
@@ -22,7 +23,7 @@ fn config(policy: &str) -> Config {
 
 /// Every record of a simulation, and its model.
 fn simulated(config: &Config) -> (Vec<RoundRecord>, Vec<f32>) {
-    let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+    let mut simulation = Simulation::of(config, blobs(20, 600, 90)).unwrap();
     let step = |_| {
         let mut record = simulation.step().unwrap();
         record.evaluation = None;
@@ -39,11 +40,11 @@ fn train(world: &World, theta: &[f32], call: &Call) -> (Reports, Vec<Vec<f32>>, 
         let (update, loss) = world.fleet.update(theta, call.t, device).unwrap();
         for ask in &call.asks {
             answers.push(match ask {
-                Ask::Norm => fedlink::kernels::norm(&update) as f32,
+                Ask::Norm => fedlink::base::kernels::norm(&update) as f32,
                 Ask::CompressedNorm => world
                     .fleet
                     .encoder()
-                    .compressed_norm(&update, call.alone[index], (call.t, device))
+                    .compressed_norm(&update, call.alone[index], Sender { t: call.t, device })
                     .unwrap(),
                 Ask::Loss => loss as f32,
                 other => panic!("{other:?} is new to this test"),
@@ -89,10 +90,11 @@ impl Compressed {
 fn by_hand(config: &Config, as_bytes: bool) -> (Vec<RoundRecord>, Vec<f32>) {
     let parts = Parts::default();
     // The nodes, and a server that has none of them.
-    let world = World::new(config, blobs(20, 600, 90), &parts).unwrap();
+    let world = World::new(&config.resolve_on(blobs(20, 600, 90), &parts).unwrap()).unwrap();
     let theta0 = world.session.theta().to_vec();
-    let mut server = server_of(config, &parts, theta0, Arc::new(|_| 30)).unwrap();
-    let scheme = compressor(config, &parts).unwrap();
+    let spec = config.resolve(&parts).unwrap();
+    let mut server = server_of(&spec, theta0, Arc::new(|_| 30)).unwrap();
+    let scheme = compressor(&spec).unwrap();
     let mut records = Vec::new();
     for t in 0..config.run.rounds {
         let links = server.radio.links(t);
@@ -102,11 +104,11 @@ fn by_hand(config: &Config, as_bytes: bool) -> (Vec<RoundRecord>, Vec<f32>) {
         let send = |one: &Scheduled| {
             let index = call.candidates.iter().position(|device| *device == one.device).unwrap();
             let (budget, mut update) = (one.grant.budget, Encoded::default());
-            let spent =
-                world.fleet.encoder().encode(&updates[index], budget, (t, one.device), &mut update).unwrap();
+            let (encoder, sender) = (world.fleet.encoder(), Sender { t, device: one.device });
+            let spent = encoder.encode(&updates[index], budget, sender, &mut update).unwrap();
             let (mut payload, mut bits) = (Vec::new(), 0);
             if as_bytes && spent.level > 0 {
-                let known = &world.fleet.encoder().context(updates[index].len(), budget, (t, one.device));
+                let known = &encoder.context(updates[index].len(), budget, sender);
                 let codec = scheme.codec().unwrap();
                 bits = codec.write(&mut Coder::default(), known, &update, &mut payload).unwrap();
             }
@@ -151,7 +153,8 @@ fn the_loop_of_a_round_over_server_and_fleet_is_that_of_a_simulation() {
         let mut config = config(policy);
         config.learn.state = StateMode::Keep;
         config.compress.feedback = "always".into();
-        let mut world = World::new(&config, blobs(20, 600, 90), &Parts::default()).unwrap();
+        let mut world =
+            World::new(&config.resolve_on(blobs(20, 600, 90), &Parts::default()).unwrap()).unwrap();
         assert!(world.fleet.keeps_state());
         let World { session, fleet, .. } = &mut world;
         let mut records = Vec::new();
@@ -168,7 +171,8 @@ fn the_loop_of_a_round_over_server_and_fleet_is_that_of_a_simulation() {
         }
         let theta = world.session.theta().to_vec();
         assert_same(&(records, theta), &simulated(&config), policy);
-        let mut again = World::new(&config, blobs(20, 600, 90), &Parts::default()).unwrap();
+        let mut again =
+            World::new(&config.resolve_on(blobs(20, 600, 90), &Parts::default()).unwrap()).unwrap();
         let mut step = |t| {
             round(&mut again, t).unwrap();
             again.session.last().unwrap().clone()
@@ -183,7 +187,10 @@ fn a_fleet_reports_whether_its_devices_keep_state() {
     let keeps = |state, feedback: &str| {
         let mut config = config("bc");
         (config.learn.state, config.compress.feedback) = (state, feedback.into());
-        World::new(&config, blobs(20, 600, 90), &Parts::default()).unwrap().fleet.keeps_state()
+        World::new(&config.resolve_on(blobs(20, 600, 90), &Parts::default()).unwrap())
+            .unwrap()
+            .fleet
+            .keeps_state()
     };
     assert!(!keeps(StateMode::Reset, "off"));
     assert!(keeps(StateMode::Keep, "off"));
@@ -196,7 +203,12 @@ fn small_server(change: impl Fn(&mut Config)) -> Server {
     (config.data.devices, config.schedule.k, config.schedule.policy) = (4, 2, "bn2".into());
     config.radio.fading = "static".into();
     change(&mut config);
-    server_of(&config, &Parts::default(), vec![0.0; 5], Arc::new(|device| 1 + device.index())).unwrap()
+    server_of(
+        &config.resolve(&Parts::default()).unwrap(),
+        vec![0.0; 5],
+        Arc::new(|device| 1 + device.index()),
+    )
+    .unwrap()
 }
 
 fn ids(devices: &[u32]) -> Vec<DeviceId> {

@@ -2,9 +2,9 @@
 
 use crate::common::{blobs, small_config};
 use fedlink::compress::BudgetRule;
-use fedlink::config::Config;
 use fedlink::record::{Arrival, RoundRecord};
-use fedlink::simulation::Simulation;
+use fedlink::spec::Config;
+use fedlink::system::simulation::Simulation;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn holds_little(config: &Config) -> bool {
 fn run(config: &Config, threads: usize, mut see: impl FnMut(&RoundRecord) + Send) -> String {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
-        let mut simulation = Simulation::new(config, blobs(20, 600, 90)).unwrap();
+        let mut simulation = Simulation::of(config, blobs(20, 600, 90)).unwrap();
         let mut observer = |record: &RoundRecord| {
             see(record);
             ControlFlow::Continue(())
@@ -74,14 +74,14 @@ fn a_run_on_bytes_can_be_interrupted() {
     for (policy, budget) in [("bn2-c", BudgetRule::Formula), ("bn2", BudgetRule::Wire)] {
         let mut config = small_config();
         (config.schedule.policy, config.compress.budget, config.radio.wire) = (policy.into(), budget, true);
-        let mut whole = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+        let mut whole = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
         let mut bytes = Vec::new();
         (0..5).for_each(|_| drop(whole.step().unwrap()));
         whole.checkpoint(&mut bytes).unwrap();
-        let outcome = whole.run(&mut ()).unwrap();
-        let mut resumed = Simulation::new(&config, Arc::clone(&dataset)).unwrap();
+        let outcome = whole.run(|_| ()).unwrap();
+        let mut resumed = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
         resumed.restore(Cursor::new(bytes)).unwrap();
-        assert_eq!(resumed.run(&mut ()).unwrap(), outcome);
+        assert_eq!(resumed.run(|_| ()).unwrap(), outcome);
         assert_eq!(resumed.rows(), whole.rows());
     }
 }
@@ -111,7 +111,7 @@ fn the_wire_s_count_costs_an_entry_or_two() {
     let mean_q = |budget| {
         let mut config = small_config();
         (config.radio.symbols, config.compress.budget) = (200, budget);
-        Simulation::new(&config, blobs(20, 600, 90)).unwrap().run(&mut ()).unwrap().mean_q
+        Simulation::of(&config, blobs(20, 600, 90)).unwrap().run(|_| ()).unwrap().mean_q
     };
     let (formula, wire) = (mean_q(BudgetRule::Formula), mean_q(BudgetRule::Wire));
     assert!(wire < formula && formula - wire < 3.0, "{formula} by the formula, {wire} on the wire");

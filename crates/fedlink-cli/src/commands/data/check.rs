@@ -1,4 +1,4 @@
-//! `fedlink data check`: whether the files are what they should be.
+//! `fedlink data check`: verify the files of data sets.
 
 use super::known;
 use crate::args::CheckOptions;

@@ -1,4 +1,4 @@
-//! `fedlink data get`: fetch a data set and accept it only if it is what it should be.
+//! `fedlink data get`: download a data set and verify it.
 
 use super::known;
 use crate::args::{GetOptions, SourceChoice};
@@ -46,7 +46,7 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
         }
     }
     let _lock = lock(&folder)?;
-    interrupt::quit_at_once(format!("stopped; `fedlink data get {name}` resumes from what is there"))?;
+    interrupt::quit_at_once(format!("stopped; `fedlink data get {name}` resumes the download"))?;
     report(format!("fetching {name} into {}", folder.display()));
 
     let sources: &[Source] = match options.source {
@@ -66,13 +66,13 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
                 return Ok(Exit::Done);
             }
             Err(error) if failure::is_disk_fault(&error) => {
-                return Err(error.context(format!("{name} could not be had")));
+                return Err(error.context(format!("{name} could not be downloaded")));
             }
             Err(error) => failures.push(format!("{error:#}")),
         }
     }
     bail!(
-        "{name} could not be had. Tried:\n  {}\n\
+        "{name} could not be downloaded. Tried:\n  {}\n\
          To place it by hand, put these files into {}:\n  {}\n\
          and run `fedlink data check {name}`",
         failures.join("\n  "),
@@ -131,7 +131,7 @@ fn lock(folder: &Path) -> anyhow::Result<Option<File>> {
     }
 }
 
-/// Removes what broken downloads left: the data set is complete.
+/// Removes the files of broken downloads after the data set is complete.
 fn remove_partials(folder: &Path) -> anyhow::Result<()> {
     for file in fs::read_dir(folder)? {
         let path = file?.path();

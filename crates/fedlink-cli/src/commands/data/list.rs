@@ -1,4 +1,4 @@
-//! `fedlink data list`: what data sets there are, and where.
+//! `fedlink data list`: the data sets and their folders.
 
 use crate::args::DataListOptions;
 use crate::failure::Exit;

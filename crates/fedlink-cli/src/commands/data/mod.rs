@@ -8,8 +8,8 @@ mod preview;
 use crate::args::DataCommand;
 use crate::failure::Exit;
 use anyhow::bail;
-use fedlink::config::nearest;
 use fedlink::data::catalog::{CATALOG, Entry, entry};
+use fedlink::spec::nearest;
 
 pub fn run(command: &DataCommand) -> anyhow::Result<Exit> {
     match command {

@@ -1,7 +1,9 @@
-// The data, small helpers, numbers as text, and how curves are distinguished.
+// The data, the specification of the charts, small helpers, and numbers as text.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const CURVES = DATA.curves;
+/** Axes with their ticks, the looks of curves, and colors: the script draws them and chooses none. */
+const SPEC = DATA.charts;
 
 const $ = (id) => document.getElementById(id);
 
@@ -48,36 +50,23 @@ function prefixed(value, count) {
 
 const percent = (value) => (known(value) ? minus((100 * value).toFixed(2)) + "\u00a0%" : "–");
 
-const DASHES = ["", "9 4", "3 3", "11 3 3 3", "5 2"];
+/** A value of an axis in running text. */
+function textOf(axis, value) {
+  if (axis.notation === "percent") return percent(value);
+  return axis.notation === "prefixed" ? prefixed(value, 4) : digits(value, 6);
+}
 
-/** Corners of the markers after the disc, in units of their radius. */
-const MARKERS = [
-  "-.9 -.9 .9 -.9 .9 .9 -.9 .9",
-  "0 -1.2 1.1 .8 -1.1 .8",
-  "0 -1.3 1.3 0 0 1.3 -1.3 0",
-  "0 1.2 1.1 -.8 -1.1 -.8",
-  "-.4 -1.3 .4 -1.3 .4 -.4 1.3 -.4 1.3 .4 .4 .4 .4 1.3 -.4 1.3 -.4 .4 -1.3 .4 -1.3 -.4 -.4 -.4",
-  "-1.2 -.65 -.65 -1.2 0 -.55 .65 -1.2 1.2 -.65 .55 0 1.2 .65 .65 1.2 0 .55 -.65 1.2 -1.2 .65 -.55 0",
-].map((corners) => corners.split(" ").map(Number));
-
-/** Color, dashes and marker of a curve: by its index, unless the page gives them. */
-const styleOf = (curve) => CURVES[curve]?.style ?? [curve, curve, curve % 6];
-const colorAt = (index) => `var(--c${index % 7})`;
-const colorOf = (curve) => colorAt(styleOf(curve)[0]);
-const dashOf = (curve) => DASHES[styleOf(curve)[1] % DASHES.length];
+const colorOf = (curve) => `var(--c${SPEC.key[curve].look.color})`;
+const dashOf = (curve) => SPEC.dashes[SPEC.key[curve].look.dash].join(" ");
 
 /** The path of a curve's marker. */
 function marker(index, x, y, radius) {
-  const kind = styleOf(index)[2] % (MARKERS.length + 1);
+  const kind = SPEC.key[index].look.marker;
   if (kind === 0) {
     return `M${(x - radius).toFixed(1)} ${y.toFixed(1)}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0Z`;
   }
-  const corners = MARKERS[kind - 1];
-  let path = "";
-  for (let i = 0; i < corners.length; i += 2) {
-    path += `${i ? "L" : "M"}${(x + radius * corners[i]).toFixed(1)} ${(y + radius * corners[i + 1]).toFixed(1)}`;
-  }
-  return path + "Z";
+  const corners = SPEC.markers[kind - 1].map(([dx, dy]) => `${(x + radius * dx).toFixed(1)} ${(y + radius * dy).toFixed(1)}`);
+  return `M${corners.join("L")}Z`;
 }
 
 /** A sample of a curve's line. */
@@ -87,17 +76,22 @@ function swatch(index) {
     svg("path", { d: marker(index, 17, 6, 3.5), fill: colorOf(index) }));
 }
 
-/** Steps of 1, 2 or 5 that cover the range; at most `max` of them. */
-function ticks([low, high], max) {
-  const span = high - low;
-  if (!(span > 0)) return [low];
-  const power = 10 ** Math.floor(Math.log10(span / max));
-  const step = [1, 2, 5, 10, 20].map((m) => m * power).find((s) => span / s <= max) || span;
+/** The ticks of an axis inside a view, at most `max` of them: at multiples of one of its steps. */
+function ticksOf(axis, [low, high], max) {
+  const step = axis.steps.findLast(({ by }) => by >= ((high - low) / max) * (1 - 1e-9));
   const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) {
-    found.push(Number((i * step).toPrecision(12)));
+  for (let i = Math.ceil(low / step.by - 1e-9); i * step.by <= high + step.by * 1e-9; i += 1) {
+    found.push({ at: i * step.by, label: minus((i * step.by * axis.factor).toFixed(step.decimals)) });
   }
   return found;
+}
+
+/** The part of an axis that shows some values; all of it for none. */
+function viewOf(axis, values) {
+  const range = rangeOf(values);
+  if (!range) return [axis.low, axis.high];
+  const room = 0.04 * (range[1] - range[0]) || 0.04 * (axis.high - axis.low);
+  return [Math.max(range[0] - room, axis.low), Math.min(range[1] + room, axis.high)];
 }
 
 /** The smallest range that holds all known values. */

@@ -1,19 +1,5 @@
 // Accuracy and loss, and what the link carried: charts that share the chosen curves and axis.
 
-const X_AXES = {
-  rounds: { label: "round", text: (x) => digits(x, 6) },
-  bits: { label: "bits sent so far", text: (x) => prefixed(x, 4) },
-  symbols: { label: "channel symbols used so far", text: (x) => prefixed(x, 4) },
-  seconds: { label: "seconds so far", text: (x) => digits(x, 5) },
-  joules: { label: "joules of all devices so far", text: (x) => digits(x, 5) },
-};
-const Y_AXES = {
-  accuracy: { label: "test accuracy (%)", axis: (y) => digits(100 * y, 4), text: percent },
-  loss: { label: "test loss", axis: (y) => digits(y, 4), text: (y) => digits(y, 4) },
-  mean_q: { label: "mean q", axis: (y) => prefixed(y, 3), text: (y) => prefixed(y, 4) },
-  bits_per_round: { label: "bits per round", axis: (y) => prefixed(y, 3), text: (y) => prefixed(y, 4) },
-};
-
 /** A key with more values has no button for each. */
 const MAX_BUTTONS = 12;
 
@@ -21,13 +7,11 @@ const view = { x: "rounds", y: "accuracy", bands: null, zoom: null, shown: CURVE
 const dependents = [];
 
 /** Whether bands are drawn: as was chosen, or else if there are few enough to be distinguished. */
-const banded = () => view.bands ?? view.shown.filter(Boolean).length <= MAX_BANDS;
+const banded = () => view.bands ?? view.shown.filter(Boolean).length <= SPEC.max_bands;
 
 /** The whole x axis, whichever curves are shown, so that hiding one moves nothing. */
-function wholeX() {
-  const [, high] = rangeOf(CURVES.flatMap((curve) => curve[view.x].slice(-1))) || [0, 1];
-  return [0, high > 0 ? high : 1];
-}
+const xAxis = () => SPEC.x[view.x];
+const wholeX = () => [xAxis().low, xAxis().high];
 
 function setZoom(from, to) {
   const [low, high] = wholeX();
@@ -40,8 +24,8 @@ function setZoom(from, to) {
 }
 
 /** The chart of `quantity` over the chosen axis. */
-function describeCurves(quantity, height, title, width) {
-  const axis = Y_AXES[quantity];
+function describeCurves(quantity, height, title) {
+  const yAxis = SPEC.y[quantity];
   const x = view.zoom || wholeX();
   const series = CURVES.flatMap((curve, i) => {
     if (!view.shown[i]) return [];
@@ -52,49 +36,39 @@ function describeCurves(quantity, height, title, width) {
       low: hasBand && curve.low, high: hasBand && curve.high,
     }];
   });
-  const inside = series.flatMap((s) => s.x.flatMap((at, i) =>
+  // Of some curves or a part of the x axis, what is seen fills the chart.
+  const inside = () => series.flatMap((s) => s.x.flatMap((at, i) =>
     (at < x[0] || at > x[1] ? [] : [s.y[i], s.low && s.low[i], s.high && s.high[i]])));
-  const y = padded(rangeOf(inside), quantity === "accuracy");
+  const y = view.zoom || !view.shown.every(Boolean) ? viewOf(yAxis, inside()) : [yAxis.low, yAxis.high];
   const stops = [...new Set(series.flatMap((s) => s.x.filter(known)))].sort((a, b) => a - b);
   return {
-    title, height, x, y, stops,
-    xLabel: X_AXES[view.x].label, yLabel: axis.label,
-    xText: X_AXES[view.x].text, yText: axis.axis,
+    title, height, x, y, stops, xAxis: xAxis(), yAxis,
     empty: "No curve is shown",
     references: quantity === "accuracy" ? [{ y: DATA.target, label: `target ${digits(100 * DATA.target, 4)} %` }] : [],
-    paint: (layer, sx, sy, pixels) => paintLines(layer, sx, sy, pixels, series),
+    paint: (layer, sx, sy) => paintLines(layer, sx, sy, series),
     readout: (at) => ({
-      title: `${X_AXES[view.x].label}: ${X_AXES[view.x].text(at)}`,
+      title: `${xAxis().name}: ${textOf(xAxis(), at)}`,
       rows: series.map((s) => {
         const value = valueAt(s.x, s.y, at);
         const [low, high] = s.low ? [valueAt(s.x, s.low, at), valueAt(s.x, s.high, at)] : [null, null];
         const ends = known(low) && known(high) ? ` [${minus((100 * low).toFixed(2))}, ${minus((100 * high).toFixed(2))}]` : "";
-        return { curve: s.curve, label: s.label, text: axis.text(value) + ends, y: value };
+        return { curve: s.curve, label: s.label, text: textOf(yAxis, value) + ends, y: value };
       }).filter((row) => known(row.y)).sort((a, b) => b.y - a.y),
     }),
     zoom: setZoom,
   };
 }
 
-/** Some room beyond the values; shares stay within 0 and 1. */
-function padded(range, isShare) {
-  if (!range) return [0, 1];
-  const room = 0.05 * (range[1] - range[0]) || Math.abs(range[0]) * 0.1 || 0.1;
-  const [low, high] = [range[0] - room, range[1] + room];
-  const floor = range[0] >= 0 ? Math.max(0, low) : low;
-  return isShare ? [floor, range[1] <= 1 ? Math.min(1, high) : high] : [floor, high];
-}
-
 function refresh() {
   dependents.forEach((one) => one.redraw());
   const [low, high] = wholeX();
   const [from, to] = view.zoom || [low, high];
-  const text = X_AXES[view.x].text;
+  const text = (value) => textOf(xAxis(), value);
   for (const [id, value] of [["zoom-from", from], ["zoom-to", to]]) {
     $(id).value = Math.round((1000 * (value - low)) / (high - low));
-    $(id).setAttribute("aria-valuetext", `${X_AXES[view.x].label} ${text(value)}`);
+    $(id).setAttribute("aria-valuetext", `${xAxis().name} ${text(value)}`);
   }
-  $("zoom-range").textContent = `${X_AXES[view.x].label}: ${text(from)} to ${text(to)}`;
+  $("zoom-range").textContent = `${xAxis().name}: ${text(from)} to ${text(to)}`;
   $("zoom-reset").disabled = !view.zoom;
   $("bands").checked = banded();
 }
@@ -175,8 +149,8 @@ function startCurves() {
   $("zoom-to").addEventListener("input", slide);
   $("zoom-reset").addEventListener("click", () => setZoom(null));
   dependents.push(
-    chart($("curves-chart"), (width) => describeCurves(view.y, width < 560 ? 340 : 460, "", width)),
-    chart($("q-chart"), (width) => describeCurves("mean_q", 300, "Mean q of the transmissions", width)),
-    chart($("bits-chart"), (width) => describeCurves("bits_per_round", 300, "Bits sent in a round", width)));
+    chart($("curves-chart"), (width) => describeCurves(view.y, width < 560 ? 340 : 460, "")),
+    chart($("q-chart"), () => describeCurves("mean_q", 300, "Mean q of the transmissions")),
+    chart($("bits-chart"), () => describeCurves("bits_per_round", 300, "Bits sent per round")));
   refresh();
 }

@@ -6,9 +6,10 @@ let onPaper = false;
 
 /**
  * A chart in `host`. `describe(width)` returns what to draw:
- *   title, xLabel, yLabel, height;
- *   x, y          ranges of the axes;
- *   xText, yText  numbers of the axes as text; xTicks, yTicks if they are not to be chosen;
+ *   title, height;
+ *   xAxis, yAxis  their axes in the specification;
+ *   x, y          the parts of them that are seen;
+ *   xLabel        if it is not that of the axis;
  *   paint         (layer, sx, sy) draws the data;
  *   stops         ascending positions where the cursor may stand;
  *   readout       (x) -> { title, rows: [{ curve, label, text, y }] };
@@ -47,29 +48,31 @@ function redraw(state) {
   const spec = state.describe(width);
   const references = (spec.references || []).filter(({ y }) => y >= spec.y[0] && y <= spec.y[1]);
   const top = 12 + (spec.title ? 16 : 0) + (references.length ? 18 : 0);
-  const yTicks = spec.yTicks || ticks(spec.y, Math.max(2, Math.floor((spec.height - 80) / 42)));
-  const yTexts = yTicks.map(spec.yText);
-  const left = 30 + 7.2 * Math.max(1, ...yTexts.map((text) => text.length));
+  const xLabel = spec.xLabel || spec.xAxis.label;
+  const yTicks = ticksOf(spec.yAxis, [Math.min(...spec.y), Math.max(...spec.y)], Math.max(2, Math.floor((spec.height - 60) / 24)));
+  const left = 30 + 7.2 * Math.max(1, ...yTicks.map(({ label }) => label.length));
   const [right, bottom] = [width - 14, spec.height - 46];
-  const xTicks = spec.xTicks || ticks(spec.x, Math.max(2, Math.floor((right - left) / 80)));
+  const xTicks = ticksOf(spec.xAxis, spec.x, Math.max(2, Math.floor((right - left) / 70)));
   const scale = ([low, high], from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
   const [sx, sy] = [scale(spec.x, left, right), scale(spec.y, bottom, top)];
   const clip = `clip-${CHARTS.indexOf(state)}`;
   const plot = svg("svg", { viewBox: `0 0 ${width} ${spec.height}`, width, height: spec.height, "aria-hidden": "true" },
     svg("clipPath", { id: clip }, svg("rect", { x: left - 5, y: top - 5, width: right - left + 10, height: bottom - top + 10 })));
   if (spec.title) plot.append(svg("text", { class: "title", x: left, y: 16 }, spec.title));
-  yTicks.forEach((y, i) => plot.append(
-    svg("line", { class: "grid", x1: left, x2: right, y1: sy(y), y2: sy(y) }),
-    svg("text", { x: left - 8, y: sy(y) + 4, "text-anchor": "end" }, yTexts[i])));
-  for (const x of xTicks) {
+  for (const { at, label } of yTicks) {
     plot.append(
-      svg("line", { class: "axis", x1: sx(x), x2: sx(x), y1: bottom, y2: bottom + 5 }),
-      svg("text", { x: sx(x), y: bottom + 19, "text-anchor": sx(x) > right - 14 ? "end" : "middle" }, spec.xText(x)));
+      svg("line", { class: "grid", x1: left, x2: right, y1: sy(at), y2: sy(at) }),
+      svg("text", { x: left - 8, y: sy(at) + 4, "text-anchor": "end" }, label));
+  }
+  for (const { at, label } of xTicks) {
+    plot.append(
+      svg("line", { class: "axis", x1: sx(at), x2: sx(at), y1: bottom, y2: bottom + 5 }),
+      svg("text", { x: sx(at), y: bottom + 19, "text-anchor": sx(at) > right - 14 ? "end" : "middle" }, label));
   }
   plot.append(
     svg("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
-    svg("text", { class: "x-label", x: (left + right) / 2, y: bottom + 39, "text-anchor": "middle" }, spec.xLabel),
-    svg("text", { class: "y-label", transform: `translate(14 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, spec.yLabel));
+    svg("text", { class: "x-label", x: (left + right) / 2, y: bottom + 39, "text-anchor": "middle" }, xLabel),
+    svg("text", { class: "y-label", transform: `translate(14 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, spec.yAxis.label));
   const layer = svg("g", { "clip-path": `url(#${clip})` });
   spec.paint(layer, sx, sy, right - left);
   const overlay = svg("g", {});
@@ -85,7 +88,7 @@ function redraw(state) {
     plot.append(svg("text", { x: (left + right) / 2, y: (top + bottom) / 2, "text-anchor": "middle" }, spec.empty || "No values"));
   }
   plot.append(overlay);
-  state.holder.setAttribute("aria-label", `${spec.title || spec.yLabel} by ${spec.xLabel}. Arrow keys read the values.`);
+  state.holder.setAttribute("aria-label", `${spec.title || spec.yAxis.name} by ${xLabel}. Arrow keys read the values.`);
   state.holder.replaceChildren(plot);
   Object.assign(state, { spec, sx, sy, left, right, top, bottom, width: state.host.clientWidth, pixels: width, overlay });
   if (state.cursor !== null) showCursor(state, state.cursor);

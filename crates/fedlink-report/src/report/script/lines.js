@@ -15,31 +15,14 @@ function runs(length, isKnown) {
   return found;
 }
 
-/** Of points closer together than a pixel: the first, lowest, highest and last of each column of pixels. */
-function reduced(points, width) {
-  if (points.length <= 2 * width) return points;
-  const kept = [];
-  for (let i = 0; i < points.length;) {
-    const column = Math.floor(points[i][0]);
-    let [low, high, last] = [i, i, i];
-    for (; last + 1 < points.length && Math.floor(points[last + 1][0]) === column; last += 1) {
-      if (points[last + 1][1] < points[low][1]) low = last + 1;
-      if (points[last + 1][1] > points[high][1]) high = last + 1;
-    }
-    for (const j of [...new Set([i, low, high, last])].sort((a, b) => a - b)) kept.push(points[j]);
-    i = last + 1;
-  }
-  return kept;
-}
-
 const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
 /** Draws curves `{ curve, x, y, low, high }`, bands first so that they cover no line. */
-function paintLines(layer, sx, sy, width, series) {
+function paintLines(layer, sx, sy, series) {
   for (const { curve, x, low, high } of series) {
     if (!low) continue;
     for (const run of runs(x.length, (i) => known(x[i]) && known(low[i]) && known(high[i]))) {
-      const edge = (ends) => reduced(run.map((i) => [sx(x[i]), sy(ends[i])]), width);
+      const edge = (ends) => run.map((i) => [sx(x[i]), sy(ends[i])]);
       const d = path([...edge(high), ...edge(low).reverse()]) + "Z";
       layer.append(svg("path", { class: "band", "data-curve": curve, d, fill: colorOf(curve) }));
     }
@@ -47,7 +30,7 @@ function paintLines(layer, sx, sy, width, series) {
   series.forEach(({ curve, x, y }, index) => {
     const group = svg("g", { class: "series", "data-curve": curve });
     for (const run of runs(x.length, (i) => known(x[i]) && known(y[i]))) {
-      const points = reduced(run.map((i) => [sx(x[i]), sy(y[i])]), width);
+      const points = run.map((i) => [sx(x[i]), sy(y[i])]);
       group.append(svg("path", { class: "curve", d: path(points), stroke: colorOf(curve), "stroke-dasharray": dashOf(curve) }));
       // Markers about 90 pixels apart, each curve's somewhat shifted against the others'.
       let next = -Infinity;

@@ -1,38 +1,32 @@
 //! Training by processor cycles.
 
-use super::{Compute, ComputeMaterial, Load, PerDevice};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Compute, ComputeFacts, ComputeMaterial, Load, PerDevice};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this model.
 pub const ENTRY: Entry<dyn Compute> = Entry::of::<CyclesConfig>();
 
 /// `[clock.cycles]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct CyclesConfig {
-    /// c, cycles a sample.
+    /// c, processor cycles of a sample
+    #[key(default = PerDevice::Between([1e4, 3e4]), allowed = "> 0, or [low, high]: uniform over devices")]
     pub per_sample: PerDevice,
-    /// f, cycles a second.
+    /// f, cycles a second
+    #[key(default = PerDevice::Same(2e9), allowed = "> 0, or [low, high]: uniform over devices")]
     pub hz: PerDevice,
-}
-
-impl Default for CyclesConfig {
-    fn default() -> Self {
-        Self { per_sample: PerDevice::Between([1e4, 3e4]), hz: PerDevice::Same(2e9) }
-    }
 }
 
 impl PartConfig for CyclesConfig {
     type Part = dyn Compute;
     const NAME: &'static str = "cycles";
     const MEANING: &'static str = "cycles of a sample over the processor's frequency; joules are κ·cycles·f²";
-    const KEYS: &'static [Key] = &[
-        key("per_sample", "c, processor cycles of a sample", "> 0, or [low, high]: uniform over devices"),
-        key("hz", "f, cycles a second", "> 0, or [low, high]: uniform over devices"),
-    ];
+
+    fn facts(&self) -> ComputeFacts {
+        ComputeFacts { own_joules: true, ..ComputeFacts::default() }
+    }
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
         self.per_sample.check("per_sample")?;
@@ -53,7 +47,7 @@ impl PartConfig for CyclesConfig {
 ///
 /// ```
 /// use fedlink::clock::compute::{Compute, Load, PerDevice, cycles::Cycles};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let phone = Cycles { per_sample: PerDevice::Same(2e4), hz: PerDevice::Same(2e9), kappa: 1e-28, seed: 0 };
 /// let load = Load { samples: 192.0, flops_per_sample: 0.0 };
 /// assert!((phone.seconds(DeviceId(0), &load) - 1.92e-3).abs() < 1e-15);

@@ -1,21 +1,21 @@
 //! Training times of each device from a file.
 
 use super::{Compute, ComputeMaterial, Load};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::radio::mean_gains;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, file_key};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The entry of this model.
 pub const ENTRY: Entry<dyn Compute> = Entry::of::<FileConfig>();
 
 /// `[clock.file]`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Debug)]
 pub struct FileConfig {
-    /// The file.
+    /// file of the seconds that each device trains on one sample, M numbers ≥ 0 separated by white space or
+    /// commas
+    #[key(allowed = "a path", file)]
     pub path: String,
 }
 
@@ -23,12 +23,6 @@ impl PartConfig for FileConfig {
     type Part = dyn Compute;
     const NAME: &'static str = "file";
     const MEANING: &'static str = "seconds of a sample on each device, from a file";
-    const KEYS: &'static [Key] = &[file_key(
-        "path",
-        "file of the seconds that each device trains on one sample, M numbers ≥ 0 separated by white space \
-         or commas",
-        "a path",
-    )];
 
     fn build(self, scope: &Scope, _: &ComputeMaterial) -> Result<Box<dyn Compute>, ConfigError> {
         let seconds = mean_gains::read_numbers(Path::new(&self.path), scope.devices as usize)

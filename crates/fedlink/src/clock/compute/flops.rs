@@ -1,26 +1,19 @@
 //! Training by floating-point operations.
 
 use super::{Compute, ComputeMaterial, Load, PerDevice};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this model.
 pub const ENTRY: Entry<dyn Compute> = Entry::of::<FlopsConfig>();
 
 /// `[clock.flops]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct FlopsConfig {
-    /// r, operations a second.
+    /// floating-point operations that a device does in a second, in effect
+    #[key(default = PerDevice::Same(1e9), allowed = "> 0, or [low, high]: uniform over devices")]
     pub per_s: PerDevice,
-}
-
-impl Default for FlopsConfig {
-    fn default() -> Self {
-        Self { per_s: PerDevice::Same(1e9) }
-    }
 }
 
 impl PartConfig for FlopsConfig {
@@ -28,11 +21,6 @@ impl PartConfig for FlopsConfig {
     const NAME: &'static str = "flops";
     const MEANING: &'static str =
         "floating-point operations of the model over those a device does in a second";
-    const KEYS: &'static [Key] = &[key(
-        "per_s",
-        "floating-point operations that a device does in a second, in effect",
-        "> 0, or [low, high]: uniform over devices",
-    )];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
         self.per_s.check("per_s")
@@ -48,7 +36,7 @@ impl PartConfig for FlopsConfig {
 ///
 /// ```
 /// use fedlink::clock::compute::{Compute, Load, PerDevice, flops::Flops};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let phone = Flops { per_s: PerDevice::Same(1e9), seed: 0 };
 /// let load = Load { samples: 192.0, flops_per_sample: 1e6 };
 /// assert_eq!(phone.seconds(DeviceId(0), &load), 0.192);

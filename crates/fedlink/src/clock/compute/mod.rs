@@ -10,12 +10,12 @@ crate::register! {
     file,
 }
 
-use crate::registry::{ConfigError, Entry, Kind};
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, Kind};
 use serde::{Deserialize, Serialize};
 
-/// What one local training processes.
+/// The amount of work of one local training.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
     /// Samples, every step's batch counted: τ·batch.
@@ -43,7 +43,7 @@ pub trait Compute: Send + Sync {
     }
 }
 
-/// What a model of computation is built from besides its own table.
+/// The material of a model of computation, besides its own table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ComputeMaterial {
@@ -51,8 +51,26 @@ pub struct ComputeMaterial {
     pub kappa: f64,
 }
 
+/// Facts of a model of training times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ComputeFacts {
+    /// Whether training takes time.
+    pub takes_time: bool,
+    /// Whether it gives the joules of a training itself, by `energy.kappa`; otherwise `energy.compute_w`
+    /// does.
+    pub own_joules: bool,
+}
+
+impl Default for ComputeFacts {
+    fn default() -> Self {
+        Self { takes_time: true, own_joules: false }
+    }
+}
+
 impl Kind for dyn Compute {
     type Material = ComputeMaterial;
+    type Facts = ComputeFacts;
     const PLURAL: &'static str = "models of computation";
     const KEY: &'static str = "clock.compute";
     const TABLE: &'static str = "clock";
@@ -74,7 +92,7 @@ pub enum PerDevice {
 }
 
 impl PerDevice {
-    /// Refuses what is not a finite number above 0, or two of them in order.
+    /// Refuses any value but a finite number above 0, or two of them in order.
     pub(crate) fn check(self, key: &str) -> Result<(), ConfigError> {
         let good = |x: f64| x.is_finite() && x > 0.0;
         let (ok, text) = match self {
@@ -90,7 +108,7 @@ impl PerDevice {
         Err(ConfigError::new(key, problem))
     }
 
-    /// The number of a device; `label` tells apart what is drawn for it.
+    /// The number of a device; `label` distinguishes the numbers that are drawn for it.
     pub(crate) fn of(self, seed: u64, device: DeviceId, label: u64) -> f64 {
         match self {
             Self::Same(x) => x,

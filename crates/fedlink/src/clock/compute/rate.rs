@@ -1,37 +1,25 @@
 //! Training by samples a second.
 
 use super::{Compute, ComputeMaterial, Load, PerDevice};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this model.
 pub const ENTRY: Entry<dyn Compute> = Entry::of::<RateConfig>();
 
 /// `[clock.rate]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct RateConfig {
-    /// Samples a second.
+    /// samples that a device trains on in a second
+    #[key(default = PerDevice::Between([10.0, 100.0]), allowed = "> 0, or [low, high]: uniform over devices")]
     pub samples_per_s: PerDevice,
-}
-
-impl Default for RateConfig {
-    fn default() -> Self {
-        Self { samples_per_s: PerDevice::Between([10.0, 100.0]) }
-    }
 }
 
 impl PartConfig for RateConfig {
     type Part = dyn Compute;
     const NAME: &'static str = "rate";
     const MEANING: &'static str = "samples that a device trains on in a second";
-    const KEYS: &'static [Key] = &[key(
-        "samples_per_s",
-        "samples that a device trains on in a second",
-        "> 0, or [low, high]: uniform over devices",
-    )];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
         self.samples_per_s.check("samples_per_s")

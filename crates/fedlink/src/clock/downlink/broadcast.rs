@@ -1,83 +1,53 @@
 //! The server broadcasts at the rate of the worst listener.
 
-use super::{Downlink, DownlinkMaterial};
+use super::{Downlink, DownlinkFacts, DownlinkMaterial};
+use crate::base::units::{DeviceId, Power, dbm_to_watt, from_db};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::radio::Radio;
 use crate::radio::fading::Fading;
 use crate::radio::link::capacity;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::units::{DeviceId, Power, dbm_to_watt, from_db};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The entry of this model.
 pub const ENTRY: Entry<dyn Downlink> = Entry::of::<BroadcastConfig>();
 
 /// `[clock.broadcast]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct BroadcastConfig {
-    /// W_d.
+    /// bandwidth of the downlink, Hz
+    #[key(default = 20e6, range = "> 0")]
     pub bandwidth_hz: f64,
-    /// The server's power.
+    /// transmit power of the server, dBm
+    #[key(default = 46.0, range = "-200 ..= 200")]
     pub server_dbm: f64,
-    /// Noise figure of a device.
+    /// noise figure of a device's receiver, dB
+    #[key(default = 9.0, range = "0 ..= 100")]
     pub noise_figure_db: f64,
-    /// Bits of a weight.
+    /// bits of a weight of the model
+    #[key(default = 32.0, range = "> 0")]
     pub bits_per_weight: f64,
-    /// Share of the devices that are served.
+    /// share of the devices that the rate is made for, the best ones; the others miss the round
+    #[key(default = 1.0, range = "> 0 and ≤ 1")]
     pub quantile: f64,
-    /// Whether both directions fade alike.
+    /// whether the downlink fades as the uplink does in that round
+    #[key(default = false)]
     pub reciprocal: bool,
-    /// A fixed rate in place of all that; 0: none.
+    /// a fixed rate in bit/s, whatever the channel
+    #[key(default = 0.0, range = "≥ 0 (0: by the channel)")]
     pub bps: f64,
-}
-
-impl Default for BroadcastConfig {
-    fn default() -> Self {
-        Self {
-            bandwidth_hz: 20e6,
-            server_dbm: 46.0,
-            noise_figure_db: 9.0,
-            bits_per_weight: 32.0,
-            quantile: 1.0,
-            reciprocal: false,
-            bps: 0.0,
-        }
-    }
 }
 
 impl PartConfig for BroadcastConfig {
     type Part = dyn Downlink;
     const NAME: &'static str = "broadcast";
     const MEANING: &'static str = "the server sends the model to all at the rate of the worst listener";
-    const KEYS: &'static [Key] = &[
-        key("bandwidth_hz", "bandwidth of the downlink, Hz", "> 0"),
-        key("server_dbm", "transmit power of the server, dBm", "a number"),
-        key("noise_figure_db", "noise figure of a device's receiver, dB", "≥ 0"),
-        key("bits_per_weight", "bits of a weight of the model", "> 0"),
-        key(
-            "quantile",
-            "share of the devices that the rate is made for, the best ones; the others miss the round",
-            "> 0 and ≤ 1",
-        ),
-        key("reciprocal", "whether the downlink fades as the uplink does in that round", "false | true"),
-        key("bps", "a fixed rate in bit/s, whatever the channel", "≥ 0 (0: by the channel)"),
-    ];
+
+    fn facts(&self) -> DownlinkFacts {
+        DownlinkFacts { takes_time: true, by_worst_channel: self.quantile >= 1.0 && self.bps == 0.0 }
+    }
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        let positive = |x: f64| x > 0.0;
-        number("bandwidth_hz", self.bandwidth_hz, positive, "a finite number above 0")?;
-        number("server_dbm", self.server_dbm, |x| x.abs() <= 200.0, "a number in -200..=200")?;
-        number(
-            "noise_figure_db",
-            self.noise_figure_db,
-            |x| (0.0..=100.0).contains(&x),
-            "a number in 0..=100",
-        )?;
-        number("bits_per_weight", self.bits_per_weight, positive, "a finite number above 0")?;
-        number("quantile", self.quantile, |x| x > 0.0 && x <= 1.0, "a number above 0, at most 1")?;
-        number("bps", self.bps, |x| x >= 0.0, "a finite number of at least 0")?;
         let default = Self::default();
         let by_channel = [
             ("bandwidth_hz", self.bandwidth_hz != default.bandwidth_hz),
@@ -125,7 +95,7 @@ impl Broadcast {
         capacity(gain, self.power, self.noise)
     }
 
-    /// What each of the M devices can be served with, and the rate that serves ⌈q·M⌉ of them.
+    /// The rate at which each of the M devices can be served, and the rate that serves ⌈q·M⌉ of them.
     fn served(&self, t: u64, radio: &Radio) -> (Vec<f64>, f64) {
         let all: Vec<f64> =
             DeviceId::all(radio.devices()).map(|device| self.efficiency(t, device, radio)).collect();

@@ -1,23 +1,26 @@
 //! An error-free downlink that takes no time.
 
-use super::{Downlink, DownlinkMaterial};
+use super::{Downlink, DownlinkFacts, DownlinkMaterial};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::radio::Radio;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this model.
 pub const ENTRY: Entry<dyn Downlink> = Entry::of::<Ideal>();
 
 /// 0 seconds, as in the paper.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Ideal {}
 
 impl PartConfig for Ideal {
     type Part = dyn Downlink;
     const NAME: &'static str = "ideal";
     const MEANING: &'static str = "the model reaches all devices at once";
+
+    fn facts(&self) -> DownlinkFacts {
+        DownlinkFacts { takes_time: false, ..DownlinkFacts::default() }
+    }
 
     fn build(self, _: &Scope, _: &DownlinkMaterial) -> Result<Box<dyn Downlink>, ConfigError> {
         Ok(Box::new(self))

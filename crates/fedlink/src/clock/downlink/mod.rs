@@ -7,10 +7,10 @@ crate::register! {
     broadcast,
 }
 
+use crate::base::units::DeviceId;
+use crate::parts::{Entry, Kind};
 use crate::radio::Radio;
 use crate::radio::fading::Fading;
-use crate::registry::{Entry, Kind};
-use crate::units::DeviceId;
 use std::sync::Arc;
 
 /// A model of the downlink.
@@ -26,7 +26,7 @@ pub trait Downlink: Send + Sync {
     }
 }
 
-/// What a model of the downlink is built from besides its own table.
+/// The material of a model of the downlink, besides its own table.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct DownlinkMaterial {
@@ -36,8 +36,25 @@ pub struct DownlinkMaterial {
     pub noise_w_hz: f64,
 }
 
+/// Facts of a downlink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DownlinkFacts {
+    /// Whether the model takes time to reach the devices.
+    pub takes_time: bool,
+    /// Whether its time is that of the worst channel.
+    pub by_worst_channel: bool,
+}
+
+impl Default for DownlinkFacts {
+    fn default() -> Self {
+        Self { takes_time: true, by_worst_channel: false }
+    }
+}
+
 impl Kind for dyn Downlink {
     type Material = DownlinkMaterial;
+    type Facts = DownlinkFacts;
     const PLURAL: &'static str = "downlinks";
     const KEY: &'static str = "clock.downlink";
     const TABLE: &'static str = "clock";

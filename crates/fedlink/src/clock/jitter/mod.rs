@@ -7,10 +7,10 @@ crate::register! {
     shifted_exponential,
 }
 
-use crate::registry::{Entry, Kind};
-use crate::units::DeviceId;
+use crate::base::units::DeviceId;
+use crate::parts::{Entry, Kind};
 
-/// What the training time of a device is multiplied by in a round.
+/// The factor of a device's training time in a round.
 ///
 /// Invariants: pure in (seed, round, device); finite and above 0.
 pub trait Jitter: Send + Sync {
@@ -20,6 +20,7 @@ pub trait Jitter: Send + Sync {
 
 impl Kind for dyn Jitter {
     type Material = ();
+    type Facts = ();
     const PLURAL: &'static str = "jitters of training times";
     const KEY: &'static str = "clock.jitter";
     const TABLE: &'static str = "clock";

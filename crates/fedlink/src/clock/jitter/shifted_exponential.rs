@@ -1,39 +1,26 @@
 //! A shortest time and an exponential delay.
 
 use super::Jitter;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Jitter> = Entry::of::<ShiftedExponentialConfig>();
 
 /// `[clock.shifted-exponential]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct ShiftedExponentialConfig {
-    /// μ.
+    /// the mean delay is 1/rate times the shortest training time
+    #[key(default = 1.0, range = "> 0")]
     pub rate: f64,
-}
-
-impl Default for ShiftedExponentialConfig {
-    fn default() -> Self {
-        Self { rate: 1.0 }
-    }
 }
 
 impl PartConfig for ShiftedExponentialConfig {
     type Part = dyn Jitter;
     const NAME: &'static str = "shifted-exponential";
     const MEANING: &'static str = "training times multiplied by 1 + Exp(1)/rate, drawn in every round";
-    const KEYS: &'static [Key] =
-        &[key("rate", "the mean delay is 1/rate times the shortest training time", "> 0")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("rate", self.rate, |x| x > 0.0, "a finite number above 0")
-    }
 
     fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Jitter>, ConfigError> {
         Ok(Box::new(ShiftedExponential { rate: self.rate, seed: scope.seed }))
@@ -47,7 +34,7 @@ impl PartConfig for ShiftedExponentialConfig {
 ///
 /// ```
 /// use fedlink::clock::jitter::{Jitter, shifted_exponential::ShiftedExponential};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// assert!(ShiftedExponential { rate: 2.0, seed: 0 }.factor(3, DeviceId(1)) >= 1.0);
 /// ```
 #[derive(Clone, Copy, Debug)]

@@ -1,16 +1,15 @@
 //! The same time in every round.
 
 use super::Jitter;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Jitter> = Entry::of::<Steady>();
 
 /// Factor 1.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Steady {}
 
 impl PartConfig for Steady {

@@ -1,37 +1,25 @@
 //! Classes of devices.
 
 use super::Spread;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Spread> = Entry::of::<Classes>();
 
 /// Device m has factor number m mod (how many there are).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Debug)]
 pub struct Classes {
-    /// The factors.
+    /// factors of training times; device m has number m mod (how many there are)
+    #[key(default = vec![1.0, 2.0, 4.0], allowed = "a list of numbers > 0")]
     pub factors: Vec<f64>,
-}
-
-impl Default for Classes {
-    fn default() -> Self {
-        Self { factors: vec![1.0, 2.0, 4.0] }
-    }
 }
 
 impl PartConfig for Classes {
     type Part = dyn Spread;
     const NAME: &'static str = "classes";
     const MEANING: &'static str = "classes of devices, each with a factor of its training time";
-    const KEYS: &'static [Key] = &[key(
-        "factors",
-        "factors of training times; device m has number m mod (how many there are)",
-        "a list of numbers > 0",
-    )];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
         if !self.factors.is_empty() && self.factors.iter().all(|x| x.is_finite() && *x > 0.0) {

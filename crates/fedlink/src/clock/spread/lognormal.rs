@@ -1,39 +1,26 @@
 //! Log-normal factors.
 
 use super::Spread;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Spread> = Entry::of::<LognormalConfig>();
 
 /// `[clock.lognormal]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct LognormalConfig {
-    /// σ of the logarithm.
+    /// standard deviation of the factor's natural logarithm
+    #[key(default = 0.6, range = "0 ..= 10")]
     pub sigma: f64,
-}
-
-impl Default for LognormalConfig {
-    fn default() -> Self {
-        Self { sigma: 0.6 }
-    }
 }
 
 impl PartConfig for LognormalConfig {
     type Part = dyn Spread;
     const NAME: &'static str = "lognormal";
     const MEANING: &'static str = "training times multiplied by a log-normal factor of mean 1";
-    const KEYS: &'static [Key] =
-        &[key("sigma", "standard deviation of the factor's natural logarithm", "0 ..= 10")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("sigma", self.sigma, |x| (0.0..=10.0).contains(&x), "a number in 0..=10")
-    }
 
     fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Spread>, ConfigError> {
         Ok(Box::new(Lognormal { sigma: self.sigma, seed: scope.seed }))

@@ -9,10 +9,10 @@ crate::register! {
     classes,
 }
 
-use crate::registry::{Entry, Kind};
-use crate::units::DeviceId;
+use crate::base::units::DeviceId;
+use crate::parts::{Entry, Kind};
 
-/// What the training time of a device is multiplied by, the same in all rounds.
+/// The factor of a device's training time, the same in all rounds.
 ///
 /// Invariants: pure in (seed, device); finite and above 0.
 pub trait Spread: Send + Sync {
@@ -22,6 +22,7 @@ pub trait Spread: Send + Sync {
 
 impl Kind for dyn Spread {
     type Material = ();
+    type Facts = ();
     const PLURAL: &'static str = "spreads of devices' speeds";
     const KEY: &'static str = "clock.spread";
     const TABLE: &'static str = "clock";
@@ -34,15 +35,16 @@ impl Kind for dyn Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::parts::Parts;
+    use crate::spec::Config;
 
     fn factors(toml: &str, devices: usize) -> Vec<f64> {
-        let config = Config::from_toml(toml).unwrap();
-        let spread = config.build::<dyn Spread>(&config.clock.spread, &()).unwrap();
+        let spec = Config::from_toml(toml).unwrap().resolve(&Parts::default()).unwrap();
+        let spread = spec.parts().spread.build(&spec.scope(), &()).unwrap();
         DeviceId::all(devices).map(|device| spread.factor(device)).collect()
     }
 
-    /// What makes a spread have an effect.
+    /// A clock under which a spread has an effect.
     const TIMED: &str = "[radio]\nbandwidth_hz = 1e6\n[clock]\ncompute = \"flops\"\n";
 
     #[test]

@@ -1,42 +1,31 @@
 //! Factors uniform between two numbers.
 
 use super::Spread;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys, number};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Spread> = Entry::of::<UniformConfig>();
 
 /// `[clock.uniform]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct UniformConfig {
-    /// The smallest factor.
+    /// the smallest factor of a training time
+    #[key(default = 0.5, range = "> 0")]
     pub low: f64,
-    /// The largest factor.
+    /// the largest factor of a training time
+    #[key(default = 2.0, allowed = "≥ clock.uniform.low")]
     pub high: f64,
-}
-
-impl Default for UniformConfig {
-    fn default() -> Self {
-        Self { low: 0.5, high: 2.0 }
-    }
 }
 
 impl PartConfig for UniformConfig {
     type Part = dyn Spread;
     const NAME: &'static str = "uniform";
     const MEANING: &'static str = "training times multiplied by a factor uniform between two numbers";
-    const KEYS: &'static [Key] = &[
-        key("low", "the smallest factor of a training time", "> 0"),
-        key("high", "the largest factor of a training time", "≥ clock.uniform.low"),
-    ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("low", self.low, |x| x > 0.0, "a finite number above 0")?;
         number("high", self.high, |x| x >= self.low, "a finite number, at least clock.uniform.low")
     }
 

@@ -1,7 +1,7 @@
 use super::*;
+use crate::base::kernels::norm;
+use crate::base::rng::{Purpose, stream};
 use crate::compress::{RandomSparse, Scratch, SparseBinary, SparseScheme, Stc, TopK, Values};
-use crate::kernels::norm;
-use crate::rng::{Purpose, stream};
 use proptest::prelude::*;
 
 fn compress(scheme: &impl SparseScheme, update: &[f32], q: usize) -> SparseUpdate {

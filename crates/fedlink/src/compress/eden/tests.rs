@@ -1,6 +1,6 @@
 use super::*;
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
 use proptest::prelude::*;
 
 fn eden(bits: u64, scale: Scale) -> Eden {

@@ -2,16 +2,15 @@
 
 use super::ErrorFeedback;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this part.
 pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Always>();
 
 /// As [`Scheduled`](super::Scheduled), and e ← v of a device that sent nothing. Everyone trains in every
 /// round. State: d numbers a device.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Always {}
 
 impl PartConfig for Always {

@@ -2,8 +2,7 @@
 
 use super::ErrorFeedback;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this part.
 pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Decay>();
@@ -13,29 +12,18 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Decay>();
 /// A residual describes the model of the round that it comes from; λ < 1 limits how long it counts. λ = 1 is
 /// [`Scheduled`](super::Scheduled), λ = 0 none. Invariant: ‖e‖ ≤ λ·‖v‖ for a scheme with δ ≥ 0. State: d
 /// numbers a device.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Decay {
-    /// λ, in 0..=1.
+    /// λ, what the kept part is multiplied by
+    #[key(default = 0.9, range = "0 ..= 1")]
     pub lambda: f64,
-}
-
-impl Default for Decay {
-    fn default() -> Self {
-        Self { lambda: 0.9 }
-    }
 }
 
 impl PartConfig for Decay {
     type Part = dyn ErrorFeedback;
     const NAME: &'static str = "decay";
     const MEANING: &'static str = "as scheduled, and what is kept shrinks by a factor each time";
-    const KEYS: &'static [Key] = &[key("lambda", "λ, what the kept part is multiplied by", "0 ..= 1")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("lambda", self.lambda, |x| (0.0..=1.0).contains(&x), "a number in 0..=1")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn ErrorFeedback>, ConfigError> {
         Ok(Box::new(self))

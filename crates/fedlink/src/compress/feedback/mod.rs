@@ -25,14 +25,14 @@ crate::register! {
 
 pub use always::Always;
 pub use decay::Decay;
-pub use ef21::{Ef21, NodeState};
+pub use ef21::Ef21;
 pub(crate) use ef21::{advance, age_factor};
 pub use momentum::Momentum;
 pub use off::Off;
 pub use scheduled::Scheduled;
 
 use super::Encoded;
-use crate::registry::{Entry, Kind};
+use crate::parts::{Entry, Kind};
 
 /// A kind of error feedback: the device's half of it. `state` is what one device keeps: nothing, which is how
 /// every device starts and stands for zeros, or [`vectors`](ErrorFeedback::vectors) vectors of d numbers one
@@ -72,14 +72,39 @@ fn keep_rest(state: &mut Vec<f32>, v: &[f32], sent: &Encoded) {
     sent.add_to(state, -1.0);
 }
 
+/// Facts of a rule of error feedback.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct FeedbackFacts {
+    /// Vectors of d numbers that a device keeps.
+    pub vectors: usize,
+    /// Whether every device must train in every round, for the state that it keeps.
+    pub everyone_trains: bool,
+    /// Whether what was not sent is added to later updates.
+    pub keeps_rest: bool,
+    /// The factor of states that server and devices keep, for a rule that has them.
+    pub state_decay: Option<f64>,
+}
+
 impl Kind for dyn ErrorFeedback {
     type Material = ();
+    type Facts = FeedbackFacts;
+    const PROBE: Option<&'static ()> = Some(&());
     const PLURAL: &'static str = "feedbacks";
     const KEY: &'static str = "compress.feedback";
     const TABLE: &'static str = "compress";
 
     fn entries() -> &'static [Entry<Self>] {
         FEEDBACKS
+    }
+
+    fn facts_of(part: &Self) -> FeedbackFacts {
+        FeedbackFacts {
+            vectors: part.vectors(),
+            everyone_trains: part.everyone_trains(),
+            keeps_rest: part.vectors() > 0 && part.state_decay().is_none(),
+            state_decay: part.state_decay(),
+        }
     }
 }
 

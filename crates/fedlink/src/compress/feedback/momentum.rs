@@ -2,8 +2,7 @@
 
 use super::ErrorFeedback;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this part.
 pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Momentum>();
@@ -16,18 +15,12 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Momentum>();
 /// 1712.01887, as we read it, with local updates in place of gradients. It is made for sparse schemes: one
 /// that sends all d entries leaves nothing to keep. Invariant: u_i = z_i = 0 wherever the last upload was not
 /// zero. State: 2·d numbers a device, u before z.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Momentum {
-    /// μ, at least 0 and below 1.
+    /// μ, what the momentum is multiplied by
+    #[key(default = 0.9, range = "≥ 0 and < 1")]
     pub mu: f64,
-}
-
-impl Default for Momentum {
-    fn default() -> Self {
-        Self { mu: 0.9 }
-    }
 }
 
 impl PartConfig for Momentum {
@@ -35,11 +28,6 @@ impl PartConfig for Momentum {
     const NAME: &'static str = "momentum";
     const MEANING: &'static str =
         "momentum correction: unsent entries gather with momentum, sent ones start anew";
-    const KEYS: &'static [Key] = &[key("mu", "μ, what the momentum is multiplied by", "≥ 0 and < 1")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("mu", self.mu, |x| (0.0..1.0).contains(&x), "at least 0 and below 1")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn ErrorFeedback>, ConfigError> {
         Ok(Box::new(self))

@@ -2,15 +2,14 @@
 
 use super::ErrorFeedback;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this part.
 pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Off>();
 
 /// v = Δ: devices keep nothing.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Off {}
 
 impl PartConfig for Off {

@@ -2,16 +2,15 @@
 
 use super::ErrorFeedback;
 use crate::compress::Encoded;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this part.
 pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Scheduled>();
 
 /// v = Δ + e; e ← v − v̂ after an upload that arrived. Source: Seide et al., *1-Bit Stochastic Gradient
 /// Descent* (2014). Invariant: the sum of all v̂ and e is the sum of all Δ. State: d numbers a device.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Scheduled {}
 
 impl PartConfig for Scheduled {

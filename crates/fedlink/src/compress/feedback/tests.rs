@@ -1,7 +1,7 @@
 use super::*;
+use crate::base::rng::{Purpose, stream};
 use crate::compress::{Encoded, Scratch, SparseScheme, SparseUpdate, Stc, TopK};
-use crate::registry::{Scope, find};
-use crate::rng::{Purpose, stream};
+use crate::parts::{Scope, find};
 use proptest::prelude::*;
 use toml::Table;
 
@@ -159,27 +159,4 @@ fn a_state_ages_by_kappa_for_each_round_since_its_last_upload() {
     assert_eq!(v, [1.0 - 1.0, 1.0 + 0.5]);
     ef21.settle(&mut state, &v, &Encoded::Dense(vec![0.0, 1.5]), 3);
     assert_eq!(state, [1.0, 1.0]);
-}
-
-#[test]
-fn a_node_moves_its_state_only_by_what_the_server_acknowledges() {
-    let mut node = NodeState::new(1.0);
-    let one = |value: f32| Encoded::Dense(vec![value, 0.0]);
-    assert!(node.sync(0));
-    node.sent(1, one(1.0), 2);
-    // Its upload of round 1 did not count, that of round 4 did.
-    assert!(node.sync(0));
-    node.sent(4, one(2.0), 2);
-    assert!(node.sync(4) && node.sync(4));
-    assert_eq!(node.state(), [2.0, 0.0]);
-    node.sent(6, one(5.0), 2);
-    assert!(node.sync(4), "the upload of round 6 was lost");
-    assert_eq!(node.state(), [2.0, 0.0]);
-    // The server speaks of an upload that this node knows nothing of.
-    assert!(!node.sync(5));
-    assert!(node.state().is_empty());
-    // The server has forgotten: there is nothing to lose.
-    node.sent(7, one(1.0), 2);
-    assert!(node.sync(7) && node.sync(0));
-    assert!(node.state().is_empty());
 }

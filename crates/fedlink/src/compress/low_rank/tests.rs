@@ -1,5 +1,5 @@
 use super::*;
-use crate::rng::{Purpose, stream};
+use crate::base::rng::{Purpose, stream};
 use proptest::prelude::*;
 
 /// Singular values, the largest first, by one-sided Jacobi rotations in double precision.

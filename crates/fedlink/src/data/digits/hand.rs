@@ -3,7 +3,7 @@
 use super::SIDE;
 use super::render::{Canvas, Dot};
 use super::skeletons::{FORMS, Form, Stroke};
-use crate::rng::Stream;
+use crate::base::rng::Stream;
 
 /// Ink keeps at least this far from the edge of the image, in pixels.
 pub(super) const MARGIN: f32 = 1.0;
@@ -245,7 +245,7 @@ fn position(paths: &mut [Vec<Dot>], edge: f32, random: &mut Stream) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
 
     fn hand(random: &mut Stream) -> Hand {
         Hand { warp: [[(0.0, 0.0); LATTICE]; LATTICE], ..Hand::new(random) }

@@ -33,11 +33,11 @@ mod hand;
 mod render;
 mod skeletons;
 
-use crate::parallel::prelude::*;
+use crate::base::parallel::prelude::*;
 
 use self::skeletons::FORMS;
 use super::{Dataset, Features, Samples};
-use crate::rng::{Purpose, stream};
+use crate::base::rng::{Purpose, stream};
 
 /// Pixels along a side of an image.
 const SIDE: usize = 28;

@@ -1,28 +1,20 @@
 //! Classes: a few classes on each device, the paper's non-IID split.
 
 use super::{Draw, Partition, by_class, draw_distinct, stream};
+use crate::base::units::DeviceId;
 use crate::data::Dataset;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this partition.
 pub const ENTRY: Entry<dyn Partition> = Entry::of::<ClassesConfig>();
 
 /// `[data.classes]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct ClassesConfig {
-    /// Distinct classes on a device.
-    #[serde(deserialize_with = "count::count")]
+    /// distinct classes on a device
+    #[key(default = 2, range = "1 ..= 256 (at most the classes of the data)")]
     pub per_device: u64,
-}
-
-impl Default for ClassesConfig {
-    fn default() -> Self {
-        Self { per_device: 2 }
-    }
 }
 
 impl PartConfig for ClassesConfig {
@@ -30,11 +22,6 @@ impl PartConfig for ClassesConfig {
     const NAME: &'static str = "classes";
     const MEANING: &'static str = "data.classes.per_device classes on each device, equally many samples of \
         each; devices may share samples";
-    const KEYS: &'static [Key] = &[key("per_device", "distinct classes on a device", "1 ..= classes")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        within("per_device", self.per_device, 1..=256, "")
-    }
 
     fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
         Ok(Box::new(Classes::new(self.per_device, scope, dataset)?))
@@ -70,8 +57,8 @@ impl Classes {
         if !(chosen..=max).contains(&per_device) {
             let problem = if max == 0 {
                 format!(
-                    "cannot be met: {name} has no training samples of class {rarest}; partition = \
-                     \"dirichlet\" does without"
+                    "cannot be met: {name} has no training samples of class {rarest}; choose another \
+                     data.partition, which needs no samples of every class"
                 )
             } else {
                 format!(

@@ -1,30 +1,26 @@
 //! Dirichlet: a random mix of classes on each device.
 
 use super::{Draw, Partition, by_class, check_one_device, draw_distinct, stream};
+use crate::base::rng::Stream;
+use crate::base::units::DeviceId;
 use crate::data::Dataset;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::rng::Stream;
-use crate::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this partition.
 pub const ENTRY: Entry<dyn Partition> = Entry::of::<DirichletConfig>();
 
 /// `[data.dirichlet]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct DirichletConfig {
-    /// α.
+    /// α: large makes the mixes of classes alike, small makes each one class
+    #[key(default = 0.5, range = "1e-9 ..= 1e9")]
     pub alpha: f64,
-    /// How many samples devices have.
+    /// how many samples devices have
+    #[key(default = Sizes::Equal, allowed = "\"equal\" (B each) | \"free\" (B on average, standard deviation \
+        B/√(α·classes))")]
     pub sizes: Sizes,
-}
-
-impl Default for DirichletConfig {
-    fn default() -> Self {
-        Self { alpha: 0.5, sizes: Sizes::Equal }
-    }
 }
 
 impl PartConfig for DirichletConfig {
@@ -32,18 +28,6 @@ impl PartConfig for DirichletConfig {
     const NAME: &'static str = "dirichlet";
     const MEANING: &'static str = "a mix of classes on each device ~ Dirichlet(data.dirichlet.alpha), in \
                                    amounts by data.dirichlet.sizes; devices may share samples";
-    const KEYS: &'static [Key] = &[
-        key("alpha", "α: large makes the mixes of classes alike, small makes each one class", "1e-9 ..= 1e9"),
-        key(
-            "sizes",
-            "how many samples devices have",
-            "\"equal\" (B each) | \"free\" (B on average, standard deviation B/√(α·classes))",
-        ),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("alpha", self.alpha, |x| (1e-9..=1e9).contains(&x), "a number in 1e-9..=1e9")
-    }
 
     fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
         Ok(Box::new(Dirichlet::new(&self, scope, dataset)?))

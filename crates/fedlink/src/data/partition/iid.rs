@@ -3,20 +3,19 @@
 use super::{
     Draw, Partition, Sharing, check_disjoint, check_one_device, draw_distinct, random_order, stream,
 };
+use crate::base::units::DeviceId;
 use crate::data::Dataset;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this partition.
 pub const ENTRY: Entry<dyn Partition> = Entry::of::<IidConfig>();
 
 /// `[data.iid]`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct IidConfig {
-    /// Whether two devices may hold the same sample.
+    /// whether two devices may hold the same sample
+    #[key(allowed = "\"disjoint\" (M·B ≤ training set) | \"overlapping\"")]
     pub sharing: Sharing,
 }
 
@@ -24,11 +23,6 @@ impl PartConfig for IidConfig {
     type Part = dyn Partition;
     const NAME: &'static str = "iid";
     const MEANING: &'static str = "samples drawn uniformly from the training set";
-    const KEYS: &'static [Key] = &[key(
-        "sharing",
-        "whether two devices may hold the same sample",
-        "\"disjoint\" (M·B ≤ training set) | \"overlapping\"",
-    )];
 
     fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
         Ok(Box::new(Iid::new(self.sharing, scope, dataset)?))

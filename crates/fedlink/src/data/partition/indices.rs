@@ -1,9 +1,9 @@
 //! A split that is given, sample by sample.
 
 use super::Partition;
+use crate::base::units::DeviceId;
 use crate::data::Dataset;
-use crate::registry::ConfigError;
-use crate::units::DeviceId;
+use crate::parts::ConfigError;
 
 /// The training samples of every device, as somebody lists them.
 ///

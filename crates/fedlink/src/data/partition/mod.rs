@@ -27,9 +27,9 @@ pub use report::{SplitReport, describe};
 pub use shards::Shards;
 
 use super::Dataset;
-use crate::registry::{ConfigError, Entry, Kind, Scope};
-use crate::rng::Stream;
-use crate::units::DeviceId;
+use crate::base::rng::Stream;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, Kind, Scope};
 use serde::{Deserialize, Serialize};
 
 /// Whether devices may hold the same samples (`data.iid.sharing`, `data.quantity.sharing`).
@@ -57,6 +57,7 @@ pub trait Partition: Send + Sync {
 
 impl Kind for dyn Partition {
     type Material = Dataset;
+    type Facts = ();
     const PLURAL: &'static str = "partitions";
     const KEY: &'static str = "data.partition";
     const TABLE: &'static str = "data";
@@ -84,7 +85,7 @@ enum Draw {
 }
 
 fn stream(seed: u64, draw: Draw, device: DeviceId) -> Stream {
-    crate::rng::stream(seed, crate::rng::Purpose::Partition, draw as u64, u64::from(device.0))
+    crate::base::rng::stream(seed, crate::base::rng::Purpose::Partition, draw as u64, u64::from(device.0))
 }
 
 /// One random order of the training set, for devices that take their samples from it one after the other.

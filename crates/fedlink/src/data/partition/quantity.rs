@@ -3,47 +3,29 @@
 use super::{
     Draw, Partition, Sharing, check_disjoint, check_one_device, draw_distinct, random_order, stream,
 };
+use crate::base::units::DeviceId;
 use crate::data::Dataset;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this partition.
 pub const ENTRY: Entry<dyn Partition> = Entry::of::<QuantityConfig>();
 
 /// `[data.quantity]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct QuantityConfig {
-    /// σ of the log-normal sizes.
+    /// σ of the log-normal sizes
+    #[key(default = 0.5, range = "0 ..= 5 (0: all have B)")]
     pub spread: f64,
-    /// Whether two devices may hold the same sample.
+    /// whether two devices may hold the same sample
+    #[key(default = Sharing::Disjoint, allowed = "\"disjoint\" (M·B ≤ training set) | \"overlapping\"")]
     pub sharing: Sharing,
-}
-
-impl Default for QuantityConfig {
-    fn default() -> Self {
-        Self { spread: 0.5, sharing: Sharing::Disjoint }
-    }
 }
 
 impl PartConfig for QuantityConfig {
     type Part = dyn Partition;
     const NAME: &'static str = "quantity";
     const MEANING: &'static str = "as iid, in log-normal amounts of spread data.quantity.spread";
-    const KEYS: &'static [Key] = &[
-        key("spread", "σ of the log-normal sizes", "0 (all have B) ..= 5"),
-        key(
-            "sharing",
-            "whether two devices may hold the same sample",
-            "\"disjoint\" (M·B ≤ training set) | \"overlapping\"",
-        ),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("spread", self.spread, |x| (0.0..=5.0).contains(&x), "a number in 0..=5")
-    }
 
     fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
         Ok(Box::new(Quantity::new(&self, scope, dataset)?))

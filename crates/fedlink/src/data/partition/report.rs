@@ -1,8 +1,8 @@
 //! Statistics of a split: who has how many samples of which class, and how far that is from IID.
 
 use super::Partition;
+use crate::base::units::DeviceId;
 use crate::data::Dataset;
-use crate::units::DeviceId;
 use serde::Serialize;
 
 /// The maximum number of devices that a report describes.
@@ -35,10 +35,10 @@ pub struct SplitReport {
 /// ```
 /// use fedlink::data::partition::describe;
 /// # fn main() -> Result<(), fedlink::Error> {
-/// let mut config = fedlink::config::Config::default();
+/// let mut config = fedlink::spec::Config::default();
 /// config.data.partition = "classes".into();
 /// let dataset = fedlink::data::load(&config.data.dataset, &[])?;
-/// let report = describe(&*config.partition(&dataset)?, &dataset, 40);
+/// let report = describe(&*config.resolve(&Default::default())?.partition(&dataset)?, &dataset, 40);
 /// assert_eq!(report.sizes, [1000; 40]);
 /// println!("{:.2} away from IID", report.heterogeneity);
 /// # Ok(())

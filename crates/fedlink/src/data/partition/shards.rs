@@ -1,28 +1,20 @@
 //! Shards: a few pieces of the training set sorted by class on each device.
 
 use super::{Draw, Partition, by_class, stream};
+use crate::base::units::DeviceId;
 use crate::data::Dataset;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this partition.
 pub const ENTRY: Entry<dyn Partition> = Entry::of::<ShardsConfig>();
 
 /// `[data.shards]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct ShardsConfig {
-    /// s, shards on a device.
-    #[serde(deserialize_with = "count::count")]
+    /// shards of the sorted training set on a device (data.samples_per_device is not used)
+    #[key(default = 2, range = "≥ 1 (M times it ≤ training set)", max = u32::MAX)]
     pub per_device: u64,
-}
-
-impl Default for ShardsConfig {
-    fn default() -> Self {
-        Self { per_device: 2 }
-    }
 }
 
 impl PartConfig for ShardsConfig {
@@ -30,15 +22,6 @@ impl PartConfig for ShardsConfig {
     const NAME: &'static str = "shards";
     const MEANING: &'static str =
         "data.shards.per_device pieces of the training set sorted by class on each device";
-    const KEYS: &'static [Key] = &[key(
-        "per_device",
-        "shards of the sorted training set on a device (data.samples_per_device is not used)",
-        "≥ 1, M times it ≤ training set",
-    )];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        within("per_device", self.per_device, 1..=u64::from(u32::MAX), "")
-    }
 
     fn build(self, scope: &Scope, dataset: &Dataset) -> Result<Box<dyn Partition>, ConfigError> {
         Ok(Box::new(Shards::new(self.per_device, scope, dataset)?))

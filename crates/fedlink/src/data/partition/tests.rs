@@ -1,9 +1,9 @@
 //! What every split must be, whatever its numbers; and each split against the distribution it claims to be.
 
 use super::*;
+use crate::base::rng::{Purpose, stream};
 use crate::data::{Features, Samples};
-use crate::registry::find;
-use crate::rng::{Purpose, stream};
+use crate::parts::find;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 use toml::{Table, Value};
@@ -285,7 +285,7 @@ fn disjoint_log_normal_sizes_share_the_samples_in_proportion() {
     let (devices, b) = (50usize, 40usize);
     let partition = split("quantity", devices, b).with("spread", 1.2).of(&dataset(&[1000, 1000]));
     let amounts: Vec<f64> = (0..devices as u64)
-        .map(|m| (1.2 * crate::rng::stream(0, Purpose::Partition, 2, m).normal()).exp())
+        .map(|m| (1.2 * crate::base::rng::stream(0, Purpose::Partition, 2, m).normal()).exp())
         .collect();
     let total: f64 = amounts.iter().sum();
     for (m, amount) in amounts.iter().enumerate() {
@@ -437,11 +437,11 @@ fn a_split_that_cannot_be_names_the_key_and_the_allowed_range() {
         (error(split("dirichlet", 5, 121)), "data.samples_per_device: is 121, but must be in 1..=120"),
         (
             error(split("dirichlet", 5, 20).with("alpha", f64::NAN)),
-            "data.dirichlet.alpha: is NaN, but must be a number in",
+            "data.dirichlet.alpha: is NaN, but must be finite and in",
         ),
         (
             error(split("dirichlet", 5, 20).with("alpha", 0.0)),
-            "data.dirichlet.alpha: is 0, but must be a number in 1e-9..=1e9",
+            "data.dirichlet.alpha: is 0, but must be in 1e-9..=1e9",
         ),
         (error(split("shards", 121, 1)), "data.devices: is 121, but must be in 1..=120"),
         (error(split("shards", 61, 1)), "data.shards.per_device: is 2, but must be in 1..=1"),
@@ -457,7 +457,7 @@ fn a_split_that_cannot_be_names_the_key_and_the_allowed_range() {
     assert_eq!(
         message,
         "data.samples_per_device: cannot be met: mixed has no training samples of class 1; \
-         partition = \"dirichlet\" does without"
+         choose another data.partition, which needs no samples of every class"
     );
     // Where devices share nothing, the message names the key that lets them.
     for kind in ["iid", "quantity"] {

@@ -1,8 +1,8 @@
 //! What the devices keep for a correction.
 
 use super::{AddUpdate, Correction};
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The devices' side of a correction: the vector of each device, and the server's as it was broadcast last.
@@ -39,7 +39,7 @@ impl DeviceCorrections {
     }
 
     /// Takes what the server broadcasts with θ(t); nothing stands for zeros.
-    pub(crate) fn hear(&mut self, control: &[f32]) {
+    pub(crate) fn set_control(&mut self, control: &[f32]) {
         if self.keeps_state() {
             self.control.copy_from_slice(if control.is_empty() { &self.zeros } else { control });
         }

@@ -1,8 +1,7 @@
 //! FedDyn: dynamic regularization.
 
 use super::{AddUpdate, Correction};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this correction.
 pub const ENTRY: Entry<dyn Correction> = Entry::of::<FedDyn>();
@@ -20,18 +19,12 @@ pub const ENTRY: Entry<dyn Correction> = Entry::of::<FedDyn>();
 /// device and d at the server. Needs `learn.server_optimizer = "add"` with the rate 1. Invariants: H is the
 /// mean of all h_m; α → ∞ freezes θ. Caution: a large step at the server if α is small against the
 /// curvature and K is small against M, since H/α holds the sum of all updates so far, divided by M.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct FedDyn {
-    /// α > 0.
+    /// α, the strength of the regularization
+    #[key(default = 0.1, range = "1e-9 ..= 1e9")]
     pub alpha: f64,
-}
-
-impl Default for FedDyn {
-    fn default() -> Self {
-        Self { alpha: 0.1 }
-    }
 }
 
 impl PartConfig for FedDyn {
@@ -39,11 +32,6 @@ impl PartConfig for FedDyn {
     const NAME: &'static str = "feddyn";
     const MEANING: &'static str =
         "FedDyn: a pull back to the model and a linear term that devices and server learn";
-    const KEYS: &'static [Key] = &[key("alpha", "α, the strength of the regularization", "> 0")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("alpha", self.alpha, |x| (1e-9..=1e9).contains(&x), "in 1e-9..=1e9")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Correction>, ConfigError> {
         Ok(Box::new(self))

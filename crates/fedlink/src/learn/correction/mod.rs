@@ -22,7 +22,7 @@ pub use none::NoCorrection;
 pub use prox::Prox;
 pub use scaffold::Scaffold;
 
-use crate::registry::{Entry, Kind};
+use crate::parts::{Entry, Kind};
 
 /// What is added to the gradient of each local step: `linear` + μ·(θ_m − θ(t)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,6 +62,11 @@ pub type AddUpdate<'a> = &'a dyn Fn(&mut [f32], f32);
 /// A correction of local training (`learn.correction`). The state that it works on is kept by its users: a
 /// vector of d numbers for each device, and one for the server, which start at zero.
 pub trait Correction: Send + Sync {
+    /// Whether it corrects anything.
+    fn corrects(&self) -> bool {
+        true
+    }
+
     /// μ, how strongly a device is pulled back to θ(t).
     fn proximal(&self) -> f32 {
         0.0
@@ -106,14 +111,40 @@ pub trait Correction: Send + Sync {
     }
 }
 
+/// Facts of a correction of local steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact")]
+#[non_exhaustive]
+pub struct CorrectionFacts {
+    /// Whether it corrects anything.
+    pub corrects: bool,
+    /// Whether local steps must be those of plain descent.
+    pub needs_plain_descent: bool,
+    /// Whether it moves the model of the server.
+    pub moves_model: bool,
+    /// Whether devices and server keep vectors for it.
+    pub keeps_state: bool,
+}
+
 impl Kind for dyn Correction {
     type Material = ();
+    type Facts = CorrectionFacts;
+    const PROBE: Option<&'static ()> = Some(&());
     const PLURAL: &'static str = "corrections";
     const KEY: &'static str = "learn.correction";
     const TABLE: &'static str = "learn";
 
     fn entries() -> &'static [Entry<Self>] {
         CORRECTIONS
+    }
+
+    fn facts_of(part: &Self) -> CorrectionFacts {
+        CorrectionFacts {
+            corrects: part.corrects(),
+            needs_plain_descent: part.needs_plain_descent(),
+            moves_model: part.moves_model(),
+            keeps_state: part.keeps_state(),
+        }
     }
 }
 

@@ -1,15 +1,14 @@
 //! No correction.
 
 use super::Correction;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this correction.
 pub const ENTRY: Entry<dyn Correction> = Entry::of::<NoCorrection>();
 
 /// Local steps follow the gradient of the device's own loss, as in the paper and in `FedAvg`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct NoCorrection {}
 
 impl PartConfig for NoCorrection {
@@ -22,4 +21,8 @@ impl PartConfig for NoCorrection {
     }
 }
 
-impl Correction for NoCorrection {}
+impl Correction for NoCorrection {
+    fn corrects(&self) -> bool {
+        false
+    }
+}

@@ -1,8 +1,7 @@
 //! FedProx: a pull back to the model that was broadcast.
 
 use super::Correction;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this correction.
 pub const ENTRY: Entry<dyn Correction> = Entry::of::<Prox>();
@@ -14,29 +13,18 @@ pub const ENTRY: Entry<dyn Correction> = Entry::of::<Prox>();
 /// Bits: none besides θ and Δ̂. State: none. Invariants: μ = 0 changes nothing; the first step of a round
 /// is that without it; Δ → 0 as μ grows, as long as η·μ < 2. On a quadratic loss with curvature a, τ steps
 /// of plain descent from θ(t) give Δ = −g(θ(t))·(1 − (1 − η(a + μ))^τ)/(a + μ).
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Prox {
-    /// μ ≥ 0.
+    /// μ, the strength of the pull
+    #[key(default = 0.01, range = "0 ..= 1e9")]
     pub mu: f64,
-}
-
-impl Default for Prox {
-    fn default() -> Self {
-        Self { mu: 0.01 }
-    }
 }
 
 impl PartConfig for Prox {
     type Part = dyn Correction;
     const NAME: &'static str = "prox";
     const MEANING: &'static str = "FedProx: a pull of learn.prox.mu back to the model that was broadcast";
-    const KEYS: &'static [Key] = &[key("mu", "μ, the strength of the pull", "≥ 0")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("mu", self.mu, |x| (0.0..=1e9).contains(&x), "in 0..=1e9")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Correction>, ConfigError> {
         Ok(Box::new(self))

@@ -1,8 +1,7 @@
 //! SCAFFOLD: control variates, without a second upload.
 
 use super::{AddUpdate, Correction};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this correction.
 pub const ENTRY: Entry<dyn Correction> = Entry::of::<Scaffold>();
@@ -20,8 +19,8 @@ pub const ENTRY: Entry<dyn Correction> = Entry::of::<Scaffold>();
 /// is the mean of all c_m; the fixed points are the points where the mean gradient is zero, whatever τ.
 /// Caution: a compressor that sends a few percent of the update leaves c_m near zero, and little is
 /// corrected.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Scaffold {}
 
 impl PartConfig for Scaffold {

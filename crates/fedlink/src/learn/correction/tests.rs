@@ -1,9 +1,9 @@
 //! What every correction must keep, from the registry.
 
 use super::*;
-use crate::registry::Scope;
-use crate::state::Persist;
-use crate::units::DeviceId;
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::Scope;
 use proptest::prelude::*;
 use std::sync::Arc;
 use toml::Table;
@@ -31,7 +31,7 @@ impl Pair {
 
     /// A round in which the updates of these devices arrive.
     fn round(&mut self, sent: &[(u32, Vec<f32>)], length: f64) {
-        self.devices.hear(&self.control);
+        self.devices.set_control(&self.control);
         let add = |update: &[f32], target: &mut [f32], scale: f32| {
             target.iter_mut().zip(update).for_each(|(entry, value)| *entry += scale * value);
         };
@@ -49,7 +49,7 @@ impl Pair {
 
     /// What each device adds to its gradients.
     fn linear(&mut self) -> Vec<Vec<f32>> {
-        self.devices.hear(&self.control);
+        self.devices.set_control(&self.control);
         let of = |m| self.devices.linear(DeviceId(m), || vec![f32::NAN; DIM]);
         (0..DEVICES as u32).map(of).collect()
     }

@@ -3,7 +3,7 @@
 //! An image's patches then stay in the cache; matrix products over 2 to 16 images at once were no faster,
 //! over 64 slower.
 
-use crate::kernels::{
+use crate::base::kernels::{
     Filters, Matrix, SparseBatch, Window, matmul, pool, pooled_shape, unpool, unpool_sparse,
 };
 use std::ops::Range;

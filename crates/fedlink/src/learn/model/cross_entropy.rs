@@ -1,7 +1,7 @@
 //! Softmax cross-entropy, the loss of every classifier here.
 
 use super::Score;
-use crate::kernels::exp;
+use crate::base::kernels::exp;
 
 /// −ln p(label) of one row of logits, with p = softmax(logits).
 fn cross_entropy(logits: &[f32], label: u8) -> f64 {

@@ -14,12 +14,12 @@ crate::register! {
 pub use cnn::Cnn;
 pub use mlp::Mlp;
 
+use crate::base::kernels::{Panels, SparseBatch};
+use crate::base::rng::Stream;
+use crate::base::units::Shape;
 use crate::data::Dataset;
-use crate::kernels::{Panels, SparseBatch};
 use crate::learn::optimizer::Descent;
-use crate::registry::{ConfigError, Entry, Kind};
-use crate::rng::Stream;
-use crate::units::Shape;
+use crate::parts::{ConfigError, Entry, Kind, PartConfig as _, parts_with};
 use serde::{Deserialize, Serialize};
 
 /// How weights start (`learn.init`); biases start at zero.
@@ -162,8 +162,17 @@ pub trait Model: Send + Sync {
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score;
 }
 
+/// Facts of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ModelFacts {
+    /// Whether samples must be images.
+    pub needs_images: bool,
+}
+
 impl Kind for dyn Model {
     type Material = Dataset;
+    type Facts = ModelFacts;
     const PLURAL: &'static str = "models";
     const KEY: &'static str = "learn.model";
     const TABLE: &'static str = "learn";
@@ -192,10 +201,12 @@ fn no_images(dataset: &Dataset) -> ConfigError {
         [height, width, _] => format!("{height} × {width}"),
     };
     let problem = format!(
-        "is \"cnn\", which needs images of at least {0} × {0} pixels, but the samples of {1} are {samples}; \
-         write \"mlp\" or \"softmax\"",
+        "is \"{}\", which needs images of at least {1} × {1} pixels, but the samples of {2} are {samples}; \
+         write {3}",
+        cnn::CnnConfig::NAME,
         Cnn::SMALLEST,
-        dataset.name
+        dataset.name,
+        parts_with::<dyn Model>(|facts| !facts.needs_images)
     );
     ConfigError::new("learn.model", problem)
 }
@@ -251,8 +262,8 @@ mod tests {
     }
 
     fn dim(name: &str, shape: [usize; 3]) -> Result<usize, ConfigError> {
-        let entry = crate::registry::find::<dyn Model>(name)?;
-        let model = entry.build(&toml::Table::new(), &crate::registry::Scope::default(), &dataset(shape))?;
+        let entry = crate::parts::find::<dyn Model>(name)?;
+        let model = entry.build(&toml::Table::new(), &crate::parts::Scope::default(), &dataset(shape))?;
         Ok(model.dim())
     }
 
@@ -281,7 +292,7 @@ mod tests {
             ([40, 15, 3], "40 × 15"),
         ] {
             let message = dim("cnn", shape).unwrap_err().to_string();
-            assert_eq!(message, format!("{rule} {samples}; write \"mlp\" or \"softmax\""));
+            assert_eq!(message, format!("{rule} {samples}; write learn.model = \"softmax\" or \"mlp\""));
         }
         assert!(dim("cnn", [Cnn::SMALLEST, Cnn::SMALLEST, 1]).is_ok());
     }

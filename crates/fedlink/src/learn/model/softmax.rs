@@ -2,15 +2,14 @@
 
 use super::{Mlp, Model, validate_dim};
 use crate::data::Dataset;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this model.
 pub const ENTRY: Entry<dyn Model> = Entry::of::<SoftmaxConfig>();
 
 /// `[learn.softmax]` has no keys: the model is one linear layer, an [`Mlp`] without hidden layers.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct SoftmaxConfig {}
 
 impl PartConfig for SoftmaxConfig {

@@ -1,46 +1,30 @@
 //! `AdaGrad`.
 
-use super::{Descent, Optimizer, check_epsilon};
-use crate::kernels::{Arithmetic, Kernel, run};
+use super::{Descent, Optimizer};
+use crate::base::kernels::{Arithmetic, Kernel, run};
 use crate::learn::task::DeviceState;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::Range;
 
 /// The entry of this optimizer.
 pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<AdaGradConfig>();
 
 /// `[learn.adagrad]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct AdaGradConfig {
-    /// ε.
+    /// ε in the denominator
+    #[key(default = 1e-7, range = "≥ 1e-30")]
     pub epsilon: f64,
-    /// What G starts from.
+    /// what the sum of squares starts from
+    #[key(default = 0.1, range = "≥ 0")]
     pub initial_accumulator: f64,
-}
-
-impl Default for AdaGradConfig {
-    fn default() -> Self {
-        Self { epsilon: 1e-7, initial_accumulator: 0.1 }
-    }
 }
 
 impl PartConfig for AdaGradConfig {
     type Part = dyn Optimizer;
     const NAME: &'static str = "adagrad";
     const MEANING: &'static str = "AdaGrad";
-    const KEYS: &'static [Key] = &[
-        key("epsilon", "ε in the denominator", "≥ 1e-30"),
-        key("initial_accumulator", "what the sum of squares starts from", "≥ 0"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        check_epsilon(self.epsilon)?;
-        let start = self.initial_accumulator;
-        number("initial_accumulator", start, |x| x >= 0.0, "a finite number of at least 0")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Optimizer>, ConfigError> {
         let initial_accumulator = [self.initial_accumulator as f32];

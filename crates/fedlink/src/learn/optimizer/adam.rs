@@ -1,50 +1,34 @@
 //! Adam.
 
 use super::descent::all_zero;
-use super::{Descent, Optimizer, check_decay, check_epsilon};
-use crate::kernels::{Arithmetic, Kernel, run};
+use super::{Descent, Optimizer};
+use crate::base::kernels::{Arithmetic, Kernel, run};
 use crate::learn::task::DeviceState;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::Range;
 
 /// The entry of this optimizer.
 pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<AdamConfig>();
 
 /// `[learn.adam]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct AdamConfig {
-    /// β₁.
+    /// β₁, decay of the first moment
+    #[key(default = 0.9, range = "≥ 0 and < 1")]
     pub beta1: f64,
-    /// β₂.
+    /// β₂, decay of the second moment
+    #[key(default = 0.999, range = "≥ 0 and < 1")]
     pub beta2: f64,
-    /// ε.
+    /// ε in the denominator
+    #[key(default = 1e-7, range = "≥ 1e-30")]
     pub epsilon: f64,
-}
-
-impl Default for AdamConfig {
-    fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-7 }
-    }
 }
 
 impl PartConfig for AdamConfig {
     type Part = dyn Optimizer;
     const NAME: &'static str = "adam";
     const MEANING: &'static str = "Adam";
-    const KEYS: &'static [Key] = &[
-        key("beta1", "β₁, decay of the first moment", "0 ≤ β₁ < 1"),
-        key("beta2", "β₂, decay of the second moment", "0 ≤ β₂ < 1"),
-        key("epsilon", "ε in the denominator", "≥ 1e-30"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        check_decay("beta1", self.beta1)?;
-        check_decay("beta2", self.beta2)?;
-        check_epsilon(self.epsilon)
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Optimizer>, ConfigError> {
         let [beta1, beta2, epsilon] = [self.beta1, self.beta2, self.epsilon].map(|x| x as f32);

@@ -1,6 +1,6 @@
 //! One optimizer step, taken block by block.
 
-use crate::kernels::subtract;
+use crate::base::kernels::subtract;
 use std::ops::Range;
 
 /// A step in progress. The model offers the gradient of θ block by block, each block once, in any order; a

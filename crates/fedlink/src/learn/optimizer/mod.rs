@@ -17,7 +17,7 @@ pub(crate) use descent::{FirstStep, LastStep, Tail};
 pub use sgd::Sgd;
 
 use super::task::DeviceState;
-use crate::registry::{ConfigError, Entry, Kind, number};
+use crate::parts::{Entry, Kind};
 use serde::{Deserialize, Serialize};
 
 /// Whether a device's optimizer keeps its moments from round to round (`learn.state`).
@@ -34,6 +34,11 @@ pub enum StateMode {
 
 /// One update rule.
 pub trait Optimizer: Send + Sync {
+    /// Whether a step is the rate times the gradient.
+    fn is_plain_descent(&self) -> bool {
+        false
+    }
+
     /// η where `learn.rate` is left out.
     fn default_rate(&self) -> f64;
 
@@ -52,8 +57,20 @@ pub trait Optimizer: Send + Sync {
     }
 }
 
+/// Facts of a local optimizer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct OptimizerFacts {
+    /// The rate if `learn.rate` is left out.
+    pub default_rate: f64,
+    /// Whether a step is the rate times the gradient.
+    pub is_plain_descent: bool,
+}
+
 impl Kind for dyn Optimizer {
     type Material = ();
+    type Facts = OptimizerFacts;
+    const PROBE: Option<&'static ()> = Some(&());
     const PLURAL: &'static str = "optimizers";
     const KEY: &'static str = "learn.optimizer";
     const TABLE: &'static str = "learn";
@@ -61,14 +78,8 @@ impl Kind for dyn Optimizer {
     fn entries() -> &'static [Entry<Self>] {
         OPTIMIZERS
     }
-}
 
-/// Checks a decay or a momentum.
-fn check_decay(key: &str, value: f64) -> Result<(), ConfigError> {
-    number(key, value, |x| (0.0..1.0).contains(&x), "in 0..1 (1 excluded)")
-}
-
-/// Checks what keeps a denominator from zero.
-fn check_epsilon(value: f64) -> Result<(), ConfigError> {
-    number("epsilon", value, |x| x >= 1e-30, "a finite number of at least 1e-30")
+    fn facts_of(part: &Self) -> OptimizerFacts {
+        OptimizerFacts { default_rate: part.default_rate(), is_plain_descent: part.is_plain_descent() }
+    }
 }

@@ -1,22 +1,21 @@
 //! Stochastic gradient descent.
 
 use super::descent::all_zero;
-use super::{Descent, Optimizer, check_decay};
-use crate::kernels::{Arithmetic, Kernel, run};
+use super::{Descent, Optimizer};
+use crate::base::kernels::{Arithmetic, Kernel, run};
 use crate::learn::task::DeviceState;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::Range;
 
 /// The entry of this optimizer.
 pub const ENTRY: Entry<dyn Optimizer> = Entry::of::<SgdConfig>();
 
 /// `[learn.sgd]`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct SgdConfig {
-    /// μ.
+    /// μ, momentum
+    #[key(range = "≥ 0 and < 1")]
     pub momentum: f64,
 }
 
@@ -24,11 +23,6 @@ impl PartConfig for SgdConfig {
     type Part = dyn Optimizer;
     const NAME: &'static str = "sgd";
     const MEANING: &'static str = "stochastic gradient descent, with momentum";
-    const KEYS: &'static [Key] = &[key("momentum", "μ, momentum", "0 ≤ μ < 1")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        check_decay("momentum", self.momentum)
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Optimizer>, ConfigError> {
         Ok(Box::new(Sgd { momentum: self.momentum as f32 }))
@@ -43,6 +37,10 @@ pub struct Sgd {
 }
 
 impl Optimizer for Sgd {
+    fn is_plain_descent(&self) -> bool {
+        self.momentum == 0.0
+    }
+
     fn default_rate(&self) -> f64 {
         0.1
     }

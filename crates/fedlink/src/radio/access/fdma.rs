@@ -3,17 +3,16 @@
 use super::slots::SlotKind;
 use super::split::{Curve, root, split};
 use super::{Access, Band, Grant, Uplink};
+use crate::base::units::{Airtime, Bits, Symbols};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::radio::rate::Energy;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::{Airtime, Bits, Symbols};
-use serde::{Deserialize, Serialize};
 
 /// The entry of this scheme.
 pub const ENTRY: Entry<dyn Access> = Entry::of::<FdmaConfig>();
 
 /// `[radio.fdma]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct FdmaConfig {}
 
 impl PartConfig for FdmaConfig {
@@ -42,7 +41,7 @@ impl PartConfig for FdmaConfig {
 /// ```
 /// use fedlink::radio::access::{Access, Band, Fdma, Uplink};
 /// use fedlink::radio::rate::Shannon;
-/// use fedlink::units::{Airtime, Power};
+/// use fedlink::base::units::{Airtime, Power};
 /// let link = Uplink::new(1.0, Power(1.0), &Shannon {});
 /// let grants = Fdma::default().grant(&[1.0, 1.0], &[link, link], &Band { symbols: 100 });
 /// assert!((grants[0].budget.0 - 50.0 * 3f64.log2()).abs() < 1e-9);

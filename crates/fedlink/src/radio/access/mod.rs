@@ -16,8 +16,8 @@ pub use ofdma::Ofdma;
 pub use tdma::Tdma;
 
 use super::rate::Rate;
-use crate::registry::{Entry, Kind};
-use crate::units::{Airtime, Bits, Power, Symbols};
+use crate::base::units::{Airtime, Bits, Power, Symbols};
+use crate::parts::{Entry, Kind};
 use serde::{Deserialize, Serialize};
 use slots::SlotKind;
 
@@ -130,8 +130,23 @@ pub trait Access: Send + Sync {
     fn payload(&self, bits: &[f64], links: &[Uplink], ready: &[f64], band: &Band) -> Vec<Grant>;
 }
 
+/// Facts of an access scheme.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct AccessFacts {
+    /// Whether devices send one after another, so that symbols can be slots and pipelined.
+    pub one_by_one: bool,
+    /// The resource blocks of the band, for a scheme that has some.
+    pub blocks: Option<u64>,
+    /// The own key that has an effect only where resource blocks fade apart.
+    pub needs_blocks_apart: Option<&'static str>,
+    /// The own key that is set for rates by a table.
+    pub needs_steps: Option<&'static str>,
+}
+
 impl Kind for dyn Access {
     type Material = SlotKind;
+    type Facts = AccessFacts;
     const PLURAL: &'static str = "access schemes";
     const KEY: &'static str = "radio.access";
     const TABLE: &'static str = "radio";

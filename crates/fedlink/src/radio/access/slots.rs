@@ -1,6 +1,6 @@
 //! Sharing the n symbols of a round among the scheduled devices.
 
-use crate::units::Symbols;
+use crate::base::units::Symbols;
 use serde::{Deserialize, Serialize};
 
 /// Whether a device's share of symbols is a real number or a whole one (`radio.slots`).
@@ -27,7 +27,7 @@ pub enum SlotKind {
 /// finite and right for all such numbers, however small or far apart.
 ///
 /// ```
-/// use fedlink::{radio::access::slots::{split_slots, SlotKind}, units::Symbols};
+/// use fedlink::{radio::access::slots::{split_slots, SlotKind}, base::units::Symbols};
 /// // Equal bits over links of 1 and 3 bit/symbol: the slow link gets three times the symbols.
 /// let slots = split_slots(&[1.0, 1.0], &[1.0, 3.0], 100, SlotKind::Real);
 /// assert_eq!(slots, [Symbols(75.0), Symbols(25.0)]);

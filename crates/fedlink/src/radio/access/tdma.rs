@@ -2,24 +2,27 @@
 
 use super::slots::SlotKind;
 use super::split::{Curve, split};
-use super::{Access, Band, Grant, Uplink};
+use super::{Access, AccessFacts, Band, Grant, Uplink};
+use crate::base::units::{Airtime, Bits, Power, Symbols};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::radio::rate::Energy;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::{Airtime, Bits, Power, Symbols};
-use serde::{Deserialize, Serialize};
 
 /// The entry of this scheme.
 pub const ENTRY: Entry<dyn Access> = Entry::of::<TdmaConfig>();
 
 /// `[radio.tdma]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct TdmaConfig {}
 
 impl PartConfig for TdmaConfig {
     type Part = dyn Access;
     const NAME: &'static str = "tdma";
     const MEANING: &'static str = "one device at a time over the whole band, symbols split by bit weights";
+
+    fn facts(&self) -> AccessFacts {
+        AccessFacts { one_by_one: true, ..AccessFacts::default() }
+    }
 
     fn build(self, _: &Scope, slots: &SlotKind) -> Result<Box<dyn Access>, ConfigError> {
         Ok(Box::new(Tdma { slots: *slots }))
@@ -38,7 +41,7 @@ impl PartConfig for TdmaConfig {
 /// ```
 /// use fedlink::radio::access::{Access, Band, Tdma, Uplink};
 /// use fedlink::radio::rate::Shannon;
-/// use fedlink::units::Power;
+/// use fedlink::base::units::Power;
 /// let link = |snr| Uplink::new(snr, Power(1.0), &Shannon {});
 /// // Equal bits over links of 1 and 3 bit/symbol: the slow link gets three times the symbols.
 /// let grants = Tdma::default().grant(&[1.0, 1.0], &[link(1.0), link(7.0)], &Band { symbols: 100 });

@@ -1,8 +1,8 @@
 //! What every access scheme must keep, from the registry.
 
 use super::*;
+use crate::parts::Scope;
 use crate::radio::rate::{FiniteBlocklength, Gap, Mcs, Shannon, mcs::Table};
-use crate::registry::Scope;
 use proptest::prelude::*;
 
 pub const BAND: Band = Band { symbols: 5000 };

@@ -1,8 +1,8 @@
 //! Devices that move.
 
 use super::layout::Position;
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
 
 /// Drift: each device goes straight on at one speed, in a direction of its own, and is reflected by the walls
 /// of a square around the server.
@@ -15,7 +15,7 @@ use crate::units::DeviceId;
 ///
 /// ```
 /// use fedlink::radio::cell::{layout::Position, mobility::Drift};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let drift = Drift { speed_m_s: 1.5, period_s: 2.0, half_side_m: 100.0, seed: 0 };
 /// let start = Position::new(10.0, 0.0);
 /// assert_eq!(drift.position(0, DeviceId(0), start), start);

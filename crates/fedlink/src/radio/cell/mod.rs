@@ -5,9 +5,9 @@ pub mod mobility;
 pub mod pathloss;
 pub mod shadowing;
 
-use crate::registry::ConfigError;
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::ConfigError;
 use layout::{Layout, Position};
 use mobility::Drift;
 use pathloss::{Heights, LineOfSight, Path, PathLoss, free_space_db};

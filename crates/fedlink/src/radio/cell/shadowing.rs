@@ -1,8 +1,8 @@
 //! Shadowing: how much the surroundings of a device add to or take from its mean gain.
 
 use super::layout::Position;
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
 
 /// Waves that make up a field.
 const WAVES: u64 = 256;
@@ -153,14 +153,25 @@ mod tests {
     }
 
     #[test]
-    fn the_field_belongs_to_positions_not_to_devices_and_changes_little_over_a_step() {
+    fn the_field_depends_on_the_position_and_not_on_the_device() {
         let field = Shadowing::new(8.0, 50.0, 1);
         assert_eq!(field.db(DeviceId(0), &at(3.0, 4.0)), field.db(DeviceId(9), &at(3.0, 4.0)));
-        let step =
-            |x: f64| (field.db(DeviceId(0), &at(x, 0.0)) - field.db(DeviceId(0), &at(x + 0.1, 0.0))).abs();
-        // E (ΔX)² = 2σ²·(1 − e^(−0.1/50)): a deviation of 0.5 dB.
-        let mean = (0..200).map(|i| step(7.0 * f64::from(i)).powi(2)).sum::<f64>() / 200.0;
-        assert!(mean < 1.0, "{mean}");
+    }
+
+    #[test]
+    fn a_step_of_a_tenth_of_a_meter_changes_the_field_by_half_a_decibel() {
+        // E (ΔX)² = 2σ²·(1 − e^(−0.1/50)) = 0.256 dB² over seeds.
+        let (seeds, truth) = (4000, 128.0 * (1.0 - f64::exp(-0.1 / 50.0)));
+        let mean_square = |seed| {
+            let field = Shadowing::new(8.0, 50.0, seed);
+            let db = |x: f64| field.db(DeviceId(0), &at(x, 0.0));
+            [0.0, 300.0, 600.0, 900.0].map(|x| (db(x + 0.1) - db(x)).powi(2)).iter().sum::<f64>() / 4.0
+        };
+        let all: Vec<f64> = (0..seeds).map(mean_square).collect();
+        let mean = all.iter().sum::<f64>() / seeds as f64;
+        let variance = all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / seeds as f64;
+        let slack = 4.0 * (variance / seeds as f64).sqrt();
+        assert!(slack < 0.06 && (mean - truth).abs() < slack, "{mean} ± {slack}, not {truth}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::layout::{Area, Disc, Origin, Positions, Ring, Tracks};
 use super::pathloss::{Cost231Hata, LogDistance, MacroCell, Off, Umi};
 use super::*;
-use crate::units::from_db;
+use crate::base::units::from_db;
 
 const AREA: Area = Area { devices: 40, radius_m: 500.0, min_m: 35.0 };
 

@@ -1,23 +1,26 @@
 //! No fading at all.
 
-use super::{Fading, Propagation};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::rng::Stream;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Fading, FadingFacts, Propagation};
+use crate::base::rng::Stream;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Fading> = Entry::of::<ConstantConfig>();
 
 /// `[radio.static]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct ConstantConfig {}
 
 impl PartConfig for ConstantConfig {
     type Part = dyn Fading;
     const NAME: &'static str = "static";
     const MEANING: &'static str = "no fading: gain 1 for every device in every round";
+
+    fn facts(&self) -> FadingFacts {
+        FadingFacts { fades: false, ..FadingFacts::GAINS }
+    }
 
     fn build(self, _: &Scope, propagation: &Propagation) -> Result<Box<dyn Fading>, ConfigError> {
         propagation.check()?;
@@ -69,8 +72,8 @@ impl Fading for ConstantArray {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::{Purpose, stream};
     use crate::radio::fading::Memory;
-    use crate::rng::{Purpose, stream};
     use toml::Table;
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a server with imperfect channel state information takes a gain for.
 
-use crate::rng::Stream;
+use crate::base::rng::Stream;
 
 /// ĝ = ‖ĥ‖² of the MMSE estimate ĥ of h ~ CN(0, I) over `antennas` antennas, of which g = ‖h‖² is known.
 ///
@@ -15,7 +15,7 @@ use crate::rng::Stream;
 ///
 /// ```
 /// use fedlink::radio::fading::estimate::gaussian;
-/// use fedlink::rng::{Purpose, stream};
+/// use fedlink::base::rng::{Purpose, stream};
 /// let mut rng = stream(0, Purpose::CsiError, 0, 0);
 /// assert_eq!(gaussian(0.7, 1, 0.0, &mut rng), 0.7);
 /// assert!(gaussian(0.7, 4, 0.1, &mut rng) > 0.0);
@@ -41,7 +41,7 @@ pub fn complex_normal(rng: &mut Stream) -> [f64; 2] {
 mod tests {
     use super::super::tests::near_mean;
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
 
     const TRIALS: usize = 200_000;
 

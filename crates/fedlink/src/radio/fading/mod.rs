@@ -25,9 +25,9 @@ pub use rayleigh::Rayleigh;
 pub use rician::Rician;
 pub use trace::TraceFading;
 
-use crate::registry::{Entry, Kind};
-use crate::rng::Stream;
-use crate::units::DeviceId;
+use crate::base::rng::Stream;
+use crate::base::units::DeviceId;
+use crate::parts::{Entry, Kind};
 
 /// Small-scale fading: g = ‖h‖² over the server's antennas, of mean 1 per antenna (mean gains by device are
 /// the radio's business).
@@ -46,7 +46,7 @@ pub trait Fading: Send + Sync {
     /// ĝ, the gain as the server estimates it with MMSE error `error` = ε in [0, 1): h = ĥ + e with
     /// ĥ ~ CN(0, 1−ε) and e ~ CN(0, ε) independent, and ĝ = ‖ĥ‖². The truth does not depend on ε: ĥ is drawn
     /// given h. ε = 0 gives g. The random numbers come from `rng`, which should be of
-    /// [`Purpose::CsiError`](crate::rng::Purpose::CsiError).
+    /// [`Purpose::CsiError`](crate::base::rng::Purpose::CsiError).
     ///
     /// The default takes h for complex Gaussian ([`estimate::gaussian`]).
     fn estimate(&self, t: u64, device: DeviceId, error: f64, rng: &mut Stream) -> f64 {
@@ -94,8 +94,59 @@ pub enum GainMeaning {
     RateBps,
 }
 
+/// Facts of a fading law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact")]
+#[non_exhaustive]
+pub struct FadingFacts {
+    /// Whether gains change from round to round.
+    pub fades: bool,
+    /// Whether the law has complex amplitudes, on which speed, correlation and the delay profile act.
+    pub amplitudes: bool,
+    /// Whether gains come with their antennas and their correlation, so that no key of `[radio]` sets them.
+    pub own_links: bool,
+    /// Whether the law may know the channel between rounds ([`Fading::earlier`]).
+    pub own_times: bool,
+    /// Whether `radio.period_s` sets the time between its rounds.
+    pub by_period: bool,
+    /// Whether the density of the gain of one antenna is above 0 at 0, so that 1/g has no mean.
+    pub deep_fades: bool,
+    /// Whether gains have the exponential law of Rayleigh fading.
+    pub exponential: bool,
+}
+
+impl Default for FadingFacts {
+    fn default() -> Self {
+        Self {
+            fades: true,
+            amplitudes: false,
+            own_links: true,
+            own_times: true,
+            by_period: false,
+            deep_fades: false,
+            exponential: false,
+        }
+    }
+}
+
+impl FadingFacts {
+    /// The facts of a law of the gain alone, with the antennas of `[radio]`.
+    pub const GAINS: Self = Self {
+        fades: true,
+        amplitudes: false,
+        own_links: false,
+        own_times: false,
+        by_period: false,
+        deep_fades: false,
+        exponential: false,
+    };
+    /// The facts of a law of complex amplitudes.
+    pub const AMPLITUDES: Self = Self { amplitudes: true, deep_fades: true, ..Self::GAINS };
+}
+
 impl Kind for dyn Fading {
     type Material = Propagation;
+    type Facts = FadingFacts;
     const PLURAL: &'static str = "fading laws";
     const KEY: &'static str = "radio.fading";
     const TABLE: &'static str = "radio";

@@ -4,9 +4,9 @@ use super::estimate::complex_normal;
 use super::profile::MAX_TAPS;
 use super::scatter::Scatter;
 use super::{Fading, Memory, Propagation};
-use crate::registry::{ConfigError, Scope};
-use crate::rng::{Purpose, Stream, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, Stream, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Scope};
 
 /// A line of sight and scatter over N antennas and L taps:
 ///
@@ -27,8 +27,8 @@ use crate::units::DeviceId;
 ///
 /// ```
 /// use fedlink::radio::fading::{Fading, Memory, Multipath, Propagation};
-/// use fedlink::registry::Scope;
-/// use fedlink::units::DeviceId;
+/// use fedlink::parts::Scope;
+/// use fedlink::base::units::DeviceId;
 /// let memory = Memory::GaussMarkov { correlation: 0.999_999 };
 /// let propagation = Propagation { memory, ..Propagation::default() };
 /// let fading = Multipath::new(0.0, &Scope::default(), &propagation).unwrap();
@@ -171,8 +171,8 @@ mod tests {
     use super::super::tests::{gains, kolmogorov, near_mean};
     use super::super::{Blocks, Profile, Rayleigh, Rician};
     use super::*;
+    use crate::base::units::Power;
     use crate::radio::link::capacity;
-    use crate::units::Power;
     use std::f64::consts::TAU;
 
     const DEVICES: u32 = 20_000;

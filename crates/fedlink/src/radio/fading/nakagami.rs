@@ -1,41 +1,29 @@
 //! Nakagami block fading.
 
-use super::{Fading, Propagation};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Fading, FadingFacts, Propagation};
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Fading> = Entry::of::<NakagamiConfig>();
 
 /// `[radio.nakagami]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct NakagamiConfig {
-    /// The inverse of the variance of the gain.
+    /// the inverse of the gain's variance: 1 has the law of Rayleigh fading, more fades less
+    #[key(default = 1.0, range = "0.5 ..= 1e9")]
     pub shape: f64,
-}
-
-impl Default for NakagamiConfig {
-    fn default() -> Self {
-        Self { shape: 1.0 }
-    }
 }
 
 impl PartConfig for NakagamiConfig {
     type Part = dyn Fading;
     const NAME: &'static str = "nakagami";
     const MEANING: &'static str = "Nakagami block fading: gain ~ Gamma of shape radio.nakagami.shape";
-    const KEYS: &'static [Key] = &[key(
-        "shape",
-        "the inverse of the gain's variance: 1 has the law of Rayleigh fading, more fades less",
-        "0.5 ..= 1e9",
-    )];
 
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("shape", self.shape, |shape| (0.5..=1e9).contains(&shape), "a number in 0.5..=1e9")
+    fn facts(&self) -> FadingFacts {
+        FadingFacts { deep_fades: self.shape <= 1.0, ..FadingFacts::GAINS }
     }
 
     fn build(self, scope: &Scope, propagation: &Propagation) -> Result<Box<dyn Fading>, ConfigError> {
@@ -56,7 +44,7 @@ impl PartConfig for NakagamiConfig {
 ///
 /// ```
 /// use fedlink::radio::fading::{Fading, Nakagami};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let nearly_static = Nakagami { seed: 0, shape: 1e9, antennas: 1 };
 /// assert!((nearly_static.gain(0, DeviceId(0)) - 1.0).abs() < 1e-3);
 /// ```
@@ -86,8 +74,8 @@ mod tests {
     use super::super::tests::{gains, kolmogorov, near_mean};
     use super::super::{Memory, Profile};
     use super::*;
+    use crate::base::units::Power;
     use crate::radio::link::capacity;
-    use crate::units::Power;
     use toml::Table;
 
     fn sample(shape: f64, antennas: usize) -> Vec<f64> {
@@ -150,6 +138,6 @@ mod tests {
         assert!(message.starts_with("radio.profile: has no effect"), "{message}");
         let shape = Table::from_iter([("shape".to_owned(), toml::Value::Float(0.4))]);
         let message = ENTRY.resolve(&shape, &Scope::default()).unwrap_err().to_string();
-        assert_eq!(message, "radio.nakagami.shape: is 0.4, but must be a number in 0.5..=1e9");
+        assert_eq!(message, "radio.nakagami.shape: is 0.4, but must be in 0.5..=1e9");
     }
 }

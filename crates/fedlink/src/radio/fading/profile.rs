@@ -1,6 +1,6 @@
 //! Tapped delay lines: how the power of a channel is spread over delays, and what that does to the band.
 
-use crate::registry::ConfigError;
+use crate::parts::ConfigError;
 use std::f64::consts::TAU;
 
 /// The largest number of taps.
@@ -92,6 +92,20 @@ impl Profile {
         Ok(Self { delays_s, powers })
     }
 
+    /// Refuses a name that no profile has.
+    pub fn check_name(name: &str) -> Result<(), ConfigError> {
+        if PROFILES.contains(&name) {
+            return Ok(());
+        }
+        let names = PROFILES.map(|name| format!("\"{name}\"")).join(", ");
+        Err(ConfigError::new("radio.profile", format!("is \"{name}\", but must be one of {names}")))
+    }
+
+    /// Whether `radio.delay_spread_s` sets the delays of the profile of this name.
+    pub fn has_free_spread(name: &str) -> bool {
+        name == "exponential"
+    }
+
     /// The profile of this name (one of [`PROFILES`]); none is `flat`. `delay_spread_s` is needed by
     /// `exponential`, and refused by the others, whose delays are fixed.
     pub fn named(name: &str, delay_spread_s: Option<f64>) -> Result<Option<Self>, ConfigError> {
@@ -107,10 +121,7 @@ impl Profile {
                 };
                 return Self::exponential(spread).map(Some);
             }
-            _ => {
-                let problem = format!("is \"{name}\", but must be one of {}", PROFILES.join(", "));
-                return Err(ConfigError::new("radio.profile", problem));
-            }
+            other => return Self::check_name(other).map(|()| None),
         };
         if delay_spread_s.is_some() {
             let problem =
@@ -226,7 +237,10 @@ mod tests {
     #[test]
     fn profiles_that_cannot_be_are_refused_with_what_to_write() {
         let error = |name, spread| Profile::named(name, spread).unwrap_err().to_string();
-        assert!(error("tdl-d", None).contains("is \"tdl-d\", but must be one of flat, exponential, tdl-a30"));
+        assert!(
+            error("tdl-d", None)
+                .contains("is \"tdl-d\", but must be one of \"flat\", \"exponential\", \"tdl-a30\"")
+        );
         assert!(error("exponential", None).starts_with("radio.delay_spread_s: is needed"));
         assert!(error("exponential", Some(-1.0)).contains("must be a number of at least 0"));
         assert!(error("tdl-a30", Some(1e-7)).contains("whose delays are fixed; unset it"));

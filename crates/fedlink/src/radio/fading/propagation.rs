@@ -1,7 +1,7 @@
 //! What all fading laws share.
 
-use super::{Blocks, Profile};
-use crate::registry::ConfigError;
+use super::{Blocks, Fading, Profile};
+use crate::parts::{ConfigError, parts_with};
 
 /// The largest number of antennas.
 pub const MAX_ANTENNAS: usize = 1024;
@@ -104,11 +104,11 @@ impl Propagation {
 
     /// Refuses correlation over rounds and a profile for a law without a complex amplitude; `law` is how it
     /// is called in a configuration, `why` what it has instead.
-    pub(crate) fn refuse_amplitudes(&self, law: &str, why: &str) -> Result<(), ConfigError> {
+    pub fn refuse_amplitudes(&self, law: &str, why: &str) -> Result<(), ConfigError> {
         let refuse = |key: &str, unset: &str| {
             let problem = format!(
-                "has no effect on radio.fading = \"{law}\", {why}; unset it ({unset}), or choose \
-                 \"rayleigh\" or \"rician\""
+                "has no effect on radio.fading = \"{law}\", {why}; unset it ({unset}), or choose {}",
+                parts_with::<dyn Fading>(|facts| facts.amplitudes)
             );
             Err(ConfigError::new(key, problem))
         };

@@ -1,23 +1,26 @@
 //! Rayleigh block fading.
 
-use super::{Fading, Multipath, Propagation};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Fading, FadingFacts, Multipath, Propagation};
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Fading> = Entry::of::<RayleighConfig>();
 
 /// `[radio.rayleigh]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct RayleighConfig {}
 
 impl PartConfig for RayleighConfig {
     type Part = dyn Fading;
     const NAME: &'static str = "rayleigh";
     const MEANING: &'static str = "Rayleigh block fading: gain ~ Exp(1), independent over devices and rounds";
+
+    fn facts(&self) -> FadingFacts {
+        FadingFacts { exponential: true, ..FadingFacts::AMPLITUDES }
+    }
 
     fn build(self, scope: &Scope, propagation: &Propagation) -> Result<Box<dyn Fading>, ConfigError> {
         propagation.check()?;
@@ -36,7 +39,7 @@ impl PartConfig for RayleighConfig {
 ///
 /// ```
 /// use fedlink::radio::fading::{Fading, Rayleigh};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let fading = Rayleigh { seed: 0 };
 /// assert!(fading.gain(0, DeviceId(3)) > 0.0);
 /// assert_eq!(fading.gain(7, DeviceId(3)), fading.gain(7, DeviceId(3)));

@@ -1,28 +1,21 @@
 //! Rician block fading: a line of sight and scatter.
 
 use super::estimate::complex_normal;
-use super::{Fading, Multipath, Propagation};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::rng::{Purpose, Stream, stream};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Fading, FadingFacts, Multipath, Propagation};
+use crate::base::rng::{Purpose, Stream, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Fading> = Entry::of::<RicianConfig>();
 
 /// `[radio.rician]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct RicianConfig {
-    /// Power of the line of sight over that of the scatter, a ratio (not dB).
+    /// power of the line of sight over that of the scatter, as a ratio (9 dB are 7.94)
+    #[key(default = 1.0, range = "0 ..= 1e12 (0: Rayleigh)")]
     pub k_factor: f64,
-}
-
-impl Default for RicianConfig {
-    fn default() -> Self {
-        Self { k_factor: 1.0 }
-    }
 }
 
 impl PartConfig for RicianConfig {
@@ -30,14 +23,9 @@ impl PartConfig for RicianConfig {
     const NAME: &'static str = "rician";
     const MEANING: &'static str =
         "Rician block fading: a line of sight of radio.rician.k_factor times the scatter's power";
-    const KEYS: &'static [Key] = &[key(
-        "k_factor",
-        "power of the line of sight over that of the scatter, as a ratio (9 dB are 7.94)",
-        "0 (Rayleigh) ..= 1e12",
-    )];
 
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("k_factor", self.k_factor, |k| (0.0..=1e12).contains(&k), "a number in 0..=1e12")
+    fn facts(&self) -> FadingFacts {
+        FadingFacts::AMPLITUDES
     }
 
     fn build(self, scope: &Scope, propagation: &Propagation) -> Result<Box<dyn Fading>, ConfigError> {
@@ -59,7 +47,7 @@ impl PartConfig for RicianConfig {
 ///
 /// ```
 /// use fedlink::radio::fading::{Fading, Rician};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let nearly_static = Rician { seed: 0, k_factor: 1e12 };
 /// assert!((nearly_static.gain(0, DeviceId(0)) - 1.0).abs() < 1e-4);
 /// ```

@@ -2,8 +2,8 @@
 
 use super::Memory;
 use super::estimate::complex_normal;
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
 use std::f64::consts::{PI, TAU};
 use std::sync::OnceLock;
 

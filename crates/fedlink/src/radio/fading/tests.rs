@@ -1,8 +1,8 @@
 //! What every fading law must keep, from the registry; and statistics that several tests share.
 
 use super::*;
-use crate::registry::{ConfigError, Scope};
-use crate::rng::{Purpose, stream};
+use crate::base::rng::{Purpose, stream};
+use crate::parts::{ConfigError, Scope};
 use toml::{Table, Value};
 
 /// The gains of `devices` devices in round `t`.
@@ -31,6 +31,11 @@ pub fn near_mean(sample: impl Iterator<Item = f64>, truth: f64, what: &str) {
     assert!((mean - truth).abs() < slack, "{what}: {mean} is not within {slack} of {truth}");
 }
 
+/// The laws of the list and the documented custom one.
+fn laws() -> impl Iterator<Item = &'static Entry<dyn Fading>> {
+    FADINGS.iter().chain([&crate::documented::weibull::ENTRY])
+}
+
 /// Builds the law of `entry`: with its defaults, or from a trace of mean 1.
 fn build(entry: &Entry<dyn Fading>, seed: u64, propagation: &Propagation) -> Box<dyn Fading> {
     try_build(entry, seed, propagation).unwrap()
@@ -54,7 +59,7 @@ fn try_build(
 
 #[test]
 fn every_law_is_random_access_finite_and_has_mean_one() {
-    for entry in FADINGS {
+    for entry in laws() {
         let make = |seed| build(entry, seed, &Propagation::default());
         let in_order: Vec<Vec<f64>> = (0..500).map(|t| gains(&*make(1), t, 20)).collect();
         // One gain alone, from a law that was asked nothing before, is the gain after all others.
@@ -81,7 +86,7 @@ fn a_gain_alone_is_the_gain_after_all_earlier_rounds_whatever_connects_them() {
     let profiles = [None, Profile::named("tdl-b100", None).unwrap()];
     let blocks = Blocks { count: 5, spacing_hz: 180e3 };
     let mut connected = Vec::new();
-    for entry in FADINGS {
+    for entry in laws() {
         for memory in memories {
             for (antennas, profile) in [1, 3].into_iter().flat_map(|n| profiles.iter().map(move |p| (n, p))) {
                 let propagation =
@@ -118,7 +123,7 @@ fn a_gain_alone_is_the_gain_after_all_earlier_rounds_whatever_connects_them() {
 
 #[test]
 fn every_law_has_blocks_and_estimates_and_none_moves_the_truth() {
-    for entry in FADINGS {
+    for entry in laws() {
         let fading = build(entry, 2, &Propagation::default());
         let before = gains(&*fading, 6, 30);
         for device in DeviceId::all(30) {
@@ -139,7 +144,7 @@ fn every_law_has_blocks_and_estimates_and_none_moves_the_truth() {
 #[test]
 fn antennas_multiply_the_mean_of_every_law_that_has_them() {
     let propagation = Propagation { antennas: 4, ..Propagation::default() };
-    for entry in FADINGS.iter().filter(|entry| entry.name != "trace") {
+    for entry in laws().filter(|entry| entry.name != "trace") {
         let fading = build(entry, 3, &propagation);
         assert_eq!(fading.antennas(), 4, "{}", entry.name);
         near_mean((0..500).flat_map(|t| gains(&*fading, t, 20)), 4.0, entry.name);

@@ -1,11 +1,11 @@
 //! Gains, signal-to-noise ratios or rates from a file.
 
 use super::estimate::gaussian;
-use super::{Fading, GainMeaning, Propagation};
+use super::{Fading, FadingFacts, GainMeaning, Propagation};
+use crate::base::rng::{Purpose, Stream, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::radio::trace::{Times, Trace, TraceKind, read};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, file_key, key};
-use crate::rng::{Purpose, Stream, stream};
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -13,15 +13,17 @@ use std::path::Path;
 pub const ENTRY: Entry<dyn Fading> = Entry::of::<TraceConfig>();
 
 /// `[radio.trace]`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Debug)]
 pub struct TraceConfig {
-    /// The path of the file.
+    /// the trace: long or wide CSV, NPY or NPZ
+    #[key(allowed = "a path that ends in .csv, .npy or .npz", file)]
     pub file: String,
-    /// What the numbers are.
+    /// what its numbers are: |h|², dB at the power and band of the measurement, or bits per second
+    #[key(allowed = "\"auto\" (as the file says, else gain) | \"gain\" | \"snr_db\" | \"rate_bps\"")]
     pub kind: KindRule,
-    /// What follows the last row.
+    /// what follows its last row
+    #[key(allowed = "\"wrap\" (the first) | \"hold\" (the last) | \"error\"")]
     pub end: End,
 }
 
@@ -59,15 +61,10 @@ impl PartConfig for TraceConfig {
     type Part = dyn Fading;
     const NAME: &'static str = "trace";
     const MEANING: &'static str = "gains, signal-to-noise ratios or rates from a file, radio.trace.file";
-    const KEYS: &'static [Key] = &[
-        file_key("file", "the trace: long or wide CSV, NPY or NPZ", "a path that ends in .csv, .npy or .npz"),
-        key(
-            "kind",
-            "what its numbers are: |h|², dB at the power and band of the measurement, or bits per second",
-            "\"auto\" (as the file says, else gain) | \"gain\" | \"snr_db\" | \"rate_bps\"",
-        ),
-        key("end", "what follows its last row", "\"wrap\" (the first) | \"hold\" (the last) | \"error\""),
-    ];
+
+    fn facts(&self) -> FadingFacts {
+        FadingFacts { by_period: true, ..FadingFacts::default() }
+    }
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
         let ending = Path::new(&self.file).extension().and_then(|ending| ending.to_str());

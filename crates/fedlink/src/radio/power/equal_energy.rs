@@ -1,17 +1,16 @@
 //! The same energy in a round for every K.
 
-use super::{LinkGain, PowerMaterial, PowerPolicy};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::state::Persist;
-use crate::units::{DeviceId, Power};
-use serde::{Deserialize, Serialize};
+use super::{LinkGain, PowerFacts, PowerMaterial, PowerPolicy};
+use crate::base::state::Persist;
+use crate::base::units::{DeviceId, Power};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<EqualEnergyConfig>();
 
 /// `[radio.equal-energy]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct EqualEnergyConfig {}
 
 impl PartConfig for EqualEnergyConfig {
@@ -19,6 +18,10 @@ impl PartConfig for EqualEnergyConfig {
     const NAME: &'static str = "equal-energy";
     const MEANING: &'static str =
         "a scheduled device spends (M/K)·P̄·n in its symbols: a round radiates the same for every K";
+
+    fn facts(&self) -> PowerFacts {
+        PowerFacts { fixed_airtime: true, ..PowerFacts::default() }
+    }
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
         Ok(Box::new(EqualEnergy { material: *material }))

@@ -1,17 +1,16 @@
 //! The paper's rule: what a device saves while others send, it spends when it is scheduled.
 
-use super::{LinkGain, PowerMaterial, PowerPolicy};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::state::Persist;
-use crate::units::{DeviceId, Power};
-use serde::{Deserialize, Serialize};
+use super::{LinkGain, PowerFacts, PowerMaterial, PowerPolicy};
+use crate::base::state::Persist;
+use crate::base::units::{DeviceId, Power};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<FairShareConfig>();
 
 /// `[radio.fair-share]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct FairShareConfig {}
 
 impl PartConfig for FairShareConfig {
@@ -19,6 +18,10 @@ impl PartConfig for FairShareConfig {
     const NAME: &'static str = "fair-share";
     const MEANING: &'static str =
         "P = M·P̄/K while it sends, as in the paper; a round radiates less the larger K is";
+
+    fn facts(&self) -> PowerFacts {
+        PowerFacts { shares_power: true, ..PowerFacts::default() }
+    }
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
         Ok(Box::new(FairShare { material: *material }))

@@ -1,17 +1,16 @@
 //! One power for all, whatever K is.
 
 use super::{LinkGain, PowerMaterial, PowerPolicy};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::state::Persist;
-use crate::units::{DeviceId, Power};
-use serde::{Deserialize, Serialize};
+use crate::base::state::Persist;
+use crate::base::units::{DeviceId, Power};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<FixedConfig>();
 
 /// `[radio.fixed]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct FixedConfig {}
 
 impl PartConfig for FixedConfig {

@@ -1,43 +1,32 @@
 //! Channel inversion: a constant SNR at the server.
 
-use super::{LinkGain, PowerMaterial, PowerPolicy};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::state::Persist;
-use crate::units::{DeviceId, Power, from_db};
-use serde::{Deserialize, Serialize};
+use super::{LinkGain, PowerFacts, PowerMaterial, PowerPolicy};
+use crate::base::state::Persist;
+use crate::base::units::{DeviceId, Power, from_db};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<InversionConfig>();
 
 /// `[radio.inversion]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct InversionConfig {
-    /// The SNR at the server, dB.
+    /// SNR at the server, dB
+    #[key(default = 0.0, range = "-300 ..= 300")]
     pub snr_db: f64,
-    /// g_th: a device whose fading is below stays silent.
+    /// fading gain below which a device stays silent
+    #[key(default = 0.2, range = "≥ 0")]
     pub threshold: f64,
-}
-
-impl Default for InversionConfig {
-    fn default() -> Self {
-        Self { snr_db: 0.0, threshold: 0.2 }
-    }
 }
 
 impl PartConfig for InversionConfig {
     type Part = dyn PowerPolicy;
     const NAME: &'static str = "inversion";
     const MEANING: &'static str = "as much as makes the SNR at the server constant; silent in a deep fade";
-    const KEYS: &'static [Key] = &[
-        key("snr_db", "SNR at the server, dB", "a number"),
-        key("threshold", "fading gain below which a device stays silent", "≥ 0"),
-    ];
 
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("snr_db", self.snr_db, |x| x.abs() <= 300.0, "a number in -300..=300")?;
-        number("threshold", self.threshold, |x| x >= 0.0, "a finite number of at least 0")
+    fn facts(&self) -> PowerFacts {
+        PowerFacts { average: false, ..PowerFacts::default() }
     }
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
@@ -52,7 +41,7 @@ impl PartConfig for InversionConfig {
 ///
 /// ```
 /// use fedlink::radio::power::{LinkGain, PowerMaterial, PowerPolicy, inversion::Inversion};
-/// use fedlink::units::{DeviceId, Power};
+/// use fedlink::base::units::{DeviceId, Power};
 /// let mut material = PowerMaterial::default();
 /// material.noise = 1.0;
 /// let policy = Inversion { snr: 10.0, threshold: 0.1, material };
@@ -85,8 +74,8 @@ impl PowerPolicy for Inversion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::{Purpose, stream};
     use crate::radio::math::exponential_integral;
-    use crate::rng::{Purpose, stream};
 
     #[test]
     fn the_mean_power_over_rayleigh_fading_is_the_exponential_integral_of_the_threshold() {

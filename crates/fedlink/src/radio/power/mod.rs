@@ -12,10 +12,10 @@ crate::register! {
     queue,
 }
 
+use crate::base::state::Persist;
+use crate::base::units::{DeviceId, Power};
+use crate::parts::{Entry, Kind};
 use crate::radio::link::transmit_power;
-use crate::registry::{Entry, Kind};
-use crate::state::Persist;
-use crate::units::{DeviceId, Power};
 
 /// The link of a device as the server knows it when it sets the power.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,8 +94,27 @@ impl PowerMaterial {
     }
 }
 
+/// Facts of a power policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PowerFacts {
+    /// Whether it uses P̄.
+    pub average: bool,
+    /// Whether scheduled devices share the power of all, M·P̄/K each.
+    pub shares_power: bool,
+    /// Whether it shares the energy of a fixed airtime, which payloads of fixed size do not have.
+    pub fixed_airtime: bool,
+}
+
+impl Default for PowerFacts {
+    fn default() -> Self {
+        Self { average: true, shares_power: false, fixed_airtime: false }
+    }
+}
+
 impl Kind for dyn PowerPolicy {
     type Material = PowerMaterial;
+    type Facts = PowerFacts;
     const PLURAL: &'static str = "power policies";
     const KEY: &'static str = "radio.power_policy";
     const TABLE: &'static str = "radio";

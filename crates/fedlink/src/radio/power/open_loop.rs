@@ -1,10 +1,9 @@
 //! Open-loop power control of 3GPP.
 
-use super::{LinkGain, PowerMaterial, PowerPolicy};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::state::Persist;
-use crate::units::{DeviceId, Power, dbm_to_watt, to_db};
-use serde::{Deserialize, Serialize};
+use super::{LinkGain, PowerFacts, PowerMaterial, PowerPolicy};
+use crate::base::state::Persist;
+use crate::base::units::{DeviceId, Power, dbm_to_watt, to_db};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<OpenLoopConfig>();
@@ -13,20 +12,15 @@ pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<OpenLoopConfig>();
 const BLOCK_HZ: f64 = 180e3;
 
 /// `[radio.open-loop]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct OpenLoopConfig {
-    /// P₀, dBm for each resource block.
+    /// P₀, received power that is aimed at in each resource block of 180 kHz, dBm
+    #[key(default = -90.0, range = "-300 ..= 300")]
     pub p0_dbm: f64,
-    /// α.
+    /// α, the share of the path loss that is made up for
+    #[key(default = 1.0, range = "0 ..= 1")]
     pub alpha: f64,
-}
-
-impl Default for OpenLoopConfig {
-    fn default() -> Self {
-        Self { p0_dbm: -90.0, alpha: 1.0 }
-    }
 }
 
 impl PartConfig for OpenLoopConfig {
@@ -34,18 +28,9 @@ impl PartConfig for OpenLoopConfig {
     const NAME: &'static str = "open-loop";
     const MEANING: &'static str =
         "P₀ + α·path loss + 10·log10(blocks) dBm, at most the maximum, as 3GPP does";
-    const KEYS: &'static [Key] = &[
-        key(
-            "p0_dbm",
-            "P₀, received power that is aimed at in each resource block of 180 kHz, dBm",
-            "a number",
-        ),
-        key("alpha", "α, the share of the path loss that is made up for", "0 ..= 1"),
-    ];
 
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("p0_dbm", self.p0_dbm, |x| x.abs() <= 300.0, "a number in -300..=300")?;
-        number("alpha", self.alpha, |x| (0.0..=1.0).contains(&x), "a number in 0..=1")
+    fn facts(&self) -> PowerFacts {
+        PowerFacts { average: false, ..PowerFacts::default() }
     }
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {

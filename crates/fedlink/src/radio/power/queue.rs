@@ -1,27 +1,20 @@
 //! Power by a virtual queue of energy (drift plus penalty).
 
 use super::{LinkGain, PowerMaterial, PowerPolicy};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::state::{Persist, State, StateError};
-use crate::units::{DeviceId, Power};
-use serde::{Deserialize, Serialize};
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::{DeviceId, Power};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<QueueConfig>();
 
 /// `[radio.queue]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct QueueConfig {
-    /// V.
+    /// V, what bits count against energy: more spends more, and sooner
+    #[key(default = 1.0, range = "> 0")]
     pub v: f64,
-}
-
-impl Default for QueueConfig {
-    fn default() -> Self {
-        Self { v: 1.0 }
-    }
 }
 
 impl PartConfig for QueueConfig {
@@ -29,12 +22,6 @@ impl PartConfig for QueueConfig {
     const NAME: &'static str = "queue";
     const MEANING: &'static str = "each device keeps account of the energy that it is ahead of P̄, and \
                                    sends the quieter the more it is";
-    const KEYS: &'static [Key] =
-        &[key("v", "V, what bits count against energy: more spends more, and sooner", "> 0")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("v", self.v, |x| x > 0.0, "a finite number above 0")
-    }
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
         if material.max.is_none() {
@@ -116,7 +103,7 @@ impl PowerPolicy for Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
     use proptest::prelude::*;
 
     fn queue(v: f64) -> Queue {

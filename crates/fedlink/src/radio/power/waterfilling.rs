@@ -1,18 +1,19 @@
 //! Waterfilling over time.
 
+use super::queue::QueueConfig;
 use super::{LinkGain, PowerMaterial, PowerPolicy};
+use crate::base::state::Persist;
+use crate::base::units::{DeviceId, Power};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys, parts_with};
+use crate::radio::fading::Fading;
 use crate::radio::math::exponential_integral;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::state::Persist;
-use crate::units::{DeviceId, Power};
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn PowerPolicy> = Entry::of::<WaterfillingConfig>();
 
 /// `[radio.waterfilling]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct WaterfillingConfig {}
 
 impl PartConfig for WaterfillingConfig {
@@ -25,9 +26,14 @@ impl PartConfig for WaterfillingConfig {
         if material.rayleigh {
             return Ok(Box::new(Waterfilling { material: *material }));
         }
-        let problem = "is \"waterfilling\", whose level is known for Rayleigh fading with one antenna, known \
-                       without error; set radio.fading = \"rayleigh\", or take \"queue\", which learns from \
-                       what was spent";
+        let problem = format!(
+            "is \"{}\", whose level is known only for Rayleigh fading with one antenna and exact channel \
+             knowledge; write {}, or radio.power_policy = \"{}\", which learns from the energy that was \
+             spent",
+            Self::NAME,
+            parts_with::<dyn Fading>(|facts| facts.exponential),
+            QueueConfig::NAME
+        );
         Err(ConfigError::new("radio.power_policy", problem))
     }
 }
@@ -82,7 +88,7 @@ impl PowerPolicy for Waterfilling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
 
     #[test]
     fn the_level_is_the_one_of_the_tables() {

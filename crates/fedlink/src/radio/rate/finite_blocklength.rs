@@ -1,27 +1,20 @@
 //! Codes of finite length: the normal approximation.
 
 use super::{Energy, Rate, spectral_efficiency};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::radio::math::{inverse_q, q_function};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use serde::{Deserialize, Serialize};
 use std::f64::consts::{LOG2_E, SQRT_2};
 
 /// The entry of this rate model.
 pub const ENTRY: Entry<dyn Rate> = Entry::of::<FiniteBlocklengthConfig>();
 
 /// `[radio.finite-blocklength]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct FiniteBlocklengthConfig {
-    /// ε, the probability that an upload is lost.
+    /// probability that an upload of all bits granted is lost
+    #[key(default = 1e-3, range = "> 0 and ≤ 0.5")]
     pub error: f64,
-}
-
-impl Default for FiniteBlocklengthConfig {
-    fn default() -> Self {
-        Self { error: 1e-3 }
-    }
 }
 
 impl PartConfig for FiniteBlocklengthConfig {
@@ -29,12 +22,6 @@ impl PartConfig for FiniteBlocklengthConfig {
     const NAME: &'static str = "finite-blocklength";
     const MEANING: &'static str = "one code over the symbols of an upload, which is lost with probability \
                                    radio.finite-blocklength.error (normal approximation)";
-    const KEYS: &'static [Key] =
-        &[key("error", "probability that an upload of all bits granted is lost", "> 0 ..= 0.5")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("error", self.error, |error| error > 0.0 && error <= 0.5, "a number above 0 and at most 0.5")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Rate>, ConfigError> {
         Ok(Box::new(FiniteBlocklength::new(self.error)))
@@ -133,6 +120,10 @@ fn root_dispersion(snr: f64) -> f64 {
 }
 
 impl Rate for FiniteBlocklength {
+    fn loses(&self) -> bool {
+        true
+    }
+
     fn is_soft(&self) -> bool {
         true
     }

@@ -1,41 +1,25 @@
 //! Capacity with an SNR gap.
 
 use super::{Rate, spectral_efficiency};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::units::from_db;
-use serde::{Deserialize, Serialize};
+use crate::base::units::from_db;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this rate model.
 pub const ENTRY: Entry<dyn Rate> = Entry::of::<GapConfig>();
 
 /// `[radio.gap]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct GapConfig {
-    /// Γ in dB.
+    /// SNR gap to capacity in dB: about 3 with coding, 7.43 for uncoded QAM at a bit error rate of 5e-5
+    #[key(default = 3.0, range = "0 ..= 100")]
     pub db: f64,
-}
-
-impl Default for GapConfig {
-    fn default() -> Self {
-        Self { db: 3.0 }
-    }
 }
 
 impl PartConfig for GapConfig {
     type Part = dyn Rate;
     const NAME: &'static str = "gap";
     const MEANING: &'static str = "capacity at an SNR lower by radio.gap.db: log2(1 + SNR/gap) bits a symbol";
-    const KEYS: &'static [Key] = &[key(
-        "db",
-        "SNR gap to capacity in dB: about 3 with coding, 7.43 for uncoded QAM at a bit error rate of 5e-5",
-        "0 ..= 100",
-    )];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("db", self.db, |db| (0.0..=100.0).contains(&db), "a number in 0..=100")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Rate>, ConfigError> {
         Ok(Box::new(Gap::from_db(self.db)))

@@ -1,8 +1,8 @@
 //! Modulation and coding by a table of channel qualities.
 
 use super::{Energy, Rate, spectral_efficiency};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::units::from_db;
+use crate::base::units::from_db;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this rate model.
@@ -84,15 +84,17 @@ impl Table {
 }
 
 /// `[radio.mcs]`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Debug)]
 pub struct McsConfig {
-    /// Which table.
+    /// table of channel qualities
+    #[key(allowed = "\"lte-64qam\" | \"nr-256qam\"")]
     pub table: Table,
-    /// The SNR from which each step is used; none: those of the table.
+    /// SNR in dB from which each of the 15 steps is used
+    #[key(allowed = "15 rising numbers", unset_words = "those of 10 % block errors")]
     pub thresholds_db: Option<Vec<f64>>,
-    /// The probability that an upload is lost.
+    /// probability that an upload is lost: 0 leaves the block errors of the thresholds out
+    #[key(range = "≥ 0 and < 1")]
     pub loss: f64,
 }
 
@@ -101,22 +103,8 @@ impl PartConfig for McsConfig {
     const NAME: &'static str = "mcs";
     const MEANING: &'static str =
         "modulation and coding by radio.mcs.table: a step function of the SNR, nothing below its first step";
-    const KEYS: &'static [Key] = &[
-        key("table", "table of channel qualities", "\"lte-64qam\" | \"nr-256qam\""),
-        key(
-            "thresholds_db",
-            "SNR in dB from which each of the 15 steps is used",
-            "15 rising numbers; if left out: those of 10 % block errors",
-        ),
-        key(
-            "loss",
-            "probability that an upload is lost: 0 leaves the block errors of the thresholds out",
-            "≥ 0 and < 1",
-        ),
-    ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("loss", self.loss, |loss| (0.0..1.0).contains(&loss), "a number of at least 0 and below 1")?;
         let thresholds = self.thresholds_db.get_or_insert_with(|| self.table.thresholds_db().to_vec());
         check_thresholds(thresholds, &self.table.efficiencies())
     }
@@ -196,6 +184,14 @@ impl Mcs {
 }
 
 impl Rate for Mcs {
+    fn loses(&self) -> bool {
+        self.loss > 0.0
+    }
+
+    fn has_steps(&self) -> bool {
+        true
+    }
+
     fn bits(&self, snr: f64, symbols: f64) -> f64 {
         match self.reached(snr) {
             0 => 0.0,

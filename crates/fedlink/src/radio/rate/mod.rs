@@ -21,7 +21,7 @@ pub use repeated::Repeated;
 pub use shannon::Shannon;
 pub use truncated_shannon::TruncatedShannon;
 
-use crate::registry::{Entry, Kind};
+use crate::parts::{Entry, Kind};
 
 /// A rate model: b(γ, n), the bits that n complex symbols carry at SNR γ (a ratio, not dB).
 ///
@@ -53,6 +53,16 @@ pub trait Rate: Send + Sync {
     /// The probability that an upload of `bits` in `symbols` at this SNR is lost, with the SNR known exactly.
     fn loss(&self, _snr: f64, _symbols: f64, _bits: f64) -> f64 {
         0.0
+    }
+
+    /// Whether [`loss`](Self::loss) is above 0 for some upload.
+    fn loses(&self) -> bool {
+        false
+    }
+
+    /// Whether rates are the steps of a table.
+    fn has_steps(&self) -> bool {
+        false
     }
 
     /// Whether [`loss`](Self::loss) also tells how likely bits are lost that the SNR is too low for; else all
@@ -92,14 +102,32 @@ impl Energy {
     }
 }
 
+/// Facts of a rate model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateFacts {
+    /// Whether uploads within the capacity can be lost.
+    pub loses: bool,
+    /// Whether bits above the capacity can arrive.
+    pub is_soft: bool,
+    /// Whether it is a table of rates.
+    pub has_steps: bool,
+}
+
 impl Kind for dyn Rate {
     type Material = ();
+    type Facts = RateFacts;
+    const PROBE: Option<&'static ()> = Some(&());
     const PLURAL: &'static str = "rate models";
     const KEY: &'static str = "radio.rate";
     const TABLE: &'static str = "radio";
 
     fn entries() -> &'static [Entry<Self>] {
         RATES
+    }
+
+    fn facts_of(rate: &Self) -> RateFacts {
+        RateFacts { loses: rate.loses(), is_soft: rate.is_soft(), has_steps: rate.has_steps() }
     }
 }
 

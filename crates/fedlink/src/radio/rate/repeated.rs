@@ -15,6 +15,14 @@ pub struct Repeated {
 }
 
 impl Rate for Repeated {
+    fn loses(&self) -> bool {
+        self.rate.loses()
+    }
+
+    fn has_steps(&self) -> bool {
+        self.rate.has_steps()
+    }
+
     fn bits(&self, snr: f64, symbols: f64) -> f64 {
         self.rate.bits(snr, symbols / self.attempts)
     }

@@ -1,8 +1,7 @@
 //! Shannon capacity.
 
 use super::{Rate, spectral_efficiency};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this rate model.
 pub const ENTRY: Entry<dyn Rate> = Entry::of::<Shannon>();
@@ -16,8 +15,8 @@ pub const ENTRY: Entry<dyn Rate> = Entry::of::<Shannon>();
 /// use fedlink::radio::rate::{Rate, Shannon};
 /// assert_eq!(Shannon {}.bits(15.0, 100.0), 400.0);
 /// ```
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Shannon {}
 
 impl PartConfig for Shannon {
@@ -47,8 +46,8 @@ impl Rate for Shannon {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::units::Power;
     use crate::radio::link::capacity;
-    use crate::units::Power;
 
     #[test]
     fn bits_are_those_of_the_capacity_to_the_last_bit() {

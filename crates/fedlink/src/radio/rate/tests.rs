@@ -1,7 +1,7 @@
 //! What every rate model must keep, from the registry.
 
 use super::*;
-use crate::registry::Scope;
+use crate::parts::Scope;
 use proptest::prelude::*;
 use toml::Table;
 
@@ -87,4 +87,34 @@ fn nothing_is_carried_by_no_symbols_or_no_power_and_huge_numbers_stay_finite() {
             }
         }
     }
+}
+
+/// The fact that a rate model contradicts, if any.
+fn contradiction(rate: &dyn Rate) -> Option<&'static str> {
+    let snrs = || (-40..=60).map(|db| f64::powf(10.0, f64::from(db) / 10.0));
+    let loss = |snr: f64, symbols: f64| rate.loss(snr, symbols, rate.bits(snr, symbols));
+    let loses = snrs().any(|snr| [10.0, 100.0, 5000.0].iter().any(|&symbols| loss(snr, symbols) > 0.0));
+    (loses && !rate.loses()).then_some("loses")
+}
+
+/// Loses one upload in ten and does not declare it.
+struct Liar;
+impl Rate for Liar {
+    fn bits(&self, snr: f64, symbols: f64) -> f64 {
+        Shannon {}.bits(snr, symbols)
+    }
+    fn slope(&self, snr: f64) -> Option<f64> {
+        Shannon {}.slope(snr)
+    }
+    fn loss(&self, _: f64, _: f64, _: f64) -> f64 {
+        0.1
+    }
+}
+
+#[test]
+fn a_model_that_declares_no_losses_and_loses_uploads_is_caught() {
+    for (name, rate) in all() {
+        assert_eq!(contradiction(&*rate), None, "{name}");
+    }
+    assert_eq!(contradiction(&Liar), Some("loses"));
 }

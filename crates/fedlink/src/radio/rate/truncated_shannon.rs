@@ -1,30 +1,25 @@
 //! Attenuated capacity between a lowest SNR and a highest rate.
 
 use super::{Energy, Rate, spectral_efficiency};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use crate::units::from_db;
-use serde::{Deserialize, Serialize};
+use crate::base::units::from_db;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this rate model.
 pub const ENTRY: Entry<dyn Rate> = Entry::of::<TruncatedShannonConfig>();
 
 /// `[radio.truncated-shannon]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct TruncatedShannonConfig {
-    /// α.
+    /// share of the capacity that is reached
+    #[key(default = 0.6, range = "> 0 and ≤ 1")]
     pub attenuation: f64,
-    /// S_max, bits a symbol.
+    /// bits a symbol at high SNR
+    #[key(default = 4.4, range = "> 0 and ≤ 100")]
     pub max_bits: f64,
-    /// γ_min in dB.
+    /// SNR in dB below which nothing can be sent
+    #[key(default = -10.0, range = "-100 ..= 100")]
     pub min_snr_db: f64,
-}
-
-impl Default for TruncatedShannonConfig {
-    fn default() -> Self {
-        Self { attenuation: 0.6, max_bits: 4.4, min_snr_db: -10.0 }
-    }
 }
 
 impl PartConfig for TruncatedShannonConfig {
@@ -32,17 +27,6 @@ impl PartConfig for TruncatedShannonConfig {
     const NAME: &'static str = "truncated-shannon";
     const MEANING: &'static str =
         "a share of the capacity, up to radio.truncated-shannon.max_bits a symbol, nothing below an SNR";
-    const KEYS: &'static [Key] = &[
-        key("attenuation", "share of the capacity that is reached", "> 0 ..= 1"),
-        key("max_bits", "bits a symbol at high SNR", "> 0 ..= 100"),
-        key("min_snr_db", "SNR in dB below which nothing can be sent", "-100 ..= 100"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("attenuation", self.attenuation, |x| x > 0.0 && x <= 1.0, "a number above 0 and at most 1")?;
-        number("max_bits", self.max_bits, |x| x > 0.0 && x <= 100.0, "a number above 0 and at most 100")?;
-        number("min_snr_db", self.min_snr_db, |x| (-100.0..=100.0).contains(&x), "a number in -100..=100")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Rate>, ConfigError> {
         Ok(Box::new(TruncatedShannon {

@@ -1,6 +1,8 @@
-//! Traces as text: long, one number a line under a header; or wide, one round a line.
+//! Traces as text: long, one number per line under a header; or wide, one round per line.
 
 use super::{MAX_VALUES, Times, Trace, TraceKind};
+use crate::base::rows::{Rows, is_header, shortened};
+use csv::StringRecord;
 
 /// The headers that a long file may have.
 const HEADERS: &str = "round,device,gain (time_s for round, snr_db or rate_bps for gain, and ,rb at the \
@@ -8,22 +10,17 @@ const HEADERS: &str = "round,device,gain (time_s for round, snr_db or rate_bps f
 
 /// Parses a long or a wide file.
 pub fn parse(file: &[u8]) -> Result<Trace, String> {
-    let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
     let text = std::str::from_utf8(file).map_err(|error| {
         let line = file[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
         format!("line {line}: is not UTF-8 text; save the trace as CSV, NPY or NPZ")
     })?;
-    let text = text.trim_end();
-    let first = text.lines().next().unwrap_or_default();
-    let field = first.split(',').next().unwrap_or_default().trim();
-    if field.is_empty() || field.parse::<f64>().is_ok() {
-        return wide(text);
-    }
-    let header = Header::read(first).ok_or_else(|| {
-        let shown: String = first.chars().take(60).collect();
-        format!("line 1: the header is \"{shown}\", but must be {HEADERS}")
-    })?;
-    long(text, header)
+    let mut rows = Rows::new(text);
+    let Some((_, first)) = rows.next().filter(|(_, row)| is_header(row)) else { return wide(text) };
+    let Some(header) = Header::read(first) else {
+        let shown = shortened(text.lines().next().unwrap_or_default());
+        return Err(format!("line 1: the header is \"{shown}\", but must be {HEADERS}"));
+    };
+    long(rows, header)
 }
 
 /// The columns of a long file.
@@ -35,8 +32,8 @@ struct Header {
 }
 
 impl Header {
-    fn read(line: &str) -> Option<Self> {
-        let mut fields = line.split(',').map(str::trim);
+    fn read(row: &StringRecord) -> Option<Self> {
+        let mut fields = row.iter();
         let has_times = match fields.next()? {
             "round" => false,
             "time_s" => true,
@@ -55,13 +52,13 @@ impl Header {
         fields.next().is_none().then_some(Self { has_times, kind, has_blocks })
     }
 
-    /// How the first column of a row is called, and its value.
+    /// The name of the first column and its value, for messages.
     fn when(self, at: f64) -> String {
         if self.has_times { format!("time_s {at}") } else { format!("round {at}") }
     }
 
-    fn row(self, line: u32, text: &str) -> Result<Row, String> {
-        let mut fields = text.split(',').map(str::trim);
+    fn row(self, line: u64, row: &StringRecord) -> Result<Row, String> {
+        let mut fields = row.iter();
         let mut next = |name: &str| {
             let field = fields.next().filter(|field| !field.is_empty());
             field.ok_or_else(|| format!("line {line}: has no {name}"))
@@ -77,24 +74,26 @@ impl Header {
         }
         let at = if self.has_times {
             let time = first.parse().ok().filter(|time: &f64| time.is_finite());
-            time.ok_or_else(|| format!("line {line}: time_s is {first}, but must be a finite number"))?
+            time.ok_or_else(|| {
+                format!("line {line}: time_s is {}, but must be a finite number", shortened(first))
+            })?
         } else {
             f64::from(whole(line, "round", first)?)
         };
-        let number: f64 = value
-            .parse()
-            .map_err(|_| format!("line {line}: {} is {value}, but must be a number", self.kind.name()))?;
+        let number: f64 = value.parse().map_err(|_| {
+            format!("line {line}: {} is {}, but must be a number", self.kind.name(), shortened(value))
+        })?;
         if let Some(problem) = self.kind.problem(number) {
             return Err(format!("line {line}: {problem}"));
         }
-        Ok(Row { at, value: number, device: whole(line, "device", device)?, block, line })
+        Ok(Row { at, value: number, device: whole(line, "device", device)?, block, line: line as u32 })
     }
 }
 
-fn whole(line: u32, name: &str, field: &str) -> Result<u32, String> {
-    let number = field.parse().map_err(|_| ());
-    number.map_err(|()| {
-        format!("line {line}: {name} is {field}, but must be a whole number from 0 to 4294967295")
+fn whole(line: u64, name: &str, field: &str) -> Result<u32, String> {
+    field.parse().map_err(|_| {
+        let shown = shortened(field);
+        format!("line {line}: {name} is {shown}, but must be a whole number from 0 to 4294967295")
     })
 }
 
@@ -104,21 +103,21 @@ struct Row {
     value: f64,
     device: u32,
     block: u32,
+    /// Files are limited so that the number of a line fits.
     line: u32,
 }
 
-/// Lines with their numbers, which fit because files are limited.
-fn numbered(text: &str) -> impl Iterator<Item = (u32, &str)> {
-    (1u32..).zip(text.lines())
+fn too_long(line: u64) -> String {
+    format!("line {line}: a trace may have {MAX_VALUES} numbers; use a part of it")
 }
 
-fn long(text: &str, header: Header) -> Result<Trace, String> {
+fn long(mut lines: Rows, header: Header) -> Result<Trace, String> {
     let mut rows: Vec<Row> = Vec::new();
-    for (line, text) in numbered(text).skip(1) {
+    while let Some((line, row)) = lines.next() {
         if rows.len() as u64 >= MAX_VALUES {
-            return Err(format!("line {line}: a trace may have {MAX_VALUES} numbers; use a part of it"));
+            return Err(too_long(line));
         }
-        rows.push(header.row(line, text)?);
+        rows.push(header.row(line, row)?);
     }
     let by_series = |a: &Row, b: &Row| (a.device, a.block).cmp(&(b.device, b.block));
     if header.has_times {
@@ -129,7 +128,10 @@ fn long(text: &str, header: Header) -> Result<Trace, String> {
     check_order(&rows, header)?;
     let Some(first) = rows.first() else { return Err("line 1: no row follows the header".into()) };
     if (first.device, first.block) != (0, 0) {
-        return Err(format!("line {}: device 0 is missing, of which this is the first after it", first.line));
+        return Err(format!(
+            "line {}: device 0 is missing; this is the first row of another device or block",
+            first.line
+        ));
     }
     let height = rows.iter().take_while(|row| (row.device, row.block) == (0, 0)).count();
     let blocks = 1 + rows.iter().map(|row| row.block as usize).max().unwrap_or_default();
@@ -148,7 +150,7 @@ fn long(text: &str, header: Header) -> Result<Trace, String> {
     Ok(Trace { kind: Some(header.kind), times, rows: height, devices, blocks, values })
 }
 
-/// Refuses rows of one device and block that are twice there or whose times do not rise.
+/// Rejects two rows of one device, block and round, and times that do not rise.
 fn check_order(rows: &[Row], header: Header) -> Result<(), String> {
     let is_bad = |pair: &&[Row]| {
         (pair[0].device, pair[0].block) == (pair[1].device, pair[1].block) && pair[1].at <= pair[0].at
@@ -161,12 +163,12 @@ fn check_order(rows: &[Row], header: Header) -> Result<(), String> {
             before.at, before.line
         )
     } else {
-        format!("line {line}: {when} of device {device} stands on line {} already", before.line)
+        format!("line {line}: {when} of device {device} is already on line {}", before.line)
     })
 }
 
-/// Refuses a table in which a cell is missing. `rows` are sorted by device, block and time, and those of
-/// device 0 and block 0, the first `height`, give the rounds or times of all.
+/// Rejects a table with a missing value. `rows` are sorted by device, block and time. The first `height` rows
+/// are those of device 0 and block 0, and give the rounds or times of all.
 fn check_complete(rows: &[Row], height: usize, blocks: usize, header: Header) -> Result<(), String> {
     let cells = height.saturating_mul(blocks);
     let round_up = rows.len().div_ceil(cells).saturating_mul(cells);
@@ -202,20 +204,20 @@ fn check_complete(rows: &[Row], height: usize, blocks: usize, header: Header) ->
 fn wide(text: &str) -> Result<Trace, String> {
     let mut values = Vec::new();
     let (mut devices, mut rows) = (0, 0);
-    for (line, text) in numbered(text) {
-        let before = values.len();
-        for (column, field) in (1..).zip(text.split(',').map(str::trim)) {
+    let mut lines = Rows::new(text);
+    while let Some((line, row)) = lines.next() {
+        for (column, field) in (1..).zip(row) {
             let number: Option<f64> = field.parse().ok().filter(|number: &f64| number.is_finite());
             let problem = || {
-                let shown = if field.is_empty() { "is missing" } else { field };
+                let shown = if field.is_empty() { "is missing" } else { &shortened(field) };
                 format!("line {line}, column {column}: {shown}, but must be a finite number")
             };
             values.push(number.ok_or_else(problem)?);
         }
         if values.len() as u64 > MAX_VALUES {
-            return Err(format!("line {line}: a trace may have {MAX_VALUES} numbers; use a part of it"));
+            return Err(too_long(line));
         }
-        let width = values.len() - before;
+        let width = row.len();
         if rows > 0 && width != devices {
             return Err(format!("line {line}: has {width} columns, but line 1 has {devices}"));
         }
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_the_line() {
         let cases = [
             ("round,gain\n0,1\n", "line 1: the header is \"round,gain\", but must be round,device,gain"),
             ("round,device,gain,x\n", "line 1: the header is"),
@@ -277,7 +279,7 @@ mod tests {
             ("round,device,gain\n\n0,0,1\n", "line 2: has no round"),
             ("round,device,gain\n0.5,0,1\n", "line 2: round is 0.5, but must be a whole number"),
             ("round,device,gain\n0,-1,1\n", "line 2: device is -1, but must be a whole number"),
-            ("round,device,gain\n0,0,1\n0,0,2\n", "line 3: round 0 of device 0 stands on line 2 already"),
+            ("round,device,gain\n0,0,1\n0,0,2\n", "line 3: round 0 of device 0 is already on line 2"),
             ("round,device,gain\n0,0,1\n2,0,2\n", "line 3: near here round 1, device 0 is missing"),
             ("round,device,gain\n1,0,1\n", "line 2: near here round 0, device 0 is missing"),
             ("round,device,gain\n0,1,1\n", "line 2: device 0 is missing"),

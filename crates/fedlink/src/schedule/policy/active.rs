@@ -1,11 +1,10 @@
 //! Active federated learning.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::successive;
 use crate::schedule::{Ask, Bias, Policy, Selection, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Active>();
@@ -13,29 +12,25 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Active>();
 /// Devices drawn by a softmax of their values v_m = √n_m·loss, as they were when the device last trained.
 ///
 /// The α₁·M smallest values are dropped; then max(1, round((1−α₃)·K)) devices are drawn without replacement
-/// with p ∝ e^(α₂·v), and the rest of the K uniformly from all that are left. Equal bits; nobody reports
+/// with p ∝ e^(α₂·v), and the rest of the K uniformly from all that are left. Equal bits; no device reports
 /// before selection.
 ///
 /// Source: Goetz et al., *Active Federated Learning* (2019), as we read it (not to be confused with agnostic
 /// federated learning). Where it is silent: a device that never trained has the largest value seen so far.
 /// Public code draws nobody by value at K = 1, keeps the share that is to be dropped, or overflows the
 /// exponential.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Active {
-    /// α₁.
+    /// α₁, share of the devices with the smallest values that are dropped
+    #[key(default = 0.75, range = "0 ..= 1")]
     pub drop: f64,
-    /// α₂.
+    /// α₂ of the softmax
+    #[key(default = 0.01, range = "≥ 0")]
     pub sharpness: f64,
-    /// α₃.
+    /// α₃, share of the K that is drawn uniformly
+    #[key(default = 0.1, range = "0 ..= 1")]
     pub uniform: f64,
-}
-
-impl Default for Active {
-    fn default() -> Self {
-        Self { drop: 0.75, sharpness: 0.01, uniform: 0.1 }
-    }
 }
 
 impl PartConfig for Active {
@@ -44,18 +39,6 @@ impl PartConfig for Active {
     const FAMILY: &'static str = "loss";
     const MEANING: &'static str =
         "devices drawn by a softmax of their last losses, some uniformly; equal bits";
-    const KEYS: &'static [Key] = &[
-        key("drop", "α₁, share of the devices with the smallest values that are dropped", "0 ..= 1"),
-        key("sharpness", "α₂ of the softmax", "≥ 0"),
-        key("uniform", "α₃, share of the K that is drawn uniformly", "0 ..= 1"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        let share = |x: f64| (0.0..=1.0).contains(&x);
-        number("drop", self.drop, share, "a number in 0..=1")?;
-        number("sharpness", self.sharpness, |x| x >= 0.0, "a finite number of at least 0")?;
-        number("uniform", self.uniform, share, "a number in 0..=1")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))

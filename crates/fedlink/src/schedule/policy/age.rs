@@ -1,10 +1,9 @@
 //! Age of update and channel.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Bias, Policy, Selection, Trains, View, largest_indices_by};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Age>();
@@ -14,21 +13,16 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Age>();
 ///
 /// Source: after Yang, Arafa, Quek and Poor, *Age-Based Scheduling Policy for Federated Learning in Mobile
 /// Edge Networks* (2019), as we read it; sub-channels there are symbols a bit, 1/C, here. Invariants: κ = 0
-/// is a strict cycle from round ⌈M/K⌉ on; κ → ∞ selects as BC. Nobody reports, only the K train.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+/// is a strict cycle from round ⌈M/K⌉ on; κ → ∞ selects as BC. No device reports, only the K train.
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Age {
-    /// α, in 0..=1.
+    /// α of f: 1 is log2, below x^(1−α)
+    #[key(default = 1.0, range = "0 ..= 1")]
     pub alpha: f64,
-    /// κ.
+    /// κ, weight of the channel; 0: age alone
+    #[key(default = 1.0, range = "0 ..= 1000")]
     pub kappa: f64,
-}
-
-impl Default for Age {
-    fn default() -> Self {
-        Self { alpha: 1.0, kappa: 1.0 }
-    }
 }
 
 impl PartConfig for Age {
@@ -37,15 +31,6 @@ impl PartConfig for Age {
     const FAMILY: &'static str = "fairness";
     const MEANING: &'static str =
         "the K largest f(age)·C^κ: who waited longest over a good channel, equal bits";
-    const KEYS: &'static [Key] = &[
-        key("alpha", "α of f: 1 is log2, below x^(1−α)", "0 ..= 1"),
-        key("kappa", "κ, what the channel counts; 0: age alone", "0 ..= 1000"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("alpha", self.alpha, |x| (0.0..=1.0).contains(&x), "a number in 0..=1")?;
-        number("kappa", self.kappa, |x| (0.0..=1000.0).contains(&x), "a number in 0..=1000")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))
@@ -78,7 +63,7 @@ impl Policy for Age {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::OverRounds, Trains::Scheduled)
+        Selection::new(Bias::OverRounds, Trains::Scheduled).by_channel(self.kappa > 0.0)
     }
 }
 

@@ -1,20 +1,19 @@
 //! Everybody sends.
 
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Bias, Policy, Selection, Trains, View, everybody_fits};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<All>();
 
-/// All M devices in every round, with equal bits: what selection is compared with.
+/// All M devices in every round, with equal bits: the reference for selection.
 ///
 /// `schedule.k` must be M: K is also what the power M·P̄/K and every comparison go by, so it is never
-/// anything else than what the configuration has. Nobody reports. Unbiased: everybody counts.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// anything else than what the configuration has. No device reports. Unbiased: everybody counts.
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct All {}
 
 impl PartConfig for All {
@@ -50,7 +49,7 @@ impl Policy for All {
 mod tests {
     use super::super::tests::{Bench, devices};
     use super::*;
-    use crate::config::Config;
+    use crate::spec::Config;
 
     #[test]
     fn everybody_is_scheduled_with_equal_weights() {

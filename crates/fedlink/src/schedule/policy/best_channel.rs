@@ -1,19 +1,18 @@
 //! BC: best channel.
 
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Bias, Policy, Selection, Trains, View, largest};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestChannel>();
 
 /// BC: the K devices with the largest gain g, each with an equal share of bits (`w_m = 1`).
 ///
-/// Nobody reports anything and only the K winners need train. Source: section IV-A of the paper.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// No device reports, and only the K selected devices train. Source: section IV-A of the paper.
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct BestChannel {}
 
 impl PartConfig for BestChannel {
@@ -35,6 +34,6 @@ impl Policy for BestChannel {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::OverRounds, Trains::Scheduled)
+        Selection::new(Bias::OverRounds, Trains::Scheduled).by_channel(true)
     }
 }

@@ -1,23 +1,21 @@
 //! BC-BN2: best channel, then best ℓ2-norm.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys, within};
 use crate::schedule::{
     Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest, largest_reports,
 };
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestChannelBestNormConfig>();
 
 /// `[schedule.bc-bn2]`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct BestChannelBestNormConfig {
-    /// Kc; none: max(10, 2K), at most M, which is the paper's choice at K = 1 and K = 10.
-    #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]
+    /// Kc, devices that pass the selection by channel, train and report
+    #[key(allowed = "schedule.k ..= data.devices", unset_words = "max(10, 2K), at most M")]
     pub kc: Option<u64>,
 }
 
@@ -27,11 +25,6 @@ impl PartConfig for BestChannelBestNormConfig {
     const FAMILY: &'static str = "norm";
     const MEANING: &'static str = "best channel, then best norm: the K largest ‖Δ‖ among the Kc \
         largest gains, bits in proportion to ‖Δ‖";
-    const KEYS: &'static [Key] = &[key(
-        "kc",
-        "Kc, devices that pass the selection by channel, train and report",
-        "schedule.k ..= data.devices; if left out: max(10, 2K), at most M",
-    )];
 
     fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
         let default = scope.k.saturating_mul(2).max(10).min(scope.devices);
@@ -68,7 +61,7 @@ impl Policy for BestChannelBestNorm {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Some).of_largest_reports()
+        Selection::new(Bias::Biased, Trains::Some).of_largest_reports().by_channel(true)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

@@ -1,10 +1,9 @@
 //! BN2-C: best ℓ2-norm after compression to the channel.
 
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_reports};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestCompressedNorm>();
@@ -14,8 +13,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestCompressedNorm>();
 ///
 /// Channel and update decide together: a large update behind a poor link counts for the little that would
 /// arrive of it. All M devices train and report. Source: section IV-D of the paper.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct BestCompressedNorm {}
 
 impl PartConfig for BestCompressedNorm {

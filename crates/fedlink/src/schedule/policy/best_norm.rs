@@ -1,10 +1,9 @@
 //! BN2: best ℓ2-norm.
 
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_reports};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestNorm>();
@@ -12,8 +11,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestNorm>();
 /// BN2: the K devices with the largest ‖Δ‖₂, with bits in proportion to it (`w_m = ‖Δ_m‖₂`).
 ///
 /// All M devices train and report one norm each. Source: section IV-B of the paper.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct BestNorm {}
 
 impl PartConfig for BestNorm {

@@ -1,18 +1,18 @@
 //! Clustered sampling: one draw from each of K distributions.
 
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
 use crate::schedule::received::LastUpdates;
 use crate::schedule::sampling::Target;
 use crate::schedule::{Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<ClusteredConfig>();
 
-/// What devices of one cluster have in common.
+/// The property that devices of one cluster share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -25,20 +25,15 @@ pub enum By {
 }
 
 /// `[schedule.clustered]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct ClusteredConfig {
-    /// How clusters are made.
+    /// the property that a cluster shares
+    #[key(default = By::Size, allowed = "\"size\" | \"similarity\" (of the last updates)")]
     pub by: By,
-    /// π.
+    /// π, weight of each device in the objective
+    #[key(default = Target::BySize, allowed = "\"equal\" | \"by-size\"")]
     pub target: Target,
-}
-
-impl Default for ClusteredConfig {
-    fn default() -> Self {
-        Self { by: By::Size, target: Target::BySize }
-    }
 }
 
 impl PartConfig for ClusteredConfig {
@@ -47,10 +42,6 @@ impl PartConfig for ClusteredConfig {
     const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "one draw from each of K clusters of devices alike; a device drawn j times counts j/K; unbiased";
-    const KEYS: &'static [Key] = &[
-        key("by", "what a cluster has in common", "\"size\" | \"similarity\" (of the last updates)"),
-        key("target", "π, what each device should count", "\"equal\" | \"by-size\""),
-    ];
 
     fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         let last = (self.by == By::Similarity).then(|| LastUpdates::new(scope.devices as usize));
@@ -76,7 +67,7 @@ impl PartConfig for ClusteredConfig {
 pub struct Clustered {
     target: Target,
     last: Option<LastUpdates>,
-    /// Who was drawn before training, ascending, and how often.
+    /// The devices that were drawn before training, ascending, and how often.
     chosen: Vec<(DeviceId, u32)>,
 }
 

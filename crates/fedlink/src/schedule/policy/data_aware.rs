@@ -1,35 +1,31 @@
 //! Data-aware scheduling: diverse labels, many samples, long waits.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{
     Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, largest_indices_by,
 };
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<DataAwareConfig>();
 
 /// `[schedule.data-aware]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct DataAwareConfig {
-    /// What the diversity of labels counts.
+    /// what the Gini index of a device's labels counts, against the other two
+    #[key(default = 1.0, range = "≥ 0")]
     pub diversity: f64,
-    /// What the number of samples counts.
+    /// what its share of all samples counts
+    #[key(default = 1.0, range = "≥ 0")]
     pub size: f64,
-    /// What the age counts.
+    /// what the rounds since it was scheduled, over all rounds so far, count
+    #[key(default = 1.0, range = "≥ 0")]
     pub age: f64,
-    /// κ.
+    /// κ, power of the capacity by which the sum is multiplied; 0: channels do not count
+    #[key(default = 0.0, range = "0 ..= 1000")]
     pub kappa: f64,
-}
-
-impl Default for DataAwareConfig {
-    fn default() -> Self {
-        Self { diversity: 1.0, size: 1.0, age: 1.0, kappa: 0.0 }
-    }
 }
 
 impl PartConfig for DataAwareConfig {
@@ -38,28 +34,15 @@ impl PartConfig for DataAwareConfig {
     const FAMILY: &'static str = "diversity";
     const MEANING: &'static str =
         "the K largest sums of label diversity, share of samples and age; updates count by size, equal bits";
-    const KEYS: &'static [Key] = &[
-        key("diversity", "what the Gini index of a device's labels counts, against the other two", "≥ 0"),
-        key("size", "what its share of all samples counts", "≥ 0"),
-        key("age", "what the rounds since it was scheduled, over all rounds so far, count", "≥ 0"),
-        key(
-            "kappa",
-            "κ, power of the capacity by which the sum is multiplied; 0: channels do not count",
-            "0 ..= 1000",
-        ),
-    ];
 
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        for (key, value) in [("diversity", self.diversity), ("size", self.size), ("age", self.age)] {
-            number(key, value, |x| x >= 0.0, "a finite number of at least 0")?;
-        }
         if self.diversity + self.size + self.age <= 0.0 {
             return Err(ConfigError::new(
                 "diversity",
                 "is 0, and so are size and age; one of the three must be above 0",
             ));
         }
-        number("kappa", self.kappa, |x| (0.0..=1000.0).contains(&x), "a number in 0..=1000")
+        Ok(())
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
@@ -125,7 +108,7 @@ impl Policy for DataAware {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Scheduled).with_shares()
+        Selection::new(Bias::Biased, Trains::Scheduled).with_shares().by_channel(self.config.kappa > 0.0)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
@@ -149,7 +132,7 @@ mod tests {
     use super::*;
     use crate::data;
     use crate::schedule::Facts;
-    use crate::simulation::Simulation;
+    use crate::system::simulation::Simulation;
     use std::sync::Arc;
 
     fn policy(config: DataAwareConfig) -> DataAware {
@@ -200,29 +183,31 @@ mod tests {
 
     #[test]
     fn a_run_knows_the_labels_of_its_devices() {
-        let mut config = crate::config::Config::default();
+        let mut config = crate::spec::Config::default();
         (config.data.devices, config.data.samples_per_device) = (6, 40);
         config.data.partition = "classes".into();
         config.learn.model = "softmax".into();
         (config.schedule.policy, config.schedule.k, config.run.rounds) = ("data-aware".into(), 2, 3);
         let dataset = data::load("digits", &[]).unwrap();
-        let mut simulation = Simulation::new(&config, dataset).unwrap();
+        let mut simulation = Simulation::of(&config, dataset).unwrap();
         let task = simulation.world().fleet.task();
         for device in DeviceId::all(6) {
             let counts = task.label_counts(device).unwrap();
             assert_eq!(counts.iter().sum::<u32>(), 40);
             assert_eq!(counts.iter().filter(|count| **count > 0).count(), 2, "two classes each");
         }
-        let outcome = simulation.run(&mut ()).unwrap();
+        let outcome = simulation.run(|_| ()).unwrap();
         assert!(outcome.warnings.iter().all(|warning| !warning.contains("labels")), "{:?}", outcome.warnings);
     }
 
     #[test]
     fn nodes_whose_labels_nobody_knows_are_named_in_a_warning() {
-        let mut config = crate::config::Config::default();
+        let mut config = crate::spec::Config::default();
         config.schedule.policy = "data-aware".into();
         let parts = crate::parts::Parts::default();
-        let session = crate::session::Session::of(&config, &parts, vec![0.0; 20], None).unwrap();
+        let session =
+            crate::system::session::Session::of(&config.resolve(&parts).unwrap(), vec![0.0; 20], None)
+                .unwrap();
         let [warning] = &session.server().warnings()[..] else { panic!("one warning") };
         assert!(warning.starts_with("policy data-aware looks at the labels"), "{warning}");
     }

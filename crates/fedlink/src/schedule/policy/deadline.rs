@@ -1,10 +1,9 @@
 //! As many devices as fit into a round.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Bias, Policy, Selection, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
@@ -23,22 +22,17 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Deadline>();
 /// Sources: after Nishio and Yonetani, *Client Selection for Federated Learning with Heterogeneous Resources
 /// in Mobile Edge* (2019), and Shi, Zhou and Niu, *Device Scheduling with Fast Convergence for Wireless
 /// Federated Learning* (2020), as we read them. Invariants: without `seconds` no larger set fits; the number
-/// rises with n; no device is added beyond the deadline. Where not even one fits nobody is scheduled. Nobody
-/// reports, only the scheduled ones train.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+/// rises with n; no device is added beyond the deadline. Where not even one fits nobody is scheduled. No
+/// device reports, only the scheduled ones train.
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Deadline {
-    /// R_min; 0: the bits of d/1000 entries.
+    /// R_min, the bits that each sends at least
+    #[key(default = 0.0, range = "≥ 0 (0: those of q = d/1000 entries, 33 + log2 C(d, q))")]
     pub min_bits: f64,
-    /// The time that FedCS has; 0: the round's symbols count.
+    /// time for training and uploads of R_min, one after another (FedCS); needs radio.bandwidth_hz
+    #[key(default = 0.0, range = "≥ 0 (0: the symbols of the round count instead)")]
     pub seconds: f64,
-}
-
-impl Default for Deadline {
-    fn default() -> Self {
-        Self { min_bits: 0.0, seconds: 0.0 }
-    }
 }
 
 impl PartConfig for Deadline {
@@ -47,25 +41,6 @@ impl PartConfig for Deadline {
     const FAMILY: &'static str = "channel";
     const MEANING: &'static str =
         "as many devices as can each send a least number of bits, or by a deadline (FedCS); equal bits";
-    const KEYS: &'static [Key] = &[
-        key(
-            "min_bits",
-            "R_min, the bits that each sends at least",
-            "≥ 0 (0: those of q = d/1000 entries, 33 + log2 C(d, q))",
-        ),
-        key(
-            "seconds",
-            "time for training and uploads of R_min, one after another (FedCS); needs radio.bandwidth_hz",
-            "≥ 0 (0: the symbols of the round count instead)",
-        ),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        for (key, value) in [("min_bits", self.min_bits), ("seconds", self.seconds)] {
-            number(key, value, |x| x >= 0.0, "a finite number of at least 0")?;
-        }
-        Ok(())
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))
@@ -249,6 +224,10 @@ impl Ord for Seconds {
 impl Persist for Deadline {}
 
 impl Policy for Deadline {
+    fn needs_units(&self) -> Option<&'static str> {
+        (self.seconds > 0.0).then_some("seconds")
+    }
+
     fn round_k(&mut self, view: &View) -> usize {
         if self.seconds <= 0.0 || view.symbol_s.is_none() {
             return self.most_that_fit(view).max(1);
@@ -269,7 +248,7 @@ impl Policy for Deadline {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Scheduled)
+        Selection::new(Bias::Biased, Trains::Scheduled).by_channel(true)
     }
 }
 
@@ -364,14 +343,14 @@ mod tests {
 
     #[test]
     fn a_round_is_played_with_the_power_of_the_k_that_fits() {
-        let mut config = crate::config::Config::default();
+        let mut config = crate::spec::Config::default();
         (config.data.devices, config.data.samples_per_device) = (12, 20);
         config.learn.model = "softmax".into();
         (config.schedule.policy, config.schedule.k, config.run.rounds) = ("deadline".into(), 8, 12);
         config.radio.symbols = 600;
         config.set("schedule.deadline.min_bits", 600.0).unwrap();
         let data = crate::data::load("digits", &[]).unwrap();
-        let mut simulation = crate::simulation::Simulation::new(&config, data).unwrap();
+        let mut simulation = crate::system::simulation::Simulation::of(&config, data).unwrap();
         let mut sizes = std::collections::BTreeSet::new();
         for t in 0..12 {
             let record = simulation.step().unwrap();
@@ -379,7 +358,9 @@ mod tests {
             sizes.insert(k);
             let mut same = config.clone();
             same.schedule.k = k as u64;
-            let radio = crate::setup::radio(&same, &crate::parts::Parts::default(), 10).unwrap();
+            let radio =
+                crate::system::build::radio(&same.resolve(&crate::parts::Parts::default()).unwrap(), 10)
+                    .unwrap();
             let known = radio.links(t).known;
             for sent in &record.transmissions {
                 assert_eq!(sent.capacity.to_bits(), known.capacity(sent.device).to_bits());

@@ -1,14 +1,13 @@
-//! Diverse devices: facility location over what was received last.
+//! Diverse devices: facility location over the updates that were received last.
 
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
 use crate::schedule::received::LastUpdates;
 use crate::schedule::{
     Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, largest_indices_by,
 };
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -16,8 +15,8 @@ use std::collections::BinaryHeap;
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<DivFlConfig>();
 
 /// `[schedule.divfl]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct DivFlConfig {}
 
 impl PartConfig for DivFlConfig {
@@ -43,7 +42,7 @@ impl PartConfig for DivFlConfig {
 /// Submodular Maximization* (2022), as we read it; their released code averages by samples in place of γ.
 ///
 /// Invariants: Σ γ = M; the drop of the cost is at least 1 − 1/e of the largest one; of equal updates no
-/// second one is picked before every other update is. Nobody reports, only the K train. State: the last
+/// second one is picked before every other update is. No device reports, only the K train. State: the last
 /// update of every device, up to M·d numbers, and M² distances; a round takes O(K·M) distances and O(M²)
 /// steps.
 #[derive(Clone, Debug)]
@@ -51,7 +50,8 @@ pub struct DivFl {
     last: LastUpdates,
 }
 
-/// What a device would lower the cost by, at most; the largest comes first, of equals the lower device.
+/// An upper bound on the decrease of the cost by a device; the largest comes first, of equals the lower
+/// device.
 #[derive(PartialEq)]
 struct Gain {
     drop: f64,

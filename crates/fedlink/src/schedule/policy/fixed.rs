@@ -1,19 +1,18 @@
 //! The same devices in every round.
 
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::uniform;
 use crate::schedule::{Bias, Policy, Selection, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Fixed>();
 
 /// The same K devices, drawn once, in every round, with equal bits: a floor, which shows what the data of the
 /// others are worth.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Fixed {}
 
 impl PartConfig for Fixed {
@@ -35,7 +34,7 @@ impl Policy for Fixed {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Scheduled)
+        Selection { always_the_same: true, ..Selection::new(Bias::Biased, Trains::Scheduled) }
     }
 }
 

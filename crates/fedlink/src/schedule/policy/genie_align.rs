@@ -1,16 +1,15 @@
 //! The genie that sees which updates point along the mean of all.
 
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Bias, Genie, Pick, Policy, Reports, Schedule, Selection, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<GenieAlign>();
 
-/// What no server can know: the K devices whose compressed updates together point best along the mean of all
-/// updates.
+/// A selection by knowledge that no server has: the K devices whose compressed updates together point best
+/// along the mean of all updates.
 ///
 /// With every Δ_m and every Δ̂_m at hand (each at 1/K of the round) the set S maximizes
 /// (bᵀ1_S)²/(1_SᵀG1_S) for bᵀ1_S > 0, b_m = ⟨Δ̂_m, Δ̄⟩, G_mj = ⟨Δ̂_m, Δ̂_j⟩, Δ̄ = (1/M)·ΣΔ_m: the largest
@@ -18,8 +17,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<GenieAlign>();
 /// devices are added one by one, the best first, and then exchanged as long as that gains. Bits are in
 /// proportion to capacity, so that each has 1/K of the symbols. It bounds what a choice by the present round
 /// alone can win. The simulator computes it; on real nodes it is refused.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct GenieAlign {}
 
 impl PartConfig for GenieAlign {

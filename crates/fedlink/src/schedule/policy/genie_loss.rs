@@ -1,23 +1,23 @@
 //! The genie that tries every update on the training set.
 
 use super::genie_align::chosen;
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Bias, Genie, Policy, Reports, Schedule, Selection, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<GenieLoss>();
 
-/// What no server can know: K devices, each the one whose Δ̂ lowers the training loss of all data the most.
+/// A selection by knowledge that no server has: K devices, each the one whose Δ̂ lowers the training loss of
+/// all data the most.
 ///
 /// Devices are added one by one: the one that makes the loss of θ + (c/K)·Σ_(S∪m) Δ̂ the smallest, c the
 /// server rate and each Δ̂ at 1/K of the round. K·M evaluations of the whole training set in a round. It
 /// bounds what a choice by the present round alone can win; the simulator computes it, and on real nodes it
 /// is refused.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct GenieLoss {}
 
 impl PartConfig for GenieLoss {

@@ -1,31 +1,24 @@
 //! Norm against a queue of spent power.
 
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::queues::PowerQueues;
 use crate::schedule::{
     Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by,
 };
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<GradientChannelConfig>();
 
 /// `[schedule.gradient-channel]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct GradientChannelConfig {
-    /// V.
+    /// V, what the squared norm over its mean counts against a queue of as many times the transmit power
+    #[key(default = 1.0, range = "> 0")]
     pub v: f64,
-}
-
-impl Default for GradientChannelConfig {
-    fn default() -> Self {
-        Self { v: 1.0 }
-    }
 }
 
 impl PartConfig for GradientChannelConfig {
@@ -34,15 +27,6 @@ impl PartConfig for GradientChannelConfig {
     const FAMILY: &'static str = "norm";
     const MEANING: &'static str =
         "the K largest ‖Δ‖² less a queue of what each has spent beyond P̄, bits by norm";
-    const KEYS: &'static [Key] = &[key(
-        "v",
-        "V, what the squared norm over its mean counts against a queue of as many times the transmit power",
-        "> 0",
-    )];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("v", self.v, |x| x > 0.0, "a finite number above 0")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(GradientChannel { v: self.v, queues: PowerQueues::default() }))
@@ -83,7 +67,7 @@ impl Policy for GradientChannel {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Everyone)
+        Selection::new(Bias::Biased, Trains::Everyone).by_channel(true)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

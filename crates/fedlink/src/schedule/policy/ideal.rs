@@ -1,13 +1,12 @@
 //! Everybody sends everything: the ceiling, not a link.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::Target;
 use crate::schedule::{
     Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, everybody_fits,
 };
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Ideal>();
@@ -19,11 +18,11 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Ideal>();
 /// its own "compression", which ignores the budget, so `compress.scheme` has no effect and must be left out.
 /// `schedule.k` must be M. For simulations only. Source: McMahan et al., *Communication-Efficient Learning of
 /// Deep Networks from Decentralized Data* (2017), at C = 1.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Ideal {
-    /// What each device counts.
+    /// π, weight of each device
+    #[key(allowed = "\"equal\" | \"by-size\"")]
     pub target: Target,
 }
 
@@ -33,7 +32,6 @@ impl PartConfig for Ideal {
     const MEANING: &'static str = "not a link: all devices send all entries, whatever the link carries; \
         schedule.k must be data.devices";
     const FAMILY: &'static str = "reference";
-    const KEYS: &'static [Key] = &[key("target", "π, what each device counts", "\"equal\" | \"by-size\"")];
 
     fn fits(&self, scope: &Scope) -> Result<(), ConfigError> {
         everybody_fits(Self::NAME, scope)

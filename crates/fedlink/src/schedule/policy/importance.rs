@@ -1,17 +1,17 @@
 //! Importance and channel.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::priced::probabilities;
 use crate::schedule::sampling::{Target, des_raj, successive};
 use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Importance>();
 
-/// What a bad channel costs.
+/// The price of a bad channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -32,22 +32,18 @@ pub enum Price {
 /// Huang and Guo, *Scheduling for Cellular Federated Edge Learning with Importance and Channel Awareness*
 /// (2020), as we read it; with n symbols a round T is a price, not a duration. `price = "variance"` has no
 /// time term, and u²/C in place of u². Equal bits. Invariant: scaling all norms changes nothing.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Importance {
-    /// ρ.
+    /// ρ, weight of the variance against the time
+    #[key(default = 0.5, range = "> 0 and ≤ 1")]
     pub rho: f64,
-    /// What a bad channel costs.
+    /// price of a bad channel
+    #[key(default = Price::Time, allowed = "\"time\" | \"variance\" (of the compressor)")]
     pub price: Price,
-    /// What each device should count.
+    /// π, weight of each device in the objective
+    #[key(default = Target::Equal, allowed = "\"equal\" | \"by-size\"")]
     pub target: Target,
-}
-
-impl Default for Importance {
-    fn default() -> Self {
-        Self { rho: 0.5, price: Price::Time, target: Target::Equal }
-    }
 }
 
 impl PartConfig for Importance {
@@ -56,15 +52,6 @@ impl PartConfig for Importance {
     const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "devices drawn by norm against upload time; unbiased: each update counts its share";
-    const KEYS: &'static [Key] = &[
-        key("rho", "ρ, what the variance counts against the time", "> 0 and ≤ 1"),
-        key("price", "what a bad channel costs", "\"time\" | \"variance\" (of the compressor)"),
-        key("target", "π, what each device should count", "\"equal\" | \"by-size\""),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("rho", self.rho, |x| x > 0.0 && x <= 1.0, "a number above 0, at most 1")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))

@@ -1,35 +1,30 @@
 //! Sampling against queues of spent power.
 
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::priced::probabilities;
 use crate::schedule::queues::PowerQueues;
 use crate::schedule::sampling::{Target, systematic};
 use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<LyapunovConfig>();
 
 /// `[schedule.lyapunov]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct LyapunovConfig {
-    /// V in units of the transmit power.
+    /// V, what the variance counts against a queue of as many times the transmit power
+    #[key(default = 100.0, range = "> 0")]
     pub v: f64,
-    /// Whether devices report their norms.
+    /// whether all train and report their norms before selection
+    #[key(default = true)]
     pub norms: bool,
-    /// What each device should count.
+    /// π, weight of each device in the objective
+    #[key(default = Target::Equal, allowed = "\"equal\" | \"by-size\"")]
     pub target: Target,
-}
-
-impl Default for LyapunovConfig {
-    fn default() -> Self {
-        Self { v: 100.0, norms: true, target: Target::Equal }
-    }
 }
 
 impl PartConfig for LyapunovConfig {
@@ -38,15 +33,6 @@ impl PartConfig for LyapunovConfig {
     const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "K devices drawn by norm against what each has spent beyond P̄; unbiased: each update counts π/p";
-    const KEYS: &'static [Key] = &[
-        key("v", "V, what the variance counts against a queue of as many times the transmit power", "> 0"),
-        key("norms", "whether all train and report their norms before selection", "true | false"),
-        key("target", "π, what each device should count", "\"equal\" | \"by-size\""),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("v", self.v, |x| x > 0.0, "a finite number above 0")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(Lyapunov { config: self, queues: PowerQueues::default(), chosen: Vec::new() }))
@@ -64,7 +50,7 @@ impl PartConfig for LyapunovConfig {
 pub struct Lyapunov {
     config: LyapunovConfig,
     queues: PowerQueues,
-    /// Who was drawn before training, and what each counts, where nobody reports.
+    /// Who was drawn before training, and what each counts, where no device reports.
     chosen: Vec<(DeviceId, f64)>,
 }
 
@@ -83,7 +69,7 @@ impl Lyapunov {
         (targets, probabilities(&u, &prices, view.k))
     }
 
-    /// Draws K of `devices`, whose updates have these norms, and what each counts.
+    /// Draws K of `devices`, whose updates have these norms, with their weights.
     fn draw(&self, view: &View, devices: &[DeviceId], norms: &[f64]) -> Vec<(usize, f64)> {
         let (targets, p) = self.probabilities(view, devices, norms);
         let mut rng = view.rng(0);
@@ -122,7 +108,7 @@ impl Policy for Lyapunov {
 
     fn selection(&self) -> Selection {
         let trains = if self.config.norms { Trains::Everyone } else { Trains::Scheduled };
-        Selection::new(Bias::Unbiased, trains).with_shares()
+        Selection::new(Bias::Unbiased, trains).with_shares().by_average_power()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
@@ -150,7 +136,7 @@ mod tests {
     use super::*;
     use crate::data;
     use crate::schedule::sampling::tests::inclusion;
-    use crate::simulation::Simulation;
+    use crate::system::simulation::Simulation;
 
     /// Six devices of which two are in debt, and what they report.
     fn indebted() -> (Lyapunov, [f64; 6], Bench) {
@@ -204,7 +190,7 @@ mod tests {
 
     #[test]
     fn no_device_spends_more_than_its_average_and_its_queue_in_any_run() {
-        let mut config = crate::config::Config::default();
+        let mut config = crate::spec::Config::default();
         config.data.devices = 8;
         config.data.samples_per_device = 20;
         config.learn.model = "softmax".into();
@@ -212,7 +198,7 @@ mod tests {
         for norms in [true, false] {
             config.set("schedule.lyapunov.norms", norms).unwrap();
             config.set("schedule.lyapunov.v", 3.0).unwrap();
-            let mut simulation = Simulation::new(&config, data::load("digits", &[]).unwrap()).unwrap();
+            let mut simulation = Simulation::of(&config, data::load("digits", &[]).unwrap()).unwrap();
             let mut queues = [0.0f64; 8];
             for _ in 0..40 {
                 let record = simulation.step().unwrap();

@@ -1,11 +1,10 @@
 //! K independent draws.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::Target;
 use crate::schedule::{Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Multinomial>();
@@ -15,18 +14,12 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Multinomial>();
 /// Source: the sampling scheme of Li et al., *Federated Optimization in Heterogeneous Networks* (2020), as we
 /// read it. Invariants: every device counts π on average; at most K different devices are scheduled. Bits are
 /// in proportion to what an update counts.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Multinomial {
-    /// π.
+    /// π, the probability of a draw
+    #[key(default = Target::BySize, allowed = "\"equal\" | \"by-size\"")]
     pub target: Target,
-}
-
-impl Default for Multinomial {
-    fn default() -> Self {
-        Self { target: Target::BySize }
-    }
 }
 
 impl PartConfig for Multinomial {
@@ -35,7 +28,6 @@ impl PartConfig for Multinomial {
     const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "K independent draws in proportion to samples; a device drawn j times counts j/K";
-    const KEYS: &'static [Key] = &[key("target", "π, the probability of a draw", "\"equal\" | \"by-size\"")];
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))
@@ -43,7 +35,7 @@ impl PartConfig for Multinomial {
 }
 
 impl Multinomial {
-    /// Who is drawn, ascending, and how often.
+    /// The devices that are drawn, ascending, and how often.
     fn draw(self, view: &View) -> Vec<(DeviceId, u32)> {
         let devices = view.eligible();
         let weights = self.target.weights(&devices, view.links.devices(), |device| view.samples(device));

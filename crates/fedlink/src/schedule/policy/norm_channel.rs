@@ -1,12 +1,11 @@
 //! Norm and channel in one number.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{
     Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by,
 };
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<NormChannel>();
@@ -16,18 +15,12 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<NormChannel>();
 /// If the energy that a compressor sends grows with its bits as R^γ, this is BN2-C without compressing
 /// anything before selection. Invariants: γ = 0 is BN2; γ → ∞ selects as BC; scaling all norms changes
 /// nothing.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct NormChannel {
-    /// γ.
+    /// γ, weight of the channel beside the norm
+    #[key(default = 1.0, range = "0 ..= 1000")]
     pub gamma: f64,
-}
-
-impl Default for NormChannel {
-    fn default() -> Self {
-        Self { gamma: 1.0 }
-    }
 }
 
 impl PartConfig for NormChannel {
@@ -36,11 +29,6 @@ impl PartConfig for NormChannel {
     const FAMILY: &'static str = "norm";
     const MEANING: &'static str =
         "the K largest ‖Δ‖·C^(γ/2), bits in proportion to it: BN2 (γ = 0) to BC (γ → ∞)";
-    const KEYS: &'static [Key] = &[key("gamma", "γ, what the channel counts beside the norm", "0 ..= 1000")];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("gamma", self.gamma, |x| (0.0..=1000.0).contains(&x), "a number in 0..=1000")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))
@@ -59,7 +47,7 @@ impl Policy for NormChannel {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Everyone)
+        Selection::new(Bias::Biased, Trains::Everyone).by_channel(self.gamma > 0.0)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {

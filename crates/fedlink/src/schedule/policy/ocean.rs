@@ -1,16 +1,16 @@
 //! OCEAN: as many devices as their energy allows.
 
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number, within};
 use crate::schedule::{Bias, Policy, Selection, Trains, View};
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<OceanConfig>();
 
-/// What a scheduled device counts over the rounds.
+/// The weight of a scheduled device over the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -23,28 +23,27 @@ pub enum Pattern {
 }
 
 /// `[schedule.ocean]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct OceanConfig {
-    /// V.
+    /// V, weight of a scheduled device against the queues
+    #[key(default = 1.0, range = "> 0")]
     pub v: f64,
-    /// η.
+    /// η, its weight over the rounds
+    #[key(default = Pattern::Rising, allowed = "\"rising\" (2·t/T) | \"constant\"")]
     pub pattern: Pattern,
-    /// H/T in units of P̄·n/K.
+    /// energy of a device in a round on average, in units of P̄·n/K
+    #[key(default = 1.0, range = "> 0")]
     pub budget: f64,
-    /// Rounds after which queues start anew; 0: never.
+    /// rounds after which the queues start anew
+    #[key(default = 0, range = "≥ 0 (0: never)", max = u32::MAX)]
     pub frame: u64,
-    /// R_min; 0: eight times the bits of one entry.
+    /// R_min, the bits that a device sends at least
+    #[key(default = 0.0, range = "≥ 0 (0: 8·(33 + log2 d))")]
     pub min_bits: f64,
-    /// Whether fewer than K may be scheduled.
+    /// whether fewer than K are scheduled where more would cost too much
+    #[key(default = true)]
     pub elastic: bool,
-}
-
-impl Default for OceanConfig {
-    fn default() -> Self {
-        Self { v: 1.0, pattern: Pattern::Rising, budget: 1.0, frame: 0, min_bits: 0.0, elastic: true }
-    }
 }
 
 impl PartConfig for OceanConfig {
@@ -53,21 +52,6 @@ impl PartConfig for OceanConfig {
     const FAMILY: &'static str = "channel";
     const MEANING: &'static str =
         "as many devices as queues of spent energy and the channel allow, more in later rounds; equal bits";
-    const KEYS: &'static [Key] = &[
-        key("v", "V, what a scheduled device counts against the queues", "> 0"),
-        key("pattern", "η, what it counts over the rounds", "\"rising\" (2·t/T) | \"constant\""),
-        key("budget", "energy of a device in a round on average, in units of P̄·n/K", "> 0"),
-        key("frame", "rounds after which the queues start anew", "≥ 0 (0: never)"),
-        key("min_bits", "R_min, the bits that a device sends at least", "≥ 0 (0: 8·(33 + log2 d))"),
-        key("elastic", "whether fewer than K are scheduled where more would cost too much", "true | false"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("v", self.v, |x| x > 0.0, "a finite number above 0")?;
-        number("budget", self.budget, |x| x > 0.0, "a finite number above 0")?;
-        within("frame", self.frame, 0..=u64::from(u32::MAX), "")?;
-        number("min_bits", self.min_bits, |x| x >= 0.0, "a finite number of at least 0")
-    }
 
     fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         let queues = vec![0.0; scope.devices as usize];
@@ -93,7 +77,7 @@ impl PartConfig for OceanConfig {
 /// equal bits.
 ///
 /// Invariants: q ≥ 0; without a frame a device's mean energy over T rounds is at most H/T + q_m(T)/T; the set
-/// is the best one where all R_min/C_m are equal. Nobody reports, only the scheduled ones train. State: M
+/// is the best one where all R_min/C_m are equal. No device reports, only the scheduled ones train. State: M
 /// queues.
 #[derive(Clone, Debug)]
 pub struct Ocean {
@@ -107,7 +91,7 @@ pub struct Ocean {
     queues: Vec<f64>,
 }
 
-/// What a device would cost.
+/// The cost of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
     /// q·E.
@@ -196,7 +180,7 @@ impl Policy for Ocean {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Scheduled)
+        Selection::new(Bias::Biased, Trains::Scheduled).by_channel(true).by_average_power()
     }
 
     fn observe(&mut self, outcome: &RoundRecord) {

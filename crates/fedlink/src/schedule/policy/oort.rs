@@ -1,11 +1,11 @@
 //! Oort: losses, speed and confidence.
 
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number, within};
 use crate::schedule::sampling::successive;
 use crate::schedule::{Ask, Bias, Policy, Selection, Trains, View};
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
@@ -15,41 +15,33 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<OortConfig>();
 const PACER_POINTS: f64 = 5.0;
 
 /// `[schedule.oort]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct OortConfig {
-    /// ε in round 0.
+    /// ε before the first round, share of the K drawn from devices never tried
+    #[key(default = 0.9, range = "0 ..= 1")]
     pub exploration: f64,
-    /// What ε is multiplied by in each round.
+    /// factor of ε per round
+    #[key(default = 0.95, range = "0 ..= 1")]
     pub exploration_decay: f64,
-    /// Below which ε does not fall while somebody was never tried.
+    /// below which ε does not fall while some were never tried
+    #[key(default = 0.2, range = "0 ..= 1")]
     pub exploration_min: f64,
-    /// Share of the score of the last device that would be taken, above which devices are drawn.
+    /// share of the last score taken above which devices are drawn
+    #[key(default = 0.7, range = "0 ..= 1")]
     pub cutoff: f64,
-    /// Power of T/t_m for slow devices.
+    /// power of T/t for devices slower than desired
+    #[key(default = 2.0, range = "0 ..= 100")]
     pub penalty: f64,
-    /// Quantile of the utilities to which they are clipped.
+    /// quantile of the utilities to which larger ones are clipped
+    #[key(default = 0.98, range = "0 ..= 1")]
     pub clip: f64,
-    /// Percentile of the durations that is desired at first.
+    /// T, desired time of a bit at first, percentile over devices
+    #[key(default = 10.0, range = "0 ..= 100")]
     pub percentile: f64,
-    /// Rounds of the pacer.
+    /// rounds after which the pacer moves T by 5 points, if utilities stood still or jumped
+    #[key(default = 20, range = "≥ 1", max = u32::MAX)]
     pub pacer: u64,
-}
-
-impl Default for OortConfig {
-    fn default() -> Self {
-        Self {
-            exploration: 0.9,
-            exploration_decay: 0.95,
-            exploration_min: 0.2,
-            cutoff: 0.7,
-            penalty: 2.0,
-            clip: 0.98,
-            percentile: 10.0,
-            pacer: 20,
-        }
-    }
 }
 
 impl PartConfig for OortConfig {
@@ -58,39 +50,6 @@ impl PartConfig for OortConfig {
     const FAMILY: &'static str = "loss";
     const MEANING: &'static str =
         "devices drawn by size × RMS loss, speed and confidence, some of those never tried; equal bits";
-    const KEYS: &'static [Key] = &[
-        key(
-            "exploration",
-            "ε before the first round, share of the K drawn from devices never tried",
-            "0 ..= 1",
-        ),
-        key("exploration_decay", "what ε is multiplied by in each round", "0 ..= 1"),
-        key("exploration_min", "below which ε does not fall while some were never tried", "0 ..= 1"),
-        key("cutoff", "share of the last score taken above which devices are drawn", "0 ..= 1"),
-        key("penalty", "power of T/t for devices slower than desired", "0 ..= 100"),
-        key("clip", "quantile of the utilities to which larger ones are clipped", "0 ..= 1"),
-        key("percentile", "T, desired time of a bit at first, percentile over devices", "0 ..= 100"),
-        key(
-            "pacer",
-            "rounds after which the pacer moves T by 5 points, if utilities stood still or jumped",
-            "≥ 1",
-        ),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        let share = |x: f64| (0.0..=1.0).contains(&x);
-        let shares = [
-            ("exploration", self.exploration),
-            ("exploration_decay", self.exploration_decay),
-            ("exploration_min", self.exploration_min),
-            ("cutoff", self.cutoff),
-            ("clip", self.clip),
-        ];
-        shares.iter().try_for_each(|(key, value)| number(key, *value, share, "a number in 0..=1"))?;
-        number("penalty", self.penalty, |x| (0.0..=100.0).contains(&x), "a number in 0..=100")?;
-        number("percentile", self.percentile, |x| (0.0..=100.0).contains(&x), "a number in 0..=100")?;
-        within("pacer", self.pacer, 1..=u64::from(u32::MAX), "")
-    }
 
     fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(Oort::new(self, scope.devices as usize)))
@@ -105,7 +64,7 @@ impl PartConfig for OortConfig {
 /// which m trained last, q the clip quantile of U, t_m = 1/C_m the time of a bit (a round lasts the same for
 /// all), T a percentile of the t_m. ε = max(ε₀·decay^t, min), and 0 once everybody was tried. The pacer
 /// raises the percentile by 5 if the utility of the scheduled devices over the last rounds differs by at most
-/// a tenth from that of the rounds before, and lowers it by 5 if by five times or more. Equal bits; nobody
+/// a tenth from that of the rounds before, and lowers it by 5 if by five times or more. Equal bits; no device
 /// reports before selection, the K report when they train.
 ///
 /// Source: Lai, Zhu, Madhyastha and Chowdhury, *Oort: Efficient Federated Learning via Guided Participant
@@ -130,7 +89,7 @@ struct OortState {
     before: Option<f64>,
 }
 
-/// What is kept of a device.
+/// The state of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Arm {
     /// √(mean ℓ²) when it trained last.
@@ -403,7 +362,7 @@ mod tests {
 
     #[test]
     fn the_reports_are_root_mean_squares_of_the_losses_of_samples() {
-        let mut config = crate::config::Config::default();
+        let mut config = crate::spec::Config::default();
         config.data.devices = 6;
         config.data.samples_per_device = 30;
         (config.schedule.policy, config.schedule.k, config.run.rounds) = ("oort".into(), 2, 3);
@@ -411,7 +370,7 @@ mod tests {
         config.learn.init = crate::learn::model::Init::Zeros;
         config.learn.local_steps = 1;
         let data = crate::data::load("digits", &[]).unwrap();
-        let mut simulation = crate::simulation::Simulation::new(&config, data.clone()).unwrap();
+        let mut simulation = crate::system::simulation::Simulation::of(&config, data.clone()).unwrap();
         // All logits are zero at first: every sample loses ln 10.
         let first = simulation.step().unwrap();
         assert!(first.transmissions.iter().all(|sent| (f64::from(sent.report) - 10f64.ln()).abs() < 1e-6));

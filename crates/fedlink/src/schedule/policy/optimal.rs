@@ -1,11 +1,10 @@
 //! Optimal sampling by norms.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::{Target, systematic};
 use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Optimal>();
@@ -21,11 +20,11 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Optimal>();
 /// Source: Chen, Horváth and Richtárik, *Optimal Client Sampling for Federated Learning* (2022). Unbiased is
 /// the selection; the whole is so only with an unbiased compressor. Public code gives one device too many the
 /// formula of small norms, and with it probabilities above 1.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Optimal {
-    /// What each device should count.
+    /// π, weight of each device in the objective
+    #[key(allowed = "\"equal\" | \"by-size\"")]
     pub target: Target,
 }
 
@@ -35,8 +34,6 @@ impl PartConfig for Optimal {
     const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "K devices drawn by their norms with the least variance; unbiased: each update counts π/p";
-    const KEYS: &'static [Key] =
-        &[key("target", "π, what each device should count", "\"equal\" | \"by-size\"")];
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))

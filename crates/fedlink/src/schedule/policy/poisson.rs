@@ -1,22 +1,20 @@
 //! Poisson: every device by a coin of its own.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::uniform;
 use crate::schedule::{Bias, Pick, Policy, Reports, Sampling, Schedule, Selection, Share, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<PoissonConfig>();
 
 /// `[schedule.poisson]`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct PoissonConfig {
-    /// q; none: K/2M.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// q, the probability with which a device is scheduled in a round
+    #[key(range = "> 0 and ≤ 1", unset_words = "K/2M")]
     pub rate: Option<f64>,
 }
 
@@ -26,15 +24,10 @@ impl PartConfig for PoissonConfig {
     const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
         "every device by a coin of its own, at most K, each in a slot of n/K symbols; amplifies privacy";
-    const KEYS: &'static [Key] = &[key(
-        "rate",
-        "q, the probability with which a device is scheduled in a round",
-        "> 0 and ≤ 1; if left out: K/2M",
-    )];
 
     fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
-        let rate = *self.rate.get_or_insert(scope.k as f64 / (2.0 * scope.devices as f64));
-        number("rate", rate, |q| q > 0.0 && q <= 1.0, "a number above 0, at most 1")
+        self.rate.get_or_insert(scope.k as f64 / (2.0 * scope.devices as f64));
+        Ok(())
     }
 
     fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
@@ -49,8 +42,8 @@ impl PartConfig for PoissonConfig {
 /// that a device sends depends on the coins of others, and the step is an unbiased estimate of the mean
 /// update of all M where K = M. If more than K coins come up, a uniformly random K of those devices are
 /// scheduled: sampling is then no longer exactly Poisson, with a probability that the accountant charges, and
-/// the step is short by what the others would have added. Rounds in which nobody is scheduled happen. Nobody
-/// reports, only the scheduled train. Invariant: where K = M every set of devices has the probability
+/// the step is short by what the others would have added. Rounds in which nobody is scheduled happen. No
+/// device reports, only the scheduled train. Invariant: where K = M every set of devices has the probability
 /// q^k·(1−q)^(M−k). Sampling of McMahan, Ramage, Talwar, Zhang, *Learning Differentially Private Recurrent
 /// Language Models* (2018).
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +88,7 @@ impl Policy for Poisson {
 mod tests {
     use super::super::tests::Bench;
     use super::*;
+    use crate::parts::Keys as _;
 
     #[test]
     fn devices_come_alone_and_in_pairs_as_often_as_independent_coins() {
@@ -171,8 +165,8 @@ mod tests {
         config.resolve(&scope).unwrap();
         assert_eq!(config.rate, Some(0.125));
         for rate in [0.0, -0.1, 1.5, f64::NAN] {
-            let error = PoissonConfig { rate: Some(rate) }.resolve(&scope).unwrap_err().to_string();
-            assert!(error.contains("a number above 0, at most 1"), "{error}");
+            let error = PoissonConfig { rate: Some(rate) }.check().unwrap_err().to_string();
+            assert!(error.contains("> 0 and ≤ 1"), "{error}");
         }
     }
 }

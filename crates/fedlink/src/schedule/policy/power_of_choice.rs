@@ -1,10 +1,10 @@
 //! Power of choice: the largest losses among some devices drawn at random.
 
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, count, key, within};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys, within};
 use crate::schedule::sampling::successive;
 use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
-use crate::state::Persist;
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
@@ -18,19 +18,19 @@ pub enum Variant {
     /// Those that the d devices report in this round, of their mini-batches.
     #[default]
     CpowD,
-    /// Those that the server remembers of the last time a device trained; nobody reports before selection.
+    /// Those that the server remembers of the last time a device trained; no device reports before selection.
     RpowD,
 }
 
 /// `[schedule.power-of-choice]`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct PowerOfChoiceConfig {
-    /// d; none: 2K, at most M.
-    #[serde(deserialize_with = "count::optional", skip_serializing_if = "Option::is_none")]
+    /// devices that are drawn
+    #[key(allowed = "schedule.k ..= data.devices", unset_words = "2K, at most M")]
     pub d: Option<u64>,
-    /// Which losses are compared.
+    /// which losses are compared
+    #[key(allowed = "\"cpow-d\" (reported, of a mini-batch) | \"rpow-d\" (remembered, no report)")]
     pub variant: Variant,
 }
 
@@ -40,14 +40,6 @@ impl PartConfig for PowerOfChoiceConfig {
     const FAMILY: &'static str = "loss";
     const MEANING: &'static str =
         "the K largest losses among d devices drawn in proportion to their samples, equal bits";
-    const KEYS: &'static [Key] = &[
-        key("d", "devices that are drawn", "schedule.k ..= data.devices; if left out: 2K, at most M"),
-        key(
-            "variant",
-            "which losses are compared",
-            "\"cpow-d\" (reported, of a mini-batch) | \"rpow-d\" (remembered, no report)",
-        ),
-    ];
 
     fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
         let d = *self.d.get_or_insert(scope.k.saturating_mul(2).min(scope.devices));

@@ -1,16 +1,16 @@
 //! Proportional fairness.
 
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::{Bias, Policy, Selection, Trains, View, largest_indices_by};
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<ProportionalFairConfig>();
 
-/// What is compared with its own average.
+/// The quantity that is compared with its own average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -23,20 +23,15 @@ pub enum Measure {
 }
 
 /// `[schedule.proportional-fair]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct ProportionalFairConfig {
-    /// β.
+    /// β, factor of the average from round to round
+    #[key(default = 0.98, range = "≥ 0 and < 1")]
     pub beta: f64,
-    /// What is averaged.
+    /// the quantity that is compared with its average
+    #[key(default = Measure::Rate, allowed = "\"rate\" (as served) | \"snr\" (of the channel)")]
     pub measure: Measure,
-}
-
-impl Default for ProportionalFairConfig {
-    fn default() -> Self {
-        Self { beta: 0.98, measure: Measure::Rate }
-    }
 }
 
 impl PartConfig for ProportionalFairConfig {
@@ -44,18 +39,6 @@ impl PartConfig for ProportionalFairConfig {
     const NAME: &'static str = "proportional-fair";
     const FAMILY: &'static str = "fairness";
     const MEANING: &'static str = "the K largest ratios of present rate to average served rate, equal bits";
-    const KEYS: &'static [Key] = &[
-        key("beta", "β, what the average keeps from round to round", "0 ..= 1 (1 excluded)"),
-        key(
-            "measure",
-            "what is compared with its average",
-            "\"rate\" (as served) | \"snr\" (of the channel)",
-        ),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("beta", self.beta, |x| (0.0..1.0).contains(&x), "in 0..1 (1 excluded)")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         let Self { beta, measure } = self;
@@ -118,7 +101,7 @@ impl Policy for ProportionalFair {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::OverRounds, Trains::Scheduled)
+        Selection::new(Bias::OverRounds, Trains::Scheduled).by_channel(true)
     }
 
     fn observe(&mut self, outcome: &RoundRecord) {
@@ -135,7 +118,7 @@ impl Policy for ProportionalFair {
 mod tests {
     use super::super::tests::{counts, run_policy, run_with_rates};
     use super::*;
-    use crate::rng::{Purpose, stream};
+    use crate::base::rng::{Purpose, stream};
 
     fn policy(measure: Measure) -> ProportionalFair {
         ProportionalFair { beta: 0.98, measure, averages: Vec::new(), now: Vec::new() }

@@ -1,23 +1,22 @@
 //! Random: K devices at random.
 
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::uniform;
 use crate::schedule::{Bias, Policy, Selection, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Random>();
 
 /// A uniformly random set of K of the devices that may send, with equal shares of bits (`w_m = 1`).
 ///
-/// A partial Fisher–Yates shuffle on the stream of (seed, round). Nobody reports, only the K train.
+/// A partial Fisher–Yates shuffle on the stream of (seed, round). No device reports, only the K train.
 /// Invariants: every device is included with probability K/M, every pair with K(K−1)/(M(M−1)), so that the
 /// mean update of the K is an unbiased estimate of that of all M. The baseline of McMahan et al.,
 /// *Communication-Efficient Learning of Deep Networks from Decentralized Data* (2017), with K fixed.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Random {}
 
 impl PartConfig for Random {
@@ -75,7 +74,7 @@ mod tests {
         for first in 0..5u64 {
             for second in 0..4u64 {
                 let (mut devices, mut integers) = ([0, 1, 2, 3, 4], [first, second].into_iter());
-                crate::rng::shuffle_prefix_by(&mut devices, 2, |bound| {
+                crate::base::rng::shuffle_prefix_by(&mut devices, 2, |bound| {
                     integers.next().filter(|integer| *integer < bound).expect("two integers")
                 });
                 let mut pair = [devices[0], devices[1]];

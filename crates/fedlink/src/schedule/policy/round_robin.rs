@@ -1,10 +1,9 @@
-//! Round robin: everybody in turn.
+//! Round robin: all devices in turn.
 
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
+use crate::base::state::Persist;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{Bias, Policy, Selection, Trains, View};
-use crate::state::Persist;
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<RoundRobin>();
@@ -16,8 +15,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<RoundRobin>();
 /// Networks* (2019), with a random order in place of groups by index. A device that may not send loses its
 /// turn. Invariants: in any M consecutive rounds each device is scheduled exactly K times, so that with P =
 /// M·P̄/K each spends P̄ on average, as the paper's power constraint asks. No state but the round number.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {}
 
 impl PartConfig for RoundRobin {

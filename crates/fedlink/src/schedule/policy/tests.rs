@@ -1,138 +1,32 @@
-//! What every policy must keep, whatever it is; and the paper's policies against brute force over all
+//! The contract of every policy; and the paper's policies against brute force over all
 //! subsets.
 
 use super::*;
+use crate::aggregate::Mean;
+use crate::aggregate::optimizer::Add;
+use crate::base::rng::{Purpose, stream};
+use crate::base::state::{Persist, State};
+use crate::base::units::{DeviceId, Power};
 use crate::compress::{SparseBinary, Spent};
-use crate::config::Config;
 use crate::error::Error;
 use crate::parts::Parts;
-use crate::radio::link::capacity;
-use crate::radio::{CapacityAt, Known};
+use crate::parts::{Entry, Scope, find};
+use crate::radio::Known;
 use crate::record::{RoundRecord, Training};
-use crate::registry::{Entry, Scope, find};
-use crate::rng::{Purpose, stream};
+pub use crate::schedule::contract::Bench;
+use crate::schedule::contract::{self, known};
 use crate::schedule::received::tests::Dense;
-use crate::schedule::{
-    Ask, Bias, DeviceTable, Facts, ReportCode, Reports, Sampling, Schedule, Share, Trains, View,
-};
-use crate::server::aggregate::Mean;
-use crate::server::optimizer::Add;
-use crate::server::{Body, Call, Defense, Server, ServerParts, Upload};
-use crate::setup;
-use crate::state::{Persist, State};
-use crate::units::{DeviceId, Power};
+use crate::schedule::{Ask, Bias, ReportCode, Reports, Sampling, Schedule, Selection, Share, Trains, View};
+use crate::spec::Config;
+use crate::system::build;
+use crate::system::server::{Body, Call, Defense, Server, ServerParts, Upload};
 use proptest::prelude::*;
 use std::sync::Arc;
 use toml::Table;
 
-/// What a server knows, made up: M devices with given gains, some of which may not send.
-pub struct Bench {
-    /// K.
-    pub k: usize,
-    /// n.
-    pub symbols: u64,
-    /// Seconds of a symbol.
-    pub symbol_s: Option<f64>,
-    seed: u64,
-    /// Samples of device m are 10 + m·this.
-    growth: usize,
-    links: Known,
-    devices: DeviceTable,
-    /// What is known of the devices from the start.
-    pub facts: Facts,
-}
-
-/// Links of capacity log2(1 + g) at one device whose power is shared: log2(1 + g/k) at k.
-struct ByShare;
-
-impl CapacityAt for ByShare {
-    fn capacity_at(&self, _: u64, known: &Known, device: DeviceId, k: usize) -> f64 {
-        capacity(known.gain(device), Power(1.0 / k as f64), 1.0)
-    }
-}
-
-fn known(gains: &[f64]) -> Known {
-    let capacities = gains.iter().map(|&gain| capacity(gain, Power(1.0), 1.0)).collect();
-    Known::new(gains.to_vec(), capacities, Power(1.0))
-}
-
-impl Bench {
-    /// M devices, up to K of which are scheduled; neighbors have different gains.
-    pub fn new(m: usize, k: usize) -> Self {
-        let gains: Vec<f64> = (0..m).map(|i| (1 + i * 7 % 13) as f64).collect();
-        Self::with_gains(&gains, k)
-    }
-
-    /// Devices with these gains.
-    pub fn with_gains(gains: &[f64], k: usize) -> Self {
-        let (links, devices) = (known(gains), DeviceTable::new(gains.len()));
-        Self { k, symbols: 5000, symbol_s: None, seed: 0, growth: 1, links, devices, facts: Facts::default() }
-    }
-
-    /// The same in a run of another seed.
-    #[must_use]
-    pub fn seeded(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// The same with as many samples on every device.
-    #[must_use]
-    pub fn with_equal_sizes(mut self) -> Self {
-        self.growth = 0;
-        self
-    }
-
-    /// Takes note of a loss that a device reported.
-    pub fn note_loss(&mut self, device: u32, loss: f32) {
-        self.devices.note_loss(DeviceId(device), loss);
-    }
-
-    /// The same with devices that may not send.
-    #[must_use]
-    pub fn excluding(mut self, devices: &[usize]) -> Self {
-        for &device in devices {
-            self.devices.set_may_send(device, false);
-            self.links.silence(device);
-        }
-        self
-    }
-
-    /// What `read` makes of the view in round `t`.
-    pub fn at<R>(&self, t: u64, read: impl FnOnce(&View) -> R) -> R {
-        let samples = |device: DeviceId| 10 + device.index() * self.growth;
-        read(&View {
-            t,
-            k: self.k,
-            dim: 1000,
-            symbols: self.symbols,
-            symbol_s: self.symbol_s,
-            average_power: Power(1.0),
-            noise: 1.0,
-            links: &self.links,
-            devices: &self.devices,
-            turns: u128::from(t) * self.k as u128,
-            uplink: &ByShare,
-            known_of: &self.facts,
-            samples: &samples,
-            seed: self.seed,
-        })
-    }
-
-    /// Takes note that `devices` were scheduled in round `t`.
-    pub fn schedule_devices(&mut self, devices: &[DeviceId], t: u64) {
-        devices.iter().for_each(|device| self.devices.note_scheduled(*device, t));
-    }
-
-    /// What `policy` decides in round 0 if every candidate answers with its number of `answers`.
-    pub fn schedule(&self, policy: &mut dyn Policy, answers: &[f32]) -> Schedule {
-        self.at(0, |view| {
-            let candidates = policy.candidates(view);
-            let asks = policy.asks().len();
-            let values = candidates.iter().flat_map(|device| vec![answers[device.index()]; asks]).collect();
-            policy.select(view, &Reports::new(candidates, asks, values))
-        })
-    }
+/// The policies of the list and the documented custom one.
+fn entries() -> impl Iterator<Item = &'static Entry<dyn Policy>> {
+    POLICIES.iter().chain([&crate::documented::pf::ENTRY])
 }
 
 /// The indices of the scheduled devices.
@@ -147,7 +41,7 @@ pub fn counts(schedules: &[Vec<DeviceId>], m: usize) -> Vec<u32> {
     counts
 }
 
-/// Whom a policy that asks nothing schedules, over rounds with these gains.
+/// The devices that a policy without reports schedules, over rounds with these gains.
 pub fn run_policy(policy: &mut dyn Policy, gains: &[Vec<f64>], k: usize) -> Vec<Vec<DeviceId>> {
     run_with_rates(policy, gains, &vec![1.0; gains[0].len()], k)
 }
@@ -188,11 +82,11 @@ struct Session {
 #[derive(Clone, Debug)]
 struct Round {
     gains: Vec<f64>,
-    /// Who may send.
+    /// Whether each device may send.
     present: Vec<bool>,
-    /// Who reports if it is a candidate.
+    /// Whether each device reports if it is a candidate.
     answering: Vec<bool>,
-    /// With what number.
+    /// The number that each reports.
     answers: Vec<f32>,
 }
 
@@ -225,7 +119,7 @@ impl Session {
         let mut config = Config::default();
         (config.data.devices, config.schedule.k) = (m as u64, k as u64);
         config.radio.fading = "static".into();
-        let radio = setup::radio(&config, &Parts::default(), 10).unwrap();
+        let radio = build::radio(&config.resolve(&Parts::default()).unwrap(), 10).unwrap();
         let server = Server::new(ServerParts {
             report_code: ReportCode::default(),
             radio,
@@ -246,7 +140,7 @@ impl Session {
         Self { server, t: 0 }
     }
 
-    /// Plays a round; what the server makes of the policy's decision is an error if it breaks the contract.
+    /// Plays a round; a decision that breaks the contract is an error of the server.
     fn play(&mut self, round: &Round) -> Result<(Call, RoundRecord), Error> {
         let call = self.server.begin(self.t, known(&round.gains), |device| round.present[device.index()])?;
         let answering = |device: &&DeviceId| round.answering[device.index()];
@@ -305,7 +199,7 @@ fn hard_rounds(m: usize) -> Vec<(&'static str, Round)> {
 
 #[test]
 fn every_policy_keeps_its_contract_in_rounds_of_every_kind() {
-    for entry in POLICIES {
+    for entry in entries() {
         for m in 1..=9 {
             for k in 1..=m {
                 let mut session = Session::new(entry, m, k);
@@ -336,8 +230,8 @@ fn every_policy_keeps_its_contract_in_rounds_of_every_kind() {
 }
 
 #[test]
-fn every_policy_schedules_somebody_where_all_may_send_and_answer() {
-    for entry in POLICIES {
+fn every_policy_schedules_a_device_if_all_may_send_and_report() {
+    for entry in entries() {
         for (m, k) in [(1, 1), (5, 2), (9, 9), (12, 1)] {
             let mut session = Session::new(entry, m, k);
             // Coins may come up in no round, but not in sixty.
@@ -351,7 +245,7 @@ fn every_policy_schedules_somebody_where_all_may_send_and_answer() {
     }
 }
 
-/// What a policy does in 30 random rounds, with what `between` does to the session before each.
+/// The decisions of a policy in 30 random rounds; `between` changes the session before each.
 fn history(
     entry: &Entry<dyn Policy>,
     (m, k): (usize, usize),
@@ -367,7 +261,7 @@ fn history(
 
 #[test]
 fn a_policy_is_deterministic_and_its_saved_state_is_all_that_it_continues_from() {
-    for entry in POLICIES {
+    for entry in entries() {
         for (m, k) in [(1, 1), (7, 2), (9, 5)] {
             let whole = history(entry, (m, k), |_| ());
             assert_eq!(history(entry, (m, k), |_| ()), whole, "{}: two fresh instances", entry.name);
@@ -387,7 +281,7 @@ fn a_policy_is_deterministic_and_its_saved_state_is_all_that_it_continues_from()
 
 #[test]
 fn a_policy_without_state_refuses_a_state() {
-    for entry in POLICIES {
+    for entry in entries() {
         let mut policy = entry.build(&Table::new(), &Scope::default(), &()).unwrap();
         let state = policy.save();
         policy.load(state.clone()).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
@@ -585,7 +479,7 @@ fn renaming_devices_renames_the_choice_over_rounds() {
 fn scaling_all_norms_changes_nothing_whatever_the_policy() {
     let own: Vec<usize> = (0..7).collect();
     let mut checked = Vec::new();
-    for entry in POLICIES {
+    for entry in entries() {
         let policy = entry.build(&Table::new(), &Scope::default(), &()).unwrap();
         if !policy.asks().iter().any(|ask| matches!(ask, Ask::Norm | Ask::CompressedNorm)) {
             continue;
@@ -632,17 +526,17 @@ fn the_default_kc_is_the_paper_s_and_always_allowed() {
         let scope = Scope { devices, k, ..Scope::default() };
         let own = entry.resolve(&Table::new(), &scope).unwrap();
         assert_eq!(own["kc"].as_integer(), Some(kc), "M = {devices}, K = {k}");
-        // What was resolved resolves to itself.
+        // A resolved table resolves to itself.
         assert_eq!(entry.resolve(&own, &scope), Ok(own));
     }
 }
 
 #[test]
-fn who_trains_before_selection_is_what_the_policy_declares() {
-    for entry in POLICIES {
+fn the_devices_that_train_before_selection_are_those_that_the_policy_declares() {
+    for entry in entries() {
         for (m, k) in [(6, 1), (9, 3), (9, 9)] {
             let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
-            if entry.fits(&Table::new(), &scope).is_err() {
+            if entry.choose(&Table::new(), &scope).and_then(|chosen| chosen.fits(&scope)).is_err() {
                 continue;
             }
             let policy = entry.build(&Table::new(), &scope, &()).unwrap();
@@ -666,13 +560,13 @@ fn who_trains_before_selection_is_what_the_policy_declares() {
 /// Each device counts π in the mean over the random numbers of the policy, whatever was reported and observed
 /// before: of the policies that declare it, all rounds of a run within 4.5 deviations.
 #[test]
-fn what_is_declared_unbiased_is_so_in_the_mean() {
+fn a_policy_that_declares_to_be_unbiased_is() {
     let rounds = 6000;
     let mut checked = Vec::new();
-    for entry in POLICIES {
+    for entry in entries() {
         for (m, k) in [(6usize, 2usize), (5, 5)] {
             let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
-            if entry.fits(&Table::new(), &scope).is_err() {
+            if entry.choose(&Table::new(), &scope).and_then(|chosen| chosen.fits(&scope)).is_err() {
                 continue;
             }
             let policy = entry.build(&Table::new(), &scope, &()).unwrap();
@@ -712,4 +606,79 @@ fn what_is_declared_unbiased_is_so_in_the_mean() {
     {
         assert!(checked.contains(&name), "{name} is not among {checked:?}");
     }
+}
+
+/// A new policy of `entry` for a run, or none for a run that it refuses.
+fn fresh(entry: &Entry<dyn Policy>, scope: &Scope) -> Option<Box<dyn Policy>> {
+    let chosen = entry.choose(&Table::new(), scope).ok()?;
+    chosen.fits(scope).ok()?;
+    chosen.build(scope, &()).ok()
+}
+
+#[test]
+fn every_policy_does_what_its_facts_declare() {
+    for entry in entries() {
+        contract::check(|scope| fresh(entry, scope))
+            .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+    }
+}
+
+/// Acts as `inner` and declares other facts.
+struct Liar(Box<dyn Policy>, Selection);
+
+impl Persist for Liar {}
+
+impl Policy for Liar {
+    fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+        self.0.candidates(view)
+    }
+
+    fn asks(&self) -> &[Ask] {
+        self.0.asks()
+    }
+
+    fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+        self.0.select(view, reports)
+    }
+
+    fn selection(&self) -> Selection {
+        self.1
+    }
+}
+
+#[test]
+fn a_policy_that_contradicts_a_fact_is_caught_with_the_name_of_the_fact() {
+    let random = Selection::new(Bias::Unbiased, Trains::Scheduled);
+    let largest = Selection::new(Bias::Biased, Trains::Everyone);
+    let lies = [
+        ("bn2", Selection { trains: Trains::Scheduled, ..largest }, "trains: it declares Trains::Scheduled"),
+        (
+            "bc",
+            Selection { bias: Bias::Biased, trains: Trains::Everyone, ..random },
+            "trains: it declares Trains::Everyone",
+        ),
+        ("bc", random, "bias: it declares Bias::Unbiased, but device "),
+        ("round-robin", random.by_channel(true), "by_channel: it declares that it picks by the channel"),
+        ("random", Selection { bias: Bias::OverRounds, ..random }.by_channel(true), "by_channel: "),
+        (
+            "random",
+            random.with_shares(),
+            "own_shares: it declares true, but it sets Share::Weight for 0 of 1",
+        ),
+        ("optimal", largest, "own_shares: it declares false, but it sets Share::Weight for 1 of 1"),
+        ("bc-bn2", Selection { trains: Trains::Some, ..largest }.of_largest_reports(), ""),
+        (
+            "gradient-channel",
+            Selection { trains: Trains::Some, ..largest }.of_largest_reports(),
+            "largest_reports: ",
+        ),
+    ];
+    for (name, selection, start) in lies {
+        let entry = find::<dyn Policy>(name).unwrap();
+        let liar = |scope: &Scope| Some(Box::new(Liar(fresh(entry, scope)?, selection)) as Box<dyn Policy>);
+        let error = contract::check(liar).err().unwrap_or_default();
+        assert!(error.starts_with(start) && error.is_empty() == start.is_empty(), "{name}: {error:?}");
+    }
+    let refuses = contract::check(|_| None).unwrap_err();
+    assert_eq!(refuses, "it refuses every run that it could be tested in");
 }

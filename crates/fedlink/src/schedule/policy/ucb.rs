@@ -1,32 +1,28 @@
 //! A bandit: upper confidence bounds on the channel.
 
+use crate::base::state::{Persist, State, StateError};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
 use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
-use crate::state::{Persist, State, StateError};
-use crate::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<UcbConfig>();
 
 /// `[schedule.ucb]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct UcbConfig {
-    /// β of the fair variant; 0: plain.
+    /// β, weight of a queue of promised turns; 0: none
+    #[key(default = 0.0, range = "0 ..= 1")]
     pub fairness: f64,
-    /// φ.
+    /// φ, promised share of a device's turns K/M
+    #[key(default = 0.5, range = "0 ..= 1")]
     pub guarantee: f64,
-    /// Bits a symbol at which the reward is 0.
+    /// bits a symbol at and below which the reward is 0
+    #[key(default = 0.5, range = "> 0")]
     pub slowest: f64,
-}
-
-impl Default for UcbConfig {
-    fn default() -> Self {
-        Self { fairness: 0.0, guarantee: 0.5, slowest: 0.5 }
-    }
 }
 
 impl PartConfig for UcbConfig {
@@ -35,18 +31,6 @@ impl PartConfig for UcbConfig {
     const FAMILY: &'static str = "channel";
     const MEANING: &'static str =
         "upper confidence bounds on what the channel was when a device sent; no CSI; equal bits";
-    const KEYS: &'static [Key] = &[
-        key("fairness", "β, what a queue of promised turns counts; 0: none", "0 ..= 1"),
-        key("guarantee", "φ, promised share of a device's turns K/M", "0 ..= 1"),
-        key("slowest", "bits a symbol at and below which the reward is 0", "> 0"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        let share = |x: f64| (0.0..=1.0).contains(&x);
-        number("fairness", self.fairness, share, "a number in 0..=1")?;
-        number("guarantee", self.guarantee, share, "a number in 0..=1")?;
-        number("slowest", self.slowest, |x| x > 0.0, "a finite number above 0")
-    }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(Ucb { config: self, arms: Vec::new() }))

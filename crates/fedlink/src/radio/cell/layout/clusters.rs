@@ -1,45 +1,32 @@
 //! Devices around a few centers.
 
-use super::{Area, Layout, Position, draws};
-use crate::registry::count::count;
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number, within};
-use crate::rng::{Purpose, stream};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Area, Layout, LayoutFacts, Position, draws};
+use crate::base::rng::{Purpose, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this layout.
 pub const ENTRY: Entry<dyn Layout> = Entry::of::<ClustersConfig>();
 
 /// `[cell.clusters]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct ClustersConfig {
-    /// C, the number of centers.
-    #[serde(deserialize_with = "count")]
+    /// number of centers; device m belongs to center m mod count
+    #[key(default = 2, range = "1 ..= 1e6")]
     pub count: u64,
-    /// s, the standard deviation around a center in each direction.
+    /// standard deviation around a center in each direction, in meters
+    #[key(default = 20.0, range = "≥ 0")]
     pub spread_m: f64,
-}
-
-impl Default for ClustersConfig {
-    fn default() -> Self {
-        Self { count: 2, spread_m: 20.0 }
-    }
 }
 
 impl PartConfig for ClustersConfig {
     type Part = dyn Layout;
     const NAME: &'static str = "clusters";
     const MEANING: &'static str = "around cell.clusters.count centers that are uniform in the disc";
-    const KEYS: &'static [Key] = &[
-        key("count", "number of centers; device m belongs to center m mod count", "1 ..= 1000000"),
-        key("spread_m", "standard deviation around a center in each direction, in meters", "≥ 0"),
-    ];
 
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        within("count", self.count, 1..=1_000_000, "")?;
-        number("spread_m", self.spread_m, |spread| spread >= 0.0, "a number of at least 0")
+    fn facts(&self) -> LayoutFacts {
+        LayoutFacts::AREA
     }
 
     fn build(self, scope: &Scope, area: &Area) -> Result<Box<dyn Layout>, ConfigError> {

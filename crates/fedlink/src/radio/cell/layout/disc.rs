@@ -1,22 +1,25 @@
 //! Uniform in the disc.
 
-use super::{Area, Layout, Position, draws};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Area, Layout, LayoutFacts, Position, draws};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this layout.
 pub const ENTRY: Entry<dyn Layout> = Entry::of::<DiscConfig>();
 
 /// `[cell.disc]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct DiscConfig {}
 
 impl PartConfig for DiscConfig {
     type Part = dyn Layout;
     const NAME: &'static str = "disc";
     const MEANING: &'static str = "uniform in area between cell.min_m and cell.radius_m from the server";
+
+    fn facts(&self) -> LayoutFacts {
+        LayoutFacts::AREA
+    }
 
     fn build(self, scope: &Scope, area: &Area) -> Result<Box<dyn Layout>, ConfigError> {
         area.check()?;
@@ -30,7 +33,7 @@ impl PartConfig for DiscConfig {
 ///
 /// ```
 /// use fedlink::radio::cell::layout::{Area, Disc, Layout};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let disc = Disc { area: Area { devices: 40, radius_m: 500.0, min_m: 35.0 }, seed: 0 };
 /// assert!((35.0..=500.0).contains(&disc.position(DeviceId(3)).distance_m()));
 /// ```

@@ -1,21 +1,20 @@
 //! Positions from a file.
 
+use super::position_rows::{PositionRow, read_text};
 use super::{Area, Layout, Position};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, file_key};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
-use std::io::Read;
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::path::Path;
 
 /// The entry of this layout.
 pub const ENTRY: Entry<dyn Layout> = Entry::of::<FileConfig>();
 
 /// `[cell.file]`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Debug)]
 pub struct FileConfig {
-    /// The file.
+    /// file of the device, x_m, y_m and perhaps z_m (height) of each device, in meters from the server
+    #[key(allowed = "the path of a CSV file with one row for each device", file)]
     pub path: String,
 }
 
@@ -23,11 +22,6 @@ impl PartConfig for FileConfig {
     type Part = dyn Layout;
     const NAME: &'static str = "file";
     const MEANING: &'static str = "positions from the file cell.file.path";
-    const KEYS: &'static [Key] = &[file_key(
-        "path",
-        "file of the device, x_m, y_m and perhaps z_m (height) of each device, in meters from the server",
-        "the path of a CSV file with one row for each device",
-    )];
 
     fn build(self, _: &Scope, area: &Area) -> Result<Box<dyn Layout>, ConfigError> {
         if self.path.is_empty() {
@@ -44,7 +38,7 @@ const BYTES_PER_ROW: u64 = 256;
 ///
 /// ```
 /// use fedlink::radio::cell::layout::{Layout, Positions};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let positions = Positions::parse("device,x_m,y_m\n1,30,40\n0,-5,0\n", 2).unwrap();
 /// assert_eq!(positions.position(DeviceId(1)).distance_m(), 50.0);
 /// ```
@@ -56,51 +50,24 @@ pub struct Positions {
 impl Positions {
     /// Reads the position of each of `devices` devices.
     pub fn read(path: &Path, devices: usize) -> Result<Self, ConfigError> {
-        let refuse = |problem: String| ConfigError::new("path", format!("{}: {problem}", path.display()));
         let max = BYTES_PER_ROW * (devices as u64 + 16);
-        let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
-        file.take(max + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
-        if text.len() as u64 > max {
-            return Err(refuse(format!("is longer than {max} bytes, which {devices} rows cannot be")));
-        }
-        Self::parse(&text, devices).map_err(refuse)
+        let positions =
+            read_text(path, max, "give one row for each device").and_then(|text| Self::parse(&text, devices));
+        positions.map_err(|problem| ConfigError::new("path", format!("{}: {problem}", path.display())))
     }
 
     /// The rows `device,x_m,y_m` or `device,x_m,y_m,z_m` of `text`, in any order, each device once. A first
-    /// row whose first field is no number is a header; blank rows are skipped.
+    /// row whose first field is not a number is a header; empty rows are skipped.
     pub fn parse(text: &str, devices: usize) -> Result<Self, String> {
         let mut of = vec![None; devices];
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        for (index, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
-            let fields: Vec<&str> = row.split(',').map(str::trim).collect();
-            if index == 0 && fields[0].parse::<f64>().is_err() {
-                continue;
+        PositionRow::for_each(text, devices, "device,x_m,y_m", |row| {
+            let device = row.device(0)?;
+            if of[device].replace(row.position(1)?).is_some() {
+                return Err(format!("line {}: device {device} is given twice", row.line));
             }
-            let line = index + 1;
-            if !(3..=4).contains(&fields.len()) {
-                let count = fields.len();
-                return Err(format!("line {line}: has {count} fields, but needs device,x_m,y_m[,z_m]"));
-            }
-            let device =
-                fields[0].parse::<usize>().ok().filter(|device| *device < devices).ok_or_else(|| {
-                    let given = fields[0];
-                    format!(
-                        "line {line}: device {given:?} must be a whole number below data.devices = {devices}"
-                    )
-                })?;
-            let meters = |field: &str| {
-                let value = field.parse::<f64>().ok().filter(|value| value.is_finite() && value.abs() <= 1e9);
-                value.ok_or_else(|| format!("line {line}: {field:?} must be a number of meters, at most 1e9"))
-            };
-            let z_m = fields.get(3).map(|field| meters(field)).transpose()?;
-            let position = Position { x_m: meters(fields[1])?, y_m: meters(fields[2])?, z_m };
-            if of[device].replace(position).is_some() {
-                return Err(format!("line {line}: device {device} is given twice"));
-            }
-        }
-        let missing = of.iter().position(Option::is_none);
-        if let Some(device) = missing {
+            Ok(())
+        })?;
+        if let Some(device) = of.iter().position(Option::is_none) {
             return Err(format!("device {device} is missing: each of the {devices} devices needs a row"));
         }
         Ok(Self { of: of.into_iter().flatten().collect() })
@@ -128,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_the_line() {
         for (text, problem) in [
             ("device,x,y\n0,1,2", "device 1 is missing"),
             ("0,1,2\n0,1,2\n", "line 2: device 0 is given twice"),

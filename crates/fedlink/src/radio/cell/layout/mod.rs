@@ -13,6 +13,8 @@ crate::register! {
     track,
 }
 
+mod position_rows;
+
 pub use clusters::Clusters;
 pub use disc::Disc;
 pub use file::Positions;
@@ -22,9 +24,9 @@ pub use ring::Ring;
 pub use square::Square;
 pub use track::Tracks;
 
-use crate::registry::{ConfigError, Entry, Kind};
-use crate::rng::{Purpose, Stream, stream};
-use crate::units::DeviceId;
+use crate::base::rng::{Purpose, Stream, stream};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, Kind};
 
 /// Where a device is, in meters from the server, which is at the origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -125,8 +127,35 @@ pub trait Layout: Send + Sync {
     }
 }
 
+/// Facts of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact")]
+#[non_exhaustive]
+pub struct LayoutFacts {
+    /// Whether it places the devices.
+    pub places: bool,
+    /// Whether it fills an area of radius `cell.radius_m`.
+    pub has_area: bool,
+    /// Whether it keeps devices at least `cell.min_m` away.
+    pub has_nearest: bool,
+    /// Whether positions change over time by themselves.
+    pub moves: bool,
+}
+
+impl Default for LayoutFacts {
+    fn default() -> Self {
+        Self { places: true, has_area: false, has_nearest: false, moves: false }
+    }
+}
+
+impl LayoutFacts {
+    /// The facts of a layout that fills an area.
+    pub const AREA: Self = Self { places: true, has_area: true, has_nearest: true, moves: false };
+}
+
 impl Kind for dyn Layout {
     type Material = Area;
+    type Facts = LayoutFacts;
     const PLURAL: &'static str = "layouts";
     const KEY: &'static str = "cell.layout";
     const TABLE: &'static str = "cell";

@@ -1,22 +1,25 @@
 //! No positions at all.
 
-use super::{Area, Layout, Position};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Area, Layout, LayoutFacts, Position};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this layout.
 pub const ENTRY: Entry<dyn Layout> = Entry::of::<OriginConfig>();
 
 /// `[cell.none]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct OriginConfig {}
 
 impl PartConfig for OriginConfig {
     type Part = dyn Layout;
     const NAME: &'static str = "none";
     const MEANING: &'static str = "devices have no position: all are where the server is";
+
+    fn facts(&self) -> LayoutFacts {
+        LayoutFacts { places: false, ..LayoutFacts::default() }
+    }
 
     fn build(self, _: &Scope, _: &Area) -> Result<Box<dyn Layout>, ConfigError> {
         Ok(Box::new(Origin))

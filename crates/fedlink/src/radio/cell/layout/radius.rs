@@ -1,16 +1,15 @@
 //! Uniform in distance.
 
-use super::{Area, Layout, Position, angle, draws};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Area, Layout, LayoutFacts, Position, angle, draws};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this layout.
 pub const ENTRY: Entry<dyn Layout> = Entry::of::<RadiusConfig>();
 
 /// `[cell.radius]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct RadiusConfig {}
 
 impl PartConfig for RadiusConfig {
@@ -18,6 +17,10 @@ impl PartConfig for RadiusConfig {
     const NAME: &'static str = "radius";
     const MEANING: &'static str =
         "uniform in distance from the server, so denser near it, as in several public codes";
+
+    fn facts(&self) -> LayoutFacts {
+        LayoutFacts::AREA
+    }
 
     fn build(self, scope: &Scope, area: &Area) -> Result<Box<dyn Layout>, ConfigError> {
         area.check()?;

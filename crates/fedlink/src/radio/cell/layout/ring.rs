@@ -1,22 +1,25 @@
 //! All at one distance.
 
-use super::{Area, Layout, Position};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Area, Layout, LayoutFacts, Position};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this layout.
 pub const ENTRY: Entry<dyn Layout> = Entry::of::<RingConfig>();
 
 /// `[cell.ring]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct RingConfig {}
 
 impl PartConfig for RingConfig {
     type Part = dyn Layout;
     const NAME: &'static str = "ring";
     const MEANING: &'static str = "all at cell.radius_m from the server, evenly spread around it";
+
+    fn facts(&self) -> LayoutFacts {
+        LayoutFacts { has_nearest: false, ..LayoutFacts::AREA }
+    }
 
     fn build(self, _: &Scope, area: &Area) -> Result<Box<dyn Layout>, ConfigError> {
         area.check()?;

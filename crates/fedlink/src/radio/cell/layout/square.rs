@@ -1,16 +1,15 @@
 //! Uniform in a square.
 
-use super::{Area, Layout, Position, draws};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use super::{Area, Layout, LayoutFacts, Position, draws};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this layout.
 pub const ENTRY: Entry<dyn Layout> = Entry::of::<SquareConfig>();
 
 /// `[cell.square]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct SquareConfig {}
 
 impl PartConfig for SquareConfig {
@@ -18,6 +17,10 @@ impl PartConfig for SquareConfig {
     const NAME: &'static str = "square";
     const MEANING: &'static str =
         "uniform in the square of side 2·cell.radius_m around the server, cell.min_m or more from it";
+
+    fn facts(&self) -> LayoutFacts {
+        LayoutFacts::AREA
+    }
 
     fn build(self, scope: &Scope, area: &Area) -> Result<Box<dyn Layout>, ConfigError> {
         area.check()?;

@@ -1,7 +1,7 @@
 //! What every layout must keep, from the registry.
 
 use super::*;
-use crate::registry::Scope;
+use crate::parts::Scope;
 use toml::Table;
 
 pub const AREA: Area = Area { devices: 20_000, radius_m: 500.0, min_m: 35.0 };

@@ -1,21 +1,21 @@
 //! Devices that move along given ways.
 
-use super::{Area, Layout, Position};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, file_key};
-use crate::units::DeviceId;
-use serde::{Deserialize, Serialize};
-use std::io::Read;
+use super::position_rows::{PositionRow, read_text};
+use super::{Area, Layout, LayoutFacts, Position};
+use crate::base::units::DeviceId;
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::path::Path;
 
 /// The entry of this layout.
 pub const ENTRY: Entry<dyn Layout> = Entry::of::<TrackConfig>();
 
 /// `[cell.track]`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Debug)]
 pub struct TrackConfig {
-    /// The file.
+    /// file of the time_s, device, x_m, y_m and perhaps z_m (height) of each device, in meters from the
+    /// server
+    #[key(allowed = "the path of a CSV file with one row or more for each device, in rising time", file)]
     pub path: String,
 }
 
@@ -24,12 +24,10 @@ impl PartConfig for TrackConfig {
     const NAME: &'static str = "track";
     const MEANING: &'static str =
         "where devices are by time, from the file cell.track.path; needs radio.period_s";
-    const KEYS: &'static [Key] = &[file_key(
-        "path",
-        "file of the time_s, device, x_m, y_m and perhaps z_m (height) of each device, in meters from \
-         the server",
-        "the path of a CSV file with one row or more for each device, in rising time",
-    )];
+
+    fn facts(&self) -> LayoutFacts {
+        LayoutFacts { moves: true, ..LayoutFacts::default() }
+    }
 
     fn build(self, _: &Scope, area: &Area) -> Result<Box<dyn Layout>, ConfigError> {
         if self.path.is_empty() {
@@ -50,7 +48,7 @@ const MAX_FILE: u64 = 256 << 20;
 ///
 /// ```
 /// use fedlink::radio::cell::layout::{Layout, Tracks};
-/// use fedlink::units::DeviceId;
+/// use fedlink::base::units::DeviceId;
 /// let tracks = Tracks::parse("time_s,device,x_m,y_m\n0,0,30,40\n10,0,30,90\n", 1).unwrap();
 /// assert_eq!(tracks.at(5.0, DeviceId(0)).y_m, 65.0);
 /// ```
@@ -63,50 +61,19 @@ pub struct Tracks {
 impl Tracks {
     /// Reads the way of each of `devices` devices.
     pub fn read(path: &Path, devices: usize) -> Result<Self, ConfigError> {
-        let refuse = |problem: String| ConfigError::new("path", format!("{}: {problem}", path.display()));
-        let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
-        file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
-        if text.len() as u64 > MAX_FILE {
-            return Err(refuse(format!(
-                "is longer than the {MAX_FILE} bytes that are read; use a part of it"
-            )));
-        }
-        Self::parse(&text, devices).map_err(refuse)
+        let tracks =
+            read_text(path, MAX_FILE, "use a part of it").and_then(|text| Self::parse(&text, devices));
+        tracks.map_err(|problem| ConfigError::new("path", format!("{}: {problem}", path.display())))
     }
 
     /// The rows `time_s,device,x_m,y_m` or `time_s,device,x_m,y_m,z_m` of `text`, those of a device in rising
-    /// time. A first row whose first field is no number is a header; blank rows are skipped.
+    /// time. A first row whose first field is not a number is a header; empty rows are
+    /// skipped.
     pub fn parse(text: &str, devices: usize) -> Result<Self, String> {
         let mut of: Vec<Vec<(f64, Position)>> = vec![Vec::new(); devices];
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        for (index, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
-            let fields: Vec<&str> = row.split(',').map(str::trim).collect();
-            if index == 0 && fields[0].parse::<f64>().is_err() {
-                continue;
-            }
-            let line = index + 1;
-            if !(4..=5).contains(&fields.len()) {
-                let count = fields.len();
-                return Err(format!(
-                    "line {line}: has {count} fields, but needs time_s,device,x_m,y_m[,z_m]"
-                ));
-            }
-            let number = |field: &str, what: &str| {
-                let value = field.parse::<f64>().ok().filter(|value| value.is_finite() && value.abs() <= 1e9);
-                value.ok_or_else(|| format!("line {line}: {field:?} must be a number of {what}, at most 1e9"))
-            };
-            let time = number(fields[0], "seconds")?;
-            let device =
-                fields[1].parse::<usize>().ok().filter(|device| *device < devices).ok_or_else(|| {
-                    let given = fields[1];
-                    format!(
-                        "line {line}: device {given:?} must be a whole number below data.devices = {devices}"
-                    )
-                })?;
-            let z_m = fields.get(4).map(|field| number(field, "meters")).transpose()?;
-            let position =
-                Position { x_m: number(fields[2], "meters")?, y_m: number(fields[3], "meters")?, z_m };
+        PositionRow::for_each(text, devices, "time_s,device,x_m,y_m", |row| {
+            let (line, time, device) = (row.line, row.number(0, "seconds")?, row.device(1)?);
+            let position = row.position(2)?;
             let way = &mut of[device];
             if let Some((before, last)) = way.last() {
                 if time <= *before {
@@ -114,14 +81,15 @@ impl Tracks {
                         format!("time_s {time} of device {device} is not above {before} of its row before");
                     return Err(format!("line {line}: {problem}; times must rise"));
                 }
-                if last.z_m.is_some() != z_m.is_some() {
+                if last.z_m.is_some() != position.z_m.is_some() {
                     return Err(format!(
                         "line {line}: device {device} has a height in some of its rows only"
                     ));
                 }
             }
             way.push((time, position));
-        }
+            Ok(())
+        })?;
         match of.iter().position(Vec::is_empty) {
             Some(device) => {
                 Err(format!("device {device} is missing: each of the {devices} devices needs a row"))
@@ -191,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_the_line() {
         for (text, problem) in [
             ("time_s,device,x,y\n0,0,1,2", "device 1 is missing"),
             (

@@ -1,19 +1,17 @@
 //! COST 231 Hata.
 
-use super::{Heights, Path, PathLoss, Site};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key};
-use serde::{Deserialize, Serialize};
+use super::{Heights, Path, PathLoss, PathLossFacts, Site};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::RangeInclusive;
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<Cost231HataConfig>();
 
 /// `[cell.cost231-hata]`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct Cost231HataConfig {
-    /// Whether the city is a large one.
+    /// whether the city is large: 3 dB more
     pub metropolitan: bool,
 }
 
@@ -21,8 +19,10 @@ impl PartConfig for Cost231HataConfig {
     type Part = dyn PathLoss;
     const NAME: &'static str = "cost231-hata";
     const MEANING: &'static str = "COST 231 Hata: cities from 1 to 20 km, at 1.5 to 2 GHz";
-    const KEYS: &'static [Key] =
-        &[key("metropolitan", "whether the city is large: 3 dB more", "false | true")];
+
+    fn facts(&self) -> PathLossFacts {
+        PathLossFacts { has_domain: true, ..PathLossFacts::default() }
+    }
 
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         let carrier_hz = site.carrier(1.5e9..=2e9)?;

@@ -1,15 +1,14 @@
 //! Free space.
 
 use super::{Heights, Path, PathLoss, Site, free_space_db};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<FreeSpaceConfig>();
 
 /// `[cell.free-space]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct FreeSpaceConfig {}
 
 impl PartConfig for FreeSpaceConfig {

@@ -1,29 +1,24 @@
 //! A power of distance.
 
 use super::{Heights, Path, PathLoss, Site};
-use crate::registry::{ConfigError, Entry, Key, PartConfig, Scope, key, number};
-use serde::{Deserialize, Serialize};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<LogDistanceConfig>();
 
 /// `[cell.log-distance]`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct LogDistanceConfig {
-    /// α.
+    /// path loss exponent: 2 in free space, 3 to 4 in cities
+    #[key(default = 3.76, range = "> 0 and ≤ 10")]
     pub exponent: f64,
-    /// PL₀.
+    /// loss in dB at the reference distance
+    #[key(default = 33.5, range = "0 ..= 300")]
     pub loss_db: f64,
-    /// d₀.
+    /// reference distance in meters
+    #[key(default = 1.0, range = "> 0")]
     pub reference_m: f64,
-}
-
-impl Default for LogDistanceConfig {
-    fn default() -> Self {
-        Self { exponent: 3.76, loss_db: 33.5, reference_m: 1.0 }
-    }
 }
 
 impl PartConfig for LogDistanceConfig {
@@ -31,17 +26,6 @@ impl PartConfig for LogDistanceConfig {
     const NAME: &'static str = "log-distance";
     const MEANING: &'static str = "a power of distance: cell.log-distance.loss_db at reference_m, \
                                    10·exponent dB more for each factor 10";
-    const KEYS: &'static [Key] = &[
-        key("exponent", "path loss exponent: 2 in free space, 3 to 4 in cities", "> 0 ..= 10"),
-        key("loss_db", "loss in dB at the reference distance", "0 ..= 300"),
-        key("reference_m", "reference distance in meters", "> 0"),
-    ];
-
-    fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        number("exponent", self.exponent, |x| x > 0.0 && x <= 10.0, "a number above 0 and at most 10")?;
-        number("loss_db", self.loss_db, |x| (0.0..=300.0).contains(&x), "a number in 0..=300")?;
-        number("reference_m", self.reference_m, |x| x > 0.0, "a number above 0")
-    }
 
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         let heights = site.heights(Heights::NONE, 0.0..=f64::MAX, 0.0..=f64::MAX)?;

@@ -22,7 +22,7 @@ pub use pico_cell::PicoCell;
 pub use uma::Uma;
 pub use umi::Umi;
 
-use crate::registry::{ConfigError, Entry, Kind};
+use crate::parts::{ConfigError, Entry, Kind};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -182,8 +182,30 @@ pub trait PathLoss: Send + Sync {
     }
 }
 
+/// Facts of a law of path loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact")]
+#[non_exhaustive]
+pub struct PathLossFacts {
+    /// Whether there is any path loss.
+    pub has_loss: bool,
+    /// Whether it uses the heights of the antennas.
+    pub heights: bool,
+    /// Whether it distinguishes line of sight.
+    pub line_of_sight: bool,
+    /// Whether it holds in a domain, outside of which `cell.extrapolate` allows it.
+    pub has_domain: bool,
+}
+
+impl Default for PathLossFacts {
+    fn default() -> Self {
+        Self { has_loss: true, heights: true, line_of_sight: false, has_domain: false }
+    }
+}
+
 impl Kind for dyn PathLoss {
     type Material = Site;
+    type Facts = PathLossFacts;
     const PLURAL: &'static str = "path loss laws";
     const KEY: &'static str = "cell.pathloss";
     const TABLE: &'static str = "cell";

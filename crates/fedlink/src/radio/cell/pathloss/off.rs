@@ -1,21 +1,24 @@
 //! No path loss.
 
-use super::{Path, PathLoss, Site};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use super::{Path, PathLoss, PathLossFacts, Site};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<OffConfig>();
 
 /// `[cell.off]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct OffConfig {}
 
 impl PartConfig for OffConfig {
     type Part = dyn PathLoss;
     const NAME: &'static str = "none";
     const MEANING: &'static str = "no path loss: mean gains do not depend on where devices are";
+
+    fn facts(&self) -> PathLossFacts {
+        PathLossFacts { has_loss: false, heights: false, ..PathLossFacts::default() }
+    }
 
     fn build(self, _: &Scope, _: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         Ok(Box::new(Off))

@@ -1,21 +1,24 @@
 //! 3GPP small cell.
 
-use super::{Path, PathLoss, Site};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use super::{Path, PathLoss, PathLossFacts, Site};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<PicoCellConfig>();
 
 /// `[cell.3gpp-pico]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct PicoCellConfig {}
 
 impl PartConfig for PicoCellConfig {
     type Part = dyn PathLoss;
     const NAME: &'static str = "3gpp-pico";
     const MEANING: &'static str = "3GPP small cell: 140.7 + 36.7·log10(d in km) dB, at 2 GHz";
+
+    fn facts(&self) -> PathLossFacts {
+        PathLossFacts { heights: false, ..PathLossFacts::default() }
+    }
 
     fn build(self, _: &Scope, _: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         Ok(Box::new(PicoCell))

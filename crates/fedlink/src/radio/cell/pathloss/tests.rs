@@ -1,7 +1,7 @@
 //! What every path loss law must keep, from the registry.
 
 use super::*;
-use crate::registry::Scope;
+use crate::parts::Scope;
 use toml::Table;
 
 const SITE: Site = Site { carrier_hz: 2e9, height_bs_m: None, height_ut_m: None, extrapolate: false };

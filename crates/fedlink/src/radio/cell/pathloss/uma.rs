@@ -1,22 +1,25 @@
 //! Urban macro cell.
 
-use super::{Heights, Path, PathLoss, Site, Urban, street_line_of_sight};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use super::{Heights, Path, PathLoss, PathLossFacts, Site, Urban, street_line_of_sight};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::RangeInclusive;
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<UmaConfig>();
 
 /// `[cell.uma]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct UmaConfig {}
 
 impl PartConfig for UmaConfig {
     type Part = dyn PathLoss;
     const NAME: &'static str = "uma";
     const MEANING: &'static str = "urban macro cell of 3GPP TR 38.901, with and without line of sight";
+
+    fn facts(&self) -> PathLossFacts {
+        PathLossFacts { line_of_sight: true, has_domain: true, ..PathLossFacts::default() }
+    }
 
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         let carrier_hz = site.carrier(0.5e9..=100e9)?;

@@ -1,16 +1,15 @@
 //! Urban micro cell (street canyon).
 
-use super::{Heights, Path, PathLoss, Site, Urban, street_line_of_sight};
-use crate::registry::{ConfigError, Entry, PartConfig, Scope};
-use serde::{Deserialize, Serialize};
+use super::{Heights, Path, PathLoss, PathLossFacts, Site, Urban, street_line_of_sight};
+use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use std::ops::RangeInclusive;
 
 /// The entry of this law.
 pub const ENTRY: Entry<dyn PathLoss> = Entry::of::<UmiConfig>();
 
 /// `[cell.umi]` has no keys.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[keys]
+#[derive(Clone, Copy, Debug)]
 pub struct UmiConfig {}
 
 impl PartConfig for UmiConfig {
@@ -18,6 +17,10 @@ impl PartConfig for UmiConfig {
     const NAME: &'static str = "umi";
     const MEANING: &'static str =
         "urban micro cell (street canyon) of 3GPP TR 38.901, with or without line of sight";
+
+    fn facts(&self) -> PathLossFacts {
+        PathLossFacts { line_of_sight: true, has_domain: true, ..PathLossFacts::default() }
+    }
 
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
         let carrier_hz = site.carrier(0.5e9..=100e9)?;

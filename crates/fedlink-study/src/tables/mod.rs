@@ -1,0 +1,10 @@
+//! The numbers of runs as values, CSV, JSON and plain text.
+
+pub mod costs;
+mod csv;
+pub mod link;
+mod measured;
+pub mod results;
+pub mod split;
+pub mod summary;
+mod text;

@@ -1,0 +1,11 @@
+//! The foundation of all other modules: random numbers, units, state, arithmetic, buffers, memory, CSV rows.
+
+pub(crate) mod buffers;
+pub mod hex;
+pub mod kernels;
+pub mod memory;
+pub(crate) mod parallel;
+pub mod rng;
+pub(crate) mod rows;
+pub mod state;
+pub mod units;

@@ -1,0 +1,163 @@
+//! Custom parts: parts that are not this library's, passed the same way to a simulation, a sweep and a server
+//! of real nodes.
+
+use super::chosen::{Recipe, resolve};
+use super::{Chosen, ConfigError, Kind, PartConfig, Scope, check_keys, find};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toml::Table;
+
+/// Makes a fresh part for a run, from its own table.
+pub type Factory<T> =
+    Arc<dyn Fn(&Table, &Scope, &<T as Kind>::Material) -> Result<Box<T>, ConfigError> + Send + Sync>;
+
+/// Reads the own table of a part.
+type Reader<T> = Arc<dyn Fn(&Table, &Scope) -> Result<Arc<dyn Recipe<T>>, ConfigError> + Send + Sync>;
+
+/// Custom parts by the names under which a configuration chooses them.
+///
+/// A part is made anew for every run. Its name goes into labels, configuration and records like that of any
+/// other part, and `[custom]` of the configuration records where it comes from.
+///
+/// ```
+/// use fedlink::prelude::*;
+/// use fedlink::schedule::policy::Random;
+/// let mut config = Config::default();
+/// config.schedule.policy = "mine".into();
+/// let parts = Parts::default().policy("mine", "an example", |_, _| Ok(Box::new(Random {})));
+/// let spec = config.resolve(&parts).unwrap();
+/// assert_eq!(spec.custom["mine"], "an example");
+/// ```
+#[derive(Clone, Default)]
+pub struct Parts(BTreeMap<(&'static str, String), Custom>);
+
+/// The origin of a custom part, and its [`Reader`].
+#[derive(Clone)]
+struct Custom {
+    origin: String,
+    read: Arc<dyn Any + Send + Sync>,
+}
+
+impl Parts {
+    /// Adds the part that `C` configures, with its keys and facts as those of a built-in part; `origin`
+    /// records where it comes from.
+    #[must_use]
+    #[expect(clippy::should_implement_trait, reason = "a part is added, nothing is summed")]
+    pub fn add<C: PartConfig>(self, origin: impl Into<String>) -> Self {
+        let read = |own: &Table, scope: &Scope| {
+            let table = format!("{}.{}", C::Part::TABLE, C::NAME);
+            check_keys(&table, C::NAME, C::KEYS, own)?;
+            resolve::<C>(own, scope).map_err(|error| error.within_table(&table))
+        };
+        self.insert::<C::Part>(C::NAME.into(), origin.into(), Arc::new(read))
+    }
+
+    /// Adds a part of the kind `T` that `make` makes of its own table.
+    #[must_use]
+    pub fn with<T: ?Sized + Kind>(
+        self,
+        name: impl Into<String>,
+        origin: impl Into<String>,
+        make: impl Fn(&Table, &Scope, &T::Material) -> Result<Box<T>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        let make: Factory<T> = Arc::new(make);
+        let read = move |own: &Table, _: &Scope| -> Result<Arc<dyn Recipe<T>>, ConfigError> {
+            Ok(Arc::new(Made { own: own.clone(), make: Arc::clone(&make), first: Mutex::new(None) }))
+        };
+        self.insert::<T>(name.into(), origin.into(), Arc::new(read))
+    }
+
+    /// Adds a part as it was chosen.
+    pub(crate) fn chosen<T: ?Sized + Kind>(self, chosen: &Chosen<T>) -> Self {
+        let origin = chosen.origin().unwrap_or("a type of the program").to_owned();
+        let recipe = chosen.recipe();
+        self.insert::<T>(chosen.name().into(), origin, Arc::new(move |_, _| Ok(Arc::clone(&recipe))))
+    }
+
+    fn insert<T: ?Sized + Kind>(mut self, name: String, origin: String, read: Reader<T>) -> Self {
+        self.0.insert((T::KEY, name), Custom { origin, read: Arc::new(read) });
+        self
+    }
+
+    /// The custom part `name` of the kind `T` with its own table, if there is one.
+    pub fn choose<T: ?Sized + Kind>(
+        &self,
+        name: &str,
+        own: &Table,
+        scope: &Scope,
+    ) -> Result<Option<Chosen<T>>, ConfigError> {
+        let Some(custom) = self.0.get(&(T::KEY, name.to_owned())) else { return Ok(None) };
+        if find::<T>(name).is_ok() {
+            let problem =
+                format!("is \"{name}\", a custom part with the name of a built-in one; give it another");
+            return Err(ConfigError::new(T::KEY, problem));
+        }
+        let read: &Reader<T> = custom.read.downcast_ref().expect("the key names the kind");
+        Ok(Some(Chosen::new(name, read(own, scope)?).from_origin(&custom.origin)))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every part: the key that chooses it, its name and its origin.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &str, &str)> {
+        self.0.iter().map(|((key, name), custom)| (*key, name.as_str(), custom.origin.as_str()))
+    }
+
+    /// Names and origins of all parts.
+    pub fn origins(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.all().map(|(_, name, origin)| (name, origin))
+    }
+
+    /// The names of all parts, each with the key that chooses it.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.all().map(|(key, name, _)| (key, name))
+    }
+}
+
+/// The recipe of a factory.
+struct Made<T: ?Sized + Kind> {
+    own: Table,
+    make: Factory<T>,
+    /// The part that was made for its facts. The first run with the same scope takes it, since a factory may
+    /// have one object only.
+    first: Mutex<Option<(Scope, Box<T>)>>,
+}
+
+impl<T: ?Sized + Kind> Recipe<T> for Made<T> {
+    fn table(&self) -> Table {
+        self.own.clone()
+    }
+
+    fn facts(&self, scope: &Scope) -> Result<T::Facts, ConfigError> {
+        match T::PROBE {
+            Some(material) => {
+                let part = (self.make)(&self.own, scope, material)?;
+                let facts = T::facts_of(&*part);
+                *self.first() = Some((*scope, part));
+                Ok(facts)
+            }
+            None => Ok(T::Facts::default()),
+        }
+    }
+
+    fn fits(&self, _: &Scope) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    fn build(&self, scope: &Scope, material: &T::Material) -> Result<Box<T>, ConfigError> {
+        match self.first().take_if(|(made_for, _)| made_for == scope) {
+            Some((_, part)) => Ok(part),
+            None => (self.make)(&self.own, scope, material),
+        }
+    }
+}
+
+impl<T: ?Sized + Kind> Made<T> {
+    fn first(&self) -> MutexGuard<'_, Option<(Scope, Box<T>)>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

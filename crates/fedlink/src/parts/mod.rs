@@ -1,0 +1,437 @@
+//! Every pluggable part: its name, its meaning, its keys, and how it is built.
+//!
+//! A kind of part (policies, fading laws, compressors …) is a trait; [`Kind`] names which key of a
+//! configuration chooses among its parts and where their own tables are: `schedule.policy = "bc-bn2"` reads
+//! `[schedule.bc-bn2]`. A part is one file with a [`PartConfig`], listed by one line of the kind's
+//! [`register!`](crate::register) list. Lists, help, the reference page, hints for misspelled names, Python
+//! and the contract tests all iterate these lists.
+
+pub(crate) mod chosen;
+pub mod count;
+mod custom;
+mod hint;
+mod range;
+mod units;
+
+pub use chosen::{Chosen, Recipe, own};
+pub use custom::{Factory, Parts};
+pub use fedlink_derive::keys;
+pub use hint::nearest;
+pub use range::{Range, Ranged, number, within};
+#[doc(hidden)]
+pub use serde;
+pub(crate) use units::other_unit;
+use units::text_for_number;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+use std::sync::Arc;
+use toml::{Table, Value};
+
+/// One key of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Key {
+    /// `section.name`, or the bare name for a key of a part's own table.
+    pub name: &'static str,
+    /// The quantity that it sets, with its unit.
+    pub meaning: &'static str,
+    /// Which values it takes.
+    pub allowed: &'static str,
+    /// Whether it is the path of a file that the run reads, on whose content the results then depend.
+    pub is_file: bool,
+    /// Whether it chooses among the parts of a kind.
+    pub is_part: bool,
+}
+
+impl Key {
+    /// A key as the attribute [`keys`](macro@keys) states it, in any crate.
+    #[doc(hidden)]
+    pub const fn of(
+        name: &'static str,
+        meaning: &'static str,
+        allowed: &'static str,
+        is_file: bool,
+        is_part: bool,
+    ) -> Self {
+        Self { name, meaning, allowed, is_file, is_part }
+    }
+}
+
+/// The keys of a section or of a part's own table.
+///
+/// The attribute [`keys`](macro@keys) implements it, with `Default` and the traits of serde: each field
+/// states its key once. The doc comment is the meaning. `#[key(…)]` takes `default = VALUE` (else that of the
+/// type), `range = "> 0 and ≤ 1"` for a number (checked) or `allowed = "…"` in words for other values, `max =
+/// NUMBER` for an upper bound that the reference does not state, `unset = VALUE` or `unset_words = "…"` for
+/// the value of an `Option` that is left out, and `file` for the path of a file that the run reads.
+///
+/// ```
+/// use fedlink::parts::{Keys, keys};
+///
+/// /// `[schedule.mine]`.
+/// #[keys]
+/// #[derive(Clone, Debug)]
+/// pub struct Mine {
+///     /// β, weight of the age
+///     #[key(default = 0.5, range = "0 ..= 1")]
+///     pub beta: f64,
+/// }
+///
+/// assert_eq!((Mine::default().beta, Mine::KEYS[0].meaning), (0.5, "β, weight of the age"));
+/// let error = Mine { beta: 2.0 }.check().unwrap_err();
+/// assert_eq!(error.to_string(), "beta: is 2, but must be in 0..=1");
+/// ```
+pub trait Keys {
+    /// The keys in the order of the fields.
+    const KEYS: &'static [Key];
+
+    /// Checks every value against its range.
+    fn check(&self) -> Result<(), ConfigError>;
+}
+
+/// The error of a configuration that cannot be run: the key, the problem, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    /// The key that is wrong, as `section.name` or `section.part.name`.
+    pub key: String,
+    /// The problem, and the values that are allowed.
+    pub problem: String,
+}
+
+impl ConfigError {
+    /// An error of `key`.
+    pub fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { key: key.into(), problem: problem.into() }
+    }
+
+    /// The same error of the key `table.key`, if it names a key of a part's own table (one without a dot).
+    fn within_table(mut self, table: &str) -> Self {
+        if !self.key.contains('.') {
+            self.key = format!("{table}.{}", self.key);
+        }
+        self
+    }
+}
+
+/// The facts of the run that every part may know when it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Scope {
+    /// M.
+    pub devices: u64,
+    /// K.
+    pub k: u64,
+    /// T.
+    pub rounds: u64,
+    /// B.
+    pub samples_per_device: u64,
+    /// The run's seed.
+    pub seed: u64,
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self { devices: 40, k: 1, rounds: 500, samples_per_device: 1000, seed: 0 }
+    }
+}
+
+/// A kind of part, implemented by the trait object that its parts become.
+pub trait Kind: Send + 'static {
+    /// The material of a part besides its own table: a data set, or nothing.
+    type Material: ?Sized + 'static;
+    /// The facts that a part declares and that rules over the whole configuration follow from. A custom part
+    /// that declares nothing has the defaults.
+    type Facts: Clone + Default + Debug + Send + Sync;
+    /// The material of a part that is built only to read its facts; none for a kind whose parts declare facts
+    /// in their configurations.
+    const PROBE: Option<&'static Self::Material> = None;
+    /// The plural by which lists know the kind.
+    const PLURAL: &'static str;
+    /// The key that chooses among the parts.
+    const KEY: &'static str;
+    /// The own table of a part is `[TABLE.NAME]`.
+    const TABLE: &'static str;
+
+    /// All parts of this kind.
+    fn entries() -> &'static [Entry<Self>];
+
+    /// The facts that a part declares.
+    fn facts_of(_part: &Self) -> Self::Facts {
+        Self::Facts::default()
+    }
+
+    /// The declarations of a part with the defaults of its keys, in one line for lists and the reference.
+    /// Empty: parts of this kind declare nothing.
+    fn declared(_entry: &Entry<Self>) -> String {
+        String::new()
+    }
+}
+
+/// The typed configuration of a part: its keys, and how the part is built from them.
+pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The kind of the part.
+    type Part: ?Sized + Kind;
+    /// The name of the part in a configuration.
+    const NAME: &'static str;
+    /// The part in one line.
+    const MEANING: &'static str;
+    /// The family of the part in one word; plots color the parts of a family alike. Empty: no family.
+    const FAMILY: &'static str = "";
+
+    /// The facts of the part, for a kind whose parts declare them before they are built.
+    fn facts(&self) -> <Self::Part as Kind>::Facts {
+        Default::default()
+    }
+
+    /// Refuses a run that the part cannot be in, though each of its keys is allowed; `self` is resolved.
+    fn fits(&self, _scope: &Scope) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    /// Fills in the keys that are left to a rule and checks rules between keys; each key is in its range.
+    fn resolve(&mut self, _scope: &Scope) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    /// The part; `self` is resolved.
+    fn build(
+        self,
+        scope: &Scope,
+        material: &<Self::Part as Kind>::Material,
+    ) -> Result<Box<Self::Part>, ConfigError>;
+}
+
+type Check = fn(&Table) -> Result<(), ConfigError>;
+type Written = fn(&Table, &Scope) -> Result<Table, ConfigError>;
+type Resolve<T> = fn(&Table, &Scope) -> Result<Arc<dyn Recipe<T>>, ConfigError>;
+
+/// A part in its list.
+pub struct Entry<T: ?Sized + Kind> {
+    /// The name of the part in a configuration.
+    pub name: &'static str,
+    /// The part in one line.
+    pub meaning: &'static str,
+    /// The keys of its own table.
+    pub keys: &'static [Key],
+    /// The family of the part in one word; empty: no family.
+    pub family: &'static str,
+    check: Check,
+    recipe: Resolve<T>,
+    written: Written,
+}
+
+impl<T: ?Sized + Kind> Entry<T> {
+    /// The entry of the part that `C` configures.
+    pub const fn of<C: PartConfig<Part = T>>() -> Self {
+        Self {
+            name: C::NAME,
+            meaning: C::MEANING,
+            keys: C::KEYS,
+            family: C::FAMILY,
+            check: check::<C>,
+            recipe: chosen::resolve::<C>,
+            written: chosen::table::<C>,
+        }
+    }
+
+    /// The typed configuration that the own table states, with every default; an error if a key is unknown or
+    /// its value is not allowed.
+    pub fn choose(&self, own: &Table, scope: &Scope) -> Result<Chosen<T>, ConfigError> {
+        check_keys(&self.table(), self.name, self.keys, own)?;
+        let recipe = (self.recipe)(own, scope).map_err(|error| error.within_table(&self.table()))?;
+        Ok(Chosen::new(self.name, recipe))
+    }
+
+    /// The own table with every default written out.
+    pub fn resolve(&self, own: &Table, scope: &Scope) -> Result<Table, ConfigError> {
+        Ok(self.choose(own, scope)?.table())
+    }
+
+    /// The part with all defaults but those in `own`.
+    pub fn build(&self, own: &Table, scope: &Scope, material: &T::Material) -> Result<Box<T>, ConfigError> {
+        self.choose(own, scope)?.build(scope, material)
+    }
+
+    /// `section.name`, the heading of its own table.
+    pub fn table(&self) -> String {
+        format!("{}.{}", T::TABLE, self.name)
+    }
+}
+
+/// Checks that every key of `[table]`, the own table of the part `name`, is one of `keys`.
+fn check_keys(table: &str, name: &str, keys: &[Key], own: &Table) -> Result<(), ConfigError> {
+    let Some(unknown) = own.keys().find(|key| keys.iter().all(|known| known.name != *key)) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = keys.iter().map(|key| key.name).collect();
+    if let Some(hint) = other_unit(unknown, own.get(unknown), &known.iter().copied()) {
+        let hint = hint.replacen("write ", &format!("write {table}."), 1);
+        return Err(ConfigError::new(format!("{table}.{unknown}"), format!("is not a key; {hint}")));
+    }
+    let hint = match nearest(unknown, known.iter().copied()) {
+        Some(near) => format!("did you mean {table}.{near}?"),
+        None if known.is_empty() => format!("\"{name}\" has no keys of its own"),
+        None => format!("\"{name}\" has {}", known.join(", ")),
+    };
+    Err(ConfigError::new(format!("{table}.{unknown}"), format!("is not a key; {hint}")))
+}
+
+/// The parts of a kind whose facts are as wanted, for messages: `radio.fading = "a", "b" or "c"`.
+pub(crate) fn parts_with<T: ?Sized + Kind>(wanted: impl Fn(&T::Facts) -> bool) -> String {
+    let has = |entry: &&Entry<T>| {
+        let scope = Scope::default();
+        let chosen = entry.choose(&Table::new(), &scope);
+        chosen.and_then(|chosen| chosen.facts(&scope)).is_ok_and(|facts| wanted(&facts))
+    };
+    let names: Vec<String> =
+        T::entries().iter().filter(has).map(|entry| format!("\"{}\"", entry.name)).collect();
+    let list = match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => "a custom part".into(),
+    };
+    format!("{} = {list}", T::KEY)
+}
+
+/// The entry called `name`.
+pub fn find<T: ?Sized + Kind>(name: &str) -> Result<&'static Entry<T>, ConfigError> {
+    let entries = T::entries();
+    entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+        no_such(T::KEY, T::PLURAL, name, &names)
+    })
+}
+
+/// The error of a name that no part has among which `key` chooses.
+fn no_such(key: &str, plural: &str, name: &str, names: &[&str]) -> ConfigError {
+    let hint = match nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("there are {}", names.join(", ")),
+    };
+    ConfigError::new(key, format!("is \"{name}\", which is not one of the {plural}; {hint}"))
+}
+
+/// The own table read as `C`.
+fn read<C: PartConfig>(own: &Table) -> Result<C, ConfigError> {
+    own.clone().try_into().map_err(|error| wrong_type::<C>(own, &error))
+}
+
+fn check<C: PartConfig>(own: &Table) -> Result<(), ConfigError> {
+    read::<C>(own).map(|_| ())
+}
+
+/// The error of the first key whose value alone cannot be read.
+fn wrong_type<C: PartConfig>(own: &Table, whole: &toml::de::Error) -> ConfigError {
+    let alone = |(key, value): (&String, &Value)| {
+        let table = Table::from_iter([(key.clone(), value.clone())]);
+        let error = table.try_into::<C>().err()?;
+        Some(ConfigError::new(key.clone(), wrong_value(key, value, error.message())))
+    };
+    own.iter().find_map(alone).unwrap_or_else(|| ConfigError::new(C::NAME, one_line(whole.message())))
+}
+
+/// The problem of a value that cannot be read; `message` is that of the parser.
+pub(crate) fn wrong_value(key: &str, value: &Value, message: &str) -> String {
+    let message = one_line(message);
+    text_for_number(key, value, &message).unwrap_or(message)
+}
+
+/// A parser's message on one line.
+pub(crate) fn one_line(message: &str) -> String {
+    message.trim().replace('\n', " ")
+}
+
+/// A part as lists show it.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Listed {
+    /// How it is written in a configuration.
+    pub name: &'static str,
+    /// The part in one line.
+    pub meaning: &'static str,
+    /// The keys of its own table.
+    #[serde(skip)]
+    pub keys: &'static [Key],
+    /// Its family in one word; empty: no family.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub family: &'static str,
+    /// Its declarations in one line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub declared: String,
+}
+
+/// The parts that one key chooses from.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The plural by which lists know them.
+    pub plural: &'static str,
+    /// The key that chooses.
+    pub key: &'static str,
+    /// Own tables are `[table.NAME]`.
+    pub table: &'static str,
+    /// The parts.
+    pub parts: Vec<Listed>,
+    checks: Vec<Check>,
+    tables: Vec<Written>,
+}
+
+impl Listing {
+    /// The parts of the kind `T`.
+    pub fn of<T: ?Sized + Kind>() -> Self {
+        let listed = |entry: &Entry<T>| Listed {
+            name: entry.name,
+            meaning: entry.meaning,
+            keys: entry.keys,
+            family: entry.family,
+            declared: T::declared(entry),
+        };
+        Self {
+            plural: T::PLURAL,
+            key: T::KEY,
+            table: T::TABLE,
+            parts: T::entries().iter().map(listed).collect(),
+            checks: T::entries().iter().map(|entry| entry.check).collect(),
+            tables: T::entries().iter().map(|entry| entry.written).collect(),
+        }
+    }
+
+    /// Checks that one of the parts is called `name`.
+    pub fn check_name(&self, name: &str) -> Result<(), ConfigError> {
+        let names: Vec<&str> = self.parts.iter().map(|part| part.name).collect();
+        if names.contains(&name) { Ok(()) } else { Err(no_such(self.key, self.plural, name, &names)) }
+    }
+
+    /// Checks the names and the types of the keys of `own` as the own table of part `name`, whatever their
+    /// values; none if there is no such part.
+    pub fn check_table(&self, name: &str, own: &Table) -> Option<Result<(), ConfigError>> {
+        let index = self.parts.iter().position(|part| part.name == name)?;
+        let table = format!("{}.{name}", self.table);
+        let named = check_keys(&table, name, self.parts[index].keys, own);
+        Some(named.and_then(|()| (self.checks[index])(own).map_err(|error| error.within_table(&table))))
+    }
+
+    /// The own table of part `name` with every default written out in `scope`; none if there is no such part.
+    pub fn defaults(&self, name: &str, scope: &Scope) -> Option<Table> {
+        let index = self.parts.iter().position(|part| part.name == name)?;
+        (self.tables[index])(&Table::new(), scope).ok()
+    }
+}
+
+/// Declares the parts of a kind, one module each: a part is one file and one line of such a list.
+///
+/// The module of each line must have a constant `ENTRY`.
+#[macro_export]
+macro_rules! register {
+    ($(#[$doc:meta])* $list:ident: $kind:ty; $($(#[$part:meta])* $module:ident,)*) => {
+        $($(#[$part])* pub mod $module;)*
+
+        $(#[$doc])*
+        pub static $list: &[$crate::parts::Entry<$kind>] = &[$($module::ENTRY,)*];
+    };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! The contract between a policy and the facts that it declares, for tests of policies, built-in or custom.
+
+use super::{
+    Ask, Bias, DeviceTable, Facts, Policy, Reports, Schedule, Share, Trains, View, check_candidates,
+};
+use crate::base::units::{DeviceId, Power};
+use crate::parts::Scope;
+use crate::radio::link::capacity;
+use crate::radio::{CapacityAt, Known};
+use crate::record::RoundRecord;
+
+/// Checks that a policy does what its facts declare ([`Policy::selection`], [`Policy::asks`]); the error
+/// names the fact. `make` makes a new policy for a run of M devices and K, or none for a run that the policy
+/// refuses.
+///
+/// A fact that this finds no contradiction to may still be wrong: it plays a few thousand rounds.
+///
+/// ```
+/// use fedlink::prelude::*;
+/// use fedlink::schedule::contract;
+/// struct Everybody;
+/// impl Persist for Everybody {}
+/// impl Policy for Everybody {
+///     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
+///         view.eligible()
+///     }
+///     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
+///         Schedule::equal(reports.devices.iter().copied().take(view.k))
+///     }
+///     fn selection(&self) -> fedlink::schedule::Selection {
+///         let (bias, trains) = (fedlink::schedule::Bias::Biased, fedlink::schedule::Trains::Scheduled);
+///         fedlink::schedule::Selection::new(bias, trains)
+///     }
+/// }
+/// let error = contract::check(|_| Some(Box::new(Everybody))).unwrap_err();
+/// assert!(error.starts_with("trains: it declares Trains::Scheduled, but 6 devices train for 1"));
+/// ```
+pub fn check(make: impl Fn(&Scope) -> Option<Box<dyn Policy>>) -> Result<(), String> {
+    let runs = [(6, 1), (6, 2), (5, 5), (9, 3), (9, 9), (40, 4), (40, 40)];
+    let mut played = 0;
+    for (m, k) in runs {
+        let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
+        let fresh = || make(&scope).map(|policy| Play::new(policy, m, k));
+        let Some(mut play) = fresh() else { continue };
+        played += 1;
+        let selection = play.policy.selection();
+        let within = |problem: String| format!("{problem} (M = {m}, K = {k})");
+        for _ in 0..30 {
+            play.check_round().map_err(within)?;
+        }
+        if selection.bias == Bias::Unbiased && m <= 6 {
+            fresh().map_or(Ok(()), |mut play| play.check_bias()).map_err(within)?;
+        }
+        if selection.by_channel && m == 40 && k < m {
+            fresh().map_or(Ok(()), |mut play| play.check_channel()).map_err(within)?;
+        }
+    }
+    if played == 0 {
+        return Err("it refuses every run that it could be tested in".into());
+    }
+    Ok(())
+}
+
+/// A policy that plays rounds.
+struct Play {
+    policy: Box<dyn Policy>,
+    bench: Bench,
+    t: u64,
+}
+
+/// A round of a policy.
+struct Played {
+    candidates: Vec<DeviceId>,
+    /// The first report of every candidate.
+    reports: Vec<f32>,
+    schedule: Schedule,
+}
+
+impl Play {
+    fn new(policy: Box<dyn Policy>, m: usize, k: usize) -> Self {
+        Self { policy, bench: Bench::new(m, k), t: 0 }
+    }
+
+    /// Plays a round in which every candidate reports its number of `answers`.
+    fn round(&mut self, answers: impl Fn(usize) -> f32) -> Result<Played, String> {
+        let (t, policy, bench) = (self.t, &mut *self.policy, &mut self.bench);
+        let asks = policy.asks().to_vec();
+        let (candidates, reports, schedule) = bench.at(t, |view| {
+            let view = &View { k: policy.round_k(view).clamp(1, view.k), ..*view };
+            let candidates = policy.candidates(view);
+            check_candidates(&candidates, view.links.devices())?;
+            let reports: Vec<f32> = candidates.iter().map(|device| answers(device.index())).collect();
+            let rows = reports.iter().flat_map(|report| vec![*report; asks.len()]).collect();
+            let schedule = policy.select(view, &Reports::new(candidates.clone(), asks.len(), rows));
+            schedule.check(&candidates, view.k)?;
+            Ok::<_, String>((candidates, reports, schedule))
+        })?;
+        if asks.contains(&Ask::Loss) {
+            candidates.iter().zip(&reports).for_each(|(device, loss)| bench.note_loss(device.0, *loss));
+        }
+        let chosen: Vec<DeviceId> = schedule.devices().collect();
+        bench.schedule_devices(&chosen, t);
+        policy.observe(&RoundRecord::of_devices(t + 1, &chosen));
+        self.t += 1;
+        if *policy.asks() != asks[..] {
+            return Err("asks: it does not ask for the same reports in all rounds".into());
+        }
+        Ok(Played { candidates, reports, schedule })
+    }
+
+    /// One round against every fact that each round shows.
+    fn check_round(&mut self) -> Result<(), String> {
+        let (m, selection) = (self.bench.links.devices(), self.policy.selection());
+        let t = self.t as usize;
+        let Played { candidates, reports, schedule } = self.round(|i| (1 + (i * 4 + t) % m) as f32)?;
+        let (trained, sent) = (candidates.len(), schedule.picks.len());
+        let verb = if sent == 1 { "is" } else { "are" };
+        if selection.trains == Trains::Scheduled && trained != sent {
+            return Err(format!(
+                "trains: it declares Trains::Scheduled, but {trained} devices train for {sent} that {verb} \
+                 scheduled"
+            ));
+        }
+        if selection.trains == Trains::Everyone && trained != m {
+            return Err(format!("trains: it declares Trains::Everyone, but {trained} of {m} devices train"));
+        }
+        let own = schedule.picks.iter().filter(|pick| matches!(pick.share, Share::Weight(_))).count();
+        if own != if selection.own_shares { sent } else { 0 } {
+            return Err(format!(
+                "own_shares: it declares {}, but it sets Share::Weight for {own} of {sent} devices",
+                selection.own_shares
+            ));
+        }
+        if selection.largest_reports {
+            let mut ranked: Vec<(f32, DeviceId)> = reports.into_iter().zip(candidates).collect();
+            ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            let mut chosen: Vec<DeviceId> = schedule.devices().collect();
+            let mut largest: Vec<DeviceId> = ranked.iter().take(sent).map(|(_, device)| *device).collect();
+            chosen.sort_unstable();
+            largest.sort_unstable();
+            if chosen != largest {
+                return Err(
+                    "largest_reports: it does not schedule the devices with the largest first reports".into(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether each device has the share π in the mean over many rounds: equal shares, or by samples.
+    fn check_bias(&mut self) -> Result<(), String> {
+        let (m, rounds) = (self.bench.links.devices(), 6000);
+        let (mut sums, mut squares) = (vec![0.0; m], vec![0.0; m]);
+        for t in 0..rounds {
+            let schedule = self.round(|i| (1 + (i + t) % 4) as f32)?.schedule;
+            let count = schedule.picks.len() as f64;
+            for pick in &schedule.picks {
+                let share = if let Share::Weight(share) = pick.share { share } else { 1.0 / count };
+                sums[pick.device.index()] += share;
+                squares[pick.device.index()] += share * share;
+            }
+        }
+        let n = rounds as f64;
+        let size = |i: usize| (10 + i) as f64;
+        let all: f64 = (0..m).map(size).sum();
+        let off = |target: &dyn Fn(usize) -> f64| {
+            (0..m).find(|&i| {
+                let mean = sums[i] / n;
+                let variance = (squares[i] / n - mean * mean).max(0.0);
+                (mean - target(i)).abs() > 4.5 * (variance / n).sqrt() + 1e-9
+            })
+        };
+        match (off(&|_| 1.0 / m as f64), off(&|i| size(i) / all)) {
+            (Some(device), Some(_)) => Err(format!(
+                "bias: it declares Bias::Unbiased, but device {device} has the mean share {:.4}, not 1/M = \
+                 {:.4}",
+                sums[device] / n,
+                1.0 / m as f64
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the device in a deep fade is left out where all others have good channels and all report the
+    /// same.
+    fn check_channel(&mut self) -> Result<(), String> {
+        let m = self.bench.links.devices();
+        for faded in 0..m {
+            let gains: Vec<f64> = (0..m).map(|i| if i == faded { 1e-9 } else { 4.0 }).collect();
+            self.bench.links = known(&gains);
+            if self.round(|_| 1.0)?.schedule.devices().any(|device| device.index() == faded) {
+                return Err(format!(
+                    "by_channel: it declares that it picks by the channel, but it schedules device {faded} \
+                     in a deep fade"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The knowledge of a server without a server, for tests of policies: M devices with given gains, some of
+/// which may not send.
+///
+/// ```
+/// use fedlink::base::units::DeviceId;
+/// use fedlink::prelude::*;
+/// use fedlink::schedule::contract::Bench;
+/// let schedule = Bench::with_gains(&[1.0, 5.0, 3.0], 2).schedule(&mut Bc {}, &[0.0; 3]);
+/// assert_eq!(schedule.devices().collect::<Vec<_>>(), [DeviceId(1), DeviceId(2)]);
+/// ```
+pub struct Bench {
+    /// K.
+    pub k: usize,
+    /// n.
+    pub symbols: u64,
+    /// Seconds of a symbol.
+    pub symbol_s: Option<f64>,
+    seed: u64,
+    /// Samples of device m are 10 + m·this.
+    growth: usize,
+    pub(crate) links: Known,
+    devices: DeviceTable,
+    /// The facts that are known of the devices from the start.
+    pub facts: Facts,
+}
+
+/// Links whose power is shared: C = log2(1 + g/k) with k scheduled devices.
+struct ByShare;
+
+impl CapacityAt for ByShare {
+    fn capacity_at(&self, _: u64, known: &Known, device: DeviceId, k: usize) -> f64 {
+        capacity(known.gain(device), Power(1.0 / k as f64), 1.0)
+    }
+}
+
+/// Links with these gains, of capacity log2(1 + g).
+pub(crate) fn known(gains: &[f64]) -> Known {
+    let capacities = gains.iter().map(|&gain| capacity(gain, Power(1.0), 1.0)).collect();
+    Known::new(gains.to_vec(), capacities, Power(1.0))
+}
+
+impl Bench {
+    /// M devices, up to K of which are scheduled; neighbors have different gains.
+    pub fn new(m: usize, k: usize) -> Self {
+        let gains: Vec<f64> = (0..m).map(|i| (1 + i * 7 % 13) as f64).collect();
+        Self::with_gains(&gains, k)
+    }
+
+    /// Devices with these gains.
+    pub fn with_gains(gains: &[f64], k: usize) -> Self {
+        let (links, devices) = (known(gains), DeviceTable::new(gains.len()));
+        Self { k, symbols: 5000, symbol_s: None, seed: 0, growth: 1, links, devices, facts: Facts::default() }
+    }
+
+    /// The same in a run of another seed.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The same with 10 samples on every device.
+    #[must_use]
+    pub fn with_equal_sizes(mut self) -> Self {
+        self.growth = 0;
+        self
+    }
+
+    /// Notes a loss that a device reported.
+    pub fn note_loss(&mut self, device: u32, loss: f32) {
+        self.devices.note_loss(DeviceId(device), loss);
+    }
+
+    /// The same with devices that may not send.
+    #[must_use]
+    pub fn excluding(mut self, devices: &[usize]) -> Self {
+        for &device in devices {
+            self.devices.set_may_send(device, false);
+            self.links.silence(device);
+        }
+        self
+    }
+
+    /// Calls `read` with the view of round `t`.
+    pub fn at<R>(&self, t: u64, read: impl FnOnce(&View) -> R) -> R {
+        let samples = |device: DeviceId| 10 + device.index() * self.growth;
+        read(&View {
+            t,
+            k: self.k,
+            dim: 1000,
+            symbols: self.symbols,
+            symbol_s: self.symbol_s,
+            average_power: Power(1.0),
+            noise: 1.0,
+            links: &self.links,
+            devices: &self.devices,
+            turns: u128::from(t) * self.k as u128,
+            uplink: &ByShare,
+            known_of: &self.facts,
+            samples: &samples,
+            seed: self.seed,
+        })
+    }
+
+    /// Notes that `devices` were scheduled in round `t`.
+    pub fn schedule_devices(&mut self, devices: &[DeviceId], t: u64) {
+        devices.iter().for_each(|device| self.devices.note_scheduled(*device, t));
+    }
+
+    /// The decision of `policy` in round 0 if every candidate reports its number of `answers`.
+    pub fn schedule(&self, policy: &mut dyn Policy, answers: &[f32]) -> Schedule {
+        self.at(0, |view| {
+            let candidates = policy.candidates(view);
+            let asks = policy.asks().len();
+            let values = candidates.iter().flat_map(|device| vec![answers[device.index()]; asks]).collect();
+            policy.select(view, &Reports::new(candidates, asks, values))
+        })
+    }
+}

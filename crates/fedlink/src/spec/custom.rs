@@ -1,0 +1,55 @@
+//! Short names for adding custom parts of the common kinds.
+
+use crate::compress::Compressor;
+use crate::data::Dataset;
+use crate::data::partition::{Indices, Partition};
+use crate::parts::{ConfigError, Parts, Scope};
+use crate::radio::fading::Fading;
+use crate::schedule::Policy;
+use std::sync::Arc;
+use toml::Table;
+
+impl Parts {
+    /// Adds a policy; `origin` records where it comes from.
+    #[must_use]
+    pub fn policy(
+        self,
+        name: impl Into<String>,
+        origin: impl Into<String>,
+        make: impl Fn(&Table, &Scope) -> Result<Box<dyn Policy>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        self.with::<dyn Policy>(name, origin, move |own, scope, ()| make(own, scope))
+    }
+
+    /// Adds a compressor.
+    #[must_use]
+    pub fn compressor(
+        self,
+        name: impl Into<String>,
+        origin: impl Into<String>,
+        make: impl Fn(&Table, &Scope) -> Result<Box<dyn Compressor>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        self.with::<dyn Compressor>(name, origin, move |own, scope, ()| make(own, scope))
+    }
+
+    /// Adds a fading law, which brings its own antennas and correlation over rounds.
+    #[must_use]
+    pub fn fading(
+        self,
+        name: impl Into<String>,
+        origin: impl Into<String>,
+        make: impl Fn(&Table, &Scope) -> Result<Box<dyn Fading>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        self.with::<dyn Fading>(name, origin, move |own, scope, _| make(own, scope))
+    }
+
+    /// Adds a partition of the training set, listed sample by sample for every device.
+    #[must_use]
+    pub fn partition(self, name: impl Into<String>, origin: impl Into<String>, lists: Vec<Vec<u32>>) -> Self {
+        let lists = Arc::new(lists);
+        self.with::<dyn Partition>(name, origin, move |_, scope: &Scope, dataset: &Dataset| {
+            let indices = Indices::new(lists.as_ref().clone(), scope.devices, dataset)?;
+            Ok(Box::new(indices) as Box<dyn Partition>)
+        })
+    }
+}

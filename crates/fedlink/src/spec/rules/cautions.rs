@@ -1,0 +1,121 @@
+//! Settings that are allowed and seldom meant.
+
+use super::Draft;
+use crate::compress::Compressor;
+use crate::parts::{Entry, Kind, Scope};
+use crate::radio::PayloadMode;
+use crate::radio::fading::{Blocks, Profile};
+use crate::schedule::Bias;
+use crate::spec::Config;
+use crate::spec::choices::{Choices, Facts};
+
+/// Each caution as a whole sentence.
+pub(in crate::spec) fn cautions(config: &Config, parts: &Choices, facts: &Facts) -> Vec<String> {
+    Draft { config, parts, facts, rate: 0.0 }.cautions()
+}
+
+impl Draft<'_> {
+    fn cautions(self) -> Vec<String> {
+        let Config { radio, clock, data, schedule, learn, .. } = self.config;
+        let facts = self.facts;
+        let mut cautions = Vec::new();
+        if facts.server_optimizer.divides_by_size && learn.server_rate >= 1.0 {
+            cautions.push(format!(
+                "learn.server_rate is {} and learn.server_optimizer \"{}\", which divides the step by its \
+                 own size: a weight moves by about that rate in a round; 0.01 is a start",
+                learn.server_rate, learn.server_optimizer
+            ));
+        }
+        if radio.csi_delay_s > 0.0 && radio.backoff_db == 0.0 {
+            cautions.push(
+                "radio.csi_delay_s is above 0 and radio.backoff_db 0: about half of the uploads will be \
+                 lost, since every second estimate is too good; a back-off helps"
+                    .into(),
+            );
+        }
+        if let Some((spread_s, width_hz)) = self.wide_blocks() {
+            cautions.push(format!(
+                "resource blocks of {:.0} kHz are not flat over a delay spread of {:.0} ns; more blocks in \
+                 radio.ofdma.resource_blocks are narrower",
+                width_hz / 1e3,
+                spread_s * 1e9
+            ));
+        }
+        if radio.csi_error > 0.0 && radio.backoff_db == 0.0 {
+            let lost = 0.5 * (1.0 - libm::sqrt(radio.csi_error / (4.0 - 3.0 * radio.csi_error)));
+            cautions.push(format!(
+                "radio.csi_error is {} and radio.backoff_db 0: about {:.0} % of the uploads will be lost, \
+                 since every second estimate is too good; a back-off helps",
+                radio.csi_error,
+                100.0 * lost
+            ));
+        }
+        if radio.mode == PayloadMode::Payload
+            && clock.deadline_s.is_none()
+            && !facts.policy.selection.by_channel
+            && facts.fading.deep_fades
+            && radio.antennas == 1
+        {
+            cautions.push(
+                "radio.mode is \"payload\" without clock.deadline_s, and the policy does not pick by the \
+                 channel: the time of an upload has no finite mean over a channel with deep fades, so that \
+                 means of seconds do not settle"
+                    .into(),
+            );
+        }
+        if facts.downlink.by_worst_channel && radio.antennas == 1 && facts.fading.deep_fades {
+            cautions.push(format!(
+                "clock.downlink = \"{0}\" has the rate of the worst device: over fading with one antenna \
+                     that time has no finite mean, so that means of down_s do not settle; compare medians, \
+                     or set clock.{0}.quantile below 1",
+                clock.downlink
+            ));
+        }
+        if radio.bandwidth_hz.is_some() && facts.power.shares_power && radio.snr_db.is_none() {
+            let sent = radio.power_dbm.unwrap_or(7.8)
+                + crate::base::units::to_db(data.devices as f64 / schedule.k as f64);
+            let max = radio.power_max_dbm();
+            if sent > max {
+                cautions.push(format!(
+                    "a scheduled device would send with M·P̄/K = {sent:.1} dBm, but radio.power_max_dbm is \
+                     {max}: it sends with that"
+                ));
+            }
+        }
+        if self.weighs_without_bias() && !facts.scheme.unbiased {
+            cautions.push(format!(
+                "schedule.policy = \"{}\" weighs updates so that their mean is unbiased, but compress.scheme \
+                 = \"{}\" is not: the sum is biased all the same; unbiased schemes are {}",
+                schedule.policy,
+                self.parts.scheme.name(),
+                unbiased_schemes().join(", ")
+            ));
+        }
+        cautions
+    }
+
+    /// Delay spread and width of resource blocks over which the channel is not flat.
+    fn wide_blocks(&self) -> Option<(f64, f64)> {
+        let radio = &self.config.radio;
+        let profile = Profile::named(&radio.profile, radio.delay_spread_s).ok()??;
+        let count = self.facts.access.blocks? as usize;
+        let spacing_hz = radio.bandwidth_hz? / count as f64;
+        profile.not_flat_within(&Blocks { count, spacing_hz })?;
+        Some((profile.rms_delay_s(), spacing_hz))
+    }
+
+    /// Whether the policy sets weights so that the mean of the updates is unbiased, over a link.
+    fn weighs_without_bias(&self) -> bool {
+        let policy = &self.facts.policy;
+        policy.selection.bias == Bias::Unbiased && policy.selection.own_shares && policy.is_a_link
+    }
+}
+
+/// The compression schemes that are unbiased by default.
+fn unbiased_schemes() -> Vec<&'static str> {
+    let is_unbiased = |entry: &&Entry<dyn Compressor>| {
+        let built = entry.build(&toml::Table::new(), &Scope::default(), &());
+        built.is_ok_and(|scheme| scheme.properties(2, 1).unbiased)
+    };
+    <dyn Compressor>::entries().iter().filter(is_unbiased).map(|entry| entry.name).collect()
+}

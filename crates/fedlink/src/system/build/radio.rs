@@ -1,0 +1,581 @@
+//! The uplink of a run, built from its configuration.
+
+use crate::base::units::{Bits, DeviceId, from_db};
+use crate::parts::Chosen;
+use crate::radio::budget::{LinkBudget, PhysicalBudget, gains_of_snrs};
+use crate::radio::cell::layout::Area;
+use crate::radio::cell::mobility::Drift;
+use crate::radio::cell::pathloss::{LIGHT_M_S, Site};
+use crate::radio::cell::{Cell, CellParts};
+use crate::radio::fading::{Blocks, Fading, GainMeaning, Memory, Profile, Propagation};
+use crate::radio::power::fixed::FixedConfig;
+use crate::radio::power::{PowerMaterial, PowerPolicy};
+use crate::radio::rate::{Rate, Repeated};
+use crate::radio::{Csi, Decay, Loss, MeanGains, PayloadMode, Radio, RadioParts, mean_gains};
+use crate::spec::{ConfigError, RadioConfig, Spec};
+use std::path::Path;
+
+/// The uplink of a run whose model has `dim` weights.
+pub fn radio(spec: &Spec, dim: usize) -> Result<Radio, ConfigError> {
+    let radio = &spec.radio;
+    let devices = spec.data.devices as usize;
+    let budget = link_budget(spec);
+    let access = spec.parts().access.build(&spec.scope(), &radio.slots)?;
+    let resource_blocks = access.resource_blocks();
+    let fading = fading(spec, resource_blocks)?;
+    check_measured(spec, &*fading)?;
+    let fades_apart = fading.fades_apart();
+    check_blocks(spec, fades_apart)?;
+    let mean_gains = mean_gains(spec, &budget)?;
+    let power = power(spec, &budget)?;
+    let rate = spec.parts().rate.build(&spec.scope(), &())?;
+    let rate: Box<dyn Rate> =
+        if radio.attempts > 1 { Box::new(Repeated { rate, attempts: radio.attempts as f64 }) } else { rate };
+    let payload =
+        (radio.mode == PayloadMode::Payload).then(|| Bits(radio.payload_bits.unwrap_or(32.0 * dim as f64)));
+    Ok(Radio::new(RadioParts {
+        devices,
+        k: spec.schedule.k as usize,
+        decay: (spec.schedule.decay > 0.0)
+            .then_some(Decay { rate: spec.schedule.decay, min: spec.schedule.k_min as usize }),
+        budget,
+        fading,
+        mean_gains,
+        csi: Csi { error: radio.csi_error, delay_s: radio.csi_delay_s, backoff: from_db(-radio.backoff_db) },
+        power,
+        rate,
+        access,
+        blocks: if fades_apart { resource_blocks } else { 0 },
+        loss: Loss {
+            threshold: radio.loss_threshold_db.map(from_db),
+            attempts: radio.attempts,
+            combining: radio.combining,
+        },
+        payload,
+        seed: spec.run.seed,
+    }))
+}
+
+/// Refuses what has no effect on what was measured: SNRs contain mean gains, power and noise, and rates all
+/// but the sharing; times of rounds have none on a trace that has no times.
+fn check_measured(spec: &Spec, fading: &dyn Fading) -> Result<(), ConfigError> {
+    let radio = &spec.radio;
+    if radio.csi_delay_s > 0.0 && fading.earlier(1, DeviceId(0), radio.csi_delay_s).is_none() {
+        let problem = format!(
+            "has no effect here: radio.fading = \"{}\" has rounds and no times; set it to 0, or give the \
+             trace times and set radio.period_s",
+            radio.fading
+        );
+        return Err(ConfigError::new("radio.csi_delay_s", problem));
+    }
+    let follows_period = radio.speed_kmh > 0.0 || spec.facts().layout.moves;
+    if spec.facts().fading.by_period
+        && radio.period_s.is_some()
+        && !follows_period
+        && fading.earlier(1, DeviceId(0), 0.0).is_none()
+    {
+        let problem = "has no effect here: radio.trace.file has rounds and no times; leave it out";
+        return Err(ConfigError::new("radio.period_s", problem));
+    }
+    let what = match fading.meaning() {
+        GainMeaning::Gain => return Ok(()),
+        GainMeaning::SnrAtReference => "SNRs",
+        GainMeaning::RateBps => "rates",
+    };
+    if what == "rates" && radio.bandwidth_hz.is_none() {
+        let problem = "has rates in bit/s, which need radio.bandwidth_hz";
+        return Err(ConfigError::new("radio.trace.file", problem));
+    }
+    let rates = what == "rates";
+    let default = RadioConfig::default();
+    let set = [
+        ("radio.power", radio.power != default.power),
+        ("radio.noise", radio.noise != default.noise),
+        ("radio.noise_figure_db", radio.noise_figure_db.is_some()),
+        ("radio.interference_w", radio.interference_w.is_some()),
+        // The downlink has noise of its own, of the same density.
+        ("radio.noise_dbm_hz", radio.noise_dbm_hz.is_some() && !spec.facts().downlink.takes_time),
+        ("cell.pathloss", spec.facts().pathloss.has_loss),
+        ("radio.snr_db", radio.snr_db.is_some()),
+        ("radio.mean_gains", !radio.mean_gains.is_empty()),
+        ("radio.csi_error", rates && radio.csi_error > 0.0),
+        ("radio.csi_delay_s", rates && radio.csi_delay_s > 0.0),
+        ("radio.rate", rates && radio.rate != default.rate),
+        ("radio.attempts", rates && radio.attempts > 1),
+    ];
+    match set.iter().find(|(_, set)| *set) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let problem =
+                format!("has no effect on {what} that were measured (radio.trace.file); leave it out");
+            Err(ConfigError::new(*key, problem))
+        }
+    }
+}
+
+/// Refuses what has an effect on resource blocks that fade apart alone.
+fn check_blocks(spec: &Spec, fades_apart: bool) -> Result<(), ConfigError> {
+    let (access, facts) = (&spec.parts().access, spec.facts());
+    let own = |key: &str| format!("{}.{key}", access.path());
+    if let Some(key) = facts.access.needs_blocks_apart.filter(|_| !fades_apart) {
+        let problem = "has no effect here: it needs resource blocks that fade apart; set radio.profile";
+        return Err(ConfigError::new(own(key), problem));
+    }
+    match facts.access.needs_steps {
+        Some(key) if !facts.rate.has_steps => {
+            let problem = format!(
+                "is \"{}\", which is fitted to tables of rates; choose a radio.rate with a table, or leave \
+                 it out",
+                access.table()[key].as_str().unwrap_or_default()
+            );
+            Err(ConfigError::new(own(key), problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The fading law, with antennas, correlation and delays.
+fn fading(spec: &Spec, resource_blocks: usize) -> Result<Box<dyn Fading>, ConfigError> {
+    spec.parts().fading.build(&spec.scope(), &propagation(spec, resource_blocks)?)
+}
+
+/// What all fading laws share.
+pub(super) fn propagation(spec: &Spec, resource_blocks: usize) -> Result<Propagation, ConfigError> {
+    let radio = &spec.radio;
+    // A law without amplitudes does not know of speed, but devices that drift do.
+    let drifts_only = spec.cell.drift && !spec.facts().fading.amplitudes;
+    let memory = match (radio.correlation, radio.speed_kmh, radio.period_s) {
+        (_, speed, Some(period_s)) if speed > 0.0 && !drifts_only => {
+            let hertz = speed / 3.6 * radio.carrier_hz() / LIGHT_M_S;
+            Memory::Doppler { hertz, period_s }
+        }
+        (correlation, ..) if correlation != 0.0 => Memory::GaussMarkov { correlation },
+        _ => Memory::Independent,
+    };
+    let count = resource_blocks.max(1);
+    let spacing_hz = radio.bandwidth_hz.map_or(0.0, |hertz| hertz / count as f64);
+    let propagation = Propagation {
+        antennas: radio.antennas as usize,
+        memory,
+        profile: Profile::named(&radio.profile, radio.delay_spread_s)?,
+        blocks: Blocks { count, spacing_hz },
+        period_s: radio.period_s,
+    };
+    propagation.check()?;
+    Ok(propagation)
+}
+
+/// Power, noise, symbols and seconds.
+pub fn link_budget(spec: &Spec) -> LinkBudget {
+    let radio = &spec.radio;
+    let Some(bandwidth_hz) = radio.bandwidth_hz else {
+        return LinkBudget {
+            average: radio.power,
+            max: radio.power_max,
+            noise: radio.noise,
+            symbols: radio.symbols,
+            bandwidth_hz: None,
+            uplink_s: None,
+            overhead: 0.0,
+        };
+    };
+    let mut budget = LinkBudget::from(PhysicalBudget {
+        bandwidth_hz,
+        uplink_s: radio.uplink_s(),
+        overhead: radio.overhead(),
+        power_dbm: radio.power_dbm(),
+        power_max_dbm: radio.power_max_dbm(),
+        noise_dbm_hz: radio.noise_dbm_hz(),
+        noise_figure_db: radio.noise_figure_db(),
+        interference_w: radio.interference_w(),
+    });
+    if radio.mode == PayloadMode::Payload {
+        // The symbols of a second stand for the band; a round takes as long as its payloads take.
+        budget.symbols = libm::round(bandwidth_hz * (1.0 - radio.overhead())).max(1.0) as u64;
+        budget.uplink_s = None;
+    }
+    budget
+}
+
+/// What a device sends with. Where the SNR is given it is one power for all.
+fn power(spec: &Spec, budget: &LinkBudget) -> Result<Box<dyn PowerPolicy>, ConfigError> {
+    let radio = &spec.radio;
+    let material = PowerMaterial {
+        devices: spec.data.devices as usize,
+        k: spec.schedule.k as usize,
+        average: budget.average,
+        max: budget.max,
+        noise: budget.noise,
+        symbols: budget.symbols as f64,
+        symbol_s: budget.symbol_s(),
+        bandwidth_hz: budget.bandwidth_hz,
+        rayleigh: spec.facts().fading.exponential && radio.antennas == 1 && radio.csi_error == 0.0,
+    };
+    let chosen = if radio.snr_db.is_some() { &Chosen::from(FixedConfig {}) } else { &spec.parts().power };
+    chosen.build(&spec.scope(), &material)
+}
+
+/// Mean gains: from a file, from SNRs, from a cell, or 1.
+fn mean_gains(spec: &Spec, budget: &LinkBudget) -> Result<MeanGains, ConfigError> {
+    let radio = &spec.radio;
+    let devices = spec.data.devices as usize;
+    if let Some(snrs) = &radio.snr_db {
+        let sizes = radio.group_sizes.as_deref();
+        return Ok(MeanGains::Each(gains_of_snrs(snrs, sizes, devices, budget.average, budget.noise)));
+    }
+    if spec.facts().pathloss.has_loss {
+        if !radio.mean_gains.is_empty() {
+            let problem = "and cell.pathloss both set mean gains; leave one of them out";
+            return Err(ConfigError::new("radio.mean_gains", problem));
+        }
+        return Ok(MeanGains::Cell(Box::new(cell(spec)?)));
+    }
+    match radio.mean_gains.as_str() {
+        "" => Ok(MeanGains::One),
+        path => Ok(MeanGains::Each(mean_gains::read(Path::new(path), devices)?)),
+    }
+}
+
+fn cell(spec: &Spec) -> Result<Cell, ConfigError> {
+    let (radio, cell) = (&spec.radio, &spec.cell);
+    let devices = spec.data.devices as usize;
+    let carrier_hz = radio.carrier_hz();
+    let radius_m = cell.radius_m();
+    let site = Site {
+        carrier_hz,
+        height_bs_m: cell.height_bs_m,
+        height_ut_m: cell.height_ut_m,
+        extrapolate: cell.extrapolate,
+    };
+    let pathloss = spec.parts().pathloss.build(&spec.scope(), &site)?;
+    let min_m = cell.min_m.unwrap_or_else(|| pathloss.min_distance_m().min(0.5 * radius_m));
+    let drift = cell.drift.then(|| Drift {
+        speed_m_s: radio.speed_kmh / 3.6,
+        period_s: radio.period_s.unwrap_or(1.0),
+        half_side_m: radius_m,
+        seed: spec.run.seed,
+    });
+    let layout = spec.parts().layout.build(&spec.scope(), &Area { devices, radius_m, min_m })?;
+    if layout.moves() && radio.period_s.is_none() {
+        let problem = "is needed by devices on tracks: write the seconds from one round to the next";
+        return Err(ConfigError::new("radio.period_s", problem));
+    }
+    Cell::new(CellParts {
+        devices,
+        layout,
+        period_s: radio.period_s.unwrap_or(1.0),
+        pathloss,
+        carrier_hz,
+        gain_tx_dbi: radio.gain_tx_dbi(),
+        gain_rx_dbi: radio.gain_rx_dbi(),
+        line_of_sight: cell.los.unwrap_or_default(),
+        extrapolate: cell.extrapolate,
+        shadowing_db: cell.shadowing_db,
+        correlation_m: cell.correlation_m,
+        drift,
+        seed: spec.run.seed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::units::{dbm_to_watt, to_db};
+    use crate::parts::Parts;
+    use crate::radio::fading::Constant;
+    use crate::radio::rate::FiniteBlocklength;
+    use crate::spec::Config;
+
+    /// The uplink of a configuration, or why there is none.
+    fn built(text: &str) -> Result<Radio, String> {
+        let config = Config::from_toml(text).map_err(|error| error.to_string())?;
+        config
+            .resolve(&Parts::default())
+            .and_then(|spec| radio(&spec, 1000))
+            .map_err(|error| error.to_string())
+    }
+
+    fn refused(text: &str) -> String {
+        built(text).err().unwrap_or_else(|| panic!("accepted: {text}"))
+    }
+
+    /// A trace with this text, as a configuration names it.
+    fn trace(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        format!("[radio.trace]\nfile = {:?}\n", path.display().to_string())
+    }
+
+    #[test]
+    fn resource_blocks_of_a_trace_are_those_that_devices_choose_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = trace(&folder, "blocks.csv", "round,device,gain,rb\n0,0,1,0\n0,0,9,1\n0,1,8,0\n0,1,2,1\n");
+        let head = "[data]\ndevices = 2\n[schedule]\nk = 2\n[radio]\nfading = \"trace\"\n";
+        let text = format!("{head}access = \"ofdma\"\nbandwidth_hz = 1e6\n{file}");
+        let radio = built(&format!("{text}[radio.ofdma]\nresource_blocks = 2")).unwrap();
+        let links = radio.links(0);
+        assert_eq!(links.gains, [5.0, 5.0]);
+        assert_eq!(links.known.blocks(DeviceId(0)), [0.2, 1.8]);
+        assert_eq!(links.known.blocks(DeviceId(1)), [1.6, 0.4]);
+        // Each has its best block alone, with all its power: log2(1 + γ·2) with the gain of the block.
+        let devices: Vec<DeviceId> = DeviceId::all(2).collect();
+        let grants = radio.grant(&devices, &[1.0, 1.0], &links.known);
+        for (grant, gain) in grants.iter().zip([9.0, 8.0]) {
+            let snr = gain * links.known.power(DeviceId(0)).0 / radio.noise() * 2.0;
+            assert!((grant.budget.0 / (2500.0 * (1.0 + snr).log2()) - 1.0).abs() < 1e-12, "{grant:?}");
+        }
+        let error = refused(&format!("{text}[radio.ofdma]\nresource_blocks = 3"));
+        assert_eq!(error, "radio.ofdma.resource_blocks: is 3, but the trace has 2 resource blocks");
+    }
+
+    #[test]
+    fn estimates_of_measured_snrs_are_snrs_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows: Vec<String> = (0..400).map(|t| format!("{t},0,{}", 10 + t % 2)).collect();
+        let file = trace(&folder, "snr.csv", &format!("round,device,snr_db\n{}\n", rows.join("\n")));
+        let head =
+            "[data]\ndevices = 1\n[schedule]\nk = 1\n[run]\nrounds = 400\n[radio]\nfading = \"trace\"\n";
+        let radio = built(&format!("{head}csi_error = 0.01\nbandwidth_hz = 1e6\n{file}")).unwrap();
+        let ratio = |t: u64| {
+            let links = radio.links(t);
+            let snr = links.gains[0] * links.known.powers[0] / radio.noise();
+            assert!((to_db(snr) - (10 + t % 2) as f64).abs() < 1e-9);
+            links.known.gains[0] / links.gains[0]
+        };
+        let mean = (0..400).map(ratio).sum::<f64>() / 400.0;
+        // An error of 1 % moves a gain by some 20 %; in another unit it would be off by orders of magnitude.
+        assert!((mean - 1.0).abs() < 0.05, "{mean}");
+    }
+
+    #[test]
+    fn what_measured_snrs_and_rates_contain_is_refused_beside_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let snr = trace(&folder, "snr.csv", "round,device,snr_db\n0,0,10\n");
+        let rate = trace(&folder, "rate.csv", "round,device,rate_bps\n0,0,1e6\n");
+        let head = "[radio]\nfading = \"trace\"\nbandwidth_hz = 1e6\n";
+        let cell = "[cell]\nlayout = \"ring\"\npathloss = \"3gpp-macro\"\n";
+        for (text, key) in [
+            (format!("{head}{snr}{cell}"), "cell.pathloss: has no effect on SNRs that were measured"),
+            (format!("{head}{rate}{cell}"), "cell.pathloss: has no effect on rates that were measured"),
+            (format!("{head}snr_db = 3\n{snr}"), "radio.snr_db: has no effect on SNRs that were measured"),
+            (format!("{head}csi_error = 0.1\n{rate}"), "radio.csi_error: has no effect on rates"),
+            (format!("{head}rate = \"mcs\"\n{rate}"), "radio.rate: has no effect on rates"),
+            (
+                format!("{head}csi_delay_s = 0.1\n{snr}"),
+                "radio.csi_delay_s: has no effect here: radio.fading",
+            ),
+        ] {
+            let error = refused(&text);
+            assert!(error.starts_with(key), "{error}\nshould start with\n{key}");
+        }
+        assert!(built(&format!("{head}{snr}")).is_ok() && built(&format!("{head}{rate}")).is_ok());
+        let timed = trace(&folder, "timed.csv", "time_s,device,gain\n0,0,1\n1,0,2\n");
+        assert!(built(&format!("{head}csi_delay_s = 0.1\nperiod_s = 0.5\n{timed}")).is_ok());
+    }
+
+    #[test]
+    fn a_custom_law_brings_its_antennas_and_its_correlation() {
+        let parts = Parts::default().fading("mine", "a test", |_, _| Ok(Box::new(Constant)));
+        let error = |change: &dyn Fn(&mut Config)| {
+            let mut config = Config::default();
+            config.radio.fading = "mine".into();
+            change(&mut config);
+            config.resolve(&parts).and_then(|spec| radio(&spec, 1000)).err().map(|error| error.to_string())
+        };
+        assert_eq!(error(&|_| ()), None);
+        let antennas = error(&|config| config.radio.antennas = 2).unwrap();
+        assert!(antennas.starts_with("radio.antennas: has no effect on radio.fading = \"mine\""));
+        let correlation = error(&|config| config.radio.correlation = 0.5).unwrap();
+        assert!(correlation.starts_with("radio.correlation: has no effect on radio.fading = \"mine\""));
+    }
+
+    #[test]
+    fn devices_drift_also_where_fading_has_no_amplitude() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = trace(&folder, "ones.csv", "1,1\n");
+        for fading in ["static", "nakagami", "trace"] {
+            let file = if fading == "trace" { file.as_str() } else { "" };
+            let moving = format!(
+                "[radio]\nfading = \"{fading}\"\nbandwidth_hz = 1e6\nspeed_kmh = 36.0\ncarrier_hz = 2e9\n\
+                 period_s = 1.0\n{file}[cell]\nlayout = \"disc\"\npathloss = \"3gpp-macro\"\n"
+            );
+            let radio = built(&format!("{moving}drift = true")).unwrap();
+            assert_ne!(radio.mean_gain(0, DeviceId(0)), radio.mean_gain(5, DeviceId(0)), "{fading}");
+            let error = refused(&moving);
+            assert!(error.contains("radio.speed_kmh: has no effect on"), "{fading}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_distance_is_that_of_the_law_unless_it_is_given() {
+        let nearest = |law: &str, more: &str| {
+            let radio = built(&format!(
+                "[data]\ndevices = 2000\n[radio]\nbandwidth_hz = 1e6\n[cell]\nlayout = \"disc\"\n\
+                 radius_m = 200\n\
+                 pathloss = \"{law}\"\n{more}"
+            ));
+            let radio = radio.unwrap();
+            let cell = radio.cell().unwrap();
+            let distances = DeviceId::all(2000).map(|device| cell.position(0, device).distance_m());
+            distances.fold(f64::INFINITY, f64::min)
+        };
+        for (law, more, least) in [
+            ("3gpp-macro", "", 35.0),
+            ("umi", "", 10.0),
+            ("free-space", "", 1.0),
+            ("umi", "min_m = 50", 50.0),
+        ] {
+            let got = nearest(law, more);
+            assert!((least..least + 5.0).contains(&got), "{law}: {got}");
+        }
+        let square =
+            "[radio]\nbandwidth_hz = 1e6\n[cell]\nlayout = \"square\"\npathloss = \"3gpp-macro\"\nmin_m = 0";
+        assert!(built(square).is_ok());
+    }
+
+    #[test]
+    fn no_access_scheme_lets_a_device_exceed_its_largest_power() {
+        for access in ["tdma", "fdma", "ofdma"] {
+            for k in [1, 4] {
+                let radio = built(&format!(
+                    "[schedule]\nk = {k}\n[radio]\nbandwidth_hz = 1e6\npower_policy = \"equal-energy\"\n\
+                     access = \"{access}\"\npower_dbm = 20\n"
+                ));
+                let radio = radio.unwrap();
+                let links = radio.links(0);
+                let devices: Vec<DeviceId> = DeviceId::all(k).collect();
+                let max = dbm_to_watt(23.0) * (1.0 + 1e-12);
+                assert!(links.known.powers.iter().all(|power| *power <= max), "{access}");
+                let grants = radio.grant(&devices, &vec![1.0; k], &links.known);
+                assert!(grants.iter().all(|grant| grant.power.0 <= max), "{access}: {grants:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn transmissions_that_are_combined_decode_what_the_channel_carries_in_all_of_them() {
+        let head = "[data]\ndevices = 200\n[schedule]\nk = 1\n[radio]\nsnr_db = 6\n\
+            csi_error = 0.1\nbackoff_db = 1\n";
+        let backoff = from_db(-1.0);
+        for attempts in [2u64, 3] {
+            for (combining, decoded) in [
+                ("chase", (|j: f64, g: f64| (1.0 + j * g).log2()) as fn(f64, f64) -> f64),
+                ("incremental-redundancy", |j, g| j * (1.0 + g).log2()),
+            ] {
+                let text = format!("{head}attempts = {attempts}\ncombining = \"{combining}\"");
+                let radio = built(&text).unwrap();
+                let (mut lost, mut count) = (0.0, 0.0);
+                for t in 0..100 {
+                    let links = radio.links(t);
+                    for device in DeviceId::all(200) {
+                        let (g, seen) = (links.gains[device.index()], links.known.gain(device));
+                        let grant = radio.grant(&[device], &[1.0], &links.known)[0];
+                        // A transmission has n/A symbols, at the rate of the estimate less the back-off.
+                        let target =
+                            (1.0 + backoff * seen * links.known.power(device).0 / radio.noise()).log2();
+                        assert!((grant.budget.0 / (5000.0 / attempts as f64 * target) - 1.0).abs() < 1e-9);
+                        let truth = g * links.known.power(device).0 / radio.noise();
+                        let needed = (1..=attempts).find(|&j| decoded(j as f64, truth) >= target);
+                        let carried = radio.carry(t, device, &grant, &links);
+                        assert_eq!(carried.delivered, needed.is_some());
+                        let sent = needed.unwrap_or(attempts) as f64 / attempts as f64;
+                        assert!((carried.airtime.0 / grant.airtime.0 - sent).abs() < 1e-12);
+                        lost += f64::from(u8::from(!carried.delivered));
+                        count += 1.0;
+                    }
+                }
+                if combining == "chase" {
+                    // A transmissions are as good as a back-off by A: ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr = 1 −
+                    // b(1−ε).
+                    let b = backoff / attempts as f64;
+                    let tr = 1.0 - 0.9 * b;
+                    let truth = 0.5 * (1.0 - tr / (tr * tr + 4.0 * b * 0.9 * 0.1).sqrt());
+                    let slack = 4.0 * (truth * (1.0 - truth) / count).sqrt();
+                    assert!((lost / count - truth).abs() < slack, "{}: {truth}", lost / count);
+                }
+            }
+        }
+        let error = refused("[radio]\nattempts = 2\ncombining = \"chase\"");
+        assert!(error.contains("radio.attempts: has no effect here"), "{error}");
+        let error = refused("[radio]\ncsi_error = 0.1\ncombining = \"chase\"");
+        assert!(
+            error.contains(
+                "radio.combining: has no effect here: it combines the transmissions of radio.attempts"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn short_packets_that_are_combined_are_lost_as_one_of_their_length_and_strength() {
+        // Both transmissions by the normal approximation, with twice the SNR or twice the symbols.
+        for combining in ["chase", "incremental-redundancy"] {
+            let radio = built(&format!(
+                "[data]\ndevices = 400\n[schedule]\nk = 1\n[radio]\nfading = \"static\"\n\
+                 symbols = 60\nsnr_db = -8\n\
+                 rate = \"finite-blocklength\"\nattempts = 2\ncombining = \"{combining}\"\n\
+                 [radio.finite-blocklength]\nerror = 0.3"
+            ));
+            let radio = radio.unwrap();
+            let (snr, n) = (from_db(-8.0), 30.0);
+            let bits = FiniteBlocklength::new(0.3).bits(snr, n);
+            let both = match combining {
+                "chase" => FiniteBlocklength::new(0.3).loss(2.0 * snr, n, bits),
+                _ => FiniteBlocklength::new(0.3).loss(snr, 2.0 * n, bits),
+            };
+            let (mut first, mut lost) = (0.0, 0.0);
+            for t in 0..50 {
+                let links = radio.links(t);
+                for device in DeviceId::all(400) {
+                    let grant = radio.grant(&[device], &[1.0], &links.known)[0];
+                    assert!((grant.budget.0 / bits - 1.0).abs() < 1e-9);
+                    let carried = radio.carry(t, device, &grant, &links);
+                    lost += f64::from(u8::from(!carried.delivered));
+                    first += f64::from(u8::from(carried.airtime.0 < 0.75 * grant.airtime.0));
+                }
+            }
+            let near = |share: f64, truth: f64| {
+                let slack = 4.0 * (truth * (1.0 - truth) / 20_000.0f64).sqrt();
+                assert!((share - truth).abs() < slack, "{combining}: {share}, not {truth} ± {slack}");
+            };
+            assert!(both > 0.01 && both < 0.2, "{both}");
+            near(lost / 20_000.0, both);
+            near(first / 20_000.0, 1.0 - FiniteBlocklength::new(0.3).loss(snr, n, bits));
+        }
+    }
+
+    #[test]
+    fn what_needs_blocks_that_fade_apart_is_refused_over_a_flat_band() {
+        let head = "[radio]\nbandwidth_hz = 1e6\naccess = \"ofdma\"\n";
+        let (waterfilling, eesm) = ("power = \"waterfilling\"", "effective_snr = \"eesm\"");
+        let flat = refused(&format!("{head}[radio.ofdma]\n{waterfilling}"));
+        assert!(
+            flat.starts_with("radio.ofdma.power: has no effect here: it needs resource blocks"),
+            "{flat}"
+        );
+        let selective = format!("{head}profile = \"tdl-a30\"\n");
+        assert!(built(&format!("{selective}[radio.ofdma]\n{waterfilling}")).is_ok());
+        let shannon = refused(&format!("{selective}[radio.ofdma]\n{eesm}"));
+        assert!(shannon.starts_with("radio.ofdma.effective_snr: is \"eesm\", which is fitted"), "{shannon}");
+        assert!(built(&format!("{selective}rate = \"mcs\"\n[radio.ofdma]\n{eesm}")).is_ok());
+    }
+
+    #[test]
+    fn overhead_takes_its_share_of_the_time_of_a_payload() {
+        let airtime = |overhead: f64, access: &str| {
+            let radio = built(&format!(
+                "[schedule]\nk = 2\n[radio]\nfading = \"static\"\nmode = \"payload\"\n\
+                 payload_bits = 1e4\nsnr_db = 10\n\
+                 bandwidth_hz = 1e6\naccess = \"{access}\"\noverhead = {overhead:?}"
+            ));
+            let radio = radio.unwrap();
+            let links = radio.links(0);
+            radio.payload_airtime(DeviceId(0), &links.known).0 * radio.budget().symbol_s().unwrap()
+        };
+        // 10⁴ bits at log2(11) bit a symbol, of which there are 1e6·(1 − overhead) a second.
+        assert!((airtime(0.0, "tdma") - 1e4 / 11f64.log2() / 1e6).abs() < 1e-12);
+        for access in ["tdma", "fdma", "ofdma"] {
+            assert!((airtime(0.25, access) / airtime(0.0, access) - 4.0 / 3.0).abs() < 1e-9, "{access}");
+        }
+    }
+}

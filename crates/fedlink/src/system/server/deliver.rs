@@ -1,0 +1,307 @@
+//! What arrives: decoded, judged and made into one step of the model.
+
+use super::recorded::{not_scheduled, record};
+use super::{Body, Call, Decided, Open, Server, Underpriced, Upload};
+use crate::aggregate::{Clip, WINDOW, clip};
+use crate::aggregate::{Contribution, Delta, normalize_steps};
+use crate::base::buffers::Pool;
+use crate::base::parallel::prelude::*;
+use crate::base::units::{Airtime, Bits, DeviceId, Power, Shape};
+use crate::compress::wire::Coder;
+use crate::compress::{Compressor, Context, Encoded, Evidence};
+use crate::error::Error;
+use crate::learn::correction::AddUpdate;
+use crate::radio::access::Grant;
+use crate::record::{Arrival, Cost, RoundRecord, Training};
+use crate::schedule::{Pick, Schedule, Share};
+use std::sync::Arc;
+
+/// Reads what arrives, on several threads.
+pub(super) struct Decoder {
+    pub(super) compressor: Arc<dyn Compressor>,
+    pub(super) seed: u64,
+    /// The layers of the model; empty if they are not known.
+    pub(super) shapes: Vec<Shape>,
+    pub(super) coders: Pool<Coder>,
+    pub(super) decoded: Pool<Encoded>,
+}
+
+impl Decoder {
+    /// What both ends know of an upload of `dim` numbers within `budget`, by round and device.
+    fn context(&self, dim: usize, budget: Bits, who: (u64, DeviceId)) -> Context<'_> {
+        Context::new(dim, budget).of(self.seed, who).with_shapes(&self.shapes)
+    }
+
+    /// What the server has of an upload: it decodes a payload by what it knows of the round alone.
+    fn read<'a>(&self, upload: &Upload<'a>, context: &Context) -> Received<'a> {
+        match upload.body {
+            Body::Silent => Received::Nothing(Arrival::Silent),
+            Body::Lost => Received::Nothing(Arrival::Lost),
+            Body::Outage => Received::Nothing(Arrival::Outage),
+            Body::Late => Received::Nothing(Arrival::Late),
+            Body::Unreadable => Received::Nothing(Arrival::Undecodable),
+            Body::Update(update) => Received::Handed(update),
+            Body::Payload(payload) => {
+                let mut update = self.decoded.take(Encoded::default);
+                let read = self.compressor.codec().map(|codec| {
+                    self.coders.with(Coder::default, |coder| codec.read(coder, context, payload, &mut update))
+                });
+                match read {
+                    Some(Ok(())) => Received::Decoded(update),
+                    Some(Err(_)) | None => Received::Nothing(Arrival::Undecodable),
+                }
+            }
+        }
+    }
+}
+
+/// What the server has of an upload.
+pub(super) enum Received<'a> {
+    Handed(&'a Encoded),
+    Decoded(Encoded),
+    Nothing(Arrival),
+}
+
+impl Received<'_> {
+    fn update(&self) -> Result<&Encoded, Arrival> {
+        match self {
+            Self::Handed(update) => Ok(update),
+            Self::Decoded(update) => Ok(update),
+            Self::Nothing(arrival) => Err(*arrival),
+        }
+    }
+}
+
+impl Server {
+    /// Takes what arrived of the scheduled devices, in their order: θ(t) becomes θ(t+1), and
+    /// the round is closed.
+    pub fn deliver<'a>(
+        &mut self,
+        uploads: &[Upload<'a>],
+        training: Training,
+        cost: Option<Cost>,
+    ) -> Result<RoundRecord, Error> {
+        let open = self.open.take().ok_or(Error::Session("deliver: no round has begun"))?;
+        let Open { call, known, decided } = open;
+        let decided = decided.ok_or(Error::Session("deliver: nobody has reported yet"))?;
+        if !uploads.iter().map(|upload| upload.device).eq(decided.schedule.devices()) {
+            return Err(Error::Session(
+                "deliver: there must be one upload of each scheduled device, in their order",
+            ));
+        }
+        let (decoder, dim) = (&self.decoder, self.theta.len());
+        let read = |(upload, grant): (&Upload<'a>, &Grant)| {
+            decoder.read(upload, &decoder.context(dim, grant.budget, (call.t, upload.device)))
+        };
+        let received: Vec<Received> = uploads.par_iter().zip(&decided.grants).map(read).collect();
+        self.note_underpriced(call.t, &received, uploads);
+        let arrivals = self.judge(&call, &decided, &received, uploads);
+        let shares = self.shares(call.t, &decided.schedule, &arrivals);
+        if self.states.is_some() {
+            self.update_from_states(call.t, uploads, &received, &arrivals);
+        } else {
+            self.update(call.t, &received, &arrivals, &shares);
+        }
+        for ((one, arrival), upload) in received.iter().zip(&arrivals).zip(uploads) {
+            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
+                self.policy.receive(upload.device, update);
+            }
+        }
+        self.correct(call.t, &received, &arrivals, uploads);
+        let used =
+            decided.schedule.devices().zip(&arrivals).filter(|(_, arrival)| **arrival == Arrival::Used);
+        self.aggregator.observe(&used.map(|(device, _)| device).collect::<Vec<DeviceId>>());
+        for device in decided.schedule.devices() {
+            self.ledger.devices.note_scheduled(device, call.t);
+        }
+        for one in received {
+            if let Received::Decoded(update) = one {
+                self.decoder.decoded.give(update);
+            }
+        }
+        let mut record = record(&call, &known, &decided, uploads, &arrivals, training);
+        record.cost = cost;
+        if self.log_all {
+            record.others = not_scheduled(&call, &known, &decided);
+        }
+        let sent = record.transmissions.iter().map(|sent| (sent.device, sent.power, sent.airtime));
+        self.radio.settle(&sent.collect::<Vec<(DeviceId, Power, Airtime)>>());
+        self.policy.observe(&record);
+        self.check_policy(call.t)?;
+        Ok(record)
+    }
+
+    /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it
+    /// sends.
+    fn note_underpriced(&mut self, t: u64, received: &[Received], uploads: &[Upload]) {
+        if self.custom_compressor.is_none() {
+            return;
+        }
+        for (one, upload) in received.iter().zip(uploads) {
+            let Ok(Encoded::Sparse(update)) = one.update() else { continue };
+            let (needed, claimed) = (update.information(self.theta.len()), upload.spent.bits);
+            if claimed < needed {
+                let (count, first) = &mut self.ledger.underpriced;
+                *count += 1;
+                first.get_or_insert(Underpriced {
+                    round: t + 1,
+                    device: upload.device.0,
+                    entries: update.indices.len(),
+                    claimed: claimed.0,
+                    needed: needed.0,
+                });
+            }
+        }
+    }
+
+    /// How each upload is handled. One that cannot be decoded or fails the audit is a strike.
+    fn judge(
+        &mut self,
+        call: &Call,
+        decided: &Decided,
+        received: &[Received],
+        uploads: &[Upload],
+    ) -> Vec<Arrival> {
+        let judge = |(i, upload): (usize, &Upload)| {
+            let arrival = match received[i].update() {
+                Err(arrival) => arrival,
+                Ok(update) if self.defense.strikes.is_some() => {
+                    let row = decided.reports.index_of(upload.device).unwrap_or_default();
+                    let index = call.candidates.iter().position(|device| *device == upload.device);
+                    let (dim, budget) = (self.theta.len(), decided.grants[i].budget);
+                    let context = self.decoder.context(dim, budget, (call.t, upload.device));
+                    let honest = call.asks.iter().zip(decided.reports.row(row)).all(|(&ask, &report)| {
+                        let evidence = Evidence {
+                            ask,
+                            context,
+                            alone: call.alone[index.unwrap_or_default()],
+                            exact: self.exact,
+                            received: update,
+                        };
+                        evidence.allows(&*self.decoder.compressor, report)
+                    });
+                    if honest { Arrival::Used } else { Arrival::Flagged }
+                }
+                Ok(_) => Arrival::Used,
+            };
+            if matches!(arrival, Arrival::Undecodable | Arrival::Flagged) {
+                let strikes = &mut self.ledger.strikes;
+                strikes.resize(strikes.len().max(self.ledger.devices.len()), 0);
+                let count = &mut strikes[upload.device.index()];
+                *count = count.saturating_add(1);
+            }
+            arrival
+        };
+        uploads.iter().enumerate().map(judge).collect()
+    }
+
+    /// What each scheduled device's update counts. One that was lost counts for nobody; one that was silent,
+    /// cannot be decoded or fails the audit counts and adds nothing.
+    fn shares(&self, t: u64, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
+        let counting: Vec<DeviceId> =
+            schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
+        let mut by_rule = self.aggregator.shares_of(&counting, &|i| (self.samples)(counting[i])).into_iter();
+        let share = |(pick, arrival): (&Pick, &Arrival)| {
+            let rule = if *arrival == Arrival::Lost { 0.0 } else { by_rule.next().unwrap_or_default() };
+            match pick.share {
+                Share::Rule => rule,
+                Share::Weight(weight) => weight as f32,
+            }
+        };
+        let mut shares: Vec<f32> = schedule.picks.iter().zip(arrivals).map(share).collect();
+        if self.aggregator.by_steps() {
+            let steps: Vec<u64> =
+                schedule.devices().map(|m| (self.steps)(t, m).map_or(1, |steps| steps.count)).collect();
+            normalize_steps(&mut shares, &steps);
+        }
+        shares
+    }
+
+    /// θ(t+1) out of θ(t) and what arrived and passed the audit.
+    fn update(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
+        let privacy = self.defense.privacy;
+        let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
+        for ((one, arrival), &share) in received.iter().zip(arrivals).zip(shares) {
+            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
+                // Under privacy a device counts the same whoever else sent.
+                let share = privacy.map_or(share, |mechanism| mechanism.share as f32);
+                used.push(Contribution { update, share, factor: 1.0 });
+            }
+        }
+        if self.defense.clip != Clip::Off {
+            let norms: Vec<f32> = used.iter().map(|one| one.update.norm()).collect();
+            self.ledger.norms.extend(&norms);
+            let old = self.ledger.norms.len().saturating_sub(WINDOW);
+            self.ledger.norms.drain(..old);
+            let limit = self.defense.clip.limit(self.ledger.norms.make_contiguous());
+            used.iter_mut().zip(norms).for_each(|(one, norm)| one.factor = clip::factor(norm, limit));
+        }
+        let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
+        let mut delta = self.aggregator.aggregate(&used, counting);
+        if let (Some(mechanism), Delta::Sum(terms)) = (privacy, &mut delta) {
+            // In every round, also in one in which nobody sent.
+            let mut noise = match std::mem::take(&mut self.noise) {
+                Encoded::Dense(values) => values,
+                _ => vec![0.0; self.theta.len()],
+            };
+            mechanism.fill(&mut noise, self.seed, t);
+            self.noise = Encoded::Dense(noise);
+            terms.push((&self.noise, 1.0));
+        }
+        self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
+    }
+
+    /// What the correction of local steps makes of the updates that arrived.
+    fn correct(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], uploads: &[Upload]) {
+        if !self.correction.keeps_state() {
+            return;
+        }
+        let mut updates = Vec::with_capacity(received.len());
+        for ((one, arrival), upload) in received.iter().zip(arrivals).zip(uploads) {
+            if let (Arrival::Used, Ok(update), Some(steps)) =
+                (arrival, one.update(), (self.steps)(t, upload.device))
+            {
+                let add = move |target: &mut [f32], scale: f32| update.add_to(target, scale);
+                updates.push((add, steps.length()));
+            }
+        }
+        let updates: Vec<(AddUpdate, f64)> =
+            updates.iter().map(|(add, length)| (add as AddUpdate, *length)).collect();
+        self.control.resize(self.theta.len(), 0.0);
+        let devices = self.radio.devices();
+        self.correction.settle_server(&mut self.control, &updates, devices, &mut self.theta);
+    }
+
+    /// θ(t+1) out of θ(t) and h_m of all devices, after what arrived and passed the audit has moved some.
+    fn update_from_states(
+        &mut self,
+        t: u64,
+        uploads: &[Upload],
+        received: &[Received],
+        arrivals: &[Arrival],
+    ) {
+        let Some(states) = &mut self.states else { return };
+        let dim = self.theta.len();
+        for ((upload, one), arrival) in uploads.iter().zip(received).zip(arrivals) {
+            if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
+                states.advance(upload.device, t, update, dim);
+                if self.defense.clip != Clip::Off {
+                    self.ledger.norms.push_back(states.norm(upload.device));
+                }
+            }
+        }
+        let devices = self.radio.devices();
+        let shares = self.aggregator.shares(devices, &|m| (self.samples)(DeviceId(m as u32)));
+        let mut all = states.contributions(t, &shares);
+        if self.defense.clip != Clip::Off {
+            let old = self.ledger.norms.len().saturating_sub(WINDOW);
+            self.ledger.norms.drain(..old);
+            let limit = self.defense.clip.limit(self.ledger.norms.make_contiguous());
+            for one in &mut all {
+                one.factor *= clip::factor(one.factor * one.update.norm(), limit);
+            }
+        }
+        let delta = self.aggregator.aggregate(&all, devices);
+        self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
+    }
+}

@@ -1,0 +1,84 @@
+//! A round as it is recorded.
+
+use super::{Call, Decided, Upload};
+use crate::base::units::{Airtime, Bits, DeviceId, Power, Symbols};
+use crate::radio::Known;
+use crate::record::{Arrival, RoundRecord, Training, Transmission};
+use crate::schedule::Share;
+
+/// The round as it is recorded.
+pub(super) fn record(
+    call: &Call,
+    known: &Known,
+    decided: &Decided,
+    uploads: &[Upload],
+    arrivals: &[Arrival],
+    training: Training,
+) -> RoundRecord {
+    let Decided { reports, schedule, grants, .. } = decided;
+    let report_symbols = decided.report_symbols;
+    let transmission = |(i, upload): (usize, &Upload)| {
+        let (pick, grant) = (&schedule.picks[i], &grants[i]);
+        Transmission {
+            round: call.t + 1,
+            device: upload.device,
+            report: reports.index_of(upload.device).map_or(0.0, |row| reports.first(row)),
+            gain: known.gain(upload.device),
+            capacity: known.capacity(upload.device),
+            weight: pick.bit_weight,
+            symbols: grant.symbols,
+            power: grant.power,
+            airtime: upload.airtime.unwrap_or(grant.airtime),
+            budget: grant.budget,
+            bits: upload.spent.bits,
+            q: upload.spent.level,
+            entries: upload.entries,
+            share: match pick.share {
+                Share::Rule => None,
+                Share::Weight(weight) => Some(weight),
+            },
+            wire_bits: upload.wire_bits,
+            arrival: arrivals[i],
+            report_symbols,
+        }
+    };
+    RoundRecord {
+        round: call.t + 1,
+        transmissions: uploads.iter().enumerate().map(transmission).collect(),
+        others: Vec::new(),
+        training,
+        report_symbols,
+        cost: None,
+        evaluation: None,
+    }
+}
+
+/// The devices that were not scheduled, as the server knew them.
+pub(super) fn not_scheduled(call: &Call, known: &Known, decided: &Decided) -> Vec<Transmission> {
+    let mut reports = vec![0.0; known.devices()];
+    for (row, device) in decided.reports.devices.iter().enumerate() {
+        reports[device.index()] = decided.reports.first(row);
+    }
+    let mut waits = vec![true; known.devices()];
+    decided.schedule.devices().for_each(|device| waits[device.index()] = false);
+    let other = |device: DeviceId| Transmission {
+        round: call.t + 1,
+        device,
+        report: reports[device.index()],
+        gain: known.gain(device),
+        capacity: known.capacity(device),
+        weight: 0.0,
+        symbols: Symbols(0.0),
+        power: Power(0.0),
+        airtime: Airtime(0.0),
+        budget: Bits(0.0),
+        bits: Bits(0.0),
+        q: 0,
+        entries: 0,
+        share: None,
+        wire_bits: None,
+        arrival: Arrival::NotScheduled,
+        report_symbols: decided.report_symbols,
+    };
+    DeviceId::all(known.devices()).filter(|device| waits[device.index()]).map(other).collect()
+}

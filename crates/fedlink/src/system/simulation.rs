@@ -1,0 +1,240 @@
+//! Rounds in sequence.
+
+use crate::base::state::{Persist, StateError};
+use crate::error::Error;
+use crate::learn::fairness::{ClassTable, class_accuracies};
+use crate::learn::task::{Evaluation, Work};
+use crate::parts::Parts;
+use crate::record::{Outcome, RoundRecord, Row};
+use crate::spec::{Config, Spec};
+use crate::system::checkpoint::{self, CheckpointError};
+use crate::system::round::{World, round};
+use std::borrow::Borrow;
+use std::io::{Read, Seek, Write};
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+
+/// A run in progress.
+///
+/// Work is spread over the threads of the current `rayon` pool; the result is the same for
+/// any number of them.
+pub struct Simulation {
+    world: World,
+    /// Whether a round failed: state is then half of one round and half of the next.
+    failed: bool,
+    /// Who has which classes, once `run.fairness` asks for it.
+    classes: OnceLock<ClassTable>,
+}
+
+/// What a round takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Needs {
+    /// d, the number of parameters.
+    pub dim: usize,
+    /// Devices that train in a round, as in the first one.
+    pub trained: usize,
+    /// Memory for the state that devices keep and for the updates that are kept until selection; the data set
+    /// and a few vectors of d for every thread come on top.
+    pub bytes: u64,
+}
+
+/// Called after every round.
+pub trait RoundObserver {
+    /// `Break` ends the run after this round.
+    fn after_round(&mut self, record: &RoundRecord) -> ControlFlow<()>;
+}
+
+/// The answer of a closure after a round: `()` to continue, or a [`ControlFlow`].
+pub trait Flow {
+    /// `Break` ends the run.
+    fn flow(self) -> ControlFlow<()>;
+}
+
+impl Flow for () {
+    fn flow(self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl Flow for ControlFlow<()> {
+    fn flow(self) -> ControlFlow<()> {
+        self
+    }
+}
+
+impl Simulation {
+    /// Sets the run up.
+    pub fn new(spec: impl Borrow<Spec>) -> Result<Self, Error> {
+        Ok(Self { world: World::new(spec.borrow())?, failed: false, classes: OnceLock::new() })
+    }
+
+    /// Resolves a configuration, to learn on a data set or a custom [task](crate::learn::task::Task), and
+    /// sets the run up.
+    pub fn of(config: &Config, work: impl Into<Work>) -> Result<Self, Error> {
+        Self::with_parts(config, work, &Parts::default())
+    }
+
+    /// As [`Simulation::of`], with custom parts for the names that `config` chooses.
+    pub fn with_parts(config: &Config, work: impl Into<Work>, parts: &Parts) -> Result<Self, Error> {
+        Self::new(config.resolve_on(work, parts)?)
+    }
+
+    /// The run.
+    pub fn spec(&self) -> &Spec {
+        self.world.session.spec()
+    }
+
+    /// Runs the next round; evaluates if it is due. After an error the run can only be
+    /// restored from a checkpoint.
+    pub fn step(&mut self) -> Result<RoundRecord, Error> {
+        if self.failed {
+            return Err(Error::Failed { round: self.rounds_done() + 1 });
+        }
+        let result = self.try_step();
+        self.failed = result.is_err();
+        result
+    }
+
+    fn try_step(&mut self) -> Result<RoundRecord, Error> {
+        let t = self.rounds_done();
+        round(&mut self.world, t)?;
+        let run = &self.spec().run;
+        if self.rounds_done().is_multiple_of(run.evaluate_every) || self.rounds_done() == run.rounds {
+            let evaluation = self.evaluate()?;
+            self.world.session.evaluated(evaluation)?;
+        }
+        self.world.session.close().ok_or(Error::Session("the round was not delivered"))
+    }
+
+    /// Runs until `run.rounds`, or until `after_round` answers with `Break`.
+    pub fn run<R: Flow>(&mut self, mut after_round: impl FnMut(&RoundRecord) -> R) -> Result<Outcome, Error> {
+        while self.rounds_done() < self.spec().run.rounds {
+            if after_round(&self.step()?).flow().is_break() {
+                break;
+            }
+        }
+        Ok(self.outcome())
+    }
+
+    /// As [`Simulation::run`], with an observer that keeps state.
+    pub fn run_with(&mut self, observer: &mut dyn RoundObserver) -> Result<Outcome, Error> {
+        self.run(|record| observer.after_round(record))
+    }
+
+    /// Whether the records of the rounds to come hold the devices that are not scheduled too
+    /// ([`RoundRecord::others`]). It changes nothing else.
+    pub fn log_all_devices(&mut self, log_all: bool) {
+        self.world.session.log_all_devices(log_all);
+    }
+
+    /// The run so far in numbers.
+    pub fn outcome(&self) -> Outcome {
+        let mut outcome = self.world.session.outcome();
+        if let Some(last) = self.rows().last().filter(|_| self.spec().run.fairness) {
+            let devices = self.classes().accuracies(&class_accuracies(&last.metrics));
+            outcome.device_accuracy =
+                devices.into_iter().map(|accuracy| Some(accuracy).filter(|a| !a.is_nan())).collect();
+        }
+        outcome
+    }
+
+    /// Who has which classes.
+    fn classes(&self) -> &ClassTable {
+        let devices = self.world.session.server().radio.devices();
+        self.classes.get_or_init(|| ClassTable::of(self.world.fleet.task(), devices))
+    }
+
+    /// The record of the last round as a row by itself.
+    pub fn round_row(&self, record: &RoundRecord) -> Row {
+        self.world.session.round_row(record)
+    }
+
+    /// Writes all that the rounds to come depend on. A run [resumed](Simulation::restore) from it ends with
+    /// the same bits as one that was never interrupted.
+    pub fn checkpoint(&self, to: impl Write) -> Result<(), CheckpointError> {
+        if self.failed {
+            let problem = format!("the run failed in round {}", self.rounds_done() + 1);
+            return Err(CheckpointError::State(StateError(problem)));
+        }
+        let World { session, fleet, .. } = &self.world;
+        let state = checkpoint::Saved {
+            next_round: session.rounds_done(),
+            theta: session.theta(),
+            ledger: session.ledger(),
+            states: fleet.states(),
+            server: session.saved()?,
+            adversary: fleet.saved(),
+            extension: session.extension(session.ledger()),
+        };
+        checkpoint::write(session.owner(), &state, to)
+    }
+
+    /// Resumes from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is
+    /// damaged or another run's, nothing is changed.
+    pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
+        let World { session, fleet, .. } = &mut self.world;
+        let mut state = checkpoint::read(session.owner(), from)?;
+        session.fits(&mut state)?;
+        if !fleet.fits(&state.states, session.theta().len()) {
+            return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
+        }
+        let (before, radio_before) = (session.server().save(), session.server().radio.save());
+        session.load_server(&mut state)?;
+        if let Err(error) = fleet.load(std::mem::take(&mut state.adversary)) {
+            // What was saved a moment ago loads again.
+            let _ = (session.server_mut().load(before), session.server_mut().radio.load(radio_before));
+            return Err(CheckpointError::State(error));
+        }
+        fleet.restore(std::mem::take(&mut state.states));
+        session.resume(state);
+        self.failed = false;
+        Ok(())
+    }
+
+    /// What a round of this run takes, for estimates.
+    pub fn needs(&mut self) -> Result<Needs, Error> {
+        let World { session, fleet, .. } = &mut self.world;
+        let t = session.rounds_done();
+        let links = session.links(t);
+        let server = session.server_mut();
+        let (devices, dim) = (server.radio.devices(), server.theta().len());
+        // Asking must change nothing, so the policy's state is put back.
+        let before = server.save();
+        let candidates = server.begin(t, links.known, |_| true)?.candidates.len();
+        server.load(before).map_err(CheckpointError::State)?;
+        let trained = if fleet.everyone_must_train() { devices } else { candidates };
+        let kept = fleet.kept_updates(candidates, server.radio.k(), dim);
+        let vectors = fleet.state_vectors() + server.state_vectors() + kept;
+        Ok(Needs { dim, trained, bytes: (vectors as u64) * (dim as u64) * 4 })
+    }
+
+    /// Rounds done so far.
+    pub fn rounds_done(&self) -> u64 {
+        self.world.session.rounds_done()
+    }
+
+    /// The evaluated rounds so far.
+    pub fn rows(&self) -> &[Row] {
+        self.world.session.rows()
+    }
+
+    /// θ(t), the model now.
+    pub fn theta(&self) -> &[f32] {
+        self.world.session.theta()
+    }
+
+    /// The parties of the run.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// How well the model does now; with `run.fairness` also on each class and on the worst devices.
+    pub fn evaluate(&self) -> Result<Evaluation, Error> {
+        let mut evaluation = self.world.fleet.task().evaluate(self.theta()).map_err(Error::Evaluation)?;
+        if self.spec().run.fairness {
+            self.classes().add_to(&mut evaluation);
+        }
+        Ok(evaluation)
+    }
+}

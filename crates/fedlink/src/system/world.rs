@@ -1,0 +1,194 @@
+//! All parties of a run, built from its configuration.
+
+use crate::adversary::Adversary;
+use crate::base::memory;
+use crate::base::units::DeviceId;
+use crate::clock::compute::Load;
+use crate::error::Error;
+use crate::learn::correction::Correction;
+use crate::learn::inputs::Inputs;
+use crate::learn::local_training::LocalTraining;
+use crate::learn::rate::Rate;
+use crate::learn::steps::StepCounts;
+use crate::learn::task::{Task, Work};
+use crate::learn::{DescentOptions, ModelTask};
+use crate::schedule::{Facts, LabelCounts};
+use crate::spec::{BatchSize, ConfigError, Spec};
+use crate::system::build::{check_theta0, clock, compressor, server, server_vectors};
+use crate::system::device::Encoder;
+use crate::system::fleet::{Fleet, FleetParts, Keeps};
+use crate::system::genie;
+use crate::system::round::World;
+use crate::system::server::{SampleCounts, StepsOf};
+use crate::system::session::Session;
+use std::sync::Arc;
+
+impl World {
+    /// The parties of the run.
+    pub fn new(spec: &Spec) -> Result<Self, Error> {
+        let work = spec.work().ok_or_else(no_work)?;
+        memory::check(spec.data.devices, 0, 0)?;
+        if spec.run.fairness {
+            check_class_table(spec, work)?;
+        }
+        let task = task(spec, work)?;
+        let theta = task.theta0();
+        check_theta0("task", &theta)?;
+        let compressor = compressor(spec)?;
+        let aggregator = spec.parts().aggregate.build(&spec.scope(), &())?;
+        let correction: Arc<dyn Correction> = spec.parts().correction.build(&spec.scope(), &())?.into();
+        check_steps(spec, &*task, aggregator.by_steps())?;
+        let devices = spec.data.devices as usize;
+        // Refused before anything of that size is made.
+        let own = if correction.keeps_state() { devices.saturating_add(3) } else { 0 };
+        memory::check(spec.data.devices, theta.len(), own.saturating_add(2))?;
+        let mut fleet = Fleet::new(FleetParts {
+            task: Arc::clone(&task),
+            devices,
+            encoder: Encoder::new(spec, Arc::clone(&compressor)).with_shapes(task.shapes()),
+            feedback: spec.parts().feedback.build(&spec.scope(), &())?,
+            wire: spec.radio.wire,
+            by_size: aggregator.by_size(),
+            adversary: adversary(spec)?,
+        })
+        .with_correction(Arc::clone(&correction), devices, theta.len());
+        // The model, its aggregate, the noise on it, and what the devices keep and the server of them.
+        let own = 2 + usize::from(spec.privacy.noise > 0.0);
+        let kept = fleet.state_vectors().saturating_add(server_vectors(spec));
+        memory::check(spec.data.devices, theta.len(), kept.saturating_add(own))?;
+        // The model, and what is broadcast with it.
+        let broadcast = theta.len().saturating_mul(1 + correction.broadcast_vectors());
+        let steps = Arc::clone(&task);
+        let steps_of: StepsOf = Arc::new(move |t, device| steps.local_steps(t, device));
+        let work = work_of(spec, &task);
+        let shapes = task.shapes();
+        let labeled = Arc::clone(&task);
+        let samples: SampleCounts = Arc::new(move |device| task.samples(device));
+        let mut server =
+            server(spec, compressor, aggregator, samples, theta)?.with_correction(correction, steps_of);
+        server.set_shapes(shapes);
+        if let Some(genie) = server.genie() {
+            genie::check(genie, spec, fleet.task())?;
+            fleet.keep(Keeps::All);
+            // The updates, and what is sent of each.
+            let vectors = fleet.state_vectors().saturating_add(3 * spec.data.devices as usize);
+            memory::check(spec.data.devices, server.theta().len(), vectors)?;
+        }
+        // A device that is scheduled whose update was dropped would have to train again. Equal reports of few
+        // bits go to the larger gain, whatever the norms are.
+        let by_report = server.selection().largest_reports && spec.schedule.report_bits == 0;
+        if server.genie().is_none() && !by_report {
+            fleet.keep(Keeps::WhatFits);
+        }
+        let clock = clock(spec, &server.radio, broadcast, work)?;
+        let labels: LabelCounts = Arc::new(move |device| labeled.label_counts(device));
+        server.inform(Facts { train_s: clock.expected_s(), labels: Some(labels) });
+        Ok(Self { session: Session::new(spec.clone(), server), fleet, clock })
+    }
+}
+
+/// The error of a run without a data set or a task.
+fn no_work() -> ConfigError {
+    let problem = "is named, and the run has no data; give it with Config::on, Spec::with_work or the \
+                   builder's \
+                   dataset";
+    ConfigError::new("data.dataset", problem)
+}
+
+/// Refuses a table of devices by classes that is beyond the machine's memory.
+fn check_class_table(spec: &Spec, work: &Work) -> Result<(), ConfigError> {
+    let Work::Dataset(dataset) = work else { return Ok(()) };
+    let devices = spec.data.devices;
+    memory::check(devices, dataset.classes, devices as usize).map_err(|_| {
+        let problem = format!(
+            "keeps how many samples of {} classes each of {devices} devices has, which is more than this \
+             machine's memory; set it to false, or data.devices to a smaller number",
+            dataset.classes
+        );
+        ConfigError::new("run.fairness", problem)
+    })
+}
+
+/// What one local training of a device processes: τ batches.
+fn work_of(spec: &Spec, task: &Arc<dyn Task>) -> Arc<dyn Fn(DeviceId) -> Load + Send + Sync> {
+    let (steps, batch) = (step_counts(spec), spec.learn.batch);
+    let flops_per_sample = task.flops_per_sample();
+    let task = Arc::clone(task);
+    Arc::new(move |device| {
+        let batch = match batch {
+            BatchSize::Count(batch) => batch as f64,
+            BatchSize::Full => task.samples(device) as f64,
+        };
+        Load { samples: steps.of(device) as f64 * batch, flops_per_sample }
+    })
+}
+
+/// How many local steps each device takes.
+fn step_counts(spec: &Spec) -> StepCounts {
+    let learn = &spec.learn;
+    StepCounts { max: learn.local_steps, min: learn.local_steps_min, seed: spec.run.seed }
+}
+
+/// What needs to know of local steps is refused for a task that does not tell.
+fn check_steps(spec: &Spec, task: &dyn Task, by_steps: bool) -> Result<(), ConfigError> {
+    if task.local_steps(0, DeviceId(0)).is_some() {
+        return Ok(());
+    }
+    let (correction, aggregate) = (&spec.learn.correction, &spec.learn.aggregate);
+    let name = task.name();
+    if spec.facts().correction.corrects {
+        let problem = format!(
+            "is \"{correction}\", but the task {name} does not add corrections to its gradients; write \
+             \"none\", or let the task tell its local steps"
+        );
+        return Err(ConfigError::new("learn.correction", problem));
+    }
+    if by_steps {
+        let problem = format!(
+            "is \"{aggregate}\", but the task {name} does not tell its local steps; write \"mean\" or \
+             \"by-size\""
+        );
+        return Err(ConfigError::new("learn.aggregate", problem));
+    }
+    Ok(())
+}
+
+fn adversary(spec: &Spec) -> Result<Option<Adversary>, ConfigError> {
+    let attack = spec.parts().attack.build(&spec.scope(), &())?;
+    let devices = spec.data.devices as usize;
+    Ok(Adversary::new(devices, spec.adversary.share, spec.run.seed, attack))
+}
+
+/// What the devices learn.
+fn task(spec: &Spec, work: &Work) -> Result<Arc<dyn Task>, ConfigError> {
+    let dataset = match work {
+        Work::Custom(task) => {
+            let mut devices = DeviceId::all(spec.data.devices as usize);
+            if let Some(device) = devices.find(|device| task.samples(*device) == 0) {
+                let problem =
+                    format!("{} has no samples on device {device}; each needs at least one", task.name());
+                return Err(ConfigError::new("task", problem));
+            }
+            return Ok(Arc::clone(task));
+        }
+        Work::Dataset(dataset) => Arc::clone(dataset),
+    };
+    let model = spec.parts().model.build(&spec.scope(), &dataset)?;
+    memory::check(spec.data.devices, model.dim(), 2)?;
+    let inputs = if model.takes_non_zeros() { Inputs::new } else { Inputs::dense };
+    let training = LocalTraining {
+        model,
+        inputs: inputs(Arc::clone(&dataset), spec.data.scaling),
+        optimizer: spec.parts().optimizer.build(&spec.scope(), &())?,
+        steps: step_counts(spec),
+        batch: spec.learn.batch,
+        rate: Rate { base: spec.rate(), schedule: spec.learn.rate_schedule, rounds: spec.run.rounds },
+        options: DescentOptions {
+            weight_decay: spec.learn.weight_decay,
+            clip: if spec.learn.gradient_clip > 0.0 { spec.learn.gradient_clip } else { f64::INFINITY },
+        },
+        seed: spec.run.seed,
+    };
+    let partition = spec.parts().partition.build(&spec.scope(), &dataset)?;
+    Ok(Arc::new(ModelTask::new(dataset, partition, training, spec.learn.init, spec.learn.state)))
+}
