@@ -26,8 +26,8 @@ pub(super) struct Symmetric {
 }
 
 impl Symmetric {
-    /// An upper bound c ≥ λ_max, at most λ_max·(1 + [`WIDTH`]) but for rounding, and usually within 1e-9·λ_max.
-    /// The matrix must be positive semidefinite; the bound is 0 if the matrix is empty.
+    /// An upper bound c ≥ λ_max. It is at most λ_max·(1 + [`WIDTH`]) up to rounding, and mostly within
+    /// 1e-9·λ_max. The matrix must be positive semidefinite; the bound is 0 if the matrix is empty.
     pub fn largest_eigenvalue(&self) -> f64 {
         let trace = self.trace();
         if !(trace > 0.0 && trace.is_finite()) {
