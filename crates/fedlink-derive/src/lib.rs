@@ -22,7 +22,7 @@ pub fn keys(arguments: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// What a field states of its key.
+/// The statement of a key by a field.
 struct Key {
     meaning: String,
     default: Option<Expr>,
@@ -152,7 +152,7 @@ fn read(key: &mut Key, meta: Meta) -> syn::Result<()> {
     Ok(())
 }
 
-/// Which values the key takes, in words, and the bounds that are checked.
+/// The allowed values of the key, in words, and the bounds that are checked.
 fn words(key: &Key, field: &Field) -> syn::Result<(String, Option<Tokens>)> {
     let mut words = match (&key.range, &key.allowed) {
         (Some(range), None) => range.value(),
@@ -192,7 +192,7 @@ fn words(key: &Key, field: &Field) -> syn::Result<(String, Option<Tokens>)> {
     Ok((words, bounds))
 }
 
-/// Whole numbers may be written as 1e5; what is left out is not written.
+/// Accepts whole numbers written as 1e5, and does not write an unset key.
 fn add_serde(field: &mut Field) {
     let whole = |ty: &Type| is(ty, "u64");
     if whole(&field.ty) {

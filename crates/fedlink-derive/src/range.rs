@@ -1,4 +1,4 @@
-//! The range of a key as its reference states it: "> 0 and ≤ 1", "1 ..= 4", "≥ 0 (0: none)".
+//! The range of a key in the words of its reference: "> 0 and ≤ 1", "1 ..= 4", "≥ 0 (0: none)".
 
 /// The bounds of a number.
 #[derive(Debug, Default, PartialEq)]

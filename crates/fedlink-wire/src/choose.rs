@@ -1,10 +1,11 @@
 //! Logarithms of binomial coefficients.
 
-/// log2 C(n, q), the bits that name one out of all ways to choose q indices among n.
+/// log2 C(n, q), the bits that identify one of all sets of q indices among n.
 ///
-/// With the entropy written out, `ln C = q·ln(n/q) − (n−q)·ln(1−q/n) + ½·ln(n / (2π·q·(n−q))) + δ(n) − δ(q) −
-/// δ(n−q)`, δ being the error of Stirling's formula. Nothing large cancels, so the relative error stays near
-/// the rounding unit for every n; a difference of three log-gammas would lose nine digits at n = 10⁹.
+/// With the entropy written out, `ln C = q·ln(n/q) − (n−q)·ln(1−q/n) + ½·ln(n / (2π·q·(n−q))) + δ(n) −
+/// δ(q) − δ(n−q)`, where δ is the error of Stirling's formula. No large terms cancel, so the relative
+/// error stays near the rounding unit for every n; a difference of three log-gammas would lose nine
+/// digits at n = 10⁹.
 ///
 /// ```
 /// use fedlink_wire::log2_choose;
@@ -14,7 +15,7 @@ pub fn log2_choose(n: u64, q: u64) -> f64 {
     if q == 0 || q >= n {
         return 0.0;
     }
-    // C(n, q) = C(n, n−q), and 1 − q/n keeps its digits only where q/n is not near 1.
+    // C(n, q) = C(n, n−q), and 1 − q/n keeps its digits only if q/n is not near 1.
     let q = q.min(n - q);
     let (n, q, rest) = (n as f64, q as f64, (n - q) as f64);
     let entropy = q * libm::log(n / q) - rest * libm::log1p(-q / n);

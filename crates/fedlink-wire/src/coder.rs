@@ -128,7 +128,8 @@ fn check(format: &Format, indices: &[u32], values: &[f32]) -> Result<(), WireErr
     check_values(format.layout, values)
 }
 
-/// Checks that [`Coder::decode`] can give such values: they are finite, and with [`Layout::Signs`] they have
+/// Checks that [`Coder::decode`] can return `values`: they are finite, and with [`Layout::Signs`] they
+/// have
 /// one magnitude above zero.
 pub fn check_values(layout: Layout, values: &[f32]) -> Result<(), WireError> {
     check_finite(values)?;
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_decoder_rejects_a_count_above_q() {
-        // q = 5 takes three digits, which can encode that up to 8 entries are missing.
+        // q = 5 takes three digits, which can encode up to 8 missing entries.
         let format = Format::new(Layout::Shared, 20, 5).unwrap();
         let law = CountLaw::new(format.layout, format.dim, format.q);
         let (mut memory, mut payload) = (Vec::new(), Vec::new());

@@ -1,26 +1,27 @@
-//! How many of the q entries there are.
+//! The number of missing entries, up to q.
 //!
-//! An update may have fewer entries than the budget holds. A question comes first: is any missing? If so, m ≥
-//! 1 of them are, and m − 1 follows as binary digits, the lowest first. For the probability w^(m−1)·(1 − w)
-//! the digits are independent, and digit j is 1 with probability u/(1 + u), u = w^(2^j). θ, u and these are
-//! rounded up, against "none is missing", which has slots to spare.
+//! An update may have fewer entries than the budget holds. The first symbol says whether any entry is
+//! missing. If so, m ≥ 1 of them are, and m − 1 follows as binary digits, the lowest first. For the
+//! probability w^(m−1)·(1 − w) the digits are independent, and digit j is 1 with probability u/(1 + u), u
+//! = w^(2^j). θ, u and these are rounded up, at the expense of "none is missing", which has slots to
+//! spare.
 //!
-//! With one value for all entries, w is θ = q/(d−q+1) = C(d,q−1)/C(d,q), and that of the question θ or ½ if
-//! that is less. The indices of q − m entries cost at least m·log2(1/θ) bits less than those of q, which pays
-//! for encoding m: up to q = d/3 an update with entries missing is no longer than one with all q of them, and
-//! one with all pays log2(1/(1−θ)), at most one bit. Near q = d/2, where θ reaches 1, w stays below 1 − 1/√d
-//! and a missing entry costs log2 √d bits. That is no waste: there are about √d times as many updates with up
-//! to d/2 entries as with d/2. Where each entry has a value of 32 bits, that pays for anything: w and the
-//! question's probability are 1/256.
+//! With one value for all entries, w is θ = q/(d−q+1) = C(d,q−1)/C(d,q), and the first symbol has the
+//! probability θ or ½, whichever is less. The indices of q − m entries cost at least m·log2(1/θ) bits
+//! less than those of q, which pays for encoding m: up to q = d/3 an update with entries missing is no
+//! longer than one with all q of them, and one with all pays log2(1/(1−θ)), at most one bit. Near q =
+//! d/2, where θ reaches 1, w stays below 1 − 1/√d and a missing entry costs log2 √d bits. This is
+//! necessary: there are about √d times as many updates with up to d/2 entries as with d/2. If each entry
+//! has a value of 32 bits, that pays for any count: w and the first symbol's probability are 1/256.
 //!
-//! Where each entry has a sign, a missing entry saves that bit too, and θ = q/(2·(d−q+1)) is half of the
+//! If each entry has a sign, a missing entry saves that bit too, and θ = q/(2·(d−q+1)) is half of the
 //! above. It is ½ near q = d/2 and reaches 1 at the largest q, ⌈2d/3⌉; between the two the same holds as
 //! between d/3 and d/2 above.
 
 use crate::rans::{Reader, SLOTS, Slots, Writer};
 use crate::{Layout, WireError};
 
-/// Slots of "yes" to a question of probability 1/256.
+/// Slots of "yes" for a question of probability 1/256.
 const SELDOM: u64 = SLOTS >> 8;
 
 /// The law of the number of missing entries.
@@ -60,15 +61,15 @@ impl CountLaw {
     /// missing.
     pub(crate) fn surplus_with_bits(&self, dim: u32) -> f64 {
         let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
-        // From θ = ½ on the law is bent.
+        // From θ = ½ on the law is capped.
         let bent = u64::from(self.some) == SLOTS / 2;
         if bent { 2.0 + 0.5 * libm::log2(f64::from(dim)) } else { none }
     }
 
-    /// The most bits that encoding the count can cost beyond what the entries that are missing save, in
-    /// indices and in values. With q ≤ d/3, with signs and 2 ≤ q ≤ d/2, or with a value for each that is what
-    /// it costs to encode that none is missing, as long as a missing value's 32 bits pay for 8 of the law and
-    /// for log2 d of indices.
+    /// The most bits that encoding the count can cost beyond the savings of missing entries in indices
+    /// and values. With q ≤ d/3, with signs and 2 ≤ q ≤ d/2, or with a value each, it is the cost of
+    /// encoding that none is missing, as long as a missing value's 32 bits pay for 8 of the law and for
+    /// log2 d of indices.
     pub(crate) fn surplus(&self, layout: Layout, dim: u32) -> f64 {
         let none = 32.0 - libm::log2((SLOTS - u64::from(self.some)) as f64);
         let near_the_largest = 2.0 + 0.5 * libm::log2(f64::from(dim));
@@ -91,7 +92,7 @@ impl CountLaw {
         powers.take(count as usize).map(|power| ((power << 32) / (SLOTS + power)) as u32 + 1)
     }
 
-    /// Puts on a message that `missing` ≤ q entries are missing.
+    /// Encodes that `missing` ≤ q entries are missing.
     pub(crate) fn write<'a>(&self, missing: u32, mut writer: Writer<'a>) -> Writer<'a> {
         if missing > 0 {
             let mut digits = [Slots::answer(1, true); u32::BITS as usize];
@@ -106,8 +107,8 @@ impl CountLaw {
         writer
     }
 
-    /// Takes the number of missing entries off a message and gives the number of entries. A message can
-    /// declare more missing entries than there can be: that is an error.
+    /// Decodes the number of missing entries and returns the number of entries. A message that declares
+    /// more missing entries than possible is an error.
     pub(crate) fn read<'a>(&self, mut reader: Reader<'a>) -> Result<(u32, Reader<'a>), WireError> {
         if !reader.take_answer(self.some) {
             return Ok((self.q, reader));
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_probabilities_of_all_counts_are_geometric_and_sum_to_one() {
-        // q = 9 among 100: θ = 9/92. The digits can also encode that more than 9 are missing, up to 16.
+        // q = 9 among 100: θ = 9/92. The digits can encode up to 16 missing entries, also more than 9.
         let law = CountLaw::new(Layout::Shared, 100, 9);
         let theta = 9.0 / 92.0f64;
         let rng = |missing| (-cost(&law, missing)).exp2();
@@ -149,8 +150,8 @@ mod tests {
         assert!(((0..=16).map(rng).sum::<f64>() - 1.0).abs() < 1e-9);
     }
 
-    /// The most that a count costs beyond the surplus, with the bits that missing entries save
-    /// in indices and values.
+    /// The most that a count costs beyond the surplus, with the bits that missing entries save in indices
+    /// and values.
     fn excess(layout: Layout, dim: u32, q: u32, counts: impl Iterator<Item = u32>) -> f64 {
         let law = CountLaw::new(layout, dim, q);
         let values = match layout {
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_entries_save_what_their_number_costs() {
+    fn missing_entries_save_the_cost_of_their_number() {
         for dim in 1..=120u32 {
             for q in 1..=dim {
                 let layouts = [Layout::Shared, Layout::Each, Layout::Signs];
@@ -183,7 +184,7 @@ mod tests {
             for q in [1, 2, 3, 100, 3000, dim / 100, dim / 3 - 1, dim / 3, dim / 3 + 1, dim * 2 / 5, dim / 2]
             {
                 let q = q.min(dim / 2);
-                // All the first few, where the law bends, and some of the others.
+                // All of the first few, where the law is capped, and some of the others.
                 let counts = || (0..=q.min(500)).chain((0..=q).step_by(1 + q as usize / 500)).chain([q]);
                 for layout in [Layout::Shared, Layout::Each, Layout::Signs] {
                     let excess = excess(layout, dim, q, counts());

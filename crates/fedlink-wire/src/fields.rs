@@ -68,8 +68,8 @@ impl FieldFormat {
         u64::from(self.fixed) + u64::from(self.code) * u64::from(count)
     }
 
-    /// An upper bound on the bits of every payload of this format: the sum of the largest costs of all parts,
-    /// and 32 bits at the bottom where fewer are needed.
+    /// An upper bound on the bits of every payload of this format: the sum of the largest costs of all
+    /// parts, and 32 bits at the bottom even if fewer are used.
     pub fn longest(self) -> u64 {
         let Self { dim, q, .. } = self;
         if q == 0 {

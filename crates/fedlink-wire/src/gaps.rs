@@ -1,4 +1,4 @@
-//! How likely a gap is: two laws, one that a table holds and one that follows what is left.
+//! The probabilities of gaps: a law stored in a table, and a law that follows the remaining entries.
 //!
 //! A gap is the number of empty indices before the next entry. A law of reach h gives slots to the gaps 0 to
 //! h − 1 and to h, which means that the next h indices are empty. With F(g) the probability that the next g
@@ -6,20 +6,20 @@
 //! owns all from S(h) on. The summand g gives each gap at least one slot, and w ≥ h leaves at
 //! least one for h.
 //!
-//! No symbol owns less than its share: S(g+1) − S(g) ≥ 1 + (2³² − w − 1)·(F(g) − F(g+1)) − 1, since one
-//! rounding can take away no more than the one slot that is given, and 2³² − S(h) ≥ (2³² − w − 1)·F(h). So a
-//! symbol costs at most log2(2³²/(2³² − w − 1)) ≤ 4·10⁻⁷ bits more than −log2 of its probability, however
-//! small that is. For this F has 63 bits: a rare gap's share would be lost in the rounding of 32.
+//! Every symbol owns at least its share: S(g+1) − S(g) ≥ 1 + (2³² − w − 1)·(F(g) − F(g+1)) − 1, since one
+//! rounding removes at most the one extra slot, and 2³² − S(h) ≥ (2³² − w − 1)·F(h). So a symbol costs at
+//! most log2(2³²/(2³² − w − 1)) ≤ 4·10⁻⁷ bits more than −log2 of its probability, however small that is.
+//! For this F has 63 bits: 32 bits would round away the share of a rare gap.
 //!
-//! All of it is whole numbers, rounded down: the two ends of a link cannot differ.
+//! All numbers are whole and rounded down, so the two ends of a link cannot differ.
 
 use crate::rans::{Prepared, SLOTS, Slots};
 
 /// Probability one.
 const ONE: u64 = 1 << 63;
 
-/// ⌊`a`·`b`/2⁶³⌋ for `b` < 2⁶³. Doubling `b`, which the last product does not have to wait for, leaves the
-/// upper half of the product to be taken as it is.
+/// ⌊`a`·`b`/2⁶³⌋ for `b` < 2⁶³. Doubling `b` first (off the critical path of the last product) makes the
+/// result the upper half of the product.
 #[inline]
 fn scaled(a: u64, b: u64) -> u64 {
     debug_assert!(b < ONE);
@@ -34,20 +34,19 @@ fn start(gap: u32, empty: u64, width: u32) -> u64 {
 
 /// Every index holds an entry with the same probability q/d: F(g) = (1 − q/d)^g.
 ///
-/// Any q entries cost the same under it, wherever they are: (q/d)^q·(1 − q/d)^(d−q) is
-/// the probability of each.
+/// Any q entries cost the same under it: (q/d)^q·(1 − q/d)^(d−q) is the probability of each support.
 #[derive(Debug, Default)]
 pub(crate) struct PlainLaw {
     /// S(0) up to S(w).
     starts: Vec<u32>,
-    /// The gaps below w for the encoder; none if there are too few entries to make it pay.
+    /// The gaps below w for the encoder; empty if there are too few entries for it to pay.
     prepared: Vec<Prepared>,
     /// Equal parts of the slots for the decoder, [`PARTS`] of them.
     index: Vec<Part>,
 }
 
-/// Which gap owns the first slot of a part, its slots, and how many the next gap has. From S(w)
-/// on nobody has any.
+/// The gap that owns the first slot of a part, its slots, and the width of the next gap. No gap owns
+/// slots from S(w) on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     gap: u32,
@@ -101,7 +100,7 @@ impl PlainLaw {
         let threes = self.starts.array_windows().map(|&[start, second, third]| (start, second, third));
         let mut from = 0;
         for (gap, (start, second, third)) in (0..).zip(threes.chain([(before, last, last)])) {
-            // The parts whose first slot is this gap's, being before the next one's.
+            // The parts whose first slot is this gap's, which lies before the next gap's.
             let until = second.div_ceil(1 << PART_BITS) as usize;
             self.index[from..until].fill(part(gap, start, second, third));
             from = until;
@@ -120,7 +119,7 @@ impl PlainLaw {
         Slots::between(start(gap), if gap == reach { SLOTS } else { start(gap + 1) })
     }
 
-    /// Who owns `slot` in a law of reach `reach`.
+    /// The owner of `slot` in a law of reach `reach`.
     pub(crate) fn owner(&self, slot: u32, reach: u32) -> (u32, Slots) {
         let first = self.index()[(slot >> PART_BITS) as usize].gap;
         let later = self.starts.iter().skip(first as usize + 1).take_while(|&&start| start <= slot).count();
@@ -129,8 +128,8 @@ impl PlainLaw {
     }
 }
 
-/// A gap of which it is known that either it or the next one owns the slot in a law of reach w, the slots of
-/// both, and whether it is the next one. Few slots are of neither: then there is nothing.
+/// A gap such that it or the next one owns the slot in a law of reach w, the slots of both, and whether
+/// the next one owns it. None for the few slots of other symbols.
 #[inline]
 pub(crate) fn lookup(index: &[Part; PARTS], slot: u32) -> Option<(u32, [Slots; 2], bool)> {
     let Part { gap, first, second_width } = index[(slot >> PART_BITS) as usize];
@@ -143,15 +142,15 @@ pub(crate) fn lookup(index: &[Part; PARTS], slot: u32) -> Option<(u32, [Slots; 2
 pub(crate) struct Inverses(Vec<u64>);
 
 impl Inverses {
-    /// Holds them up to `most` from now on.
+    /// Extends the table up to `max`.
     pub(crate) fn extend_to(&mut self, max: u32) {
         let held = self.0.len() as u64;
         self.0.extend((held + 1..=u64::from(max)).map(|i| ONE / i));
     }
 }
 
-/// All ways to arrange the entries that are left are equally likely: with r of them among the n indices to
-/// come, F(g) = C(n−g, r) / C(n, r), the product of 1 − r/(n−i) over i < g.
+/// All arrangements of the remaining entries are equally likely: with r of them among the next n indices,
+/// F(g) = C(n−g, r) / C(n, r), the product of 1 − r/(n−i) over i < g.
 ///
 /// r/n is computed as r·⌊2⁶³/n⌋ units of 2⁻⁶³, and each product is rounded down to such units.
 #[derive(Clone, Copy, Debug)]
@@ -172,7 +171,7 @@ impl<'a> ExactLaw<'a> {
         Self { inverses, left: u64::from(left), reach, width }
     }
 
-    /// F one index on, `inverse` being that of the indices before it.
+    /// F one index later; `inverse` is that of the remaining indices.
     #[inline]
     fn next(&self, empty: u64, inverse: u64) -> u64 {
         scaled(empty, ONE - self.left * inverse)
@@ -189,10 +188,10 @@ impl<'a> ExactLaw<'a> {
         Slots::between(start(gap, empty, self.width), end)
     }
 
-    /// Who owns `slot`.
+    /// The owner of `slot`.
     pub(crate) fn owner(&self, slot: u32) -> (u32, Slots) {
-        // As long as F is not below this, (2³² − w − 1)·(1 − F) ≤ slot − w, so S(g) ≤ slot for any gap g:
-        // nothing but F need be computed.
+        // As long as F is at least this, (2³² − w − 1)·(1 − F) ≤ slot − w, so S(g) ≤ slot for any gap g:
+        // only F need be computed.
         let unit = ONE / (SLOTS - u64::from(self.width) - 1);
         let surely_later = ONE - u64::from(slot.saturating_sub(self.width)) * unit;
         let mut empty = ONE;
@@ -216,7 +215,7 @@ mod tests {
     use num_bigint::BigUint;
     use proptest::prelude::*;
 
-    /// Every slot has one owner, and it is the one that [`PlainLaw::slots`] gives.
+    /// Checks that every slot has one owner, the one given by [`PlainLaw::slots`].
     fn tiles(reach: u32, slots: impl Fn(u32) -> Slots, owner: impl Fn(u32) -> (u32, Slots)) {
         let mut next = 0u64;
         for gap in 0..=reach {
@@ -242,12 +241,12 @@ mod tests {
         let spared = share * (SLOTS - u64::from(given));
         let rounding = ((whole * error) >> 31u32) + 1u32;
         assert!(&slots + &rounding >= spared, "{width} slots for {share}/{whole}");
-        // One that is given, one by rounding, and h has what is left over.
+        // One extra slot, one by rounding, and h has the remaining slots.
         assert!(slots <= share * SLOTS + whole * (given + 1) + rounding, "{width} slots for {share}/{whole}");
     }
 
     #[test]
-    fn the_exact_law_counts_the_ways_to_index_what_is_left() {
+    fn the_exact_law_counts_the_arrangements_of_the_remaining_entries() {
         let mut inverses = Inverses::default();
         inverses.extend_to(1024);
         for (indices, max) in (2..=60).map(|indices| (indices, 20)).chain([(200, 64), (1024, 256)]) {
@@ -257,7 +256,7 @@ mod tests {
                 let law = ExactLaw::new(&inverses, indices, left, reach, max);
                 let whole = choose(indices, left);
                 for gap in 0..=reach {
-                    // The next entry is at this gap and the others behind it, or all are behind.
+                    // The next entry is at this gap and the others after it, or all are after it.
                     let share = if gap < reach {
                         choose(indices - gap - 1, left - 1)
                     } else {
@@ -302,7 +301,7 @@ mod tests {
             let share = if sparse { share.powi(20) } else { share };
             let (width, count) = (1 << log, ((share * f64::from(dim)) as u32).max(1));
             let mut law = PlainLaw::default();
-            // Set before to something else: nothing of that may stay.
+            // The law was set before to something else; the old state must go.
             law.set(10, 3, 16);
             law.set_index();
             law.set(dim, count, width);

@@ -1,33 +1,34 @@
-//! Where the entries are, gap by gap.
+//! The indices of the entries, gap by gap.
 //!
-//! The exact conditional probabilities, entries left over indices left, give every support the same log2
-//! C(d,q) bits. They change with every index, and to follow them through all d takes too long. The plain law
-//! is one table for a whole message and gives every support the same bits too,
-//! `−log2((q/d)^q·(1 − q/d)^(d−q))`. That is ½·log2(2π·q·(1 − q/d)) more, because it does not know that there
-//! are q entries in the end. Nearly all of that knowledge is worth its bits near the end, so the exact law
+//! The exact conditional probabilities, remaining entries over remaining indices, give every support the
+//! same log2 C(d,q) bits. They change with every index, and following them through all d takes too long.
+//! The plain law is one table for a whole message and gives every support the same bits too,
+//! `−log2((q/d)^q·(1 − q/d)^(d−q))`. That is ½·log2(2π·q·(1 − q/d)) more, because it does not use that
+//! there are q entries in total. Nearly all of that knowledge saves its bits near the end, so the exact
+//! law
 //! governs the last T = d/64 indices, and the plain law those before. With k of the entries among the last T,
 //! a support costs
 //!
 //! > log2 C(d,q) + log2( Bin(T, q/d)(k) / Bin(d, q/d)(q) )
 //!
-//! bits, where Bin(n, p)(k) is the probability of k out of n. That fraction is largest if the last indices
-//! have their fair share of the entries, and then it is about √(d/T): no support costs more than [`surplus`],
-//! which is at most 3.23 bits, beyond log2 C(d,q).
+//! bits, where Bin(n, p)(k) is the probability of k out of n. That fraction is largest if the last
+//! indices have their average share of the entries, and then it is about √(d/T): no support costs more
+//! than [`surplus`], which is at most 3.23 bits, beyond log2 C(d,q).
 
 use crate::WireError;
 use crate::gaps::{ExactLaw, Inverses, PlainLaw, lookup};
 use crate::rans::{Reader, Writer};
 
-/// The exact law governs one in so many indices.
+/// The exact law governs one in this many indices.
 const EXACT_SHARE: u32 = 64;
 
-/// And no fewer than so many.
+/// But at least this many indices.
 const EXACT_AT_LEAST: u32 = 1024;
 
-/// So many entries are taken off a message before it is asked whether that is used up.
+/// Entries that are decoded between two checks for the end of the message.
 const CHUNK: usize = 1024;
 
-/// The least and the most that a symbol's reach can be.
+/// The smallest and the largest stride.
 const STRIDES: [u64; 2] = [8, 1024];
 
 /// T, the number of indices that the exact law governs.
@@ -35,11 +36,11 @@ pub(crate) fn exact_indices(dim: u32) -> u32 {
     dim.div_ceil(EXACT_SHARE).max(EXACT_AT_LEAST).min(dim)
 }
 
-/// The most bits beyond log2 C(d,k) that the indices of k ≤ `count` entries cost, wherever they are.
+/// The most bits beyond log2 C(d,k) that the indices of k ≤ `count` entries cost, for any support.
 ///
-/// The largest Bin(T, k/d)(j) / Bin(d, k/d)(k) is √(d/T) for large k and somewhat more for small ones. The
-/// excess is greatest, 0.2213 bits, for k = 1 and T = d/2, where the ratio nears e^(1 − T/d): a test goes
-/// through k and d. To this come the 4·10⁻⁷ bits that a symbol can lose by the rounding of its slots.
+/// The largest Bin(T, k/d)(j) / Bin(d, k/d)(k) is √(d/T) for large k and somewhat more for small ones.
+/// The excess is greatest, 0.2213 bits, for k = 1 and T = d/2, where the ratio approaches e^(1 − T/d): a
+/// test checks k and d. The rounding of slots adds at most 4·10⁻⁷ bits per symbol.
 pub(crate) fn surplus(dim: u32, count: u32) -> f64 {
     let exact = exact_indices(dim);
     let uneven = if exact == dim { 0.0 } else { 0.5 * libm::log2(f64::from(dim) / f64::from(exact)) + 0.23 };
@@ -47,30 +48,30 @@ pub(crate) fn surplus(dim: u32, count: u32) -> f64 {
     uneven + 4e-7 * symbols
 }
 
-/// Memory that is used from one message to the next.
+/// Memory that is reused from message to message.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     plain: PlainLaw,
     inverses: Inverses,
-    /// Symbols that pass over indices, on their way into the reverse order.
+    /// Symbols that skip indices, to be written in reverse order.
     passed: Vec<(u32, u32)>,
 }
 
-/// The most that a symbol's reach can be: four to eight mean gaps, so that hardly one entry in fifty takes a
+/// The largest reach of a symbol: four to eight mean gaps, so that about one entry in fifty takes a
 /// second symbol.
 fn stride(dim: u32, count: u32) -> u32 {
     (4 * u64::from(dim / count)).next_power_of_two().clamp(STRIDES[0], STRIDES[1]) as u32
 }
 
-/// What both ends derive from the numbers of entries and indices.
+/// The parameters that both ends derive from the numbers of entries and indices.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     dim: u32,
-    /// From this index on the exact law governs.
+    /// The first index of the exact law.
     exact_from: u32,
     /// From this index on a symbol could reach across that border.
     open_until: u32,
-    /// The most that a symbol's reach can be.
+    /// The largest reach of a symbol.
     stride: u32,
 }
 
@@ -84,14 +85,15 @@ impl Plan {
         Self { dim, exact_from, open_until: (exact_from + 1).saturating_sub(stride), stride }
     }
 
-    /// Whether nothing holds a symbol at `index` with `left` entries to come back from the whole stride.
+    /// Whether a symbol at `index` with `left` remaining entries can have the whole stride.
     #[inline]
     fn is_open(&self, index: u32, left: u32) -> bool {
         index < self.open_until && self.dim - index - left >= self.stride
     }
 
-    /// How many indices a symbol at `index` can pass over with `left` entries to come: neither across the
-    /// border of the laws nor more than are empty. At least one, unless every index to come holds an entry.
+    /// The number of indices that a symbol at `index` can skip with `left` remaining entries: neither
+    /// across the border of the laws nor more than are empty. At least one, unless every remaining index
+    /// holds an entry.
     #[inline]
     fn reach(&self, index: u32, left: u32) -> u32 {
         let empty = self.dim - index - left;
@@ -100,7 +102,7 @@ impl Plan {
     }
 }
 
-/// Puts the ascending `indices` below `dim` on a message, the last one first.
+/// Encodes the ascending `indices` below `dim`, the last one first.
 pub(crate) fn write<'a>(
     dim: u32,
     indices: &[u32],
@@ -129,7 +131,7 @@ pub(crate) fn write<'a>(
             writer.put_prepared(symbol);
             continue;
         }
-        // Where every index to come holds an entry nothing need be encoded.
+        // If every remaining index holds an entry, nothing is encoded.
         while left < dim - index {
             let reach = plan.reach(index, left);
             if entry - index < reach {
@@ -146,8 +148,8 @@ pub(crate) fn write<'a>(
     writer
 }
 
-/// Takes `count` indices below `dim` off a message. They are ascending, whatever the message; an error if it
-/// is too short, which takes time of the order of its length.
+/// Decodes `count` indices below `dim`. They ascend for any message; a message that is too short is an
+/// error, found in time proportional to its length.
 pub(crate) fn read<'a>(
     dim: u32,
     count: u32,
@@ -175,7 +177,7 @@ pub(crate) fn read<'a>(
         if left == 0 {
             return Ok(reader);
         }
-        // Where every index to come holds an entry nothing is encoded.
+        // If every remaining index holds an entry, nothing is encoded.
         if left == dim - index {
             entries.iter_mut().zip(index..dim).for_each(|(entry, index)| *entry = index);
             return Ok(reader);
@@ -196,10 +198,10 @@ pub(crate) fn read<'a>(
     }
 }
 
-/// Takes entries off, [`CHUNK`] at most, as long as symbols can have the whole stride, which nearly all have.
-/// The first is at `index` or later. Gives the index after them and how many they are.
+/// Decodes entries, [`CHUNK`] at most, as long as symbols can have the whole stride, which nearly all
+/// have. The first is at `index` or later. Returns the index after them and their number.
 ///
-/// A function of its own: within the other one its numbers would not stay in registers.
+/// It is a function of its own because inside the other one its variables would not stay in registers.
 #[inline(never)]
 fn read_open<'a>(
     plan: &Plan,
@@ -242,10 +244,10 @@ mod tests {
         log2_choose(u64::from(n), u64::from(k)) + (empty + full) * std::f64::consts::LOG2_E
     }
 
-    /// What the best number of entries among the last indices makes the others cost beyond log2 C(d,q).
+    /// The most bits beyond log2 C(d,q), over all numbers of entries among the last indices.
     fn worst(dim: u32, q: u32) -> f64 {
         let (exact, p) = (exact_indices(dim), f64::from(q) / f64::from(dim));
-        // The most likely number among the last indices; those beside it for rounding.
+        // The most likely number among the last indices, and its neighbors because of rounding.
         let mode = (p * (f64::from(exact) + 1.0)) as u32;
         let near = mode.saturating_sub(1)..=(mode + 1).min(exact).min(q);
         near.map(|k| log2_binomial(exact, p, k)).fold(f64::NEG_INFINITY, f64::max) - log2_binomial(dim, p, q)
@@ -270,17 +272,17 @@ mod tests {
                 q = q.saturating_add(1 + q / 500);
             }
         }
-        // It is not far too large either.
+        // The bound is tight to 0.02 bits.
         assert!(largest > -0.02, "{largest}");
     }
 
     #[test]
-    fn a_message_has_few_symbols_whatever_the_numbers() {
+    fn a_message_has_few_symbols_for_all_numbers_of_entries_and_indices() {
         for dim in [1u32, 7, 1024, 1025, 7850, 203_530, 10_000_000, u32::MAX] {
             let mut count = 1u32;
             while count < dim {
                 let stride = stride(dim, count);
-                // Those that pass over indices without an entry: half the entries, or one in 1024 indices.
+                // Symbols that skip indices without an entry: half the entries, or one in 1024 indices.
                 let passing = u64::from(dim) / u64::from(stride);
                 assert!(
                     passing <= u64::from(count / 2).max(u64::from(dim) / 1024),

@@ -1,8 +1,9 @@
 //! Entries that are multiples of a unit: a sign and a level from 1 to s each.
 //!
-//! A level ξ is sent as ξ − 1 in the binary digits that s − 1 has, the lowest first, by the geometric law of
-//! the count of missing entries: with w, digit j is 1 with probability u/(1 + u), u = w^(2^j). w = 1 −
-//! 2^(−a/16) is fitted to the mean of ξ − 1, which is 2^(a/16) − 1 for that law, rounded up; a is a byte.
+//! A level ξ is sent as ξ − 1 in as many binary digits as s − 1 has, the lowest first, by the geometric
+//! law of the count of missing entries: with w, digit j is 1 with probability u/(1 + u), u = w^(2^j). w =
+//! 1 − 2^(−a/16) is fitted to the mean of ξ − 1, which is 2^(a/16) − 1 for that law, rounded up; a is a
+//! byte.
 
 use crate::message::{begin, bottom, check_indices, finish, start};
 use crate::rans::{Reader, SLOTS, Slots};
@@ -13,7 +14,7 @@ use crate::{Coder, WireError, bit_length, indices, signs};
 pub struct Grid {
     /// The unit, as a value.
     pub unit: f32,
-    /// s: no multiple is larger.
+    /// s, the largest multiple.
     pub steps: u32,
     /// The multiple for each entry, in the order of the indices.
     pub levels: Vec<i32>,
@@ -73,14 +74,14 @@ fn digits(law: u32, steps: u32) -> impl Iterator<Item = u32> + Clone {
     powers.take(count as usize).map(|power| ((power << 32) / (SLOTS + power)) as u32 + 1)
 }
 
-/// The least a whose law has a mean no less than that of the levels; 0 only if all levels are 1.
+/// The smallest a whose law has a mean no less than that of the levels; 0 only if all levels are 1.
 fn law_of(levels: &[i32]) -> u32 {
     let sum: u64 = levels.iter().map(|level| u64::from(level.unsigned_abs())).sum();
     let mean = sum as f64 / levels.len().max(1) as f64;
     libm::ceil(16.0 * libm::log2(mean.max(1.0))) as u32
 }
 
-/// Where nnz of 0..=d begins among the slots.
+/// The slots of nnz among 0..=d.
 fn entries_slots(entries: u64, dim: u32) -> Slots {
     let start = |count: u64| (count << 32) / (u64::from(dim) + 1);
     Slots::between(start(entries), start(entries + 1))
@@ -147,7 +148,7 @@ impl Coder {
         if dim == 0 {
             return Err(WireError::Length { short: false });
         }
-        // The largest count that begins at the slot or below.
+        // The largest count whose first slot is at most the slot.
         let entries = (((u64::from(reader.slot()) + 1) * (u64::from(dim) + 1) - 1) >> 32).min(u64::from(dim));
         reader.take(entries_slots(entries, dim));
         if entries > bit_length(payload) {
@@ -216,14 +217,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decoded_levels_are_the_encoded_levels_and_cost_what_their_law_gives(
+        fn decoded_levels_are_the_encoded_levels_and_cost_the_bits_of_their_law(
             dim in 1..400u32, j in 0..50usize, share in 0.0..=1.0f64,
             draws in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64, any::<bool>()), 400),
         ) {
             let steps = steps().nth(j).unwrap();
             let chosen = || (0..dim).zip(&draws).filter(|(_, draw)| draw.0 < share);
             let indices: Vec<u32> = chosen().map(|(index, _)| index).collect();
-            // Sizes are geometric, about.
+            // Sizes are roughly geometric.
             let level = |&(_, size, negative): &(f64, f64, bool)| {
                 let size = 1 + (-3.0 * (1.0 - size).ln()) as u32 % steps;
                 if negative { -(size as i32) } else { size as i32 }

@@ -1,4 +1,4 @@
-//! The frame of every message: the version at its top, 32 bits at its bottom, and checks of what is in it.
+//! The frame of every message: the version at its top, 32 bits at its bottom, and checks of its content.
 
 use crate::rans::{Reader, SLOTS, Slots, Writer};
 use crate::{WireError, bit_length};
@@ -14,14 +14,14 @@ pub(crate) fn start(first: u32, memory: &mut Vec<u8>) -> Writer<'_> {
     Writer::new(BOTTOM | u64::from(first), memory)
 }
 
-/// Puts the version on a message and writes it to `payload`. The result is its length in bits.
+/// Encodes the version and writes the message to `payload`. Returns its length in bits.
 pub(crate) fn finish(mut writer: Writer, payload: &mut Vec<u8>) -> u64 {
     writer.put(Slots::answer(THIS_VERSION, true));
     writer.finish(payload);
     bit_length(payload)
 }
 
-/// Rejects payloads of more than `longest` bits and payloads with a zero byte in front.
+/// Rejects payloads of more than `longest` bits and payloads that begin with a zero byte.
 pub(crate) fn check_length(payload: &[u8], longest: u64) -> Result<(), WireError> {
     let bits = bit_length(payload);
     if bits > longest {
@@ -39,7 +39,7 @@ pub(crate) fn begin(payload: &[u8]) -> Result<Reader<'_>, WireError> {
     if reader.take_answer(THIS_VERSION) { Ok(reader) } else { Err(WireError::Version) }
 }
 
-/// The 32 bits at the bottom of a message of which nothing else is left.
+/// The 32 bits at the bottom of a message whose symbols have all been decoded.
 pub(crate) fn bottom(reader: &Reader) -> Result<u32, WireError> {
     let (first, below) = reader.rest();
     if below > 0 || first >= 2 * BOTTOM {
@@ -54,7 +54,7 @@ pub(crate) fn bottom(reader: &Reader) -> Result<u32, WireError> {
 /// Checks that `indices` ascend strictly and are below `dim`.
 pub(crate) fn check_indices(indices: &[u32], dim: u32) -> Result<(), WireError> {
     let refuse = |problem: String| Err(WireError::Update { problem });
-    // Reading all of them without a branch takes less time than stopping early.
+    // Reading all of them without a branch is faster than stopping early.
     let wrong = indices.array_windows().fold(0u32, |wrong, [a, b]| wrong | u32::from(a >= b));
     if wrong > 0
         && let Some([a, b]) = indices.array_windows().find(|[a, b]| a >= b)

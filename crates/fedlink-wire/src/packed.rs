@@ -1,7 +1,8 @@
 //! Numbers of fixed width, one after the other, without indices and without an entropy code.
 //!
-//! A payload is the number with a one on top and below it the bits of all numbers in order, the highest bit
-//! of each first. It has one bit more than they have together, and its length says how many bits there are.
+//! A payload is a number: a one on top, and below it the bits of all numbers in order, the highest bit of
+//! each first. It has one bit more than the numbers together, and its length determines their number of
+//! bits.
 
 use crate::{WireError, bit_length};
 
@@ -34,7 +35,7 @@ impl<'a> Packer<'a> {
     #[inline]
     pub fn new(bits: u64, payload: &'a mut Vec<u8>) -> Self {
         payload.clear();
-        // The one on top, behind as many zeros as make the whole bytes.
+        // The one on top, after as many zeros as fill the first byte.
         let padding = (8 - (bits + 1) % 8) % 8;
         Self { payload, window: 1, filled: padding as u32 + 1 }.flushed()
     }
@@ -65,7 +66,7 @@ impl<'a> Packer<'a> {
     /// The length of the payload in bits.
     #[inline]
     pub fn finish(self) -> u64 {
-        debug_assert_eq!(self.filled, 0, "as many bits were put as were announced");
+        debug_assert_eq!(self.filled, 0, "the number of bits equals that given to new");
         bit_length(self.payload)
     }
 }
@@ -100,7 +101,7 @@ impl<'a> Unpacker<'a> {
         if bits > longest { Err(WireError::TooLong { bits, longest }) } else { Ok(found) }
     }
 
-    /// Takes `width` ≤ 32 bits; zeros if there are fewer left.
+    /// Takes `width` ≤ 32 bits; missing bits are zeros.
     #[inline]
     pub fn take(&mut self, width: u32) -> u32 {
         let (first, shift) = ((self.next / 8) as usize, self.next % 8);

@@ -1,40 +1,40 @@
 //! The entropy coder: a message is one large number.
 //!
-//! Range asymmetric numeral systems (Duda, *Asymmetric numeral systems*, 2013). A symbol that owns `width`
-//! slots from `start` among 2³² is put on the number X by
+//! Range asymmetric numeral systems (Duda, *Asymmetric numeral systems*, 2013). Encoding a symbol that
+//! owns `width` slots from `start` among 2³² changes the number X by
 //!
 //! > X ← ⌊X / width⌋·2³² + start + (X mod width)
 //!
-//! which multiplies X by 2³²/width, that is, adds −log2 of the symbol's probability to its bits. To take it
-//! off again, find the owner of slot X mod 2³² and let X ← width·⌊X / 2³²⌋ + slot − start. That is the exact
-//! inverse, so the symbol put last is taken first.
+//! which multiplies X by 2³²/width, that is, adds −log2 of the symbol's probability to its bits. To
+//! decode it, find the owner of slot X mod 2³² and let X ← width·⌊X / 2³²⌋ + slot − start. That is the
+//! exact inverse, so the symbol encoded last is decoded first.
 //!
-//! X is held as a window of at most 64 bits and 16-bit words below it. Before a symbol is put, words move out
-//! of the window until the step cannot overflow it; after a symbol is taken, words move in until the window
-//! is full (at least 2⁴⁸) or none is left. Each undoes the other exactly, also for the small numbers of a
-//! message's beginning: as long as no word has moved out there is none to move in. A number is therefore
-//! written in one way only, and a message costs the bits of its number.
+//! X is stored as a window of at most 64 bits and 16-bit words below it. Before a symbol is encoded,
+//! words move out of the window until the step cannot overflow it; after a symbol is decoded, words move
+//! in until the window is full (at least 2⁴⁸) or none is left. Each undoes the other exactly, also for
+//! the small numbers at a message's beginning: as long as no word has moved out there is none to move in.
+//! So every number has exactly one form, and a message costs the bits of its number.
 //!
-//! [`longest`] bounds what rounding can cost.
+//! [`longest`] bounds the cost of rounding.
 
 use std::hint::select_unpredictable;
 
-/// How many slots there are.
+/// The number of slots.
 pub(crate) const SLOTS: u64 = 1 << 32;
 
-/// From here on the window is full.
+/// A window of this size or more is full.
 const FULL: u64 = 1 << 48;
 
-/// The most bits that a message can have that begins with a number below 2³³ and whose symbols have
-/// `information` bits in all, −log2 of their probabilities.
+/// The most bits of a message that begins with a number below 2³³ and whose symbols have `information`
+/// bits in all, −log2 of their probabilities.
 ///
-/// With y = X/2³², π = width/2³² and a = ⌊y/π⌋, putting a symbol makes y' ≤ a + (1 − π) + (y − a·π), because
-/// no symbol begins above slot 2³²·(1 − π). As a ≤ y/π, that is at most y/π + 1 − π, and since 2 − π ≤ 1/π
+/// With y = X/2³², π = width/2³² and a = ⌊y/π⌋, encoding a symbol makes y' ≤ a + (1 − π) + (y − a·π),
+/// because
 ///
 /// > y' + 1 ≤ (y + 1)/π.
 ///
-/// So as long as no word moves, X + 2³² grows by no more than its due, and a message that begins below 2³³
-/// stays below 3·2³²·2^information: 32 + log2 3 bits and the information.
+/// So as long as no word moves, X + 2³² grows by at most the factor 1/π, and a message that begins below
+/// 2³³
 ///
 /// Once words have moved, a ≥ 2¹⁶, and the surplus of a symbol is at most log2(1 + (1 − π)/a) < 1.443·(1 −
 /// π)/a. From symbol to symbol a grows as 1/π, so (1 − π)/a is at most the difference of 1/a before and
@@ -53,20 +53,20 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// From `start` up to `end`.
+    /// The slots from `start` up to `end`.
     #[inline]
     pub(crate) fn between(start: u64, end: u64) -> Self {
         debug_assert!(start < end && end <= SLOTS && end - start < SLOTS, "{start}..{end}");
         Self { start: start as u32, width: (end - start) as u32 }
     }
 
-    /// Those of "yes", the first `yes` slots, or those of "no".
+    /// The slots of "yes", the first `yes` slots, or those of "no".
     pub(crate) fn answer(yes: u32, answer: bool) -> Self {
         if answer { Self { start: 0, width: yes } } else { Self::between(u64::from(yes), SLOTS) }
     }
 }
 
-/// A symbol with what spares the writer a division, which on many processors takes longer than all the rest.
+/// A symbol with the inverse that saves the writer a division, the slowest operation on many processors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prepared {
     slots: Slots,
@@ -94,10 +94,10 @@ impl Prepared {
     }
 }
 
-/// Puts symbols on a message.
+/// Encodes symbols.
 ///
-/// Functions hand writers and readers on by value: behind a reference their numbers would live in memory, and
-/// each symbol would wait for the last one's to get there and back.
+/// Functions pass writers and readers by value: behind a reference their fields would live in memory, and
+/// each symbol would wait for a store and a load of the last one.
 pub(crate) struct Writer<'a> {
     window: u64,
     /// The words below the window are at the end; they grow toward the beginning.
@@ -106,13 +106,13 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// The message that is the number `start`. Whatever `memory` holds is written over.
+    /// The message that is the number `start`. The content of `memory` is overwritten.
     pub(crate) fn new(start: u64, memory: &'a mut Vec<u8>) -> Self {
         let first = memory.len();
         Self { window: start, memory, first }
     }
 
-    /// Puts a symbol.
+    /// Encodes a symbol.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see the type's documentation")]
     pub(crate) fn put(&mut self, symbol: Slots) {
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
         self.window = ((self.window / width) << 32) + u64::from(symbol.start) + self.window % width;
     }
 
-    /// Puts a symbol whose division is prepared.
+    /// Encodes a symbol whose division is prepared.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see the type's documentation")]
     pub(crate) fn put_prepared(&mut self, symbol: &Prepared) {
@@ -135,7 +135,8 @@ impl<'a> Writer<'a> {
     #[expect(clippy::inline_always, reason = "see the type's documentation")]
     fn shrink_for(&mut self, symbol: Slots) {
         let limit = u64::from(symbol.width) << 32;
-        // A window below the limit stays below 2⁶⁴. Whether one word must go is a coin toss, so no branch.
+        // A window below the limit stays below 2⁶⁴. One word must go about half of the time, so there is
+        // no branch.
         self.store();
         let over = self.window >= limit;
         self.first -= 2 * usize::from(over);
@@ -147,7 +148,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the window just before the words below it. Its low word can then stay there.
+    /// Writes the window just before the words below it, so that its low word can stay there.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see the type's documentation")]
     fn store(&mut self) {
@@ -166,7 +167,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Makes room before the bytes of `memory` from `first` on; returns where they are then.
+/// Makes room before the bytes of `memory` from `first` on; returns their new position.
 #[cold]
 fn make_room(memory: &mut Vec<u8>, first: usize) -> usize {
     let (old, new) = (memory.len(), 2 * memory.len() + 64);
@@ -175,7 +176,7 @@ fn make_room(memory: &mut Vec<u8>, first: usize) -> usize {
     first + new - old
 }
 
-/// Takes symbols off a message.
+/// Decodes symbols.
 pub(crate) struct Reader<'a> {
     window: u64,
     /// The words below the window.
@@ -186,19 +187,19 @@ impl<'a> Reader<'a> {
     /// The message that is the big-endian number `message`; none if that is zero or begins with a zero byte.
     pub(crate) fn new(message: &'a [u8]) -> Option<Self> {
         message.first().filter(|&&byte| byte != 0)?;
-        // A full window is 7 or 8 bytes long, whichever leaves whole words.
+        // A full window is 7 or 8 bytes long, so that whole words remain.
         let top = if message.len() < 8 { message.len() } else { 8 - message.len() % 2 };
         let (top, words) = message.split_at(top);
         Some(Self { window: top.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)), words })
     }
 
-    /// The slot whose owner comes off next.
+    /// The slot of the next symbol.
     #[inline]
     pub(crate) fn slot(&self) -> u32 {
         self.window as u32
     }
 
-    /// Takes the symbol off that owns the present slot.
+    /// Decodes `symbol`, the owner of the present slot.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
     pub(crate) fn take(&mut self, symbol: Slots) {
@@ -206,8 +207,8 @@ impl<'a> Reader<'a> {
         self.refill();
     }
 
-    /// Takes one of two symbols off, the second if `is_second`. Both products are begun before
-    /// it is known which.
+    /// Decodes one of two symbols, the second if `is_second`. Both products are computed before the
+    /// choice is known.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
     pub(crate) fn take_either(&mut self, [first, second]: [Slots; 2], is_second: bool) {
@@ -215,7 +216,7 @@ impl<'a> Reader<'a> {
         self.refill();
     }
 
-    /// What the window is once `symbol` is off it, if that owns the present slot.
+    /// The window after decoding `symbol`, the owner of the present slot.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see Writer's documentation")]
     fn without(&self, symbol: Slots) -> u64 {
@@ -240,21 +241,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes an answer off to which "yes" owns the first `yes` slots.
+    /// Decodes an answer; "yes" owns the first `yes` slots.
     pub(crate) fn take_answer(&mut self, yes: u32) -> bool {
         let answer = self.slot() < yes;
         self.take(Slots::answer(yes, answer));
         answer
     }
 
-    /// Whether the number that is left is below 2³², under which no message ends: taking symbols off makes it
-    /// no larger.
+    /// Whether the remaining number is below 2³², which no valid message reaches; decoding symbols does
+    /// not increase it.
     #[inline]
     pub(crate) fn is_used_up(&self) -> bool {
         self.words.is_empty() && self.window < SLOTS
     }
 
-    /// The number that is left: the window, and how many bytes are below it.
+    /// The remaining number: the window, and the number of bytes below it.
     pub(crate) fn rest(&self) -> (u64, usize) {
         (self.window, self.words.len())
     }
@@ -291,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_comes_off_in_reverse_and_leaves_the_start(
+        fn decoding_returns_the_symbols_in_reverse_and_leaves_the_start(
             start in 1..1u64 << 40, symbols in prop::collection::vec(slots(), 0..200),
         ) {
             let message = write(start, &symbols);
@@ -304,14 +305,14 @@ mod tests {
         }
 
         #[test]
-        fn a_prepared_division_is_a_division(
+        fn a_prepared_division_equals_a_division(
             symbol in slots(),
             high in any::<u32>(),
             low in any::<u64>(),
             near in 0..3u64,
         ) {
             let (width, prepared) = (u64::from(symbol.width), Prepared::new(symbol));
-            // Any number below the limit, and those beside a multiple of the width.
+            // Any number below the limit, and the neighbors of a multiple of the width.
             let any = (u64::from(high) * width) + low % width;
             let multiple = (u64::from(high) * width).saturating_sub(near);
             let max = (width << 32) - 1 - near.min(width - 1);
@@ -321,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn one_of_two_comes_off_as_it_would_alone(
+        fn take_either_decodes_the_same_as_take(
             bytes in prop::collection::vec(1..=u8::MAX, 1..40),
             cut in 1..u32::MAX,
         ) {
@@ -334,9 +335,9 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_off_any_bytes_puts_the_same_bytes_together(
+        fn encoding_what_was_decoded_from_any_bytes_gives_the_same_bytes(
             message in prop::collection::vec(any::<u8>(), 0..60),
-            // Every answer takes at least 1/256 of the number away, so that any message comes to its end.
+            // Every answer removes at least 1/256 of the number, so that any message ends.
             yes in prop::collection::vec(1u32 << 24..255 << 24, 1..80), more in 0..20usize,
         ) {
             let Some(mut reader) = Reader::new(&message) else {
@@ -345,7 +346,7 @@ mod tests {
             };
             let mut answers = Vec::new();
             let mut yes = yes.iter().copied().cycle();
-            // With words left, the rest is no number for `write` to begin with.
+            // `write` cannot begin with a rest that has words left.
             while reader.rest().1 > 0 {
                 let yes = yes.next().unwrap();
                 answers.push(Slots::answer(yes, reader.take_answer(yes)));
@@ -361,7 +362,7 @@ mod tests {
         fn a_message_that_fits_the_window_is_the_number_of_the_definition(
             start in 1..1u64 << 33, symbols in prop::collection::vec(slots(), 0..6),
         ) {
-            // Below 2⁶⁴ all the way no word ever moves: the symbols up to the first that would take it there.
+            // Below 2⁶⁴ no word ever moves: the symbols before the first that would exceed it.
             let numbers = symbols.iter().scan(u128::from(start), |number, &symbol| {
                 *number = put_on(*number, symbol)?;
                 (*number < 1 << 64).then_some(*number)
@@ -374,10 +375,10 @@ mod tests {
         }
 
         #[test]
-        fn a_message_is_as_long_as_its_symbols_are_unlikely(
+        fn a_message_has_as_many_bits_as_the_information_of_its_symbols(
             value in any::<u32>(), symbols in prop::collection::vec(slots(), 0..300), high in any::<bool>(),
         ) {
-            // High symbols are those that rounding is hardest on.
+            // High symbols have the largest rounding error.
             let up = |symbol: Slots| Slots { start: (SLOTS - u64::from(symbol.width)) as u32, ..symbol };
             let raised = |symbol| if high { up(symbol) } else { symbol };
             let symbols: Vec<Slots> = symbols.into_iter().map(raised).collect();
@@ -399,9 +400,9 @@ mod tests {
     }
 
     #[test]
-    fn rounding_costs_no_more_than_was_proved_whatever_the_symbols() {
-        // Symbols of about 16 bits keep the window as it is, at its emptiest if it begins so; those of less
-        // than a bit are many; and all are at the upper end of the slots.
+    fn rounding_costs_no_more_than_the_proved_bound() {
+        // Symbols of about 16 bits keep the window as it is, at its emptiest if it begins so; symbols of
+        // less than a bit are many; and all are at the upper end of the slots.
         for width in [65_535u32, 65_536, 65_537, 70_000, 1 << 8, 1 << 31, 3 << 30, u32::MAX - 1000, 1] {
             for value in [0, 1, u32::MAX] {
                 let symbol = Slots { start: (SLOTS - u64::from(width)) as u32, width };

@@ -1,13 +1,13 @@
-//! The signs of entries that have one magnitude, 32 to a symbol.
+//! The signs of entries that share one magnitude, 32 per symbol.
 //!
-//! The sign of the first entry is that of the value at the bottom of the message. Those of the others follow
-//! in groups of 32, the last of which has n ≤ 32. A group owns the 2³²⁻ⁿ slots whose n highest bits are its
-//! signs, that of its first entry on top, a one for a negative entry. So every sign costs one bit, and a
-//! message has few symbols more.
+//! The sign of the first entry is that of the value at the bottom of the message. The signs of the others
+//! follow in groups of 32; the last group has n ≤ 32. A group owns the 2³²⁻ⁿ slots whose n highest bits
+//! are its signs, that of its first entry on top, a one for a negative entry. So every sign costs one
+//! bit, and a message has few symbols.
 
 use crate::rans::{Reader, SLOTS, Slots, Writer};
 
-/// Signs to a symbol.
+/// Signs per symbol.
 const GROUP: usize = 32;
 
 /// The slots whose `count` highest bits are those of `signs`, 1 ≤ `count` ≤ 32.
@@ -16,7 +16,7 @@ pub(crate) fn slots(signs: u32, count: usize) -> Slots {
     Slots { start: signs & !(width - 1), width }
 }
 
-/// Puts the signs of `values` on a message, the last group first.
+/// Encodes the signs of `values`, the last group first.
 pub(crate) fn write<'a>(values: &[f32], mut writer: Writer<'a>) -> Writer<'a> {
     for group in values.chunks(GROUP).rev() {
         let sign = |(i, value): (usize, &f32)| u32::from(value.is_sign_negative()) << (31 - i);
@@ -26,7 +26,7 @@ pub(crate) fn write<'a>(values: &[f32], mut writer: Writer<'a>) -> Writer<'a> {
     writer
 }
 
-/// Takes signs off a message, as many as there are `values`: each becomes 1 or −1.
+/// Decodes as many signs as there are `values`: each becomes 1 or −1.
 pub(crate) fn read<'a>(mut reader: Reader<'a>, values: &mut [f32]) -> Reader<'a> {
     for group in values.chunks_mut(GROUP) {
         let signs = reader.slot();
@@ -52,7 +52,7 @@ mod tests {
             let values: Vec<f32> = negative.iter().map(sign).collect();
             let (mut memory, mut message) = (Vec::new(), Vec::new());
             write(&values, Writer::new(start, &mut memory)).finish(&mut message);
-            // With powers of two nothing is rounded: 33 bits of the start and one for each sign.
+            // With powers of two nothing is rounded: 33 bits of the start and one per sign.
             prop_assert_eq!(crate::bit_length(&message), 33 + values.len() as u64);
             let mut read_back = vec![0.0; values.len()];
             let reader = read(Reader::new(&message).unwrap(), &mut read_back);

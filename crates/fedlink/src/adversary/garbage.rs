@@ -10,7 +10,8 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<Garbage>();
 
 /// Sends uniformly random bits, as many as its budget holds.
 ///
-/// Most are no payload of the round's format. A few decode by accident, to arbitrary values up to 10³⁸.
+/// Most are not a payload of the round's format. A few decode by accident, to arbitrary values up to
+/// 10³⁸.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Garbage {}

@@ -1,4 +1,4 @@
-//! Inflated norm: lies to be scheduled.
+//! Inflated norm: a false report, to be scheduled.
 
 use super::{Attack, times};
 use crate::base::state::Persist;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<InflatedNorm>();
 
-/// How an inflated report is made.
+/// The rule of an inflated report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -33,21 +33,22 @@ pub enum FalseUpload {
     SignFlip,
 }
 
-/// Reports more than the truth, so that a policy that goes by norms schedules it, and gives it
-/// most of the bits.
+/// Reports more than the truth. A policy that ranks devices by norms then schedules it and gives it most
+/// of the
+///  bits.
 ///
-/// A policy that asks for nothing (BC) is not affected.
+/// A policy without reports (BC) is not affected.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct InflatedNorm {
-    /// what it reports
+    /// rule of the report
     #[key(default = FalseReport::Times, allowed = "\"times\" (amount times the truth) | \"constant\" \
         (amount)")]
     pub report: FalseReport,
     /// factor or constant of the report
     #[key(default = 1000.0, range = "> 0")]
     pub amount: f32,
-    /// what it uploads
+    /// its upload
     #[key(default = FalseUpload::Honest, allowed = "\"honest\" | \"sign-flip\"")]
     pub upload: FalseUpload,
 }

@@ -1,7 +1,7 @@
 //! Adversarial devices: their choice, their reports and their uploads.
 //!
-//! `adversary.share` of the devices are adversarial, the same ones in every round, drawn from the seed alone.
-//! They train as all others do; their [`Attack`] changes the result.
+//! `adversary.share` of the devices are adversarial: the same ones in every round, drawn from the seed
+//! alone. They train as all others do; their [`Attack`] changes the result.
 
 crate::register! {
     /// All attacks.
@@ -31,15 +31,15 @@ use crate::parts::{Entry, Kind};
 
 /// The behavior of an adversarial device. By default, every method behaves as an honest device.
 ///
-/// An attack acts in up to three steps: on the numbers it reports, on Δ̂ before it is encoded,
-/// and on the bytes.
+/// An attack acts in up to three steps: on the numbers that the device reports, on Δ̂ before it is
+/// encoded, and on the bytes.
 pub trait Attack: Persist + Send + Sync {
-    /// Its report where the true number is `honest`. Policies expect finite numbers ≥ 0.
+    /// The device's report if the true number is `honest`. Policies expect finite numbers ≥ 0.
     fn report(&self, honest: f32) -> f32 {
         honest
     }
 
-    /// Changes the update that it will encode and send.
+    /// Changes the update that the device will encode and send.
     fn tamper(&self, _update: &mut Encoded) {}
 
     /// The bytes that the device at `index` of the schedule sends instead of its own; none: its own.
@@ -50,7 +50,7 @@ pub trait Attack: Persist + Send + Sync {
     /// Called with the uploads of all scheduled devices, after they are sent.
     fn listen(&mut self, _traffic: &Traffic) {}
 
-    /// Whether it acts on bytes, and so needs a run that has them (`radio.wire`).
+    /// Whether the attack acts on bytes, and so needs a run with bytes (`radio.wire`).
     fn acts_on_bytes(&self) -> bool {
         false
     }
@@ -60,7 +60,7 @@ pub trait Attack: Persist + Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AttackFacts {
-    /// Whether it acts on bytes.
+    /// Whether the attack acts on bytes.
     pub acts_on_bytes: bool,
 }
 
@@ -92,7 +92,7 @@ pub struct Traffic<'a> {
     pub devices: &'a [DeviceId],
     /// The payload of each; empty if it is silent.
     pub payloads: &'a [Vec<u8>],
-    /// Bits that each can send: more the server would not read.
+    /// The bits that each can send; the server does not read more.
     pub room: &'a [u64],
 }
 
@@ -104,8 +104,8 @@ pub struct Adversary {
 }
 
 impl Adversary {
-    /// The `share` (rounded to whole ones) of `devices` devices that is adversarial under `seed`; none if it
-    /// is none.
+    /// The `share` of `devices` devices (rounded to whole devices) that is adversarial under `seed`; none
+    /// if the rounded number is 0.
     pub fn new(devices: usize, share: f64, seed: u64, attack: Box<dyn Attack>) -> Option<Self> {
         let count = (share * devices as f64).round() as usize;
         if count == 0 {
@@ -123,7 +123,7 @@ impl Adversary {
         self.members[device.index()]
     }
 
-    /// The report of `device` where the true number is `honest`.
+    /// The report of `device` if the true number is `honest`.
     pub fn report(&self, device: DeviceId, honest: f32) -> f32 {
         if self.has(device) { self.attack.report(honest) } else { honest }
     }
@@ -137,8 +137,8 @@ impl Adversary {
         })
     }
 
-    /// Replaces the payloads of adversarial devices. A silent device stays silent:
-    /// it has no bits to attack with.
+    /// Replaces the payloads of adversarial devices. A silent device stays silent, because it has no
+    /// bits.
     pub fn transmit(&mut self, t: u64, devices: &[DeviceId], room: &[u64], payloads: &mut [Vec<u8>]) {
         let Self { members, attack, seed } = self;
         let traffic = Traffic { seed: *seed, t, devices, payloads, room };

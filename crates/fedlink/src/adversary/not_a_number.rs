@@ -1,4 +1,4 @@
-//! Values that are no numbers.
+//! Values that are not numbers.
 
 use super::Attack;
 use crate::base::state::Persist;
@@ -10,9 +10,9 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<NotANumber>();
 
 /// Sends NaN as every positive value and −∞ as every other.
 ///
-/// One of them in θ would spread to every later update. The wire format has room for them, so a sender that
-/// does not check can write them; the server refuses such a payload on arrival as it refuses one that it
-/// cannot decode.
+/// One of them in θ would spread to every later update. The wire format can carry them, so a sender that
+/// does not check can write them. The server rejects such a payload on arrival, like one that it cannot
+/// decode.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct NotANumber {}

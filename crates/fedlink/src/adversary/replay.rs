@@ -1,4 +1,4 @@
-//! Replay: an old payload again.
+//! Replay: an old payload, sent again.
 
 use super::{Attack, Traffic};
 use crate::base::state::{Persist, State, StateError};
@@ -10,8 +10,8 @@ pub const ENTRY: Entry<dyn Attack> = Entry::of::<Replay>();
 
 /// Sends its first payload again whenever it is scheduled.
 ///
-/// Both ends of the wire take q from the round's budget. A payload made for another q is read as something
-/// else, and almost always as nothing valid.
+/// Both ends of the wire take q from the round's budget. A payload made for another q decodes to other
+/// entries, and is almost never valid.
 #[keys]
 #[derive(Clone, Debug)]
 pub struct Replay {

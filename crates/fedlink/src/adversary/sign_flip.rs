@@ -1,4 +1,4 @@
-//! Sign-flip: the update backwards.
+//! Sign flip: the negated update.
 
 use super::Attack;
 use crate::base::state::Persist;
@@ -8,7 +8,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<SignFlip>();
 
-/// Sends −Δ̂: the step that undoes an honest one. Its norm is honest, so that norms alone cannot reveal it.
+/// Sends −Δ̂, the step that undoes an honest one. Its norm is honest, so norms alone cannot reveal it.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct SignFlip {}

@@ -7,11 +7,12 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<Stolen>();
 
-/// Sends what another device sends: the payload of the next one in the schedule of this round, or, if nobody
-/// else sends, the last payload that it overheard. If it has overheard none yet, it sends its own.
+/// Sends the payload of another device: of the next one in the schedule of this round or, if no other
+/// device sends, the last payload that it overheard. If it has overheard none yet, it sends its own.
 ///
-/// As with a replay, a payload made for another budget is rarely valid in its own. Where all have the same
-/// budget, as with BC, it is a second copy of an honest update, and nothing is wrong with it but its sender.
+/// As with a replay, a payload made for another budget is rarely valid in this one. If all devices have
+/// the same budget, as with BC, the payload is a valid second copy of an honest update; only its sender
+/// is wrong.
 #[keys]
 #[derive(Clone, Debug)]
 pub struct Stolen {

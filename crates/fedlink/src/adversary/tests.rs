@@ -20,8 +20,8 @@ fn every_device_is_adversarial_equally_often_over_the_seeds() {
     for seed in 0..5000 {
         members(10, 0.3, seed).into_iter().for_each(|m| counts[m] += 1);
     }
-    // Each count is binomial(5000, 0.3) with variance 1050; over ten of them that add up to 15 000 the sum of
-    // squares, over the variance 1050·10/9 of one given the sum, has 9 degrees of freedom.
+    // Each count is binomial(5000, 0.3) with variance 1050. Ten of them with the sum 15 000 have the sum
+    // of squares over 1050·10/9, the variance of one given the sum, with 9 degrees of freedom.
     let chi2: f64 = counts.iter().map(|&c| (f64::from(c) - 1500.0).powi(2) / (1050.0 * 10.0 / 9.0)).sum();
     assert!(chi2 < 33.7, "χ² = {chi2} on 9 degrees of freedom (p < 1e-4)");
 }
@@ -86,7 +86,7 @@ fn attacks_on_bytes_send_what_their_documentation_promises() {
     assert_ne!(garbage(0, 0), garbage(1, 0));
     assert_ne!(garbage(0, 0), garbage(0, 1));
     assert_eq!(garbage(3, 1), garbage(3, 1));
-    // A replay is the first payload for ever, also after a checkpoint.
+    // A replay is the first payload in every round, also after a checkpoint.
     let mut replay = Replay::default();
     assert_eq!(replay.payload(&traffic(0, &payloads), 1), Some(vec![3, 4, 5]));
     let later = [vec![8u8], vec![9], vec![]];
@@ -109,7 +109,7 @@ fn attacks_on_bytes_send_what_their_documentation_promises() {
     assert_eq!(stolen.payload(&traffic(1, &alone), 0), Some(vec![3, 4, 5]));
 }
 
-/// The output of an attack over a few rounds; `between` is called before each.
+/// The output of an attack over several rounds; `between` is called before each round.
 fn history(make: &dyn Fn() -> Box<dyn Attack>, between: impl Fn(&mut Box<dyn Attack>)) -> Vec<String> {
     let mut attack = make();
     let devices = [4, 7, 9].map(DeviceId);
@@ -129,7 +129,7 @@ fn history(make: &dyn Fn() -> Box<dyn Attack>, between: impl Fn(&mut Box<dyn Att
 }
 
 #[test]
-fn every_attack_is_deterministic_and_its_saved_state_is_all_that_it_continues_from() {
+fn every_attack_is_deterministic_and_continues_from_its_saved_state() {
     for entry in ATTACKS {
         let make = || entry.build(&toml::Table::new(), &crate::parts::Scope::default(), &()).unwrap();
         let whole = history(&make, |_| ());
@@ -145,7 +145,7 @@ fn every_attack_is_deterministic_and_its_saved_state_is_all_that_it_continues_fr
 }
 
 #[test]
-fn every_attack_keeps_indices_and_reports_numbers_and_touches_bytes_only_if_it_declares_it() {
+fn every_attack_keeps_indices_and_changes_bytes_only_if_it_declares_so() {
     for entry in ATTACKS {
         let mut attack = entry.build(&toml::Table::new(), &crate::parts::Scope::default(), &()).unwrap();
         for honest in [0.0, 1e-30, 1.0, f32::MAX] {
@@ -172,7 +172,7 @@ fn every_attack_keeps_indices_and_reports_numbers_and_touches_bytes_only_if_it_d
 }
 
 #[test]
-fn honest_devices_and_silent_ones_are_left_alone() {
+fn an_attack_does_not_change_honest_or_silent_devices() {
     let mut adversary = Adversary::new(6, 0.5, 2, Box::new(Garbage {})).unwrap();
     let devices: Vec<DeviceId> = DeviceId::all(6).collect();
     let before: Vec<Vec<u8>> =

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Spare values of one kind. It grows to as many as were ever in use at once and then allocates nothing more.
+/// Spare values of one type. The pool grows to the number that were ever in use at once, and then
+/// allocates nothing.
 pub(crate) struct Pool<T>(Mutex<Vec<T>>);
 
 impl<T> Pool<T> {

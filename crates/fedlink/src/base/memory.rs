@@ -1,12 +1,12 @@
-//! What a run needs of the machine's memory, so that one that cannot fit is refused before its first round.
+//! The memory that a run needs. A run that cannot fit the machine is refused before its first round.
 
 use crate::parts::ConfigError;
 
-/// Bytes that a run keeps for every device, whatever it does: gains as they are and as known, capacities, the
-/// device table and the counts of the record. Rather too few than too many.
+/// Bytes that every run keeps per device: gains as they are and as known, capacities, the device table
+/// and the counts of the record. The number is a lower estimate.
 const BYTES_PER_DEVICE: u64 = 64;
 
-/// The memory of the machine in bytes; none where the operating system does not say (only Linux does).
+/// The memory of the machine in bytes; none if the operating system does not report it (only Linux does).
 pub fn total() -> Option<u64> {
     parse(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
@@ -17,13 +17,13 @@ fn parse(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Refuses a run whose tables over all devices and whose `vectors` vectors of `dim` numbers of four bytes are
-/// more than the machine's whole memory.
+/// Refuses a run whose tables over all devices and whose `vectors` vectors of `dim` numbers of four bytes
+/// exceed the machine's whole memory.
 pub(crate) fn check(devices: u64, dim: usize, vectors: usize) -> Result<(), ConfigError> {
     total().map_or(Ok(()), |total| check_against(total, (devices, BYTES_PER_DEVICE), dim, vectors))
 }
 
-/// Refuses to keep `bytes` for each of so many devices if they are more than the machine's whole memory.
+/// Refuses to keep `bytes` for each of `devices` devices if the total exceeds the machine's whole memory.
 pub fn check_devices(devices: u64, bytes: u64) -> Result<(), ConfigError> {
     total().map_or(Ok(()), |total| check_against(total, (devices, bytes), 0, 0))
 }
@@ -55,16 +55,16 @@ fn check_against(
     })
 }
 
-/// Bytes of updates that are kept so that none is computed twice, at most.
+/// The most bytes of updates that are kept so that none is computed twice.
 const KEPT: u128 = 1 << 28;
 
-/// Whether so many `updates` of `dim` numbers may be kept until selection where K of them would do.
+/// Whether `updates` updates of `dim` numbers may be kept until selection, though K of them would do.
 pub(crate) fn holds_updates(updates: usize, dim: usize) -> bool {
     updates as u128 * dim as u128 * 4 <= KEPT
 }
 
-/// Refuses a policy whose state of so many `numbers` of four bytes over all devices is more than the
-/// machine's whole memory.
+/// Refuses a policy whose state of `numbers` numbers of four bytes over all devices exceeds the machine's
+/// whole memory.
 pub(crate) fn check_policy(name: &str, numbers: u128, devices: u64, dim: usize) -> Result<(), ConfigError> {
     let bytes = numbers.saturating_mul(4);
     total().map_or(Ok(()), |total| check_policy_against(total, name, bytes, (devices, dim)))
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_is_read_from_the_operating_system_s_own_words() {
+    fn the_total_is_parsed_from_meminfo() {
         assert_eq!(parse("MemFree: 1 kB\nMemTotal:       24652496 kB\n"), Some(24_652_496 * 1024));
         for text in ["", "MemTotal: many kB", "MemTotal: 18446744073709551615 kB", "MemTotal: 5"] {
             assert_eq!(parse(text), None, "{text}");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clearly_too_large_is_refused_with_both_numbers() {
+    fn a_run_that_is_clearly_too_large_is_refused_with_both_numbers() {
         let gigabyte = 1_000_000_000;
         assert_eq!(check_against(gigabyte, (1000, BYTES_PER_DEVICE), 203_530, 100), Ok(()));
         let error =

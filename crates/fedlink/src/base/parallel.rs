@@ -1,7 +1,7 @@
-//! Parallel iterators: rayon's, or with the feature `threads` off the same names for the iterators of one
-//! thread.
+//! Parallel iterators: rayon's, or, without the feature `threads`, the same names for the iterators of
+//! one thread.
 //!
-//! Every use of them gives the same bits for any number of threads, so also for one.
+//! Every use of them gives the same bits for any number of threads, including one.
 
 pub mod prelude {
     #[cfg(feature = "threads")]

@@ -1,42 +1,42 @@
 //! Every random number of a run, from streams keyed by (seed, purpose, round, device).
 //!
-//! A stream is `ChaCha8` under the 256-bit key `seed ‖ device ‖ round ‖ purpose`, so any stream can be
-//! opened at any time, in any order, on any thread, and always yields the same numbers. Nothing in a run
-//! depends on who draws first; two policies run with one seed see the same channels, batches and initial
+//! A stream is `ChaCha8` under the 256-bit key `seed ‖ device ‖ round ‖ purpose`. Any stream can be
+//! opened at any time, in any order, on any thread, and always yields the same numbers. No result depends
+//! on the order of draws. Two policies run with one seed have the same channels, batches and initial
 //! model (common random numbers).
 //!
-//! The samplers below are our own, on `libm`: a dependency's update or the platform's maths library
-//! cannot change a result.
+//! The samplers below are our own, on `libm`: an update of a dependency or of the platform's maths
+//! library cannot change a result.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// What a stream of random numbers is for. The number is part of the key: never reuse or renumber one.
+/// The purpose of a stream of random numbers. The number is part of the key: never reuse or renumber one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 #[non_exhaustive]
 pub enum Purpose {
     /// The initial model θ(0).
     Init = 1,
-    /// Which samples belong to which device.
+    /// The samples of each device.
     Partition = 2,
     /// The mini-batches of a device in a round.
     Batch = 3,
     /// The channel gain of a device in a round.
     Channel = 4,
-    /// Which entries random sparsification keeps.
+    /// The entries that random sparsification keeps.
     Sparsify = 5,
     /// The images of the embedded data set (round = split, device = image).
     Digits = 6,
-    /// Which devices a uniformly random schedule picks (one stream a round).
+    /// The devices that a uniformly random schedule picks (one stream per round).
     Uniform = 7,
-    /// Which devices are adversarial (device = 2⁶⁴ − 1), and the random choices of one in a round.
+    /// The adversarial devices (device = 2⁶⁴ − 1), and the random choices of one in a round.
     Adversary = 8,
-    /// Where a device is.
+    /// The position of a device.
     Placement = 9,
-    /// Whether a device is in line of sight of the server.
+    /// The line of sight between a device and the server.
     LineOfSight = 10,
-    /// Shadowing: one number of each device, or the waves of a field over the cell (device = wave).
+    /// Shadowing: one number per device, or the waves of a field over the cell (device = wave).
     Shadowing = 11,
     /// Angles and phases of the sinusoids that make up the fading of a device (round = antenna and tap).
     FadingPhases = 12,
@@ -44,22 +44,22 @@ pub enum Purpose {
     Innovation = 13,
     /// The error of a channel estimate.
     CsiError = 14,
-    /// How fast a device computes (round = 2⁶⁴ − 1: in all rounds).
+    /// The computing speed of a device (round = 2⁶⁴ − 1: in all rounds).
     Compute = 15,
-    /// Whether an upload is lost.
+    /// The loss of an upload.
     Packet = 16,
     /// The downlink's fading.
     Downlink = 19,
-    /// How a device moves.
+    /// The movement of a device.
     Mobility = 20,
     /// Random choices of a policy in a round, or in all rounds (round = 2⁶⁴ − 1; device
     /// = the policy's label).
     Schedule = 21,
-    /// What the two ends of a link draw alike in a round: neither sends it to the other.
+    /// The shared random numbers of both ends of a link in a round, which are not sent.
     Shared = 40,
-    /// How many local steps a device takes (round = 2⁶⁴ − 1).
+    /// The number of local steps of a device (round = 2⁶⁴ − 1).
     LocalSteps = 41,
-    /// Noise for privacy (device = which 4096 entries).
+    /// Noise for privacy (device = index of the block of 4096 entries).
     Privacy = 33,
     /// Tests and examples.
     Test = 99,
@@ -109,8 +109,8 @@ impl Stream {
         loop {
             let product = u128::from(self.bits()) * u128::from(bound);
             let low = product as u64;
-            // What is rejected lies below 2⁶⁴ mod `bound`, which is below `bound`: the division is hardly
-            // ever needed.
+            // Rejected numbers lie below 2⁶⁴ mod `bound`, which is below `bound`: the division is rarely
+            // needed.
             if low >= bound || low >= bound.wrapping_neg() % bound {
                 return (product >> 64) as u64;
             }
@@ -130,10 +130,10 @@ impl Stream {
 
     /// ln G, where G is a gamma number of the given shape (finite, above 0) and scale 1.
     ///
-    /// Marsaglia and Tsang, "A simple method for generating gamma variables" (2000): with d = shape − 1/3 and
-    /// c = 1/√(9d), G = d·(1 + cX)³ for a normal X that passes ln U < X²/2 + d·(1 − v + ln v), v = (1 + cX)³.
-    /// A shape below 1 takes a draw G′ of shape + 1 and G = G′·U^(1/shape). It is the logarithm that is
-    /// returned, because U^(1/shape) is below the smallest float for most U once the shape is below 0.001.
+    /// Marsaglia and Tsang, "A simple method for generating gamma variables" (2000): with d = shape − 1/3
+    /// and c = 1/√(9d), G = d·(1 + cX)³ for a normal X that passes ln U < X²/2 + d·(1 − v + ln v), v = (1
+    /// + cX)³. A shape below 1 takes a draw G′ of shape + 1 and G = G′·U^(1/shape). The logarithm is
+    /// returned because U^(1/shape) is below the smallest float for most U if the shape is below 0.001.
     pub fn ln_gamma(&mut self, shape: f64) -> f64 {
         assert!(shape > 0.0 && shape.is_finite(), "a gamma number needs a finite shape above 0");
         if shape < 1.0 {
@@ -144,7 +144,7 @@ impl Stream {
         loop {
             let x = self.normal();
             let t = c * x;
-            // 1 − v + ln v, written so that a large d does not blow up what rounding leaves of it.
+            // 1 − v + ln v, in a form in which a large d does not magnify the rounding error.
             let far = 3.0 * (libm::log1p(t) - t) - 3.0 * t * t - t * t * t;
             let ln_u = -self.exponential();
             if t > -1.0 && ln_u < 0.5 * x * x + d * far {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_zero_key_gives_the_published_chacha8_key_stream() {
+    fn the_zero_key_yields_the_published_chacha8_key_stream() {
         // Key 0, nonce 0, block 0 of ChaCha8, as published with the eSTREAM and IETF test vectors.
         let mut zero = Stream(ChaCha8Rng::from_seed([0; 32]));
         assert_eq!(zero.bits().to_le_bytes(), [0x3e, 0x00, 0xef, 0x2f, 0x89, 0x5f, 0x40, 0xd6]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn logarithms_of_gamma_numbers_have_their_moments_too_where_the_numbers_underflow() {
+    fn logarithms_of_gamma_numbers_have_their_moments_even_if_the_numbers_underflow() {
         const EULER: f64 = 0.577_215_664_901_532_9;
         let pi2 = core::f64::consts::PI.powi(2);
         let mut s = test_stream(4);
@@ -255,9 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn gamma_numbers_of_shape_one_are_exponential_and_of_shape_one_half_are_halved_squares_of_normals() {
+    fn gamma_numbers_of_shape_one_are_exponential_and_of_one_half_half_squared_normal() {
         // Kolmogorov–Smirnov: the largest distance of two distribution functions, times √n, exceeds 2.23
-        // once in 10 000 times.
+        // with probability 1/10 000.
         let mut s = test_stream(5);
         let mut check = |a: f64, cdf: fn(f64) -> f64| {
             let mut draws: Vec<f64> = (0..DRAWS).map(|_| cdf(s.ln_gamma(a).exp())).collect();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shuffle_is_a_permutation_and_visits_all_orders_equally() {
+    fn a_shuffle_draws_all_permutations_equally_often() {
         let mut s = test_stream(2);
         let mut counts = std::collections::HashMap::new();
         for _ in 0..24_000 {

@@ -2,15 +2,15 @@
 
 use csv::{Reader, ReaderBuilder, StringRecord, Terminator, Trim};
 
-/// Reads rows one by one, also those of different lengths. Fields may be in double quotes. White space around
-/// fields is removed. An empty line is a row with one empty field. A byte-order mark at the start and empty
-/// lines at the end are ignored.
+/// Reads rows one by one; their lengths may differ. Fields may be in double quotes. White space around
+/// fields is removed. An empty line is a row with one empty field. A byte-order mark at the start and
+/// empty lines at the end are ignored.
 pub(crate) struct Rows<'a> {
     text: &'a str,
     reader: Reader<&'a [u8]>,
     row: StringRecord,
     empty_row: StringRecord,
-    /// Empty lines before `row` that have not been given out, and `row` itself.
+    /// Empty lines before `row` that have not been returned, and `row` itself.
     waiting: u64,
     line: u64,
 }
@@ -33,7 +33,7 @@ impl<'a> Rows<'a> {
             if !self.reader.read_record(&mut self.row).expect("text in memory can be read") {
                 return None;
             }
-            // The reader passes over empty lines before a row.
+            // The reader skips empty lines before a row.
             let passed = &self.text.as_bytes()[start.byte() as usize..];
             self.waiting = 1 + passed.iter().take_while(|&&byte| byte == b'\n').count() as u64;
             self.line = start.line() - 1;

@@ -1,9 +1,9 @@
-//! What a part keeps from round to round, and how a checkpoint carries it.
+//! The state of a part from round to round, and its form in a checkpoint.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The largest count that a checkpoint is believed: far from where adding the rounds of any run would
+/// The largest count that is accepted from a checkpoint: adding the rounds of any run to it does not
 /// overflow.
 pub(crate) const MAX_COUNT: u64 = 1 << 62;
 
@@ -12,16 +12,16 @@ pub(crate) const MAX_COUNT: u64 = 1 << 62;
 #[serde(transparent)]
 pub struct State(pub Vec<u8>);
 
-/// Why a part cannot restore a state.
+/// The reason why a part cannot restore a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StateError(pub String);
 
-/// Why a run could not be saved or resumed.
+/// The reason why a run could not be saved or resumed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// It is not what was written.
+    /// Its bytes were changed.
     #[error("the checkpoint is damaged: {0}")]
     Damaged(String),
     /// It was written by another version of this library.
@@ -49,12 +49,12 @@ impl State {
         Self(postcard::to_stdvec(value).expect("plain data serializes into memory"))
     }
 
-    /// The value that [`State::of`] was given.
+    /// The value that was given to [`State::of`].
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, StateError> {
         postcard::from_bytes(&self.0).map_err(|error| StateError(error.to_string()))
     }
 
-    /// Whether it is that of a part that keeps none, else an error that says so.
+    /// Checks that the state is empty, as of a part that keeps none; the error states its size.
     pub fn expect_none(&self) -> Result<(), StateError> {
         if self.is_empty() {
             return Ok(());
@@ -62,16 +62,16 @@ impl State {
         Err(StateError(format!("it keeps no state, but the checkpoint has {} bytes for it", self.0.len())))
     }
 
-    /// Whether there is nothing in it, which is the state of a part that keeps none.
+    /// Whether the state is empty, as of a part that keeps none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The contract of everything that keeps state between rounds: `load(save())` on a freshly built part of the
-/// same configuration gives a part that continues exactly as the saved one would have.
+/// The contract of every part that keeps state between rounds: `load(save())` on a freshly built part of
+/// the same configuration gives a part that continues exactly as the saved one would have.
 ///
-/// The methods have defaults for parts without state. A `load` that fails leaves the part as it was.
+/// The defaults suit a part without state. A `load` that fails leaves the part unchanged.
 ///
 /// ```
 /// use fedlink::base::state::{Persist, State, StateError};
@@ -94,7 +94,7 @@ impl State {
 /// assert_eq!(restored.0, 7);
 /// ```
 pub trait Persist {
-    /// The state now.
+    /// The current state.
     fn save(&self) -> State {
         State::default()
     }

@@ -1,8 +1,8 @@
-//! Small types for numbers that must not be swapped.
+//! Newtypes for numbers that must not be swapped.
 
 use serde::{Deserialize, Serialize};
 
-/// Which device: an index in 0..M.
+/// A device: an index in 0..M.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DeviceId(pub u32);
@@ -35,19 +35,19 @@ impl std::fmt::Display for DeviceId {
 /// as biases, is n × 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// How many rows.
+    /// The number of rows.
     pub rows: usize,
     /// Numbers in each.
     pub cols: usize,
 }
 
 impl Shape {
-    /// How many numbers it has.
+    /// The number of entries.
     pub fn len(self) -> usize {
         self.rows.saturating_mul(self.cols)
     }
 
-    /// Whether it has none.
+    /// Whether it has no entries.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }

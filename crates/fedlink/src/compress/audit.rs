@@ -1,36 +1,36 @@
-//! Audit: does what a device sent contradict what it reported?
+//! Audit: whether the update of a device contradicts its report.
 //!
-//! The server knows d, the scheme, the budget, and what the device could have sent alone on all n symbols.
-//! From the Δ̂ that arrived it derives the range in which the report of an honest device must lie. A report
-//! outside is a lie (of the report or of the upload); one inside proves nothing. The bounds of each scheme,
-//! with their proofs, stand in the scheme's file ([`Compressor::honest_reports`]).
+//! The server knows d, the scheme, the budget, and the bits that all n symbols would hold for the device.
+//! From the received Δ̂ it derives the range in which the report of an honest device must lie. A report
+//! outside is false (or the upload is); one inside proves nothing. The file of each scheme has the bounds
+//! with their proofs ([`Compressor::honest_reports`]).
 
 use super::{Compressor, Context, Encoded, SparseUpdate};
 use crate::base::units::Bits;
 use crate::schedule::Ask;
 use std::ops::RangeInclusive;
 
-/// The reports of a device that sent what no honest one does: none.
+/// The reports of an honest device that sent an impossible update: none.
 pub(super) const IMPOSSIBLE: RangeInclusive<f64> = f64::INFINITY..=0.0;
 
-/// What the server has to judge a device by.
+/// The evidence on which the server judges a device.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Evidence<'a> {
-    /// What was reported.
+    /// The kind of report.
     pub ask: Ask,
-    /// What both ends know, with the bits that the device was granted.
+    /// The common knowledge of both ends, with the granted bits.
     pub context: Context<'a>,
     /// The bits that all n symbols would have held for it.
     pub alone: Bits,
-    /// Whether an honest device sends the level of its budget, or may have to send less
-    /// (`compress.budget = "wire"`).
+    /// Whether an honest device sends the level of its budget, or may have to send less (`compress.budget
+    /// = "wire"`).
     pub exact: bool,
-    /// What arrived, not silent.
+    /// The received update, not silent.
     pub received: &'a Encoded,
 }
 
-/// The same for a scheme of q entries.
+/// The evidence for a scheme of q entries.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Sent<'a> {
@@ -40,25 +40,26 @@ pub struct Sent<'a> {
     pub q: usize,
     /// q*, the largest q that all n symbols would hold.
     pub alone: usize,
-    /// Whether an honest device sends exactly q entries' worth, or may have to send less.
+    /// Whether an honest device sends exactly q entries, or may have to send less.
     pub exact: bool,
-    /// What arrived.
+    /// The received update.
     pub update: &'a SparseUpdate,
 }
 
-/// Reports and values are `f32`, sums over up to 2³¹ entries `f64`: together less than this, relatively.
+/// An upper bound on the relative rounding error of `f32` reports and values and `f64` sums of up to 2³¹
+/// entries.
 pub const ROUNDING: f64 = 1e-6;
 
-/// And this for numbers too small to be rounded relatively.
+/// The absolute rounding error of numbers too small for a relative one.
 pub const TINY: f64 = f32::from_bits(1) as f64;
 
 impl<'a> Evidence<'a> {
-    /// What a device reported, what it was granted, and what arrived.
+    /// The report of a device, its granted bits, and its received update.
     pub fn new(ask: Ask, context: Context<'a>, alone: Bits, exact: bool, received: &'a Encoded) -> Self {
         Self { ask, context, alone, exact, received }
     }
 
-    /// Whether an honest device can have reported `report`.
+    /// Whether an honest device can have sent `report`.
     pub fn allows(&self, scheme: &dyn Compressor, report: f32) -> bool {
         contains(&scheme.honest_reports(self), report)
     }
@@ -70,7 +71,7 @@ pub fn contains(range: &RangeInclusive<f64>, report: f32) -> bool {
     report * (1.0 + ROUNDING) + TINY >= *range.start() && report * (1.0 - ROUNDING) - TINY <= *range.end()
 }
 
-/// A magnitude as it can have been before it was rounded to an `f32`.
+/// The range of a magnitude before it was rounded to an `f32`.
 pub fn unrounded(value: f32) -> [f64; 2] {
     let value = f64::from(value.abs());
     [(value * (1.0 - ROUNDING) - TINY).max(0.0), value * (1.0 + ROUNDING) + TINY]

@@ -1,4 +1,4 @@
-//! How many bits a sparse update costs, and how many entries a budget holds.
+//! The cost of a sparse update in bits, and the number of entries that a budget holds.
 
 use crate::base::units::Bits;
 
@@ -26,7 +26,7 @@ pub fn largest_q_between(min: u64, max: u64, budget: Bits, bits: impl Fn(u64) ->
     fits
 }
 
-/// Bits for each value (32) and its sign (1), where every entry has one.
+/// Bits for each value (32) and its sign (1), if every entry has one.
 const VALUE_BITS: f64 = 33.0;
 
 /// r(q) = log2 C(d,q) + 33·q, the bits of q indices and a value for each.
@@ -38,8 +38,8 @@ pub(super) fn with_values(dim: usize, q: usize) -> Bits {
 
 /// The largest q in 0..=d whose [`with_values`] is within `budget`.
 pub(super) fn largest_q_with_values(dim: usize, budget: Bits) -> usize {
-    // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides; one more or less covers rounding. A negative or undefined
-    // budget becomes 0 in the conversion, an infinite one the largest integer.
+    // 1 ≤ C(d,q) ≤ d^q bounds r(q) on both sides, with a margin of one for rounding. The conversion turns
+    // a negative or undefined budget into 0, an infinite one into the largest integer.
     let max_q = ((budget.0 / VALUE_BITS) as u64).saturating_add(1).min(dim as u64);
     let costliest = VALUE_BITS + libm::log2(dim.max(1) as f64);
     let min_q = ((budget.0 / costliest) as u64).saturating_sub(1).min(max_q);

@@ -1,22 +1,23 @@
 //! Top-k with values of few bits: half precision, magnitude levels or exponents.
 //!
-//! # How many entries fit
-//! r(q) = log2 C(d,q) + b·q + c, with b bits an entry and c beside. As r(q+1) − r(q) = b + log2((d−q)/(q+1))
-//! ≥ 0 if and only if q·(2^b + 1) ≤ 2^b·d − 1, it rises up to Q = d − ⌊d/(2^b + 1)⌋, and 0 ≤ q ≤ Q is used.
+//! # Number of entries within a budget
+//! r(q) = log2 C(d,q) + b·q + c, with b bits per entry and c for the update. As r(q+1) − r(q) = b +
+//! log2((d−q)/(q+1)) ≥ 0 if and only if q·(2^b + 1) ≤ 2^b·d − 1, it rises up to Q = d − ⌊d/(2^b + 1)⌋,
+//! and 0 ≤ q ≤ Q is used.
 //!
 //! # Audit
-//! Let c entries arrive, and let m be the smallest magnitude among them before it was coded. What is left out
-//! is not larger than m, and there is nothing if fewer than q arrive. So with the norm N of the kept entries
-//! before they were coded, N ≤ ‖v‖ ≤ √(N² + (d − c)·m²). What arrived bounds N and m:
+//! Let c entries arrive, and let m be the smallest magnitude among them before coding. The omitted
+//! entries are not larger than m, and there are none if fewer than q arrive. So with the norm N of the
+//! kept entries before coding, N ≤ ‖v‖ ≤ √(N² + (d − c)·m²). The received values bound N and m:
 //!
 //! - *half*: each kept |v_i| is within 2⁻¹¹ of |v̂_i|, relatively, or within 2⁻³⁹ of the largest;
 //! - *exponent*: each lies between |v̂_i|/2 and 2·|v̂_i|;
 //! - *levels*: the n entries of a level c_j add up to n·c_j, so their squares to between n·c_j² and (n·c_j)²;
 //!   m is at most the smallest level.
 //!
-//! The norm of v̂(q\*), reported on, follows from the norm N\* of the q\* largest entries, which is bounded
-//! in the same way with q\* for d (and by N if q\* < q): it is within the same factors of N\*, and for levels
-//! between N\*/√q\* and N\*, as Σ n·c_j² is between (Σ n·c_j)²/q\* and Σ v_i².
+//! If the report is the norm of v̂(q\*), it follows from the norm N\* of the q\* largest entries, which
+//! has the same bounds with q\* for d (and at most N if q\* < q): it is within the same factors of N\*,
+//! and for levels between N\*/√q\* and N\*, as Σ n·c_j² is between (Σ n·c_j)²/q\* and Σ v_i².
 
 use super::audit::{Evidence, ROUNDING};
 use super::top_k::keep_largest;
@@ -37,17 +38,17 @@ pub(super) struct CodedTopK {
 }
 
 impl CodedTopK {
-    /// b: bits that an entry is counted for beside its index, and c: those that all share.
+    /// b: bits per entry beside its index, and c: bits per update.
     fn counted(self) -> (u32, f64) {
         match self.code {
-            // The sign is counted apart, as with 32 bits.
+            // The sign is a bit of its own, as with 32 bits.
             Code::Half => (17, 0.0),
             Code::Exponent => (9, 0.0),
             Code::Levels(levels) => (1 + levels.ilog2(), 32.0 * levels as f64),
         }
     }
 
-    /// Q, up to which r(q) rises.
+    /// Q, the largest q up to which r(q) rises.
     fn max_q(self, dim: usize) -> usize {
         dim - dim / ((1usize << self.counted().0) + 1)
     }
@@ -59,7 +60,7 @@ impl CodedTopK {
 
     fn largest_q(self, dim: usize, budget: Bits) -> usize {
         let max = self.max_q(dim);
-        // Where r(Q) = r(Q−1), rounding may make the second the larger, and a search by halves miss Q.
+        // If r(Q) = r(Q−1), rounding may make the second the larger, and bisection would miss Q.
         if self.bits(dim, max) <= budget {
             return max;
         }
@@ -111,7 +112,7 @@ impl Compressor for CodedTopK {
             Code::Half => kept * (1.0 - libm::scalbn(1.0, -20)),
             // E(v̂_i − v_i)² ≤ v_i²/8.
             Code::Exponent => 0.875 * kept,
-            // No less than with one level: see sparse ternary compression.
+            // At least as much as with one level: see sparse ternary compression.
             Code::Levels(_) => (1.0 / level as f64).min(kept),
         };
         let projection = matches!(self.code, Code::Levels(_));
@@ -156,7 +157,7 @@ impl Compressor for CodedTopK {
                 low..=high
             }
             Ask::CompressedNorm if exact && q == alone => {
-                // It sends what it reported on.
+                // The device sends the update of its report.
                 let norm = f64::from(received.norm());
                 norm..=norm
             }
@@ -180,18 +181,18 @@ impl Compressor for CodedTopK {
     }
 }
 
-/// What half precision can change, relatively, of a norm: 2⁻¹¹ of each entry, and 2⁻³⁹ of the largest of
-/// each.
+/// The largest relative change of a norm by half precision: 2⁻¹¹ of each entry, and 2⁻³⁹ of the largest
+/// for each.
 const HALF: f64 = 6e-4;
 
-/// What is lost of numbers near the smallest there are.
+/// The absolute error of numbers near the smallest float.
 const ABSOLUTE: f64 = f32::MIN_POSITIVE as f64;
 
-/// What kept entries can have been before they were coded.
+/// Bounds on kept entries before they were coded.
 struct Before {
     /// Their norm: from, to.
     norm: [f64; 2],
-    /// The most that the smallest of them can have been.
+    /// An upper bound on the smallest of them.
     min: f64,
 }
 
@@ -267,7 +268,7 @@ impl Codec for CodedTopK {
             if let Some(entry) = values.iter().position(|x| !x.is_finite()) {
                 return Err(WireError::NotFinite { entry, value: values[entry] });
             }
-            // One payload for one update.
+            // There is one payload per update.
             if self.code.fields(&values).is_none_or(|own| own != fields) {
                 return Err(WireError::Update { problem: "its values are sent in another way".into() });
             }

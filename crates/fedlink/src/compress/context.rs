@@ -1,10 +1,10 @@
-//! What both ends of a link know of an upload before it is sent.
+//! The common knowledge of both ends of a link about an upload before it is sent.
 
 use crate::base::rng::{Purpose, Stream, stream};
 use crate::base::units::{Bits, DeviceId, Shape};
 
-/// What a device and the server both know of the device's upload in a round, without a bit being sent: a
-/// scheme may derive its format, and random numbers that both need, from all of it.
+/// The common knowledge of a device and the server about the device's upload in a round, without a bit
+/// being sent. A scheme may derive its format, and shared random numbers, from all of it.
 ///
 /// ```
 /// use fedlink::compress::Context;
@@ -23,7 +23,7 @@ pub struct Context<'a> {
     pub seed: u64,
     /// t, counted from 0.
     pub round: u64,
-    /// Who sends.
+    /// The sender.
     pub device: DeviceId,
     /// The layers of the model in the order of θ, as many numbers as θ has; empty if they are not known.
     pub shapes: &'a [Shape],
@@ -41,7 +41,7 @@ impl<'a> Context<'a> {
         Self { seed, round: t, device, ..self }
     }
 
-    /// With these layers; without any if they do not have d numbers.
+    /// The same with these layers; without layers if they do not have d numbers.
     #[must_use]
     pub fn with_shapes(self, shapes: &'a [Shape]) -> Self {
         let numbers = shapes.iter().fold(0usize, |sum, shape| sum.saturating_add(shape.len()));
@@ -54,8 +54,7 @@ impl<'a> Context<'a> {
         Self { budget, ..self }
     }
 
-    /// The random numbers that both ends draw alike; they differ from round to round and from device to
-    /// device.
+    /// The shared random numbers of both ends; they differ between rounds and between devices.
     pub fn shared(&self) -> Stream {
         stream(self.seed, Purpose::Shared, self.round, u64::from(self.device.0))
     }
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_that_are_not_those_of_theta_are_not_known() {
+    fn layers_of_another_size_than_theta_are_ignored() {
         let shapes = [Shape { rows: 2, cols: 3 }, Shape { rows: 3, cols: 1 }];
         assert_eq!(Context::new(9, Bits(1.0)).with_shapes(&shapes).shapes, shapes);
         assert!(Context::new(8, Bits(1.0)).with_shapes(&shapes).shapes.is_empty());

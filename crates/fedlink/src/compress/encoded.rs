@@ -1,4 +1,4 @@
-//! Δ̂: what is left of an update after compression.
+//! Δ̂: an update after compression.
 
 use super::sparse_update::{SparseUpdate, Values};
 use crate::base::kernels::norm;
@@ -9,26 +9,26 @@ use crate::schedule::Entries;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Encoded {
-    /// Nothing: the budget held nothing. It counts as zero.
+    /// Nothing: the budget was too small. It counts as zero.
     #[default]
     Silent,
     /// Few entries that are not zero.
     Sparse(SparseUpdate),
     /// All d entries.
     Dense(Vec<f32>),
-    /// All d entries, and the few symbols that they follow from.
+    /// All d entries, with the few symbols that determine them.
     Coded(Coded),
 }
 
-/// Δ̂ whose d entries follow from a few symbols, by what both ends know.
+/// Δ̂ whose d entries are a function of a few symbols and the common knowledge of both ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Coded {
-    /// What is sent as floating-point numbers. Δ̂ is linear in them.
+    /// The floating-point numbers that are sent. Δ̂ is linear in them.
     pub scales: Vec<f32>,
-    /// What is sent besides, as small whole numbers in the order of the scheme.
+    /// The small whole numbers that are sent, in the order of the scheme.
     pub symbols: Vec<u8>,
-    /// Entries that are sent by themselves, which are added to what the symbols come to.
+    /// Entries that are sent by themselves and added to the values of the symbols.
     pub rest: SparseUpdate,
     /// All d entries.
     pub values: Vec<f32>,
@@ -41,7 +41,7 @@ impl Entries for Encoded {
 }
 
 impl Encoded {
-    /// The sparse update in it, whose memory is reused if it was one already.
+    /// Makes it sparse, and returns the sparse update; its memory is reused if it was sparse.
     pub fn make_sparse(&mut self) -> &mut SparseUpdate {
         if !matches!(self, Self::Sparse(_)) {
             *self = Self::Sparse(SparseUpdate::default());
@@ -52,7 +52,7 @@ impl Encoded {
         }
     }
 
-    /// All its entries, empty at first, whose memory is reused if it had all before.
+    /// Makes it dense and empty, and returns the entries; their memory is reused if it was dense.
     pub fn make_dense(&mut self) -> &mut Vec<f32> {
         match self {
             Self::Dense(values) => values.clear(),
@@ -64,7 +64,7 @@ impl Encoded {
         }
     }
 
-    /// The symbols and entries in it, empty at first, whose memory is reused if it had them before.
+    /// Makes it coded and empty, and returns its content; the memory is reused if it was coded.
     pub fn make_coded(&mut self) -> &mut Coded {
         match self {
             Self::Coded(Coded { scales, symbols, rest, values }) => {
@@ -98,7 +98,7 @@ impl Encoded {
         }
     }
 
-    /// Entries that are sent.
+    /// The number of entries that are sent.
     pub fn entries(&self) -> usize {
         match self {
             Self::Silent => 0,
@@ -122,7 +122,7 @@ impl Encoded {
         }
     }
 
-    /// Every value becomes `change` of it; of values on a grid, their unit does.
+    /// Replaces every value by `change` of it; for values on a grid, it replaces the unit.
     pub fn change_values(&mut self, change: impl Fn(f32) -> f32) {
         match self {
             Self::Silent => {}
@@ -178,8 +178,8 @@ impl Encoded {
         }
     }
 
-    /// What is wrong with it as an update of `dim` entries, if anything: entries out of order, twice or out
-    /// of range, values that do not match them or are not finite.
+    /// Checks it as an update of `dim` entries. The error names entries out of order, twice or out of
+    /// range, and values that do not match them or are not finite.
     pub fn check(&self, dim: usize) -> Result<(), String> {
         match self {
             Self::Dense(values) | Self::Coded(Coded { values, .. }) if values.len() != dim => {
@@ -205,10 +205,10 @@ impl Encoded {
     }
 }
 
-/// Entries of θ that a thread sums up at a time.
+/// Entries of θ that a thread sums at a time.
 const BLOCK: usize = 1 << 14;
 
-/// `target += Σ share·Δ̂`. Every entry is summed in the order of the updates, whatever the number of threads.
+/// `target += Σ share·Δ̂`. Every entry is summed in the order of the updates, for any number of threads.
 pub fn add_all(target: &mut [f32], updates: &[(&Encoded, f32)]) {
     target.par_chunks_mut(BLOCK).enumerate().for_each(|(block, part)| {
         updates.iter().for_each(|(update, share)| update.add_part(part, block * BLOCK, *share));

@@ -1,4 +1,4 @@
-//! The entries at both ends of an update, found in one pass.
+//! The largest and smallest entries of an update, found in one pass.
 
 use crate::base::kernels::{Arithmetic, Kernel, run};
 
@@ -24,24 +24,24 @@ pub(super) struct Extremes {
     pub top: End,
     /// Large negative ones.
     pub bottom: End,
-    /// Both, as they are found.
+    /// Both, in the order in which they are found.
     found: Vec<(u32, f32)>,
     /// Every `STRIDE`-th entry.
     sample: Vec<f32>,
 }
 
-/// Sampling stride of the threshold estimate; prime, so that it meets all columns of a layer.
+/// Sampling stride of the threshold estimate; prime, so that it reaches all columns of a layer.
 const STRIDE: usize = 61;
 
-/// Below this size nothing is gained by guessing.
+/// The size below which an estimate does not pay.
 const SMALL: usize = 8192;
 
 impl Extremes {
-    /// Holds from now on a superset of the `q` largest positive and the `q` smallest negative entries of
-    /// `update` (of all positive or negative ones if there are fewer): all entries on or beyond two
-    /// thresholds that are guessed from a sample of the entries, and lowered to zero if they were too high.
+    /// Stores a superset of the `q` largest positive and the `q` smallest negative entries of `update`
+    /// (of all positive or negative ones if there are fewer): all entries at or beyond two thresholds
+    /// that are estimated from a sample of the entries, and lowered to zero if they were too high.
     ///
-    /// Zeros and NaN are in no case among them. `keys` is memory to work in.
+    /// Zeros and NaN are never among them. `keys` is working memory.
     pub(super) fn gather(&mut self, update: &[f32], q: usize, keys: &mut Vec<u32>) {
         let (mut top, mut bottom) = (0.0, 0.0);
         if update.len() >= SMALL && q <= update.len() / 8 {
@@ -65,7 +65,8 @@ impl Extremes {
         let Self { top: above, bottom: below, found, .. } = self;
         let min = f32::from_bits(1);
         run(Collect { update, top: top.max(min), bottom: -bottom.max(min), found });
-        // Each sign is a coin toss: every entry is written to both ends, and stays at its own.
+        // Signs are hard to predict for a branch: every entry is written to both ends, and kept at its
+        // own.
         let (mut positives, mut negatives) = (0, 0);
         above.resize(found.len());
         below.resize(found.len());
@@ -80,11 +81,11 @@ impl Extremes {
     }
 }
 
-/// A magnitude that most likely a few more than `q` positive entries reach, judged by every `STRIDE`-th
-/// entry; 0 if there may be no more than `q` of them.
+/// A magnitude that most likely a few more than `q` positive entries reach, estimated from every
+/// `STRIDE`-th entry; 0 if there may be at most `q` of them.
 fn guess(sample: impl Iterator<Item = f32>, q: usize, keys: &mut Vec<u32>) -> f32 {
-    // Bit patterns of positive floats are ordered like the floats. Each sign is a coin toss, so all are
-    // written and the index moves on after a positive one: that needs no branch.
+    // Bit patterns of positive floats have the order of the floats. Signs are hard to predict for a
+    // branch: all are written, and the index advances after a positive one.
     let mut positives = 0;
     for x in sample {
         if positives == keys.len() {
@@ -105,9 +106,9 @@ fn guess(sample: impl Iterator<Item = f32>, q: usize, keys: &mut Vec<u32>) -> f3
 /// Parts of the range of numbers that [`nth_largest`] counts.
 const BUCKETS: usize = 1024;
 
-/// The number that `rank` of `keys` come before in descending order; `keys` become undefined.
+/// The number with `rank` of `keys` before it in descending order; `keys` become undefined.
 ///
-/// The numbers are counted by equal parts of their range, and selected among those of one part.
+/// The numbers are counted in equal parts of their range, and selected within one part.
 pub(super) fn nth_largest(keys: &mut [u32], mut rank: usize) -> u32 {
     let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| (low.min(key), high.max(key)));
     let shift = (u32::BITS - (high - low).leading_zeros()).saturating_sub(BUCKETS.ilog2());
@@ -119,7 +120,7 @@ pub(super) fn nth_largest(keys: &mut [u32], mut rank: usize) -> u32 {
         rank -= counts[bucket];
         bucket -= 1;
     }
-    // Which belong to it is anybody's guess: all are written, and the index moves on after one that does.
+    // Membership is hard to predict for a branch: all are written, and the index advances after a member.
     let mut len = 0;
     for i in 0..keys.len() {
         let key = keys[i];
@@ -158,8 +159,8 @@ impl Kernel for Collect<'_> {
             }
             let mut mask = bits_of(&flags);
             let count = mask.count_ones() as usize;
-            // How many there are is anybody's guess: a few are written in any case, and those that are not
-            // there are overwritten.
+            // The number is hard to predict for a branch: a few are always written, and surplus ones are
+            // overwritten.
             for entry in &mut next[..FEW] {
                 let index = mask.trailing_zeros() as usize % 64;
                 *entry = ((i * 64 + index) as u32, chunk[index]);
@@ -187,7 +188,8 @@ fn bits_of(flags: &[u8; 64]) -> u64 {
     let mut mask = 0;
     let (bytes, _) = flags.as_chunks::<8>();
     for (i, &eight) in bytes.iter().enumerate() {
-        // The multiplication brings flag j of the eight to bit 56 + j; no two terms meet, so nothing carries.
+        // The multiplication moves flag j of the eight to bit 56 + j; no two terms overlap, so nothing
+        // carries.
         let gathered = u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         mask |= gathered << (8 * i);
     }
@@ -200,7 +202,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn bits_are_the_flags() {
+    fn bit_i_of_the_mask_is_flag_i() {
         for bit in 0..64 {
             let mut flags = [0; 64];
             flags[bit] = 1;
@@ -209,8 +211,8 @@ mod tests {
         }
     }
 
-    /// Long updates: smooth, with few distinct values, with all large entries where the guess does not sample
-    /// or only where it does, and with infinities, NaN and subnormals.
+    /// Long updates: smooth, with few distinct values, with all large entries outside the sample or only
+    /// in it, and with infinities, NaN and subnormals.
     fn updates() -> impl Strategy<Value = Vec<f32>> {
         (SMALL..SMALL + 3000, 0u64..1000, 0u8..5).prop_map(|(len, seed, kind)| {
             let mut s = crate::base::rng::stream(seed, crate::base::rng::Purpose::Test, 0, 0);
@@ -234,7 +236,7 @@ mod tests {
         #[test]
         fn the_superset_holds_both_ends_in_order(update in updates(), q in 0usize..2000) {
             let mut extremes = Extremes::default();
-            // Used before: nothing of it may stay.
+            // The memory was used before; its old content must go.
             extremes.gather(&[1.0, -2.0], 1, &mut Vec::new());
             extremes.gather(&update, q, &mut Vec::new());
             for (sign, end) in [(1.0, &extremes.top), (-1.0, &extremes.bottom)] {
@@ -248,7 +250,8 @@ mod tests {
                 let mut ours = end.magnitudes.clone();
                 ours.sort_by(|a, b| b.total_cmp(a));
                 prop_assert!(ours.len() >= q.min(all.len()));
-                // A threshold cuts: what is there are the largest, and all that equal the last of them.
+                // The threshold is a cut: the result holds the largest, and all that equal the last of
+                // them.
                 prop_assert_eq!(&ours[..], &all[..ours.len()]);
                 let ends = ours.len() == all.len() || ours.is_empty();
                 prop_assert!(ends || all[ours.len()] < ours[ours.len() - 1]);
@@ -258,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_number_of_a_rank_is_that_of_the_sorted_ones(
+        fn nth_largest_equals_the_entry_of_the_sorted_numbers(
             keys in prop::collection::vec(prop_oneof![any::<u32>(), 0..9u32, 5000..9000u32], 1..300),
             share in 0.0..1.0f64,
         ) {
@@ -270,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn a_smooth_update_leaves_little_more_than_was_asked_for() {
+    fn the_superset_of_a_smooth_update_is_little_larger_than_requested() {
         let mut s = crate::base::rng::stream(8, crate::base::rng::Purpose::Test, 0, 0);
         let update: Vec<f32> = (0..200_000).map(|_| s.normal() as f32).collect();
         let mut extremes = Extremes::default();
         extremes.gather(&update, 2500, &mut Vec::new());
-        // The guess takes the 71st largest of every 61st entry: 71·61 = 4331 entries reach it in the mean,
-        // with a standard deviation of √71·61 = 514.
+        // The threshold is the 71st largest of every 61st entry: 71·61 = 4331 entries reach it on
+        // average, with a standard deviation of √71·61 = 514.
         assert_eq!(STRIDE, 61);
         for end in [extremes.top, extremes.bottom] {
             let count = end.indices.len();

@@ -1,20 +1,21 @@
 //! Low rank: layers as sums of a few quantized outer products, and sparse ternary compression of the rest.
 //!
 //! # Terms
-//! A term of a layer W (rows × cols) is s·û·v̂ᵀ. u is the leading left singular vector of what is left of W,
-//! by at most six power iterations from its heaviest row; û is u with b bits an entry, by the centroids of
-//! Lloyd's quantizer for normal numbers; v = Wᵀû, v̂ likewise, and s = ûᵀWv̂/(‖û‖²·‖v̂‖²) is the best there
-//! is for them. The term is subtracted before the next one is sought. So every term is the projection of what
-//! is left on its direction, and energies add up: ‖v − Σ terms‖² = ‖v‖² − Σ s²·‖û‖²·‖v̂‖². (Directions of
-//! several terms are not orthogonal, so the sum of them is no projection.)
+//! A term of a layer W (rows × cols) is s·û·v̂ᵀ. u is the leading left singular vector of the residual of
+//! W, by at most six power iterations from its heaviest row; û is u with b bits per entry, by the
+//! centroids of Lloyd's quantizer for normal numbers; v = Wᵀû, v̂ likewise, and s = ûᵀWv̂/(‖û‖²·‖v̂‖²) is
+//! the optimum for them. The term is subtracted before the search for the next one. So every term is the
+//! projection of the residual on its direction, and energies add up: ‖v − Σ terms‖² = ‖v‖² − Σ
+//! s²·‖û‖²·‖v̂‖². (Directions of several terms are not orthogonal, so their sum is not a projection.)
 //!
-//! The next term is that of the layer that takes the most energy a bit away, as long as one fits beside
-//! one entry for the rest. What is left of the budget is for [`Stc`] on what is left of all layers: biases,
-//! layers whose terms do not fit, single entries. Where no term fits, or layers are not known, all is.
+//! The next term is that of the layer with the largest reduction of energy per bit, as long as a term
+//! fits beside one entry of the rest. The remaining budget is for [`Stc`] on the residuals of all layers:
+//! biases, layers whose terms do not fit, single entries. If no term fits, or layers are not known,
+//! [`Stc`] gets everything.
 //!
 //! # Audit
-//! With the energies e_j of the terms, and c entries ±μ of the rest: ‖v‖² = Σ e_j + ‖rest‖², and of the rest
-//! holds what [`Stc`] proves of it: Σ e_j + c·μ² ≤ ‖v‖² ≤ Σ e_j + μ²·max(c², d).
+//! With the energies e_j of the terms, and c entries ±μ of the rest: ‖v‖² = Σ e_j + ‖rest‖², and the
+//! bounds of [`Stc`] hold for the rest: Σ e_j + c·μ² ≤ ‖v‖² ≤ Σ e_j + μ²·max(c², d).
 
 use super::audit::{Evidence, TINY};
 use super::eden::{CENTROIDS, nearest};
@@ -33,20 +34,21 @@ use std::ops::RangeInclusive;
 /// The entry of this scheme.
 pub const ENTRY: Entry<dyn Compressor> = Entry::of::<LowRank>();
 
-/// Sends outer products of quantized factors, layer by layer, and the rest as [`Stc`] does.
+/// Sends outer products of quantized factors, per layer, and the rest as [`Stc`] does.
 ///
-/// - Bits: `r = Σ_terms (⌈log2(L+1)⌉ + 32 + (rows + cols)·b) + ⌈log2(L+1)⌉ + ⌈r_stc(q)⌉`, L being the number
-///   of layers with at least two rows and columns: which layer, s, both factors; the end of the terms; the
-///   rest. The level is r, a whole number.
+/// - Bits: `r = Σ_terms (⌈log2(L+1)⌉ + 32 + (rows + cols)·b) + ⌈log2(L+1)⌉ + ⌈r_stc(q)⌉`, where L is the
+///   number of layers with at least two rows and columns: the layer, s, both factors; the end of the
+///   terms; the rest. The level is r, a whole number.
 /// - Value: the sum of the terms and of ±μ on the entries of the rest.
 ///
-/// Source: after Vogels, Karimireddy and Jaggi, *PowerSGD* (2019), arXiv 1905.13727, as we read it, with
+/// Source: after Vogels, Karimireddy and Jaggi, *PowerSGD* (2019), arXiv 1905.13727, in our reading, with
 /// quantized factors and without its state from round to round. Invariants: homogeneous; ‖v − v̂‖² = ‖v‖²
-/// minus the energies of terms and rest, so that δ ≥ 1/d; r ≤ R. Cost: twelve passes over a layer for a term.
+/// minus the energies of terms and rest, so that δ ≥ 1/d; r ≤ R. Cost: twelve passes over a layer per
+/// term.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct LowRank {
-    /// b, bits of an entry of a factor: 1 for a budget of one term, 2 up to about six, 3 above
+    /// b, bits per entry of a factor: 1 for a budget of one term, 2 up to about six, 3 above
     #[key(default = 2, range = "1 ..= 4")]
     pub bits: u64,
 }
@@ -63,16 +65,16 @@ impl PartConfig for LowRank {
     }
 }
 
-/// Power iterations for a term.
+/// Power iterations per term.
 const ITERATIONS: usize = 6;
 
-/// Terms of a layer for each of its rows or columns, whichever are fewer: beyond, little is left.
+/// Terms of a layer per row or per column, whichever are fewer: further terms remove little.
 const MAX_TERMS: usize = 4;
 
 /// Bits of s.
 const SCALE_BITS: u64 = 32;
 
-/// A layer that can have terms, and where it begins.
+/// A layer that can have terms, and its first entry.
 type Matrix = (usize, Shape);
 
 /// Memory for the search of terms.
@@ -95,10 +97,10 @@ struct Candidate {
     symbols: Vec<u8>,
 }
 
-/// The most layers that can have terms: a term names its layer by a byte.
+/// The largest number of layers with terms: a byte identifies the layer of a term.
 const MAX_MATRICES: usize = 256;
 
-/// The layers that can have terms: matrices, the first of them if there are very many.
+/// The layers that can have terms: the first matrices, up to the largest number.
 fn matrices(context: &Context) -> Vec<Matrix> {
     let mut start = 0;
     let mut found = Vec::new();
@@ -111,7 +113,7 @@ fn matrices(context: &Context) -> Vec<Matrix> {
     found
 }
 
-/// Bits that name one of `layers` layers or none.
+/// Bits that identify one of `layers` layers or none.
 fn name_bits(layers: usize) -> u64 {
     u64::from(usize::BITS - layers.leading_zeros())
 }
@@ -132,8 +134,8 @@ impl LowRank {
         if symbol >> (self.bits - 1) & 1 == 0 { centroid } else { -centroid }
     }
 
-    /// The symbols of the entries of `factor`, each with b bits; the factor becomes what they stand for, and
-    /// the product of both is returned.
+    /// Appends the symbols of the entries of `factor`, with b bits each; replaces the factor by their
+    /// values, and returns the product of both.
     fn quantize(self, factor: &mut [f32], symbols: &mut Vec<u8>) -> f64 {
         let length = norm(factor);
         let to_one = if length > 0.0 { ((factor.len() as f64).sqrt() / length) as f32 } else { 0.0 };
@@ -148,7 +150,7 @@ impl LowRank {
         along
     }
 
-    /// The next term of what is left of a layer.
+    /// The next term of the residual of a layer.
     fn find(self, left: &[f32], shape: Shape, [u, v]: [&mut Vec<f32>; 2], found: &mut Candidate) {
         leading(left, shape, ITERATIONS, u, v);
         found.symbols.clear();
@@ -172,7 +174,7 @@ impl LowRank {
         }
     }
 
-    /// All entries of an update of which the rest is known.
+    /// Fills in all entries of an update from its terms and its rest.
     fn fill(self, context: &Context, coded: &mut Coded) {
         let Coded { scales, symbols, rest, values } = coded;
         values.clear();
@@ -203,7 +205,7 @@ impl LowRank {
         (energy, bits)
     }
 
-    /// The format of the rest beside terms and their end of so many bits.
+    /// The format of the rest if the terms and their end have `bits` bits.
     fn rest_format(context: &Context, bits: u64) -> Result<Format, WireError> {
         let q = Stc {}.largest_q(context.dim, Bits((context.budget.0 - bits as f64).floor()));
         Format::new(Layout::Signs, context.dim, q)
@@ -230,7 +232,7 @@ impl Compressor for LowRank {
         let coded = out.make_coded();
         let mut search = std::mem::take(&mut scratch.search);
         let Search { left, candidates, u, v } = &mut search;
-        // By a power of two, which is exact, so that squares neither overflow nor vanish.
+        // Scaling by a power of two is exact, and keeps squares from overflow and underflow.
         let largest = update.iter().fold(0.0f32, |max, x| max.max(x.abs()));
         let unit = if largest > 0.0 { libm::exp2(-libm::floor(libm::log2(f64::from(largest)))) } else { 1.0 };
         left.clear();
@@ -274,7 +276,7 @@ impl Compressor for LowRank {
         Stc {}.compress(left, q, rng, scratch, &mut coded.rest);
         if let Values::Each(values) = &mut coded.rest.values {
             values.iter_mut().for_each(|value| *value = (f64::from(*value) / unit) as f32);
-            // A magnitude below the smallest number there is would be none.
+            // A magnitude below the smallest float would be zero.
             if values.first() == Some(&0.0) || values.first() == Some(&-0.0) {
                 values.clear();
                 coded.rest.indices.clear();
@@ -321,7 +323,7 @@ impl Compressor for LowRank {
     }
 }
 
-/// What the roundings of products change a norm by, relatively, and more.
+/// An upper bound on the relative change of a norm by rounded products.
 const ROUNDED: f64 = 1e-3;
 
 impl Codec for LowRank {
@@ -394,7 +396,7 @@ impl Codec for LowRank {
             rest.push(unpacker.take(first) as u8);
         }
         rest.extend((0..there / 8).map(|_| unpacker.take(8) as u8));
-        // It begins with a one, or another payload would be the same update.
+        // The rest begins with a one; otherwise another payload would decode to the same update.
         if bit_length(&rest) != there {
             return Err(WireError::Padded);
         }
@@ -422,12 +424,13 @@ impl Codec for LowRank {
         if format.longest() == 0 {
             return 0;
         }
-        // The rest is longer than its count by no more than it is where it has all bits, and a few.
+        // The payload of the rest exceeds its count by at most the same number as with all bits, and a
+        // few.
         let q = Stc {}.largest_q(context.dim, Bits((context.budget.0 - end as f64).floor()));
         let surplus = format.longest().saturating_sub(Stc {}.bits(context.dim, q).0 as u64);
         let whole =
             (context.budget.0.min(1e15) as u64).min(end + Stc {}.bits(context.dim, q).0.ceil() as u64);
-        // Beyond all that the rest can take, there may be terms.
+        // Bits beyond the longest rest may be terms.
         let terms = if whole as f64 >= context.budget.0.floor() {
             0
         } else {

@@ -1,4 +1,4 @@
-//! Squeezing an update into the bits that a device's link carries.
+//! Compression of an update to the bits of a device's link.
 
 pub mod audit;
 pub mod bits;
@@ -59,7 +59,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use wire::{Coder, WireError};
 
-/// What must fit into a device's budget (`compress.budget`).
+/// The quantity that must fit into a device's budget (`compress.budget`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -67,13 +67,13 @@ pub enum BudgetRule {
     /// r(q), the scheme's count of bits, as in the paper.
     #[default]
     Formula,
-    /// The payload. The device sends the highest level, not above the formula's, whose payload in the format
-    /// of the formula's level is no longer than the budget; it finds it by encoding, going
-    /// down level by level.
+    /// The payload. The device sends the highest level, at most the formula's, whose payload in the
+    /// format of the formula's level is no longer than the budget. It finds the level by encoding, from
+    /// the top down.
     Wire,
 }
 
-/// Which of the levels that fit a device sends (`compress.level`).
+/// The choice among the levels that fit a device (`compress.level`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -81,36 +81,36 @@ pub enum LevelRule {
     /// The largest, as in the paper.
     #[default]
     Largest,
-    /// The one with the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖², the lowest of equals. Where all kept entries have one
-    /// value, a further entry that is below about half of their mean lowers it.
+    /// The one with the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖², the lowest of equal ones. If all kept entries have
+    /// one value, a further entry below about half of their mean lowers it.
     Best,
 }
 
-/// What a device spent of its budget.
+/// The part of a budget that a device used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Spent {
     /// The bits by the scheme's count; 0 if silent.
     pub bits: Bits,
-    /// The scheme's parameter (q: entries, levels, rank …); 0 means that the budget held nothing.
+    /// The scheme's parameter (q: entries, levels, rank …); 0 means that the budget was too small.
     pub level: usize,
 }
 
 impl Spent {
-    /// So many bits, at this level.
+    /// These bits at this level.
     pub fn new(bits: Bits, level: usize) -> Self {
         Self { bits, level }
     }
 }
 
-/// A compression scheme: meets a bit budget, and owns its codec and the audit of its reports.
+/// A compression scheme: it meets a bit budget, and owns its codec and the audit of its reports.
 ///
-/// Invariants: `spent.bits` ≤ `context.budget`; [`Encoded::Silent`] with level 0 and 0 bits where nothing
+/// Invariants: `spent.bits` ≤ `context.budget`; [`Encoded::Silent`] with level 0 and 0 bits if nothing
 /// fits; a budget just below `spent.bits` gives a lower level; the result depends on the arguments alone.
 pub trait Compressor: Send + Sync {
-    /// Writes Δ̂ of `update` to `out`, within `context.budget`, reusing the memory of `out` and `scratch`.
-    /// All randomness comes from `rng`, the device's stream for this round, and from [`Context::shared`],
-    /// which the server can draw as well.
+    /// Writes Δ̂ of `update` to `out`, within `context.budget`, reusing the memory of `out` and
+    /// `scratch`. All randomness comes from `rng`, the device's stream for this round, and from
+    /// [`Context::shared`], which the server can draw as well.
     fn encode(
         &self,
         update: &[f32],
@@ -120,15 +120,15 @@ pub trait Compressor: Send + Sync {
         out: &mut Encoded,
     ) -> Spent;
 
-    /// As [`Compressor::encode`] where Δ̂ is Δ itself, without a copy: `update` becomes the values of `out`,
-    /// and has the memory that `out` had for them, with arbitrary content. None, and nothing is changed,
-    /// where Δ̂ is another or is kept in another form.
+    /// As [`Compressor::encode`] if Δ̂ is Δ itself, without a copy: `update` becomes the values of `out`,
+    /// and gets the memory that `out` had for them, with arbitrary content. None, without a change, if Δ̂
+    /// differs from Δ or has another form.
     fn encode_whole(&self, _update: &mut Vec<f32>, _context: &Context, _out: &mut Encoded) -> Option<Spent> {
         None
     }
 
-    /// How Δ̂ becomes bytes; none: there are no bytes to be had (`radio.wire` and `compress.budget = "wire"`
-    /// are refused).
+    /// The codec of Δ̂; none: there are no bytes (`radio.wire` and `compress.budget = "wire"` are
+    /// refused).
     fn codec(&self) -> Option<&dyn Codec>;
 
     /// Whether [`honest_reports`](Self::honest_reports) holds, with a proof, so that reports can be audited.
@@ -136,13 +136,13 @@ pub trait Compressor: Send + Sync {
         false
     }
 
-    /// The reports that an honest device can have made, given what arrived, up to the rounding
-    /// of the report itself.
+    /// The possible reports of an honest device, given the evidence, up to the rounding of the report
+    /// itself.
     fn honest_reports(&self, _evidence: &Evidence) -> RangeInclusive<f64> {
         0.0..=f64::INFINITY
     }
 
-    /// What it guarantees of Δ̂ at a level, for every update of `dim` numbers.
+    /// The guarantees on Δ̂ at a level, for every update of `dim` numbers.
     fn properties(&self, dim: usize, level: usize) -> Properties;
 
     /// The budget, at most `context.budget`, at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖²; none if that is
@@ -157,24 +157,24 @@ pub trait Compressor: Send + Sync {
         None
     }
 
-    /// The highest level that an update of `dim` numbers can have, however large its budget; none if the
-    /// scheme does not say. A transmission at it could not have used a larger budget.
+    /// The highest level of an update of `dim` numbers with an unlimited budget; none if the scheme does
+    /// not state it. A transmission at it could not have used a larger budget.
     fn highest_level(&self, dim: usize) -> Option<usize> {
         self.largest_level(dim, Bits(f64::INFINITY)).filter(|&level| level > 0)
     }
 
-    /// Why a call failed, for parts written in another language, which may; the round then ends with this as
-    /// its error.
+    /// The error of a call that failed, for parts in another language, which may fail; the round then
+    /// ends with this error.
     fn failure(&self) -> Option<String> {
         None
     }
 }
 
-/// The bytes of a scheme. Both ends know the [`Context`], with the budget that was granted, and derive the
-/// format from it.
+/// The codec of a scheme. Both ends know the [`Context`], with the granted budget, and derive the format
+/// from it.
 pub trait Codec: Send + Sync {
-    /// Writes `update` to `payload` and returns its length in bits; whole bytes, with leading zero bits that
-    /// do not count.
+    /// Writes `update` to `payload` and returns its length in bits, without the leading zero bits that
+    /// pad it to whole bytes.
     fn write(
         &self,
         coder: &mut Coder,
@@ -192,17 +192,17 @@ pub trait Codec: Send + Sync {
         update: &mut Encoded,
     ) -> Result<(), WireError>;
 
-    /// Whether a server reads such values. An update that it does not is dropped, with bytes or without.
+    /// Whether a server accepts such values. A rejected update is dropped, with bytes or without.
     fn accepts(&self, update: &Encoded) -> bool;
 
-    /// A number of bits that no payload exceeds.
+    /// An upper bound on the bits of a payload.
     fn longest(&self, context: &Context) -> u64;
 }
 
-/// d and the level for which lists give ω and δ.
+/// d and the level at which lists state ω and δ.
 const EXAMPLE: (usize, usize) = (1000, 10);
 
-/// Memory that compression reuses from one update to the next.
+/// Memory that compression reuses from update to update.
 #[derive(Debug, Default)]
 pub struct Scratch {
     keys: Vec<u32>,
@@ -215,7 +215,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// The scratch memory of a scheme of its own, with the content of the last call on this thread; `T` is a
+    /// The scratch memory of a custom scheme, with the content of the last call on this thread; `T` is a
     /// type of the scheme.
     ///
     /// ```
@@ -243,7 +243,7 @@ pub struct CompressorFacts {
     pub has_codec: bool,
     /// Whether a lower level may have more energy.
     pub has_best_level: bool,
-    /// Whether it states which reports an honest device can make, so that they can be audited.
+    /// Whether it states the possible reports of an honest device, so that reports can be audited.
     pub has_audit: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Δ̂ as plain bytes, for nodes whose compression scheme has no codec of its own.
+//! Δ̂ as plain bytes, for nodes whose compression scheme has no codec.
 //!
 //! ```text
 //! 0 | count: u32 | indices: count × u32 | value: f32               one value for all entries
@@ -6,8 +6,8 @@
 //! 2 | values: d × f32                                              all entries
 //! ```
 //!
-//! All numbers are little-endian. The bits that a scheme counts are its own; these bytes
-//! only carry the numbers.
+//! All numbers are little-endian. The scheme has its own count of bits; these bytes only carry the
+//! numbers.
 
 use super::{Coded, Encoded, SparseUpdate, Values};
 
@@ -15,7 +15,7 @@ const SHARED: u8 = 0;
 const EACH: u8 = 1;
 const DENSE: u8 = 2;
 
-/// Replaces `payload` by the bytes of `update`; nothing if it is silent.
+/// Replaces `payload` by the bytes of `update`; empty if the update is silent.
 pub fn write(update: &Encoded, payload: &mut Vec<u8>) {
     fn floats(payload: &mut Vec<u8>, values: &[f32]) {
         values.iter().for_each(|value| payload.extend(value.to_le_bytes()));
@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(update in update()) {
+        fn an_update_is_read_back_from_its_bytes(update in update()) {
             let mut payload = vec![9; 3];
             write(&update, &mut payload);
             prop_assert_eq!(read(&payload, 20), Some(update));
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(read(&payload, 3), None);
         assert_eq!(read(&payload[..payload.len() - 1], 2), None);
         assert_eq!(read(&[], 2), None);
-        // Two indices are announced, one is there.
+        // Two indices are declared, one is present.
         assert_eq!(read(&[1, 2, 0, 0, 0, 1, 0, 0, 0], 2), None);
     }
 }

@@ -1,11 +1,11 @@
-//! Rand-k: random entries whose indices both ends draw, scaled up so that nothing is biased.
+//! Rand-k: random entries with shared indices, scaled up so that Δ̂ is unbiased.
 //!
 //! # Audit
 //! With the factor f, d/q or 1, the kept entries of an honest device are v̂_i/f, so ‖v‖ ≥ ‖v̂‖/f, with
 //! equality if all d are kept. The indices of fewer entries are the first of those of more. So with the
-//! levels c that was sent and c\* that was reported on, and their factors f and f\*: ‖v̂(c\*)‖ ≥ f\*·‖v̂‖/f
-//! if c\* ≥ c, and at most that if c\* ≤ c. Nothing else bounds a report. The indices are not the device's to
-//! choose: an update with others is none of an honest device.
+//! sent level c and the reported level c\*, and their factors f and f\*: ‖v̂(c\*)‖ ≥ f\*·‖v̂‖/f if c\* ≥
+//! c, and at most that if c\* ≤ c. There are no other bounds on a report. The device does not choose the
+//! indices: an update with other indices is not from an honest device.
 
 use super::audit::{Evidence, IMPOSSIBLE, ROUNDING, TINY};
 use super::wire::{Coder, WireError};
@@ -20,11 +20,11 @@ use std::ops::RangeInclusive;
 /// The entry of this scheme.
 pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandK>();
 
-/// Keeps q entries that both ends draw uniformly at random from the seed, and sends d/q times the value of
-/// each.
+/// Keeps q entries that both ends draw uniformly at random from the seed, and sends d/q times the value
+/// of each.
 ///
-/// - Bits: `r(q) = 32·q`. The indices cost nothing: they are the first q of a random order that follows from
-///   (seed, round, device).
+/// - Bits: `r(q) = 32·q`. The indices cost nothing: they are the first q of a random order that is a
+///   function of (seed, round, device).
 /// - Value: v̂_i = (d/q)·v_i if i is kept, else 0. Unbiased, with E‖v̂ − v‖² = (d/q − 1)·‖v‖² exactly. With
 ///   `compress.rand-k.scaled = false` it is v_i, a projection with δ = q/d, as error feedback needs.
 ///
@@ -68,15 +68,16 @@ const VALUE_BITS: u32 = 32;
 
 /// The largest q with 32·q ≤ R.
 fn largest_q(dim: usize, budget: Bits) -> usize {
-    // A negative or undefined budget becomes 0 in the conversion, an infinite one the largest integer.
+    // The conversion turns a negative or undefined budget into 0, an infinite one into the largest
+    // integer.
     ((budget.0 / f64::from(VALUE_BITS)) as usize).min(dim)
 }
 
-/// Writes the first `count` indices of the random order that both ends draw to `indices`, ascending.
+/// Writes the first `count` indices of the shared random order to `indices`, ascending.
 pub(super) fn shared_indices(context: &Context, count: usize, keys: &mut Vec<u32>, indices: &mut Vec<u32>) {
     indices.clear();
     if count >= context.dim {
-        // Whatever the order, all of them: no draw and no sort.
+        // All of them, for any order: no draw and no sort.
         indices.extend(0..context.dim as u32);
         return;
     }
@@ -87,7 +88,7 @@ pub(super) fn shared_indices(context: &Context, count: usize, keys: &mut Vec<u32
     indices.sort_unstable();
 }
 
-/// Whether `indices` are those that both ends draw.
+/// Whether `indices` are the shared ones.
 pub(super) fn are_shared(context: &Context, indices: &[u32]) -> bool {
     let (mut keys, mut drawn) = (Vec::new(), Vec::new());
     shared_indices(context, indices.len(), &mut keys, &mut drawn);
@@ -95,7 +96,7 @@ pub(super) fn are_shared(context: &Context, indices: &[u32]) -> bool {
 }
 
 impl RandK {
-    /// What values are multiplied by where q are sent.
+    /// The factor of values if q are sent.
     fn factor(self, dim: usize, q: usize) -> f64 {
         if self.scaled { dim as f64 / q as f64 } else { 1.0 }
     }
@@ -119,7 +120,7 @@ impl Compressor for RandK {
         let mut values = out.take_values();
         shared_indices(context, q, &mut scratch.keys, &mut out.indices);
         let factor = self.factor(update.len(), q);
-        // A product beyond the largest number there is becomes that one.
+        // A product beyond the largest float becomes the largest float.
         let max = f64::from(f32::MAX);
         let scaled = |&i: &u32| (factor * f64::from(update[i as usize])).clamp(-max, max) as f32;
         values.extend(out.indices.iter().map(scaled));
@@ -151,12 +152,12 @@ impl Compressor for RandK {
         if sent == 0 || sent > q || exact && sent < q || !are_shared(&context, indices) {
             return IMPOSSIBLE;
         }
-        // ‖v‖ of the kept entries. Each was rounded once when it was scaled.
+        // ‖v‖ of the kept entries. Scaling rounded each once.
         let kept = f64::from(received.norm()) / self.factor(dim, sent);
         let tiny = TINY * (sent as f64).sqrt();
         let (low, high) =
             ((kept * (1.0 - 4.0 * ROUNDING) - tiny).max(0.0), kept * (1.0 + 4.0 * ROUNDING) + tiny);
-        // A value that was cut to the largest number there is bounds nothing from above.
+        // A value that was limited to the largest float gives no upper bound.
         let cut = f64::from(received.norm()) >= f64::from(f32::MAX);
         let high = if cut { f64::INFINITY } else { high };
         match ask {
@@ -255,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn over_all_subsets_of_six_the_mean_is_the_update_and_the_second_moment_d_over_q_times_its_square() {
+    fn over_all_subsets_the_mean_is_the_update_and_the_second_moment_is_exact() {
         // Small whole numbers: d/q times each is exact in f32 or rounded by 2⁻²⁴.
         let update = [3.0f32, -1.0, 4.0, 0.0, -5.0, 2.0];
         let square: f64 = update.iter().map(|x| f64::from(*x).powi(2)).sum();
         for q in 1..=6usize {
-            // Every subset that the draws of many rounds give, once.
+            // Every subset drawn in many rounds, once.
             let mut subsets = std::collections::BTreeMap::new();
             for t in 0..1500 {
                 let (spent, dense, indices) = encode(RandK::default(), &update, q, t);
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_factor_kept_entries_arrive_as_they_are() {
+    fn without_the_factor_kept_entries_are_unchanged() {
         let update = [3.0f32, -1.0, 4.0, 0.5, -5.0];
         let (_, dense, indices) = encode(RandK { scaled: false }, &update, 3, 1);
         assert_eq!(indices.len(), 3);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_chooses_its_own_entries_is_found_out() {
+    fn a_device_that_chooses_its_own_entries_is_caught() {
         let context = Context::new(6, Bits(64.0));
         let mut drawn = Vec::new();
         shared_indices(&context, 2, &mut Vec::new(), &mut drawn);

@@ -1,9 +1,9 @@
 //! Random sparsification: the scheme of the convergence analysis.
 //!
 //! # Audit
-//! A random part bounds the whole from below only: ‖Δ̂‖ ≤ ‖Δ‖. A device draws the same indices for its report
-//! and for the air, those of q being among those of q*, so ‖Δ̂(q)‖ ≤ ‖Δ̂(q*)‖ as well. Nothing bounds an
-//! inflated report.
+//! A random part gives a lower bound on the whole only: ‖Δ̂‖ ≤ ‖Δ‖. A device draws the same indices for
+//! its report and for its transmission, and those of q are among those of q*, so ‖Δ̂(q)‖ ≤ ‖Δ̂(q*)‖ as
+//! well. There is no bound on an inflated report.
 
 use super::audit::{ROUNDING, Sent};
 use super::wire::Layout;
@@ -20,13 +20,13 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandomSparse>();
 /// Keeps q entries chosen uniformly at random and sends the value of each.
 ///
 /// - Bits: `r(q) = log2 C(d,q) + 33·q`: the indices, and 32 bits and a sign for each value.
-/// - Value: a kept entry arrives as it is. The analysis has 32 bits of magnitude beside the sign and names no
-///   scale for them; an `f32` is 32 bits with its sign, so it fits, and a uniform grid of 2³² steps up to the
-///   largest kept magnitude has steps below the resolution of an `f32` for all entries within a factor 2⁸ of
-///   it. What is computed here is therefore the scheme without quantization error, which is how the analysis
-///   treats it.
-/// - ρ = q/d. Over the random indices E\[Δ̂\] = ρ·Δ and E‖Δ̂‖² = ρ·‖Δ‖²: the update shrinks by ρ, it is not
-///   scaled back up.
+/// - Value: a kept entry is unchanged. The analysis has 32 bits of magnitude beside the sign and
+///   specifies no scale for them. An `f32` is 32 bits with its sign, so it fits, and a uniform grid of
+///   2³² steps up to the largest kept magnitude has steps below the resolution of an `f32` for all
+///   entries within a factor 2⁸ of it. The code therefore computes the scheme without quantization error,
+///   as the analysis does.
+/// - ρ = q/d. Over the random indices E\[Δ̂\] = ρ·Δ and E‖Δ̂‖² = ρ·‖Δ‖²: the update shrinks by ρ and is
+///   not scaled back up.
 ///
 /// Source: section V of the paper (Lemma 1). Invariants: exactly min(q, d) indices, ascending, each kept
 /// entry unchanged; r(q) ≤ R < r(q+1) for the q chosen at budget R.
@@ -78,8 +78,8 @@ impl SparseScheme for RandomSparse {
         let q = q.min(update.len());
         let mut values = out.take_values();
         if q == update.len() {
-            // Every draw of all indices is the same: a budget that holds everything costs no
-            // draw and no sort.
+            // Every draw of all indices is the same, so a budget for every entry needs no draw and no
+            // sort.
             out.fill_indices(q);
             values.extend_from_slice(update);
         } else {
@@ -107,7 +107,7 @@ impl SparseScheme for RandomSparse {
     }
 }
 
-/// The norm of the first `max` random entries, of which those sent are a part.
+/// The norm of the first `max` random entries; the sent ones are a part of them.
 fn norm_of_more(sent: &Sent, max: usize) -> RangeInclusive<f64> {
     let Values::Each(values) = &sent.update.values else { return 0.0..=f64::INFINITY };
     let norm = norm(values);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_for_every_entry_sends_the_update_whole() {
+    fn a_budget_for_every_entry_sends_the_whole_update() {
         let update = [4.0f32, -1.0, 0.0, -0.0, f32::MIN_POSITIVE];
         for q in [5, 6, usize::MAX] {
             let sent = compress(&update, q, 0);
@@ -152,11 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_update_that_is_moved_is_the_one_that_is_copied() {
+    fn moving_a_whole_update_equals_copying_it() {
         let update: Vec<f32> = (0..40).map(|i| i as f32 - 17.5).collect();
         let bits = RandomSparse {}.bits(40, 40);
         let mut moved_to = Encoded::default();
-        // With memory from nowhere, from an update as long, and from a shorter one.
+        // With no memory, with memory of an update of equal length, and of a shorter one.
         for budget in [bits, bits, Bits(100.0), bits] {
             let context = Context::new(40, budget);
             let (mut scratch, mut copied) = (Scratch::default(), Encoded::default());
@@ -266,7 +266,7 @@ mod tests {
         }
 
         #[test]
-        fn memory_left_from_an_earlier_update_changes_nothing(
+        fn memory_of_an_earlier_update_does_not_affect_the_result(
             update in prop::collection::vec(-1.0..1.0f32, 1..50), q in 0usize..50,
         ) {
             let (mut scratch, mut reused) = (Scratch::default(), SparseUpdate::default());

@@ -1,14 +1,14 @@
-//! Scaled sign: one bit an entry, and one magnitude.
+//! Scaled sign: one bit per entry, and one magnitude.
 //!
 //! # Audit
-//! Let S be the m entries whose signs arrive, all of them with magnitude μ: Σ|v_i| over S is m·μ. The squares
-//! of S are at least m·μ² (Cauchy–Schwarz) and at most (m·μ)², so
+//! Let S be the m entries whose signs arrive, all with magnitude μ: Σ|v_i| over S is m·μ. The squares of
+//! S are at least m·μ² (Cauchy–Schwarz) and at most (m·μ)², so
 //!
 //! > μ·√m ≤ ‖v‖, and ‖v‖ ≤ d·μ if m = d.
 //!
-//! The entries of a smaller m are the first of those of a larger one, and ‖v̂(m\*)‖ = Σ|v_i|/√m\* over the
-//! first m\*. That is at least m·μ/√m\* if m\* ≥ m, and at most that if m\* ≤ m. Entries that were not sent
-//! bound nothing. Which entries are sent is not the device's to choose.
+//! The entries of a smaller m are the first of those of a larger one, and ‖v̂(m\*)‖ = Σ|v_i|/√m\* over
+//! the first m\*. That is at least m·μ/√m\* if m\* ≥ m, and at most that if m\* ≤ m. There is no bound on
+//! entries that were not sent. The device does not choose the entries.
 
 use super::audit::{Evidence, IMPOSSIBLE, TINY, unrounded};
 use super::rand_k::{are_shared, shared_indices};
@@ -24,11 +24,11 @@ use std::ops::RangeInclusive;
 /// The entry of this scheme.
 pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Sign>();
 
-/// Sends the signs of m entries and their mean magnitude μ; all entries if R ≥ d + 32, else m = ⌊R − 32⌋ that
-/// both ends draw from the seed.
+/// Sends the signs of m entries and their mean magnitude μ: of all entries if R ≥ d + 32, else of m = ⌊R
+/// − 32⌋ entries that both ends draw from the seed.
 ///
-/// - Bits: `r(m) = m + 32`, 1 ≤ m ≤ d. The indices cost nothing: they are the first m of a random order that
-///   follows from (seed, round, device).
+/// - Bits: `r(m) = m + 32`, 1 ≤ m ≤ d. The indices cost nothing: they are the first m of a random order
+///   that is a function of (seed, round, device).
 /// - Value: v̂_i = μ·sgn v_i on them, μ = Σ|v_i|/m, and 0 elsewhere; sgn 0 = +1.
 ///
 /// Source: Karimireddy et al., *Error Feedback Fixes SignSGD* (2019), arXiv 1901.09847, of signSGD
@@ -72,7 +72,7 @@ fn largest_m(dim: usize, budget: Bits) -> usize {
     ((budget.0 - f64::from(MAGNITUDE_BITS)) as usize).min(dim)
 }
 
-/// The values that are sent, by ascending index, and whether their indices are those that both ends draw.
+/// The sent values by ascending index, if their indices are the shared ones.
 fn values_of<'a>(context: &Context, update: &'a Encoded) -> Option<&'a [f32]> {
     match update {
         Encoded::Dense(values) if values.len() == context.dim => Some(values),
@@ -108,7 +108,7 @@ impl Compressor for Sign {
             *out = Encoded::Silent;
             return Spent::default();
         }
-        // In index order and double precision. Zeros are positive, also where they have a sign.
+        // In index order and double precision. The sign of a zero is ignored: zeros are positive.
         let signed = |x: f32, magnitude: f32| if x < 0.0 { -magnitude } else { magnitude };
         if m == update.len() {
             let magnitude = mean_magnitude(update.iter());
@@ -160,12 +160,12 @@ impl Compressor for Sign {
                     return 0.0..=0.0;
                 }
                 if alone == values.len() {
-                    // It sends what it reported on.
+                    // The device sends the update of its report.
                     let norm = f64::from(received.norm());
                     return norm..=norm;
                 }
                 let root = (alone as f64).sqrt();
-                // The magnitude that was reported on was rounded too.
+                // The reported magnitude was rounded too.
                 let rounded = TINY * root;
                 if alone > values.len() {
                     (low * m / root - rounded).max(0.0)..=f64::INFINITY
@@ -184,8 +184,8 @@ fn mean_magnitude<'a>(values: impl ExactSizeIterator<Item = &'a f32>) -> f32 {
     (values.map(|value| f64::from(value.abs())).sum::<f64>() / count) as f32
 }
 
-/// A payload is μ with the first sign, 32 bits, and a bit for every further sign, one for a negative entry:
-/// with the one on top exactly r(m) bits.
+/// A payload is μ with the first sign, 32 bits, and a bit for every further sign, one for a negative
+/// entry: with the one on top exactly r(m) bits.
 impl Codec for Sign {
     fn write(
         &self,
@@ -281,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_left_is_one_minus_delta_of_the_energy(
+        fn the_error_has_one_minus_delta_of_the_energy(
             update in prop::collection::vec(prop_oneof![-9.0..9.0f32, Just(0.0f32)], 1..80),
         ) {
             let (spent, out) = encode(&update, 1e4, 0);

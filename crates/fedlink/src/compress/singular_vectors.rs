@@ -46,7 +46,7 @@ pub(super) fn leading(w: &[f32], shape: Shape, iterations: usize, u: &mut Vec<f3
     }
 }
 
-/// Divides by the norm; zero stays.
+/// Divides by the norm; a zero vector stays zero.
 fn to_one(x: &mut [f32]) {
     let length = norm(x);
     if length > 0.0 {

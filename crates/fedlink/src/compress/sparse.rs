@@ -1,4 +1,4 @@
-//! Schemes that send q entries: what they have in common as compressors.
+//! Schemes that send q entries: their common part as compressors.
 
 use super::audit::{Evidence, Sent};
 use super::wire::{Coder, Format, Layout, WireError, check_values};
@@ -8,10 +8,9 @@ use crate::base::units::Bits;
 use crate::schedule::Ask;
 use std::ops::RangeInclusive;
 
-/// A scheme whose level is q, a number of entries, and whose cost r(q) is known to both
-/// ends without the data.
+/// A scheme whose level is q, a number of entries, and whose cost r(q) both ends know without the data.
 pub trait SparseScheme: Send + Sync {
-    /// How the values are sent.
+    /// The layout of the values.
     const LAYOUT: Layout;
 
     /// Whether Δ̂(d) is Δ itself, entry by entry.
@@ -39,13 +38,13 @@ pub trait SparseScheme: Send + Sync {
         None
     }
 
-    /// What holds of Δ̂(q), 1 ≤ q ≤ `dim`.
+    /// The guarantees on Δ̂(q), 1 ≤ q ≤ `dim`.
     fn properties(&self, dim: usize, q: usize) -> Properties;
 
     /// ‖Δ‖ of an honest device that sent this.
     fn honest_norm(&self, sent: &Sent) -> RangeInclusive<f64>;
 
-    /// ‖Δ̂(q*)‖ of an honest device that sent this, where it may have sent with another level than q*.
+    /// ‖Δ̂(q*)‖ of an honest device that sent this, if it may have sent another level than q*.
     fn honest_compressed_norm(&self, sent: &Sent) -> RangeInclusive<f64>;
 }
 
@@ -106,7 +105,7 @@ impl<S: SparseScheme> Compressor for S {
         match ask {
             Ask::Norm => self.honest_norm(&sent),
             Ask::CompressedNorm if exact && q == alone => {
-                // It sends what it reported on.
+                // The device sends the update of its report.
                 let norm = f64::from(update.norm());
                 norm..=norm
             }
@@ -165,7 +164,8 @@ pub(super) mod tests {
     use super::*;
     use crate::base::rng::{Purpose, stream};
 
-    /// Among all levels up to a limit the best has the most energy, and more room never has less.
+    /// Checks that among all levels up to a limit the best has the most energy, and that a larger limit
+    /// never has less.
     pub fn best_level_by_brute_force(scheme: &impl SparseScheme, dim: usize) {
         let mut rng = stream(8, Purpose::Test, 0, 0);
         for case in 0..60 {

@@ -1,29 +1,29 @@
 //! D-SGD: sparse binary compression, the paper's quantizer.
 //!
 //! # Audit
-//! Let Δ̂ have c entries of value ±v. Take v > 0; the other sign is the mirror image. For q ≥ 1 write a(q)
-//! for the mean of the up to q largest positive entries of Δ, b(q) for that of the magnitudes of the up to q
+//! Let Δ̂ have c entries of value ±v. Take v > 0; the other sign is symmetric. For q ≥ 1 let a(q) be the
+//! mean of the up to q largest positive entries of Δ, and b(q) that of the magnitudes of the up to q
 //! smallest negative ones: v = a(q) ≥ b(q). A device may also have sent a smaller q than the budget's
 //! (`compress.budget = "wire"`).
 //!
-//! **‖Δ‖ reported (BN2, BC-BN2).** By Cauchy–Schwarz c·v² ≤ Σ x² over the kept entries, so **v·√c ≤ ‖Δ‖**.
-//! There is a bound from above too. The kept positives add up to c·v. If m is the least of them, no positive
-//! entry that was left out exceeds m; the squares of both are then largest if one kept entry takes what the
-//! others leave above m: (cv − (c−1)m)² + (c−1)m² + u·m², u being left out. That is convex in m, so it is
-//! largest at m = 0, where it is c²v², or at m = v, where it is (c + u)v². On the negative side the same
-//! holds with e ≤ q kept entries that add up to at most e·v. As c + u + e + w ≤ d and u > 0 only if c is all
-//! that q allows,
+//! **‖Δ‖ reported (BN2, BC-BN2).** By Cauchy–Schwarz c·v² ≤ Σ x² over the kept entries, so **v·√c ≤
+//! ‖Δ‖**. There is an upper bound too. The kept positives add up to c·v. If m is the least of them, no
+//! omitted positive entry exceeds m. The squares of both are then largest if one kept entry has the whole
+//! excess of the others over m: (cv − (c−1)m)² + (c−1)m² + u·m², with u omitted entries. That is convex
+//! in m, so it is largest at m = 0, where it is c²v², or at m = v, where it is (c + u)v². On the negative
+//! side the same holds with e ≤ q kept entries that add up to at most e·v. As c + u + e + w ≤ d and u > 0
+//! only if c is all that q allows,
 //!
 //! > ‖Δ‖² ≤ v²·max(c² + E², c² + d − c, d − E + E²),  E = min(q, d − c),
 //!
-//! and there are updates that attain it. It is about √(2q) times ‖Δ̂‖: one huge entry among zeros is averaged
-//! away by D-SGD, and the server cannot exclude that this was so. **An inflation that stays below that factor
-//! cannot be proved**, from v, c and q by any method.
+//! and there are updates that attain it. It is about √(2q) times ‖Δ̂‖: D-SGD averages one huge entry
+//! among zeros away, and the server cannot exclude this case. **An inflation below that factor cannot be
+//! proved** from v, c and q by any method.
 //!
-//! **‖Δ̂(q*)‖ reported (BN2-C).** If q = q* (K = 1, the paper's count of bits) the device sends what it
-//! reported on: **equality**. Otherwise q ≤ q*. Means over more of the largest entries fall, so v(q*) ≤ v(q),
-//! with at most q* entries: ‖Δ̂(q*)‖ ≤ v·√q*. And a(q*) ≥ c·v/q*, so that ‖Δ̂(q*)‖ ≥ c·v/q*. Above the truth
-//! there is room for a factor of √(q*/q) at most, about √K.
+//! **‖Δ̂(q*)‖ reported (BN2-C).** If q = q* (K = 1, the paper's count of bits) the device sends the
+//! update of its report: **equality**. Otherwise q ≤ q*. Means over more of the largest entries fall, so
+//! v(q*) ≤ v(q), with at most q* entries: ‖Δ̂(q*)‖ ≤ v·√q*. And a(q*) ≥ c·v/q*, so that ‖Δ̂(q*)‖ ≥
+//! c·v/q*. A report can exceed the truth by a factor of at most √(q*/q), about √K.
 
 use super::audit::{Sent, unrounded};
 use super::extremes::{End, nth_largest};
@@ -132,8 +132,9 @@ impl SparseScheme for SparseBinary {
     }
 
     fn properties(&self, dim: usize, q: usize) -> Properties {
-        // c·v²/‖Δ‖² by the audit. With c < q kept entries, these are all of their sign and ‖Δ‖² is at most
-        // v²·(c² + max(q², d − c)), most for c = 1; with q of them it is at most v²·(q² + max(q², d − q)).
+        // c·v²/‖Δ‖² by the audit. With c < q kept entries, these are all of their sign and ‖Δ‖² is at
+        // most v²·(c² + max(q², d − c)), largest for c = 1; with q of them it is at most v²·(q² + max(q²,
+        // d − q)).
         let (dim, q) = (dim as f64, q as f64);
         let one = 1.0 / (1.0 + (q * q).max(dim - 1.0));
         Properties::projection(one.min(q / (q * q + (q * q).max(dim - q))))
@@ -167,16 +168,15 @@ impl SparseScheme for SparseBinary {
         if sent.q <= sent.alone {
             low * count / alone..=high * alone.sqrt()
         } else {
-            // Rounding of the shares of symbols has made the part larger than the whole. Means over fewer of
-            // the largest entries rise, to at most q/q* of what they were. With "wire" the sent q may be on
-            // either side.
+            // Rounding of the shares of symbols has made the part larger than the whole. Means over fewer
+            // of the largest entries rise by at most q*/q. With "wire" the sent q may be on either side.
             let min = if sent.exact { low } else { low * count / q };
             min..=high * q / alone.sqrt()
         }
     }
 }
 
-/// |v| as it can have been before it was rounded.
+/// The range of |v| before it was rounded.
 fn shared_value(sent: &Sent) -> Option<[f64; 2]> {
     match sent.update.values {
         Values::Shared(value) => Some(unrounded(value)),
@@ -184,12 +184,12 @@ fn shared_value(sent: &Sent) -> Option<[f64; 2]> {
     }
 }
 
-/// The kept entries of one sign: those of magnitude above `threshold`, and the first `ties` equal to it.
+/// The kept entries of one sign: those above `threshold` in magnitude, and the first `ties` equal to it.
 struct Side<'a> {
     end: &'a End,
     threshold: f32,
     ties: usize,
-    /// Mean magnitude of the kept entries, summed in index order; 0 if there is none.
+    /// Mean magnitude of the kept entries, summed in index order; 0 if there are none.
     mean: f64,
 }
 
@@ -200,14 +200,14 @@ impl<'a> Side<'a> {
             return Self { end, threshold: f32::INFINITY, ties: 0, mean: 0.0 };
         }
         keys.clear();
-        // Bit patterns of positive floats are ordered like the floats.
+        // Bit patterns of positive floats have the order of the floats.
         keys.extend(end.magnitudes.iter().map(|magnitude| magnitude.to_bits()));
         let threshold = f32::from_bits(nth_largest(keys, kept - 1));
         let count = |is: fn(&f32, &f32) -> bool| end.magnitudes.iter().filter(|x| is(x, &threshold)).count();
         let ties = kept - count(f32::gt);
         let mut side = Self { end, threshold, ties, mean: 0.0 };
-        // What is not kept adds zero, which changes no sum and needs no branch. Nearly always all that equal
-        // the threshold are kept.
+        // An omitted entry adds zero, which changes no sum and needs no branch. Nearly always all entries
+        // equal to the threshold are kept.
         let sum: f64 = if ties == count(f32::eq) {
             end.magnitudes.iter().map(|&x| f64::from(if x >= threshold { x } else { 0.0 })).sum()
         } else {
@@ -235,7 +235,8 @@ impl<'a> Side<'a> {
 
     /// Writes the indices of the kept entries, ascending, to `indices`.
     fn write_indices(&self, indices: &mut Vec<u32>) {
-        // Which are kept is anybody's guess: all are written, and the index moves on after a kept one.
+        // Kept entries are hard to predict for a branch: all are written, and the index advances after a
+        // kept one.
         indices.resize(self.end.indices.len(), 0);
         let mut len = 0;
         for (&index, kept) in self.end.indices.iter().zip(self.keeps()) {
@@ -260,7 +261,7 @@ mod tests {
         out
     }
 
-    /// The definition word for word: sort the entries, take both ends, compare the means.
+    /// The definition: sort the entries, take both ends, compare the means.
     fn by_sorting(update: &[f32], q: usize) -> SparseUpdate {
         let mut order: Vec<usize> = (0..update.len()).collect();
         order.sort_by(|&i, &j| update[j].total_cmp(&update[i]).then(i.cmp(&j)));
@@ -294,7 +295,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_result_is_what_sorting_gives(update in updates(), share in 0.0..=1.0f64) {
+        fn the_result_equals_that_of_sorting(update in updates(), share in 0.0..=1.0f64) {
             let q = (share * update.len() as f64 / 2.0) as usize;
             let (ours, sorted) = (compress(&update, q), by_sorting(&update, q));
             prop_assert_eq!(&ours.indices, &sorted.indices);
@@ -302,7 +303,7 @@ mod tests {
         }
 
         #[test]
-        fn the_norm_is_that_of_the_dense_vector_and_never_above_the_update_s(
+        fn the_norm_is_that_of_the_dense_vector_and_at_most_that_of_the_update(
             update in updates(),
             q in 0usize..100,
         ) {
@@ -344,8 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_s_link_holds_what_the_formula_gives() {
-        // 16 435 bits name 2 035 indices among 203 530, and 33 more carry the value.
+    fn the_link_of_the_paper_holds_the_formulas_number_of_entries() {
+        // 16 435 bits identify 2 035 indices among 203 530, and 33 more carry the value.
         let cost = SparseBinary {}.bits(203_530, 2_035).0;
         assert_eq!(cost as u64, 16_435 + 33);
         assert_eq!(SparseBinary {}.largest_q(203_530, Bits(cost)), 2_035);
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_level_is_that_of_brute_force_and_the_largest_for_one_magnitude() {
+    fn the_best_level_equals_brute_force_and_is_the_largest_for_one_magnitude() {
         best_level_by_brute_force(&SparseBinary {}, 40);
         assert_eq!(SparseBinary {}.best_q(&[1.5; 12], 6, &mut Scratch::default()), Some(6));
     }

@@ -1,11 +1,11 @@
-//! Updates with few entries that are not zero.
+//! Updates with few non-zero entries.
 
 use super::bits::log2_choose;
 use crate::base::kernels::norm;
 use crate::base::units::Bits;
 use fedlink_wire::Grid;
 
-/// Δ̂: an update of which few entries are not zero.
+/// Δ̂: an update with few non-zero entries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseUpdate {
     /// The indices of the entries, strictly ascending.
@@ -26,7 +26,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many there are; none if one stands for all.
+    /// The number of values; none if all entries share one.
     pub fn count(&self) -> Option<usize> {
         match self {
             Self::Shared(_) => None,
@@ -55,11 +55,11 @@ impl SparseUpdate {
         }
     }
 
-    /// The information in it, as one of `dim` entries: `log2 C(d,q) + q·H`, H being the entropy of its values
-    /// in bits a value. A code without shared randomness takes fewer bits only if values or indices can be
-    /// predicted.
+    /// Its information as one of `dim` entries: `log2 C(d,q) + q·H`, where H is the entropy of its values
+    /// in bits per value. A code without shared randomness takes fewer bits only if values or indices can
+    /// be predicted.
     ///
-    /// Invariant: no more than what any scheme of this library counts for the same update.
+    /// Invariant: at most the count of any scheme of this library for the same update.
     pub fn information(&self, dim: usize) -> Bits {
         let q = self.indices.len();
         let value_bits = match &self.values {
@@ -78,7 +78,7 @@ impl SparseUpdate {
         Bits(log2_choose(dim as u64, q as u64) + value_bits)
     }
 
-    /// Takes the memory of its values out, empty.
+    /// Removes and returns the memory of its values, emptied.
     pub(crate) fn take_values(&mut self) -> Vec<f32> {
         match std::mem::take(&mut self.values) {
             Values::Each(mut values) => {
@@ -89,21 +89,21 @@ impl SparseUpdate {
         }
     }
 
-    /// Makes the indices those of all `dim` entries.
+    /// Sets the indices to those of all `dim` entries.
     pub(crate) fn fill_indices(&mut self, dim: usize) {
-        // Where they are already, as from an update before, they are not written again.
+        // Indices that an earlier update has left are not written again.
         if !(self.indices.len() == dim && self.has_all_indices()) {
             self.indices.clear();
             self.indices.extend(0..dim as u32);
         }
     }
 
-    /// Whether the indices are 0, 1, 2 …: as they ascend strictly, the last of them tells.
+    /// Whether the indices are 0, 1, 2 …: as they ascend strictly, the last one decides.
     fn has_all_indices(&self) -> bool {
         self.indices.last().is_none_or(|&last| last as usize + 1 == self.indices.len())
     }
 
-    /// Makes it Δ̂ = Δ: exchanges its values, of which there are as many from then on, for `update`.
+    /// Makes it Δ̂ = Δ: exchanges its values for `update`, of the same length.
     pub(crate) fn swap_all(&mut self, update: &mut Vec<f32>) {
         self.fill_indices(update.len());
         let mut spare = match std::mem::take(&mut self.values) {
@@ -136,7 +136,7 @@ impl SparseUpdate {
                 let step = scale * value;
                 indices.for_each(|i| target[i] += step);
             }
-            // Ascending indices, as many as there are entries: every one once, and no need to look them up.
+            // Ascending indices, as many as there are entries, are all indices: no look-up is needed.
             Values::Each(values) if part.len() == target.len() => {
                 target.iter_mut().zip(&values[part]).for_each(|(entry, value)| *entry += scale * value);
             }

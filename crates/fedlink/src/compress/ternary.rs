@@ -1,36 +1,38 @@
 //! Budgeted ternary quantization: random entries, each with a sign, and one magnitude; unbiased.
 //!
-//! # How λ is chosen
-//! An entry is sent as λ·sgn v_i with probability |v_i|/λ. Let U_i be uniform on (0, 1\] and p_i = |v_i|/U_i
-//! its priority: an entry is sent if p_i ≥ λ. The smaller λ, the more entries are sent. With room for q of
-//! them, the smallest λ that fits is the (q+1)-th largest priority τ; and λ must be no smaller than s =
-//! max|v_i|, or entries above it would arrive too small:
+//! # The choice of λ
+//! An entry is sent as λ·sgn v_i with probability |v_i|/λ. Let U_i be uniform on (0, 1\] and p_i =
+//! |v_i|/U_i its priority: an entry is sent if p_i ≥ λ. The smaller λ, the more entries are sent. If q of
+//! them fit, the smallest possible λ is the (q+1)-th largest priority τ; and λ must be at least s =
+//! max|v_i|, or entries above it would be too small on arrival:
 //!
 //! > λ = max(s, τ), and the entries among the q of largest priority with p_i ≥ s are sent.
 //!
 //! λ = s is TernGrad. **This is exactly unbiased**, although λ depends on the draw: let τ_i be the q-th
-//! largest priority among the *other* entries. Entry i is sent if and only if p_i > τ_i and p_i ≥ s, and then
-//! τ = τ_i. So given the others it arrives as max(s, τ_i)·sgn v_i with probability |v_i|/max(s, τ_i). (The
-//! argument is that of priority sampling, Duffield, Lund and Thorup, 2007, which sends max(|v_i|, τ).)
+//! largest priority among the *other* entries. Entry i is sent if and only if p_i > τ_i and p_i ≥ s, and
+//! then τ = τ_i. So given the others it arrives as max(s, τ_i)·sgn v_i with probability |v_i|/max(s,
+//! τ_i). (The argument is that of priority sampling, Duffield, Lund and Thorup, 2007, which sends
+//! max(|v_i|, τ).)
 //!
 //! # Variance
 //! E‖v̂‖² = Σ|v_i|·E max(s, τ_i) ≤ s·‖v‖₁ + Σ|v_i|·E τ_i. At least q ≥ 2 of the other priorities exceed x
-//! with probability at most E C(N,2)/C(q,2) ≤ (‖v‖₁/x)²/(q·(q−1)), N being how many do, so that E τ_i ≤
-//! ∫min(1, a²/x²)dx = 2·a with a = ‖v‖₁/√(q·(q−1)) < ‖v‖₁/(q−1). With s·‖v‖₁ ≤ ½(1+√d)·‖v‖² (the maximum is
-//! at one large entry among equal ones) and ‖v‖₁² ≤ d·‖v‖²,
+//! with probability at most E C(N,2)/C(q,2) ≤ (‖v‖₁/x)²/(q·(q−1)), where N is the number that do, so that
+//! E τ_i ≤ ∫min(1, a²/x²)dx = 2·a with a = ‖v‖₁/√(q·(q−1)) < ‖v‖₁/(q−1). With s·‖v‖₁ ≤ ½(1+√d)·‖v‖² (the
+//! maximum is at one large entry among equal ones) and ‖v‖₁² ≤ d·‖v‖²,
 //!
 //! > ω = ½(1 + √d) + 2·d/√(q·(q−1)) − 1 for q ≥ 2. For q = 1 the variance is infinite if two entries are not
 //! > 0.
 //!
 //! # Audit
-//! Let c entries ±λ arrive. All magnitudes are at most λ, so **‖v‖ ≤ λ·√d**. Fewer than q arrive only if λ =
-//! s: then ‖v‖ ≥ λ, and nothing at all arrives only of v = 0 (the largest entry always has p ≥ s).
+//! Let c entries ±λ arrive. All magnitudes are at most λ, so **‖v‖ ≤ λ·√d**. Fewer than q arrive only if
+//! λ = s: then ‖v‖ ≥ λ, and an update without entries arrives only if v = 0 (the largest entry always has
+//! p ≥ s).
 //!
-//! A device draws the same U for its report and for the air. With q\* ≥ q: λ\* ≤ λ and c\* ≤ q\*, so
-//! ‖v̂(q\*)‖ ≤ λ·√q\*; and if c < q, τ\* ≤ τ ≤ s, so it is ‖v̂‖ to the bit. With q\* < q: if c > q\*, then
-//! c\* = q\* and λ\* ≥ λ, so ‖v̂(q\*)‖ ≥ λ·√q\*; if c ≤ q\* < q, then c < q and no more than c priorities
-//! reach s, so it is ‖v̂‖ to the bit. Where the device may have had to send less than q, only what holds for
-//! every q is left.
+//! A device draws the same U for its report and for its transmission. With q\* ≥ q: λ\* ≤ λ and c\* ≤
+//! q\*, so ‖v̂(q\*)‖ ≤ λ·√q\*; and if c < q, τ\* ≤ τ ≤ s, so it is ‖v̂‖ to the bit. With q\* < q: if c >
+//! q\*, then c\* = q\* and λ\* ≥ λ, so ‖v̂(q\*)‖ ≥ λ·√q\*; if c ≤ q\* < q, then c < q and no more than c
+//! priorities reach s, so it is ‖v̂‖ to the bit. If the device may have had to send less than q, only the
+//! bounds for every q remain.
 
 use super::audit::{IMPOSSIBLE, Sent, TINY};
 use super::stc::{is_complete, largest_ternary_q, magnitude, ternary_bits};
@@ -49,12 +51,13 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Ternary>();
 ///
 /// - Bits: `r(q) = log2 C(d,q) + q + 32`: the indices, a sign for each entry, and λ. 0 ≤ q ≤ ⌈2d/3⌉, the
 ///   range on which r rises.
-/// - Value: ±λ, λ = max(max|v_i|, τ), τ being the (q+1)-th largest of |v_i|/U_i with uniform U_i. Fewer than
-///   q entries are sent where λ = max|v_i|, which is `TernGrad`.
+/// - Value: ±λ, λ = max(max|v_i|, τ), where τ is the (q+1)-th largest of |v_i|/U_i with uniform U_i.
+///   Fewer than q entries are sent if λ = max|v_i|, which is `TernGrad`.
 ///
 /// Source: Wen et al., *TernGrad* (2017), arXiv 1705.07878, without layers and clipping; the budget after
-/// Wangni et al. (2018), as we read it, with the threshold of priority sampling. Invariants: E\[v̂\] = v; at
-/// given λ E‖v̂‖² = λ·‖v‖₁; v̂ of a·v is a·v̂; r(q) ≤ R < r(q+1) for the q < ⌈2d/3⌉ chosen at budget R.
+/// Wangni et al. (2018), in our reading, with the threshold of priority sampling. Invariants: E\[v̂\] =
+/// v; at given λ E‖v̂‖² = λ·‖v‖₁; v̂ of a·v is a·v̂; r(q) ≤ R < r(q+1) for the q < ⌈2d/3⌉ chosen at
+/// budget R.
 ///
 /// ```
 /// use fedlink::compress::{Scratch, SparseScheme, SparseUpdate, Ternary, Values};
@@ -117,7 +120,7 @@ impl SparseScheme for Ternary {
         if priorities.len() > q {
             let (_, &mut (tau, _), _) =
                 priorities.select_nth_unstable_by(q, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            // Beyond the largest number there is, λ is that one.
+            // λ is limited to the largest float.
             lambda = tau.min(f64::from(f32::MAX));
             priorities.truncate(q);
         }
@@ -177,7 +180,7 @@ mod tests {
         (dense.iter().map(|&x| f64::from(x)).collect(), out.indices.len())
     }
 
-    /// What is sent at the uniform numbers `u`, by the definition: sort the priorities.
+    /// The update sent at the uniform numbers `u`, by the definition: sort the priorities.
     fn by_definition(update: &[f64], u: &[f64], q: usize) -> (f64, Vec<f64>) {
         let mut priorities: Vec<f64> = update.iter().zip(u).map(|(x, u)| x.abs() / u).collect();
         priorities.sort_by(|a, b| b.total_cmp(a));
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_definition_to_the_rounding_of_lambda() {
+    fn the_result_equals_the_definition_up_to_the_rounding_of_lambda() {
         let update = [0.5f32, -0.25, 1.0, 0.125, -0.75, 0.0];
         let wide: Vec<f64> = update.iter().map(|&x| f64::from(x)).collect();
         for draw in 0..500 {
@@ -230,8 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn with_room_for_all_it_is_terngrad_whose_moments_are_exact() {
-        // λ = max|v|: independent coins. All 2^d outcomes with their probabilities.
+    fn a_budget_for_all_entries_gives_terngrad_with_exact_moments() {
+        // λ = max|v|: independent draws. All 2^d outcomes with their probabilities.
         let update = [0.6f64, -0.3, 0.1, 0.0, 0.45];
         let lambda = 0.6;
         let l1: f64 = update.iter().map(|x| x.abs()).sum();
@@ -249,7 +252,7 @@ mod tests {
         }
         assert!((second - lambda * l1).abs() < 1e-12);
         assert!(mean.iter().zip(update).all(|(m, x)| (m - x).abs() < 1e-12));
-        // And that is what is drawn: the number of entries is Poisson-binomial with these moments.
+        // The draws agree: the number of entries is Poisson-binomial with these moments.
         let narrow: Vec<f32> = update.iter().map(|&x| x as f32).collect();
         let (draws, mut sum, mut squares, mut energy) = (20_000u64, 0.0, 0.0, 0.0);
         for draw in 0..draws {
@@ -270,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_declared_variance_holds_for_one_large_entry_among_equal_ones() {
-        // s·‖v‖₁ = ½(1+√d)·‖v‖² there: with room for all, ω is what is left of it.
+        // s·‖v‖₁ = ½(1+√d)·‖v‖² there: with a budget for all entries, ω is the rest of it.
         for dim in [4usize, 9, 100] {
             let small = 1.0 / ((dim as f64).sqrt() + 1.0);
             let l1 = 1.0 + (dim - 1) as f64 * small;

@@ -1,4 +1,4 @@
-//! What every compression scheme must keep, from the registry.
+//! Contracts of every compression scheme in the registry.
 
 use super::*;
 use crate::base::kernels::norm;
@@ -15,7 +15,7 @@ fn schemes() -> impl Iterator<Item = (&'static str, Box<dyn Compressor>)> {
     })
 }
 
-/// What a scheme makes of an update, with memory that has been used before.
+/// The result of a scheme for an update, with memory that has been used before.
 fn encode(scheme: &dyn Compressor, update: &[f32], budget: Bits) -> (Spent, Encoded) {
     let (mut scratch, mut out) = (Scratch::default(), Encoded::Dense(vec![7.0; 3]));
     let mut spent = Spent::default();
@@ -48,7 +48,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn the_budget_is_met_and_level_zero_is_silence(update in updates(), budget in budgets()) {
+    fn the_budget_is_met_and_level_zero_is_silent(update in updates(), budget in budgets()) {
         for (name, scheme) in schemes() {
             let (spent, out) = encode(&*scheme, &update, Bits(budget));
             prop_assert!(spent.bits.0 >= 0.0 && spent.bits.0.is_finite(), "{name}: {spent:?}");
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_spent_holds_the_same_and_a_bit_less_holds_less(update in updates(), budget in budgets()) {
+    fn the_spent_bits_give_the_same_level_and_a_bit_less_a_lower_one(update in updates(), budget in budgets()) {
         for (name, scheme) in schemes() {
             let (spent, out) = encode(&*scheme, &update, Bits(budget));
             if spent.level == 0 {
@@ -154,16 +154,16 @@ fn a_zero_update_is_silent_and_a_single_entry_gets_through() {
             let mut received = vec![0.0; dim];
             one.add_to(&mut received, 1.0);
             if let Encoded::Dense(_) = one {
-                // One magnitude for all entries: its sign gets through.
+                // One magnitude for all entries: its sign is received.
                 assert!(received[dim / 2] < 0.0, "{name}, d = {dim}");
             } else if let Encoded::Coded(_) = one {
-                // It comes through a transform, which rounds.
+                // It is received through a transform, which rounds.
                 let off = received.iter().zip(&update).fold(0.0f32, |max, (a, b)| max.max((a - b).abs()));
                 assert!(off <= 1e-6, "{name}, d = {dim}: {received:?}");
             } else if spent.level > 0 {
                 assert_eq!(received, update, "{name}, d = {dim}");
             }
-            // Only a scheme whose levels need more entries than there are stays silent.
+            // Only a scheme whose levels need more than the available entries stays silent.
             assert!(spent.level > 0 || dim == 1, "{name}, d = {dim}");
         }
     }
@@ -177,7 +177,7 @@ fn an_update_without_entries_is_silent() {
     }
 }
 
-/// What a scheme makes of an update in draw `i`, and its level.
+/// The result of a scheme for an update in draw `i`, and its level.
 fn draw(scheme: &dyn Compressor, update: &[f32], budget: Bits, i: u64) -> (usize, Vec<f64>) {
     let context = Context::new(update.len(), budget).of(7, (i, DeviceId(3)));
     let (mut rng, mut out) = (stream(7, Purpose::Test, i, 3), Encoded::default());
@@ -187,7 +187,7 @@ fn draw(scheme: &dyn Compressor, update: &[f32], budget: Bits, i: u64) -> (usize
     (spent.level, sent)
 }
 
-/// Small updates of all sorts, with seeds of their own: what is drawn here is always the same.
+/// Small updates of all sorts, from a fixed seed each.
 fn small_updates() -> Vec<Vec<f32>> {
     let mut all = vec![
         vec![1.0, -1.0, 1.0, 1.0],
@@ -204,7 +204,7 @@ fn small_updates() -> Vec<Vec<f32>> {
     all
 }
 
-/// The mean of `numbers` and four times what it is uncertain by.
+/// The mean of `numbers` and four times its standard error.
 fn mean(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let count = numbers.clone().count() as f64;
     let mean = numbers.clone().sum::<f64>() / count;
@@ -213,10 +213,10 @@ fn mean(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 }
 
 #[test]
-fn what_a_scheme_declares_of_its_updates_holds_within_four_standard_deviations() {
+fn declared_properties_of_a_scheme_hold_within_four_standard_errors() {
     for (name, scheme) in schemes() {
         let (mut checked, mut is_biased) = (0, false);
-        // Without random numbers one draw is all of them.
+        // Without random numbers one draw covers all.
         let many = |i| draw(&*scheme, &[-4.0, -3.0, 2.0, 1.0, 1.0, 0.5, 0.25], Bits(70.0), i);
         let is_random = (1..20).any(|i| many(i) != many(0));
         for update in small_updates() {
@@ -254,14 +254,14 @@ fn what_a_scheme_declares_of_its_updates_holds_within_four_standard_deviations()
                     let (mean, unsure) = mean(all.iter().map(|(_, sent)| sent[i]));
                     let seen = all.iter().filter(|(_, sent)| sent[i] != 0.0).count();
                     if is_random && seen < 20 {
-                        // Too seldom for a standard deviation.
+                        // Too rare for a standard deviation.
                         continue;
                     }
                     let off = (mean - f64::from(truth)).abs() > unsure + 1e-5 * square.sqrt();
                     assert!(!(unbiased && off), "{case}: entry {i} has mean {mean} ± {unsure}");
                     is_biased |= off;
                 }
-                // What is declared is no less than what is the case.
+                // The declared values are at least the measured ones.
                 assert!(unbiased || projection || omega.is_some(), "{case} declares nothing");
             }
         }
@@ -271,11 +271,11 @@ fn what_a_scheme_declares_of_its_updates_holds_within_four_standard_deviations()
 }
 
 proptest! {
-    /// A factor that is a power of two is exact in floating point, so that the same is sent to the bit. The
-    /// bits of QSGD are those of its payload, the digits of a number at whose bottom stands ‖v‖/s: they may
-    /// differ by one, and then what fits into the budget may differ too.
+    /// A factor that is a power of two is exact in floating point, so the same update is sent to the bit.
+    /// The bits of QSGD are those of its payload, the digits of a number with ‖v‖/s at its bottom: they
+    /// may differ by one, and then the level within the budget may differ too.
     #[test]
-    fn four_times_the_update_is_four_times_what_is_sent_where_that_is_declared(
+    fn a_homogeneous_scheme_sends_four_times_the_update_for_a_factor_of_four(
         update in prop::collection::vec(-1e3..1e3f32, 1..60), budget in budgets(),
     ) {
         for (name, scheme) in schemes() {
@@ -292,7 +292,7 @@ proptest! {
                 prop_assert_eq!(sent, once, "{}", name);
                 prop_assert!((again.bits.0 - spent.bits.0).abs() <= 1.0, "{name}: {again:?} {spent:?}");
             } else {
-                // One of the two is a bit too long; the other fills the budget.
+                // One of the two is one bit too long; the other fills the budget.
                 let more = again.bits.0.max(spent.bits.0);
                 prop_assert_eq!(more, budget.floor(), "{}: {:?} {:?}", name, again, spent);
             }

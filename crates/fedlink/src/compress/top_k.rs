@@ -1,9 +1,9 @@
-//! Top-k sparsification: the largest entries as they are.
+//! Top-k sparsification: the largest entries, unchanged.
 //!
 //! # Audit
-//! What is left out is not larger than the least kept magnitude m: ‖Δ̂‖² ≤ ‖Δ‖² ≤ ‖Δ̂‖² + (d − c)·m², and the
-//! same with q* for d if ‖Δ̂(q*)‖ is reported. Zeros are never sent, so fewer entries than q
-//! are all there are.
+//! The omitted entries are not larger than the least kept magnitude m: ‖Δ̂‖² ≤ ‖Δ‖² ≤ ‖Δ̂‖² + (d − c)·m²,
+//! and the same with q* for d if ‖Δ̂(q*)‖ is reported. Zeros are never sent, so fewer entries than q are
+//! all non-zero entries.
 
 use super::audit::{ROUNDING, Sent};
 use super::coded_top_k::CodedTopK;
@@ -20,22 +20,22 @@ use std::ops::RangeInclusive;
 /// The entry of this scheme.
 pub const ENTRY: Entry<dyn Compressor> = Entry::of::<TopKConfig>();
 
-/// `[compress.top-k]`: how the value of a kept entry is sent.
+/// `[compress.top-k]`: the code of the value of a kept entry.
 ///
 /// | `value_bits` | a value arrives | r(q) beside log2 C(d,q) |
 /// |---|---|---|
-/// | 32 | as it is: [`TopK`] | 33·q |
-/// | 16 | in half precision, with a power of two for all that keeps the largest in range | 17·q |
-/// | "levels" | as one of L magnitudes, L = `levels`, each the mean of those nearest to it | q·(1 + log2 L) + 32·L |
+/// | 32 | unchanged: [`TopK`] | 33·q |
+/// | 16 | in half precision, with a common power of two that keeps the largest in range | 17·q |
+/// | "levels" | as one of L magnitudes, L = `levels`, each the mean of the values nearest to it | q·(1 + log2 L) + 32·L |
 /// | "exponent" | as a power of two, at random with the right mean | 9·q |
 ///
-/// With levels, Lloyd's iteration begins with equal counts; L = 1 would be sparse ternary compression. They
-/// are a projection. Exponents are natural compression (Horváth et al., 2019, arXiv 1905.10988) of the kept
-/// entries: given which are kept, unbiased with E(v̂_i − v_i)² ≤ v_i²/8.
+/// With levels, Lloyd's iteration begins with equal counts; L = 1 would be sparse ternary compression.
+/// They are a projection. Exponents are natural compression (Horváth et al., 2019, arXiv 1905.10988) of
+/// the kept entries: given the kept indices, unbiased with E(v̂_i − v_i)² ≤ v_i²/8.
 #[keys]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopKConfig {
-    /// how the value of a kept entry is sent
+    /// code of the value of a kept entry
     #[key(default = ValueBits::default(), allowed = "32 | 16 | \"levels\" | \"exponent\"")]
     pub value_bits: ValueBits,
     /// L, magnitudes that values are rounded to, with "levels"
@@ -43,12 +43,12 @@ pub struct TopKConfig {
     pub levels: u64,
 }
 
-/// How the value of a kept entry is sent.
+/// The code of the value of a kept entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "must be 32, 16, \"levels\" or \"exponent\"")]
 #[non_exhaustive]
 pub enum ValueBits {
-    /// In so many bits, 32 or 16.
+    /// A number of bits, 32 or 16.
     Width(u64),
     /// By a code.
     Code(ValueCode),
@@ -110,12 +110,13 @@ impl PartConfig for TopKConfig {
 /// - Bits: `r(q) = log2 C(d,q) + 33·q`, the count of [`RandomSparse`](super::RandomSparse): the indices, and
 ///   32 bits and a sign for each value. An `f32` has its sign among its 32 bits; the count is kept so that
 ///   schemes compare.
-/// - Value: a kept entry arrives as it is. Ties on the boundary go to the lower index. Zeros are never sent:
+/// - Value: a kept entry is unchanged. Ties on the boundary go to the lower index. Zeros are never sent:
 ///   an update with fewer than q other entries sends fewer.
 ///
 /// Source: Aji and Heafield, *Sparse Communication for Distributed Gradient Descent* (2017), with the
-/// threshold that keeps exactly q. Invariants: at most q entries, each unchanged and none smaller than one
-/// left out; ‖Δ − Δ̂‖ is the least that q entries allow; r(q) ≤ R < r(q+1) for the q chosen at budget R.
+/// threshold that keeps exactly q. Invariants: at most q entries, each unchanged and at least as large as
+/// every omitted one; ‖Δ − Δ̂‖ is the minimum for q entries; r(q) ≤ R < r(q+1) for the q chosen at budget
+/// R.
 ///
 /// ```
 /// use fedlink::compress::{Scratch, SparseScheme, SparseUpdate, TopK, Values};
@@ -164,12 +165,12 @@ impl SparseScheme for TopK {
     }
 }
 
-/// Writes the `q` entries of `update` of largest magnitude to `out`, as they are; ties on the boundary go to
-/// the lower index, zeros are never among them.
+/// Writes the `q` entries of `update` of largest magnitude to `out`, unchanged; ties on the boundary go
+/// to the lower index, and zeros are never among them.
 pub(super) fn keep_largest(update: &[f32], q: usize, scratch: &mut Scratch, out: &mut SparseUpdate) {
     let mut values = out.take_values();
     out.indices.clear();
-    // Bit patterns of positive floats are ordered like the floats.
+    // Bit patterns of positive floats have the order of the floats.
     let keys = &mut scratch.keys;
     keys.clear();
     keys.extend(update.iter().map(|x| x.abs().to_bits()).filter(|&key| key > 0));
@@ -189,7 +190,7 @@ pub(super) fn keep_largest(update: &[f32], q: usize, scratch: &mut Scratch, out:
     out.values = Values::Each(values);
 }
 
-/// The norm of the `max` largest entries, of which those sent are a part.
+/// The norm of the `max` largest entries; the sent ones are a part of them.
 fn norm_of_the_largest(sent: &Sent, max: usize) -> RangeInclusive<f64> {
     let Values::Each(values) = &sent.update.values else { return 0.0..=f64::INFINITY };
     let (norm, count) = (norm(values), values.len());
@@ -199,7 +200,7 @@ fn norm_of_the_largest(sent: &Sent, max: usize) -> RangeInclusive<f64> {
         return if sent.exact { 0.0..=high } else { 0.0..=f64::INFINITY };
     }
     if sent.exact && count < sent.q {
-        // All of a short update.
+        // All entries of a short update.
         return low..=high;
     }
     let min = values.iter().map(|value| f64::from(value.abs())).fold(f64::INFINITY, f64::min);
@@ -215,7 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn compress(update: &[f32], q: usize) -> SparseUpdate {
-        // Memory left from an earlier update must change nothing.
+        // Memory of an earlier update must not affect the result.
         let (mut scratch, mut out) = (Scratch::default(), SparseUpdate::default());
         for update in [&[9.0; 60], update] {
             TopK {}.compress(update, q, &mut stream(0, Purpose::Test, 0, 0), &mut scratch, &mut out);
@@ -223,7 +224,7 @@ mod tests {
         out
     }
 
-    /// Few distinct values, so that ties, zeros and signs meet.
+    /// Few distinct values, so that ties, zeros and both signs are common.
     fn updates() -> impl Strategy<Value = Vec<f32>> {
         prop_oneof![
             prop::collection::vec(-1e3..1e3f32, 0..200),
@@ -235,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_result_is_what_sorting_gives(update in updates(), q in 0usize..250) {
+        fn the_result_equals_that_of_sorting(update in updates(), q in 0usize..250) {
             let mut order: Vec<usize> = (0..update.len()).filter(|&i| update[i] != 0.0).collect();
             order.sort_by(|&i, &j| update[j].abs().total_cmp(&update[i].abs()).then(i.cmp(&j)));
             order.truncate(q);
@@ -246,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn no_other_choice_of_q_entries_leaves_less_behind(
+        fn no_other_choice_of_q_entries_has_a_smaller_error(
             update in prop::collection::vec(-9.0..9.0f32, 1..9),
         ) {
             let square = |x: &f32| f64::from(*x).powi(2);

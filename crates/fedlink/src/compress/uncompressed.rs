@@ -1,4 +1,4 @@
-//! No compression at all, whatever the link carries: for references only.
+//! No compression, for any budget: for references only.
 
 use super::{Codec, Compressor, Context, Encoded, Evidence, Properties, Scratch, Spent};
 use crate::base::rng::Stream;
@@ -6,10 +6,10 @@ use crate::base::units::Bits;
 use crate::parts::{ConfigError, PartConfig, Scope, keys};
 use std::ops::RangeInclusive;
 
-/// Δ̂ = Δ with 32 bits for each entry, whatever the budget.
+/// Δ̂ = Δ with 32 bits for each entry, for any budget.
 ///
-/// It breaks the rule that a scheme meets its budget, so it is in no list of schemes: the policy `ideal`
-/// brings it.
+/// It breaks the rule that a scheme meets its budget, so no list of schemes has it; only the policy
+/// `ideal` uses it.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Uncompressed {}

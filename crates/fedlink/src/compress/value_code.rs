@@ -17,10 +17,10 @@ pub(super) enum Code {
 /// Bits of the power of two of half precision.
 pub(super) const SCALE_BITS: u32 = 9;
 
-/// What is added to the power of two to make it positive.
+/// The offset that makes the power of two positive.
 const SCALE_OFFSET: i32 = 200;
 
-/// e such that `max`·2^(−e) is in [2¹⁴, 2¹⁵).
+/// The exponent e with `max`·2^(−e) in [2¹⁴, 2¹⁵).
 fn scale_of(max: f32) -> i32 {
     libm::ilogbf(max) - 14
 }
@@ -41,7 +41,7 @@ fn half_value(bits: u32, e: i32) -> f32 {
     libm::scalbn(f64::from(steps), exponent.max(1) as i32 - 25 + e) as f32
 }
 
-/// Replaces values by those of half precision.
+/// Rounds values to half precision.
 pub(super) fn to_half(values: &mut [f32]) {
     let max = values.iter().fold(0.0f32, |max, x| max.max(x.abs()));
     if max == 0.0 {
@@ -61,16 +61,16 @@ pub(super) fn to_exponents(values: &mut [f32], rng: &mut Stream) {
     for value in values {
         let bits = value.abs().to_bits();
         let low = bits & 0x7F80_0000;
-        // Between 0 and the smallest normal number, and above the largest power of two, which stays.
+        // Below the smallest normal number, or above the largest power of two, which is kept.
         let fraction = f64::from(bits & 0x007F_FFFF) / f64::from(1u32 << 23);
         let up = rng.uniform() < fraction && low < 254 << 23;
         *value = f32::from_bits(low + (u32::from(up) << 23)).copysign(*value);
     }
 }
 
-/// The magnitudes of `levels` cells by Lloyd's iteration from equal counts, ascending, and how many of the
-/// sorted magnitudes each holds: each level is the mean of its cell, and a magnitude is in the cell whose
-/// level is nearest.
+/// The magnitudes of `levels` cells by Lloyd's iteration from equal counts, ascending, with the number of
+/// sorted magnitudes in each. Each level is the mean of its cell, and a magnitude is in the cell with the
+/// nearest level.
 fn lloyd(sorted: &[f32], levels: usize) -> Vec<(f64, usize)> {
     if sorted.is_empty() {
         return Vec::new();
@@ -81,7 +81,7 @@ fn lloyd(sorted: &[f32], levels: usize) -> Vec<(f64, usize)> {
         sums.push(sums[sums.len() - 1] + f64::from(x));
     }
     let mut ends: Vec<usize> = (1..=levels).map(|j| j * sorted.len() / levels).collect();
-    // Every step lowers the error or leaves all as it is; a limit guards against rounding.
+    // Every step lowers the error or changes nothing; the limit guards against rounding.
     for _ in 0..1000 {
         let means = cells(&sums, &ends);
         let mut next = ends.clone();
@@ -141,7 +141,7 @@ pub(super) fn distinct(values: &[f32]) -> Vec<f32> {
 }
 
 impl Code {
-    /// Replaces values by those that can be sent.
+    /// Replaces values by values that can be sent.
     pub(super) fn round(self, values: &mut [f32], rng: &mut Stream) {
         match self {
             Self::Half => to_half(values),
@@ -180,7 +180,7 @@ impl Code {
                 if all.len() > levels || all.first().is_some_and(|first| *first == 0.0) {
                     return None;
                 }
-                // Levels that are not needed are the largest again.
+                // Unused levels repeat the largest.
                 for j in 0..levels {
                     let level = all.get(j).or(all.last()).copied().unwrap_or(0.0);
                     fields.put(level.to_bits(), 32);

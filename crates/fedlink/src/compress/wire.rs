@@ -1,8 +1,8 @@
 //! Updates as bits: the codec of the crate [`fedlink_wire`] for [`SparseUpdate`].
 //!
-//! Both ends know the [`Format`]: the kind of values, d, and q, which follow from the round's budget. A
+//! Both ends know the [`Format`]: the kind of values, d, and q, which the round's budget determines. A
 //! payload is then one whole number, written big-endian, and costs as many bits as that number has. For q
-//! entries with one value that is log2 C(d,q) + 33 and a few, **whatever the support**. `docs/wire-format.md`
+//! entries with one value that is log2 C(d,q) + 33 and a few, **for any support**. `docs/wire-format.md`
 //! specifies the format byte for byte, with the reasons and with test vectors.
 //!
 //! ```
@@ -84,7 +84,8 @@ fn values_of(layout: Layout, values: &Values) -> Result<&[f32], WireError> {
     }
 }
 
-/// Checks that [`Coder::decode`] can give such values: they are finite, and with [`Layout::Signs`] they have
+/// Checks that [`Coder::decode`] can return `values`: they are finite, and with [`Layout::Signs`] they
+/// have
 /// one magnitude above zero.
 pub(super) fn check_values(layout: Layout, values: &Values) -> Result<(), WireError> {
     fedlink_wire::check_values(layout, values_of(layout, values)?)

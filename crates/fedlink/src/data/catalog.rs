@@ -1,4 +1,4 @@
-//! The data sets known by name, and how one is found, by name or by path.
+//! The known data sets, and loading a data set by name or by path.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use super::idx::{self, IdxFiles};
 use super::npz;
 use super::{Dataset, Samples, cifar, csv, digits};
 
-/// A data set known by name.
+/// A known data set.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The name by which it is asked for, and the folder that holds its files.
+    /// Its name, and the folder of its files.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Its description in one line.
     pub meaning: &'static str,
     /// Height, width and channels of an image.
     pub shape: [usize; 3],
@@ -24,16 +24,16 @@ pub struct Entry {
     pub train: usize,
     /// Number of test samples.
     pub test: usize,
-    /// What must be in its folder.
+    /// The files that its folder must hold.
     pub files: Files,
-    /// [`Dataset::digest`] of it, where we have seen the data ourselves.
+    /// [`Dataset::digest`] of it, if we have seen the data ourselves.
     pub digest: Option<&'static str>,
 }
 
 /// The files of a known data set.
 #[derive(Clone, Copy, Debug)]
 pub enum Files {
-    /// None: the data set is made on the spot.
+    /// None: the data set is generated.
     Embedded,
     /// IDX, each plain or with `.gz`: training images and labels, test images and labels.
     Idx {
@@ -51,7 +51,7 @@ pub enum Files {
 pub struct DataFile {
     /// Its name, without `.gz`.
     pub name: &'static str,
-    /// The SHA-256 digest of its uncompressed content, where we have seen the file ourselves.
+    /// The SHA-256 digest of its uncompressed content, if we have seen the file ourselves.
     pub sha256: Option<&'static str>,
 }
 
@@ -74,7 +74,7 @@ const fn unseen(name: &'static str) -> DataFile {
     DataFile { name, sha256: None }
 }
 
-/// Every data set known by name.
+/// Every known data set.
 pub const CATALOG: &[Entry] = &[
     Entry {
         name: "digits",
@@ -219,7 +219,7 @@ pub const CATALOG: &[Entry] = &[
     },
 ];
 
-/// What to do with data that only pass for a known data set.
+/// The remedy for data that carry the name of a known data set but differ from it.
 const LOAD_BY_PATH: &str = "give the folder's path to load it as custom data";
 
 /// The data set called `name`, none if it is unknown.
@@ -229,8 +229,9 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 
 /// Loads a data set.
 ///
-/// * The name of a [`CATALOG`] entry: its files are looked for in the subfolder of that name of each of
-///   `search_folders`, in turn. A name goes before a path: write `./mnist` for a folder of your own.
+/// * The name of a [`CATALOG`] entry: its files are searched in the subfolder of that name of each of
+///   `search_folders`, in turn. A name takes precedence over a path: write `./mnist` for a folder of your
+///   own.
 /// * The path of an `.npz` file: see [`npz`].
 /// * The path of a folder: the four [IDX files of standard names](idx::STANDARD_NAMES), or
 ///   [`train.csv` and `test.csv`](csv), or the six files of [binary CIFAR-10](cifar).
@@ -306,8 +307,7 @@ impl Entry {
                             self.shift_labels(&mut dataset.test, *first_label, &found.test_labels)?;
                             return self.check(Dataset { classes: self.classes, ..dataset }, folder);
                         }
-                        // A folder that is there but lacks a file is the better hint than one
-                        // that is not there.
+                        // A folder that exists but lacks a file gives the better hint.
                         Err(name) if folder.is_dir() => missing = Some(name),
                         Err(_) => {}
                     }
@@ -323,7 +323,7 @@ impl Entry {
         Err(DataError::Missing { name: self.name.to_owned(), missing, looked_in: folders })
     }
 
-    /// Makes labels start at 0, and refuses one outside the known classes.
+    /// Makes labels start at 0, and rejects a label outside the known classes.
     fn shift_labels(&self, samples: &mut Samples, first: u8, path: &Path) -> Result<(), DataError> {
         for (i, label) in samples.labels.iter_mut().enumerate() {
             *label = label.checked_sub(first).filter(|&class| usize::from(class) < self.classes).ok_or_else(
@@ -341,7 +341,7 @@ impl Entry {
         Ok(())
     }
 
-    /// A name stands for one certain data set, so that results under it can be compared.
+    /// A name identifies exactly one data set, so that results under it can be compared.
     fn check(&self, dataset: Dataset, folder: &Path) -> Result<Dataset, DataError> {
         let found = (dataset.shape, dataset.train.len(), dataset.test.len());
         if found == (self.shape, self.train, self.test) {

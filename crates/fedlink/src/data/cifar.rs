@@ -1,8 +1,8 @@
 //! The binary form of CIFAR-10.
 //!
-//! A file is a row of records of 3073 bytes: one label below 10, then the image as three planes of
+//! A file is a sequence of records of 3073 bytes: one label below 10, then the image as three planes of
 //! 32 × 32 bytes, red, green, blue. Samples here are height × width × channels, as everywhere in this
-//! library, so the planes are woven together: the three colors of a pixel lie side by side.
+//! library, so the reader interleaves the planes: the three colors of a pixel are adjacent.
 
 use std::path::Path;
 

@@ -111,7 +111,7 @@ fn label(text: &str, position: Position) -> Result<u8, Flaw> {
     })
 }
 
-/// Appends a feature; the first that is not written as a byte turns all before it into floats.
+/// Appends a feature; the first one that is not a byte converts all before it to floats.
 fn push(features: &mut Features, text: &str, position: Position) -> Result<(), Flaw> {
     if let Features::Bytes(values) = features {
         if let Ok(byte) = text.parse::<u8>() {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn two_files_of_a_folder_are_a_data_set_and_floats_if_one_of_them_is() {
+    fn two_files_of_a_folder_are_one_data_set_and_floats_in_one_make_floats_in_both() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("train.csv"), "0,1,2\n3,4,5\n").unwrap();
         fs::write(folder.path().join("test.csv"), "0,1,2.5\n").unwrap();

@@ -1,10 +1,10 @@
-//! What can be wrong with a data set: which file, where in it, what, and what to do about it.
+//! Errors of data sets: the file, the position in it, the problem, and the remedy.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a data set could not be loaded.
+/// The reason why a data set could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -16,22 +16,22 @@ pub enum DataError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The file was read but its content is not what it should be.
+    /// The file was read, but its content is malformed.
     #[error("{path}: {flaw}", path = path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The problem and its position.
         flaw: Flaw,
     },
-    /// What is found under the name of a known data set is not that data set.
+    /// The data under the name of a known data set differ from it.
     #[error("{path}: {flaw}", path = path.display())]
     Mismatch {
         /// The known data set.
         name: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// How it differs.
+        /// The difference.
         flaw: Box<Flaw>,
     },
     /// A known data set is in none of the folders searched.
@@ -44,7 +44,7 @@ pub enum DataError {
         name: String,
         /// The first file that was not found.
         missing: String,
-        /// Every folder looked in.
+        /// Every searched folder.
         looked_in: Vec<PathBuf>,
     },
     /// Neither the name of a data set nor a path that exists.
@@ -54,7 +54,7 @@ pub enum DataError {
         nearest.map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)"))
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The known name nearest to it, if one is near.
         nearest: Option<&'static str>,
@@ -63,16 +63,16 @@ pub enum DataError {
     },
 }
 
-/// What is wrong inside a file, where, and what to do about it.
+/// A problem inside a file: its position, a description, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{position}{what}; {fix}")]
 #[non_exhaustive]
 pub struct Flaw {
-    /// Where it was found.
+    /// Its position.
     pub position: Position,
-    /// What was found, and what was expected.
+    /// The content found and the content expected.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub fix: String,
 }
 
@@ -107,12 +107,12 @@ impl Flaw {
         Flaw { position, what: what.into(), fix: fix.into() }
     }
 
-    /// The flaw as the fault of the file at `path`.
+    /// The flaw as the error of the file at `path`.
     pub(super) fn in_file(self, path: &Path) -> DataError {
         DataError::Malformed { path: path.to_owned(), flaw: self }
     }
 
-    /// The flaw as what distinguishes `path` from the known data set `name`.
+    /// The flaw as the difference between `path` and the known data set `name`.
     pub(super) fn unlike(self, name: &'static str, path: &Path) -> DataError {
         DataError::Mismatch { name, path: path.to_owned(), flaw: Box::new(self) }
     }

@@ -1,9 +1,9 @@
 //! The IDX format of MNIST, Fashion-MNIST and EMNIST, plain or gzip.
 //!
-//! A file is a four-byte magic number (0, 0, element type, number of dimensions), then each dimension as a
-//! big-endian u32, then the elements, last dimension fastest. Images are unsigned bytes (type 8) in three
-//! dimensions, labels unsigned bytes in one. The header determines how long the file must be: a gzip file is
-//! inflated to that length and one byte further, never beyond.
+//! A file is a four-byte magic number (0, 0, element type, number of dimensions), then each dimension as
+//! a big-endian u32, then the elements, last dimension fastest. Images are unsigned bytes (type 8) in
+//! three dimensions, labels unsigned bytes in one. The header determines the length of the file. A gzip
+//! file is inflated to that length and one byte further, never beyond.
 //!
 //! EMNIST keeps each image with rows and columns swapped, and counts the labels of its letters from 1;
 //! this reader changes neither (the [catalog](super::catalog) lets the letters start at 0).
@@ -17,7 +17,7 @@ use super::{Dataset, Features, Samples};
 /// Images of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// How many there are; at least one.
+    /// Their number, at least one.
     pub count: usize,
     /// Rows of an image.
     pub height: usize,
@@ -27,7 +27,7 @@ pub struct Images {
     pub pixels: Vec<u8>,
 }
 
-/// Where the bytes of an IDX label file begin.
+/// The offset of the first label in an IDX label file.
 pub(super) const LABELS_START: usize = 8;
 
 /// Reads a file of images.
@@ -120,7 +120,7 @@ impl IdxFiles {
         })
     }
 
-    /// Reads the four files. There are as many classes as the greatest label asks for.
+    /// Reads the four files. The greatest label determines the number of classes.
     pub fn read(&self, name: &str) -> Result<Dataset, DataError> {
         let (train_shape, train) = read_pair(&self.train_images, &self.train_labels)?;
         let (test_shape, test) = read_pair(&self.test_images, &self.test_labels)?;

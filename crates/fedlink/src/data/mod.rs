@@ -1,8 +1,8 @@
 //! Data sets and their split among devices.
 //!
-//! [`catalog::load`] finds a data set by name or path. The readers beside it ([`idx`], [`cifar`], [`npz`],
-//! [`csv`]) each parse one format from a file or from bytes; none of them panics on bad input, and none
-//! allocates more than deflate's greatest ratio (1032) times the bytes it was given.
+//! [`catalog::load`] finds a data set by name or path. The readers ([`idx`], [`cifar`], [`npz`], [`csv`])
+//! each parse one format from a file or from bytes. None of them panics on bad input, and none allocates
+//! more than deflate's greatest ratio (1032) times the length of its input.
 
 pub mod catalog;
 pub mod cifar;
@@ -27,17 +27,17 @@ pub use scaling::{Scaler, Scaling};
 
 /// The numbers of all samples, one sample after the other.
 ///
-/// An image is stored row by row, the channels of a pixel side by side (height × width × channels).
+/// An image is stored row by row, with the channels of a pixel adjacent (height × width × channels).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Features {
-    /// Pixels as the file had them; they become floats when training needs them.
+    /// Pixels as in the file; training converts them to floats.
     Bytes(Vec<u8>),
     /// Custom data in float form, all finite.
     Floats(Vec<f32>),
 }
 
 impl Features {
-    /// How many numbers there are in all samples together.
+    /// The number of numbers in all samples together.
     pub fn len(&self) -> usize {
         match self {
             Features::Bytes(values) => values.len(),
@@ -45,7 +45,7 @@ impl Features {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -72,12 +72,12 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -107,7 +107,7 @@ impl Samples {
 /// A data set: training and test samples of one shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
-    /// The name by which it is asked for.
+    /// Its name.
     pub name: String,
     /// Numbers per sample: the product of `shape`.
     pub features: usize,
@@ -115,9 +115,9 @@ pub struct Dataset {
     pub shape: [usize; 3],
     /// Number of classes, at most 256; labels are below it.
     pub classes: usize,
-    /// What devices learn from.
+    /// The samples for training.
     pub train: Samples,
-    /// What accuracy is measured on.
+    /// The samples for measuring accuracy.
     pub test: Samples,
 }
 
@@ -127,14 +127,13 @@ impl Dataset {
         std::sync::Arc::new(digits::digits())
     }
 
-    /// Custom data, of which only the samples are known: as many classes as the greatest label asks for.
+    /// Custom data, given by their samples only; the greatest label determines the number of classes.
     fn custom(name: String, shape: [usize; 3], train: Samples, test: Samples) -> Self {
         let classes = train.classes().max(test.classes());
         Dataset { name, features: shape.iter().product(), shape, classes, train, test }
     }
 
-    /// SHA-256 of shape, classes and every sample, in hexadecimal: equal for equal data, whatever file they
-    /// came from.
+    /// SHA-256 of shape, classes and every sample, in hexadecimal: equal for equal data, from any file.
     pub fn digest(&self) -> String {
         let mut digest = Sha256::new();
         let mut word = |number: usize| digest.update((number as u64).to_le_bytes());
@@ -152,7 +151,8 @@ impl Dataset {
     }
 }
 
-/// The data set of this name or path (`data.dataset`), looked for in `folders`; the embedded one needs none.
+/// The data set of this name or path (`data.dataset`), searched in `folders`; the embedded one needs
+/// none.
 pub fn load(name: &str, folders: &[PathBuf]) -> Result<Arc<Dataset>, DataError> {
     catalog::load(name, folders).map(Arc::new)
 }

@@ -1,16 +1,16 @@
-//! From stored numbers to the floats that a model sees.
+//! The conversion of stored numbers to the inputs of a model.
 //!
-//! Under [`Scaling::Standard`] a number x becomes (x − mean) / deviation, where mean and standard
-//! deviation (divided by the count, not the count − 1) are taken over all training samples and all pixels of
-//! the channel. A gray image or a plain vector has one channel, so one mean and one deviation serve all
-//! pixels, as is common practice for MNIST (0.1307 and 0.3081 there, in units of 255); a color image has
-//! three. A channel that never varies is only shifted. Test samples are scaled by the training set's numbers.
+//! Under [`Scaling::Standard`] a number x becomes (x − mean) / deviation. Mean and standard deviation
+//! (divided by the count, not the count − 1) are over all training samples and all pixels of the channel.
+//! A gray image or a plain vector has one channel, so all pixels have one mean and one deviation, as is
+//! common practice for MNIST (0.1307 and 0.3081 there, in units of 255); a color image has three. A
+//! constant channel is only shifted. Test samples are scaled with the numbers of the training set.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Dataset, Features, Samples};
 
-/// How stored numbers become the floats that a model sees.
+/// The scaling of stored numbers for a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -18,7 +18,7 @@ pub enum Scaling {
     /// Bytes are divided by 255; floats stay as they are.
     #[default]
     Unit,
-    /// Less the mean, divided by the standard deviation, per channel, over the training samples.
+    /// Minus the mean, divided by the standard deviation, per channel, over the training samples.
     Standard,
     /// Numbers stay as they are; a byte becomes 0.0 to 255.0.
     None,
@@ -28,15 +28,15 @@ pub enum Scaling {
 #[derive(Clone, Debug)]
 pub struct Scaler {
     features: usize,
-    /// What byte b of channel c becomes, at 256·c + b; one table of 256 if all channels are treated alike.
+    /// The value of byte b of channel c, at 256·c + b; one table of 256 if all channels are scaled alike.
     /// A look-up is as exact as the division, and faster.
     bytes: Vec<f32>,
-    /// Mean and standard deviation by which floats of a channel are scaled; empty if they stay as they are.
+    /// Mean and standard deviation of each channel of floats; empty if floats stay as they are.
     moments: Vec<(f64, f64)>,
 }
 
 impl Scaler {
-    /// Measures `dataset.train` as far as `scaling` asks for it.
+    /// Measures `dataset.train` as far as `scaling` needs it.
     ///
     /// ```
     /// use fedlink::data::{Dataset, Features, Samples, Scaler, Scaling};
@@ -61,7 +61,7 @@ impl Scaler {
         Scaler { features: dataset.features, bytes, moments }
     }
 
-    /// What each byte becomes, if that is the same in all channels.
+    /// The value of each byte, if it is the same in all channels.
     pub(crate) fn byte_table(&self) -> Option<&[f32; 256]> {
         self.bytes[..].try_into().ok()
     }
@@ -112,7 +112,7 @@ fn moments(features: &Features, channels: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Exact sums of integers, so that nothing is rounded before the last steps.
+/// Exact sums of integers, rounded in the last steps only.
 fn byte_moments(values: &[u8], channel: usize, channels: usize) -> (f64, f64) {
     let (mut count, mut sum, mut squares) = (0u64, 0u64, 0u64);
     for &value in values.iter().skip(channel).step_by(channels) {
@@ -126,7 +126,7 @@ fn byte_moments(values: &[u8], channel: usize, channels: usize) -> (f64, f64) {
     (sum as f64 / n as f64, (scaled as f64).sqrt() / n as f64)
 }
 
-/// Two passes: the mean, then the squares about it. The squares of any f32 fit into an f64.
+/// Two passes: the mean, then the squared deviations. The square of any f32 fits into an f64.
 fn float_moments(values: &[f32], channel: usize, channels: usize) -> (f64, f64) {
     let own = || values.iter().skip(channel).step_by(channels).map(|&value| f64::from(value));
     let count = own().count().max(1) as f64;
@@ -171,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn none_changes_no_number() {
+    fn the_scaling_none_changes_no_number() {
         let bytes = dataset(Features::Bytes(vec![0, 7, 255, 1]), [1, 2, 1]);
         assert_eq!(rows(&bytes, Scaling::None), [0.0, 7.0, 255.0, 1.0]);
     }
 
     #[test]
-    fn standard_matches_numbers_worked_by_hand() {
+    fn standard_scaling_matches_numbers_computed_by_hand() {
         // Mean 5, squared deviations 9+1+1+1+0+0+4+16 = 32 over 8, so a standard deviation of 2.
         let worked = [2u8, 4, 4, 4, 5, 5, 7, 9];
         let expected = [-1.5, -0.5, -0.5, -0.5, 0.0, 0.0, 1.0, 2.0];
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_treats_each_channel_by_itself_and_only_shifts_a_constant_one() {
+    fn standard_scaling_is_per_channel_and_only_shifts_a_constant_channel() {
         // Channels: (0, 2), (10, 30), (9, 9).
         let image = Features::Bytes(vec![0, 10, 9, 2, 30, 9]);
         assert_eq!(rows(&dataset(image, [1, 2, 3]), Scaling::Standard), [-1.0, -1.0, 0.0, 1.0, 1.0, 0.0]);

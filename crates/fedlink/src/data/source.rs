@@ -1,4 +1,4 @@
-//! The bytes of a data file, plain or gzip, distinguished by content and read within bounds.
+//! The bytes of a data file, plain or gzip by its content, read within bounds.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,17 +11,17 @@ use sha2::{Digest, Sha256};
 use super::error::{DataError, Flaw, Position};
 use crate::base::memory;
 
-/// Deflate cannot expand a byte to more than this many: 258 bytes from 2 bits, a match of greatest length
-/// under one-bit codes for length and distance.
+/// The greatest expansion of deflate per byte: 258 bytes from 2 bits, a match of greatest length with
+/// one-bit codes for length and distance.
 pub const MAX_DEFLATE_RATIO: u64 = 1032;
 
 /// The first two bytes of every gzip file.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// What to do about a damaged file.
+/// The remedy for a damaged file.
 pub(super) const FETCH_AGAIN: &str = "the file is damaged or is not what its name suggests: fetch it again";
 
-/// Stands in for the decoder in a build without the feature `files`.
+/// The placeholder of the decoder in a build without the feature `files`.
 #[cfg(not(feature = "files"))]
 struct MultiGzDecoder<R>(std::marker::PhantomData<R>);
 
@@ -39,7 +39,7 @@ impl<R> Read for MultiGzDecoder<R> {
     }
 }
 
-/// What is wrong with gzip data that cannot be read from `offset` on.
+/// The flaw of gzip data that cannot be read from `offset` on.
 fn broken_gzip(offset: u64, error: &io::Error) -> Flaw {
     if error.kind() == io::ErrorKind::Unsupported {
         let fix = "unpack it, or build fedlink with the feature `files`";
@@ -59,7 +59,7 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(bytes)
 }
 
-/// Refuses a file of `length` bytes that is larger than the whole memory, which it is read into.
+/// Rejects a file of `length` bytes that exceeds the machine's whole memory.
 fn check_size(length: u64, memory: Option<u64>) -> Result<(), Flaw> {
     match memory {
         Some(memory) if length > memory => Err(Flaw::new(
@@ -80,7 +80,7 @@ fn open(path: &Path) -> Result<File, DataError> {
     File::open(path).map_err(unreadable)
 }
 
-/// An empty vector with room for `length` values, or a flaw where memory does not suffice.
+/// An empty vector with room for `length` values, or a flaw if memory does not suffice.
 pub(super) fn reserve<T>(length: u64, position: Position) -> Result<Vec<T>, Flaw> {
     let mut values = Vec::new();
     match usize::try_from(length).map(|length| values.try_reserve_exact(length)) {
@@ -98,7 +98,7 @@ pub(super) struct Content<'a> {
     bytes: Bytes<'a>,
     /// The offset of the next byte in the uncompressed content.
     offset: u64,
-    /// No more content than this can follow the start.
+    /// An upper bound on the length of the content.
     limit: u64,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Content<'a> {
         Ok(bytes)
     }
 
-    /// Makes sure that nothing follows; reads one byte at most.
+    /// Checks that the content ends; reads one byte at most.
     pub(super) fn end(mut self) -> Result<(), Flaw> {
         let mut extra = Vec::new();
         self.read_limited(1, &mut extra).map_err(|error| self.broken(&error))?;
@@ -170,8 +170,8 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The SHA-256 digest, in hexadecimal, of a file's content, uncompressed first if it is gzip. So a file has
-/// one digest however it was packed. Memory does not grow with the file.
+/// The SHA-256 digest, in hexadecimal, of a file's content, uncompressed first if it is gzip. So the
+/// digest does not depend on the packing. Memory does not grow with the file.
 pub fn sha256_uncompressed(path: &Path) -> Result<String, DataError> {
     let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
     let mut file = BufReader::with_capacity(1 << 16, open(path)?);
@@ -183,7 +183,7 @@ pub fn sha256_uncompressed(path: &Path) -> Result<String, DataError> {
     sha256(&mut file).map_err(|(_, error)| unreadable(error))
 }
 
-/// The digest of all that `reader` gives; an error comes with the offset at which it struck.
+/// The digest of the whole of `reader`; an error comes with its offset.
 fn sha256(reader: &mut impl Read) -> Result<String, (u64, io::Error)> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
@@ -245,9 +245,9 @@ mod tests {
     fn a_file_larger_than_all_memory_is_refused_before_it_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("huge.npz");
-        // A hole of 100 TB takes no disk.
+        // A hole of 100 TB takes no disk space.
         let Ok(()) = File::create(&path).and_then(|file| file.set_len(100_000_000_000_000)) else {
-            // Some file systems have smaller files; then the rule by itself.
+            // Some file systems do not support such a large file; then only the rule is tested.
             assert!(check_size(100_000_000_000, Some(24_000_000_000)).is_err());
             return;
         };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn deflate_comes_near_its_greatest_ratio_and_stays_below_it() {
+    fn deflate_approaches_its_greatest_ratio_from_below() {
         let zeros = vec![0; 10_000_000];
         let packed = gzip(&zeros);
         let ratio = zeros.len() as f64 / packed.len() as f64;
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_members_one_after_the_other_are_one_content() {
+    fn consecutive_gzip_members_are_one_content() {
         let packed = [gzip(b"ab"), gzip(b"cd")].concat();
         let mut content = Content::new(&packed);
         assert_eq!(content.take(4, "letters").unwrap(), b"abcd");

@@ -1,4 +1,4 @@
-//! What may be done to the gradient and the model around a local step.
+//! Weight decay, clipping and adjustment around a local step.
 
 use super::correction::Adjustment;
 use super::optimizer::Descent;
@@ -14,10 +14,11 @@ pub struct DescentOptions {
     /// Source: Loshchilov and Hutter, *Decoupled Weight Decay Regularization* (2017). With a gradient of
     /// zero τ steps leave θ·(1 − ηλ)^τ.
     pub weight_decay: f64,
-    /// G, the norm to which the gradient of each mini-batch is clipped; infinite: not at all.
+    /// G, the norm to which the gradient of each mini-batch is clipped; infinite: no clipping.
     ///
-    /// g ← g·min(1, G/‖g‖): never longer, in the same direction. It gives the bound on gradients that
-    /// convergence theory assumes a value. What a [correction](super::correction) adds comes after it.
+    /// g ← g·min(1, G/‖g‖): never longer, in the same direction. It gives a value to the bound on
+    /// gradients that convergence theory assumes. The term of a [correction](super::correction) is added
+    /// after it.
     pub clip: f64,
 }
 
@@ -28,7 +29,7 @@ impl Default for DescentOptions {
 }
 
 impl DescentOptions {
-    /// What the weights are multiplied by before a step with the rate η.
+    /// The factor of the weights before a step with the rate η.
     pub(super) fn kept(&self, rate: f64) -> f32 {
         (1.0 - rate * self.weight_decay) as f32
     }
@@ -48,16 +49,16 @@ impl DescentOptions {
     }
 }
 
-/// Entries that are treated together, in memory of the stack.
+/// Entries that are processed together, in memory on the stack.
 const STRETCH: usize = 256;
 
 /// A step whose gradient is adjusted and whose weights decay.
 pub(super) struct Adjusted<'a> {
     /// The step itself.
     pub(super) inner: &'a mut dyn Descent,
-    /// What is added to the gradient.
+    /// The term added to the gradient.
     pub(super) adjustment: Adjustment<'a>,
-    /// θ(t), where the device began.
+    /// θ(t), the device's starting point.
     pub(super) origin: &'a [f32],
     /// 1 − η·λ.
     pub(super) kept: f32,
@@ -78,15 +79,15 @@ impl Descent for Adjusted<'_> {
         }
     }
 
-    /// What is added, or the decay, moves θ without a gradient.
+    /// The added term and the decay move θ even without a gradient.
     fn is_at_rest(&self, _: Range<usize>) -> bool {
         false
     }
 }
 
-/// Notes the gradient and moves nothing.
+/// Stores the gradient and moves nothing.
 pub(super) struct Collect<'a> {
-    /// The whole gradient, zeros before.
+    /// The whole gradient, zero at first.
     pub(super) gradient: &'a mut [f32],
 }
 
@@ -159,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn a_step_with_everything_is_that_of_the_formula_block_by_block(
+        fn a_step_with_all_options_follows_the_formula_block_by_block(
             gradient in prop::collection::vec(-1.0..1.0f32, 600), split in 1usize..599,
             proximal in 0.0..2.0f32, decay in 0.0..1.0f64,
         ) {

@@ -1,34 +1,34 @@
-//! Samples as a model sees them: scaled, and by their non-zeros where most numbers are zero.
+//! The inputs of a model: scaled samples, stored by their non-zeros if most numbers are zero.
 
 use super::model::{Batch, Rows};
 use crate::base::kernels::{SparseBatch, prefetch};
 use crate::data::{Dataset, Features, Samples, Scaler, Scaling};
 use std::sync::{Arc, OnceLock};
 
-/// Up to this share of non-zeros a product by non-zeros is the faster one (see `docs/performance.md`).
+/// Up to this share of non-zeros a product over non-zeros is faster (see `docs/performance.md`).
 const SPARSE_UP_TO: f64 = 0.4;
 
 /// Samples inspected to find the share of non-zeros.
 const PROBE: usize = 500;
 
-/// Which half of a data set.
+/// A part of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// What devices learn from.
+    /// The samples for training.
     Train,
-    /// What accuracy is measured on.
+    /// The samples for measuring accuracy.
     Test,
 }
 
 /// A data set, ready to be taken in mini-batches.
 ///
-/// Whether the rows are kept by their non-zeros is decided by some training samples, so it depends on
-/// the data and its scaling alone. Standard scaling, which moves the zeros, leaves nothing to gain.
+/// A sample of training rows decides whether rows are stored by their non-zeros, so the decision depends
+/// on the data and their scaling alone. With standard scaling, which moves the zeros, it never pays.
 pub struct Inputs {
     dataset: Arc<Dataset>,
     scaler: Scaler,
     sparse: bool,
-    /// Filled when a split is first used: setting a run up costs nothing.
+    /// Filled at the first use of a split, so that building a run costs nothing.
     train: OnceLock<NonZeros>,
     test: OnceLock<NonZeros>,
 }
@@ -41,11 +41,11 @@ struct NonZeros {
     values: Values,
 }
 
-/// What the non-zeros are.
+/// The type of the non-zeros.
 enum Values {
     Floats(Vec<f32>),
-    /// Bytes as they are stored, and what each becomes: half of the memory, which samples drawn at random
-    /// wait for.
+    /// Bytes as stored, and the table of their values: half of the memory, which limits the speed of
+    /// random access to samples.
     Bytes(Vec<u8>, Box<[f32; 256]>),
 }
 
@@ -58,7 +58,7 @@ pub struct BatchBuffer {
 }
 
 impl Inputs {
-    /// The samples of `dataset`, scaled, by their non-zeros where that pays.
+    /// The samples of `dataset`, scaled, stored by their non-zeros if that pays.
     pub fn new(dataset: Arc<Dataset>, scaling: Scaling) -> Self {
         let dense = Self::dense(dataset, scaling);
         let numbered = dense.dataset.features <= usize::from(u16::MAX) + 1;
@@ -66,14 +66,14 @@ impl Inputs {
         Self { sparse, ..dense }
     }
 
-    /// The samples of `dataset`, scaled, number by number: for a model that does not
-    /// [take non-zeros](super::model::Model::takes_non_zeros).
+    /// The samples of `dataset`, scaled, stored densely: for a model that does not [take
+    /// non-zeros](super::model::Model::takes_non_zeros).
     pub fn dense(dataset: Arc<Dataset>, scaling: Scaling) -> Self {
         let scaler = Scaler::new(&dataset, scaling);
         Self { dataset, scaler, sparse: false, train: OnceLock::new(), test: OnceLock::new() }
     }
 
-    /// Whether batches come by their non-zeros.
+    /// Whether batches are stored by their non-zeros.
     pub fn is_sparse(&self) -> bool {
         self.sparse
     }
@@ -93,8 +93,8 @@ impl Inputs {
         non_zeros.get_or_init(|| NonZeros::of(self.samples(split), self.dataset.features, &self.scaler))
     }
 
-    /// Has the memory of the samples with the given numbers fetched, for who will gather them soon: they lie
-    /// anywhere in a data set that is larger than any cache.
+    /// Prefetches the samples with the given numbers before they are gathered: they are scattered over a
+    /// data set that is larger than any cache.
     ///
     /// # Panics
     /// If there is no such sample.
@@ -118,7 +118,7 @@ impl Inputs {
         self.gather_for(true, split, samples, buffer)
     }
 
-    /// As [`Inputs::gather`], by column as well only if that is wanted (see
+    /// As [`Inputs::gather`]; also by column only on request (see
     /// [`Model::takes_columns`](super::model::Model::takes_columns)).
     pub fn gather_for<'a>(
         &self,
@@ -167,8 +167,8 @@ impl NonZeros {
                     columns.resize(2 * len + features, 0);
                     kept.resize(2 * len + features, 0);
                 }
-                // Which are zero is anybody's guess: all are written, and the index moves on after one that
-                // is not.
+                // Zeros are hard to predict for a branch: every number is written, and the index advances
+                // after a non-zero.
                 for (column, &byte) in (0..).zip(row) {
                     (columns[len], kept[len]) = (column, byte);
                     len += usize::from(table[usize::from(byte)] != 0.0);
@@ -196,7 +196,7 @@ impl NonZeros {
         Self { ends, columns, values }
     }
 
-    /// Where the entries of sample i are.
+    /// The range of the entries of sample i.
     fn range(&self, i: usize) -> std::ops::Range<usize> {
         if i == 0 { 0..self.ends[0] } else { self.ends[i - 1]..self.ends[i] }
     }
@@ -223,7 +223,7 @@ impl NonZeros {
     }
 }
 
-/// The share of numbers that are not zero after scaling, over evenly spaced training samples.
+/// The share of non-zeros after scaling, over evenly spaced training samples.
 fn share_of_non_zeros(dataset: &Dataset, scaler: &Scaler) -> f64 {
     let count = dataset.train.len();
     let mut row = vec![0.0; dataset.features];
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_hold_what_the_scaler_writes_whichever_way_they_are_kept() {
+    fn sparse_and_dense_batches_hold_the_scaled_samples() {
         let sparse = Features::Bytes(vec![0, 255, 0, 0, 51, 0, 0, 0, 0, 0, 0, 0]);
         let floats = Features::Floats(vec![0.0, -3.0, 0.0, 0.0, 1e-40, 0.0, -0.0, 0.0, 0.0, 2.0, 0.0, 0.0]);
         let full = Features::Bytes((1..=12).collect());

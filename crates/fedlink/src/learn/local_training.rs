@@ -1,4 +1,4 @@
-//! What a device does with the model it receives: τ mini-batch steps on its own data.
+//! Local training: τ mini-batch steps from the received model on the device's own data.
 
 use super::correction::Adjustment;
 use super::descent_options::{Adjusted, Collect, DescentOptions};
@@ -15,11 +15,11 @@ use crate::parts::count::BatchSize;
 
 /// The recipe of local training, the same for all devices and rounds.
 pub struct LocalTraining {
-    /// What is trained.
+    /// The model that is trained.
     pub model: Box<dyn Model>,
-    /// What it is trained and judged on.
+    /// The samples for training and evaluation.
     pub inputs: Inputs,
-    /// By which rule.
+    /// The update rule.
     pub optimizer: Box<dyn Optimizer>,
     /// τ of each device.
     pub steps: StepCounts,
@@ -27,7 +27,7 @@ pub struct LocalTraining {
     pub batch: BatchSize,
     /// η of each round.
     pub rate: Rate,
-    /// What is done to gradients and weights around a step.
+    /// Weight decay, clipping and adjustment of a step.
     pub options: DescentOptions,
     /// The run's seed.
     pub seed: u64,
@@ -35,10 +35,10 @@ pub struct LocalTraining {
 
 /// Memory that a worker reuses from device to device.
 pub struct TrainingScratch {
-    /// The device's samples, in the order in which batches take them.
+    /// The numbers of the device's samples, in the order of the batches.
     pub samples: Vec<u32>,
     batch: BatchBuffer,
-    /// Samples that `work` has room for.
+    /// The number of samples for which `work` has room.
     max_rows: usize,
     work: Workspace,
     /// The whole gradient of a step, if it is clipped; else empty.
@@ -55,7 +55,7 @@ impl TrainingScratch {
 }
 
 impl LocalTraining {
-    /// Memory to train in. It grows to the largest batch it meets.
+    /// Memory for training. It grows to the largest batch.
     pub fn scratch(&self) -> TrainingScratch {
         TrainingScratch {
             samples: Vec::new(),
@@ -72,7 +72,7 @@ impl LocalTraining {
         LocalSteps { count: self.steps.of(device), rate: self.rate.at(round) }
     }
 
-    /// A mini-batch cannot hold more samples than the device has.
+    /// The size of a mini-batch, at most the number of the device's samples.
     fn batch_rows(&self, samples: usize) -> usize {
         match self.batch {
             BatchSize::Full => samples,
@@ -80,12 +80,12 @@ impl LocalTraining {
         }
     }
 
-    /// Runs τ steps from θ on the device's samples (`scratch.samples`, numbers of training samples), their
-    /// gradients adjusted by `adjustment`, writes Δ = θ_m − θ to `update` and returns the mean loss over the
-    /// steps.
+    /// Runs τ steps from θ on the device's samples (`scratch.samples`, numbers of training samples), with
+    /// gradients adjusted by `adjustment`. Writes Δ = θ_m − θ to `update` and returns the mean loss over
+    /// the steps.
     ///
-    /// Step i takes a mini-batch drawn uniformly without replacement, anew for each step, from the stream of
-    /// (round, device).
+    /// Step i takes a mini-batch drawn uniformly without replacement, anew in each step, from the stream
+    /// of (round, device).
     pub fn run(
         &self,
         theta: &[f32],
@@ -106,7 +106,7 @@ impl LocalTraining {
         let kept = self.options.kept(rate);
         let rate = rate as f32;
         let plain = adjustment.is_none() && kept == 1.0 && !self.options.clips();
-        // Plain steps: the first reads θ where it is and fills the device's model, the last leaves Δ in its
+        // Plain steps: the first reads θ in place and fills the device's model, the last writes Δ in its
         // place.
         if !plain {
             local_model.copy_from_slice(theta);

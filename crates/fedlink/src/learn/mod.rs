@@ -1,4 +1,4 @@
-//! Models, optimizers, local training, and the task that they make.
+//! Models, optimizers, local training, and the task built from them.
 
 pub mod correction;
 mod descent_options;

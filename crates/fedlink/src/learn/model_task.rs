@@ -14,7 +14,7 @@ use crate::data::Dataset;
 use crate::data::partition::Partition;
 use std::sync::Arc;
 
-/// Test samples scored at a time. Fixed, because the order of summation follows it.
+/// Test samples scored at a time. It is fixed because it determines the order of summation.
 const EVALUATION_ROWS: usize = 250;
 
 /// A model on a data set that is split among the devices.
@@ -28,10 +28,10 @@ pub struct ModelTask {
     evaluators: Pool<Evaluator>,
 }
 
-/// What a worker reuses from device to device.
+/// Memory that a worker reuses from device to device.
 struct Worker {
     scratch: TrainingScratch,
-    /// The optimizer's state of a device that keeps none.
+    /// The optimizer's state of a device without state of its own.
     state: DeviceState,
 }
 
@@ -57,7 +57,7 @@ impl ModelTask {
         Worker { scratch: self.training.scratch(), state: self.fresh_state() }
     }
 
-    /// How `theta` does on a part of the data set, so many samples at a time.
+    /// The scores of `theta` on a part of the data set, per block of samples.
     fn scores(&self, theta: &[f32], split: Split) -> Vec<Score> {
         let LocalTraining { model, inputs, .. } = &self.training;
         let samples = if split == Split::Train { &self.dataset.train } else { &self.dataset.test };
@@ -73,7 +73,7 @@ impl ModelTask {
         samples.labels.par_chunks(EVALUATION_ROWS).enumerate().map(score).collect()
     }
 
-    /// The state of a device that has not trained yet.
+    /// The state of a device before its first training.
     fn fresh_state(&self) -> DeviceState {
         DeviceState::filled(self.training.model.dim(), self.training.optimizer.starts())
     }

@@ -6,8 +6,8 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::str::FromStr;
 
-/// How a rate changes over the rounds (`learn.rate_schedule`, `learn.server_rate_schedule`): a factor for
-/// round t of T, counted from 0, by which the rate is multiplied.
+/// The change of a rate over the rounds (`learn.rate_schedule`, `learn.server_rate_schedule`): a factor
+/// of the rate for round t of T, with t from 0.
 ///
 /// | written | factor |
 /// |---|---|
@@ -47,12 +47,12 @@ enum Decay {
     Cosine,
 }
 
-/// What a schedule looks like, for messages.
+/// The forms of a schedule, for messages.
 pub const FORMS: &str = "\"constant\", \"step(rounds, factor)\" with a factor in (0, 1], \
     \"inverse(rounds)\", \"cosine\" or \"warmup(rounds)\", also before another: \"warmup(10) cosine\"";
 
 impl RateSchedule {
-    /// What the rate of round `t` (from 0) of `rounds` is multiplied by.
+    /// The factor of the rate in round `t` (from 0) of `rounds`.
     pub fn factor(&self, t: u64, rounds: u64) -> f64 {
         let decay = match self.decay {
             Decay::Constant => 1.0,
@@ -76,7 +76,7 @@ impl RateSchedule {
 pub struct Rate {
     /// The rate itself.
     pub base: f64,
-    /// What becomes of it.
+    /// Its schedule.
     pub schedule: RateSchedule,
     /// T.
     pub rounds: u64,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_factors_of_the_first_the_middle_and_the_last_round_are_those_by_hand() {
+    fn factors_of_the_first_middle_and_last_round_match_values_by_hand() {
         assert_eq!(factors("constant"), [1.0, 1.0, 1.0]);
         assert_eq!(factors("step(20, 0.5)"), [1.0, 0.25, 0.03125]);
         assert_eq!(factors("inverse(25)"), [1.0, 1.0 / 3.0, 0.2]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_refused_with_all_that_are() {
+    fn an_invalid_schedule_is_refused_with_the_list_of_forms() {
         for text in [
             "",
             "linear",

@@ -1,4 +1,4 @@
-//! How many local steps a device takes, and how long they are.
+//! The number and the length of a device's local steps.
 
 use crate::base::rng::{Purpose, stream};
 use crate::base::units::DeviceId;
@@ -13,14 +13,15 @@ pub struct LocalSteps {
 }
 
 impl LocalSteps {
-    /// τ_m·η(t): by this a sum of gradients moves the model.
+    /// τ_m·η(t), the factor between the mean gradient and the movement of the model.
     pub fn length(&self) -> f64 {
         self.count as f64 * self.rate
     }
 }
 
-/// The steps that each device takes in a round: τ (`learn.local_steps`), or, if `learn.local_steps_min` is
-/// set, a number between the two, drawn uniformly for each device, the same in all rounds.
+/// The number of local steps of each device in a round: τ (`learn.local_steps`) or, if
+/// `learn.local_steps_min` is set, a number between the two, drawn uniformly for each device and the same
+/// in all rounds.
 ///
 /// ```
 /// use fedlink::{base::units::DeviceId, learn::steps::StepCounts};

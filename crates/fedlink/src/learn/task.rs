@@ -1,4 +1,4 @@
-//! What the devices learn: the door through which both the built-in models and other people's training come.
+//! The task of the devices: the extension point for built-in models and for training by other code.
 
 use super::correction::Adjustment;
 use super::steps::LocalSteps;
@@ -7,11 +7,11 @@ use crate::data::Dataset;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What devices learn, and how one of them trains. Radio, scheduling, compression, error feedback and
-/// aggregation are unchanged around it.
+/// The task of the devices, and the training of one of them. Radio, scheduling, compression, error
+/// feedback and aggregation do not depend on it.
 ///
-/// A result may depend on nothing but the [`Job`]: a device whose update was not kept is trained a second
-/// time in the same round, unless devices keep state.
+/// A result may depend on the [`Job`] only: unless devices keep state, a device whose update was not kept
+/// is trained again in the same round.
 ///
 /// ```
 /// use fedlink::learn::task::{Evaluation, Job, Task, TaskError};
@@ -45,7 +45,7 @@ use std::sync::Arc;
 /// # }
 /// ```
 pub trait Task: Send + Sync {
-    /// What the task is called in labels and records.
+    /// The name of the task in labels and records.
     fn name(&self) -> String {
         let full = std::any::type_name::<Self>();
         full.rsplit("::").next().unwrap_or(full).to_owned()
@@ -54,22 +54,22 @@ pub trait Task: Send + Sync {
     /// θ(0). Its length is d.
     fn theta0(&self) -> Vec<f32>;
 
-    /// How many samples a device has, at least one; what it counts under `learn.aggregate = "by-size"`.
+    /// The number of samples of a device, at least one; its weight under `learn.aggregate = "by-size"`.
     fn samples(&self, device: DeviceId) -> usize;
 
     /// Local training of one device: writes Δ to `job.update` and returns the training loss. A loss or an
     /// update that is not finite ends the run.
     fn train(&self, job: Job) -> Result<f64, TaskError>;
 
-    /// How good `theta` is.
+    /// The accuracy and the loss of `theta`.
     fn evaluate(&self, theta: &[f32]) -> Result<Evaluation, TaskError>;
 
-    /// Whether [`Self::training_loss`] is there.
+    /// Whether [`Self::training_loss`] is implemented.
     fn has_training_loss(&self) -> bool {
         false
     }
 
-    /// Mean loss of `theta` over the whole training set; for comparisons that no server can make.
+    /// Mean loss of `theta` over the whole training set, for comparisons that no server can make.
     fn training_loss(&self, _theta: &[f32]) -> Result<f64, TaskError> {
         Err(TaskError("it does not give the loss on its training data".into()))
     }
@@ -86,14 +86,14 @@ pub trait Task: Send + Sync {
         Vec::new()
     }
 
-    /// How many training samples of each class a device has; none if the samples have no classes, or the
-    /// task does not tell. For policies that look at labels, which devices then have to give away, and for
-    /// the accuracy of a device with `run.fairness` ([`fairness`](super::fairness)).
+    /// The number of training samples of each class on a device; none if the samples have no classes, or
+    /// the task does not provide it. For policies that use labels, which devices then have to disclose,
+    /// and for the accuracy of a device with `run.fairness` ([`fairness`](super::fairness)).
     fn label_counts(&self, _device: DeviceId) -> Option<Vec<u32>> {
         None
     }
 
-    /// How devices train: side by side on all threads, or in cohorts.
+    /// The training of devices: in parallel on all threads, or in cohorts.
     fn cohorts(&self) -> Cohorts {
         Cohorts::SideBySide
     }
@@ -108,8 +108,8 @@ pub trait Task: Send + Sync {
         None
     }
 
-    /// Whether a device trains in every round, scheduled or not; by default where devices keep state, whose
-    /// later updates depend on it.
+    /// Whether a device trains in every round, scheduled or not; by default if devices keep state, since
+    /// their later updates depend on it.
     fn everyone_trains(&self) -> bool {
         self.state_vectors().is_some()
     }
@@ -122,13 +122,14 @@ pub trait Task: Send + Sync {
     }
 }
 
-/// How the devices of a task train.
+/// The training of devices, in parallel or in cohorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cohorts {
     /// By [`Task::train`], on all threads at once.
     SideBySide,
-    /// By [`Task::train_cohort`], up to so many devices at a time, on the thread that runs the round.
+    /// By [`Task::train_cohort`], up to this number of devices at a time, on the thread that runs the
+    /// round.
     Of(usize),
 }
 
@@ -137,20 +138,20 @@ pub enum Cohorts {
 pub struct Job<'a> {
     /// The round, counted from 0.
     pub t: u64,
-    /// Who trains.
+    /// The device.
     pub device: DeviceId,
     /// θ(t).
     pub theta: &'a [f32],
-    /// What the device keeps between rounds; none if the task keeps no state. Empty
-    /// before its first training.
+    /// The device's state between rounds; none if the task keeps no state. Empty before its first
+    /// training.
     pub state: Option<&'a mut DeviceState>,
-    /// What `learn.correction` adds to the gradient of each local step; nothing for a task without
+    /// The term that `learn.correction` adds to the gradient of each local step; none for a task without
     /// [`Task::local_steps`].
     pub adjustment: Adjustment<'a>,
-    /// Where Δ = θ_m − θ(t) goes; its content before is undefined.
+    /// Receives Δ = θ_m − θ(t); its previous content is undefined.
     pub update: &'a mut [f32],
-    /// Where the root of the mean squared loss of the samples may go, for policies that ask for it; where a
-    /// task leaves it as it is, the training loss stands for it.
+    /// May receive the root of the mean squared loss of the samples, for policies that use it; if a task
+    /// does not set it, the training loss is used.
     pub rms_loss: &'a mut Option<f64>,
 }
 
@@ -165,7 +166,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// A training loss, and the root mean square if it is known; else the loss stands for it.
+    /// A training loss, and the root mean square if it is known; otherwise the loss is used.
     pub fn new(mean: f64, rms: Option<f64>) -> Self {
         Self { mean, rms: rms.unwrap_or(mean) }
     }
@@ -177,7 +178,7 @@ impl From<f64> for Losses {
     }
 }
 
-/// What a device keeps between rounds for its task.
+/// The state of a device between rounds, for its task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeviceState {
@@ -190,14 +191,14 @@ pub struct DeviceState {
 }
 
 impl DeviceState {
-    /// A state with one vector of `dim` entries for each of `starts`, filled with it.
+    /// A state with one vector of `dim` entries per element of `starts`, filled with that element.
     pub fn filled(dim: usize, starts: &[f32]) -> Self {
         let vectors = starts.iter().map(|&start| vec![start; dim]).collect();
         Self { steps: 0, vectors, bytes: Vec::new() }
     }
 }
 
-/// How well a model does: accuracy and loss, and whatever else a task measures, by name.
+/// The quality of a model: accuracy, loss, and further metrics of the task, by name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Evaluation {
@@ -205,8 +206,8 @@ pub struct Evaluation {
     pub accuracy: f64,
     /// Mean loss on the test set.
     pub loss: f64,
-    /// How well it does on each class; empty if the task does not tell. With `run.fairness` metrics are made
-    /// of it ([`fairness`](super::fairness)).
+    /// The scores of each class; empty if the task does not provide them. `run.fairness` derives metrics
+    /// from them ([`fairness`](super::fairness)).
     #[serde(skip)]
     pub classes: Vec<ClassScore>,
     /// Further metrics, in the task's order.
@@ -228,7 +229,7 @@ impl Evaluation {
     }
 }
 
-/// How well a model does on the test samples of a class.
+/// The quality of a model on the test samples of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClassScore {
@@ -245,18 +246,18 @@ impl ClassScore {
     }
 }
 
-/// Why a task could not train or evaluate.
+/// The reason why a task could not train or evaluate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TaskError(pub String);
 
-/// What is to be learned.
+/// The task of a run.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Work {
     /// The configured model, on this data set.
     Dataset(Arc<Dataset>),
-    /// A custom task; of `[data]` and `[learn]` only the number of devices and what the server does matter.
+    /// A custom task; of `[data]` and `[learn]` only the number of devices and the server's keys apply.
     Custom(Arc<dyn Task>),
 }
 

@@ -12,7 +12,7 @@ pub trait Recipe<T: ?Sized + Kind>: Send + Sync {
     /// The facts that the part declares.
     fn facts(&self, scope: &Scope) -> Result<T::Facts, ConfigError>;
 
-    /// Refuses a run that the part cannot be in.
+    /// Refuses a run in which the part cannot be used.
     fn fits(&self, scope: &Scope) -> Result<(), ConfigError>;
 
     /// A part for a run.
@@ -38,7 +38,7 @@ impl<T: ?Sized + Kind> Chosen<T> {
         Self { name: name.into(), origin: None, recipe }
     }
 
-    /// The same as a custom part, with a note where it comes from.
+    /// The same as a custom part with its origin.
     #[must_use]
     pub fn from_origin(self, origin: impl Into<String>) -> Self {
         Self { origin: Some(origin.into()), ..self }
@@ -64,7 +64,7 @@ impl<T: ?Sized + Kind> Chosen<T> {
         self.recipe.facts(scope).map_err(|error| error.within_table(&self.path()))
     }
 
-    /// Where the part comes from, if it is a custom one.
+    /// The origin of the part if it is a custom one.
     pub fn origin(&self) -> Option<&str> {
         self.origin.as_deref()
     }
@@ -79,7 +79,7 @@ impl<T: ?Sized + Kind> Chosen<T> {
         self.origin().is_some()
     }
 
-    /// Refuses a run that the part cannot be in.
+    /// Refuses a run in which the part cannot be used.
     pub fn fits(&self, scope: &Scope) -> Result<(), ConfigError> {
         self.recipe.fits(scope).map_err(|error| error.within_table(&self.path()))
     }
@@ -107,7 +107,7 @@ impl<C: PartConfig> Recipe<C::Part> for Typed<C> {
     fn facts(&self, scope: &Scope) -> Result<<C::Part as Kind>::Facts, ConfigError> {
         match C::Part::PROBE {
             Some(material) => {
-                // The part is built for its facts: for a few devices, however many there are.
+                // The part is built for its facts, for at most 1000 devices, to save time.
                 let devices = scope.devices.min(1000);
                 let few = Scope { devices, k: scope.k.min(devices), ..*scope };
                 Ok(C::Part::facts_of(&*self.build(&few, material)?))
@@ -129,7 +129,7 @@ impl<C: PartConfig> Recipe<C::Part> for Typed<C> {
     }
 }
 
-/// The own table read as `C`, in its ranges and resolved.
+/// The own table read as `C`, checked against its ranges and resolved.
 fn typed<C: PartConfig>(own: &Table, scope: &Scope) -> Result<Typed<C>, ConfigError> {
     let mut config: C = read(own)?;
     config.check()?;
@@ -177,7 +177,7 @@ impl<T: ?Sized + Kind> Recipe<T> for Object<T> {
     }
 }
 
-/// A part that a configuration names as a custom one and that was not given.
+/// A custom part that a configuration names and that was not given.
 pub(crate) fn absent<T: ?Sized + Kind>(name: &str, origin: &str, own: &Table) -> Chosen<T> {
     Chosen::new(name, Arc::new(Absent { name: name.into(), origin: origin.into(), own: own.clone() }))
         .from_origin(origin)

@@ -1,4 +1,4 @@
-//! Whole numbers in a configuration, which may also be written as `1e5`; and batch sizes.
+//! Whole numbers in a configuration, which may also be written as `1e5`, and batch sizes.
 
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Samples in a mini-batch (`learn.batch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSize {
-    /// That many, drawn uniformly without replacement in every step.
+    /// This number, drawn uniformly without replacement in every step.
     Count(u64),
     /// All samples of the device.
     Full,
@@ -41,7 +41,7 @@ impl Visitor<'_> for CountVisitor {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
-        // 2⁵³: beyond it a float no longer names one whole number.
+        // 2⁵³: a float beyond it does not identify one whole number.
         if value.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&value) {
             return Ok(value as u64);
         }

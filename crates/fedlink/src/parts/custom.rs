@@ -1,5 +1,5 @@
-//! Custom parts: parts that are not this library's, passed the same way to a simulation, a sweep and a server
-//! of real nodes.
+//! Custom parts: parts from outside this library, passed the same way to a simulation, a sweep and a
+//! server of real nodes.
 
 use super::chosen::{Recipe, resolve};
 use super::{Chosen, ConfigError, Kind, PartConfig, Scope, check_keys, find};
@@ -17,8 +17,8 @@ type Reader<T> = Arc<dyn Fn(&Table, &Scope) -> Result<Arc<dyn Recipe<T>>, Config
 
 /// Custom parts by the names under which a configuration chooses them.
 ///
-/// A part is made anew for every run. Its name goes into labels, configuration and records like that of any
-/// other part, and `[custom]` of the configuration records where it comes from.
+/// A part is made anew for every run. Its name goes into labels, configuration and records like that of
+/// any other part, and `[custom]` of the configuration records its origin.
 ///
 /// ```
 /// use fedlink::prelude::*;
@@ -40,8 +40,8 @@ struct Custom {
 }
 
 impl Parts {
-    /// Adds the part that `C` configures, with its keys and facts as those of a built-in part; `origin`
-    /// records where it comes from.
+    /// Adds the part that `C` configures, with its keys and facts like those of a built-in part. `origin`
+    /// says where it comes from.
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "a part is added, nothing is summed")]
     pub fn add<C: PartConfig>(self, origin: impl Into<String>) -> Self {
@@ -53,7 +53,7 @@ impl Parts {
         self.insert::<C::Part>(C::NAME.into(), origin.into(), Arc::new(read))
     }
 
-    /// Adds a part of the kind `T` that `make` makes of its own table.
+    /// Adds a part of the kind `T`; `make` makes it from its own table.
     #[must_use]
     pub fn with<T: ?Sized + Kind>(
         self,
@@ -97,7 +97,7 @@ impl Parts {
         Ok(Some(Chosen::new(name, read(own, scope)?).from_origin(&custom.origin)))
     }
 
-    /// Whether there are none.
+    /// Whether there are no parts.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -122,8 +122,8 @@ impl Parts {
 struct Made<T: ?Sized + Kind> {
     own: Table,
     make: Factory<T>,
-    /// The part that was made for its facts. The first run with the same scope takes it, since a factory may
-    /// have one object only.
+    /// The part that was made for its facts. The first run with the same scope uses it, since a factory
+    /// may have one object only.
     first: Mutex<Option<(Scope, Box<T>)>>,
 }
 

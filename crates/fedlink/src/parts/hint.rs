@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-/// Names longer than this, in bytes, have no hint: a distance takes time and memory of the product of both
-/// lengths.
+/// Names longer than this, in bytes, have no hint, because a distance takes time and memory proportional
+/// to the product of both lengths.
 const MAX_LENGTH: usize = 200;
 
-/// The known name that `name` was most likely meant to be, if any is near: the same but for case, almost the
-/// same, or the same or almost the same last part under another section.
+/// The known name that is nearest to `name`, if one is near: the same but for case, almost the same, or
+/// the same or almost the same last part under another section.
 ///
 /// ```
 /// use fedlink::parts::nearest;
@@ -32,11 +32,11 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let rank = |candidate: &str| {
         let lower = lowercase(candidate);
         let (part, own) = (last(&name), last(&lower));
-        // If the last part agrees, the section is misspelled or left out.
+        // If the last part agrees, the section is misspelled or missing.
         if part == own {
             return Some((0, far(&name, &lower)));
         }
-        // That words are far from each other is seen much sooner than how far.
+        // The lower bound is much faster than the distance and excludes most words.
         let within = |a: &str, b: &str, max: usize| {
             a.chars().count().abs_diff(b.chars().count()) <= max
                 && min_distance(a, b) <= max
@@ -54,17 +54,17 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// The name in lowercase, which most are.
+/// The name in lowercase, without a copy if it is in lowercase already.
 fn lowercase(name: &str) -> Cow<'_, str> {
     let is_lowercase = name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if is_lowercase { Cow::Borrowed(name) } else { Cow::Owned(name.to_lowercase()) }
 }
 
-/// A lower bound of the Damerau-Levenshtein distance: how many letters one word has that the other lacks. A
-/// letter that is inserted, removed or replaced changes that by one, and two that are swapped do not change
-/// it.
+/// A lower bound of the Damerau-Levenshtein distance: the number of letters of one word that the other
+/// lacks. Inserting, removing or replacing a letter changes it by one, and swapping two letters does not
+/// change it.
 fn min_distance(a: &str, b: &str) -> usize {
-    // Letters that share a counter make the bound lower and no less true.
+    // Letters that share a counter lower the bound; it stays valid.
     let mut surplus = [0i16; 64];
     a.chars().for_each(|letter| surplus[letter as usize % 64] += 1);
     b.chars().for_each(|letter| surplus[letter as usize % 64] -= 1);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_letters_are_as_far_as_they_are_long() {
+    fn words_without_common_letters_are_as_far_as_their_length() {
         assert_eq!(
             [min_distance("abc", "xyz"), min_distance("abc", "cab"), min_distance("", "abc")],
             [3, 0, 3]

@@ -1,10 +1,10 @@
-//! Every pluggable part: its name, its meaning, its keys, and how it is built.
+//! Every pluggable part: its name, its meaning, its keys, and its construction.
 //!
-//! A kind of part (policies, fading laws, compressors …) is a trait; [`Kind`] names which key of a
-//! configuration chooses among its parts and where their own tables are: `schedule.policy = "bc-bn2"` reads
-//! `[schedule.bc-bn2]`. A part is one file with a [`PartConfig`], listed by one line of the kind's
-//! [`register!`](crate::register) list. Lists, help, the reference page, hints for misspelled names, Python
-//! and the contract tests all iterate these lists.
+//! A kind of part (policies, fading laws, compressors …) is a trait. [`Kind`] names the key of a
+//! configuration that chooses among its parts, and the place of their own tables: `schedule.policy =
+//! "bc-bn2"` reads `[schedule.bc-bn2]`. A part is one file with a [`PartConfig`], listed by one line of
+//! the kind's [`register!`](crate::register) list. Lists, help, the reference page, hints for misspelled
+//! names, Python and the contract tests all iterate these lists.
 
 pub(crate) mod chosen;
 pub mod count;
@@ -37,9 +37,9 @@ pub struct Key {
     pub name: &'static str,
     /// The quantity that it sets, with its unit.
     pub meaning: &'static str,
-    /// Which values it takes.
+    /// The values that it takes.
     pub allowed: &'static str,
-    /// Whether it is the path of a file that the run reads, on whose content the results then depend.
+    /// Whether it is the path of a file that the run reads, so that the results depend on the content.
     pub is_file: bool,
     /// Whether it chooses among the parts of a kind.
     pub is_part: bool,
@@ -138,17 +138,17 @@ impl Default for Scope {
     }
 }
 
-/// A kind of part, implemented by the trait object that its parts become.
+/// A kind of part, implemented by the trait object of its parts.
 pub trait Kind: Send + 'static {
     /// The material of a part besides its own table: a data set, or nothing.
     type Material: ?Sized + 'static;
-    /// The facts that a part declares and that rules over the whole configuration follow from. A custom part
+    /// The facts that a part declares. Rules over the whole configuration follow from them. A custom part
     /// that declares nothing has the defaults.
     type Facts: Clone + Default + Debug + Send + Sync;
-    /// The material of a part that is built only to read its facts; none for a kind whose parts declare facts
-    /// in their configurations.
+    /// The material of a part that is built only to read its facts; none for a kind whose parts declare
+    /// facts in their configurations.
     const PROBE: Option<&'static Self::Material> = None;
-    /// The plural by which lists know the kind.
+    /// The plural of the kind in lists.
     const PLURAL: &'static str;
     /// The key that chooses among the parts.
     const KEY: &'static str;
@@ -163,14 +163,14 @@ pub trait Kind: Send + 'static {
         Self::Facts::default()
     }
 
-    /// The declarations of a part with the defaults of its keys, in one line for lists and the reference.
-    /// Empty: parts of this kind declare nothing.
+    /// The declarations of a part with the defaults of its keys, in one line for lists and the reference;
+    /// empty if parts of this kind declare nothing.
     fn declared(_entry: &Entry<Self>) -> String {
         String::new()
     }
 }
 
-/// The typed configuration of a part: its keys, and how the part is built from them.
+/// The typed configuration of a part: its keys, and the construction of the part from them.
 pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The kind of the part.
     type Part: ?Sized + Kind;
@@ -186,12 +186,13 @@ pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Se
         Default::default()
     }
 
-    /// Refuses a run that the part cannot be in, though each of its keys is allowed; `self` is resolved.
+    /// Refuses a run in which the part cannot be used, though each of its keys is allowed; `self` is
+    /// resolved.
     fn fits(&self, _scope: &Scope) -> Result<(), ConfigError> {
         Ok(())
     }
 
-    /// Fills in the keys that are left to a rule and checks rules between keys; each key is in its range.
+    /// Fills in the keys that a rule derives and checks rules between keys; each key is in its range.
     fn resolve(&mut self, _scope: &Scope) -> Result<(), ConfigError> {
         Ok(())
     }
@@ -237,8 +238,8 @@ impl<T: ?Sized + Kind> Entry<T> {
         }
     }
 
-    /// The typed configuration that the own table states, with every default; an error if a key is unknown or
-    /// its value is not allowed.
+    /// The typed configuration that the own table states, with every default; an error if a key is
+    /// unknown or its value is not allowed.
     pub fn choose(&self, own: &Table, scope: &Scope) -> Result<Chosen<T>, ConfigError> {
         check_keys(&self.table(), self.name, self.keys, own)?;
         let recipe = (self.recipe)(own, scope).map_err(|error| error.within_table(&self.table()))?;
@@ -279,7 +280,7 @@ fn check_keys(table: &str, name: &str, keys: &[Key], own: &Table) -> Result<(), 
     Err(ConfigError::new(format!("{table}.{unknown}"), format!("is not a key; {hint}")))
 }
 
-/// The parts of a kind whose facts are as wanted, for messages: `radio.fading = "a", "b" or "c"`.
+/// The parts of a kind whose facts satisfy `wanted`, for messages: `radio.fading = "a", "b" or "c"`.
 pub(crate) fn parts_with<T: ?Sized + Kind>(wanted: impl Fn(&T::Facts) -> bool) -> String {
     let has = |entry: &&Entry<T>| {
         let scope = Scope::default();
@@ -305,7 +306,7 @@ pub fn find<T: ?Sized + Kind>(name: &str) -> Result<&'static Entry<T>, ConfigErr
     })
 }
 
-/// The error of a name that no part has among which `key` chooses.
+/// The error of a name that is not one of the parts among which `key` chooses.
 fn no_such(key: &str, plural: &str, name: &str, names: &[&str]) -> ConfigError {
     let hint = match nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"?"),
@@ -323,7 +324,7 @@ fn check<C: PartConfig>(own: &Table) -> Result<(), ConfigError> {
     read::<C>(own).map(|_| ())
 }
 
-/// The error of the first key whose value alone cannot be read.
+/// The error of the first key whose value cannot be read on its own.
 fn wrong_type<C: PartConfig>(own: &Table, whole: &toml::de::Error) -> ConfigError {
     let alone = |(key, value): (&String, &Value)| {
         let table = Table::from_iter([(key.clone(), value.clone())]);
@@ -333,7 +334,7 @@ fn wrong_type<C: PartConfig>(own: &Table, whole: &toml::de::Error) -> ConfigErro
     own.iter().find_map(alone).unwrap_or_else(|| ConfigError::new(C::NAME, one_line(whole.message())))
 }
 
-/// The problem of a value that cannot be read; `message` is that of the parser.
+/// The problem of a value that cannot be read; `message` is the parser's.
 pub(crate) fn wrong_value(key: &str, value: &Value, message: &str) -> String {
     let message = one_line(message);
     text_for_number(key, value, &message).unwrap_or(message)
@@ -344,11 +345,11 @@ pub(crate) fn one_line(message: &str) -> String {
     message.trim().replace('\n', " ")
 }
 
-/// A part as lists show it.
+/// A part as in lists.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Listed {
-    /// How it is written in a configuration.
+    /// Its name in a configuration.
     pub name: &'static str,
     /// The part in one line.
     pub meaning: &'static str,
@@ -363,10 +364,10 @@ pub struct Listed {
     pub declared: String,
 }
 
-/// The parts that one key chooses from.
+/// The parts among which one key chooses.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// The plural by which lists know them.
+    /// The plural in lists.
     pub plural: &'static str,
     /// The key that chooses.
     pub key: &'static str,
@@ -404,8 +405,8 @@ impl Listing {
         if names.contains(&name) { Ok(()) } else { Err(no_such(self.key, self.plural, name, &names)) }
     }
 
-    /// Checks the names and the types of the keys of `own` as the own table of part `name`, whatever their
-    /// values; none if there is no such part.
+    /// Checks the names and the types of the keys of `own` as the own table of part `name`, whatever
+    /// their values are; none if there is no such part.
     pub fn check_table(&self, name: &str, own: &Table) -> Option<Result<(), ConfigError>> {
         let index = self.parts.iter().position(|part| part.name == name)?;
         let table = format!("{}.{name}", self.table);

@@ -36,7 +36,7 @@ impl Range {
     }
 
     fn refuse(&self, key: &str, value: impl Display, is_finite: bool) -> ConfigError {
-        // A remark on the lower bound, as in "0 (Rayleigh) ..= 1e12", is no part of the range.
+        // A remark on the lower bound, as in "0 (Rayleigh) ..= 1e12", is not part of the range.
         let words = match self.words.split_once(" (").zip(self.words.split_once(") ..= ")) {
             Some(((min, _), (_, max))) => format!("{min}..={max}"),
             None => self.words.replace(" ..= ", "..="),
@@ -44,7 +44,8 @@ impl Range {
         let remark = words.find([';', '(']).unwrap_or(words.len());
         let (bare, rest) = words.split_at(remark);
         let (bare, rest) = (bare.trim_end(), rest.trim_end());
-        // A limit that the reference does not state, such as 2³² devices, is named when it is met.
+        // A limit that the reference does not state, such as 2³² devices, is named in the message if a
+        // value exceeds it.
         let most = match self.max {
             Some((most, _)) if !bare.contains(['≤', '<']) && !bare.contains("..=") => {
                 format!(" and ≤ {most}")

@@ -1,4 +1,4 @@
-//! The contract of every part of every kind as an entry of its list.
+//! The contract of every part of every kind, as an entry of its list.
 
 use super::*;
 use crate::spec::{Config, KEYS, example, kinds};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 #[test]
 fn names_are_unique_within_a_kind_and_within_the_tables_of_a_section() {
     let mut paths = BTreeSet::new();
-    // Parts without keys have no table that they could share.
+    // Parts without keys have no table, so they may share a path.
     let has_table = |part: &&Listed| !part.keys.is_empty();
     for kind in kinds() {
         let names: BTreeSet<&str> = kind.parts.iter().map(|part| part.name).collect();
@@ -32,7 +32,7 @@ fn every_kind_is_chosen_by_a_key_that_takes_every_part_and_nothing_else() {
             let config = example::with_part(kind.key, part.name);
             assert_eq!(config.validate(), Ok(()), "{} = {}", kind.key, part.name);
         }
-        // An unknown name that is near to none makes the message name all there are.
+        // For an unknown name without a near one, the message names all parts.
         let mut config = Config::default();
         config.set(kind.key, "no such part").unwrap();
         if kind.key.starts_with("cell.") || kind.key.starts_with("clock.") {
@@ -89,7 +89,7 @@ fn every_part_and_every_key_is_described_in_one_line() {
     }
 }
 
-/// Every entry of one kind, with its own table as written by itself.
+/// Checks every entry of one kind: a resolved table resolves to itself.
 fn resolve_again<T: ?Sized + Kind>() {
     let scope = Scope::default();
     for entry in T::entries() {
@@ -111,7 +111,7 @@ fn resolve_again<T: ?Sized + Kind>() {
 }
 
 #[test]
-fn a_table_that_was_resolved_resolves_to_itself_and_wrong_keys_and_types_are_named() {
+fn a_resolved_table_resolves_to_itself_and_errors_name_wrong_keys_and_types() {
     resolve_again::<dyn crate::data::partition::Partition>();
     resolve_again::<dyn crate::learn::model::Model>();
     resolve_again::<dyn crate::learn::optimizer::Optimizer>();
@@ -150,11 +150,12 @@ fn a_bad_value_of_any_key_of_any_part_is_one_line_that_names_its_table_and_key()
                         let resolved = resolve(&own, &Scope::default()).map(|_| ());
                         resolved.map_err(|error| error.within_table(&table))
                     });
-                    // What is no number is allowed nowhere; of the others, some are (a date is text, too).
+                    // A value that is not a number is never allowed; some of the others are (a date is
+                    // text, too).
                     let never = value.as_float().is_some_and(f64::is_nan);
                     assert!(resolved.is_err() || !never, "{table}.{} = {value}", key.name);
                     let Err(error) = resolved else { continue };
-                    // Of two keys that do not go together, the message names one and its problem the other.
+                    // If two keys do not go together, the message names one and its problem the other.
                     let full = format!("{table}.{}", key.name);
                     let named = error.key == full
                         || error.key.starts_with(&format!("{table}.")) && error.problem.contains(&full);

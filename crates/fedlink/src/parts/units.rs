@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 use toml::Value;
 
-/// How a unit measures its quantity.
+/// The scale of a unit.
 #[derive(Clone, Copy)]
 enum Scale {
-    /// So many base units.
+    /// A number of base units.
     Linear(f64),
-    /// Decibels relative to so many base units.
+    /// Decibels relative to a number of base units.
     Decibel(f64),
 }
 
@@ -71,8 +71,8 @@ const QUANTITIES: &[&[Unit]] = &[
     &[("", "", Linear(1.0)), ("db", "dB", Decibel(1.0)), ("percent", "%", Linear(0.01))],
 ];
 
-/// The hint for `key`, which is not known, with its value, if a known key has the same name but for the unit:
-/// "write radio.uplink_s = 0.005".
+/// The hint for `key`, which is unknown, with its value, if a known key has the same name with another
+/// unit: "write radio.uplink_s = 0.005".
 pub(crate) fn other_unit<'a>(
     key: &str,
     value: Option<&Value>,
@@ -104,7 +104,7 @@ fn conversion(from: &Unit, to: &Unit) -> String {
     }
 }
 
-/// A number as it is written, also in text.
+/// A number as written, also in text.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Integer(value) => Some(*value as f64),
@@ -114,14 +114,14 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A number in another unit, as TOML takes it.
+/// A number in another unit, in the syntax of TOML.
 fn converted(value: f64, from: &Unit, to: &Unit) -> String {
     let exact = to.2.in_unit(from.2.to_base(value));
     let digits = if matches!((from.2, to.2), (Linear(_), Linear(_))) { 12 } else { 4 };
     written(exact, digits)
 }
 
-/// A number with so many significant digits; large ones with a power of 10³.
+/// A number with `digits` significant digits; large ones with a power of 10³.
 fn written(value: f64, digits: usize) -> String {
     let rounded: f64 = format!("{value:.*e}", digits - 1).parse().unwrap_or(value);
     if rounded.is_finite() && rounded.abs() >= 1e6 {
@@ -134,7 +134,7 @@ fn written(value: f64, digits: usize) -> String {
     if rounded != 0.0 && rounded.abs() < 1e-4 { format!("{rounded:e}") } else { rounded.to_string() }
 }
 
-/// The error of a text in place of a number, with the number that the text means, if it is one with a unit, a
+/// The error of a text in place of a number. It states the number if the text means one, with a unit, a
 /// decimal comma or quotes: `is "20MHz", but must be a number; write 20e6`.
 pub(super) fn text_for_number(key: &str, value: &Value, error: &str) -> Option<String> {
     let Value::String(text) = value else { return None };
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_means_a_number_is_answered_with_that_number() {
+    fn the_error_of_a_text_that_means_a_number_states_the_number() {
         let problem = |key: &str, text: &str| {
             let error = format!("invalid type: string {text:?}, expected f64");
             text_for_number(key, &Value::from(text), &error).unwrap()

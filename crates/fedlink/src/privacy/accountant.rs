@@ -15,8 +15,8 @@ pub struct Epsilon {
     pub order: u32,
 }
 
-/// ρ(α): the Rényi divergence of order α ≥ 2 of one round in which every device takes part by a coin of
-/// probability `rate`, with noise of `noise` times the largest norm.
+/// ρ(α): the Rényi divergence of order α ≥ 2 of one round in which every device is sampled independently
+/// with probability `rate`, with noise of `noise` times the largest norm.
 ///
 /// ρ = (α−1)⁻¹·ln Σ_k C(α,k)·(1−q)^(α−k)·q^k·exp(k(k−1)/2z²), summed by its logarithms; α/2z² where q = 1.
 /// Mironov, Talwar, Zhang, *Rényi Differential Privacy of the Sampled Gaussian Mechanism* (2019), for
@@ -36,8 +36,8 @@ pub fn divergence(order: u32, rate: f64, noise: f64) -> f64 {
         return alpha / (2.0 * noise * noise);
     }
     let (taken, left) = (libm::log(rate), libm::log1p(-rate));
-    // Without the exponential the sum is 1. What is above it has no cancellation:
-    // C(α,k)·(1−q)^(α−k)·q^k·(e^x − 1).
+    // Without the exponential the sum is 1. The excess has no cancellation: C(α,k)·(1−q)^(α−k)·q^k·(e^x −
+    // 1).
     let term = |k: u32| {
         let k = f64::from(k);
         let x = k * (k - 1.0) / (2.0 * noise * noise);
@@ -82,8 +82,8 @@ fn smallest(rounds: u64, rate: f64, noise: f64, conversion: impl Fn(u32) -> f64)
         .unwrap_or(Epsilon { value: f64::INFINITY, order: 2 })
 }
 
-/// The probability that more than `limit` of `devices` coins of probability `rate` come up: what a limit on
-/// the number of devices takes away from exact Poisson sampling.
+/// The probability that a round samples more than `limit` of `devices` devices, each independently with
+/// probability `rate`: the deviation of a limited number of devices from exact Poisson sampling.
 pub fn overflow(devices: u64, rate: f64, limit: u64) -> f64 {
     if limit >= devices || rate <= 0.0 {
         return 0.0;
@@ -97,7 +97,7 @@ pub fn overflow(devices: u64, rate: f64, limit: u64) -> f64 {
         let choose = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
         libm::exp(choose + k * taken + (n - k) * left)
     };
-    // Beyond the mode terms fall; those that no longer count are left out.
+    // Beyond the mode terms fall; negligible ones are left out.
     let mut sum = 0.0;
     for k in limit + 1..=devices {
         let one = term(k);
@@ -109,16 +109,16 @@ pub fn overflow(devices: u64, rate: f64, limit: u64) -> f64 {
     f64::min(sum, 1.0)
 }
 
-/// ε at δ of `rounds` rounds of Poisson sampling in which no more than `limit` devices are taken, where
-/// exact sampling has `exact(δ′)` at δ′; none if the limit matters too much.
+/// ε at δ of `rounds` rounds of Poisson sampling with at most `limit` devices per round; exact sampling
+/// has `exact(δ′)` at δ′. None if no δ′ fits.
 ///
-/// A round with the limit differs from one without only if more coins come up, with probability τ. So the
-/// releases of all rounds are within a total variation of rounds·τ of those without, with and without the
-/// device, and (ε, δ′) without the limit is (ε, δ′ + (1 + e^ε)·rounds·τ) with it.
+/// A round with the limit differs from one without only if more devices are sampled, with probability τ.
+/// So the releases of all rounds are within a total variation of rounds·τ of those without the limit,
+/// with and without the device, and (ε, δ′) without the limit is (ε, δ′ + (1 + e^ε)·rounds·τ) with it.
 pub fn limited(rounds: u64, overflow: f64, delta: f64, exact: impl Fn(f64) -> Epsilon) -> Option<Epsilon> {
     let variation = rounds as f64 * overflow;
     let mut left = delta;
-    // δ′ falls and ε grows until both fit, or nothing is left of δ.
+    // δ′ falls and ε grows until both fit, or δ is used up.
     for _ in 0..100 {
         let epsilon = exact(left);
         let needed = (1.0 + libm::exp(epsilon.value)) * variation;
@@ -144,7 +144,7 @@ mod tests {
             for noise in [0.3, 1.0, 7.5] {
                 let gaussian = f64::from(order) / (2.0 * noise * noise);
                 assert_eq!(divergence(order, 1.0, noise), gaussian);
-                // The sum tends to it.
+                // The sum converges to it.
                 let almost = divergence(order, 1.0 - 1e-15, noise);
                 assert!((almost / gaussian - 1.0).abs() < 1e-9, "{order} {noise}: {almost}");
             }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn epsilon_is_that_of_the_table() {
+    fn epsilon_agrees_with_the_published_table() {
         // Half a unit of the last digit.
         for (rate, noise, value, order) in
             [(0.25, 10.0, 2.871, 9), (1.0, 10.0, 13.256, 3), (0.025, 1.0, 4.588, 5)]
@@ -188,7 +188,7 @@ mod tests {
                 assert_eq!(tight.order, order, "{line}");
                 tight.value
             };
-            // Theirs has lost digits where the sum is almost 1.
+            // The other accountant loses digits if the sum is almost 1.
             assert!((ours - value).abs() < 1e-13 + 1e-9 * value, "{line}: {ours}");
             seen += 1;
         }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_overflow_is_the_tail_of_the_binomial_law() {
-        // By Pascal's triangle: the law of n coins one after the other.
+        // By Pascal's triangle: the distribution of n draws, one after the other.
         for (devices, rate) in [(1usize, 0.3f64), (7, 0.5), (40, 0.125), (300, 0.02)] {
             let mut law = vec![0.0; devices + 1];
             law[0] = 1.0;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_costs_a_little_of_delta_or_everything() {
+    fn a_limit_on_devices_costs_a_part_of_delta_or_all_of_it() {
         let exact = |delta: f64| epsilon(500, 0.05, 2.0, delta);
         assert_eq!(limited(500, 0.0, 1e-5, exact), Some(exact(1e-5)));
         let with = limited(500, 1e-12, 1e-5, exact).unwrap();

@@ -1,9 +1,9 @@
 //! Differential privacy of devices: noise on the sum of clipped updates, and the privacy loss of a run.
 //!
-//! Every update is clipped to ‖Δ̂‖ ≤ S (`defense.clip`), the server adds N(0, (z·S)²) to every entry of the
-//! sum and only then divides by a number that does not depend on the devices that sent. Two runs are
-//! neighbors if they differ in the updates of one device, which are zero in one of them. The limits of the
-//! protection are in `docs/privacy.md`.
+//! Every update is clipped to ‖Δ̂‖ ≤ S (`defense.clip`). The server adds N(0, (z·S)²) to every entry of
+//! the sum and then divides by a number that does not depend on the devices that sent. Two runs are
+//! neighbors if they differ in the updates of one device, which are zero in one of them.
+//! `docs/privacy.md` has the limits of the protection.
 
 pub mod accountant;
 
@@ -15,7 +15,7 @@ use crate::schedule::{Ask, Policy, Sampling};
 use accountant::{Epsilon, epsilon, limited, overflow, tight_epsilon};
 use serde::{Deserialize, Serialize};
 
-/// Where noise is added (`privacy.at`).
+/// The place where noise is added (`privacy.at`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -27,7 +27,7 @@ pub enum NoiseAt {
     Device,
 }
 
-/// Entries that share a stream of noise. Part of the key of each entry, never to be changed.
+/// Entries that share a stream of noise. The number is part of the key of each entry: never change it.
 const CHUNK: usize = 4096;
 
 /// The noise of a run.
@@ -60,15 +60,15 @@ impl Mechanism {
     }
 }
 
-/// The other quantities, besides the noise, on which a guarantee depends.
+/// The quantities, besides the noise, that a guarantee depends on.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Exposure<'a> {
     /// The policy's name.
     pub policy: &'a str,
-    /// The reports that the policy asks for.
+    /// The reports that the policy requests.
     pub asks: &'a [Ask],
-    /// How it draws devices.
+    /// Its sampling of devices.
     pub sampling: Sampling,
     /// M.
     pub devices: u64,
@@ -76,7 +76,7 @@ pub struct Exposure<'a> {
     pub k: u64,
     /// Rounds done.
     pub rounds: u64,
-    /// How often the busiest device was scheduled.
+    /// The number of rounds in which the most scheduled device was scheduled.
     pub busiest: u64,
 }
 
@@ -89,8 +89,8 @@ impl Mechanism {
         if !asks.is_empty() {
             let names: Vec<&str> = asks.iter().map(|ask| ask.name()).collect();
             guarantee.caveats.push(format!(
-                "schedule.policy = \"{policy}\" has devices report their {}, and reports are released \
-                 without noise: there is no guarantee, whatever privacy.noise is",
+                "schedule.policy = \"{policy}\" has devices report their {}, and reports are sent without \
+                 noise: there is no guarantee, whatever the value of privacy.noise",
                 names.join(" and ")
             ));
             return guarantee;
@@ -108,15 +108,15 @@ impl Mechanism {
                         (plain, tight) = (amplified, tightly);
                         (guarantee.rate, guarantee.compositions) = (Some(rate), rounds);
                         guarantee.caveats.push(
-                            "ε counts on amplification by sampling: it holds against those who see the \
-                             models but not who was scheduled, which whoever listens to the radio does see"
+                            "ε assumes amplification by sampling: it holds against an observer of the \
+                             models who does not see the schedule; one who listens to the radio sees it"
                                 .into(),
                         );
                     }
                     (None, _) | (_, None) => guarantee.caveats.push(format!(
-                        "ε is without amplification by sampling: in a round more than K = {k} coins of \
-                         probability {rate} come up with probability {beyond:.1e}, too often for δ = \
-                         {delta:e}; a larger schedule.k or a smaller schedule.poisson.rate would help"
+                        "ε is without amplification by sampling: a round samples more than K = {k} devices \
+                         (each with probability {rate}) with probability {beyond:.1e}, too often for δ = \
+                         {delta:e}; increase schedule.k or decrease schedule.poisson.rate"
                     )),
                     _ => {}
                 }
@@ -130,7 +130,7 @@ impl Mechanism {
         }
         guarantee.caveats.push(
             "the server sees every update before the noise and must be trusted; noise is a function of \
-             run.seed, which must be secret where it matters"
+             run.seed, so keep run.seed secret"
                 .into(),
         );
         (guarantee.epsilon, guarantee.order) = (Some(plain.value), Some(plain.order));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_the_deviation_that_it_should_and_differs_by_entry_round_and_seed() {
+    fn noise_has_its_stated_deviation_and_differs_by_entry_round_and_seed() {
         let dim = 200_000;
         let draw = |seed, t| {
             let mut entries = vec![7.0; dim];
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_coins_amplify() {
+    fn only_poisson_sampling_amplifies() {
         let other = MECHANISM.guarantee(&exposure(Sampling::Other));
         assert_eq!((other.rate, other.compositions, other.order), (None, 500, Some(3)));
         assert!((other.epsilon.unwrap() - 13.256).abs() < 5e-4, "{other:?}");
@@ -207,16 +207,16 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_often_met_takes_the_amplification_away() {
+    fn a_limit_that_is_often_reached_removes_the_amplification() {
         let often = Exposure { k: 12, busiest: 150, ..exposure(Sampling::Poisson { rate: 0.25 }) };
         let guarantee = MECHANISM.guarantee(&often);
         assert_eq!((guarantee.rate, guarantee.compositions), (None, 150));
         assert_eq!(guarantee.epsilon, Some(epsilon(150, 1.0, 10.0, 1e-5).value));
-        assert!(guarantee.caveats[0].contains("more than K = 12 coins"), "{guarantee:?}");
+        assert!(guarantee.caveats[0].contains("more than K = 12 devices"), "{guarantee:?}");
     }
 
     #[test]
-    fn reports_leave_no_guarantee() {
+    fn reports_remove_the_guarantee() {
         for sampling in [Sampling::Other, Sampling::Poisson { rate: 0.1 }] {
             let asks = &[Ask::Norm, Ask::Loss];
             let guarantee = MECHANISM.guarantee(&Exposure { asks, ..exposure(sampling) });

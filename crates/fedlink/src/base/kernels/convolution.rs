@@ -1,8 +1,8 @@
-//! Gradients of a convolution, image by image, by the non-zeros of the gradient of its maps.
+//! Gradients of a convolution, per image, from the non-zeros of the gradient of its maps.
 //!
-//! 2×2 maximum pooling passes a gradient to one of four positions, and `ReLU` to fewer: the products of the
-//! way back have less than a quarter of the terms of dense ones, and no patches need to be laid out for them.
-//! What is left out is zero, so the sums are those of dense products bit for bit, as long as all numbers are
+//! 2×2 maximum pooling passes a gradient to one of four positions, and `ReLU` to fewer. The products of
+//! the backward pass have less than a quarter of the terms of dense products, and need no patches. The
+//! omitted terms are zero, so the sums equal those of dense products bit for bit if all numbers are
 //! finite.
 
 use super::instructions::{Arithmetic, Kernel, run};
@@ -11,29 +11,29 @@ use super::sparse_batch::SparseBatch;
 use super::sparse_product::{Panels, accumulate, add_product};
 use std::ops::Range;
 
-/// A window over images, and how many numbers it makes at each position.
+/// A window over images, and the number of outputs at each position.
 #[derive(Clone, Debug)]
 pub struct Filters {
     window: Window,
     outputs: usize,
-    /// Where in an image the patch of each position begins.
+    /// The corner of the patch of each position, as an index into the image.
     corners: Vec<u32>,
 }
 
 impl Filters {
-    /// `window` with so many output channels.
+    /// `window` with `outputs` output channels.
     pub fn new(window: Window, outputs: usize) -> Self {
         let [rows, columns] = window.positions();
         let row = |y: usize| (0..columns).map(move |x| (y * window.line() + x * window.channels()) as u32);
         Self { window, outputs, corners: (0..rows).flat_map(row).collect() }
     }
 
-    /// Numbers in the weights: the patch's by the outputs', row-major.
+    /// Numbers in the weights: patch length × outputs, row-major.
     pub fn weights_len(&self) -> usize {
         self.window.patch_len() * self.outputs
     }
 
-    /// Writes weights to `packed` as [`Filters::pull_back`] reads them.
+    /// Writes weights to `packed` in the order in which [`Filters::pull_back`] reads them.
     pub fn pack_back(&self, weights: &[f32], packed: &mut Vec<f32>) {
         assert_eq!(weights.len(), self.weights_len(), "one weight for each input and output");
         let mut target = Panels::aligned(packed, self.weights_len());
@@ -51,9 +51,10 @@ impl Filters {
         }
     }
 
-    /// The loss's gradient by the image, from the one by its maps (a row for each position, a column for each
-    /// output), through the weights that were [packed](Filters::pack_back): each pixel's sums, one for each
-    /// position that it was seen from, added in the order of the positions.
+    /// The loss's gradient with respect to the image, from the gradient with respect to its maps (a row
+    /// per position, a column per output), through the weights that were [packed](Filters::pack_back).
+    /// The terms of a pixel, one per position whose patch contains it, are added in the order of the
+    /// positions.
     pub fn pull_back(&self, packed: &mut Vec<f32>, maps: &SparseBatch, image: &mut [f32]) {
         self.check(maps, image);
         let weights = Panels::aligned(packed, self.weights_len());
@@ -61,7 +62,7 @@ impl Filters {
         run(PullBack { filters: self, weights, maps, image });
     }
 
-    /// Adds the weights' gradient of an image to `sums`, transposed: a row of the patch's length for each
+    /// Adds the weights' gradient of an image to `sums`, transposed: one row of the patch's length per
     /// output.
     pub fn add_gradient(&self, maps: &SparseBatch, image: &[f32], sums: &mut [f32]) {
         self.check(maps, image);
@@ -79,7 +80,7 @@ impl Filters {
     }
 }
 
-/// The parts of a row of a patch that are treated together, ascending: of 80, 16 or 1 numbers.
+/// The parts of a row of a patch that are computed together, ascending: 80, 16 or 1 numbers each.
 #[inline(always)]
 fn chunks(run: usize) -> impl DoubleEndedIterator<Item = Range<usize>> {
     let large = run / 80 * 80;
@@ -98,8 +99,8 @@ struct PullBack<'a> {
 impl Kernel for PullBack<'_> {
     type Output = ();
 
-    /// A pixel was seen from earlier positions at the end of their patches: with the last part of a patch
-    /// first, it gets its sums in the order of the positions.
+    /// Earlier positions contain a pixel at the end of their patches. With the last part of a patch
+    /// first, the pixel's terms are added in the order of the positions.
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
         let (window, outputs) = (self.filters.window, self.filters.outputs);
@@ -194,8 +195,8 @@ mod tests {
     use super::*;
     use crate::base::rng::{Purpose, stream};
 
-    /// Convolutions with patches of every kind of part, some with an odd number of positions, and large
-    /// enough: products with a vector, or of up to 256 numbers, `gemm` sums in another order.
+    /// Convolutions with patches of every kind of part, some with an odd number of positions. All are
+    /// large: `gemm` sums products with a vector, or of up to 256 numbers, in another order.
     const SHAPES: [([usize; 3], usize, usize); 6] = [
         ([6, 7, 3], 3, 4),
         ([8, 8, 32], 5, 9),
@@ -205,7 +206,7 @@ mod tests {
         ([7, 6, 20], 4, 33),
     ];
 
-    /// A gradient of maps of which a part `share` is not zero, number by number.
+    /// A gradient of maps in which each number is non-zero with probability `share`.
     fn random(len: usize, share: f64, seed: u64) -> Vec<f32> {
         let mut s = stream(seed, Purpose::Test, 0, len as u64);
         (0..len).map(|_| if s.uniform() < share { s.normal() as f32 } else { 0.0 }).collect()

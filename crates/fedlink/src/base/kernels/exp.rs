@@ -4,16 +4,16 @@ use super::instructions::{Arithmetic, Kernel, run};
 
 /// Replaces every entry x by eˣ, with the bits of `libm::expf`.
 ///
-/// Source of the formula: `expf` of musl and FreeBSD's msun, which is what `libm` has. Without its branches
-/// it takes its steps for sixteen numbers at once. Numbers beyond [−87, 0], which a softmax hardly meets, are
-/// left to `libm` itself.
+/// Source of the formula: `expf` of musl and FreeBSD's msun, which `libm` contains. Without its branches
+/// the loop computes sixteen numbers at once. `libm` itself computes numbers outside [−87, 0], which are
+/// rare in a softmax.
 pub fn exp(values: &mut [f32]) {
     run(Exp(values));
 }
 
 struct Exp<'a>(&'a mut [f32]);
 
-/// Numbers that are treated together.
+/// Numbers that are computed together.
 const CHUNK: usize = 16;
 
 const LN2_HI: f32 = f32::from_bits(0x3f31_7200);
@@ -22,12 +22,12 @@ const INV_LN2: f32 = f32::from_bits(0x3fb8_aa3b);
 /// Coefficients 1.6666625440e-1 and −2.7667332906e-3.
 const P: [f32; 2] = [f32::from_bits(0x3e2a_aa8f), f32::from_bits(0xbb35_5215)];
 
-/// ½·ln 2, 1½·ln 2 and 2⁻¹⁴, where the formula changes.
+/// ½·ln 2, 1½·ln 2 and 2⁻¹⁴, the points at which the formula changes.
 const HALF_LN2: f32 = f32::from_bits(0x3eb1_7218);
 const THREE_HALVES_LN2: f32 = f32::from_bits(0x3f85_1592);
 const TINY: f32 = f32::from_bits(0x3900_0000);
 
-/// 1.5·2²³: of a sum with it the integer part of a small number is left, in the lowest bits.
+/// 1.5·2²³: the lowest bits of its sum with a small number are the integer part of that number.
 const MAGIC: f32 = 12_582_912.0;
 
 impl Kernel for Exp<'_> {
@@ -37,7 +37,7 @@ impl Kernel for Exp<'_> {
     fn run<A: Arithmetic>(self) {
         let (chunks, rest) = self.0.as_chunks_mut::<CHUNK>();
         for chunk in chunks {
-            // Not a NaN either.
+            // False for a NaN, too.
             if chunk.iter().fold(true, |inside, &x| inside & (-87.0..=0.0).contains(&x)) {
                 chunk.iter_mut().for_each(|x| *x = within_range(*x));
             } else {
@@ -48,10 +48,11 @@ impl Kernel for Exp<'_> {
     }
 }
 
-/// eˣ for x in [−87, 0], where it is a normal number.
+/// eˣ for x in [−87, 0], for which it is a normal number.
 #[inline(always)]
 fn within_range(x: f32) -> f32 {
-    // k is x/ln 2 − ½, rounded toward zero: to the nearest, and one up if that was below.
+    // k is x/ln 2 − ½ rounded toward zero: the nearest integer, or the next one up if the nearest was
+    // below.
     let shifted = INV_LN2 * x - 0.5;
     let nearest = (shifted + MAGIC) - MAGIC;
     let truncated = if nearest < shifted { nearest + 1.0 } else { nearest };
@@ -62,7 +63,7 @@ fn within_range(x: f32) -> f32 {
     let square = reduced * reduced;
     let c = reduced - square * (P[0] + square * P[1]);
     let y = 1.0 + (reduced * c / (2.0 - c) - lo + hi);
-    // 2ᵏ: the sum's lowest bits are k, and 127 is the exponent of 1.
+    // 2ᵏ: the lowest bits of the sum are k, and 127 is the exponent of 1.
     let scale = f32::from_bits((k + MAGIC).to_bits().wrapping_add(127) << 23);
     if x >= -TINY { 1.0 + x } else { y * scale }
 }
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_those_of_libm_over_the_whole_range_and_at_every_border() {
+    fn exp_has_the_bits_of_libm_over_the_whole_range_and_at_every_border() {
         // Every 1009th float of [−88, −0], and the neighbors of each border.
         let range = (0..=88f32.to_bits()).step_by(1009).map(|bits| -f32::from_bits(bits));
         check(&range.collect::<Vec<f32>>());
@@ -95,7 +96,7 @@ mod tests {
             let near = (bits.saturating_sub(40)..bits + 40).map(|bits| -f32::from_bits(bits));
             check(&near.collect::<Vec<f32>>());
         }
-        // Multiples of half of ln 2, where k changes.
+        // Multiples of half of ln 2, at which k changes.
         for half in 1..252 {
             let bits = (0.5 * half as f32 * core::f32::consts::LN_2).to_bits();
             check(&(bits - 8..bits + 8).map(|bits| -f32::from_bits(bits)).collect::<Vec<f32>>());
@@ -104,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_are_those_of_libm_for_every_kind_of_float(values in any_floats(0..70)) {
+        fn exp_has_the_bits_of_libm_for_every_kind_of_float(values in any_floats(0..70)) {
             check(&values);
         }
     }

@@ -5,12 +5,13 @@ use super::instructions::{Arithmetic, Kernel, run};
 /// Numbers that are transformed together before the next are read: 32 KB.
 const BLOCK: usize = 1 << 13;
 
-/// `x ← H·x` in place, H being the Hadamard matrix of entries ±1 in Sylvester's order, H_ij = (−1)^|i∧j|; the
-/// length of `x` must be a power of two.
+/// `x ← H·x` in place. H is the Hadamard matrix of entries ±1 in Sylvester's order, H_ij = (−1)^|i∧j|.
+/// The length of `x` must be a power of two.
 ///
-/// Invariants: H² = d·I and ‖H·x‖² = d·‖x‖², up to rounding. d·log2 d additions and no allocation. Stages
-/// within a block of 32 KB take one pass over the memory, and every two stages beyond it another one: four
-/// passes for d = 2¹⁸. There are only sums and differences, in an order that no instruction set changes.
+/// Invariants: H² = d·I and ‖H·x‖² = d·‖x‖², up to rounding. Cost: d·log2 d additions and no allocation.
+/// Stages within a block of 32 KB take one pass over the memory, and every two stages beyond it take
+/// another: four passes for d = 2¹⁸. All operations are sums and differences, in the same order on every
+/// instruction set.
 pub fn hadamard(x: &mut [f32]) {
     assert!(x.len().is_power_of_two(), "{} numbers are not a power of two", x.len());
     run(Hadamard(x));
@@ -35,7 +36,7 @@ impl Kernel for Hadamard<'_> {
     }
 }
 
-/// All stages from half-length `half` on, two in a pass.
+/// All stages from half-length `half` on, two per pass.
 #[inline(always)]
 fn stages(x: &mut [f32], mut half: usize) {
     while 4 * half <= x.len() {
@@ -90,7 +91,7 @@ mod tests {
         }
 
         #[test]
-        fn twice_is_d_times_the_identity_and_the_norm_grows_by_its_root(x in powers()) {
+        fn the_transform_applied_twice_is_d_times_the_identity(x in powers()) {
             let mut twice = x.clone();
             hadamard(&mut twice);
             let energy = |x: &[f32]| x.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "3 numbers are not a power of two")]
-    fn other_lengths_are_refused() {
+    fn a_length_that_is_not_a_power_of_two_is_refused() {
         hadamard(&mut [1.0; 3]);
     }
 }

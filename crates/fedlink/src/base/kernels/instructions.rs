@@ -1,31 +1,31 @@
-//! One loop, compiled for several instruction sets, chosen when the program runs.
+//! One loop, compiled for several instruction sets; the set is chosen when the program runs.
 //!
-//! A kernel is plain safe Rust in [`Kernel::run`]. It is inlined into one function for each set, so that the
-//! compiler vectorizes it with what that set has; the only `unsafe` is the call of such a function, and the
-//! only argument for it is that the set was found on this machine.
+//! A kernel is plain safe Rust in [`Kernel::run`]. It is inlined into one function per set, so the
+//! compiler vectorizes it for that set. The only `unsafe` is the call of such a function. It is sound
+//! because the set was found on this machine.
 
 use std::sync::OnceLock;
 
-/// Vector instructions that kernels are compiled for, and that this machine has: only
-/// [`InstructionSet::available`] makes one that is not portable.
+/// Vector instructions that kernels are compiled for and that this machine has. Only
+/// [`InstructionSet::available`] makes a set that is not portable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionSet(Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// What every machine of the target has.
+    /// The instructions that every machine of the target has.
     Portable,
     /// 256-bit vectors, fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// 512-bit vectors, fused multiply-add; with bytes, double words and shorter vectors, as all processors
-    /// have them but the first.
+    /// 512-bit vectors, fused multiply-add, with bytes, double words and shorter vectors. All processors
+    /// with 512-bit vectors but the first have them.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
 
 impl InstructionSet {
-    /// What every machine of the target has.
+    /// The instructions that every machine of the target has.
     pub const PORTABLE: Self = Self(Kind::Portable);
 
     /// Every set that this machine has, the best last.
@@ -46,7 +46,7 @@ impl InstructionSet {
         sets
     }
 
-    /// The name that a record of a run gives it.
+    /// Its name in the record of a run.
     pub fn name(self) -> &'static str {
         match self.0 {
             Kind::Portable => "portable",
@@ -66,14 +66,14 @@ impl InstructionSet {
         }
     }
 
-    /// The set in use: the one that was [chosen](InstructionSet::choose), or else the best of this machine.
-    /// Decided once.
+    /// The set in use: the [chosen](InstructionSet::choose) one, else the best of this machine. It is
+    /// decided once.
     pub fn current() -> Self {
         *CURRENT.get_or_init(|| Self::available().pop().unwrap_or(Self::PORTABLE))
     }
 
-    /// Decides for the set called `portable`, `avx2` or `avx512`. It is an error if there is no such set, if
-    /// this machine does not have it, or that kernels have run with another one already.
+    /// Chooses the set called `portable`, `avx2` or `avx512`. It is an error if there is no such set, if
+    /// this machine does not have it, or if kernels have run with another set already.
     pub fn choose(name: &str) -> Result<(), String> {
         const NAMES: [&str; 3] = ["portable", "avx2", "avx512"];
         let Some(index) = NAMES.iter().position(|known| *known == name) else {
@@ -95,17 +95,17 @@ impl InstructionSet {
 static CURRENT: OnceLock<InstructionSet> = OnceLock::new();
 
 /// The name of the instruction set that the kernels of this process use, dense products included, for the
-/// record of a run: results are the same bit for bit on every machine that reports `portable`, whatever its
-/// number of threads. They are the same with `avx2+fma` and `avx512f`, on machines whose first-level data
-/// caches are alike: `gemm` splits sums of more than 512 terms by them.
+/// record of a run. Results are the same bit for bit on every machine that reports `portable`, for any
+/// number of threads. With `avx2+fma` and `avx512f` they are the same on machines with equal first-level
+/// data caches, because `gemm` splits sums of more than 512 terms by the cache.
 ///
-/// The portable set differs from the others because a fused multiply-add rounds once where a product and a
-/// sum round twice.
+/// The portable set differs from the others: a fused multiply-add rounds once, a product and a sum round
+/// twice.
 pub fn instruction_set() -> &'static str {
     InstructionSet::current().name()
 }
 
-/// How a set multiplies and adds.
+/// Multiplication and addition of a set.
 pub(crate) trait Arithmetic {
     /// Whether a dense product that is added to something is summed apart from it, as `gemm` does.
     const APART: bool;
@@ -114,7 +114,7 @@ pub(crate) trait Arithmetic {
     fn mul_add(a: f32, b: f32, c: f32) -> f32;
 }
 
-/// One rounding, one instruction where the set has it.
+/// One rounding, and one instruction if the set has it.
 struct Fused;
 
 impl Arithmetic for Fused {
@@ -126,7 +126,7 @@ impl Arithmetic for Fused {
     }
 }
 
-/// Two roundings: without the instruction, a fused multiply-add would be a slow call.
+/// Two roundings. Without the instruction, a fused multiply-add would be a slow call.
 struct Separate;
 
 impl Arithmetic for Separate {
@@ -138,12 +138,13 @@ impl Arithmetic for Separate {
     }
 }
 
-/// A piece of arithmetic to be compiled for every instruction set.
+/// A computation to be compiled for every instruction set.
 ///
-/// Mark `run` and what it calls `#[inline(always)]`, and call no closure that holds the hot loop: what is not
-/// inlined is compiled for the portable set, where a fused multiply-add is a function call.
+/// Mark `run` and every function that it calls `#[inline(always)]`, and call no closure that holds the
+/// hot loop. Code that is not inlined is compiled for the portable set, in which a fused multiply-add is
+/// a function call.
 pub(crate) trait Kernel {
-    /// What it computes.
+    /// Its result.
     type Output;
 
     /// Computes it.
@@ -159,8 +160,8 @@ pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
 pub(crate) fn run_on<K: Kernel>(set: InstructionSet, kernel: K) -> K::Output {
     match set.0 {
         Kind::Portable => kernel.run::<Separate>(),
-        // SAFETY: only `available` makes a set of this kind, after it has found on this machine all features
-        // that the function is compiled for.
+        // SAFETY: only `available` makes a set of this kind, after it has found on this machine all
+        // features for which the function is compiled.
         #[cfg(target_arch = "x86_64")]
         Kind::Avx2 => unsafe { with_avx2(kernel) },
         // SAFETY: as above.
@@ -187,12 +188,13 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn the_portable_set_is_always_there_and_the_set_in_use_is_available() {
+    fn the_portable_set_and_the_set_in_use_are_available() {
         let sets = InstructionSet::available();
         assert_eq!(sets[0], InstructionSet::PORTABLE);
         assert!(sets.contains(&InstructionSet::current()));
         assert_eq!(instruction_set(), InstructionSet::current().name());
-        // Past what a test's output is kept in: the log of a run of the tests names what was run.
+        // The test harness does not capture the log, so that a test run names the instruction sets that
+        // it tested.
         let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
         let mut log = std::io::stderr();
         let _ = writeln!(log, "kernels are tested with the instruction sets {}", names.join(", "));

@@ -1,4 +1,4 @@
-//! The passes of a dense layer beside its products.
+//! The passes of a dense layer other than its products.
 
 use super::instructions::{Arithmetic, Kernel, run};
 
@@ -7,18 +7,18 @@ pub fn fill_rows(matrix: &mut [f32], row: &[f32]) {
     run(FillRows(matrix, row));
 }
 
-/// Writes the sums over the rows of `matrix`, in their order, to `sums`.
+/// Writes the column sums of `matrix`, added in the order of its rows, to `sums`.
 pub fn sum_rows(matrix: &[f32], sums: &mut [f32]) {
     run(SumRows(matrix, sums));
 }
 
-/// `ReLU`: what is not above zero becomes zero.
+/// `ReLU`: max(x, 0) of every value; a NaN becomes zero.
 pub fn relu(values: &mut [f32]) {
     run(Relu(values));
 }
 
-/// Replaces the outputs of a `ReLU` by the gradient of its inputs: `gradient`, which is that of its outputs,
-/// where the output was positive, and zero elsewhere.
+/// Replaces the outputs of a `ReLU` by the gradient with respect to its inputs: `gradient` (with respect
+/// to its outputs) if the output was positive, else zero.
 pub fn relu_gradient(outputs: &mut [f32], gradient: &[f32]) {
     run(ReluGradient(outputs, gradient));
 }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A matrix and another of the same size, with the number of its columns.
+    /// A matrix, another of the same size, and their number of columns.
     fn matrices() -> impl Strategy<Value = (Vec<f32>, Vec<f32>, usize)> {
         (1usize..5, 1usize..200)
             .prop_flat_map(|(rows, width)| (any_floats(rows * width), any_floats(rows * width), Just(width)))
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_are_the_definition_s_on_every_instruction_set((matrix, other, width) in matrices()) {
+        fn every_pass_equals_its_definition_on_every_instruction_set((matrix, other, width) in matrices()) {
             for set in InstructionSet::available() {
                 let mut filled = vec![f32::NAN; matrix.len()];
                 run_on(set, FillRows(&mut filled, &other[..width]));
@@ -125,7 +125,7 @@ mod tests {
                 prop_assert!(same(&sums, (0..width).map(sum)));
                 let mut positive = matrix.clone();
                 run_on(set, Relu(&mut positive));
-                // A zero of either sign stays one.
+                // A zero of either sign stays as it is.
                 let truth = matrix.iter().map(|&z| if z > 0.0 { z } else { 0.0 });
                 prop_assert!(positive.iter().zip(truth).all(|(a, b)| *a == b));
                 let mut gradient = matrix.clone();

@@ -1,4 +1,4 @@
-//! Dense matrix product: on the `gemm` crate, or of the portable set.
+//! Dense matrix product: by the `gemm` crate, or by own code for the portable set.
 
 use super::instructions::InstructionSet;
 
@@ -19,7 +19,7 @@ impl<'a> Matrix<'a> {
         Self { data, rows, cols, row_stride: cols, col_stride: 1 }
     }
 
-    /// The transposed view; nothing is moved.
+    /// The transposed view, without a copy.
     #[must_use]
     pub fn t(self) -> Self {
         Self {
@@ -34,11 +34,11 @@ impl<'a> Matrix<'a> {
 
 /// `out = a·b` (or `out += a·b` if `accumulate`), `out` row-major, on the calling thread.
 ///
-/// One thread on purpose: devices train side by side, one to a worker, and a product split over threads would
-/// wait for its slowest part. For the same reason the result does not depend on the number of threads.
+/// It runs on one thread, because devices train in parallel, one per worker, and a product split over
+/// threads would wait for its slowest part. So the result does not depend on the number of threads.
 ///
-/// `gemm` chooses its instructions by the features of the machine, and there is no way to choose for it: on
-/// those that have fused multiply-add it takes it. So the portable set has a product of its own.
+/// `gemm` chooses its instructions by the features of the machine, and has no option to choose others: it
+/// uses fused multiply-add on every machine that has it. So the portable set has a product of its own.
 pub fn matmul(a: Matrix, b: Matrix, out: &mut [f32], accumulate: bool) {
     matmul_on(InstructionSet::current(), a, b, out, accumulate);
 }
@@ -77,14 +77,14 @@ pub(super) fn matmul_on(set: InstructionSet, a: Matrix, b: Matrix, out: &mut [f3
     }
 }
 
-/// Inner terms that are packed at a time, columns of `b` that are packed with them, and what of the product
-/// is kept in registers.
+/// Inner terms that are packed at a time, columns of `b` that are packed with them, and the tile of the
+/// product that is kept in registers.
 const DEPTH: usize = 128;
 const STRIP: usize = 32;
 const TILE: [usize; 2] = [4, 8];
 
-/// The product in plain arithmetic: each output starts at zero (or at what it was) and takes its terms in
-/// their order, each with two roundings. So its bits are the same on every machine.
+/// The product in plain arithmetic. Each output starts at zero (or at its old value) and adds its terms
+/// in their order, each with two roundings. So its bits are the same on every machine.
 fn portable(a: Matrix, b: Matrix, out: &mut [f32], accumulate: bool) {
     let [rows, columns] = TILE;
     let (mut a_packed, mut b_packed) = ([[0.0; TILE[0]]; DEPTH], [[[0.0; TILE[1]]; DEPTH]; STRIP / TILE[1]]);
@@ -119,8 +119,7 @@ fn portable(a: Matrix, b: Matrix, out: &mut [f32], accumulate: bool) {
     }
 }
 
-/// Copies `packed.len()` rows of N columns from [row, column] on; columns that the matrix does not have are
-/// zero.
+/// Copies `packed.len()` rows of N columns from [row, column] on; columns beyond the matrix are zero.
 fn pack<const N: usize>(matrix: Matrix, [row, column]: [usize; 2], packed: &mut [[f32; N]]) {
     let count = N.min(matrix.cols - column);
     for (i, line) in packed.iter_mut().enumerate() {
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The safe twin: the definition in double precision.
+    /// The reference: the definition in double precision.
     fn plain(a: Matrix, b: Matrix, out: &[f32], accumulate: bool) -> Vec<f64> {
         let at = |x: &Matrix, r: usize, c: usize| f64::from(x.data[r * x.row_stride + c * x.col_stride]);
         let mut product = Vec::new();
@@ -192,7 +191,7 @@ mod tests {
             drawn in any_floats(1009),
             transpose_a: bool, transpose_b: bool, accumulate: bool,
         ) {
-            // To draw every entry would take most of the time of all tests of this crate.
+            // Drawing every entry would take most of the time of all tests of this crate.
             let index = |i: u64| (i.wrapping_mul(2_654_435_761) >> 9) as usize % drawn.len();
             let values: Vec<f32> = (0..10 * 300 + 300 * 140).map(|i| drawn[index(i)]).collect();
             let view = |data, rows, cols, transposed| {
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_the_output_before_does_not_leak_in_even_if_it_was_nan() {
+    fn a_product_ignores_the_old_output_even_if_it_is_nan() {
         let (a, b) = ([1.0, 2.0], [3.0, 4.0]);
         for set in InstructionSet::available() {
             let mut out = [f32::NAN];

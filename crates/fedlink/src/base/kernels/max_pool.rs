@@ -1,11 +1,12 @@
 //! Bias, `ReLU` and 2×2 maximum pooling in one pass over a convolution's maps, and back.
 //!
-//! Adding a bias and `ReLU` keep the order of numbers, so they come after the maximum, on a quarter of the
-//! numbers: max(ReLU(z + b)) = ReLU(max(z) + b).
+//! Adding a bias and `ReLU` preserve order, so they follow the maximum, on a quarter of the numbers:
+//! max(ReLU(z + b)) = ReLU(max(z) + b).
 
 use super::sparse_batch::SparseBatch;
 
-/// The mark of a 2×2 block that `ReLU` silenced; else the mark is the index of the largest number in it.
+/// The mark of a 2×2 block whose maximum `ReLU` set to zero; any other mark is the index of the block's
+/// largest number.
 const SILENT: u8 = 4;
 
 /// The indices of a block in order: left to right, then down.
@@ -16,8 +17,8 @@ pub fn pooled_shape([height, width, channels]: [usize; 3]) -> [usize; 3] {
     [height / 2, width / 2, channels]
 }
 
-/// Pools the maps of one image, of the given shape: `pooled` = ReLU(largest of each 2×2 block + bias of the
-/// channel), and in `winners` which one was the largest, the first of equals.
+/// Pools the maps of one image of the given shape: `pooled` = ReLU(largest of each 2×2 block + bias of
+/// the channel). `winners` gets the index of the largest, the first of equal ones.
 pub fn pool(maps: &[f32], shape: [usize; 3], biases: &[f32], pooled: &mut [f32], winners: &mut [u8]) {
     let channels = shape[2];
     let outputs = pooled.chunks_exact_mut(channels).zip(winners.chunks_exact_mut(channels));
@@ -37,7 +38,7 @@ pub fn pool(maps: &[f32], shape: [usize; 3], biases: &[f32], pooled: &mut [f32],
     }
 }
 
-/// The gradient of [`pool`]: what comes back for `pooled` goes to the winner of each block, all else in
+/// The gradient of [`pool`]: the gradient of `pooled` goes to the winner of each block, all else in
 /// `maps` is zero, and each channel's sum is added to `bias_gradient`.
 pub fn unpool(
     gradient: &[f32],
@@ -62,7 +63,7 @@ pub fn unpool(
     add_bias_gradient(gradient, winners, bias_gradient);
 }
 
-/// As [`unpool`], by the non-zeros of the maps: a row for each position, a column for each channel.
+/// As [`unpool`], with the non-zeros of the maps: a row per position, a column per channel.
 pub fn unpool_sparse(
     gradient: &[f32],
     winners: &[u8],
@@ -85,7 +86,7 @@ pub fn unpool_sparse(
     add_bias_gradient(gradient, winners, bias_gradient);
 }
 
-/// Adds each channel's sum to the gradient of its bias, without the blocks that `ReLU` silenced.
+/// Adds each channel's sum to the gradient of its bias, without the blocks that `ReLU` set to zero.
 fn add_bias_gradient(gradient: &[f32], winners: &[u8], sums: &mut [f32]) {
     let channels = sums.len();
     for (gradient, winners) in gradient.chunks_exact(channels).zip(winners.chunks_exact(channels)) {
@@ -95,7 +96,7 @@ fn add_bias_gradient(gradient: &[f32], winners: &[u8], sums: &mut [f32]) {
     }
 }
 
-/// Where each 2×2 block starts, in the order of the pooled pixels.
+/// The start of each 2×2 block, in the order of the pooled pixels.
 fn corners([height, width, channels]: [usize; 3]) -> impl Iterator<Item = usize> {
     (0..height / 2).flat_map(move |y| (0..width / 2).map(move |x| 2 * (y * width + x) * channels))
 }
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_relu_silences_sends_no_gradient_back_not_even_to_its_bias() {
+    fn a_block_that_relu_sets_to_zero_has_no_gradient() {
         let maps = [-1.0, -2.0, -3.0, -4.0];
         for (bias, output, passes) in [(0.5, 0.0, false), (1.0, 0.0, false), (1.5, 0.5, true)] {
             let (mut pooled, mut winners) = ([f32::NAN], [9]);
@@ -144,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_last_row_and_column_count_for_nothing() {
-        // What lies outside the one block is the largest by far.
+    fn an_odd_last_row_and_column_are_ignored() {
+        // The numbers outside the one block are the largest by far.
         let maps = [1.0, 2.0, 99.0, 4.0, 3.0, 99.0, 99.0, 99.0, 99.0];
         let (mut pooled, mut winners) = ([f32::NAN], [9]);
         assert_eq!(pooled_shape([3, 3, 1]), [1, 1, 1]);
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_non_zeros_of_a_gradient_are_those_of_the_whole_one() {
+    fn the_sparse_gradient_has_the_non_zeros_of_the_dense_one() {
         let mut s = crate::base::rng::stream(4, crate::base::rng::Purpose::Test, 0, 0);
         for shape in [[4, 6, 3], [5, 7, 2], [2, 2, 17], [3, 3, 1]] {
             let len = pooled_shape(shape).iter().product();
@@ -166,7 +167,7 @@ mod tests {
             let mut maps = vec![f32::NAN; shape.iter().product()];
             let (mut biases, mut again) = (vec![0.5; shape[2]], vec![0.5; shape[2]]);
             unpool(&gradient, &winners, shape, &mut biases, &mut maps);
-            // Used before: nothing of it may stay.
+            // The batch was used before; its old entries must go.
             let mut sparse = SparseBatch::of_dense(&[1.0; 6], 2);
             unpool_sparse(&gradient, &winners, shape, &mut again, &mut sparse);
             assert_eq!((sparse.to_dense(), again), (maps, biases));

@@ -1,4 +1,4 @@
-//! The arithmetic that takes the time.
+//! The arithmetic that takes most of the time.
 
 mod convolution;
 mod exp;

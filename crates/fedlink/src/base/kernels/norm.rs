@@ -2,7 +2,7 @@
 
 use super::instructions::{Arithmetic, Kernel, run};
 
-/// ‖v‖₂, accumulated in double precision over eight interleaved lanes (a fixed order for any machine).
+/// ‖v‖₂, accumulated in double precision over eight interleaved lanes (the same order on any machine).
 pub fn norm(vector: &[f32]) -> f64 {
     run(Norm(vector))
 }
@@ -26,17 +26,16 @@ impl Kernel for Norm<'_> {
     }
 }
 
-/// Whether ‖v‖₂ as an `f32` is finite: whether all entries are, and their norm is within range.
+/// Whether ‖v‖₂ as an `f32` is finite: all entries are finite and the norm is within range.
 ///
-/// The largest magnitude decides that for all but enormous vectors, in a fifth of the time that the norm
-/// takes.
+/// For all but enormous vectors the largest magnitude decides it, in a fifth of the time of the norm.
 pub fn has_finite_norm(vector: &[f32]) -> bool {
-    // ‖v‖₂ ≤ √d·max|v|; half of the range leaves room for rounding. A NaN is larger than everything.
+    // ‖v‖₂ ≤ √d·max|v|; half of the range is a margin for rounding. A NaN is larger than every number.
     let bound = f64::from(run(Largest(vector))) * (vector.len() as f64).sqrt();
     bound < 0.5 * f64::from(f32::MAX) || (norm(vector) as f32).is_finite()
 }
 
-/// The largest magnitude of an entry; NaN if there is one.
+/// The largest magnitude of an entry; NaN if an entry is NaN.
 struct Largest<'a>(&'a [f32]);
 
 impl Kernel for Largest<'_> {
@@ -44,7 +43,7 @@ impl Kernel for Largest<'_> {
 
     #[inline(always)]
     fn run<A: Arithmetic>(self) -> f32 {
-        // Bit patterns of positive floats are ordered like the floats, and those of NaN are above all.
+        // Bit patterns of positive floats have the order of the floats, and those of NaN are above all.
         let magnitude = |x: &f32| x.to_bits() & 0x7fff_ffff;
         f32::from_bits(self.0.iter().map(magnitude).fold(0, u32::max))
     }
@@ -92,14 +91,14 @@ mod tests {
         }
 
         #[test]
-        fn a_norm_is_finite_where_it_is(vector in any_floats(0..70), scale in 0usize..3) {
+        fn has_finite_norm_agrees_with_the_norm(vector in any_floats(0..70), scale in 0usize..3) {
             let scale = [1.0, 1e30, 1e37][scale];
             let vector: Vec<f32> = vector.iter().map(|x| x * scale).collect();
             prop_assert_eq!(has_finite_norm(&vector), (norm(&vector) as f32).is_finite());
         }
 
         #[test]
-        fn differences_are_the_definition_s(a in any_floats(0..70), b in any_floats(0..70)) {
+        fn a_difference_equals_its_definition(a in any_floats(0..70), b in any_floats(0..70)) {
             let expected: Vec<u32> = a.iter().zip(&b).map(|(a, b)| (a - b).to_bits()).collect();
             for set in InstructionSet::available() {
                 let mut ours = a[..expected.len()].to_vec();

@@ -1,11 +1,12 @@
 //! Convolution as a matrix product: the patches of an image laid out as rows (`im2col`), and back.
 
-/// A square window that slides over images of one shape, one pixel at a time and never over the edge.
+/// A square window that moves over images of one shape, by one pixel at a time, within the image.
 ///
-/// Images are height × width × channels, the channels of a pixel side by side. A patch is what the window
-/// shows at one position, in the same order, so a row of it is a run of `side · channels` neighbors in
-/// memory. The patches of an image times a matrix (patch length × outputs) is the image's convolution: at
-/// position (y, x), Σ over (i, j, c) of image[y+i, x+j, c] · weight[(i, j, c), output].
+/// Images are height × width × channels, with the channels of a pixel adjacent. A patch is the part of
+/// the image in the window at one position, in the same order, so a row of it is a run of `side ·
+/// channels` adjacent numbers. The patches of an image times a matrix (patch length × outputs) are the
+/// image's convolution: at position (y, x), Σ over (i, j, c) of image[y+i, x+j, c] · weight[(i, j, c),
+/// output].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     image: [usize; 3],
@@ -19,7 +20,7 @@ impl Window {
         (side > 0 && channels > 0 && side <= height && side <= width).then_some(Self { image, side })
     }
 
-    /// At how many positions the window fits: rows and columns.
+    /// The number of positions of the window: rows and columns.
     pub fn positions(self) -> [usize; 2] {
         let [height, width, _] = self.image;
         [height - self.side + 1, width - self.side + 1]
@@ -55,9 +56,9 @@ impl Window {
         }
     }
 
-    /// As [`gather`](Self::gather), N numbers for each row of a patch where there is room for more than it
-    /// has: what follows replaces those that are too many. A copy of known length is two instructions, one of
-    /// another length a call.
+    /// As [`gather`](Self::gather), but with N numbers copied per row of a patch if the buffer allows it;
+    /// the next row overwrites the surplus. A copy of known length takes two instructions, any other
+    /// length takes a call.
     fn gather_by<const N: usize>(self, image: &[f32], patches: &mut [f32]) {
         let (run, mut at) = (self.run(), 0);
         for position in 0..self.positions().iter().product() {
@@ -103,7 +104,7 @@ impl Window {
         self.side * self.image[2]
     }
 
-    /// Where in the image each row of the patch at `position` starts.
+    /// The start of each row of the patch at `position`, as an index into the image.
     fn rows(self, position: usize) -> impl Iterator<Item = usize> {
         let [_, width, channels] = self.image;
         let columns = self.positions()[1];
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_image_moved_by_a_pixel_moves_its_convolution_by_a_pixel() {
+    fn an_image_moved_by_a_pixel_moves_its_convolution_by_a_pixel() {
         let window = Window::new([6, 7, 1], 3).unwrap();
         let weights: Vec<f32> = (0..9u8).map(|i| f32::from(i * i) - 20.0).collect();
         let dot = |y: usize, x: usize| {
@@ -161,8 +162,8 @@ mod tests {
             convolve(window, &image, &weights)
         };
         let (there, moved) = (dot(2, 2), dot(3, 4));
-        // A dot prints the weights upside down and mirrored; one down and two to the right, 5
-        // columns to a row.
+        // The weights that a dot reads are turned by 180°: one row down and two columns to the right, 5
+        // columns per row.
         assert_eq!(there[0], weights[8]);
         for y in 0..3 {
             for x in 0..3 {

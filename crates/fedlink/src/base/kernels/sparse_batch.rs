@@ -1,9 +1,9 @@
-//! A mini-batch of which most numbers are zero.
+//! A mini-batch in which most numbers are zero.
 
-/// Rows of a mini-batch by their non-zeros, and the same numbers by column.
+/// The non-zeros of a mini-batch, by row and by column.
 ///
-/// The forward pass reads a sample after the other, the weights' gradient an input after the other; both
-/// orders are there, so that each pass writes what it computes once.
+/// The forward pass reads sample after sample, the weights' gradient input after input. Both orders are
+/// stored, so that each pass writes each result once.
 ///
 /// ```
 /// use fedlink::base::kernels::SparseBatch;
@@ -26,7 +26,7 @@ pub struct SparseBatch {
     has_columns: bool,
 }
 
-/// A non-zero and its other coordinate: the column in a row, the row in a column.
+/// A non-zero and its other coordinate: its column in a list by row, its row in a list by column.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Entry {
     pub at: u32,
@@ -60,7 +60,7 @@ impl SparseBatch {
         matrix
     }
 
-    /// Takes all rows out and keeps the memory; the next rows have `columns` inputs.
+    /// Removes all rows and keeps the memory; the next rows have `columns` inputs.
     pub fn restart(&mut self, columns: usize) {
         self.columns = columns;
         self.row_ends.clear();
@@ -73,9 +73,10 @@ impl SparseBatch {
         self.row_ends.push(self.by_row.len() as u32);
     }
 
-    /// Adds a row of which some numbers are chosen; the others are zero.
+    /// Adds a row in which only the chosen numbers are kept; the others are zero.
     pub(super) fn push_some(&mut self, row: impl ExactSizeIterator<Item = (f32, bool)>) {
-        // Which are chosen is anybody's guess: all are written, and the index moves on after a chosen one.
+        // The choice is hard to predict for a branch: every number is written, and the index advances
+        // after a chosen one.
         let mut len = self.by_row.len();
         self.by_row.resize(len + row.len(), Entry::default());
         for ((value, chosen), at) in row.zip(0..) {
@@ -86,11 +87,11 @@ impl SparseBatch {
         self.row_ends.push(len as u32);
     }
 
-    /// Completes the batch, with its entries by column as [`sparse_gradient`](super::sparse_gradient) needs
-    /// them. Within a column rows ascend.
+    /// Completes the batch with its entries by column, which [`sparse_gradient`](super::sparse_gradient)
+    /// needs. Within a column rows ascend.
     pub fn finish(&mut self) {
         self.has_columns = true;
-        // Counting sort: `column_starts[c + 1]` counts column c, then is where it ends.
+        // Counting sort: `column_starts[c + 1]` first counts column c, then is its end.
         let starts = &mut self.column_starts;
         starts.clear();
         starts.resize(self.columns + 1, 0);
@@ -108,33 +109,33 @@ impl SparseBatch {
             }
             first = end as usize;
         }
-        // Every column now starts where it ends: the next one's start.
+        // Every column now starts at its end, which is the start of the next.
         starts.rotate_right(1);
         starts[0] = 0;
     }
 
-    /// Completes the batch for those who read it row by row.
+    /// Completes the batch for reading by row only.
     pub fn finish_rows(&mut self) {
         self.has_columns = false;
     }
 
-    /// Whether the entries are there by column too.
+    /// Whether the entries are stored by column too.
     pub fn has_columns(&self) -> bool {
         self.has_columns
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn rows(&self) -> usize {
         self.row_ends.len()
     }
 
-    /// How many inputs a sample has.
+    /// The number of inputs of a sample.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Whether an input is known to be zero in all samples: where the entries are not there by column, that
-    /// is not known of any.
+    /// Whether an input is known to be zero in all samples; false for every input of a batch without
+    /// entries by column.
     pub fn is_column_empty(&self, column: usize) -> bool {
         self.has_columns && self.column_starts[column] == self.column_starts[column + 1]
     }
@@ -164,7 +165,7 @@ mod tests {
         fn both_orders_hold_the_matrix(
             dense in prop::collection::vec(prop_oneof![2 => Just(0.0), 1 => -2.0..2.0f32], 7 * 9),
         ) {
-            // Used before for another matrix: nothing of it may stay.
+            // The batch was used before for another matrix; its old entries must go.
             let mut batch = SparseBatch::of_dense(&[1.0; 88], 8);
             batch.restart(7);
             for row in dense.chunks_exact(7) {

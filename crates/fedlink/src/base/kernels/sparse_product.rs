@@ -7,27 +7,28 @@ use std::ops::Range;
 
 /// Memory that the sparse products reuse from one call to the next.
 ///
-/// The dense operand is copied to it in panels: a few columns, of as many rows as stay in the nearest cache,
-/// contiguous and aligned. In the matrix they would lie a whole row apart, which for common widths (256
-/// floats) uses a quarter of that cache and half of the load width.
+/// The dense operand is copied to it in panels, contiguous and aligned: a few columns of as many rows as
+/// fit in the first-level cache. In the matrix these columns lie a whole row apart, which for common
+/// widths (256 floats) uses a quarter of that cache and half of the load width.
 #[derive(Clone, Debug, Default)]
 pub struct Panels {
     memory: Vec<f32>,
-    /// How far each row of the sparse operand has been read.
+    /// The number of entries read of each row of the sparse operand.
     read: Vec<u32>,
 }
 
-/// Floats in a panel of the forward pass: 24 kB, three quarters of the nearest cache of processors without
-/// vectors of 512 bits; with panels of 128 columns 44 kB. That is as much as fits where most that have them
-/// have 48 kB, and with 32 kB the second cache is near enough: a larger panel is left and entered less often.
+/// Floats in a panel of the forward pass: 24 kB, three quarters of the first-level cache of processors
+/// without 512-bit vectors; 44 kB with panels of 128 columns. That is as much as fits the 48 kB of most
+/// processors with 512-bit vectors. Where they have 32 kB, the second-level cache is fast enough, and a
+/// larger panel is entered less often.
 const TILE: usize = 6144;
 const WIDE_TILE: usize = 88 * 128;
 
-/// The same for few columns: 64 kB, so that the weights of images are one panel. Most images use a part of
-/// it.
+/// The same for few columns: 64 kB, so that the weights of images are one panel. Most images use a part
+/// of it.
 const FEW_TILE: usize = 16_384;
 
-/// Panels begin where a cache line does.
+/// Panels begin at a cache line.
 const LINE: usize = 64;
 
 impl Panels {
@@ -41,13 +42,13 @@ impl Panels {
 
 /// `out[r, :] += Σ_c batch[r, c] · weights[c, :]`, both matrices row-major.
 ///
-/// Each output is summed in the order of c. Zeros of the batch take no part, so an infinite weight of an
+/// Each output is summed in the order of c. Zeros of the batch are skipped, so an infinite weight of an
 /// input that is zero does not spread.
 pub fn sparse_forward(batch: &SparseBatch, weights: &[f32], out: &mut [f32], panels: &mut Panels) {
     sparse_forward_ahead(batch, weights, out, panels, Ahead::default());
 }
 
-/// As [`sparse_forward`]; beside the product, `ahead` is fetched.
+/// As [`sparse_forward`]; `ahead` is fetched beside the product.
 pub fn sparse_forward_ahead(
     batch: &SparseBatch,
     weights: &[f32],
@@ -80,15 +81,15 @@ fn forward_on(
 /// The gradients of a layer's outputs for a batch, ready for [`sparse_gradient`].
 #[derive(Debug)]
 pub struct PackedGradient<'a> {
-    /// The set whose panels they are.
+    /// The set that the panels were packed for.
     set: InstructionSet,
     batch: &'a SparseBatch,
-    /// Panel after panel, each with one row for each sample.
+    /// Panel after panel, each with one row per sample.
     panels: &'a [f32],
     width: usize,
 }
 
-/// Packs the gradients of a layer's outputs (row-major, one row for each sample) into `panels`.
+/// Packs the gradients of a layer's outputs (row-major, one row per sample) into `panels`.
 pub fn pack_output_gradient<'a>(
     batch: &'a SparseBatch,
     output_gradient: &[f32],
@@ -116,8 +117,8 @@ fn pack_on<'a>(
     PackedGradient { set, batch, panels: packed, width }
 }
 
-/// `out[c − first, :] = Σ_r batch[r, c] · output_gradient[r, :]` for the inputs c of a range from `first` on:
-/// some rows of batchᵀ·output_gradient, both as they were packed.
+/// `out[c − first, :] = Σ_r batch[r, c] · output_gradient[r, :]` for the inputs c of a range from `first`
+/// on: some rows of batchᵀ·output_gradient, both as packed.
 ///
 /// Each entry is summed in the order of r.
 pub fn sparse_gradient(packed: &PackedGradient, inputs: Range<usize>, out: &mut [f32]) {
@@ -127,8 +128,8 @@ pub fn sparse_gradient(packed: &PackedGradient, inputs: Range<usize>, out: &mut 
     run_on(set, Gradient { batch, inputs, packed: panels, out, width, widest: widest_panel(set) });
 }
 
-/// `out = batchᵀ·output_gradient`, all of it, with the bits of [`sparse_gradient`], from the rows of the
-/// batch alone: what suits few outputs, where the batch by column would take longer to make than the
+/// `out = batchᵀ·output_gradient` as a whole, with the bits of [`sparse_gradient`], from the rows of the
+/// batch alone. It suits few outputs, for which sorting the batch by column would take longer than the
 /// product.
 pub fn sparse_gradient_by_row(
     batch: &SparseBatch,
@@ -158,14 +159,14 @@ fn width(batch: &SparseBatch, outputs: &[f32]) -> usize {
     outputs.len() / rows
 }
 
-/// Columns of the widest panel. Its sums are the chains of multiply-adds that a processor has in flight: two
-/// a cycle, each of which takes four cycles, are eight vectors.
+/// Columns of the widest panel. Its sums are the chains of multiply-adds that a processor has in flight:
+/// two per cycle of four cycles each are eight vectors.
 fn widest_panel(set: InstructionSet) -> usize {
     if set.has_512_bits() { 128 } else { 64 }
 }
 
-/// The next panel of a matrix of `width` columns after those before `start`: 128 (where panels are so wide),
-/// 64, 16, 8, 2 or 1 columns, as many as there still are.
+/// The next panel of a matrix of `width` columns from `start` on: the largest of 128 (if panels are so
+/// wide), 64, 16, 8, 2 or 1 columns that still fit.
 #[inline(always)]
 fn next_panel(start: usize, width: usize, widest: usize) -> Option<Range<usize>> {
     let columns = match width - start {
@@ -180,7 +181,8 @@ fn next_panel(start: usize, width: usize, widest: usize) -> Option<Range<usize>>
     Some(start..start + columns)
 }
 
-/// `sums += Σ value · panel[at − first, :]` over the entries up to one at `end`; returns how many those were.
+/// `sums += Σ value · panel[at − first, :]` over the entries before the one at `end`; returns their
+/// number.
 #[inline(always)]
 pub(super) fn accumulate<A: Arithmetic, const N: usize>(
     entries: &[Entry],
@@ -191,7 +193,7 @@ pub(super) fn accumulate<A: Arithmetic, const N: usize>(
     let mut total = *sums;
     let mut count = 0;
     for entry in entries {
-        // Columns ascend: the first one beyond the panel ends its part of the row.
+        // Columns ascend, so the first one beyond the panel ends its part of the row.
         let Some(dense) = panel.get((entry.at as usize).wrapping_sub(first)) else { break };
         add_product::<A, N>(&mut total, entry.value, dense);
         count += 1;
@@ -203,8 +205,8 @@ pub(super) fn accumulate<A: Arithmetic, const N: usize>(
 /// Samples that [`accumulate_few`] takes at a time.
 const FEW: usize = 4;
 
-/// As [`accumulate`] for several rows with sums of their own: in turn as long as each has entries, then one
-/// after the other. Every sum takes its terms in their order.
+/// As [`accumulate`] for several rows with sums of their own: in turn while each has entries, then one
+/// after the other. Every sum adds its terms in their order.
 #[inline(always)]
 fn accumulate_few<A: Arithmetic, const N: usize>(
     entries: [&[Entry]; FEW],
@@ -274,7 +276,7 @@ impl Kernel for Forward<'_> {
 }
 
 impl Forward<'_> {
-    /// N output columns of all samples from `start` on, tile by tile of the inputs. Returns N.
+    /// N output columns of all samples from `start` on, per tile of the inputs. Returns N.
     #[inline(always)]
     fn columns<A: Arithmetic, const N: usize>(&mut self, start: usize, tile: usize) -> usize {
         self.read.fill(0);
@@ -299,10 +301,11 @@ impl Forward<'_> {
         N
     }
 
-    /// Up to N output columns of all samples: those from `start` on that there are. Returns their number.
+    /// Up to N output columns of all samples, from `start` to the last. Returns their number.
     ///
-    /// So few columns are one or two vectors, whose sums wait for one another: four samples at a time are
-    /// four such chains. Columns up to N that do not exist are computed from what lies there, and not kept.
+    /// Few columns are one or two vectors, whose additions form one chain of dependent instructions. Four
+    /// samples at a time form four such chains. Columns beyond the last are computed from the adjacent
+    /// memory and dropped.
     #[inline(always)]
     fn few_columns<A: Arithmetic, const N: usize>(&mut self, start: usize) -> usize {
         self.read.fill(0);
@@ -313,7 +316,7 @@ impl Forward<'_> {
             let (panel, _) = self.panel[..count * N].as_chunks_mut::<N>();
             for (index, packed) in panel.iter_mut().enumerate() {
                 let at = (first + index) * width + start;
-                // What follows the row's end is read along, where there is anything; its sums are not kept.
+                // Numbers after the end of the row are read along if they exist; their sums are dropped.
                 if let Some(weights) = self.weights.get(at..at + N) {
                     packed.copy_from_slice(weights);
                 } else {
@@ -411,8 +414,8 @@ impl Kernel for GradientByRow<'_> {
                     add_product::<A, STRIP>(&mut sums[entry.at as usize], entry.value, &strip);
                 }
             }
-            // Where there is room, whole strips are written, whose ends the next ones replace: a copy of
-            // known length is two instructions, one of another length a call.
+            // If there is room, whole strips are written, and the next strip overwrites the surplus. A
+            // copy of known length takes two instructions, any other length takes a call.
             for (input, sums) in sums.iter().enumerate() {
                 let at = input * width + start;
                 match out.get_mut(at..at + STRIP) {

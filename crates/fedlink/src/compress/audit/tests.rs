@@ -10,16 +10,16 @@ fn compress(scheme: &impl SparseScheme, update: &[f32], q: usize) -> SparseUpdat
     out
 }
 
-/// A level from 1 (at 0) to the largest of a scheme (at 1), such that some budget holds it and no more.
+/// A level from 1 (at 0) to the largest of a scheme (at 1) that is the largest for some budget.
 fn level(scheme: &impl SparseScheme, dim: usize, share: f64) -> usize {
     let max = scheme.largest_q(dim, Bits(f64::INFINITY));
     let q = 1 + (share * (max - 1) as f64) as usize;
-    // Of two levels that cost the same, the larger is sent.
+    // Of two levels with the same cost, the larger is sent.
     scheme.largest_q(dim, scheme.bits(dim, q))
 }
 
-/// Few values, so that ties and one-sided vectors are common; heavy tails; sparse ones; the smallest numbers
-/// there are.
+/// Updates with few values, so that ties and one-sided vectors are common; with heavy tails; sparse ones;
+/// with the smallest numbers.
 fn updates() -> impl Strategy<Value = Vec<f32>> {
     let tail =
         (-6.0..6.0f32, any::<bool>()).prop_map(|(x, up)| if up { x.exp2().powi(5) } else { -x.exp2() });
@@ -36,7 +36,7 @@ fn updates() -> impl Strategy<Value = Vec<f32>> {
     ]
 }
 
-/// What the server sees of a device with budgets that hold exactly q entries, and q* alone on the band.
+/// The server's evidence on a device with budgets that hold exactly q entries, and q* alone on the band.
 struct Seen {
     dim: usize,
     q: usize,
@@ -66,8 +66,8 @@ impl Seen {
     }
 }
 
-/// A device with this update that reports the truth: what the server sees and what it reports, by the q of
-/// the budget, the q that was sent and q*.
+/// The evidence on a device with this update that reports the truth, and its report, by the q of the
+/// budget, the q that was sent and q*.
 fn honest(scheme: &impl SparseScheme, ask: Ask, update: &[f32], [q, sent, alone]: [usize; 3]) -> (Seen, f32) {
     let report = match ask {
         Ask::CompressedNorm => compress(scheme, update, alone).norm(),
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn any_inflation_is_caught_where_the_device_had_the_band_alone(
+    fn any_inflation_is_caught_if_the_device_had_the_whole_band(
         update in updates(), share in 0.0..=1.0f64, factor in 1.001..1e6f32,
     ) {
         any_inflation_is_caught(&SparseBinary {}, &update, share, factor)?;
@@ -144,8 +144,8 @@ proptest! {
     }
 }
 
-/// The update with the largest norm among all that D-SGD(q) turns into c entries of value 1, by trying the
-/// shapes of its two halves: all of the sum in one entry, or everything equal.
+/// The update with the largest norm among all that D-SGD(q) compresses to c entries of value 1, by trying
+/// the shapes of its two halves: the whole sum in one entry, or all entries equal.
 #[test]
 fn the_bound_on_the_norm_is_attained() {
     for (dim, q) in [(10, 1), (10, 3), (10, 5), (31, 4), (400, 4), (400, 30), (401, 200)] {
@@ -156,7 +156,7 @@ fn the_bound_on_the_norm_is_attained() {
         };
         let flat = |count: usize| vec![1.0f32; count];
         let minus = |part: Vec<f32>| part.into_iter().map(|x| -x).collect::<Vec<f32>>();
-        // Zeros are not positive: a spike must stand on something for all q entries to be kept.
+        // Zeros are not positive: for all q entries to be kept, the others must be above zero.
         let lift = |part: Vec<f32>| part.into_iter().map(|x| x.max(1e-6)).collect::<Vec<f32>>();
         let others = q.min(dim - q);
         let shapes = [
@@ -205,14 +205,15 @@ fn caught(scheme: &impl SparseScheme, ask: Ask, factor: f32, [q, alone]: [usize;
 }
 
 #[test]
-fn an_inflated_norm_is_caught_where_it_can_be_and_only_there() {
-    // ‖Δ‖ = √200 = 14.1, ‖Δ̂(40)‖ = 0.99·√40 = 6.3, and what cannot be excluded: 40·√2·0.99 = 56.
+fn an_inflated_norm_is_caught_exactly_if_the_bounds_exclude_it() {
+    // ‖Δ‖ = √200 = 14.1, ‖Δ̂(40)‖ = 0.99·√40 = 6.3, and the largest norm that cannot be excluded:
+    // 40·√2·0.99 = 56.
     assert!(!caught(&SparseBinary {}, Ask::Norm, 3.9, [40, 80]));
     assert!(caught(&SparseBinary {}, Ask::Norm, 4.1, [40, 80]));
     // ‖Δ̂(80)‖ = 0.95·√80 of at most 0.99·√80.
     assert!(!caught(&SparseBinary {}, Ask::CompressedNorm, 1.02, [40, 80]));
     assert!(caught(&SparseBinary {}, Ask::CompressedNorm, 1.1, [40, 80]));
-    // Top-k: what is left out is at most 0.98 each, ‖Δ‖² ≤ 40 + 360·0.97.
+    // Top-k: the omitted entries are at most 0.98 each, ‖Δ‖² ≤ 40 + 360·0.97.
     assert!(!caught(&TopK {}, Ask::Norm, 1.3, [40, 80]));
     assert!(caught(&TopK {}, Ask::Norm, 1.5, [40, 80]));
     assert!(!caught(&RandomSparse {}, Ask::Norm, 1e6, [40, 80]));
@@ -229,7 +230,7 @@ fn an_update_is_no_evidence_about_the_loss() {
 
 #[test]
 fn the_ranges_of_the_budgets_are_those_of_their_levels() {
-    // `honest_reports` turns budgets into q and q*, and asks the scheme at that level.
+    // `honest_reports` turns budgets into q and q*, and calls the scheme at that level.
     let update: Vec<f32> = (0..60).map(|i| (1.7 * i as f32).sin()).collect();
     let scheme = TopK {};
     for [q, alone] in [[3, 9], [9, 3], [5, 6]] {

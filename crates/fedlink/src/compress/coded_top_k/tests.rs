@@ -9,7 +9,7 @@ const CODES: [Code; 4] = [Code::Half, Code::Exponent, Code::Levels(2), Code::Lev
 
 #[test]
 fn as_many_entries_fit_as_the_counts_of_bits_give() {
-    // At d = 203 530: 17, 9 and 2 bits an entry, and two levels of 32 bits.
+    // At d = 203 530: 17, 9 and 2 bits per entry, and two levels of 32 bits.
     let fit = |code, bits: f64| CodedTopK { code }.largest_q(203_530, Bits(bits));
     let budgets = [1500.0, 3000.0, 36_833.0];
     assert_eq!(budgets.map(|bits| fit(Code::Half, bits)), [49, 102, 1440]);
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn every_code_passes_what_holds_of_schemes(
+    fn every_code_satisfies_the_contract_of_schemes(
         update in prop::collection::vec(prop_oneof![-1e3..1e3f32, Just(0.0f32), Just(2.0f32)], 1..90),
         budget in (0.0..12.0f64).prop_map(f64::exp2), alone in (0.0..12.0f64).prop_map(f64::exp2),
     ) {
@@ -102,7 +102,8 @@ proptest! {
             let (mut payload, mut read) = (Vec::new(), Encoded::default());
             let bits = scheme.write(&mut Coder::default(), &context, &received, &mut payload).unwrap();
             prop_assert!(bits <= scheme.longest(&context), "{code:?}: {bits}");
-            // All entries there: five bits more than counted, and what the first 32 are not used for.
+            // If all entries are present: five bits more than counted, and the unused part of the first
+            // 32.
             if received.entries() == spent.level {
                 let slack = 5.0 + 33.0;
                 prop_assert!(bits as f64 <= spent.bits.0 + slack, "{code:?}: {bits} of {spent:?}");
@@ -141,6 +142,6 @@ fn exponents_have_the_right_mean_and_a_variance_of_an_eighth_at_most() {
         assert!((sum / n).abs() <= 4.0 * (exact / n).sqrt(), "{x}: {}", sum / n);
         assert!((squares / n - exact).abs() <= 0.01, "{x}: {} {exact}", squares / n);
     }
-    // The most there is: f(1 − f)/(1 + f)² at f = 1/3 is 1/8.
+    // The maximum of f(1 − f)/(1 + f)² is 1/8, at f = 1/3.
     assert!((1.0 / 3.0 * (2.0 / 3.0) / (4.0f64 / 3.0).powi(2) - 0.125).abs() < 1e-15);
 }

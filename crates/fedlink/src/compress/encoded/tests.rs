@@ -12,7 +12,7 @@ fn update(dim: usize) -> impl Strategy<Value = Encoded> {
 }
 
 #[test]
-fn what_a_custom_scheme_returns_is_checked() {
+fn the_update_of_a_custom_scheme_is_checked() {
     let sparse = |indices: &[u32], values: &[f32]| {
         let values = Values::Each(values.to_vec());
         Encoded::Sparse(SparseUpdate { indices: indices.to_vec(), values }).check(10)
@@ -51,13 +51,13 @@ fn the_information_of_an_update_is_that_of_its_indices_and_values() {
 
 proptest! {
     #[test]
-    fn all_together_are_one_after_the_other_to_the_bit(
+    fn adding_all_updates_equals_adding_each_in_turn_to_the_bit(
         updates in prop::collection::vec((update(3 * BLOCK + 5), -1.0..1.0f32), 0..6),
     ) {
         let start: Vec<f32> = (0..3 * BLOCK + 5).map(|i| (i as f32).cos()).collect();
         let mut one_by_one = start.clone();
         for (update, share) in &updates {
-            // Word for word: θ_i += share·Δ̂_i.
+            // The definition: θ_i += share·Δ̂_i.
             update.for_each(|i, value| one_by_one[i as usize] += share * value);
         }
         let mut together = start;

@@ -33,7 +33,7 @@ fn singular_values(w: &[f32], shape: Shape) -> Vec<f64> {
 
 fn matrix(rows: usize, cols: usize, seed: u64) -> Vec<f32> {
     let mut rng = stream(seed, Purpose::Test, 8, 0);
-    // Columns of falling weight, so that singular values are apart.
+    // Columns of falling weight, so that singular values differ.
     let weight = |j: usize| 0.5f64.powi(j as i32);
     (0..rows * cols).map(|i| (rng.normal() * weight(i % cols)) as f32).collect()
 }
@@ -43,7 +43,7 @@ fn energy(x: &[f32]) -> f64 {
 }
 
 #[test]
-fn without_quantization_the_terms_are_those_of_the_singular_value_decomposition() {
+fn unquantized_terms_are_those_of_the_singular_value_decomposition() {
     for seed in 0..4 {
         let shape = Shape { rows: 20, cols: 6 };
         let mut w = matrix(20, 6, seed);
@@ -95,7 +95,7 @@ fn updates() -> impl Strategy<Value = Vec<f32>> {
 
 proptest! {
     #[test]
-    fn energies_add_up_bits_fit_and_the_payload_gives_the_same(
+    fn energies_add_up_bits_fit_and_the_payload_decodes_to_the_update(
         update in updates(), budget in 30.0..2000.0f64, bits in 1u64..=4,
     ) {
         let scheme = LowRank { bits };
@@ -131,7 +131,7 @@ proptest! {
         prop_assert!(length <= scheme.longest(&context));
         scheme.read(&mut Coder::default(), &context, &payload, &mut received).unwrap();
         prop_assert_eq!(&received, &out);
-        // The audit lets an honest norm through.
+        // The audit accepts an honest norm.
         let evidence = Evidence {
             ask: Ask::Norm,
             context,
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_give_an_update_that_is_written_back_as_they_were(
+    fn an_update_read_from_any_bytes_is_written_as_the_same_bytes(
         payload in prop::collection::vec(any::<u8>(), 0..90), budget in 30.0..900.0f64,
     ) {
         let context = Context::new(DIM, Bits(budget)).with_shapes(&SHAPES);
@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn a_matrix_of_rank_one_is_worth_its_terms() {
+fn a_matrix_of_rank_one_is_sent_as_terms() {
     let mut update = vec![0.0f32; DIM];
     (0..96).for_each(|i| update[i] = ((i / 8) as f32 - 5.5) * ((i % 8) as f32 - 2.5));
     let kept = |encoded: &Encoded| {
@@ -194,10 +194,11 @@ fn a_matrix_of_rank_one_is_worth_its_terms() {
 }
 
 #[test]
-fn of_very_many_layers_the_first_256_have_terms_and_the_payload_gives_the_same() {
+fn only_the_first_256_layers_have_terms() {
     const LAYERS: usize = 300;
     let shapes = [Shape { rows: 4, cols: 4 }; LAYERS];
-    // Of rank one, and larger from layer to layer, so that the last ones are worth their terms most.
+    // Of rank one and increasing from layer to layer, so that terms of the last layers remove the most
+    // energy.
     let value = |i: usize| (i / 16 + 1) as f32 * ((i / 4 % 4) as f32 - 1.5) * ((i % 4) as f32 - 1.5);
     let update: Vec<f32> = (0..16 * LAYERS).map(value).collect();
     let context = Context::new(update.len(), Bits(5000.0)).with_shapes(&shapes);

@@ -3,7 +3,7 @@ use std::fs;
 use super::super::test_files::idx as idx_file;
 use super::*;
 
-/// Writes IDX files of images that all have one label.
+/// Writes IDX files of images with one label.
 fn write_idx(folder: &Path, names: [&str; 4], counts: [u32; 2], shape: [u32; 2], label: u8) {
     fs::create_dir_all(folder).unwrap();
     let [height, width] = shape;
@@ -56,7 +56,7 @@ fn a_missing_data_set_is_named_with_the_folders_and_the_file() {
 }
 
 #[test]
-fn an_unknown_name_is_met_with_the_nearest_one() {
+fn the_error_of_an_unknown_name_suggests_the_nearest_one() {
     let message = message("fashon-mnist", &[]);
     assert!(message.contains("did you mean \"fashion-mnist\"?") && message.contains("cifar10"), "{message}");
     assert!(!self::message("a-data-set-of-mine", &[]).contains("did you mean"));
@@ -93,12 +93,12 @@ fn a_named_data_set_of_other_labels_or_counts_is_refused() {
         refused.contains("this folder holds 3 training and 2 test images of shape [28, 28, 1]"),
         "{refused}"
     );
-    // By its path it is anybody's data.
+    // A path accepts any data.
     assert_eq!(load(named.to_str().unwrap(), &[]).unwrap().train.len(), 3);
 }
 
 #[test]
-fn paths_load_by_what_they_hold() {
+fn the_content_of_a_path_decides_its_reader() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     assert!(message(path, &[]).contains("this folder holds neither"));

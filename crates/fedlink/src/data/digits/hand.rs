@@ -1,26 +1,26 @@
-//! The hand that draws: everything random about one image, from the chosen form to dots in pixels.
+//! The random writer: everything random about one image, from the chosen form to dots in pixels.
 
 use super::SIDE;
 use super::render::{Canvas, Dot};
 use super::skeletons::{FORMS, Form, Stroke};
 use crate::base::rng::Stream;
 
-/// Ink keeps at least this far from the edge of the image, in pixels.
+/// The smallest distance of ink from the edge of the image, in pixels.
 pub(super) const MARGIN: f32 = 1.0;
 /// Straight pieces per span between two knots.
 const PIECES: usize = 6;
 /// Control points of the warp along each axis.
 const LATTICE: usize = 5;
 
-/// How much images of one digit differ.
+/// The variation between images of one digit.
 ///
-/// Plain numbers are standard deviations, pairs are the ends of uniform ranges; lengths are in units of the
-/// skeletons' square unless pixels are named. Chosen so that the data set is about as hard as MNIST and has
-/// its density and brightness.
+/// Plain numbers are standard deviations, pairs are the ends of uniform ranges. Lengths are in units of
+/// the skeletons' square unless the name has pixels. The values make the data set about as hard as MNIST,
+/// with its density and brightness.
 mod spread {
     /// Of every knot, along each axis.
     pub const KNOT: f32 = 0.038;
-    /// Of every control point of the warp, along each axis; the B-spline halves it where it averages most.
+    /// Of every control point of the warp, along each axis; the B-spline's averaging at most halves it.
     pub const WARP: f32 = 0.18;
     /// Mean of the horizontal shift per unit of height: most people lean to the right.
     pub const SLANT_MEAN: f32 = 0.12;
@@ -39,13 +39,13 @@ mod spread {
     pub const EDGE_PIXELS: (f64, f64) = (0.9, 1.4);
     /// Ink before it saturates at 1.
     pub const INK: (f64, f64) = (0.9, 1.25);
-    /// Part of a pixel's ink that grain may take away.
+    /// The part of a pixel's ink that grain may remove.
     pub const GRAIN: (f64, f64) = (0.0, 0.15);
     /// Largest part of its first and last span that a stroke may lack.
     pub const TRIM: f32 = 0.3;
-    /// Of the width of the line along a stroke, as a part of it.
+    /// Of the width of the line along a stroke, relative to the width.
     pub const PRESSURE: f32 = 0.16;
-    /// How far a hasty hand rounds a corner: 1 would make it a curve.
+    /// The rounding of corners at full haste; 1 would make a corner a curve.
     pub const ROUNDING: f32 = 0.7;
 }
 
@@ -81,19 +81,19 @@ fn within((low, high): (f64, f64), random: &mut Stream) -> f32 {
     random.between(low, high) as f32
 }
 
-/// A bell-shaped number of mean 0 and variance 1 that never leaves [−3, 3]: the scaled sum of three uniforms.
-/// Bounded, so that no image is an illegible outlier, and made of sums and products alone.
+/// A bell-shaped number of mean 0 and variance 1 within [−3, 3]: the scaled sum of three uniforms. It is
+/// bounded, so that no image is an illegible outlier, and needs sums and products only.
 fn bell(random: &mut Stream) -> f32 {
     (2.0 * (random.uniform() + random.uniform() + random.uniform()) - 3.0) as f32
 }
 
-/// What one writer does to every stroke of one digit.
+/// The random traits of one image, common to all its strokes.
 struct Hand {
     /// Displacements on the lattice of control points that bends the plane (cubic B-spline).
     warp: [[(f32, f32); LATTICE]; LATTICE],
     /// Slant, stretch and rotation as one matrix, row by row.
     matrix: [f32; 4],
-    /// 0: corners stay sharp; 1: they are rounded as far as they may be.
+    /// 0: corners stay sharp; 1: they are rounded as far as allowed.
     haste: f32,
     /// Half the width of the line at mean pressure, in pixels.
     radius: f32,
@@ -130,7 +130,7 @@ impl Hand {
             .map(|knot| (knot.x + spread::KNOT * bell(random), knot.y + spread::KNOT * bell(random)))
             .collect();
         let last = knots.len() - 1;
-        // The pen may touch the paper late and leave it early, by a part of the first and the last span.
+        // The pen may start late and end early, by a part of the first and the last span.
         let late = spread::TRIM * random.uniform() as f32;
         let early = spread::TRIM * random.uniform() as f32;
         let mut pressure = bell(random);
@@ -138,8 +138,8 @@ impl Hand {
         for i in 0..last {
             let (p, q) = (knots[i], knots[i + 1]);
             let chord = (q.0 - p.0, q.1 - p.1);
-            // Tangent at knot k: half the way between its neighbors on a curve, along the chord at an end,
-            // and something between the two at a corner.
+            // Tangent at knot k: half the difference of its neighbors on a curve, along the chord at an
+            // end, and between the two at a corner.
             let tangent = |k: usize| {
                 if k == 0 || k == last {
                     return chord;
@@ -170,7 +170,7 @@ impl Hand {
         path
     }
 
-    /// Where the warp and then the matrix send a point of the unit square.
+    /// The image of a point of the unit square under the warp and then the matrix.
     fn bend(&self, x: f32, y: f32) -> (f32, f32) {
         let ((column, across), (row, down)) = (basis(x), basis(y));
         let (mut bx, mut by) = (x - 0.5, y - 0.5);
@@ -185,7 +185,7 @@ impl Hand {
     }
 }
 
-/// The first lattice point that bears on coordinate `x`, and the weights of it and its three successors.
+/// The first lattice point that affects coordinate `x`, and the weights of it and its three successors.
 fn basis(x: f32) -> (usize, [f32; 4]) {
     const CELLS: usize = LATTICE - 3;
     let x = (x * CELLS as f32).clamp(0.0, CELLS as f32);
@@ -208,8 +208,8 @@ fn hermite(p: (f32, f32), m: (f32, f32), q: (f32, f32), n: (f32, f32), t: f32) -
     (a * p.0 + b * m.0 + c * q.0 + d * n.0, a * p.1 + b * m.1 + c * q.1 + d * n.1)
 }
 
-/// Scales the paths so that the longer side of the ink's box has the drawn size, puts their center of mass
-/// near the middle of the image, and keeps the ink `MARGIN` away from the edge.
+/// Scales the paths so that the longer side of the ink's box has the drawn size, moves their center of
+/// mass near the middle of the image, and keeps the ink `MARGIN` away from the edge.
 fn position(paths: &mut [Vec<Dot>], edge: f32, random: &mut Stream) {
     let (mut low, mut high) = ((f32::MAX, f32::MAX), (f32::MIN, f32::MIN));
     let (mut mass, mut center) = (0.0, (0.0, 0.0));
@@ -233,7 +233,7 @@ fn position(paths: &mut [Vec<Dot>], edge: f32, random: &mut Stream) {
     let middle = 0.5 * SIDE as f32;
     let mut offset = |low: f32, high: f32, center: f32| {
         let wanted = middle + spread::SHIFT_PIXELS * bell(random) - scale * center / mass;
-        // The ink is at most 21.5 pixels across and the room is 26, so the bounds are in order.
+        // The ink is at most 21.5 of 26 pixels across, so the lower bound is below the upper one.
         wanted.clamp(MARGIN + reach - scale * low, SIDE as f32 - MARGIN - reach - scale * high)
     };
     let (x, y) = (offset(low.0, high.0, center.0), offset(low.1, high.1, center.1));
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_lattice_displaced_linearly_displaces_every_point_linearly() {
-        // Cubic B-splines reproduce linear functions; lattice point i sits at (i − 1)/2.
+        // Cubic B-splines reproduce linear functions; the position of lattice point i is (i − 1)/2.
         for i in 0..=100_u8 {
             let x = f32::from(i) / 100.0;
             let (first, weights) = basis(x);
@@ -297,8 +297,8 @@ mod tests {
         let mut random = stream(3, Purpose::Test, 0, 0);
         for _ in 0..50 {
             let [a, b, c, d] = hand(&mut random).matrix.map(f64::from);
-            // QR by hand: the first column is stretch·(cos, sin); what is left of the second along it is
-            // −stretch·slant, and across it exactly 1.
+            // QR by hand: the first column is stretch·(cos, sin); the second has −stretch·slant along it
+            // and exactly 1 across it.
             let stretch = a.hypot(c);
             let (cos, sin) = (a / stretch, c / stretch);
             let slant = -(cos * b + sin * d) / stretch;

@@ -1,18 +1,19 @@
-//! The embedded data set `digits`: drawn on the spot, no file and no network needed.
+//! The embedded data set `digits`: generated images that need no file and no network.
 //!
-//! An image is made like this, from one random stream of its own:
+//! An image is generated in five steps, from one random stream of its own:
 //! 1. The label is drawn uniformly from 0..10, then one of the digit's forms (a 4 may be open or closed,
-//!    a 7 barred or not, …), which is a list of pen strokes through a few knots.
-//! 2. Every knot moves a little. A cubic curve joins the knots of a stroke, with corners rounded more or less
-//!    and ends that may fall short.
+//! a 7 barred or not, …). A form is a list of pen strokes through a few knots.
+//! 2. Every knot moves a little. A cubic curve joins the knots of a stroke, with random rounding of
+//! corners and ends that may fall short.
 //! 3. A smooth random displacement field (a cubic B-spline over a 5 × 5 lattice) bends the curve; slant,
-//!    stretch and rotation follow.
-//! 4. The result is scaled so that its ink fits a box of about 20 pixels, and its center of mass is put near
-//!    the middle of the image, at least one pixel from the edge.
-//! 5. A round pen whose pressure wanders along the stroke draws it in white on black with soft edges; pixels
-//!    then lose a little ink at random.
+//! stretch and rotation follow.
+//! 4. The result is scaled so that its ink fits a box of about 20 pixels. Its center of mass is moved
+//! near the middle of the image, and its ink is at least one pixel from the edge.
+//! 5. A round pen with random pressure along the stroke draws it in white on black with soft edges; then
+//! pixels lose a little ink at random.
 //!
-//! Every machine draws the same bytes: the arithmetic is IEEE addition, multiplication, division and square
+//! Every machine generates the same bytes: the arithmetic is IEEE addition, multiplication, division and
+//! square
 //! root in a written order, sine, cosine and exponential come from `libm`, and no image depends on another.
 //!
 //! # How hard it is
@@ -43,7 +44,7 @@ use crate::base::rng::{Purpose, stream};
 const SIDE: usize = 28;
 /// Bytes of an image.
 const FEATURES: usize = SIDE * SIDE;
-/// The seed of every image; another one would make another data set.
+/// The seed of every image; another seed would make another data set.
 const SEED: u64 = 0xD161_7500;
 
 /// 60 000 training and 10 000 test images of digits that look handwritten, 28 × 28 gray bytes each.
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_those_whose_accuracies_were_measured() {
+    fn the_bytes_are_those_of_the_measured_accuracies() {
         assert_eq!(digest(&all().train), "5a6c61dcbda06c119da22c16c06e7346136424e62b1a80baed75af2f5cdca71f");
         assert_eq!(digest(&all().test), "f2cb618b95090d7717b1ed30fc55e49f24d77cb36be72ff8b5b1f875ec1fca6b");
     }
@@ -125,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn a_image_does_not_depend_on_how_many_are_drawn() {
+    fn an_image_does_not_depend_on_the_number_of_images() {
         let few = split(0, 25);
         assert_eq!(pixels(&few), &pixels(&all().train)[..25 * FEATURES]);
         assert_eq!(few.labels, all().train.labels[..25]);
     }
 
     #[test]
-    fn the_sizes_are_as_announced_and_the_classes_equally_frequent() {
+    fn sizes_are_as_stated_and_classes_are_equally_frequent() {
         assert_eq!((all().features, all().shape, all().classes), (784, [28, 28, 1], 10));
         for (samples, count) in [(&all().train, 60_000), (&all().test, 10_000)] {
             assert_eq!((samples.labels.len(), pixels(samples).len()), (count, count * FEATURES));
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn between_15_and_25_percent_of_the_pixels_carry_ink() {
+    fn between_15_and_25_percent_of_the_pixels_have_ink() {
         for samples in [&all().train, &all().test] {
             let inked = pixels(samples).iter().filter(|&&byte| byte > 0).count();
             let density = inked as f64 / pixels(samples).len() as f64;

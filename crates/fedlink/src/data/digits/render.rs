@@ -2,14 +2,14 @@
 
 use super::SIDE;
 
-/// A point of a pen path in pixels, with what the pen does there.
+/// A point of a pen path in pixels, with the width and darkness of the line there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dot {
     pub x: f32,
     pub y: f32,
     /// Half the width of the line.
     pub radius: f32,
-    /// How dark the ink is, in 0..=1.
+    /// Darkness of the ink, in 0..=1.
     pub ink: f32,
 }
 
@@ -26,15 +26,15 @@ impl Canvas {
         Self { ink: [0.0; SIDE * SIDE], edge }
     }
 
-    /// How far ink reaches beyond the middle of a line of the given radius.
+    /// The distance that ink reaches from the middle of a line of the given radius.
     pub fn reach(radius: f32, edge: f32) -> f32 {
         radius + 0.5 * edge
     }
 
-    /// Draws the line from `a` to `b`, its width and ink changing evenly from the one to the other.
+    /// Draws the line from `a` to `b`. Its width and ink change linearly from one end to the other.
     ///
-    /// A pixel whose center lies at distance δ from the nearest point of the line gets
-    /// clamp(½ + (radius − δ)/edge, 0, 1)·ink, unless it has more already: lines that cross do not add up.
+    /// A pixel whose center is at distance δ from the nearest point of the line gets clamp(½ + (radius −
+    /// δ)/edge, 0, 1)·ink, unless it has more already: the ink of crossing lines is not added up.
     pub fn line(&mut self, a: Dot, b: Dot) {
         let (dx, dy) = (b.x - a.x, b.y - a.y);
         let length2 = dx * dx + dy * dy;
@@ -45,7 +45,7 @@ impl Canvas {
         for row in pixels(a.y.min(b.y) - reach, a.y.max(b.y) + reach) {
             let py = row as f32 + 0.5 - a.y;
             let row = &mut self.ink[row * SIDE..(row + 1) * SIDE];
-            // No number depends on its neighbor's, so that several are computed at once.
+            // No number depends on another, so that the compiler vectorizes the loop.
             for (pixel, center) in row[columns.clone()].iter_mut().zip(&CENTERS[columns.clone()]) {
                 let px = center - a.x;
                 let t = ((px * dx + py * dy) * inverse).clamp(0.0, 1.0);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_rounded_ink_and_grain_leaves_blank_paper_alone() {
+    fn bytes_are_rounded_ink_and_grain_does_not_change_blank_pixels() {
         let mut canvas = Canvas::new(1.0);
         (canvas.ink[0], canvas.ink[1], canvas.ink[3]) = (1.0, 0.5, 0.001);
         let mut image = [7; SIDE * SIDE];

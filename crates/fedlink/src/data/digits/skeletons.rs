@@ -1,4 +1,4 @@
-//! The ways people write each digit, as pen strokes through a few knots.
+//! The written forms of each digit, as pen strokes through a few knots.
 //!
 //! Coordinates are in the unit square, x to the right and y down; a digit is about one unit high.
 
@@ -11,13 +11,13 @@ pub(super) struct Knot {
     pub corner: bool,
 }
 
-/// What the pen draws between touching the paper and leaving it: at least two knots.
+/// A line without lifting the pen: at least two knots.
 pub(super) type Stroke = &'static [Knot];
 
-/// One way to write a digit.
+/// One form of a digit.
 #[derive(Debug)]
 pub(super) struct Form {
-    /// How often it is chosen, relative to the other forms of its digit.
+    /// Its weight in the random choice among the forms of its digit.
     pub share: u64,
     pub strokes: &'static [Stroke],
 }

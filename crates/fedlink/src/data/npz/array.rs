@@ -12,7 +12,7 @@ use super::dictionary::Dictionary;
 
 /// Longer headers are refused, as `numpy.load` refuses them; a plain array needs some hundred bytes.
 const MAX_HEADER: u32 = 10_000;
-/// How many numbers are decoded at a time.
+/// The number of numbers that are decoded at a time.
 const CHUNK: u64 = 8192;
 
 const SAVE_AGAIN: &str = "save the arrays with numpy.savez or numpy.savez_compressed";
@@ -34,7 +34,7 @@ pub(super) struct Header {
     pub big_endian: bool,
     /// Not empty, no dimension is zero, and the product fits into a u64 even if multiplied by 8.
     pub shape: Vec<usize>,
-    /// Where the numbers begin.
+    /// The offset of the numbers.
     pub start: u64,
 }
 
@@ -102,13 +102,13 @@ impl<'a, R: Read> Array<'a, R> {
         Ok(Array { name, reader, header })
     }
 
-    /// How many bytes the numbers take.
+    /// The length of the numbers in bytes.
     pub(super) fn payload(&self) -> u64 {
         self.header.shape.iter().map(|&n| n as u64).product::<u64>() * self.header.width as u64
     }
 
-    /// Gives the bytes of every number in turn to `each`, which may refuse one with a reason and a remedy;
-    /// then makes sure that nothing follows.
+    /// Passes the bytes of every number in turn to `each`, which may reject one with a reason and a
+    /// remedy; then checks that the array ends.
     pub(super) fn read(
         mut self,
         mut each: impl FnMut(&Header, &[u8]) -> Result<(), (String, String)>,
@@ -128,7 +128,7 @@ impl<'a, R: Read> Array<'a, R> {
             }
             left -= count;
         }
-        // Reading on to the end is also what makes the archive compare its checksum.
+        // The archive compares its checksum when it is read to the end.
         match self.reader.read(&mut [0]) {
             Ok(0) => Ok(()),
             Ok(_) => Err(Flaw::new(
@@ -166,7 +166,7 @@ impl Header {
         let bits = self.bits(number);
         let unused = 64 - 8 * self.width as u32;
         match self.kind {
-            // Shifted up and back down, the sign fills the unused bits.
+            // Shifting up and back down extends the sign to the unused bits.
             Kind::Signed => i128::from((bits << unused) as i64 >> unused),
             Kind::Unsigned | Kind::Float => i128::from(bits),
         }

@@ -1,20 +1,20 @@
 //! The dictionary in the header of a `.npy` array.
 //!
-//! That of a plain array needs a string, a truth value and a tuple of whole numbers, so the parser knows
-//! these and nothing else: a header cannot make it recurse or hold more than its own text, where a general
-//! parser of Python literals would bring nesting and integers of any length.
+//! A plain array needs a string, a truth value and a tuple of whole numbers, so the parser supports only
+//! these. A header cannot make it recurse or hold more than its own text; a general parser of Python
+//! literals would accept nesting and integers of any length.
 
-/// No sample has more dimensions than height, width and channels, and the array has one more.
+/// A sample has at most height, width and channels as dimensions, and the array has one more.
 const MAX_DIMENSIONS: usize = 4;
 
-/// What was read, or an offset and what was wrong there.
+/// The parsed value, or an offset and the problem there.
 type Parsed<T> = Result<T, (usize, String)>;
 
 /// The entries of the dictionary.
 pub(super) struct Dictionary {
     /// The type of number, such as `<f4`.
     pub descr: String,
-    /// Whether the first dimension, not the last, runs fastest.
+    /// Whether the first dimension, not the last, is the fastest.
     pub fortran_order: bool,
     /// The dimensions.
     pub shape: Vec<usize>,

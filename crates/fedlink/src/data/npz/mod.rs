@@ -8,11 +8,11 @@
 //!   (kept as `float32`), finite, in C order. Bytes stay bytes. Both parts have one type
 //!   and one sample shape.
 //! * `y_…` is N or N × 1, of any integer type, with values from 0 to 255.
-//! * There are as many classes as the greatest label asks for. Other arrays are ignored.
+//! * The greatest label determines the number of classes. Other arrays are ignored.
 //!
-//! All four arrays together may claim no more than deflate's greatest ratio times the archive's size, which
-//! is checked before anything is inflated. The archive itself is read by the `zip` crate: its allocations
-//! follow the bytes present, not the counts claimed.
+//! All four arrays together may claim no more than deflate's greatest ratio times the archive's size,
+//! which is checked before anything is inflated. The `zip` crate reads the archive itself: its
+//! allocations follow the bytes present, not the claimed counts.
 
 mod array;
 mod dictionary;
@@ -80,8 +80,8 @@ pub(crate) fn numbers_of_npy(file: &[u8], name: &str, max: u64) -> Result<Number
     Ok(Numbers { shape, values: read_numbers(name, array, max)? })
 }
 
-/// The numbers of those arrays of an `.npz` file that are called one of `names`, in the order of `names`,
-/// each of at most `max` numbers.
+/// The numbers of the arrays of an `.npz` file whose name is in `names`, in the order of `names`, at most
+/// `max` numbers each.
 pub(crate) fn numbers_of_npz(file: &[u8], names: &[&str], max: u64) -> Result<Vec<Option<Numbers>>, Flaw> {
     let archive = ZipArchive::new(Cursor::new(file)).map_err(|error| unreadable(&error))?;
     let budget = (file.len() as u64).saturating_mul(MAX_DEFLATE_RATIO);
@@ -98,7 +98,7 @@ pub(crate) fn numbers_of_npz(file: &[u8], names: &[&str], max: u64) -> Result<Ve
 
 struct Npz<'a> {
     archive: ZipArchive<Cursor<&'a [u8]>>,
-    /// How many bytes of numbers the arrays still to come may claim.
+    /// The bytes of numbers that the remaining arrays may claim.
     budget: u64,
 }
 
@@ -128,7 +128,7 @@ impl Npz<'_> {
         Ok((shape, Samples { features, labels }))
     }
 
-    /// Opens the array `name`, checks what it claims, and reads it by `read`.
+    /// Opens the array `name`, checks its claimed size, and reads it by `read`.
     fn array<T>(
         &mut self,
         name: &str,
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_array_is_named() {
+    fn the_error_names_the_flaw_of_an_array() {
         let float = |value: f32| npy("<f4", "(1, 3)", &[[0; 4], [0; 4], value.to_le_bytes()].concat());
         let cases = [
             (

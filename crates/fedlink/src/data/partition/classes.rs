@@ -28,11 +28,11 @@ impl PartConfig for ClassesConfig {
     }
 }
 
-/// `per_device` distinct classes at random for each device, and B/`per_device` samples of
-/// each, without replacement within a device. Where B is no multiple, the first classes give one more.
+/// `per_device` distinct classes at random for each device, and B/`per_device` samples of each, without
+/// replacement within a device. If B is not a multiple, the first classes give one more.
 ///
-/// Devices draw on their own, and may share samples. Every class must have the samples that one device
-/// asks of it, since every class may be asked.
+/// Devices draw independently and may share samples. Every class must have enough samples for one device,
+/// because every class may be drawn.
 pub struct Classes {
     seed: u64,
     per_device: usize,
@@ -42,7 +42,7 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// The split of `dataset` in a run of `scope`, with `chosen` classes on a device.
+    /// The split of `dataset` in a run of `scope`, with `chosen` classes per device.
     pub fn new(chosen: u64, scope: &Scope, dataset: &Dataset) -> Result<Self, ConfigError> {
         let per_device = scope.samples_per_device;
         let (name, classes) = (&dataset.name, dataset.classes as u64);

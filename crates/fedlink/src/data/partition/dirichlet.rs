@@ -14,10 +14,10 @@ pub const ENTRY: Entry<dyn Partition> = Entry::of::<DirichletConfig>();
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct DirichletConfig {
-    /// α: large makes the mixes of classes alike, small makes each one class
+    /// α: large values make the mixes of classes alike, small values give each device one class
     #[key(default = 0.5, range = "1e-9 ..= 1e9")]
     pub alpha: f64,
-    /// how many samples devices have
+    /// number of samples of each device
     #[key(default = Sizes::Equal, allowed = "\"equal\" (B each) | \"free\" (B on average, standard deviation \
         B/√(α·classes))")]
     pub sizes: Sizes,
@@ -34,7 +34,7 @@ impl PartConfig for DirichletConfig {
     }
 }
 
-/// How many samples each device has (`data.dirichlet.sizes`).
+/// The number of samples of each device (`data.dirichlet.sizes`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -42,26 +42,26 @@ pub enum Sizes {
     /// B.
     #[default]
     Equal,
-    /// More on some, fewer on others, B on average.
+    /// Different numbers, B on average.
     Free,
 }
 
-/// Each device's mix of classes is drawn from the symmetric Dirichlet distribution: p ~ Dir(α, …, α) over the
-/// C classes that have training samples, that is p_c = G_c/ΣG with G_c ~ Gamma(α). The label of each of its
-/// samples is then drawn from p (as in Hsu, Qi and Brown, "Measuring the effects of non-identical data
-/// distribution for federated visual classification", 2019), and the samples of each label uniformly without
-/// replacement within the device. Devices draw on their own, and may share samples.
+/// Each device's mix of classes is drawn from the symmetric Dirichlet distribution: p ~ Dir(α, …, α) over
+/// the C classes that have training samples, that is p_c = G_c/ΣG with G_c ~ Gamma(α). The label of each
+/// of its samples is then drawn from p (as in Hsu, Qi and Brown, "Measuring the effects of non-identical
+/// data distribution for federated visual classification", 2019), and the samples of each label uniformly
+/// without replacement within the device. Devices draw independently and may share samples.
 ///
-/// α → ∞: every device has all classes equally often, which on a balanced training set is IID; α → 0: every
-/// device has one class.
+/// α → ∞: every device has all classes equally often, which on a balanced training set is IID; α → 0:
+/// every device has one class.
 ///
 /// - `sizes = "equal"`: B samples. When the device has taken all samples of a class, further labels are drawn
 ///   from p over the others.
-/// - `sizes = "free"`: B·ΣG/(αC) labels, rounded, at least 1 and at most as many as there are training
-///   samples. ΣG ~ Gamma(αC) has mean αC and does not depend on p, so the mean is B and the standard
-///   deviation B/√(αC). It is what each device gets when the samples of every class are shared out among very
-///   many devices in proportion to a Dirichlet draw. A device that has taken all samples of a class goes
-///   without further ones: it is smaller, and its mix not diluted.
+/// - `sizes = "free"`: B·ΣG/(αC) labels, rounded, at least 1 and at most the number of training samples.
+///   ΣG ~ Gamma(αC) has mean αC and does not depend on p, so the mean is B and the standard deviation
+///   B/√(αC). It is the limit of dividing the samples of every class among very many devices in
+///   proportion to a Dirichlet draw. A device that has taken all samples of a class gets no others in
+///   their place: it is smaller, and its mix is not diluted.
 pub struct Dirichlet {
     seed: u64,
     alpha: f64,
@@ -88,7 +88,7 @@ impl Dirichlet {
         })
     }
 
-    /// How many samples of each class the device has.
+    /// The number of samples of each class on the device.
     fn counts(&self, stream: &mut Stream) -> Vec<usize> {
         let ln_g: Vec<f64> = self.by_class.iter().map(|_| stream.ln_gamma(self.alpha)).collect();
         let labels = match self.sizes {
@@ -115,7 +115,7 @@ impl Dirichlet {
     }
 }
 
-/// Some classes, each with its share of the labels to come.
+/// Some classes, each with its share of the remaining labels.
 struct Mix {
     classes: Vec<usize>,
     /// The sum of the shares up to each class.
@@ -123,8 +123,8 @@ struct Mix {
 }
 
 impl Mix {
-    /// The `open` classes with shares in proportion to exp(ln g). Relative to the largest of them, so that
-    /// something is left even when all are smaller than any float.
+    /// The `open` classes with shares proportional to exp(ln g). The shares are relative to the largest,
+    /// so that they do not all underflow.
     fn of(ln_g: &[f64], open: impl Fn(usize) -> bool) -> Self {
         let classes: Vec<usize> = (0..ln_g.len()).filter(|&class| open(class)).collect();
         let largest = classes.iter().map(|&class| ln_g[class]).fold(f64::NEG_INFINITY, f64::max);
@@ -139,7 +139,7 @@ impl Mix {
         Self { classes, sums }
     }
 
-    /// A class, each as often as its share. There must be one.
+    /// A class, drawn with probability equal to its share. At least one class must be open.
     fn draw(&self, stream: &mut Stream) -> usize {
         let last = self.sums.len() - 1;
         let point = stream.uniform() * self.sums[last];

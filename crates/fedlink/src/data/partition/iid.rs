@@ -29,9 +29,9 @@ impl PartConfig for IidConfig {
     }
 }
 
-/// B samples for each device, drawn uniformly without replacement: from what is left by the others
-/// (`sharing = "disjoint"`: device m has the entries m·B..(m+1)·B of one random order of the training set),
-/// or from the whole training set (`"overlapping"`).
+/// B samples for each device, drawn uniformly without replacement: from the samples that no other device
+/// has (`sharing = "disjoint"`: device m has the entries m·B..(m+1)·B of one random order of the training
+/// set), or from the whole training set (`"overlapping"`).
 pub struct Iid {
     seed: u64,
     per_device: usize,

@@ -1,11 +1,11 @@
-//! A split that is given, sample by sample.
+//! A split given as lists of samples.
 
 use super::Partition;
 use crate::base::units::DeviceId;
 use crate::data::Dataset;
 use crate::parts::ConfigError;
 
-/// The training samples of every device, as somebody lists them.
+/// The training samples of every device, from given lists.
 ///
 /// Invariants: M lists, none empty, no sample twice on a device, every index below the size
 /// of the training set.

@@ -1,7 +1,7 @@
-//! Who has which samples, one file for each way to split.
+//! Partitions: the training samples of each device, one file for each way to split.
 //!
-//! A device's samples are a function of (seed, device): nothing of size M×B is ever built. What is built is
-//! at most of the size of the training set, so a million devices cost no more memory than one.
+//! A device's samples are a function of (seed, device): nothing of size M×B is ever built. Tables are at
+//! most of the size of the training set, so a million devices need no more memory than one.
 
 mod indices;
 mod report;
@@ -40,7 +40,7 @@ pub enum Sharing {
     /// No two devices hold the same sample.
     #[default]
     Disjoint,
-    /// Every device draws on its own from the whole training set.
+    /// Every device draws independently from the whole training set.
     Overlapping,
 }
 
@@ -51,7 +51,7 @@ pub trait Partition: Send + Sync {
     /// Replaces `samples` by the indices of the device's training samples.
     fn samples_of(&self, device: DeviceId, samples: &mut Vec<u32>);
 
-    /// How many samples the device has, without finding out which.
+    /// The number of samples of the device, without drawing them.
     fn size_of(&self, device: DeviceId) -> usize;
 }
 
@@ -67,8 +67,8 @@ impl Kind for dyn Partition {
     }
 }
 
-/// What a stream of `Purpose::Partition` is for: the number that stands for the round. Part of the
-/// key, never to be renumbered.
+/// The purpose of a stream of `Purpose::Partition`: the number in place of the round. It is part of the
+/// key: never renumber it.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Draw {
@@ -76,7 +76,7 @@ enum Draw {
     Order = 0,
     /// The samples of a device.
     Samples = 1,
-    /// How many samples a device has.
+    /// The number of samples of a device.
     Size = 2,
     /// The mix of classes of a device, and its samples.
     Mix = 3,
@@ -88,14 +88,14 @@ fn stream(seed: u64, draw: Draw, device: DeviceId) -> Stream {
     crate::base::rng::stream(seed, crate::base::rng::Purpose::Partition, draw as u64, u64::from(device.0))
 }
 
-/// One random order of the training set, for devices that take their samples from it one after the other.
+/// One random order of the training set, for devices that take consecutive samples from it.
 fn random_order(seed: u64, train: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..train as u32).collect();
     stream(seed, Draw::Order, DeviceId(0)).shuffle(&mut order);
     order
 }
 
-/// The training samples of each class, in their own order.
+/// The training samples of each class, in the order of the training set.
 fn by_class(dataset: &Dataset) -> Vec<Vec<u32>> {
     let mut by_class = vec![Vec::new(); dataset.classes];
     for (sample, &label) in (0u32..).zip(&dataset.train.labels) {
@@ -144,7 +144,7 @@ fn draw_distinct(
     for last in bound - count..bound {
         let drawn = stream.below(last as u64 + 1) as usize;
         let kept = if taken.insert(drawn as u32) { drawn } else { last };
-        // `last` was in no range before: it is new.
+        // `last` was outside every earlier range, so it is new.
         if kept != drawn {
             taken.insert(kept as u32);
         }
@@ -156,7 +156,7 @@ fn draw_distinct(
 enum Taken {
     /// One bit for each number that there is.
     Bits(Vec<u64>),
-    /// At most half full: a number is in the first free slot from its own on.
+    /// At most half full: a number is in the first free slot from its own slot on.
     Slots {
         slots: Vec<u32>,
         /// Bits of a slot's index.
@@ -164,11 +164,11 @@ enum Taken {
     },
 }
 
-/// What stands in a free slot: an index of a training sample is below it.
+/// The mark of a free slot; every index of a training sample is below it.
 const FREE: u32 = u32::MAX;
 
 impl Taken {
-    /// An empty set of numbers below `bound` with room for `count` of them: whichever way takes less memory.
+    /// An empty set of numbers below `bound` with room for `count`, in the form that takes less memory.
     fn new(bound: usize, count: usize) -> Self {
         let slots = (2 * count).next_power_of_two().max(2);
         if bound <= slots * 32 {
@@ -177,7 +177,7 @@ impl Taken {
         Self::Slots { slots: vec![FREE; slots], bits: slots.trailing_zeros() }
     }
 
-    /// Puts a number in; whether it was not there.
+    /// Inserts a number; returns whether it is new.
     #[inline]
     fn insert(&mut self, number: u32) -> bool {
         match self {

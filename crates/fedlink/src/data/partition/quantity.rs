@@ -1,4 +1,4 @@
-//! Quantity: every device draws uniformly from the training set, but not equally many samples.
+//! Quantity: every device draws a different number of samples, uniformly from the training set.
 
 use super::{
     Draw, Partition, Sharing, check_disjoint, check_one_device, draw_distinct, random_order, stream,
@@ -35,12 +35,12 @@ impl PartConfig for QuantityConfig {
 /// IID samples in log-normal amounts: X_m = exp(σZ_m − σ²/2), Z_m standard normal, has mean 1, and σ is
 /// `spread`.
 ///
-/// - `sharing = "overlapping"`: device m has 1 + (B−1)·X_m samples, rounded, which is B on average, and never
-///   more than the training set (which lowers the average where a device would have had more). They are
-///   drawn from the whole training set.
-/// - `"disjoint"`: device m has 1 + (B−1)·X_m/X̄ samples, X̄ being the mean over the M devices: the M·B
-///   samples of [`super::Iid`], shared out in proportion. The sizes add up to exactly M·B; rounding moves
-///   each by at most one.
+/// - `sharing = "overlapping"`: device m has 1 + (B−1)·X_m samples, rounded, which is B on average, and
+///   at most the size of the training set (which lowers the average if it cuts a device). They are drawn
+///   from the whole training set.
+/// - `"disjoint"`: device m has 1 + (B−1)·X_m/X̄ samples, where X̄ is the mean over the M devices: the
+///   M·B samples of [`super::Iid`], divided in proportion. The sizes add up to exactly M·B; rounding
+///   moves each by at most one.
 ///
 /// At σ = 0 both are [`super::Iid`], sample for sample.
 pub struct Quantity {
@@ -51,7 +51,8 @@ pub struct Quantity {
     disjoint: Option<Disjoint>,
 }
 
-/// Disjoint devices are fewer than training samples, so what is kept of them is no more than of those.
+/// There are at most as many disjoint devices as training samples, so the table is no larger than the
+/// set.
 struct Disjoint {
     /// One random order of the training set.
     order: Vec<u32>,
@@ -79,13 +80,13 @@ impl Quantity {
     }
 }
 
-/// X_m, how many times the mean amount device m has.
+/// X_m, the size of device m as a multiple of the mean.
 fn amount(seed: u64, spread: f64, device: DeviceId) -> f64 {
     let z = stream(seed, Draw::Size, device).normal();
     libm::exp(spread * z - 0.5 * spread * spread)
 }
 
-/// Where each device's samples begin: m + (B−1)·M·(X_0 + … + X_{m−1})/(X_0 + … + X_{M−1}), rounded.
+/// The first sample of each device: m + (B−1)·M·(X_0 + … + X_{m−1})/(X_0 + … + X_{M−1}), rounded.
 fn cuts(seed: u64, spread: f64, devices: u32, per_device: usize) -> Vec<u32> {
     let mut sum = 0.0;
     let before: Vec<f64> = (0..=devices)

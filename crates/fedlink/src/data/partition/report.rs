@@ -1,4 +1,4 @@
-//! Statistics of a split: who has how many samples of which class, and how far that is from IID.
+//! Statistics of a split: the number of samples of each class on each device, and the distance from IID.
 
 use super::Partition;
 use crate::base::units::DeviceId;
@@ -14,14 +14,14 @@ const MAX_DESCRIBED: usize = 1000;
 pub struct SplitReport {
     /// M.
     pub devices: usize,
-    /// The devices the report is about: the first so many. Fewer than `devices` where those
-    /// are more than 1000.
+    /// The number of described devices, the first of all: fewer than `devices` if there are more than
+    /// 1000.
     pub described: usize,
-    /// How many samples of each class the whole training set has.
+    /// The number of samples of each class in the whole training set.
     pub train_counts: Vec<usize>,
-    /// How many samples each described device has.
+    /// The number of samples of each described device.
     pub sizes: Vec<usize>,
-    /// How many samples of each class (second index) each described device (first index) has.
+    /// The number of samples of each class (second index) of each described device (first index).
     pub class_counts: Vec<Vec<usize>>,
     /// The mean over the described devices of the total-variation distance ½·Σ_c |p_m(c) − p(c)| between the
     /// device's mix of classes and that of the training set: 0 if all are alike, 1 − min p(c) at most.

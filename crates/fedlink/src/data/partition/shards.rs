@@ -1,4 +1,4 @@
-//! Shards: a few pieces of the training set sorted by class on each device.
+//! Shards: each device has a few pieces of the training set, sorted by class.
 
 use super::{Draw, Partition, by_class, stream};
 use crate::base::units::DeviceId;
@@ -28,14 +28,14 @@ impl PartConfig for ShardsConfig {
     }
 }
 
-/// The training set, sorted by class, is cut into S = M·s shards, and each device has s of them at random,
-/// none of them twice (McMahan et al., "Communication-efficient learning of deep networks from decentralized
-/// data", 2017, with s = 2; here s is `per_device`).
+/// The training set, sorted by class, is cut into S = M·s shards, and each device has s distinct ones at
+/// random (McMahan et al., "Communication-efficient learning of deep networks from decentralized data",
+/// 2017, with s = 2; here s is `per_device`).
 ///
-/// Of N training samples, shard j is the entries ⌊jN/S⌋..⌊(j+1)N/S⌋ of the sorted set, so shards differ in
-/// size by at most one and together are the whole training set: each sample is on exactly one device, each
-/// device has N/M samples give or take s, and `samples_per_device` has no part in it. A shard that is no
-/// larger than the smallest class holds at most two classes, a device then at most 2s.
+/// Of N training samples, shard j is the entries ⌊jN/S⌋..⌊(j+1)N/S⌋ of the sorted set, so shards differ
+/// in size by at most one and together are the whole training set. Each sample is on exactly one device,
+/// each device has N/M ± s samples, and `samples_per_device` is not used. A shard that is no larger than
+/// the smallest class holds at most two classes; a device then has at most 2s.
 pub struct Shards {
     per_device: usize,
     /// The training samples, sorted by class.

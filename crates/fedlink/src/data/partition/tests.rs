@@ -1,4 +1,4 @@
-//! What every split must be, whatever its numbers; and each split against the distribution it claims to be.
+//! Contracts of every split, and the distribution of each split.
 
 use super::*;
 use crate::base::rng::{Purpose, stream};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 use toml::{Table, Value};
 
-/// Training samples with so many of each class, in mixed order.
+/// Training samples with these numbers of each class, in mixed order.
 fn dataset(counts: &[usize]) -> Dataset {
     let mut labels: Vec<u8> = (0u8..).zip(counts).flat_map(|(label, &count)| vec![label; count]).collect();
     stream(5, Purpose::Test, 0, 0).shuffle(&mut labels);
@@ -17,7 +17,7 @@ fn dataset(counts: &[usize]) -> Dataset {
     Dataset { name: "mixed".into(), features: 1, shape: [1, 1, 1], classes: counts.len(), train, test }
 }
 
-/// How a training set is split: by which part, with what in its own table, in what run.
+/// A split under test: its part, the part's own table, and the run.
 #[derive(Clone, Debug)]
 struct Split {
     kind: &'static str,
@@ -82,7 +82,7 @@ impl Split {
 }
 
 fn samples_of(partition: &dyn Partition, device: usize) -> Vec<u32> {
-    // Whatever was in the vector must not matter.
+    // The old content of the vector must not matter.
     let mut samples = vec![u32::MAX; 3];
     partition.samples_of(DeviceId::new(device), &mut samples);
     samples
@@ -109,7 +109,7 @@ fn the_tests_know_every_partition() {
     assert_eq!(PARTITIONS.iter().map(|entry| entry.name).collect::<Vec<_>>(), ALL);
 }
 
-/// A training set and a way to split it that is possible, by one of `kinds`.
+/// A training set and a valid split of it, by one of `kinds`.
 fn possible(kinds: &'static [&'static str]) -> impl Strategy<Value = (Vec<usize>, Split)> {
     let kinds = prop::sample::select(kinds);
     let numbers = (any::<[u16; 4]>(), any::<[bool; 2]>(), 0u64..1 << 40, -9.0..9.0, 0.0..3.0);
@@ -149,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn every_device_has_samples_that_exist_none_twice_and_as_many_as_it_declares(
+    fn every_device_has_distinct_existing_samples_as_many_as_it_declares(
         (counts, split) in possible(ALL),
     ) {
         let data = dataset(&counts);
@@ -179,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn disjoint_devices_share_nothing((counts, split) in possible(&["iid", "shards", "quantity"])) {
+    fn disjoint_devices_share_no_sample((counts, split) in possible(&["iid", "shards", "quantity"])) {
         prop_assume!(split.is_disjoint());
         let data = dataset(&counts);
         let partition = split.of(&data);
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn a_device_s_samples_do_not_depend_on_who_else_was_asked_or_in_what_order(
+    fn the_samples_of_a_device_do_not_depend_on_other_devices_or_their_order(
         (counts, split) in possible(ALL),
     ) {
         let data = dataset(&counts);
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn a_device_has_the_classes_it_was_promised_equally_often((counts, split) in possible(&["classes"])) {
+    fn a_device_has_its_classes_equally_often((counts, split) in possible(&["classes"])) {
         let data = dataset(&counts);
         for counts in split.report(&data).class_counts {
             let there: Vec<usize> = counts.into_iter().filter(|&count| count > 0).collect();
@@ -255,7 +255,7 @@ proptest! {
 }
 
 #[test]
-fn a_seed_is_one_split_and_another_seed_another() {
+fn a_seed_determines_the_split() {
     let data = dataset(&[100, 100, 100]);
     for &kind in ALL {
         let first = samples_of(&*split(kind, 5, 20).of(&data), 3);
@@ -274,7 +274,7 @@ fn log_normal_sizes_have_mean_b_and_their_variance() {
     // Var[1 + (B−1)·X] = (B−1)²·(e^σ² − 1), and 1/12 for rounding.
     let squares: Vec<f64> = sizes.iter().map(|n| (n - b as f64).powi(2)).collect();
     assert_mean(&squares, 99.0 * 99.0 * ((sigma * sigma).exp() - 1.0) + 1.0 / 12.0);
-    // The median of a log-normal is e^(−σ²/2) times its mean: half of the devices are below.
+    // The median of a log-normal is e^(−σ²/2) times its mean: half of the devices are below it.
     let median = 1.0 + 99.0 * (-sigma * sigma / 2.0).exp();
     let below = sizes.iter().filter(|&&n| n < median).count() as f64;
     assert!((below - 10_000.0).abs() < 5.0 * 5000f64.sqrt(), "{below} of 20 000 below {median}");
@@ -333,7 +333,7 @@ fn free_dirichlet_sizes_have_mean_b_and_deviation_b_over_root_alpha_c() {
 }
 
 #[test]
-fn a_dirichlet_device_that_has_all_of_a_class_continues_with_others_or_stays_smaller() {
+fn a_dirichlet_device_with_a_whole_class_continues_with_others_or_stays_smaller() {
     let data = dataset(&[5, 7, 1000, 0]);
     let report = |alpha: f64, sizes: &str| {
         split("dirichlet", 200, 100).with("alpha", alpha).with("sizes", sizes).report(&data)
@@ -341,10 +341,10 @@ fn a_dirichlet_device_that_has_all_of_a_class_continues_with_others_or_stays_sma
     let equal = report(1e-3, "equal");
     assert!(equal.class_counts.iter().any(|n| n[0] == 5) && equal.class_counts.iter().any(|n| n[1] == 7));
     assert_eq!(equal.sizes, [100; 200]);
-    // Even a mix so sharp that nothing else is left of it as a float.
+    // Even a mix so sharp that all other shares underflow.
     assert_eq!(report(1e-9, "equal").sizes, [100; 200]);
     let free = report(0.2, "free");
-    assert!(free.class_counts.iter().any(|n| n[0] == 5 && n[1] < 7), "all taken, and not made up for");
+    assert!(free.class_counts.iter().any(|n| n[0] == 5 && n[1] < 7), "a whole class, without other samples");
     assert!(free.class_counts.iter().all(|n| n[0] <= 5 && n[1] <= 7 && n[3] == 0));
 }
 
@@ -420,7 +420,7 @@ fn a_report_on_very_many_devices_covers_the_first_thousand_and_records_it() {
 }
 
 #[test]
-fn a_split_that_cannot_be_names_the_key_and_the_allowed_range() {
+fn the_error_of_an_impossible_split_names_the_key_and_the_allowed_range() {
     let data = dataset(&[40, 30, 50]);
     let error = |split: Split| split.error(&data);
     let problems = [
@@ -459,7 +459,7 @@ fn a_split_that_cannot_be_names_the_key_and_the_allowed_range() {
         "data.samples_per_device: cannot be met: mixed has no training samples of class 1; \
          choose another data.partition, which needs no samples of every class"
     );
-    // Where devices share nothing, the message names the key that lets them.
+    // For a disjoint split, the message names the key that allows sharing.
     for kind in ["iid", "quantity"] {
         let message = error(split(kind, 5, 25));
         let way_out = format!("or write data.{kind}.sharing = \"overlapping\"");
@@ -469,7 +469,7 @@ fn a_split_that_cannot_be_names_the_key_and_the_allowed_range() {
 }
 
 #[test]
-fn sharing_is_a_choice_of_two_partitions_only() {
+fn only_two_partitions_have_the_key_sharing() {
     for (kind, disjoint, choice) in [
         ("iid", true, true),
         ("quantity", true, true),
@@ -526,8 +526,8 @@ fn distinct_draws_are_distinct_and_every_choice_is_equally_likely() {
 }
 
 #[test]
-fn distinct_draws_are_floyd_s_however_the_numbers_taken_are_kept() {
-    // Most of a small range, some of a middle one, few of a large one: by bits, and by slots.
+fn distinct_draws_equal_floyds_algorithm_with_bits_and_with_slots() {
+    // Most of a small range, some of a middle one, few of a large one: with bits, and with slots.
     for (bound, count) in [(7, 7), (60, 40), (60_000, 1000), (1_000_000, 300), (40_000_000, 5)] {
         let (mut drawn, mut expected) = (Vec::new(), Vec::new());
         draw_distinct(&mut stream(3, Purpose::Test, 0, 0), bound, count, &mut drawn, |i| i as u32);

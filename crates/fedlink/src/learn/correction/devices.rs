@@ -1,18 +1,19 @@
-//! What the devices keep for a correction.
+//! The state of the devices under a correction.
 
 use super::{AddUpdate, Correction};
 use crate::base::state::{Persist, State, StateError};
 use crate::base::units::DeviceId;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The devices' side of a correction: the vector of each device, and the server's as it was broadcast last.
+/// The devices' side of a correction: the vector of each device, and the last broadcast vector of the
+/// server.
 pub(crate) struct DeviceCorrections {
     rule: Arc<dyn Correction>,
-    /// One for each device if the rule keeps state, else none; empty before its first upload, which is all
+    /// One per device if the rule keeps state, else none; empty before its first upload, which means all
     /// zeros.
     own: Vec<Mutex<Vec<f32>>>,
     control: Vec<f32>,
-    /// What a device that has not sent yet keeps.
+    /// The vector of a device that has not sent yet.
     zeros: Vec<f32>,
 }
 
@@ -23,7 +24,7 @@ impl DeviceCorrections {
         Self { rule, own, control: vec![0.0; dim], zeros: vec![0.0; dim] }
     }
 
-    /// Whether there is anything to correct by, and to keep.
+    /// Whether there is a correction, and state to keep.
     pub(crate) fn keeps_state(&self) -> bool {
         !self.own.is_empty()
     }
@@ -38,15 +39,15 @@ impl DeviceCorrections {
         self.rule.proximal()
     }
 
-    /// Takes what the server broadcasts with θ(t); nothing stands for zeros.
+    /// Sets the vector that the server broadcasts with θ(t); an empty one means zeros.
     pub(crate) fn set_control(&mut self, control: &[f32]) {
         if self.keeps_state() {
             self.control.copy_from_slice(if control.is_empty() { &self.zeros } else { control });
         }
     }
 
-    /// What `device` adds to its gradients, in the memory of d numbers that `buffer` gives; nothing if
-    /// there is nothing to add.
+    /// The vector that `device` adds to its gradients, in the memory of d numbers that `buffer` provides;
+    /// empty if there is none.
     pub(crate) fn linear(&self, device: DeviceId, buffer: impl FnOnce() -> Vec<f32>) -> Vec<f32> {
         let Some(own) = self.own.get(device.index()) else { return Vec::new() };
         let own = own.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +57,7 @@ impl DeviceCorrections {
         linear
     }
 
-    /// The upload `update` of `device`, of steps of the given length, arrived.
+    /// Updates the state after `update`, the upload of `device` with steps of the given length, arrived.
     pub(crate) fn settle(&self, device: DeviceId, update: AddUpdate, length: f64) {
         let Some(own) = self.own.get(device.index()) else { return };
         let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,18 +6,18 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 /// The entry of this correction.
 pub const ENTRY: Entry<dyn Correction> = Entry::of::<FedDyn>();
 
-/// FedDyn: a device descends on F_m(θ_m) − ⟨h_m, θ_m⟩ + (α/2)·‖θ_m − θ(t)‖², that is by g − h_m + α·(θ_m −
-/// θ(t)). After its upload, h_m ← h_m − α·Δ̂_m. The server keeps H ← H − (α/M)·Σ Δ̂_m over the uploads that
-/// arrived, and moves θ by −H/α besides the step.
+/// FedDyn: a device minimizes F_m(θ_m) − ⟨h_m, θ_m⟩ + (α/2)·‖θ_m − θ(t)‖², that is, it steps along g −
+/// h_m + α·(θ_m − θ(t)). After its upload, h_m ← h_m − α·Δ̂_m. The server keeps H ← H − (α/M)·Σ Δ̂_m over
+/// the uploads that arrived, and moves θ by −H/α besides the step.
 ///
-/// h_m becomes the gradient of the device at its own end of training, so that at a fixed point all devices
-/// stay where they are and Σ h_m = 0: the optimum of the mean loss, whatever τ. The device uses Δ̂_m, as
-/// the server does (public code has the exact Δ_m there).
+/// h_m converges to the gradient of the device at the end of its training. At a fixed point no device
+/// moves and Σ h_m = 0: the optimum of the mean loss, for any τ. The device uses Δ̂_m, as the server does
+/// (public code uses the exact Δ_m there).
 ///
-/// Source: Acar et al., *Federated Learning Based on Dynamic Regularization* (2021), as the public codes
-/// that we read have it; α is 0.01 to 0.1 there. Bits: none besides θ and Δ̂. State: d numbers for each
-/// device and d at the server. Needs `learn.server_optimizer = "add"` with the rate 1. Invariants: H is the
-/// mean of all h_m; α → ∞ freezes θ. Caution: a large step at the server if α is small against the
+/// Source: Acar et al., *Federated Learning Based on Dynamic Regularization* (2021), in the form of the
+/// public codes that we read; α is 0.01 to 0.1 there. Bits: none besides θ and Δ̂. State: d numbers for
+/// each device and d at the server. Needs `learn.server_optimizer = "add"` with the rate 1. Invariants: H
+/// is the mean of all h_m; α → ∞ freezes θ. Caution: the server's step is large if α is small against the
 /// curvature and K is small against M, since H/α holds the sum of all updates so far, divided by M.
 #[keys]
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
-//! Corrections of local training against devices that drift apart, one file each.
+//! Corrections of local training against client drift, one file each.
 //!
-//! All of them add to the gradient of a local step what does not depend on the mini-batch: a vector, and a
-//! pull back to the model that was broadcast ([`Adjustment`]). The vector comes of what the device and the
-//! server keep from round to round. Both keep it of Δ̂, what arrived, not of Δ: so the server needs nothing
-//! but the update, and neither moves if it is lost.
+//! Every correction adds a term to the gradient of a local step that does not depend on the mini-batch: a
+//! vector, and a pull back to the broadcast model ([`Adjustment`]). The vector comes from state of the
+//! device and the server. Both update their state with Δ̂, the update as it arrived, not with Δ. So the
+//! server needs nothing but the update, and a lost update changes neither.
 
 crate::register! {
     /// All corrections.
@@ -24,7 +24,7 @@ pub use scaffold::Scaffold;
 
 use crate::parts::{Entry, Kind};
 
-/// What is added to the gradient of each local step: `linear` + μ·(θ_m − θ(t)).
+/// The term added to the gradient of each local step: `linear` + μ·(θ_m − θ(t)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Adjustment<'a> {
@@ -40,7 +40,8 @@ impl Adjustment<'_> {
         self.linear.is_empty() && self.proximal == 0.0
     }
 
-    /// Adds it to the gradient of the entries from `start` on: `theta` is θ_m there, `origin` all of θ(t).
+    /// Adds it to the gradient of the entries from `start` on; `theta` is θ_m there, `origin` the whole
+    /// θ(t).
     pub fn add_to(&self, gradient: &mut [f32], start: usize, theta: &[f32], origin: &[f32]) {
         let range = start..start + gradient.len();
         if !self.linear.is_empty() {
@@ -56,18 +57,18 @@ impl Adjustment<'_> {
     }
 }
 
-/// Δ̂ as a correction sees it: it adds the given multiple of Δ̂ to the given vector.
+/// Access of a correction to Δ̂: adds the given multiple of Δ̂ to the given vector.
 pub type AddUpdate<'a> = &'a dyn Fn(&mut [f32], f32);
 
-/// A correction of local training (`learn.correction`). The state that it works on is kept by its users: a
-/// vector of d numbers for each device, and one for the server, which start at zero.
+/// A correction of local training (`learn.correction`). Its callers keep its state: a vector of d numbers
+/// for each device, and one for the server, which start at zero.
 pub trait Correction: Send + Sync {
     /// Whether it corrects anything.
     fn corrects(&self) -> bool {
         true
     }
 
-    /// μ, how strongly a device is pulled back to θ(t).
+    /// μ, the strength of the pull back to θ(t).
     fn proximal(&self) -> f32 {
         0.0
     }
@@ -82,25 +83,25 @@ pub trait Correction: Send + Sync {
         0
     }
 
-    /// Whether it takes Δ/(τ·η) for a gradient, which holds for plain stochastic gradient descent only.
+    /// Whether it uses Δ/(τ·η) as a gradient, which holds for plain stochastic gradient descent only.
     fn needs_plain_descent(&self) -> bool {
         false
     }
 
-    /// Whether it moves θ itself after the step, so that the step must be added as it is.
+    /// Whether it moves θ itself after the step, so that the server must add the step with the rate 1.
     fn moves_model(&self) -> bool {
         false
     }
 
-    /// Writes what a device that keeps `own` adds to its gradients to `linear`; `control` is the server's
-    /// vector as it was broadcast. All three have d entries.
+    /// Writes the vector that a device with the state `own` adds to its gradients to `linear`; `control`
+    /// is the server's vector as broadcast. All three have d entries.
     fn write_linear(&self, _own: &[f32], _control: &[f32], _linear: &mut [f32]) {}
 
-    /// What a device keeps after `update` arrived, Δ̂ of steps of the given `length` τ_m·η.
+    /// Updates the state of a device after `update` arrived, Δ̂ of steps of the given `length` τ_m·η.
     fn settle_device(&self, _own: &mut [f32], _control: &[f32], _update: AddUpdate, _length: f64) {}
 
-    /// What the server keeps after `updates` arrived, each Δ̂ with its τ_m·η, of `devices` devices in all;
-    /// what it moves θ(t+1) by besides the step.
+    /// Updates the state of the server after `updates` arrived, each Δ̂ with its τ_m·η, of `devices`
+    /// devices in all, and moves θ(t+1) besides the step.
     fn settle_server(
         &self,
         _control: &mut [f32],

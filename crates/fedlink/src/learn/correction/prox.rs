@@ -10,9 +10,9 @@ pub const ENTRY: Entry<dyn Correction> = Entry::of::<Prox>();
 /// θ(t)).
 ///
 /// Source: Li et al., *Federated Optimization in Heterogeneous Networks* (2018); their μ is 0.001 to 1.
-/// Bits: none besides θ and Δ̂. State: none. Invariants: μ = 0 changes nothing; the first step of a round
-/// is that without it; Δ → 0 as μ grows, as long as η·μ < 2. On a quadratic loss with curvature a, τ steps
-/// of plain descent from θ(t) give Δ = −g(θ(t))·(1 − (1 − η(a + μ))^τ)/(a + μ).
+/// Bits: none besides θ and Δ̂. State: none. Invariants: μ = 0 changes nothing; μ does not change the
+/// first step of a round; Δ → 0 as μ grows, as long as η·μ < 2. On a quadratic loss with curvature a, τ
+/// steps of plain descent from θ(t) give Δ = −g(θ(t))·(1 − (1 − η(a + μ))^τ)/(a + μ).
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Prox {

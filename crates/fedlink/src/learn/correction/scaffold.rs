@@ -6,18 +6,18 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 /// The entry of this correction.
 pub const ENTRY: Entry<dyn Correction> = Entry::of::<Scaffold>();
 
-/// SCAFFOLD, option II: local steps follow g − c_m + c. After an upload of τ_m steps with the rate η,
-/// c_m ← c_m − c − Δ̂_m/(τ_m·η), and c ← c + (1/M)·Σ (c_m⁺ − c_m) over the devices whose uploads arrived.
+/// SCAFFOLD, option II: local steps follow g − c_m + c. After an upload of τ_m steps with the rate η, c_m
+/// ← c_m − c − Δ̂_m/(τ_m·η), and c ← c + (1/M)·Σ (c_m⁺ − c_m) over the devices whose uploads arrived.
 ///
-/// The change of c_m is a function of Δ̂_m and of the c that was broadcast, so the server computes it and
-/// nothing else is sent: **no bits besides Δ̂ on the uplink** (public code sends d numbers more), d numbers
-/// more on the downlink, which the clock counts. The device must use Δ̂_m too, not its own Δ_m, or the two
-/// drift apart. A lost upload changes neither c nor c_m.
+/// The change of c_m is a function of Δ̂_m and of the broadcast c, so the server computes it: **no bits
+/// besides Δ̂ on the uplink** (public code sends d numbers more), and d numbers more on the downlink,
+/// which the clock includes. The device must use Δ̂_m too, not its own Δ_m, or the two would diverge. A
+/// lost upload changes neither c nor c_m.
 ///
 /// Source: Karimireddy et al., *SCAFFOLD* (2019). State: d numbers for each device and d at the server.
-/// Needs `learn.optimizer = "sgd"` without momentum: with any other, Δ/(τη) is no gradient. Invariants: c
-/// is the mean of all c_m; the fixed points are the points where the mean gradient is zero, whatever τ.
-/// Caution: a compressor that sends a few percent of the update leaves c_m near zero, and little is
+/// Needs `learn.optimizer = "sgd"` without momentum: with any other optimizer, Δ/(τη) is not a gradient.
+/// Invariants: c is the mean of all c_m; the fixed points are the points where the mean gradient is zero,
+/// for any τ. Caution: a compressor that sends a few percent of the update leaves c_m near zero, and little is
 /// corrected.
 #[keys]
 #[derive(Clone, Copy, Debug)]

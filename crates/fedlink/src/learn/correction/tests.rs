@@ -1,4 +1,4 @@
-//! What every correction must keep, from the registry.
+//! Contracts of every correction in the registry.
 
 use super::*;
 use crate::base::state::Persist;
@@ -47,7 +47,7 @@ impl Pair {
         self.rule.settle_server(&mut self.control, &updates, DEVICES, &mut self.theta);
     }
 
-    /// What each device adds to its gradients.
+    /// The vectors that the devices add to their gradients.
     fn linear(&mut self) -> Vec<Vec<f32>> {
         self.devices.set_control(&self.control);
         let of = |m| self.devices.linear(DeviceId(m), || vec![f32::NAN; DIM]);
@@ -64,7 +64,7 @@ fn rounds() -> impl Strategy<Value = Vec<Vec<(u32, Vec<f32>)>>> {
 
 proptest! {
     #[test]
-    fn devices_and_server_agree_and_what_is_added_to_the_gradients_of_all_devices_comes_from_the_server(
+    fn devices_and_server_agree_on_the_terms_added_to_gradients(
         rounds in rounds(),
     ) {
         for entry in CORRECTIONS {
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn what_devices_keep_survives_a_checkpoint_and_nothing_else_is_taken_for_it(rounds in rounds()) {
+    fn device_state_survives_a_checkpoint_and_other_state_is_rejected(rounds in rounds()) {
         for entry in CORRECTIONS {
             let rule = build(entry);
             let (mut whole, mut resumed) = (Pair::new(&rule), Pair::new(&rule));
@@ -110,7 +110,7 @@ proptest! {
 }
 
 #[test]
-fn with_all_devices_the_control_variates_of_scaffold_are_the_gradients_to_the_bit() {
+fn control_variates_of_scaffold_equal_the_gradients_if_all_devices_send() {
     // c_m⁺ = c_m − c − Δ̂_m/(τη); in the first round c = c_m = 0, so that c_m = −Δ̂_m/(τη) and c is their
     // mean.
     let rule: Arc<dyn Correction> = Arc::new(Scaffold {});

@@ -1,11 +1,11 @@
-//! The accuracy of each class, and of each device by its mix of classes.
+//! The accuracy of each class, and of each device from its mix of classes.
 
 use super::evenness::{deviation, gini, worst_tenth};
 use crate::base::parallel::prelude::*;
 use crate::base::units::DeviceId;
 use crate::learn::task::{ClassScore, Evaluation, Task};
 
-/// The name of the metric of a class, before its number.
+/// The prefix of the metric of a class, before its number.
 const CLASS: &str = "class_";
 
 /// The number of training samples of each class on each device.
@@ -52,7 +52,7 @@ impl ClassTable {
         }
     }
 
-    /// Adds the metrics of classes and devices to an evaluation, as far as they are known.
+    /// Adds the metrics of classes and devices to an evaluation, if they are known.
     pub fn add_to(&self, evaluation: &mut Evaluation) {
         let by_class: Vec<Option<f64>> = evaluation.classes.iter().map(ClassScore::accuracy).collect();
         for (class, accuracy) in by_class.iter().enumerate() {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn devices_with_the_same_mix_have_the_same_accuracy() {
-        // As the mean of IID data: every class is a tenth of every device, whatever its size.
+        // As with IID data on average: every class is a tenth of every device, whatever its size.
         let table = ClassTable::new((1..=20).map(|size| vec![size; 10]).collect());
         let mut evaluation =
             evaluation(&[(3, 10), (1, 7), (9, 9), (0, 4), (5, 8), (1, 1), (2, 3), (3, 5), (0, 1), (4, 6)]);
@@ -164,7 +164,7 @@ mod tests {
                 .iter()
                 .map(|class| (class.iter().filter(|right| **right).count() as u64, class.len() as u64))
                 .collect();
-            // A class has 60 copies of its answers in all, whatever the number of its test samples.
+            // Each class has 60 copies of its answers in all, for any number of its test samples.
             let brute: Vec<f64> = rows
                 .iter()
                 .map(|row| {
@@ -186,7 +186,7 @@ mod tests {
                 prop_assert!((ours - brute).abs() < 1e-12, "{ours} against {brute}");
             }
             table.add_to(&mut evaluation);
-            // The worst tenth by removing the lowest one by one; Gini by all pairs.
+            // The worst tenth by removing the lowest values one by one; Gini over all pairs.
             let (mut left, mut worst) = (brute.clone(), Vec::new());
             for _ in 0..brute.len().div_ceil(10) {
                 let lowest = (0..left.len()).min_by(|&a, &b| left[a].total_cmp(&left[b])).unwrap();

@@ -1,4 +1,4 @@
-//! Statistics of how evenly something is shared.
+//! Statistics of the evenness of a distribution.
 
 /// The mean of the lowest tenth, rounded up to whole devices; sorts `values`.
 pub(super) fn worst_tenth(values: &mut [f64]) -> f64 {

@@ -1,4 +1,4 @@
-//! Fairness: the accuracy of classes and devices, and how evenly devices are scheduled (`run.fairness`).
+//! Fairness: the accuracy of classes and devices, and the evenness of scheduling (`run.fairness`).
 //!
 //! Devices have no test sets of their own. If they differ only in their mix of classes, the accuracy of
 //! device m is acc_m = Σ_c p_mc·acc_c, with p_mc the share of class c in its training samples and acc_c the
@@ -11,7 +11,7 @@
 //! | `worst_tenth` | the mean of the ⌈M/10⌉ lowest acc_m |
 //! | `device_deviation` | the standard deviation of acc_m over the M devices (divided by M) |
 //! | `device_gini` | the Gini coefficient of acc_m, Σ_ij abs(acc_i − acc_j)/(2M·Σ acc) |
-//! | `jain` | Jain's index of how often devices were scheduled so far, (Σx)²/(M·Σx²); 1 before any was |
+//! | `jain` | Jain's index of the numbers of times devices were scheduled, (Σx)²/(M·Σx²); 1 before the first |
 //! | `max_age`, `mean_age` | over the devices, rounds since they were last scheduled; 0 in that round |
 
 mod class_accuracy;

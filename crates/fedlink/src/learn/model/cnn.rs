@@ -47,10 +47,10 @@ const HIDDEN: usize = 512;
 /// Two 5×5 convolutions with 32 and 64 output channels, each followed by `ReLU` and 2×2 maximum pooling, then
 /// dense layers to 512 units (`ReLU`) and to the classes, with softmax cross-entropy at the end.
 ///
-/// The layers are those of the image network with which federated averaging was introduced (McMahan et al.,
-/// AISTATS 2017), but the window stays inside the image ("valid" padding): 28×28 becomes 24×24, pooled to
-/// 12×12, then 8×8, pooled to 4×4. Next to a padded border this takes less than half of the work and
-/// of the parameters. An odd row or column at the end is left out by pooling.
+/// The layers are those of the image network with which federated averaging was introduced (McMahan et
+/// al., AISTATS 2017), but the window stays inside the image ("valid" padding): 28×28 becomes 24×24,
+/// pooled to 12×12, then 8×8, pooled to 4×4. Compared with a padded border this takes less than half of
+/// the work and of the parameters. Pooling drops an odd last row or column.
 ///
 /// θ holds for each convolution its weights (5 · 5 · input channels × output channels, row-major, in the
 /// order row, column, channel of the window) and biases, and then the dense layers as [`Mlp`] stores them. d
@@ -67,24 +67,24 @@ pub struct Cnn {
     head: Mlp,
 }
 
-/// What the convolutions need beside the dense layers' workspace.
+/// Memory of the convolutions beside the dense layers' workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
-    /// Whose it is, and for how many images.
+    /// The convolutions and the number of images that it was made for.
     made_for: (Vec<Convolution>, usize),
-    /// One for each convolution, for all images of a batch.
+    /// One per convolution, for all images of a batch.
     outputs: Vec<Output>,
-    /// The gradient by the last one's pooled maps.
+    /// The gradient with respect to the pooled maps of the last convolution.
     back: Vec<f32>,
-    /// One for each convolution.
+    /// One per convolution.
     scratch: Vec<Scratch>,
 }
 
 impl Cnn {
-    /// Height and width that an image must have at least: 16 → 12 → 6 → 2 → 1.
+    /// The smallest height and width of an image: 16 → 12 → 6 → 2 → 1.
     pub const SMALLEST: usize = 16;
 
-    /// The network for images of shape height × width × channels; none if they are too small for it.
+    /// The network for images of shape height × width × channels; none if they are too small.
     pub fn new(image: [usize; 3], classes: usize) -> Option<Self> {
         Self::build(image, SIDE, &CHANNELS, HIDDEN, classes)
     }
@@ -109,7 +109,7 @@ impl Cnn {
         *self.convolutions.last().expect("a CNN has a convolution")
     }
 
-    /// Where in θ the dense layers begin.
+    /// The index in θ of the first dense parameter.
     fn head_start(&self) -> usize {
         self.last().biases().end
     }
@@ -128,7 +128,8 @@ impl Cnn {
         }
     }
 
-    /// Moves all convolutions' parameters, given the gradient by the last one's output in `memory`.
+    /// Moves all convolutions' parameters, given the gradient with respect to the last output in
+    /// `memory`.
     fn backward(
         &self,
         theta: &mut [f32],
@@ -145,8 +146,7 @@ impl Cnn {
             gradient[convolution.biases()].fill(0.0);
             for row in 0..batch.labels.len() {
                 let image = row_range(row, convolution.window.image_len());
-                // Once it has been used, the gradient by it takes the memory of an image that a convolution
-                // made.
+                // Once an output has been used, the gradient with respect to it overwrites it.
                 let image = match before.last_mut() {
                     None => Image::Kept(&images(batch)[image]),
                     Some(input) => Image::Replaced(&mut input.pooled[image]),
@@ -160,7 +160,7 @@ impl Cnn {
         }
     }
 
-    /// A workspace that some other model made, or that is for fewer images, becomes one of this model.
+    /// Replaces a workspace of another model, or of fewer images, by one of this model.
     fn make_fit(&self, work: &mut Workspace, rows: usize) {
         let made_for = work.convolutions.as_ref().map(|memory| &memory.made_for);
         if !made_for.is_some_and(|(convolutions, most)| *convolutions == self.convolutions && rows <= *most) {
@@ -180,14 +180,14 @@ impl Cnn {
         Memory { made_for: (self.convolutions.clone(), rows), outputs, back, scratch }
     }
 
-    /// What the dense layers see of a batch: the last convolution's output.
+    /// The input of the dense layers for a batch: the last convolution's output.
     fn features<'a>(&self, batch: Batch, memory: &'a Memory) -> &'a [f32] {
         let output = memory.outputs.last().expect("a CNN has a convolution");
         &output.pooled[..batch.labels.len() * self.last().pooled_len()]
     }
 }
 
-/// The images of a batch that [`dense`] has made number by number.
+/// The images of a batch that [`dense`] has written out.
 fn images(batch: Batch<'_>) -> &[f32] {
     match batch.inputs {
         Rows::Dense(images) => images,
@@ -195,7 +195,7 @@ fn images(batch: Batch<'_>) -> &[f32] {
     }
 }
 
-/// All numbers of a batch: as they are, or written out if it came by its non-zeros.
+/// All numbers of a batch: as they are, or written out if the batch is sparse.
 fn dense(batch: Batch<'_>) -> Cow<'_, [f32]> {
     match batch.inputs {
         Rows::Dense(images) => Cow::Borrowed(images),
@@ -219,8 +219,8 @@ impl Model for Cnn {
     fn init(&self, init: Init, stream: &mut Stream) -> Vec<f32> {
         let mut theta = vec![0.0; self.head_start()];
         for convolution in &self.convolutions {
-            // A pixel of the input meets side² weights of each output, as an output meets
-            // side² of each input.
+            // A pixel of the input is multiplied with side² weights of each output, and an output with
+            // side² weights of each input.
             let inputs = convolution.window.patch_len();
             let outputs = convolution.window.area() * convolution.outputs;
             init.fill(&mut theta[convolution.weights()], inputs, outputs, stream);
@@ -256,7 +256,7 @@ impl Model for Cnn {
         let feature_gradient = Some(&mut back[..features.len()]);
         let mut tail = Tail { whole: descent, start: self.head_start() };
         let loss = self.head.descend_through(None, head_theta, seen, work, &mut tail, feature_gradient);
-        // The features have been used: the gradient by them takes their memory.
+        // The features have been used: the gradient with respect to them overwrites them.
         let output = memory.outputs.last_mut().expect("a CNN has a convolution");
         memory.back = std::mem::replace(&mut output.pooled, back);
         self.backward(theta, batch, &mut memory, &mut work.gradient, descent);

@@ -1,6 +1,6 @@
-//! One layer of a convolutional network, one image at a time.
+//! One layer of a convolutional network, per image.
 //!
-//! An image's patches then stay in the cache; matrix products over 2 to 16 images at once were no faster,
+//! The patches of one image fit in the cache. Matrix products over 2 to 16 images at once were no faster,
 //! over 64 slower.
 
 use crate::base::kernels::{
@@ -11,39 +11,39 @@ use std::ops::Range;
 /// A convolution with bias, `ReLU` and pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Convolution {
-    /// Over the images it sees.
+    /// The window over its input images.
     pub(super) window: Window,
     /// Output channels.
     pub(super) outputs: usize,
-    /// Where in θ the weights begin; the biases follow them.
+    /// The index in θ of the first weight; the biases follow the weights.
     pub(super) start: usize,
 }
 
-/// Memory that a convolution works in.
+/// Memory of a convolution.
 #[derive(Clone, Debug)]
 pub(super) struct Scratch {
     filters: Filters,
-    /// The patches and maps of one image; the latter are, on the way back, the gradient by them.
+    /// The patches and maps of one image; in the backward pass, the gradient with respect to the maps.
     patches: Vec<f32>,
     maps: Vec<f32>,
-    /// The gradient by the maps of one image by its non-zeros.
+    /// The non-zeros of the gradient with respect to the maps of one image.
     sparse: SparseBatch,
-    /// The weights, for the way back to the image.
+    /// The weights, packed for the gradient with respect to the image.
     weights: Vec<f32>,
-    /// The gradient by the weights, transposed if it is made by non-zeros.
+    /// The gradient with respect to the weights, transposed if it comes from non-zeros.
     sums: Vec<f32>,
 }
 
-/// What a convolution gave for the images of a batch.
+/// The output of a convolution for the images of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// Its pooled maps; on the way back the loss's gradient by them.
+    /// Its pooled maps; in the backward pass the loss's gradient with respect to them.
     pub(super) pooled: Vec<f32>,
     pub(super) winners: Vec<u8>,
 }
 
 impl Output {
-    /// What it gave for image `row`: `len` numbers and who won them.
+    /// The output for image `row`: `len` numbers and their winners.
     pub(super) fn row(&self, row: usize, len: usize) -> (&[f32], &[u8]) {
         (&self.pooled[row_range(row, len)], &self.winners[row_range(row, len)])
     }
@@ -53,12 +53,12 @@ impl Output {
     }
 }
 
-/// Where row `row` lies if each has `len` numbers.
+/// The range of row `row` if each row has `len` numbers.
 pub(super) fn row_range(row: usize, len: usize) -> Range<usize> {
     row * len..(row + 1) * len
 }
 
-/// Numbers in a row of the window from which on a gradient by non-zeros is the faster one: a vector.
+/// The smallest row of the window, in numbers, for which a gradient over non-zeros is faster: a vector.
 const SPARSE_FROM: usize = 16;
 
 impl Convolution {
@@ -105,7 +105,7 @@ impl Convolution {
         }
     }
 
-    /// The pooled maps of an image, and who won them.
+    /// The pooled maps of an image, and their winners.
     pub(super) fn forward(
         self,
         theta: &[f32],
@@ -120,7 +120,7 @@ impl Convolution {
         pool(maps, self.maps(), &theta[self.biases()], pooled, winners);
     }
 
-    /// Makes `scratch` ready to go back, as far as to the images if that is wanted.
+    /// Prepares `scratch` for the backward pass, down to the images if `to_images`.
     pub(super) fn begin_back(self, theta: &[f32], to_images: bool, scratch: &mut Scratch) {
         if to_images {
             scratch.filters.pack_back(&theta[self.weights()], &mut scratch.weights);
@@ -128,8 +128,8 @@ impl Convolution {
         scratch.sums.fill(0.0);
     }
 
-    /// Adds an image's part to the gradient, given the one by its pooled maps, and replaces the image by the
-    /// gradient by it, if that is wanted.
+    /// Adds an image's part to the gradient, given the one with respect to its pooled maps, and replaces
+    /// the image by the gradient with respect to it, if requested.
     pub(super) fn go_back(
         self,
         image: Image,
@@ -155,7 +155,7 @@ impl Convolution {
         }
     }
 
-    /// The gradient by the weights, once all images have [gone back](Self::go_back).
+    /// The gradient with respect to the weights, after [`go_back`](Self::go_back) of all images.
     pub(super) fn weight_gradient(self, scratch: &Scratch, gradient: &mut [f32]) {
         if !self.is_sparse() {
             return gradient.copy_from_slice(&scratch.sums);
@@ -172,11 +172,11 @@ impl Convolution {
     }
 }
 
-/// An image that a gradient is taken at.
+/// An image in the backward pass.
 pub(super) enum Image<'a> {
-    /// It stays.
+    /// It stays as it is.
     Kept(&'a [f32]),
-    /// It becomes the gradient by it.
+    /// The gradient with respect to it replaces it.
     Replaced(&'a mut [f32]),
 }
 

@@ -10,11 +10,11 @@ fn cross_entropy(logits: &[f32], label: u8) -> f64 {
     f64::from(libm::logf(sum)) - f64::from(logits[usize::from(label)] - largest)
 }
 
-/// Rows whose exponentials are taken together.
+/// Rows whose exponentials are computed together.
 const GROUP: usize = 16;
 
-/// Replaces the logits of each row by the gradient of the mean loss, (p − onehot(label))/rows, and returns
-/// that mean loss, and the mean of the squared losses.
+/// Replaces the logits of each row by the gradient of the mean loss, (p − onehot(label))/rows. Returns
+/// the mean loss and the mean of the squared losses.
 pub(super) fn loss_and_gradient(logits: &mut [f32], labels: &[u8]) -> (f64, f64) {
     let rows = labels.len();
     let classes = logits.len() / rows;
@@ -40,7 +40,7 @@ pub(super) fn loss_and_gradient(logits: &mut [f32], labels: &[u8]) -> (f64, f64)
     (loss / rows as f64, square / rows as f64)
 }
 
-/// Total loss, and how many rows have their largest logit (the first of equals) at the label.
+/// Total loss, and the number of rows whose largest logit (the first of equal ones) is the label's.
 pub(super) fn score(logits: &[f32], labels: &[u8]) -> Score {
     let classes = logits.len() / labels.len();
     let mut score = Score { correct_of_class: vec![0; classes], ..Score::default() };
@@ -65,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn huge_logits_neither_overflow_nor_lose_the_loss() {
+    fn huge_logits_neither_overflow_nor_change_the_loss() {
         assert!((cross_entropy(&[1e4, 0.0], 1) - 1e4).abs() < 1e-2);
         assert_eq!(cross_entropy(&[1e4, 0.0], 0), 0.0);
     }
 
     #[test]
-    fn the_loss_beside_the_gradient_is_the_mean_of_the_rows_losses() {
+    fn the_loss_returned_with_the_gradient_is_the_mean_over_rows() {
         let logits = [0.3, -1.0, 2.0, 5.0, 4.0, -50.0];
         let [a, b] = [cross_entropy(&logits[..3], 1), cross_entropy(&logits[3..], 2)];
         let alone = (f64::midpoint(a, b), f64::midpoint(a * a, b * b));

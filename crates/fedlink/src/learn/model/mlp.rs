@@ -54,8 +54,8 @@ impl PartConfig for MlpConfig {
 
 /// Dense layers with `ReLU` between them and softmax cross-entropy at the end.
 ///
-/// Layer l maps a to a·W_l + b_l. θ holds, layer after layer, `W_l` (inputs × outputs, row-major) and then
-/// `b_l`; a first layer stored by input row is what sparse images want. 784→256→10 has d = 203 530
+/// Layer l maps a to a·W_l + b_l. θ holds, layer after layer, `W_l` (inputs × outputs, row-major) and
+/// then `b_l`. Storing the first layer by input row suits sparse images. 784→256→10 has d = 203 530
 /// parameters, 784→10 (softmax regression) 7 850.
 ///
 /// ```
@@ -68,17 +68,17 @@ pub struct Mlp {
     layers: Vec<Layer>,
 }
 
-/// Floats of the first layer's gradient that are made, and used up, at a time: 16 kB.
+/// Floats of the first layer's gradient that are computed and applied at a time: 16 kB.
 const GRADIENT_BLOCK: usize = 4096;
 
-/// Outputs of a first layer up to which its gradient is made from the batch by row.
+/// The most outputs of a first layer for which its gradient is computed from the batch by row.
 const BY_ROW_UP_TO: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     inputs: usize,
     outputs: usize,
-    /// Where in θ the layer's weights begin; its biases follow them.
+    /// The index in θ of the layer's first weight; its biases follow its weights.
     start: usize,
 }
 
@@ -125,8 +125,8 @@ impl Layer {
         descent.apply(self.start, theta, gradient);
     }
 
-    /// As [`Layer::descend`] with sparse inputs: the weights of a few inputs at a time, and only those of
-    /// inputs that are not zero in the whole batch, since the others have no gradient.
+    /// As [`Layer::descend`] with sparse inputs: the weights of a few inputs at a time, and only of
+    /// inputs that are non-zero somewhere in the batch, since the others have no gradient.
     fn descend_sparse(
         self,
         theta: &mut [f32],
@@ -187,14 +187,14 @@ impl Mlp {
         Self { layers }
     }
 
-    /// The length of each buffer of a workspace for batches of up to `rows` samples: the layers' outputs, and
-    /// one that has room for any.
+    /// The length of each buffer of a workspace for batches of up to `rows` samples: the layers' outputs,
+    /// and one with room for any of them.
     fn buffers(&self, rows: usize) -> impl Iterator<Item = usize> {
         let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(0);
         self.layers.iter().map(|l| l.outputs).chain([widest]).map(move |width| rows * width)
     }
 
-    /// A workspace that some other model made, or that is for fewer samples, becomes one of this model.
+    /// Replaces a workspace of another model, or of fewer samples, by one of this model.
     fn make_fit(&self, work: &mut Workspace, rows: usize) {
         let fits = work.outputs.len() == self.layers.len() + 1
             && work.outputs.iter().zip(self.buffers(rows)).all(|(buffer, least)| buffer.len() >= least);
@@ -203,8 +203,8 @@ impl Mlp {
         }
     }
 
-    /// Fills `work` with every layer's output for the batch: `ReLU` after hidden layers, logits at the end.
-    /// Beside the first layer's product, `ahead` is fetched.
+    /// Fills `work` with every layer's output for the batch: `ReLU` after hidden layers, logits at the
+    /// end. `ahead` is fetched beside the first layer's product.
     fn forward(&self, theta: &[f32], batch: Batch, work: &mut Workspace, ahead: Ahead) {
         let mut ahead = Some(ahead);
         let rows = batch.labels.len();
@@ -230,9 +230,8 @@ impl Mlp {
         }
     }
 
-    /// As [`Model::descend`]; the loss's gradient by the inputs goes to `input_gradient`, where one is
-    /// given. If the step starts from another model, `from` is that, and it is `descent` that fills θ from
-    /// it.
+    /// As [`Model::descend`]; `input_gradient`, if given, receives the loss's gradient with respect to
+    /// the inputs. If the step starts from another model `from`, `descent` fills θ from it.
     pub(super) fn descend_through(
         &self,
         from: Option<&[f32]>,
@@ -243,7 +242,7 @@ impl Mlp {
         mut input_gradient: Option<&mut [f32]>,
     ) -> f64 {
         let rows = batch.labels.len();
-        // Of the first step everything lies in memory: θ where it is to be written, too.
+        // All operands of the first step are in memory, and θ is written, too.
         let ahead = from.map_or_else(Ahead::default, |_| {
             let [a, b] = descent.reads();
             Ahead::new([a, b, theta])
@@ -262,7 +261,7 @@ impl Mlp {
                 0 => input_gradient.take(),
                 _ => spare.last_mut().map(|back| &mut back[..rows * layer.inputs]),
             };
-            // The way back leads through the weights as they were: before they move.
+            // The backward pass uses the weights from before the step, so it comes first.
             if let Some(back) = &mut back {
                 let weights = &from.unwrap_or(theta)[layer.weights()];
                 let weights = Matrix::new(weights, layer.inputs, layer.outputs);

@@ -22,7 +22,7 @@ use crate::learn::optimizer::Descent;
 use crate::parts::{ConfigError, Entry, Kind, PartConfig as _, parts_with};
 use serde::{Deserialize, Serialize};
 
-/// How weights start (`learn.init`); biases start at zero.
+/// The initial weights (`learn.init`); biases start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -34,12 +34,12 @@ pub enum Init {
     GlorotNormal,
     /// Uniform in ±√(6/inputs).
     HeUniform,
-    /// All zero (of use for softmax regression only: other models would never leave it).
+    /// All zero (for softmax regression only: the gradient of other models would stay zero).
     Zeros,
 }
 
 impl Init {
-    /// Draws weights that lead from `inputs` numbers to `outputs` numbers.
+    /// Draws weights from `inputs` numbers to `outputs` numbers.
     fn fill(self, weights: &mut [f32], inputs: usize, outputs: usize, stream: &mut Stream) {
         let (inputs, both) = (inputs as f64, (inputs + outputs) as f64);
         for weight in weights {
@@ -62,7 +62,7 @@ pub enum Rows<'a> {
     Sparse(&'a SparseBatch),
 }
 
-/// Samples to learn from or to be judged on.
+/// Samples for training or evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     /// `labels.len()` rows.
@@ -71,23 +71,23 @@ pub struct Batch<'a> {
     pub labels: &'a [u8],
 }
 
-/// Memory a model reuses from one batch to the next; made by [`Model::workspace`]: that of dense layers, and
-/// of the convolutions before them, if there are any.
+/// Memory that a model reuses from batch to batch, made by [`Model::workspace`]: that of dense layers,
+/// and of the convolutions before them, if there are any.
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// The output of each layer, and one more buffer for the gradient on its way back.
+    /// The output of each layer, and one more buffer for the gradient in the backward pass.
     outputs: Vec<Vec<f32>>,
     /// The gradient of one block of θ.
     gradient: Vec<f32>,
     panels: Panels,
-    /// What the convolutions of a CNN need beside its dense layers.
+    /// Memory of the convolutions of a CNN.
     convolutions: Option<Box<cnn::Memory>>,
-    /// The mean of the squared losses of the samples of the last batch that was learned from.
+    /// The mean of the squared losses over the samples of the last training batch.
     square: f64,
 }
 
 impl Workspace {
-    /// The mean of the squared losses of the samples of the batch that [`Model::descend`] was given last.
+    /// The mean of the squared losses over the samples of the last batch of [`Model::descend`].
     pub fn mean_square(&self) -> f64 {
         self.square
     }
@@ -115,7 +115,7 @@ pub trait Model: Send + Sync {
     /// θ(0).
     fn init(&self, init: Init, stream: &mut Stream) -> Vec<f32>;
 
-    /// Floating-point operations of one sample in one step, forward and backward: 6 for each use of a weight.
+    /// Floating-point operations per sample and step, forward and backward: 6 per use of a weight.
     fn flops_per_sample(&self) -> f64 {
         6.0 * self.dim() as f64
     }
@@ -123,19 +123,18 @@ pub trait Model: Send + Sync {
     /// Memory for batches of up to `rows` samples.
     fn workspace(&self, rows: usize) -> Workspace;
 
-    /// Whether batches by their non-zeros ([`Rows::Sparse`]) are of use; if not, they are written out in
-    /// full first.
+    /// Whether sparse batches ([`Rows::Sparse`]) help; if not, they are written out first.
     fn takes_non_zeros(&self) -> bool;
 
-    /// Whether a batch by its non-zeros should come by column as well, for a step. Without, the result is
-    /// the same.
+    /// Whether a sparse batch should have its columns as well, for a step. The result does not depend on
+    /// it.
     fn takes_columns(&self) -> bool {
         true
     }
 
-    /// The mean loss over the batch; `descent` moves θ along its gradient, block by block.
+    /// Computes the mean loss over the batch; `descent` moves θ along its gradient, block by block.
     ///
-    /// Each block of θ is offered to `descent` once, after its last use.
+    /// Each block of θ is passed to `descent` once, after its last use.
     fn descend(
         &self,
         theta: &mut [f32],
@@ -144,8 +143,8 @@ pub trait Model: Send + Sync {
         descent: &mut dyn Descent,
     ) -> f64;
 
-    /// As [`Model::descend`], from a model `from` that stays as it is: θ(moved) goes to `theta`, whose
-    /// content before is undefined.
+    /// As [`Model::descend`], from a model `from` that does not change: the moved θ goes to `theta`,
+    /// whose previous content is undefined.
     fn descend_from(
         &self,
         from: &[f32],
@@ -158,7 +157,7 @@ pub trait Model: Send + Sync {
         self.descend(theta, batch, work, descent)
     }
 
-    /// How well θ does on the batch.
+    /// The score of θ on the batch.
     fn score(&self, theta: &[f32], batch: Batch, work: &mut Workspace) -> Score;
 }
 
@@ -185,7 +184,7 @@ impl Kind for dyn Model {
 /// Entries of an update are numbered by 32 bits, and one update must fit in memory.
 const MAX_DIM: u64 = 1 << 31;
 
-/// Checks that an update of `dim` entries can be handled; `key` is what made the model so large.
+/// Checks that an update of `dim` entries can be handled; `key` determines the size of the model.
 pub(crate) fn validate_dim(key: &str, dim: usize) -> Result<(), ConfigError> {
     if (dim as u64) < MAX_DIM {
         return Ok(());
@@ -194,7 +193,7 @@ pub(crate) fn validate_dim(key: &str, dim: usize) -> Result<(), ConfigError> {
     Err(ConfigError::new(key, problem))
 }
 
-/// The samples of `dataset` are not what a CNN takes.
+/// The error of a CNN for a `dataset` without suitable images.
 fn no_images(dataset: &Dataset) -> ConfigError {
     let samples = match dataset.shape {
         [1, features, 1] => format!("plain vectors of {features} numbers"),
@@ -216,7 +215,7 @@ mod tests {
     use super::*;
     use crate::data::{Features, Samples};
 
-    /// Notes the gradient, and spoils θ where it has been offered: what is still needed must not be.
+    /// Stores the gradient, and overwrites each passed block of θ with NaN to detect later use.
     struct Note(Vec<f32>);
 
     impl Descent for Note {
@@ -248,7 +247,7 @@ mod tests {
         };
         assert_eq!(layers(&Mlp::new(784, &[256], 10)), [(784, 256), (256, 1), (256, 10), (10, 1)]);
         assert_eq!(layers(&Mlp::new(784, &[], 10)), [(784, 10), (10, 1)]);
-        // 5 · 5 · 1 and 5 · 5 · 32 inputs; the head sees 4 · 4 · 64 numbers.
+        // 5 · 5 · 1 and 5 · 5 · 32 inputs; the head has 4 · 4 · 64 inputs.
         assert_eq!(
             layers(&Cnn::new([28, 28, 1], 10).unwrap()),
             [(25, 32), (32, 1), (800, 64), (64, 1), (1024, 512), (512, 1), (512, 10), (10, 1)]
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_too_large_names_the_key_that_made_it_so() {
+    fn the_error_of_a_model_that_is_too_large_names_its_key() {
         assert_eq!(validate_dim("learn.model", MAX_DIM as usize - 1), Ok(()));
         let message = validate_dim("learn.model", MAX_DIM as usize).unwrap_err().to_string();
         assert!(message.starts_with("learn.model: makes a model of 2147483648 parameters"), "{message}");
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cnn_for_vectors_or_tiny_images_is_refused_with_what_to_write_instead() {
+    fn a_cnn_for_vectors_or_tiny_images_is_refused_with_a_remedy() {
         let rule = "learn.model: is \"cnn\", which needs images of at least 16 × 16 pixels, but the samples \
             of mine are";
         for (shape, samples) in [

@@ -16,7 +16,7 @@ pub struct AdaGradConfig {
     /// ε in the denominator
     #[key(default = 1e-7, range = "≥ 1e-30")]
     pub epsilon: f64,
-    /// what the sum of squares starts from
+    /// initial sum of squares
     #[key(default = 0.1, range = "≥ 0")]
     pub initial_accumulator: f64,
 }
@@ -40,7 +40,7 @@ impl PartConfig for AdaGradConfig {
 pub struct AdaGrad {
     /// ε, keeps the division finite.
     pub epsilon: f32,
-    /// What G starts from, as the one entry of the state's start.
+    /// The initial G, as the one start value of the state.
     pub initial_accumulator: [f32; 1],
 }
 
@@ -91,7 +91,8 @@ struct Block<'a> {
 impl Kernel for Block<'_> {
     type Output = ();
 
-    /// Without fused operations, so that every machine gets the same bits: division and root take the time.
+    /// Without fused operations, so that every machine gets the same bits; division and root dominate the
+    /// time.
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         for ((w, &g), sum) in self.theta.iter_mut().zip(self.gradient).zip(self.sums) {

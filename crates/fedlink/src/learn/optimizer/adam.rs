@@ -122,13 +122,14 @@ struct Block<'a> {
 impl Kernel for Block<'_> {
     type Output = ();
 
-    /// Without fused operations, so that every machine gets the same bits: division and root take the time.
+    /// Without fused operations, so that every machine gets the same bits; division and root dominate the
+    /// time.
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         let Adam { beta1, beta2, epsilon } = self.adam;
         let moments = self.first_moment.iter_mut().zip(self.second_moment);
         for ((w, &g), (m, v)) in self.theta.iter_mut().zip(self.gradient).zip(moments) {
-            // Not read back from memory, which 512-bit vectors would wait for.
+            // The value is not read back from memory, because 512-bit vectors would wait for it.
             let first = beta1 * *m + (1.0 - beta1) * g;
             let second = beta2 * *v + (1.0 - beta2) * (g * g);
             (*m, *v) = (first, second);

@@ -3,16 +3,16 @@
 use crate::base::kernels::subtract;
 use std::ops::Range;
 
-/// A step in progress. The model offers the gradient of θ block by block, each block once, in any order; a
-/// block is applied while it is still in the cache, and the gradient as a whole need not exist.
+/// A step in progress. The model passes the gradient of θ block by block, each block once, in any order.
+/// A block is applied while it is still in the cache, and the whole gradient need not exist.
 ///
-/// The result is the same as for the whole gradient at once: every entry is treated for itself.
+/// The result is the same as for the whole gradient at once, since every entry is independent.
 pub trait Descent {
     /// Moves `theta`, which is θ from entry `start` on, by its gradient.
     fn apply(&mut self, start: usize, theta: &mut [f32], gradient: &[f32]);
 
-    /// What [`Descent::apply`] reads beside θ and its gradient, each as long as θ, so that a model can have
-    /// it fetched; empty if there is nothing.
+    /// The vectors that [`Descent::apply`] reads beside θ and its gradient, each as long as θ, for
+    /// prefetching; empty if there are none.
     fn reads(&self) -> [&[f32]; 2] {
         [&[]; 2]
     }
@@ -24,11 +24,11 @@ pub trait Descent {
     fn rest(&mut self, _start: usize, _theta: &mut [f32]) {}
 }
 
-/// The part of a step from entry `start` of θ on, for a model that is the end of a larger one.
+/// The part of a step from entry `start` of θ on, for a model that is the last part of a larger one.
 pub(crate) struct Tail<'a> {
-    /// The step of the whole.
+    /// The whole step.
     pub(crate) whole: &'a mut dyn Descent,
-    /// Where the part begins.
+    /// The first entry of the part.
     pub(crate) start: usize,
 }
 
@@ -46,16 +46,16 @@ impl Descent for Tail<'_> {
     }
 }
 
-/// Entries of θ that [`FirstStep`] and [`LastStep`] treat at a time: with gradient and state they stay in the
-/// nearest cache.
+/// Entries of θ that [`FirstStep`] and [`LastStep`] process at a time: with gradient and state they fit
+/// in the first-level cache.
 const PIECE: usize = 1024;
 
-/// The first step from a model that is not to be changed: every block of θ is filled from it right before it
-/// moves, so that no pass over all of θ is needed for a copy.
+/// The first step from a model that must not change: every block of θ is filled from it right before it
+/// moves, which saves a pass for a copy.
 pub(crate) struct FirstStep<'a> {
     /// The step.
     pub(crate) step: &'a mut dyn Descent,
-    /// What it starts from.
+    /// Its starting point.
     pub(crate) from: &'a [f32],
 }
 
@@ -82,11 +82,11 @@ impl Descent for FirstStep<'_> {
     }
 }
 
-/// The last step, which leaves the difference from where training started in place of θ.
+/// The last step, which writes the difference from the start of training in place of θ.
 pub(crate) struct LastStep<'a> {
     /// The step.
     pub(crate) step: &'a mut dyn Descent,
-    /// Where training started.
+    /// The start of training.
     pub(crate) from: &'a [f32],
 }
 
@@ -128,11 +128,11 @@ pub fn apply_zero_gradient(descent: &mut dyn Descent, start: usize, theta: &mut 
     }
 }
 
-/// Entries that [`all_zero`] reads before it decides whether to read the others.
+/// Entries that [`all_zero`] reads before it decides to read the others.
 const GLANCE: usize = 16;
 
-/// Whether all entries are zero, of either sign. The first few nearly always decide that they are not; if
-/// they do not, all are read: a loop without an exit is vectorized.
+/// Whether all entries are zero, of either sign. The first few nearly always show that they are not;
+/// otherwise all are read, because a loop without an exit is vectorized.
 pub(super) fn all_zero(values: &[f32]) -> bool {
     let (first, others) = values.split_at(GLANCE.min(values.len()));
     let bits = |values: &[f32]| values.iter().fold(0, |bits, value| bits | value.to_bits()) << 1;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_of_a_step_moves_and_asks_about_the_end_of_the_whole() {
+    fn the_tail_of_a_step_acts_on_the_end_of_the_whole() {
         let momentum = Sgd { momentum: 0.5 };
         let mut state =
             DeviceState { steps: 1, bytes: Vec::new(), vectors: vec![vec![0.0, 0.0, 1.0, 0.0, 0.0]] };

@@ -39,16 +39,16 @@ pub trait Optimizer: Send + Sync {
         false
     }
 
-    /// η where `learn.rate` is left out.
+    /// η if `learn.rate` is left out.
     fn default_rate(&self) -> f64;
 
-    /// What each of the state's vectors starts from; empty if the rule keeps no state.
+    /// The initial value of each of the state's vectors; empty if the rule keeps no state.
     fn starts(&self) -> &[f32];
 
-    /// One step of size `rate`: counts it in `state` and has `work` offer the gradient to it.
+    /// One step of size `rate`: counts it in `state` and lets `work` pass the gradient to it.
     fn step(&self, rate: f32, state: &mut DeviceState, work: &mut dyn FnMut(&mut dyn Descent));
 
-    /// Makes `state` that of an optimizer that has not stepped yet, reusing its memory.
+    /// Makes `state` that of an optimizer before its first step, in the same memory.
     fn reset(&self, state: &mut DeviceState) {
         state.steps = 0;
         for (slot, &start) in state.vectors.iter_mut().zip(self.starts()) {

@@ -2,7 +2,7 @@ use super::super::tests::any_floats;
 use super::*;
 use proptest::prelude::*;
 
-/// The twin: the definition entry by entry, with the multiply-add of the set.
+/// The reference: the definition entry by entry, with the multiply-add of the set.
 fn plain(set: InstructionSet, terms: impl Iterator<Item = (f32, f32)>, start: f32) -> f32 {
     terms.filter(|(x, _)| *x != 0.0).fold(start, |sum, (x, y)| {
         if set == InstructionSet::PORTABLE { x * y + sum } else { x.mul_add(y, sum) }
@@ -13,8 +13,8 @@ fn same(a: f32, b: f32) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
 }
 
-/// A batch and a dense matrix of every kind of float; wide enough for panels of each width, and more
-/// inputs than one panel of single columns holds.
+/// A batch and a dense matrix with every kind of float. It is wide enough for panels of each width, and
+/// has more inputs than one panel of single columns.
 fn operands() -> impl Strategy<Value = (Vec<f32>, Vec<f32>, [usize; 3])> {
     (1usize..6, prop_oneof![Just(1), 2usize..300, Just(TILE + 3)], 1usize..300).prop_flat_map(
         |(rows, inputs, width)| {
@@ -29,14 +29,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn products_are_the_definition_s_bit_for_bit_on_every_instruction_set(
+    fn products_equal_the_definition_bit_for_bit_on_every_instruction_set(
         (dense, other, [rows, inputs, width]) in operands(),
     ) {
         let batch = SparseBatch::of_dense(&dense, inputs);
         let mut panels = Panels::default();
         for set in InstructionSet::available() {
             let mut out = vec![0.25; rows * width];
-            // What is fetched beside it changes nothing.
+            // The memory that is fetched beside it changes nothing.
             let ahead = Ahead::new([&other, &dense[..inputs], &[]]);
             forward_on(set, &batch, &other[..inputs * width], &mut out, &mut panels, ahead);
             for (i, &ours) in out.iter().enumerate() {

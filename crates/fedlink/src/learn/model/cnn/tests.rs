@@ -4,7 +4,7 @@ use crate::learn::model::tests::gradient;
 use crate::learn::optimizer::{Adam, Optimizer};
 use crate::learn::task::DeviceState;
 
-/// A network small enough to be differentiated number by number.
+/// A network small enough for finite differences in every parameter.
 struct Tiny {
     image: [usize; 3],
     side: usize,
@@ -102,7 +102,7 @@ fn gradients_match_finite_differences_of_an_independent_network() {
         let theta: Vec<f32> = (0..model.dim()).map(|_| s.normal() as f32 * 0.4).collect();
         let inputs: Vec<f32> = (0..rows * numbers).map(|_| s.normal() as f32).collect();
         let labels: Vec<u8> = (0..rows).map(|_| s.below(tiny.classes as u64) as u8).collect();
-        // A workspace for more rows than the batch has, and used before: nothing stale may leak in.
+        // A used workspace for more rows than the batch has: no stale number may affect the result.
         let mut work = model.workspace(rows + 3);
         let batch = Batch { inputs: Rows::Dense(&inputs), labels: &labels };
         gradient(&model, &theta, batch, &mut work);
@@ -166,9 +166,9 @@ fn glorot_limits_count_the_whole_window_on_both_sides_and_biases_are_zero() {
     }
 }
 
-/// Noisy images of 16×16 with a bar of seven bright pixels somewhere: lying (0), standing (1), falling
-/// (2) or rising (3). Every pixel is as often bright in one class as in another, so that pixels alone are
-/// no evidence.
+/// Noisy images of 16×16 with a bar of seven bright pixels somewhere: horizontal (0), vertical (1),
+/// falling (2) or rising (3). Every pixel is bright equally often in each class, so that single pixels
+/// are no evidence.
 fn bars(count: usize, split: u64) -> (Vec<f32>, Vec<u8>) {
     let mut s = stream(6, Purpose::Test, split, 0);
     let (mut inputs, mut labels) = (Vec::new(), Vec::new());
@@ -187,7 +187,7 @@ fn bars(count: usize, split: u64) -> (Vec<f32>, Vec<u8>) {
 }
 
 #[test]
-fn non_zeros_and_a_workspace_of_another_model_give_the_same_numbers() {
+fn sparse_batches_and_a_workspace_of_another_model_give_the_same_numbers() {
     let model = Cnn::new([16, 16, 1], 4).unwrap();
     let theta = model.init(Init::GlorotUniform, &mut stream(0, Purpose::Init, 0, 0));
     let (inputs, labels) = bars(8, 1);

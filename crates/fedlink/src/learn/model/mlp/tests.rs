@@ -63,7 +63,7 @@ fn gradients_match_finite_differences_of_an_independent_network() {
         let theta: Vec<f32> = (0..model.dim()).map(|_| s.normal() as f32 * 0.5).collect();
         let inputs: Vec<f32> = (0..rows * widths[0]).map(|_| s.normal() as f32).collect();
         let labels: Vec<u8> = (0..rows).map(|_| s.below(classes as u64) as u8).collect();
-        // A workspace for more rows than the batch has, and used before: nothing stale may leak in.
+        // A used workspace for more rows than the batch has: no stale number may affect the result.
         let mut work = model.workspace(rows + 3);
         let batch = Batch { inputs: Rows::Dense(&inputs), labels: &labels };
         gradient(&model, &theta, batch, &mut work);
@@ -110,7 +110,7 @@ fn glorot_weights_fill_their_range_and_biases_are_zero() {
 }
 
 #[test]
-fn scores_count_right_answers_and_add_up_losses() {
+fn a_score_is_the_number_of_right_answers_and_the_sum_of_losses() {
     // Two inputs, two classes, weights that copy the inputs to the logits.
     let model = Mlp::new(2, &[], 2);
     let theta = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0];
