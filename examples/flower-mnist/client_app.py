@@ -1,4 +1,4 @@
-"""What a node does."""
+"""The client app of a node."""
 
 from flwr.app import Context, Message
 from flwr.clientapp.mod import message_size_mod

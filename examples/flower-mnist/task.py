@@ -1,4 +1,4 @@
-"""What is learned: a softmax regression on digits, by fedlink's training."""
+"""The task: softmax regression on digits, with fedlink's training."""
 
 import fedlink
 

@@ -1,8 +1,8 @@
-//! Results for a paper: a table (booktabs) and a plot (pgfplots), each to be read in with `\input`.
+//! Results for a paper: a table (booktabs) and a plot (pgfplots), each for `\input`.
 //!
-//! Labels are escaped, so that they print as they are. A character beyond ASCII is passed on, except the
-//! minus sign, × and raised digits: whether it prints depends on the TeX engine and its fonts. The same
-//! results always give the same text.
+//! Labels are escaped, so that they print unchanged. The minus sign, × and raised digits become commands;
+//! other characters beyond ASCII are passed on, and the TeX engine and its fonts decide whether they
+//! print. The same results always give the same text.
 
 use crate::chart::{Axis, Lines, Look, MAX_BANDS, seven_digits};
 use crate::looks::distinct;
@@ -13,15 +13,15 @@ use fedlink_study::table::number as four_digits;
 use std::borrow::Borrow;
 use std::fmt::Write;
 
-/// Ticks of an axis at most.
+/// The most ticks of an axis.
 const TICKS: usize = 6;
-/// Points on a line of text.
+/// Points per line of text.
 const POINTS_A_LINE: usize = 6;
-/// Where there is no number.
+/// The text in place of a missing number.
 const MISSING: &str = "--";
 
-/// A row for each curve: means over the seeds, the final accuracy with its 95 % interval. Seconds and joules
-/// are there where some run has them.
+/// A row for each curve: means over the seeds, and the final accuracy with its 95 % interval. Columns of
+/// seconds and joules exist if some run has them.
 pub fn table(results: &[CurveResult]) -> String {
     let target = target_name(results).replace(" %", "\\,\\%");
     let costs = results.iter().any(CurveResult::has_costs);
@@ -87,7 +87,7 @@ fn spent(estimate: Option<Estimate>) -> String {
     )
 }
 
-/// A comment on every way in which curves were shortened: such numbers are not those of the experiment.
+/// A comment on every shortening of curves: such numbers are not those of the experiment.
 fn shortened<C: Borrow<CurveResult>>(results: &[C]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for shortened in results.iter().filter_map(|curve| curve.borrow().shortened) {
@@ -99,7 +99,7 @@ fn shortened<C: Borrow<CurveResult>>(results: &[C]) -> String {
     lines.concat()
 }
 
-/// The label, and how the curve ended if that is not as it should.
+/// The label, and the end of the curve if it is not the planned one.
 fn name(curve: &CurveResult) -> String {
     let remark = match curve.status() {
         Status::Finished => String::new(),
@@ -122,7 +122,7 @@ fn with_interval(estimate: Option<Estimate>) -> String {
     }
 }
 
-/// A chart of one panel as a plot; `results` are its curves, whose shortening a comment states.
+/// A chart of one panel as a plot; `results` are its curves; a comment states their shortening.
 pub fn plot<C: Borrow<CurveResult>>(chart: &Lines, results: &[C]) -> String {
     let mut text = format!(
         "% \\usepackage{{pgfplots}} \\pgfplotsset{{compat=1.18}}\n\
@@ -157,7 +157,7 @@ pub fn plot<C: Borrow<CurveResult>>(chart: &Lines, results: &[C]) -> String {
             coordinates(points)
         );
     };
-    // Bands first, so that no band lies on a line.
+    // Bands first, so that no band covers a line.
     for (one, run) in series().flat_map(|one| one.bands.iter().map(move |run| (one, run))) {
         let fill = format!("draw=none, fill=fedlink{}, fill opacity=0.15", chart.key[one.key].look.color);
         let upper = run.iter().rev().map(|[x, _, high]| point(*x, *high));
@@ -194,7 +194,7 @@ fn axis(axis: &Axis, name: char) -> String {
     )
 }
 
-/// A value as it is written on its axis.
+/// A value in the notation of its axis.
 fn at(axis: &Axis, value: f64) -> f64 {
     seven_digits(if axis.log { value } else { value * axis.factor })
 }
@@ -209,7 +209,7 @@ fn line(look: Look) -> String {
     format!("fedlink{}, thick{pattern}", look.color)
 }
 
-/// The marker of a look; pgfplots has none like the last two that is filled.
+/// The marker of a look; the last two are not filled because pgfplots has no filled ones like them.
 fn mark(look: Look) -> &'static str {
     const MARKS: [&str; 7] = [
         ", mark=*, mark options={solid}",
@@ -223,13 +223,13 @@ fn mark(look: Look) -> &'static str {
     look.marker.map_or("", |marker| MARKS[marker % MARKS.len()])
 }
 
-/// Points, some on each line of text.
+/// Points, several per line of text.
 fn coordinates(points: &mut dyn Iterator<Item = (f64, f64)>) -> String {
     let points: Vec<String> = points.map(|(x, y)| format!("({x},{y})")).collect();
     points.chunks(POINTS_A_LINE).fold(String::new(), |text, line| text + &line.join(" ") + "\n")
 }
 
-/// Text that prints as it is.
+/// Text that prints unchanged.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -242,7 +242,7 @@ fn escape(text: &str) -> String {
             '|' => out += "\\textbar{}",
             '"' => out += "''",
             '{' | '}' | '$' | '&' | '#' | '%' | '_' => out.extend(['\\', c]),
-            // Two of these in a row would join into another sign.
+            // Two of these in a row would join into another character.
             '-' | '\'' | '`' | ',' if out.ends_with(c) => out.extend(['{', '}', c]),
             '\u{2212}' => out += "$-$",
             '×' => out += "$\\times$",
@@ -272,7 +272,7 @@ mod tests {
         super::plot(&charts[0].chart, results)
     }
 
-    /// What is wrong with the braces, the environments or the special characters, if anything.
+    /// The first error in the braces, the environments or the special characters.
     fn fault(text: &str) -> Option<String> {
         let (mut depth, mut open, mut maths) = (0i32, Vec::new(), false);
         let columns = text.split("\\begin{tabular}{").nth(1).and_then(|rest| rest.find('}')).unwrap_or(6);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_gives_the_numbers_that_a_person_works_out() {
+    fn the_table_has_the_numbers_computed_by_hand() {
         // Finals 90, 91, 92: 91 ± 4.3027/√3. Trapezoids: mean of (50 + final)/2. The last third is one value.
         let seeds: [&[f64]; 3] = [&[0.5, 0.90], &[0.5, 0.91], &[0.5, 0.92]];
         let table = table(&[curve_of("bn2_c k=1", &seeds)]);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_and_joules_have_columns_where_some_run_has_them() {
+    fn seconds_and_joules_have_columns_if_some_run_has_them() {
         // 80 % after 20 rounds of 0.25 s and 3 J; a tenth of the 60 J on one device.
         let curves = [with_units(curve_of("bc", &[&[0.5, 0.9]])), curve_of("bn2", &[&[0.5, 0.9]])];
         let text = table(&curves);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_target_is_that_of_the_runs_and_a_shortened_figure_says_so() {
+    fn the_table_has_the_target_of_the_runs_and_states_a_shortening() {
         let mut curve = curve_of("bc", &[&[0.5, 0.9]]);
         fedlink_study::example::change(&mut curve, |config| config.run.target = 0.9);
         let short =
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_band_stays_within_what_an_accuracy_can_be() {
+    fn a_band_stays_within_the_range_of_an_accuracy() {
         // 0.5 ± 12.7·0.4: the interval covers everything, from 0 to 100.
         let plot = plot(&[curve_of("bc", &[&[0.1], &[0.9]])]);
         assert!(plot.contains("(10,0) (10,100)"), "{plot}");
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gives_an_empty_table_and_plot() {
+    fn no_results_give_an_empty_table_and_plot() {
         for text in [table(&[]), plot(&[]), plot(&[curve("bc", 1, 0)])] {
             assert_eq!(fault(&text), None);
         }

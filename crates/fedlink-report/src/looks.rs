@@ -1,4 +1,4 @@
-//! The looks of the curves of a folder: a color stands for one key, and never changes from chart to chart.
+//! The looks of the curves of a folder: a color means one value of one key, in all charts.
 
 use crate::chart::{Entry, Look};
 use fedlink::compress::Compressor;
@@ -6,15 +6,15 @@ use fedlink::parts::{Kind, find};
 use fedlink::schedule::Policy;
 use fedlink_study::results::{CurveResult, Status};
 
-/// Up to so many curves each has a color of its own; so many values of a key have, too.
+/// Up to this many curves, or values of a key, have a color each.
 const MAX_COLORS: usize = 7;
 /// References are black.
 const REFERENCE_COLOR: usize = 6;
-/// The family of parts to compare with.
+/// The family of reference parts.
 const REFERENCE: &str = "reference";
 
-/// The family of a part, by its entry in the list; `custom` for a part that is not of this library, `other`
-/// for one of no family.
+/// The family of a part, from its entry in the list; `custom` for a part from outside this library,
+/// `other` for a part without a family.
 fn family<T: ?Sized + Kind>(name: &str) -> &'static str {
     match find::<T>(name) {
         Ok(entry) if entry.family.is_empty() => "other",
@@ -23,7 +23,7 @@ fn family<T: ?Sized + Kind>(name: &str) -> &'static str {
     }
 }
 
-/// The key that the colors of many curves stand for.
+/// The key of the colors of many curves.
 #[derive(Debug, PartialEq)]
 pub struct ColorKey {
     /// The key.
@@ -37,9 +37,9 @@ pub struct ColorKey {
 }
 
 impl ColorKey {
-    /// The color key of many curves: the policy, the compression scheme, or another swept key, whichever is
-    /// the first with two to seven values. A policy or scheme of more values is colored by family. None where
-    /// there are few curves, or no such key: each curve then has the look of its place.
+    /// The color key of many curves: the policy, the compression scheme, or another swept key, whichever
+    /// is the first with two to seven values. Policies or schemes with more values are colored by family.
+    /// None if there are few curves, or no such key: each curve then has the look of its place.
     pub fn of(results: &[CurveResult]) -> Option<Self> {
         if results.len() <= MAX_COLORS {
             return None;
@@ -89,8 +89,9 @@ impl ColorKey {
         key.filter(looks_differ)
     }
 
-    /// The look of each curve: the color of its group, dashes and marker by the other swept keys but `panel`,
-    /// whose values are in separate panels. In a family the marker is that of the part.
+    /// The look of each curve: the color of its group, and dashes and marker by the other swept keys
+    /// except `panel`, whose values are in separate panels. Within a family the marker identifies the
+    /// part.
     fn looks(&self, results: &[CurveResult], panel: &str) -> Vec<Look> {
         let other_keys = |curve: &CurveResult| -> Vec<(String, String)> {
             curve.keys.iter().filter(|(key, _)| *key != self.key && key != panel).cloned().collect()
@@ -105,7 +106,7 @@ impl ColorKey {
             let member = place(&members, &&self.values[i]);
             let color = colored.iter().position(|known| *known == group).unwrap_or(REFERENCE_COLOR);
             let other = place(&others, &&all[i]);
-            // Where the color alone would distinguish curves, dashes and markers do so too.
+            // If the color alone would distinguish curves, dashes and markers do so too.
             let (dash, marker) = match (others.len() > 1, members.len() > 1) {
                 (true, true) => (other, member),
                 (true, false) => (other, other),
@@ -123,7 +124,7 @@ pub fn legend(results: &[CurveResult]) -> Vec<Entry> {
     entries(results, ColorKey::of(results).as_ref(), "", |curve| curve.label.clone())
 }
 
-/// The same for panels, one for each value of `panel`, which the labels leave out: a curve has one label in
+/// The same for panels, one for each value of `panel`, which the labels omit: a curve has one label in
 /// all panels.
 pub fn panel_legend(results: &[CurveResult], key: &ColorKey, panel: &str) -> Vec<Entry> {
     entries(results, Some(key), panel, |curve| {
@@ -150,7 +151,7 @@ fn entries(
     results.iter().enumerate().map(entry).collect()
 }
 
-/// The different ones of some values, in the order in which they appear.
+/// The distinct values, in the order of their first occurrence.
 pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut different = Vec::new();
     for value in values {
@@ -224,7 +225,7 @@ mod tests {
             curve.keys.push(("learn.local_steps".into(), (i % 2).to_string()));
         }
         let results: Vec<CurveResult> = results.iter().chain(&results).cloned().collect();
-        // Each curve is there twice: nothing distinguishes the two but their place.
+        // Each curve occurs twice: only the place distinguishes the two.
         assert_eq!((ColorKey::of(&results), differ(&looks(&results))), (None, true));
         assert_eq!(ColorKey::of(&results[..9]).unwrap().key, "learn.local_steps");
     }
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_did_not_finish_says_so_in_the_legend() {
+    fn the_legend_states_that_a_curve_did_not_finish() {
         let mut results = curves(&["bc"], &["1"]);
         results[0].runs[0].status = Status::Diverged("the loss is not finite".into());
         assert_eq!(legend(&results)[0].label, "bc 1 (diverged)");
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_policy_is_used_the_color_is_the_scheme() {
+    fn with_one_policy_the_color_is_the_scheme() {
         let mut results = curves(&["bc"], &["1", "2", "3", "4"]);
         results.extend(curves(&["bc"], &["1", "2", "3", "4"]));
         results[4..].iter_mut().for_each(|curve| {

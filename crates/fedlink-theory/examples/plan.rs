@@ -1,5 +1,6 @@
-//! The best K and τ for the paper's figure 4 with even data, over the whole grid K = 1..=100, τ = 1..=20, and
-//! how much the answer hangs on what was assumed. `cargo run --release -p fedlink-theory --example plan`
+//! The best K and τ for the paper's figure 4 with even data, over the whole grid K = 1..=100, τ = 1..=20,
+//! and the dependence of the answer on the assumptions. `cargo run --release -p fedlink-theory --example
+//! plan`
 
 use fedlink_theory::TheoryError;
 use fedlink_theory::bound::BoundParameters;

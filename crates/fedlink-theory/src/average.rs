@@ -16,7 +16,7 @@ const BATCH: u64 = 64;
 pub struct Average {
     /// The mean loss bound after 0, 1, …, T rounds, with 95 % intervals.
     pub losses: Vec<Estimate>,
-    /// Where the last mean comes from.
+    /// The parts of the last mean.
     pub parts: Parts,
 }
 
@@ -53,7 +53,7 @@ pub fn monte_carlo(
         }
     }
     match silence {
-        // One silent draw is a draw like another; only if all are is there no bound.
+        // A silent draw is a valid draw; there is no bound only if all draws are silent.
         Some(error) if silent_draws == draws => Err(error),
         _ => Ok(Average { losses: moments.iter().map(Moments::estimate).collect(), parts }),
     }
@@ -61,11 +61,11 @@ pub fn monte_carlo(
 
 /// The mean over all channels, given E\[ρ\].
 ///
-/// ρ(t) is independent from round to round, so x(t), which depends on earlier rounds only, is independent of
-/// it; and A and B are affine in ρ. Hence `E[x(t+1)] = (1 − E[ρ]·c)·E[x(t)] + E[ρ]·b` exactly, c and b being
-/// those of a round with ρ = 1: the bound at the mean ρ is the mean of the bound. What is left uncertain is
-/// E\[ρ\] itself; its interval is carried through the derivative of the bound with respect to it (first order
-/// in the interval's width).
+/// ρ(t) is independent from round to round, so x(t), which depends on earlier rounds only, is independent
+/// of it; and A and B are affine in ρ. Hence `E[x(t+1)] = (1 − E[ρ]·c)·E[x(t)] + E[ρ]·b` exactly, where c
+/// and b are those of a round with ρ = 1: the bound at the mean ρ is the mean of the bound. Only E\[ρ\]
+/// itself is uncertain; the derivative of the bound with respect to it carries its interval over (first
+/// order in the interval's width).
 pub fn expectation(bound: &Bound, rates: &[f64], rho: Estimate) -> Result<Average, TheoryError> {
     real("rho", rho.half_width, |x| x >= 0.0, "known with a finite interval")?;
     let curve = bound.curve(rates, &vec![rho.mean; rates.len()])?;
@@ -83,7 +83,7 @@ pub fn expectation(bound: &Bound, rates: &[f64], rho: Estimate) -> Result<Averag
     Ok(Average { losses, parts: curve.parts })
 }
 
-/// The bound and the link must be about the same devices.
+/// The bound and the link must have the same number of devices.
 pub(super) fn same_devices(bound: &Bound, link: &Link) -> Result<(), TheoryError> {
     let (ours, theirs) = (bound.parameters().devices, link.parameters().devices);
     whole("devices", ours, theirs..=theirs, " (the link's number of devices)")
@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn the_mean_of_the_bound_is_the_bound_at_the_mean_rho() {
-        // Small link and few devices, so that ρ varies much and a product of means would not pass for luck.
+        // Small link and few devices, so that ρ varies much and a product of means would not agree by
+        // chance.
         let parameters = LinkParameters { devices: 4, dim: 60, symbols: 300, ..Default::default() };
         let link = Link::new(parameters).unwrap();
         let parameters = BoundParameters { devices: 4, k: 2, ..*problem(2, 2.0, 3.0).parameters() };
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_the_mean_is_the_bound_s_change_over_the_interval_of_rho() {
+    fn the_interval_of_the_mean_is_the_change_of_the_bound_over_the_interval_of_rho() {
         let bound = problem(5, 1.0, 1.0);
         let rates = bound.rates(&Rate::default(), 300).unwrap();
         let rho = Estimate { mean: 0.004, half_width: 1e-6 };
@@ -154,7 +155,7 @@ mod tests {
             for (bound, published) in [(problem(k, 1.0, 1.0), even), (problem(k, 10.0, 10.0), uneven)] {
                 let rates = bound.rates(&Rate::default(), 1000).unwrap();
                 let ours = expectation(&bound, &rates, rho).unwrap().losses[1000].mean;
-                // Theirs is one draw and three digits, ours the mean over all draws.
+                // Their value is one draw with three digits, ours the mean over all draws.
                 assert!((ours / published - 1.0).abs() < 0.005, "K = {k}: {ours} against {published}");
             }
         }
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_never_carries_an_entry_is_an_error_and_one_that_sometimes_does_is_not() {
+    fn a_link_without_any_entry_is_an_error_and_one_with_some_is_not() {
         let bound =
             |k| Bound::new(BoundParameters { devices: 20, k, ..*problem(1, 1.0, 1.0).parameters() }).unwrap();
         let link = |symbols| {

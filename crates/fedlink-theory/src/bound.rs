@@ -19,7 +19,7 @@ pub struct BoundParameters {
     pub l: f64,
     /// G, root of the bound on the mean square norm of a stochastic gradient.
     pub g: f64,
-    /// Γ = F* − mean of F_m*, how differently the devices' data are distributed.
+    /// Γ = F* − mean of F_m*, the heterogeneity of the devices' data.
     pub gamma: f64,
     /// ‖θ(0) − θ*‖², squared distance at the start.
     pub distance0: f64,
@@ -31,9 +31,9 @@ pub struct BoundParameters {
 pub struct Terms {
     /// `(M−K)·ρη²τ²G² / (K(M−1))`: only K of M devices send.
     pub scheduling: f64,
-    /// `ρ(1+μ(1−η))·η²G²·τ(τ−1)(2τ−1)/6`: devices walk away from θ(t) while they train.
+    /// `ρ(1+μ(1−η))·η²G²·τ(τ−1)(2τ−1)/6`: devices move away from θ(t) while they train.
     pub drift: f64,
-    /// `ρη²(τ²+τ−1)·G²`: gradients have a size, however near the optimum.
+    /// `ρη²(τ²+τ−1)·G²`: stochastic gradients do not vanish at the optimum.
     pub noise: f64,
     /// `2ρη(τ−1)·Γ`: every device pulls toward its own optimum.
     pub heterogeneity: f64,
@@ -68,11 +68,11 @@ impl Terms {
     }
 }
 
-/// Where a loss bound comes from. The recursion is linear, so the parts add up to the whole.
+/// The parts of a loss bound. The recursion is linear, so the parts add up to the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Parts {
-    /// The rest of the distance at the start.
+    /// The rest of the initial distance.
     pub initial: f64,
     /// The contribution of each term of B.
     pub terms: Terms,
@@ -104,24 +104,24 @@ impl Parts {
 ///
 /// With 0 < η ≤ min{1, 1/(μτ)} and 0 ≤ ρ ≤ 1 in round t,
 ///
-/// `x(t+1) = A·x(t) + B`, `A = 1 − μρη(τ − η(τ−1))`, B the sum of [`Terms`], `x(0) = ‖θ(0)−θ*‖²`,
+/// `x(t+1) = A·x(t) + B`, `A = 1 − μρη(τ − η(τ−1))`, B is the sum of [`Terms`], `x(0) = ‖θ(0)−θ*‖²`,
 ///
 /// and the loss bound is (L/2)·x. Source: Theorem 1 and Corollary 1 of the paper. Invariants: 0 ≤ A ≤ 1
 /// (since `μη(τ−η(τ−1)) ≤ μητ ≤ 1`), so x ≥ 0 and x rises with x(0), Γ and G; A and B are affine in ρ, so
-/// x(T) falls with ρ(t) exactly where x(t) is above [`Bound::fixed_point`] at η(t).
+/// x(T) falls with ρ(t) if and only if x(t) is above [`Bound::fixed_point`] at η(t).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     parameters: BoundParameters,
 }
 
 impl Bound {
-    /// Checks the parameters; an error names the one at fault.
+    /// Checks the parameters; an error names the wrong one.
     pub fn new(parameters: BoundParameters) -> Result<Self, TheoryError> {
         let BoundParameters { devices, k, tau, mu, l, g, gamma, distance0 } = parameters;
         whole("devices", devices, 1..=u64::from(u32::MAX), "")?;
         whole("k", k, 1..=devices, " (K cannot exceed devices)")?;
         whole("tau", tau, 1..=1_000_000, "")?;
-        // Far beyond any meaning; within them no bound overflows.
+        // Far beyond any practical value; within these ranges no bound overflows.
         real("mu", mu, |x| (1e-60..=1e60).contains(&x), "above 0 (in 1e-60..=1e60)")?;
         real("l", l, |x| (mu..=1e60).contains(&x), &format!("at least mu = {mu} (and at most 1e60)"))?;
         for (name, value) in [("g", g), ("gamma", gamma), ("distance0", distance0)] {
@@ -145,7 +145,7 @@ impl Bound {
         rate.values(self.parameters.mu, self.parameters.tau, rounds)
     }
 
-    /// `c = (1 − A)/ρ = μη(τ − η(τ−1))`, how fast a round with ρ = 1 contracts.
+    /// `c = (1 − A)/ρ = μη(τ − η(τ−1))`, the contraction of a round with ρ = 1.
     pub fn pull(&self, eta: f64) -> f64 {
         let (mu, tau) = (self.parameters.mu, self.parameters.tau as f64);
         mu * eta * (tau - eta * (tau - 1.0))
@@ -176,17 +176,18 @@ impl Bound {
         self.contraction(rho, eta) * x + self.terms(rho, eta).sum()
     }
 
-    /// The x at which a round with rate η changes nothing, whatever ρ: B/(1 − A). A constant rate leads here.
+    /// The x that a round with rate η does not change, for any ρ: B/(1 − A). The limit at a constant
+    /// rate.
     pub fn fixed_point(&self, eta: f64) -> f64 {
         self.terms(1.0, eta).sum() / self.pull(eta)
     }
 
-    /// The loss bound that no decreasing rate gets below: `(L/2)·2(τ−1)Γ/(μτ)`, the limit of the fixed point
-    /// as η → 0.
+    /// The loss bound's limit for decreasing rates: `(L/2)·2(τ−1)Γ/(μτ)`, the limit of the fixed point as
+    /// η → 0.
     ///
-    /// The paper has zero here. That holds for τ = 1 or Γ = 0 only: the heterogeneity term is of the order of
-    /// η, and so is the contraction against which it stands. (The bound settles here if Σ ρη diverges; if η
-    /// falls so fast that the sum converges, it stops earlier.)
+    /// The paper has zero here. That holds for τ = 1 or Γ = 0 only: the heterogeneity term is of the
+    /// order of η, as is the contraction. (The bound converges to it if Σ ρη diverges; if η falls so fast
+    /// that the sum converges, the bound stops above it.)
     pub fn floor(&self) -> f64 {
         let BoundParameters { tau, mu, l, gamma, .. } = self.parameters;
         0.5 * l * (2.0 * (tau as f64 - 1.0) * gamma / (mu * tau as f64))
@@ -221,10 +222,10 @@ pub(super) fn largest_rate(mu: f64, tau: u64) -> f64 {
     f64::min(1.0, 1.0 / (mu * tau as f64))
 }
 
-/// Checks 0 < η ≤ min{1, 1/(μτ)}; the error names the first round at fault.
+/// Checks 0 < η ≤ min{1, 1/(μτ)}; the error names the first invalid round.
 pub(super) fn check_rates(rates: &[f64], mu: f64, tau: u64) -> Result<(), TheoryError> {
     let limit = largest_rate(mu, tau);
-    // Two ways to write 1/(μτ) may differ in the last places.
+    // Two ways to compute 1/(μτ) may differ in the last places.
     let allowed = |eta: f64| eta > 0.0 && eta <= limit * (1.0 + 1e-12);
     match rates.iter().position(|&eta| !allowed(eta)) {
         Some(t) => Err(TheoryError::Rate { t, eta: rates[t], limit, tau }),
@@ -238,7 +239,7 @@ pub struct Curve {
     half_l: f64,
     /// x(0), …, x(T), bounds on E‖θ(t) − θ*‖².
     pub distances: Vec<f64>,
-    /// Where the loss bound after the last round comes from.
+    /// The parts of the loss bound after the last round.
     pub parts: Parts,
 }
 
@@ -263,9 +264,9 @@ impl Curve {
         self.distances.iter().position(|x| self.half_l * x <= target)
     }
 
-    /// The first t at which the loss bound is within the share `tolerance` of `level` (0.1: 10 % to either
-    /// side). With [`Bound::floor`] this is when the bound has practically settled; never for
-    /// a floor of zero.
+    /// The first t at which the loss bound is within the share `tolerance` of `level` (0.1: 10 % to
+    /// either side). With [`Bound::floor`] as level it is the time at which the bound has practically
+    /// converged; never for a floor of zero.
     pub fn first_near(&self, level: f64, tolerance: f64) -> Option<usize> {
         let near = |x: &f64| level > 0.0 && (self.half_l * x - level).abs() <= tolerance * level;
         self.distances.iter().position(near)

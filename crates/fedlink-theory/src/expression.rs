@@ -1,19 +1,20 @@
-//! Arithmetic over t, mu and tau, read from text.
+//! Arithmetic over t, mu and tau, parsed from text.
 //!
-//! Our own, because the functions must come from `libm` (equal results on every machine) and because text
-//! from a command line must never cost more than its length in time, memory or stack.
+//! The parser is our own because the functions must come from `libm` (equal results on every machine),
+//! and because a text from a command line must take time, memory and stack in proportion to its length
+//! only.
 
 use super::TheoryError;
 use std::fmt;
 
-/// Longest text that is read, in characters.
+/// The length of the longest accepted text, in characters.
 const MAX_LENGTH: usize = 1000;
 /// Deepest nesting of parentheses, signs and powers.
 const MAX_DEPTH: usize = 50;
 
-/// A formula such as `1000/(3*(t+1000))`: numbers, `t`, `mu`, `tau`, `+ - * / ^`, parentheses, and `sqrt`,
-/// `exp`, `log`, `min`, `max`. A power binds tighter than a sign before it and groups from the right:
-/// `-2^2 = -4`, `2^3^2 = 512`.
+/// A formula such as `1000/(3*(t+1000))`: numbers, `t`, `mu`, `tau`, `+ - * / ^`, parentheses, and
+/// `sqrt`, `exp`, `log`, `min`, `max`. A power binds tighter than a sign before it and groups from the
+/// right: `-2^2 = -4`, `2^3^2 = 512`.
 #[derive(Clone, Debug)]
 pub struct Expression {
     text: String,
@@ -33,7 +34,7 @@ enum Step {
 }
 
 impl Expression {
-    /// Reads `text`.
+    /// Parses `text`.
     pub fn parse(text: &str) -> Result<Self, TheoryError> {
         let mut parser = Parser { characters: text.chars().collect(), at: 0, depth: 0, steps: Vec::new() };
         let result = parser.whole();
@@ -44,8 +45,8 @@ impl Expression {
         Ok(Self { text: text.to_owned(), steps: parser.steps })
     }
 
-    /// The value at round t. Division by zero and the like give an infinite or undefined
-    /// number, never a panic.
+    /// The value at round t. Division by zero and similar cases give an infinite or undefined number,
+    /// never a panic.
     pub fn evaluate(&self, t: f64, mu: f64, tau: f64) -> f64 {
         let mut stack: Vec<f64> = Vec::with_capacity(16);
         for step in &self.steps {
@@ -67,7 +68,7 @@ impl Expression {
     }
 }
 
-/// Equal texts are equal formulas.
+/// Equality of formulas is equality of texts.
 impl PartialEq for Expression {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -125,7 +126,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Every way to nest deeper comes through here.
+    /// Every deeper level of nesting passes through this function.
     fn signed(&mut self) -> Result<(), Problem> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {

@@ -1,5 +1,5 @@
-//! The convergence bound of the paper's section V: its value, for which link, at which rate, and which
-//! K and τ it favors.
+//! The convergence bound of the paper's section V: its value for a link and a rate, and the K and τ that
+//! it favors.
 //!
 //! - [`bound`]: the recursion x(t+1) = A(t)·x(t) + B(t) for given ρ(t) and η(t), term by term.
 //! - [`rho`]: ρ(t), the share of entries that the link carries, from the channel.
@@ -8,7 +8,7 @@
 //! - [`study`]: curves for several K and τ side by side.
 //! - [`plan`]: the best K and τ over a grid.
 //! - [`measure`]: μ, L, Γ and G of softmax regression on real data.
-//! - [`check`]: the theorem compared with runs of the system that it is about.
+//! - [`check`]: the theorem compared with runs of the system that it describes.
 //! - [`statistics`]: means of independent draws with their intervals.
 //!
 //! The flow: a [`rho::Link`] draws ρ(t), [`bound::Bound`] turns ρ(t) and η(t) into a curve, [`study::Study`]
@@ -50,7 +50,7 @@ pub use statistics::Estimate;
 
 use fedlink::spec::ConfigError;
 
-/// Most rounds that a curve may have; it is kept in memory.
+/// The most rounds of a curve, which is kept in memory.
 pub const MAX_ROUNDS: usize = 10_000_000;
 
 /// An invalid parameter of the bound.
@@ -63,7 +63,7 @@ pub enum TheoryError {
     /// A parameter is outside its range.
     #[error("{name}: is {value}, but must be {allowed}")]
     Parameter {
-        /// The parameter as a person would write it.
+        /// The parameter as in text.
         name: &'static str,
         /// Its value.
         value: String,
@@ -76,7 +76,7 @@ pub enum TheoryError {
          write a rate that stays below, such as {limit}*1000/(t+1000)"
     )]
     Rate {
-        /// The first round at fault.
+        /// The first invalid round.
         t: usize,
         /// The rate there.
         eta: f64,
@@ -90,7 +90,7 @@ pub enum TheoryError {
     Expression {
         /// The expression.
         text: String,
-        /// Where, counted in characters from 1.
+        /// The position, in characters from 1.
         position: usize,
         /// The problem and the expected form.
         problem: String,
@@ -98,11 +98,11 @@ pub enum TheoryError {
     /// A table of values has fewer entries than rounds, or two tables differ in length.
     #[error("{name}: has {got} values, but {needed} rounds are required")]
     Length {
-        /// Which table.
+        /// The table.
         name: &'static str,
-        /// How many values it has.
+        /// The number of its values.
         got: usize,
-        /// How many are needed.
+        /// The number of values needed.
         needed: usize,
     },
     /// No round of any draw carries a single entry, so there is nothing to bound.
@@ -113,7 +113,7 @@ pub enum TheoryError {
     SilentLink {
         /// n.
         symbols: u64,
-        /// K, the smallest tried.
+        /// K, the smallest on the grid.
         k: u64,
         /// The largest budget of a device in any round, in bits.
         max: f64,
@@ -126,11 +126,11 @@ pub enum TheoryError {
          the data"
     )]
     NotConverged {
-        /// Whose minimum.
+        /// The function.
         what: String,
-        /// How far the loss may still be above it.
+        /// The upper bound on the distance to the minimum.
         gap: f64,
-        /// How far it may be at most.
+        /// The largest allowed distance.
         allowed: f64,
     },
     /// No K and τ of a grid reach the target.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::ops::RangeInclusive;
 
-/// The number of rates to try if none is given.
+/// The number of rates on the default list.
 const RATES: i32 = 16;
 
 /// The criterion of the best point.
@@ -54,14 +54,13 @@ pub struct PlanRequest {
     pub goal: Goal,
     /// The channel.
     pub averaging: Averaging,
-    /// The seed of the channel. All K have the same gains, so that they are compared without noise between
-    /// them.
+    /// The seed of the channel. All K have the same gains, so that no noise affects their comparison.
     pub seed: u64,
 }
 
 impl PlanRequest {
-    /// The rates to try if none is given: the largest that every τ of the grid may use, decaying as
-    /// 1000/(t+1000), and its halves. A rate that depends on τ would make a comparison of τ meaningless.
+    /// The default rates: the largest that every τ of the grid may use, decaying as 1000/(t+1000), and
+    /// its halves. With a rate that depends on τ, a comparison of τ would be meaningless.
     pub fn shared_rates(&self) -> Vec<Rate> {
         let max = f64::min(1.0, 1.0 / (self.problem.mu * *self.taus.end() as f64));
         (0..RATES)
@@ -122,10 +121,10 @@ impl GridPlan {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Sensitivity {
-    /// The points K±1 and τ±1 beside the best one, as far as they are on the grid, each with the share by
-    /// which its final loss is above (or, with a goal in rounds, possibly below) that of the best point.
+    /// The points K±1 and τ±1 beside the best one, if they are on the grid, each with the share by which
+    /// its final loss is above (or, with a goal in rounds, possibly below) that of the best point.
     pub neighbors: Vec<(GridPoint, f64)>,
-    /// The best points if an assumption is off.
+    /// The best points under scaled assumptions.
     pub shifts: Vec<Shift>,
 }
 
@@ -137,7 +136,7 @@ pub struct Shift {
     pub what: &'static str,
     /// Its factor.
     pub factor: f64,
-    /// The best point then; none if the target is out of reach.
+    /// The best point then; none if the target cannot be reached.
     pub best: Option<GridPoint>,
     /// The share by which the final loss at the unshifted best point is above that at the new one.
     pub regret: Option<f64>,
@@ -167,8 +166,8 @@ struct Round {
 type GridRow = (Vec<GridPoint>, Vec<(f64, u64)>);
 
 impl Planner {
-    /// Checks the request and draws the channel. A K whose link carries nothing stays in the grid at ρ = 0;
-    /// if all do, that is an error.
+    /// Checks the request and draws the channel. A K whose link carries no entry stays in the grid with ρ
+    /// = 0; if this holds for all K, it is an error.
     pub fn new(request: PlanRequest) -> Result<Self, TheoryError> {
         let PlanRequest { ks, taus, rounds, seed, .. } = &request;
         whole("rounds", *rounds as u64, 1..=MAX_ROUNDS as u64, "")?;
@@ -204,11 +203,12 @@ impl Planner {
         self.evaluate(&self.request.problem, &self.rhos)
     }
 
-    /// The grid at that one of `rates` whose best point is the best; ties go to the earlier. The planner
+    /// The grid at the one of `rates` whose best point is the best; ties go to the earlier. The planner
     /// keeps that rate, and its request has it. Without `rates` this is [`Planner::plan`].
     ///
-    /// A rate that is too large for the problem puts the fixed point of the bound above its start. What is
-    /// best then is the link that carries least, which is no advice; so a plan should come with its rate.
+    /// A rate that is too large for the problem puts the fixed point of the bound above its start. Then
+    /// the link that carries least gives the lowest bound, which is useless advice; so a plan should
+    /// state its rate.
     pub fn plan_with_best_rate(&mut self, rates: &[Rate]) -> Result<GridPlan, TheoryError> {
         let mut best: Option<(GridPlan, &Rate)> = None;
         let mut nearest: Option<(f64, TheoryError)> = None;
@@ -241,12 +241,12 @@ impl Planner {
         Ok(())
     }
 
-    /// The question, with the rate that was chosen.
+    /// The request, with the chosen rate.
     pub fn request(&self) -> &PlanRequest {
         &self.request
     }
 
-    /// How much the answer `plan` hangs on K, τ, Γ, G and n, the last three by ±20 %.
+    /// The dependence of `plan` on K, τ, Γ, G and n, the last three scaled by ±20 %.
     pub fn sensitivity(&self, plan: &GridPlan) -> Result<Sensitivity, TheoryError> {
         let GridPoint { k, tau, loss, .. } = plan.best;
         let beside = [(k - 1, tau), (k + 1, tau), (k, tau - 1), (k, tau + 1)];
@@ -291,8 +291,8 @@ impl Planner {
 
     fn evaluate(&self, problem: &BoundParameters, rhos: &[Vec<f64>]) -> Result<GridPlan, TheoryError> {
         let rounds = self.request.taus.clone().zip(&self.rates).map(|(tau, rates)| {
-            // K enters by a factor of the scheduling term alone; at K = 1 that factor is 1 (0
-            // for a lone device).
+            // K enters only by a factor of the scheduling term; at K = 1 that factor is 1 (0 for a single
+            // device).
             let bound = Bound::new(BoundParameters { k: 1, tau, ..*problem })?;
             let round = |&eta: &f64| {
                 let terms = bound.terms(1.0, eta);
@@ -372,7 +372,7 @@ fn rates_of(request: &PlanRequest, rate: &Rate) -> Result<Vec<Vec<f64>>, TheoryE
     request.taus.clone().map(values).collect()
 }
 
-/// Fewer rounds to the target, if there is one, and then the lower loss.
+/// Fewer rounds to the target, if there is one, then the lower loss.
 fn is_better(new: &GridPoint, old: &GridPoint) -> bool {
     new.rounds_to_target.cmp(&old.rounds_to_target).then(new.loss.total_cmp(&old.loss)).is_lt()
 }

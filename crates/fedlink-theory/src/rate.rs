@@ -32,10 +32,10 @@ pub enum Rate {
         /// c.
         c: f64,
     },
-    /// `min{1, 1/(μτ)}·c/(t + c)`: from the largest rate that the theorem allows, whatever μ and τ. The
-    /// paper's figure 3 has c = 1000.
+    /// `min{1, 1/(μτ)}·c/(t + c)`: starts at the largest rate that the theorem allows, for any μ and τ.
+    /// The paper's figure 3 has c = 1000.
     FromLimit {
-        /// c, the round in which half of the first rate is left.
+        /// c, the round in which the rate is half of the first.
         c: f64,
     },
     /// One value for each round.
@@ -63,8 +63,8 @@ impl Rate {
         }
     }
 
-    /// η(0), …, η(`rounds`−1), each checked against 0 < η ≤ min{1, 1/(μτ)}; an error names the first round at
-    /// fault.
+    /// η(0), …, η(`rounds`−1), each checked against 0 < η ≤ min{1, 1/(μτ)}; an error names the first
+    /// invalid round.
     pub fn values(&self, mu: f64, tau: u64, rounds: usize) -> Result<Vec<f64>, TheoryError> {
         whole("rounds", rounds as u64, 0..=MAX_ROUNDS as u64, "")?;
         if let Self::Table(values) = self
@@ -79,8 +79,7 @@ impl Rate {
 }
 
 /// A number is a constant rate. `inverse-time` is the paper's figure 3, 1000/(μτ(t+1000)), and
-/// `inverse-time:B` is 1000/(Bμ(t+1000)), of which figure 4 is B = 20. Anything else is
-/// read as an expression.
+/// `inverse-time:B` is 1000/(Bμ(t+1000)); figure 4 is B = 20. Any other text is parsed as an expression.
 impl FromStr for Rate {
     type Err = TheoryError;
 
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_families_are_the_paper_s() {
+    fn the_families_are_those_of_the_paper() {
         let third = Rate::FromLimit { c: 1000.0 };
         let fourth = Rate::InverseTime { a: 1000.0, b: 20.0 * 0.25, c: 1000.0 };
         for t in [0usize, 1, 500, 1000, 99_999] {
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_allowed_rate_is_allowed_however_it_is_written() {
+    fn the_largest_rate_is_allowed_in_every_form() {
         for tau in 1..200 {
             for mu in [0.1, 0.25, 0.7, 1.0, 3.3] {
                 Rate::FromLimit { c: 1000.0 }.values(mu, tau, 3).unwrap();
@@ -183,7 +182,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_printed_rate_reads_back_as_the_same_rate(
+        fn a_printed_rate_parses_to_the_same_rate(
             a in 0.1..1e4f64, b in 0.1..1e4f64, c in 0.1..1e4f64, mu in 0.01..10.0f64, tau in 1..50u64,
         ) {
             let families = [

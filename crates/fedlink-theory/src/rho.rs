@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Most numbers that a table over K and rounds may hold, however much memory there is.
+/// The most numbers in a table over K and rounds, on a machine with any amount of memory.
 const MAX_TABLE: u64 = 200_000_000;
-/// Bytes that each of them takes at the most: eight, and a planner has four tables at a time (the draws by
-/// round, the same by K, the curves of a row on every thread, and their means).
+/// The most bytes per number: eight, and a planner has four tables at a time (the draws by round, the
+/// same by K, the curves of a row on every thread, and their means).
 const BYTES_A_NUMBER: u64 = 4 * 8;
 
-/// Most numbers that a table over K and rounds may hold on this machine.
+/// The most numbers in a table over K and rounds on this machine.
 pub(super) fn max_table() -> u64 {
     table_within(fedlink::base::memory::total())
 }
@@ -27,10 +27,10 @@ pub(super) fn max_table() -> u64 {
 fn table_within(memory: Option<u64>) -> u64 {
     memory.map_or(MAX_TABLE, |bytes| (bytes / BYTES_A_NUMBER).clamp(1, MAX_TABLE))
 }
-/// Most numbers that a [`RhoStore`] keeps.
+/// The most numbers in a [`RhoStore`].
 const MAX_KEPT: usize = 10_000_000;
 
-/// How the K devices of a round are chosen.
+/// The choice of the K devices of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -66,20 +66,20 @@ impl Default for LinkParameters {
     }
 }
 
-/// The uplink as the bound sees it: K devices with equal bits, compressed by [`RandomSparse`].
+/// The uplink in the bound: K devices with equal bits, compressed by [`RandomSparse`].
 ///
 /// In a round the gains g are drawn, K devices chosen, and the n symbols split so that all carry the same
-/// `R = n / Σ_j 1/C_j` bits, `C_j = log2(1 + g_j·P/σ²)`, `P = M·P̄/K`. Then q is the largest integer ≤ d with
-/// `log2 C(d,q) + 33q ≤ R`, and `ρ = q/d`. The gains of round t under a seed are those of a simulation under
-/// that seed. Invariants: 0 ≤ ρ ≤ 1; ρ rises with n and P̄ and falls with σ²; a zero-gain link among the K
-/// gives ρ = 0; the result does not depend on the number of threads.
+/// `R = n / Σ_j 1/C_j` bits, `C_j = log2(1 + g_j·P/σ²)`, `P = M·P̄/K`. Then q is the largest integer ≤ d
+/// with `log2 C(d,q) + 33q ≤ R`, and `ρ = q/d`. The gains of round t under a seed are those of a
+/// simulation under that seed. Invariants: 0 ≤ ρ ≤ 1; ρ rises with n and P̄ and falls with σ²; a
+/// zero-gain link among the K gives ρ = 0; the result does not depend on the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     parameters: LinkParameters,
 }
 
 impl Link {
-    /// Checks the parameters; an error names the one at fault.
+    /// Checks the parameters; an error names the wrong one.
     pub fn new(parameters: LinkParameters) -> Result<Self, TheoryError> {
         whole("devices", parameters.devices, 1..=10_000_000, "")?;
         whole("dim", parameters.dim, 1..=(1 << 31) - 1, "")?;
@@ -95,7 +95,7 @@ impl Link {
     }
 
     /// ρ(0), …, ρ(`rounds`−1) with K = `k` under `seed`. A round too weak for one entry has ρ = 0; if all
-    /// are, that is an error.
+    /// are, it is an error.
     pub fn rhos(&self, k: u64, rounds: usize, seed: u64) -> Result<Vec<f64>, TheoryError> {
         let table = self.efficiencies(k..=k, rounds, seed)?;
         let rhos = table.rhos(self, self.parameters.symbols).pop().unwrap_or_default();
@@ -111,8 +111,8 @@ impl Link {
         Ok(moments.estimate())
     }
 
-    /// What each of K devices can send for each symbol of the round, `1/Σ_j 1/C_j`, for all K of a range and
-    /// all rounds. (Multiplied by n these are the budgets R, so one table serves every n.)
+    /// The bits per symbol that each of K devices can send, `1/Σ_j 1/C_j`, for all K of a range and all
+    /// rounds. (Multiplied by n these are the budgets R, so one table serves every n.)
     pub(super) fn efficiencies(
         &self,
         ks: RangeInclusive<u64>,
@@ -139,7 +139,7 @@ impl Link {
         let mut gains = gains(seed, t, devices as usize);
         match choice {
             Choice::Best => gains.sort_unstable_by(|a, b| b.total_cmp(a)),
-            // The first K of a random order are a random K; a larger K adds devices and takes none away.
+            // The first K of a random order are a random K; a larger K only adds devices.
             Choice::Uniform => {
                 stream(seed, Purpose::Uniform, t, 0).shuffle_prefix(&mut gains, *ks.end() as usize);
             }
@@ -163,11 +163,11 @@ pub(crate) fn gains(seed: u64, t: u64, devices: usize) -> Vec<f64> {
     DeviceId::all(devices).map(|device| Rayleigh { seed }.gain(t, device)).collect()
 }
 
-/// ρ(t) that was drawn already, so that several questions about one link draw it once. It keeps what there is
-/// room for and draws the rest anew.
+/// Stored ρ(t), so that several plans for one link draw it once. The store keeps as many as fit and draws
+/// the rest anew.
 #[derive(Debug, Default)]
 pub struct RhoStore {
-    /// The link and the number of rounds that `kept` is of.
+    /// The link and the number of rounds of `kept`.
     of: Option<(LinkParameters, usize)>,
     /// By K and seed.
     kept: BTreeMap<(u64, u64), Arc<[f64]>>,
@@ -191,7 +191,7 @@ impl RhoStore {
     }
 }
 
-/// Bits for each symbol of the round, for every K (rows, from `first_k`) and round.
+/// Bits per symbol, for every K (rows, from `first_k`) and round.
 pub(super) struct Efficiencies {
     pub(super) first_k: u64,
     rows: Vec<Vec<f64>>,
@@ -203,8 +203,8 @@ impl Efficiencies {
         let (dim, symbols) = (link.parameters.dim as usize, symbols as f64);
         let cells = || self.rows.iter().flatten().copied();
         let max_q = RandomSparse {}.largest_q(dim, Bits(symbols * cells().fold(0.0, f64::max)));
-        // Where there are more questions than answers, r(1), …, r(max_q) once is less work than
-        // a search each time.
+        // If there are more cells than values of q, computing r(1), …, r(max_q) once takes less time than
+        // a search per cell.
         let costs: Option<Vec<f64>> = (max_q < cells().count())
             .then(|| (1..=max_q).into_par_iter().map(|q| RandomSparse {}.bits(dim, q).0).collect());
         let rho = |bits: f64| match &costs {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn rho_rises_with_symbols_and_power_and_falls_with_noise_and_devices_heard() {
+    fn rho_rises_with_symbols_and_power_and_falls_with_noise_and_k() {
         let base = link(|_| {}).rhos(3, 100, 1).unwrap();
         let all_at_least = |more: &[f64], less: &[f64]| more.iter().zip(less).all(|(a, b)| a >= b);
         assert!(all_at_least(&link(|p| p.symbols = 4000).rhos(3, 100, 1).unwrap(), &base));
@@ -293,12 +293,12 @@ mod tests {
     }
 
     #[test]
-    fn an_ample_link_carries_everything() {
+    fn a_large_budget_carries_every_entry() {
         assert_eq!(link(|p| p.symbols = 10_000_000).rhos(2, 5, 0).unwrap(), [1.0; 5]);
     }
 
     #[test]
-    fn choosing_all_devices_is_the_same_choice_however_it_is_made() {
+    fn both_choices_of_all_devices_are_equal() {
         let best = link(|_| {}).rhos(20, 50, 2).unwrap();
         let uniform = link(|p| p.choice = Choice::Uniform).rhos(20, 50, 2).unwrap();
         assert_eq!(best, uniform);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn one_k_of_a_table_is_that_k_alone() {
+    fn a_table_for_several_k_equals_that_for_each_k_alone() {
         for choice in [Choice::Best, Choice::Uniform] {
             let link = link(|p| p.choice = choice);
             let table = link.efficiencies(2..=9, 30, 6).unwrap().rhos(&link, 3000);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_costs_answers_as_a_search_does() {
+    fn a_table_of_costs_gives_the_results_of_a_search() {
         for (symbols, dim) in [(1, 5000), (60, 5000), (900, 40), (100_000, 40)] {
             let link = link(|p| (p.symbols, p.dim) = (symbols, dim));
             let efficiencies = link.efficiencies(1..=20, 40, 3).unwrap();

@@ -17,13 +17,13 @@ impl Estimate {
         (value - self.mean).abs() <= self.half_width
     }
 
-    /// The ends of the interval, cut where they go beyond `min` and `max`, which the number itself cannot.
+    /// The ends of the interval, limited to the range `min` to `max` of the quantity.
     pub fn ends_within(&self, min: f64, max: f64) -> (f64, f64) {
         ((self.mean - self.half_width).max(min), (self.mean + self.half_width).min(max))
     }
 }
 
-/// Mean and spread of numbers that come one by one (Welford's recurrence).
+/// Mean and spread of a sequence of numbers (Welford's recurrence).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moments {
     count: u64,
@@ -32,7 +32,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Takes one more number in.
+    /// Adds a number.
     pub fn add(&mut self, value: f64) {
         self.count += 1;
         let before = value - self.mean;

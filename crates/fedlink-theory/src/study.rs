@@ -1,4 +1,4 @@
-//! Several curves of the bound side by side: every K × τ of two lists, on the same channels.
+//! Several curves of the bound: every K × τ of two lists, on the same channels.
 
 use super::average::expectation;
 use super::bound::{Bound, BoundParameters, Curve, Parts, Terms};
@@ -11,29 +11,29 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most curves of a study.
+/// The most curves of a study.
 const MAX_CURVES: u64 = 10_000;
 
-/// How the channel enters.
+/// The treatment of the channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Mode {
-    /// The mean over that many channels; draw i has the gains of a simulation under `seed` + i.
+    /// The mean over this many channels; draw i has the gains of a simulation under `seed` + i.
     Draws(u64),
-    /// The mean over all channels (see [`expectation`]), E\[ρ\] being estimated from that many rounds.
+    /// The mean over all channels (see [`expectation`]), with E\[ρ\] estimated from `samples` rounds.
     Expectation {
         /// Rounds drawn for each K.
         samples: usize,
     },
-    /// No channel: ρ(t) as given, one value for each round and the same for every K.
+    /// No channel: ρ(t) as given, one value per round and the same for every K.
     Given(Vec<f64>),
 }
 
-/// A question to the bound for every K of a list and every τ of another.
+/// A request for the bound at every K of a list and every τ of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// The learning problem; its `k` and `tau` are replaced by those of the lists.
+    /// The learning problem; the lists replace its `k` and `tau`.
     pub problem: BoundParameters,
     /// The radio link that determines ρ(t).
     pub link: LinkParameters,
@@ -47,7 +47,7 @@ pub struct Study {
     pub rounds: usize,
     /// One channel, several, or all.
     pub mode: Mode,
-    /// The seed of the channel. All K see the same gains.
+    /// The seed of the channel. All K have the same gains.
     pub seed: u64,
 }
 
@@ -59,15 +59,15 @@ pub struct StudyCurve {
     pub label: String,
     /// The problem with this curve's K and τ.
     pub parameters: BoundParameters,
-    /// The loss bound after 0, 1, …, T rounds. With a single draw the intervals are infinite; with a given ρ
-    /// they are too, there being nothing to average.
+    /// The loss bound after 0, 1, …, T rounds. With a single draw, or with a given ρ, the intervals are
+    /// infinite.
     pub losses: Vec<Estimate>,
     /// ρ(0), …, ρ(T−1), each the mean over the draws.
     pub rhos: Vec<f64>,
     /// [`Bound::floor`].
     pub floor: f64,
-    /// The first round at which the (mean) bound is within 10 % of the floor; none if that is not reached in
-    /// T rounds, or if the floor is zero.
+    /// The first round at which the (mean) bound is within 10 % of the floor; none if T rounds do not
+    /// reach it, or if the floor is zero.
     pub near_floor: Option<usize>,
     /// The rest of the start and each term of B, as shares of the last bound.
     pub shares: Parts,
@@ -91,7 +91,7 @@ impl Study {
         self.ks.iter().flat_map(|&k| self.taus.iter().map(move |&tau| (k, tau))).collect()
     }
 
-    /// Checks all that can be checked without drawing a channel; an error names the faulty value.
+    /// Checks everything that needs no channel; an error names the wrong value.
     pub fn check(&self) -> Result<(), TheoryError> {
         let curves = self.grid().len() as u64;
         whole("k and tau", curves, 1..=MAX_CURVES, " curves")?;
@@ -126,9 +126,10 @@ impl Study {
         self.run_watched(|_| {})
     }
 
-    /// Computes all curves; `watch` sees those of every single draw, in the order of [`Study::grid`].
+    /// Computes all curves and passes those of every single draw to `watch`, in the order of
+    /// [`Study::grid`].
     ///
-    /// In [`Mode::Expectation`] there is no single draw to see, and a given ρ counts as one. The result does
+    /// In [`Mode::Expectation`] there are no single draws, and a given ρ counts as one. The result does
     /// not depend on the number of threads.
     pub fn run_watched(&self, watch: impl FnMut(&[Curve])) -> Result<Vec<StudyCurve>, TheoryError> {
         self.run_on(&mut RhoStore::default(), watch)
@@ -185,7 +186,7 @@ impl Study {
         }
     }
 
-    /// The label has only the parameters that differ; both if none does.
+    /// The label has only the parameters that differ; both if none differs.
     fn label(&self, k: u64, tau: u64) -> String {
         match (self.ks.len() > 1, self.taus.len() > 1) {
             (true, false) => format!("K={k}"),
@@ -207,7 +208,7 @@ impl Study {
         let mut moments = vec![vec![Moments::default(); self.rounds + 1]; bounds.len()];
         let mut parts = vec![Parts { initial: 0.0, terms: Terms::default() }; bounds.len()];
         let mut means = vec![vec![0.0; self.rounds]; bounds.len()];
-        // One silent draw is a draw like another; only if all of a K are is there no bound.
+        // A silent draw is a valid draw; there is no bound only if all draws of a K are silent.
         let mut silences: BTreeMap<u64, (u64, TheoryError)> = BTreeMap::new();
         for draw in 0..draws {
             let mut rhos = BTreeMap::new();
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watcher_sees_every_draw_and_their_mean_is_the_result() {
+    fn the_watcher_gets_every_draw_and_the_result_is_their_mean() {
         let mut sums = [0.0; 4];
         let mut draws = 0;
         let watch = |curves: &[Curve]| {

@@ -1,4 +1,4 @@
-//! Once warm, a round allocates next to nothing: no vector of the size of the model for any device.
+//! Once warm, a round allocates almost no memory: no vector of the size of the model for any device.
 //!
 //! One test, because the allocator counts for the whole process.
 
@@ -13,7 +13,7 @@ use fedlink::learn::optimizer::StateMode;
 use fedlink::system::simulation::Simulation;
 use std::sync::Arc;
 
-/// What the third round asks for, in all and at once at most.
+/// The allocations of the third round: in all, and the largest.
 fn warm_round(policy: &str, dataset: &Arc<Dataset>) -> [usize; 2] {
     let mut config = small_config();
     config.data.devices = 15;
@@ -33,13 +33,14 @@ fn warm_round(policy: &str, dataset: &Arc<Dataset>) -> [usize; 2] {
 #[test]
 fn a_warm_round_allocates_no_vector_of_the_model_s_size() {
     for policy in ["bn2", "bn2-c", "bc-bn2", "bc"] {
-        // 400·256 weights in the first layer alone: 410 kB. The dense product packs its operands 16 kB at a
-        // time.
+        // 400·256 weights in the first layer alone: 410 kB. The dense product packs its operands in
+        // pieces of 16 kB.
         for dataset in [blobs(400, 600, 90), mostly_zero(400, 600, 90)] {
             let [_, largest] = warm_round(policy, &dataset);
             assert!(largest <= 20_000, "{policy:?}: {largest} bytes at once");
         }
-        // With sparse inputs the dense product sees the last layer only: five times the model, nothing more.
+        // With sparse inputs the dense product has the last layer only: a model five times as large
+        // allocates nothing more.
         let [small, large] = [80, 400].map(|features| warm_round(policy, &mostly_zero(features, 600, 90))[0]);
         assert!(large < small + small / 10, "{policy:?}: {small} bytes at 80 inputs, {large} at 400");
     }

@@ -1,4 +1,4 @@
-//! What the readers allocate stays within a small constant times what they are given.
+//! The allocations of the readers are within a small constant times the size of their input.
 //!
 //! One test, because the allocator counts for the whole process.
 
@@ -55,7 +55,7 @@ const INFLATER: usize = 300_000;
 
 #[test]
 fn no_file_makes_a_reader_allocate_much_more_than_its_size() {
-    // A gzip file that claims more than it can hold: refused before anything is allocated for it.
+    // A gzip file that claims more than it can hold is refused before anything is allocated for it.
     let bomb = gzip(&idx_images([60_000, 28, 28], 0));
     let (held, result) = peak(|| idx::parse_images(&bomb));
     assert!(result.is_err() && held < INFLATER, "{held} bytes for an IDX header without content");
@@ -65,7 +65,7 @@ fn no_file_makes_a_reader_allocate_much_more_than_its_size() {
     let (held, result) = peak(|| idx::parse_images(&bomb));
     assert!(result.is_err() && held < INFLATER, "{held} bytes for an image with a long tail");
 
-    // The most that a gzip file may cost: what it truly holds.
+    // The upper bound for a gzip file: its true content.
     let packed = gzip(&idx_images([1000, 100, 100], 10_000_000));
     let (held, result) = peak(|| idx::parse_images(&packed));
     assert!(result.is_ok() && held < 10_000_000 + INFLATER, "{held} bytes for 10 MB of images");
@@ -88,12 +88,13 @@ fn no_file_makes_a_reader_allocate_much_more_than_its_size() {
         assert!(held < INFLATER, "{held} bytes for an array header that the archive bears out");
     }
 
-    // 50 MB of zeros behind a header that claims ten: refused by the sizes alone, nothing is inflated.
+    // 50 MB of zeros with a header that claims ten numbers: refused by the sizes alone, nothing is
+    // inflated.
     let bomb = npz_file(&[("x_train", &npy("|u1", "(2, 5)", 50_000_000))]);
     let (held, result) = peak(|| npz::parse(&bomb, "custom"));
     assert!(result.is_err() && held < INFLATER, "{held} bytes for an array with a long tail");
 
-    // Text and CIFAR-10 are never compressed: a few times the file.
+    // Text and CIFAR-10 are never compressed: a small multiple of the file.
     let mut text = "0,1,2,3,4,5,6,7,8,9\n".repeat(10_000);
     text.push_str("0,1,2,3,4,5,6,7,8,9.5\n");
     let (held, result) = peak(|| csv::parse(text.as_bytes()));

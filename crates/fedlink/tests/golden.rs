@@ -1,23 +1,24 @@
 //! Golden digests: short runs over every part of the system, whose results must not change by a single bit.
 //!
-//! The runs are in `golden/cases.toml`, their digests in `golden/digests.txt`. A digest ([`Outcome::digest`])
-//! is SHA-256 over every record of a run and its final model. A change that alters one alters results that
-//! users have: either it has a bug, or the changelog explains what moved and why. To replace the digests, run
-//! `FEDLINK_GOLDEN=print cargo test -p fedlink --test golden -- --nocapture` and paste what it prints.
+//! The runs are in `golden/cases.toml`, their digests in `golden/digests.txt`. A digest
+//! ([`Outcome::digest`]) is SHA-256 over every record of a run and its final model. A change that alters
+//! one alters results that users have: either it has a bug, or the changelog explains the difference and
+//! its reason. To replace the digests, run `FEDLINK_GOLDEN=print cargo test -p fedlink --test golden --
+//! --nocapture` and paste the output.
 //!
-//! # Which machines give these digests
-//! Those whose [`instruction_set`] is `avx2+fma` or `avx512f`: both give the same bits. The library's kernels
-//! use fused multiply-adds in one written order, whatever the width of a vector. `gemm`, without its feature
-//! `x86-v4`, takes its AVX2 kernels on both.
+//! # Machines with these digests
+//! Those whose [`instruction_set`] is `avx2+fma` or `avx512f`: both give the same bits. The library's
+//! kernels use fused multiply-adds in one fixed order, for any vector width. `gemm`, without its feature
+//! `x86-v4`, uses its AVX2 kernels on both.
 //!
-//! `gemm` never splits sums of 512 terms or less. Longer ones it splits by the first-level data cache: those
-//! of 784 and 1024 terms into halves if it has 32 KiB in 8 ways, not at all if a core has 48 KiB in 12 ways
-//! to itself. Runs with such sums (a dense input layer, the CNN) have a line for each, the whole sums first;
-//! a machine prints its own line only, once the digest has changed.
+//! `gemm` never splits sums of 512 terms or less. It splits longer ones by the first-level data cache:
+//! sums of 784 and 1024 terms into halves if the cache has 32 KiB in 8 ways, not at all if a core has 48
+//! KiB in 12 ways to itself. Runs with such sums (a dense input layer, the CNN) have a line for each, the
+//! whole sums first; a machine prints its own line only, once the digest has changed.
 //!
-//! Under `portable` (another processor, or `FEDLINK_INSTRUCTIONS=portable`) a product and a sum round twice.
-//! Its digests are the same on every machine, whatever its caches: they are in `golden/portable.txt`. A run
-//! without a digest there must have the same one on one thread and on three.
+//! Under `portable` (another processor, or `FEDLINK_INSTRUCTIONS=portable`) a product and a sum round
+//! twice. Its digests are the same on every machine, with any caches: they are in `golden/portable.txt`.
+//! A run without a digest there must have the same one on one thread and on three.
 
 use fedlink::base::kernels::{InstructionSet, instruction_set};
 use fedlink::data::digits::digits;
@@ -40,7 +41,7 @@ const DIGESTS: &str = include_str!("golden/digests.txt");
 /// The same for the portable set.
 const PORTABLE: &str = include_str!("golden/portable.txt");
 
-/// Two runs that must agree: encoding updates to bytes changes nothing.
+/// Two runs that must agree: encoding updates to bytes does not change the results.
 const TWINS: [&str; 2] = ["bn2-c, keep, off", "real bytes"];
 
 /// Every run by name.
@@ -70,7 +71,7 @@ fn with(base: &Table, keys: &Value) -> Table {
     merged
 }
 
-/// The embedded data set, whole, and a small part of it, on which a run is set up and evaluated sooner.
+/// The embedded data set, whole, and a small part of it, which makes a run faster.
 struct Data {
     whole: Arc<Dataset>,
     part: Arc<Dataset>,
@@ -108,7 +109,7 @@ fn digests(file: &'static str, run: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_run_ends_with_the_bits_it_always_had() {
+fn every_run_has_its_golden_digest() {
     if let Ok(asked) = std::env::var("FEDLINK_INSTRUCTIONS") {
         InstructionSet::choose(&asked).expect("portable, avx2 or avx512");
     }
@@ -130,7 +131,7 @@ fn every_run_ends_with_the_bits_it_always_had() {
         if !right {
             wrong.push(format!("{name}\n  wanted {}\n  got    {got}", wanted.join(" or ")));
         }
-        // What another cache gives stays in the file as long as this machine's digest does.
+        // The digests of other caches stay in the file as long as this machine's digest does.
         for digest in if right { wanted } else { vec![got.as_str()] } {
             let _ = writeln!(table, "{digest} {name}");
         }
@@ -142,7 +143,7 @@ fn every_run_ends_with_the_bits_it_always_had() {
     assert!(wrong.is_empty(), "{count} of {all} runs have other bits with {set}:\n{}", wrong.join("\n"));
 }
 
-/// Every ninth of the runs once more, in a process for each set that this machine has beside the one in use.
+/// Every ninth of the runs again, in one process per other instruction set of this machine.
 #[test]
 fn the_other_instruction_sets_of_this_machine_give_their_bits_too() {
     if std::env::var_os("FEDLINK_INSTRUCTIONS").is_some() {
@@ -151,14 +152,15 @@ fn the_other_instruction_sets_of_this_machine_give_their_bits_too() {
     let count = InstructionSet::available().len();
     for name in &["portable", "avx2", "avx512"][..count - 1] {
         let run = std::process::Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "every_run_ends_with_the_bits_it_always_had"])
+            .args(["--exact", "every_run_has_its_golden_digest"])
             .env("FEDLINK_INSTRUCTIONS", name)
             .env("FEDLINK_GOLDEN", "some")
             .output()
             .expect("this program starts");
         let output = String::from_utf8_lossy(&run.stdout);
         assert!(run.status.success() && output.contains("1 passed"), "{name}: {output}");
-        // Past what a test's output is kept in: the log of a run of the tests names what was run.
+        // The test harness does not capture the log, so that a test run names the instruction sets that
+        // it tested.
         let _ = writeln!(std::io::stderr(), "some golden digests were compared with {name}");
     }
 }
@@ -178,7 +180,7 @@ fn every_run_has_a_digest_and_only_the_twins_share_one() {
         golden.iter().all(|(_, digest)| digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit()))
     );
     assert_eq!(digests(DIGESTS, TWINS[0]), digests(DIGESTS, TWINS[1]));
-    // A run that ends like another one tests nothing of its own.
+    // A run with the same digest as another one tests nothing new.
     let distinct: BTreeSet<&str> = golden.iter().map(|&(_, digest)| digest).collect();
     assert_eq!(distinct.len(), golden.len() - 1);
 }

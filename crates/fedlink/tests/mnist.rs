@@ -1,5 +1,5 @@
-//! The readers on the real MNIST files, found through the environment variable `FEDLINK_DATA`: the folder
-//! that holds `mnist/`. Without it these tests fail; they do not skip.
+//! The readers on the real MNIST files, in the folder that the environment variable `FEDLINK_DATA` names,
+//! which holds `mnist/`. Without it these tests fail; they do not skip.
 
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ fn the_files_have_the_digests_of_the_catalog() {
 }
 
 #[test]
-fn a_single_label_that_is_another_is_not_the_data_set_of_that_name() {
+fn a_data_set_with_one_changed_label_is_refused_under_its_name() {
     let Files::Idx { files, .. } = catalog::entry("mnist").expect("mnist is known").files else {
         panic!("MNIST is IDX")
     };

@@ -1,4 +1,4 @@
-//! A split takes memory of the order of the training set, not of the devices.
+//! The memory of a split is of the order of the training set, not of the devices.
 //!
 //! One test, because the allocator counts for the whole process.
 
@@ -11,7 +11,7 @@ use fedlink::parts::Parts;
 use fedlink::spec::Config;
 
 #[test]
-fn a_million_devices_cost_no_more_memory_than_the_training_set() {
+fn a_million_devices_take_no_more_memory_than_the_training_set() {
     let samples = |count: usize| Samples {
         features: Features::Bytes(vec![0; count]),
         labels: (0..count).map(|i| (i % 10) as u8).collect(),
@@ -50,7 +50,7 @@ fn a_million_devices_cost_no_more_memory_than_the_training_set() {
             samples.len()
         });
         assert!(held > 0);
-        // Four bytes for each training sample, as much again while the table grows, and one device's draw.
+        // Four bytes per training sample, as much again while the table grows, and one device's draw.
         assert!(bytes < 16 * train, "{kind:?} took {bytes} bytes");
     }
     // Disjoint splits are refused before anything of the size of the devices is made.

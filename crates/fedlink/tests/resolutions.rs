@@ -1,4 +1,4 @@
-//! A run is resolved once. The count is one of the whole process, hence a test program of its own.
+//! A run is resolved once. The count is for the whole process, so this test has its own program.
 
 #[path = "system/common.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Rounds on nodes: a session that is fed what a simulation computes is that simulation.
+//! Rounds on nodes: a session with the inputs of a simulation gives the results of the simulation.
 
 use fedlink::learn::optimizer::StateMode;
 use fedlink::prelude::*;
@@ -30,7 +30,8 @@ fn session(config: &Config, nodes: &Simulation) -> Session {
     Session::of(&config.resolve(&Parts::default()).unwrap(), nodes.theta().to_vec(), Some(samples)).unwrap()
 }
 
-/// One round in which every node does what a device of `nodes` does; reports and uploads come in `backwards`.
+/// One round in which every node acts as a device of `nodes`; `backwards` reverses the order of reports
+/// and uploads.
 fn play(session: &mut Session, nodes: &Simulation, backwards: bool) -> Vec<Arrival> {
     let fresh = Device::new(session.spec(), Vec::new()).unwrap();
     let (t, fleet) = (session.rounds_done(), &nodes.world().fleet);
@@ -111,7 +112,7 @@ fn a_saved_session_resumes_to_the_same_digest_on_a_policy_with_state() {
 }
 
 #[test]
-fn a_node_that_is_absent_lost_or_not_to_be_believed_is_handled_and_the_round_continues() {
+fn a_round_continues_with_absent_lost_and_excluded_nodes() {
     let config = config("bc");
     let nodes = Simulation::of(&config, dataset()).unwrap();
     let mut session = session(&config, &nodes);
@@ -153,7 +154,7 @@ fn calls_in_the_wrong_order_are_refused() {
 }
 
 #[test]
-fn the_share_of_a_device_that_fails_before_it_sends_goes_to_a_candidate_that_has_trained() {
+fn the_share_of_a_device_that_fails_goes_to_a_candidate_that_has_trained() {
     let config = config("bn2");
     let nodes = Simulation::of(&config, dataset()).unwrap();
     let mut session = session(&config, &nodes);
@@ -165,7 +166,7 @@ fn the_share_of_a_device_that_fails_before_it_sends_goes_to_a_candidate_that_has
     let granted = session.report(Reports::new(call.candidates, 1, norms)).unwrap();
     assert_eq!(granted.iter().map(|one| one.device.0).collect::<Vec<_>>(), [5, 6, 7]);
     assert!(session.substitute(DeviceId(4)).is_err());
-    // The largest reports that are not scheduled, one after the other.
+    // The largest reports that are not scheduled, in turn.
     for (failed, expected) in [(1, 4), (2, 3)] {
         let one = session.substitute(granted[failed].device).unwrap().unwrap();
         assert_eq!(one.device, DeviceId(expected));

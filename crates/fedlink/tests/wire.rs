@@ -1,5 +1,5 @@
-//! The wire format from outside: its test vectors, its length against exact integers, and whatever bytes may
-//! come.
+//! The wire format from outside: its test vectors, its length compared with exact integers, and arbitrary
+//! bytes.
 
 use fedlink::base::rng::{Purpose, stream};
 use fedlink::compress::bits::log2_choose;
@@ -36,7 +36,7 @@ fn same(a: &SparseUpdate, b: &SparseUpdate) -> bool {
 
 const LAYOUTS: [Layout; 3] = [Layout::Shared, Layout::Each, Layout::Signs];
 
-/// Bits of the values of `count` entries, with the one in front of the first.
+/// Bits of the values of `count` entries, with the one bit before the first.
 fn value_bits(layout: Layout, count: u64) -> u64 {
     match layout {
         Layout::Shared => 33,
@@ -45,12 +45,12 @@ fn value_bits(layout: Layout, count: u64) -> u64 {
     }
 }
 
-/// What prints the table of the page.
+/// The code that prints the table of the page.
 #[path = "../examples/wire_overhead.rs"]
 #[expect(dead_code, reason = "the test calls what its main prints")]
 mod overhead;
 
-/// What makes the test vectors.
+/// The code that makes the test vectors.
 #[path = "../examples/wire_vectors.rs"]
 #[expect(dead_code, reason = "the test calls what its main prints")]
 mod making;
@@ -60,12 +60,12 @@ fn vectors() -> Value {
 }
 
 #[test]
-fn the_test_vectors_are_those_that_are_made() {
+fn the_test_vectors_are_up_to_date() {
     assert_eq!(vectors(), making::vectors(), "write them anew with `cargo xtask docs`");
 }
 
 #[test]
-fn the_page_shows_the_overheads_that_are_measured_and_none_is_more_than_a_few_bits() {
+fn the_page_shows_the_measured_overheads_and_each_is_a_few_bits() {
     let rows = overhead::rows();
     for row in &rows {
         let max = row.random.iter().chain(&row.kinds).max().unwrap();
@@ -93,7 +93,7 @@ fn format_of(case: &Value) -> (Format, Vec<u8>) {
 }
 
 #[test]
-fn the_test_vectors_are_what_is_written_and_read() {
+fn the_test_vectors_are_encoded_and_decoded() {
     let vectors = vectors();
     assert_eq!(vectors["version"], fedlink::compress::wire::VERSION);
     for case in vectors["valid"].as_array().unwrap() {
@@ -115,7 +115,7 @@ fn the_test_vectors_are_what_is_written_and_read() {
 }
 
 #[test]
-fn the_invalid_test_vectors_are_refused_each_for_its_own_reason() {
+fn each_invalid_test_vector_is_refused_for_its_own_reason() {
     let short = WireError::Length { short: true };
     let long = WireError::Length { short: false };
     let reasons = [
@@ -153,7 +153,7 @@ fn the_invalid_test_vectors_are_refused_each_for_its_own_reason() {
 }
 
 #[test]
-fn every_support_of_every_small_format_comes_back_from_its_own_payload() {
+fn every_support_of_every_small_format_is_decoded_from_its_own_payload() {
     for dim in 1..=12usize {
         for layout in LAYOUTS {
             for q in 1..=layout.max_entries(dim) {
@@ -173,7 +173,7 @@ fn every_support_of_every_small_format_comes_back_from_its_own_payload() {
                     let update = SparseUpdate { indices, values };
                     let (payload, bits) = encode(&format, &update);
                     assert!(bits <= format.longest(), "{format:?}, {support:b}: {bits}");
-                    // Where encoding that entries are missing costs more than they save.
+                    // If encoding missing entries costs more than they save.
                     let dear = match layout {
                         Layout::Shared => 3 * q > dim,
                         Layout::Each => q == 1,
@@ -218,7 +218,7 @@ fn supports(dim: u32, count: u32) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn the_length_is_the_paper_s_count_and_a_few_bits_whatever_the_support() {
+fn the_length_is_the_count_of_the_paper_and_a_few_bits_for_every_support() {
     for dim in [10u32, 100, 1000, 1025, 3000, 7850, 30_000, 203_530] {
         for q in [1, 2, 3, 5, 10, 30, 100, 300, 1000, 3000, dim / 50, dim / 10, dim / 4, dim / 3] {
             if q == 0 || q > dim / 3 || q > 3000 {
@@ -250,7 +250,7 @@ fn the_limit_of_the_length_rises_with_q_and_stays_near_the_count() {
                 let longest = Format::new(layout, dim, q).unwrap().longest();
                 assert!(longest >= before, "{layout:?}, d {dim}, q {q}: {longest} after {before}");
                 let count = log2_choose(dim as u64, q as u64) + value_bits(layout, q as u64) as f64;
-                // Where fewer entries can take more bits than all.
+                // If fewer entries can take more bits than all.
                 let dear = match layout {
                     Layout::Shared => 3 * q > dim,
                     Layout::Each => dim > 1 << 24 || q == 1 && dim < 256,
@@ -268,7 +268,7 @@ fn the_limit_of_the_length_rises_with_q_and_stays_near_the_count() {
 }
 
 #[test]
-fn a_value_for_each_entry_takes_less_than_the_33_bits_that_are_counted() {
+fn a_value_for_each_entry_takes_less_than_the_counted_33_bits() {
     for (dim, q) in [(100u32, 7u32), (7850, 60), (203_530, 900)] {
         let format = Format::new(Layout::Each, dim as usize, q as usize).unwrap();
         let min = ceil_log2_choose(dim, q) + 32 * u64::from(q) + 1;
@@ -282,7 +282,7 @@ fn a_value_for_each_entry_takes_less_than_the_33_bits_that_are_counted() {
 }
 
 #[test]
-fn signs_take_the_bits_that_are_counted_and_a_few_whatever_the_support() {
+fn signs_take_the_counted_bits_and_a_few_for_every_support() {
     for dim in [10u32, 100, 1000, 1025, 3000, 7850, 30_000, 203_530] {
         for q in [1, 2, 3, 5, 10, 32, 33, 34, 100, 300, 1000, 3000, dim / 50, dim / 10, dim / 3, dim / 2] {
             if q == 0 || q > dim / 2 || q > 3000 {
@@ -295,7 +295,7 @@ fn signs_take_the_bits_that_are_counted_and_a_few_whatever_the_support() {
             assert_eq!((Stc {}.bits(dim as usize, q as usize).0 - 1e-9).ceil() as u64, min);
             for count in [q, q - 1, q / 2, 1, 0] {
                 for (kind, indices) in supports(dim, count).into_iter().enumerate() {
-                    // All negative: the largest numbers that signs can be.
+                    // All negative: the largest numbers in the code of signs.
                     for modulus in [1, 2, 7] {
                         let sign = |i: u32| if i.is_multiple_of(modulus) { f32::MIN } else { f32::MAX };
                         let values = Values::Each((0..count).map(sign).collect());
@@ -314,7 +314,7 @@ fn signs_take_the_bits_that_are_counted_and_a_few_whatever_the_support() {
 }
 
 #[test]
-fn what_does_not_follow_the_format_is_refused_with_a_reason() {
+fn updates_of_another_format_are_refused_with_a_reason() {
     let refused = |layout, dim, q, update: &SparseUpdate| {
         let format = Format::new(layout, dim, q).unwrap();
         Coder::default().encode(&format, update, &mut Vec::new()).unwrap_err().to_string()
@@ -415,7 +415,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn what_is_sent_is_what_arrives((format, update) in updates()) {
+    fn a_decoded_update_is_the_encoded_one((format, update) in updates()) {
         let (payload, bits) = encode(&format, &update);
         prop_assert_eq!(bits, bit_length(&payload));
         prop_assert!(bits <= format.longest(), "{} bits of {}", bits, format.longest());
@@ -423,7 +423,7 @@ proptest! {
     }
 
     #[test]
-    fn memory_left_from_one_message_changes_nothing_in_the_next(
+    fn memory_of_one_message_does_not_affect_the_next(
         (first, before) in updates(), (format, update) in updates(),
     ) {
         let (mut coder, mut payload, mut received) = (Coder::default(), Vec::new(), SparseUpdate::default());
@@ -449,7 +449,7 @@ proptest! {
             payload.truncate(cut.index(good.len()));
         }
         if let Ok(received) = decode(&format, &payload) {
-            // No two payloads are the same update: what was received encodes to what came.
+            // Different payloads are different updates: the decoded update encodes to the received bytes.
             prop_assert_eq!(&encode(&format, &received).0, &payload);
             prop_assert_eq!(payload == good, same(&received, &update));
         }
@@ -462,7 +462,7 @@ proptest! {
     ) {
         let q = (share.powi(3) * layout.max_entries(dim) as f64) as usize;
         let format = Format::new(layout, dim, q).unwrap();
-        // Most random bytes are too long: of a length that can be right, more get further.
+        // Most random bytes are too long: with a valid length, more of the decoder is tested.
         let right = (format.longest() / 8) as usize;
         let payload = if trim { &payload[..payload.len().min(right)] } else { &payload[..] };
         let mut update = shared(vec![1, 2], 3.0);

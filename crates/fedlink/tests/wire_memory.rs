@@ -1,4 +1,4 @@
-//! What decoding allocates follows from the format, not from what arrives.
+//! The format, not the payload, determines the memory of decoding.
 //!
 //! One test, because the allocator counts for the whole process.
 
@@ -16,7 +16,7 @@ fn no_payload_makes_the_decoder_allocate_more_than_its_format_allows() {
         [(Layout::Shared, 203_530, 2_000), (Layout::Each, 203_530, 900), (Layout::Signs, 203_530, 2_000)]
     {
         let format = Format::new(layout, dim, q).expect("a format");
-        // Indices, values where each has one, the inverses of d/64, and the tables of the plain law.
+        // Indices, values if each entry has one, the inverses of d/64, and the tables of the plain law.
         let allowed = 4 * q + if layout == Layout::Shared { 0 } else { 4 * q } + dim / 8 + TABLES;
         let indices: Vec<u32> = (0..q as u32).map(|i| i * 100).collect();
         let values = if layout == Layout::Shared { Values::Shared(0.5) } else { Values::Each(vec![0.5; q]) };
@@ -32,11 +32,11 @@ fn no_payload_makes_the_decoder_allocate_more_than_its_format_allows() {
         assert!(result.is_ok() && update == sent);
         assert!(held <= allowed, "{held} bytes for a good payload, {allowed} allowed");
 
-        // Ten million bytes are not even read.
+        // Ten million bytes are rejected before they are read.
         let (held, (result, _)) = peak(|| decode(&vec![1; 10_000_000][..]));
         assert!(result.is_err() && held <= 10_000_000 + 1000, "{held} bytes for a long payload");
 
-        // Random bytes of any length that is read.
+        // Random bytes of any accepted length.
         for round in 0..200 {
             let mut rng = stream(1, Purpose::Test, round, 0);
             let mut garbage: Vec<u8> = (0..payload.len()).map(|_| rng.below(256) as u8).collect();

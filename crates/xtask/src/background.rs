@@ -1,4 +1,4 @@
-//! A command that runs in the background of others.
+//! Commands in the background of others.
 
 use crate::step;
 use anyhow::{Context, bail};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// A command in the background, which writes to a file. It does not outlive this value.
+/// A command in the background that writes to a file. Dropping this value ends it.
 pub struct Background {
     name: &'static str,
     log: PathBuf,
@@ -27,7 +27,7 @@ impl Background {
         Ok(Self { name, log, child })
     }
 
-    /// Waits for its end and shows what it wrote; its failure is ours.
+    /// Waits for its end and shows its output; its failure is an error.
     pub fn finish(mut self) -> anyhow::Result<()> {
         let status = self.child.wait()?;
         step(self.name);
@@ -40,7 +40,7 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// Asks it to end, so that it can end in its turn what it has started.
+    /// Sends a termination signal, so that the command can end its own children.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             let _ = Command::new("kill").arg(self.child.id().to_string()).status();
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_in_the_background_is_ours() {
+    fn a_failure_in_the_background_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         assert!(shell(&folder, "true").finish().is_ok());
         assert!(shell(&folder, "false").finish().is_err());
     }
 
     #[test]
-    fn whoever_is_not_waited_for_is_terminated_and_may_clean_up() {
+    fn a_dropped_command_is_terminated_and_may_clean_up() {
         let script = "trap 'echo cleaned up; exit 1' TERM; echo ready; while true; do sleep 0.1; done";
         let folder = tempfile::tempdir().unwrap();
         let background = shell(&folder, script);

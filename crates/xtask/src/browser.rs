@@ -6,7 +6,7 @@ use anyhow::Context;
 use std::path::Path;
 use std::process::Command;
 
-/// The files of `tests/browser`; they are run from a copy under `target/`, beside the packages they need.
+/// The files of `tests/browser`; they are run from a copy under `target/`, beside their packages.
 const FILES: [&str; 4] = ["package.json", "package-lock.json", "report.test.mjs", "contrast.mjs"];
 
 /// Runs the tests of `tests/browser` on the example pages and the report of a small run.
@@ -35,8 +35,8 @@ pub fn start(root: &Path) -> anyhow::Result<Background> {
         run(&mut npm)?;
         std::fs::write(&lock, wanted)?;
     }
-    // Of the whole workspace: one package alone would be built anew, with fewer features of
-    // what it depends on.
+    // Of the whole workspace: a single package would be built again, with fewer features of its
+    // dependencies.
     run(Command::new(cargo_path())
         .args(["test", "--quiet", "--workspace", "--tests", "--", "--exact"])
         .arg("report::tests::the_example_pages_are_well_formed_and_always_the_same")
@@ -50,7 +50,7 @@ pub fn start(root: &Path) -> anyhow::Result<Background> {
 }
 
 /// The reports of two real runs, one of them in physical units, small enough to take a second each, with
-/// their `summary.json` to compare with.
+/// their `summary.json` for comparison.
 fn write_real_pages(root: &Path, folder: &Path, pages: &Path) -> anyhow::Result<()> {
     const SETTINGS: [&str; 6] = [
         "learn.model=softmax",

@@ -1,15 +1,15 @@
 //! Data flows one way: no two top-level modules of a library may depend on each other,
 //! directly or through others.
 //!
-//! A module depends on another if its code, tests apart, names `crate::other`. What is re-exported by
-//! `lib.rs` counts as the module that it comes from.
+//! A module depends on another if its code, tests apart, names `crate::other`. A re-export of `lib.rs`
+//! counts as the module that it comes from.
 
 use anyhow::{Context, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The libraries, each with the edges that still close a cycle. The lists may only become shorter: an edge
-/// that closes no cycle any more must go from here.
+/// The libraries, each with the edges that still close a cycle. The lists may only become shorter: an
+/// edge that no longer closes a cycle must be removed here.
 const LIBRARIES: &[(&str, &[(&str, &str)])] = &[
     ("fedlink-wire", &[]),
     ("fedlink", &[]),
@@ -19,10 +19,10 @@ const LIBRARIES: &[(&str, &[(&str, &str)])] = &[
     ("fedlink-cli", &[]),
 ];
 
-/// Which modules each module names.
+/// The modules that each module names.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Fails if a library has a cycle that is not known, or no longer has one that is.
+/// Fails if a library has a new cycle, or if a known edge no longer closes one.
 pub fn check(root: &Path) -> anyhow::Result<()> {
     let mut problems = Vec::new();
     for (library, known) in LIBRARIES {
@@ -35,7 +35,7 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
     bail!("modules that depend on each other (see crates/xtask/src/cycles.rs):\n  {}", problems.join("\n  "))
 }
 
-/// What is wrong with a graph of which only the `known` edges may close cycles.
+/// The problems of a graph in which only the `known` edges may close cycles.
 fn judge(graph: &Graph, known: &[(&str, &str)]) -> Vec<String> {
     let without = |kept: Option<usize>| {
         let mut graph = graph.clone();
@@ -48,7 +48,7 @@ fn judge(graph: &Graph, known: &[(&str, &str)]) -> Vec<String> {
     };
     let mut problems = Vec::new();
     let mut rest = without(None);
-    // One after the other, each cut where it closes.
+    // One cycle after the other; each is cut at its closing edge.
     while let Some(path) = cycle(&rest) {
         if let Some(named) = rest.get_mut(&path[path.len() - 2]) {
             named.remove(&path[path.len() - 1]);
@@ -58,13 +58,13 @@ fn judge(graph: &Graph, known: &[(&str, &str)]) -> Vec<String> {
     for (i, (from, to)) in known.iter().enumerate() {
         let closes = cycle(&without(Some(i))).is_some();
         if problems.is_empty() && !closes {
-            problems.push(format!("{from} → {to} closes no cycle any more: strike it from the list"));
+            problems.push(format!("{from} → {to} no longer closes a cycle: remove it from the list"));
         }
     }
     problems
 }
 
-/// The modules of a shortest cycle, the first of them named again at the end.
+/// The modules of a shortest cycle, with the first repeated at the end.
 fn cycle(graph: &Graph) -> Option<Vec<String>> {
     let path_back = |start: &String| {
         let mut seen = BTreeSet::new();
@@ -138,7 +138,7 @@ fn collect(
     Ok(())
 }
 
-/// The name in `mod name;`, whoever may see it.
+/// The name in `mod name;`, with any visibility.
 pub fn declared(line: &str) -> Option<String> {
     let line = line.trim();
     let rest = line
@@ -148,9 +148,9 @@ pub fn declared(line: &str) -> Option<String> {
     rest.strip_suffix(';').map(str::to_owned)
 }
 
-/// The text without comments and without what is compiled for tests only; its lines keep their numbers. It
-/// relies on the format that `cargo fmt` gives: an item ends with its closing brace at the depth where it
-/// begins.
+/// The text without comments and without code that is compiled for tests only; its lines keep their
+/// numbers. It relies on the format of `cargo fmt`: an item ends with its closing brace at its own
+/// indentation.
 pub fn code(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines();
@@ -176,7 +176,7 @@ pub fn code(text: &str) -> String {
     code
 }
 
-/// Every path that follows `prefix`: groups in braces are taken apart, as far as the first two names go.
+/// Every path after `prefix`; groups in braces are expanded, up to the first two names.
 fn paths_after(text: &str, prefix: &str) -> Vec<String> {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut paths = Vec::new();
@@ -190,7 +190,7 @@ fn paths_after(text: &str, prefix: &str) -> Vec<String> {
     paths
 }
 
-/// Adds the paths that `text` begins with; `before` leads to them.
+/// Adds the paths at the beginning of `text`; `before` is their parent.
 fn expand(before: &str, text: &str, paths: &mut Vec<String>) {
     if let Some(group) = text.strip_prefix('{') {
         let (mut depth, mut start) = (0_usize, 0);
@@ -242,17 +242,17 @@ mod tests {
     }
 
     #[test]
-    fn a_known_edge_is_forgiven_and_must_go_when_it_closes_no_cycle() {
+    fn a_known_edge_is_allowed_only_while_it_closes_a_cycle() {
         let graph = graph_of(&[("a", "b"), ("b", "a"), ("b", "c")]);
         assert!(judge(&graph, &[("b", "a")]).is_empty());
         let problems = judge(&graph, &[("b", "a"), ("b", "c")]);
-        assert_eq!(problems, ["b → c closes no cycle any more: strike it from the list"]);
+        assert_eq!(problems, ["b → c no longer closes a cycle: remove it from the list"]);
         let problems = judge(&graph_of(&[("a", "b")]), &[("b", "a")]);
-        assert_eq!(problems, ["b → a closes no cycle any more: strike it from the list"]);
+        assert_eq!(problems, ["b → a no longer closes a cycle: remove it from the list"]);
     }
 
     #[test]
-    fn paths_are_read_from_groups_too_and_not_from_comments_or_tests() {
+    fn paths_include_groups_and_exclude_comments_and_tests() {
         let text = "use crate::{a, b::{self, X}, c::d};\n// crate::no\n\
                     fn f() -> crate::e::Y { $crate::no::Z }\n\
                     #[cfg(test)]\nmod tests {\n    use crate::no;\n    fn g() {}\n}\n\

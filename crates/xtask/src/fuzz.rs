@@ -8,26 +8,26 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Coverage for libFuzzer: counters of edges with their places. No sanitizer: our code is safe, and panics,
-/// overflows and memory are found without one.
+/// Coverage for libFuzzer: counters of edges with their places. No sanitizer: our code is safe, and
+/// panics, overflows and memory are checked without one.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table";
 
-/// The operands of comparisons, from which libFuzzer learns what is compared with. They make a target slower,
-/// often by a factor of 4 (`--compares`).
+/// The operands of comparisons, which libFuzzer uses as hints. They make a target slower, often by a
+/// factor of 4 (`--compares`).
 const COMPARES: &str = " -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// The target that is no parser of ours in Rust.
+/// The target that is not one of our parsers in Rust.
 const FLOWER: &str = "flower";
 
 /// Seconds after which one input counts as a hang.
 const TIMEOUT: u32 = 20;
 
-/// What the process may hold besides what the target states, in megabytes: program, corpus, thread pool.
+/// The memory of the process beyond the target's limit, in megabytes: program, corpus, thread pool.
 const BASE_MEMORY: usize = 1024;
 
-/// What was asked for.
+/// The options of the command.
 struct Request {
     /// Minutes for each target.
     minutes: Option<f64>,
@@ -49,16 +49,16 @@ struct Target {
     max_memory: usize,
 }
 
-/// What came out for one target.
+/// The result of one target.
 struct Found {
     name: String,
     executions: u64,
-    /// Those of this run and of all before it whose logs are there.
+    /// The executions of this run and of all earlier ones with a log.
     total: u64,
     findings: Vec<PathBuf>,
 }
 
-/// Builds the fuzzer and runs every target, or those asked for; fails if there is a finding.
+/// Builds the fuzzer and runs the requested targets (by default all); fails if there is a finding.
 pub fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
     let request = Request::parse(arguments)?;
     let names = names()?;
@@ -80,7 +80,7 @@ pub fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
     report(&results)
 }
 
-/// Every target: those that have seeds, as each must, and Flower's messages.
+/// Every target: those with seeds, as each must have, and Flower's messages.
 fn names() -> anyhow::Result<Vec<String>> {
     let folders = files(&root().join("fuzz/seeds"))?;
     let names = folders.iter().filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
@@ -117,7 +117,7 @@ impl Request {
         Ok(request)
     }
 
-    /// How long libFuzzer runs, as its options, if `rest` executions are left.
+    /// The options of libFuzzer that end a run, with `rest` executions left.
     fn limits(&self, rest: Option<u64>) -> Vec<String> {
         let time = self.minutes.map(|minutes| format!("-max_total_time={}", (60.0 * minutes).ceil()));
         let runs = rest.map(|executions| format!("-runs={executions}"));
@@ -135,11 +135,11 @@ impl Target {
         let host = version.lines().find_map(|line| line.strip_prefix("host: "));
         let host = host.context("rustc -vV names no host")?;
         let folder = made("target/fuzz")?;
-        // Every target is built as the same file, of which a copy is made before another command builds the
-        // next.
+        // Every target is built as the same file, which is copied before another command builds the next.
         let alone = File::create(folder.join("lock"))?;
         alone.lock()?;
-        // With a target named, what runs while building (build scripts, macros) is built without the flags.
+        // With a named target triple, code that runs during the build (build scripts, macros) is built
+        // without the flags.
         run(Command::new(cargo_path())
             .args(["build", "--release", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target", host])
             .arg("--target-dir")
@@ -178,7 +178,7 @@ fn write_words() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// The keys, sections and parts that the page of all of them lists, each first in a row of a table.
+/// The keys, sections and parts in the reference page, each first in a row of a table.
 fn words_of(reference: &str) -> BTreeSet<String> {
     let names = reference.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let mut words: BTreeSet<String> = names.map(str::to_owned).collect();
@@ -201,11 +201,11 @@ fn run_target(target: &Target, request: &Request, before: u64, rest: Option<u64>
         .arg(format!("-max_len={}", target.max_len))
         .arg(format!("-rss_limit_mb={memory}"))
         .arg(format!("-timeout={TIMEOUT}"))
-        // Not kept as a finding: how long an input takes depends on what else the machine does.
+        // A slow input is not a finding: its time depends on the load of the machine.
         .arg(format!("-report_slow_units={TIMEOUT}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict={}", write_words()?.display()))
-        // To weigh inputs by how rare their edges are takes 19 % (settings) to 38 % (experiment) of the time.
+        // Weighting inputs by rare edges takes 19 % (settings) to 38 % (experiment) of the time.
         .args(["-print_final_stats=1", "-reload=0", "-entropic=0"])
         .stdout(Stdio::null())
         .stderr(log)
@@ -227,23 +227,23 @@ fn run_target(target: &Target, request: &Request, before: u64, rest: Option<u64>
     Ok(Found { name: name.clone(), executions, total: before + executions, findings })
 }
 
-/// The logs of a target's runs. They are the record of what was tried; a run that was killed has one too.
+/// The logs of a target's runs, the record of the tried inputs; a killed run has one too.
 fn logs(name: &str) -> anyhow::Result<Vec<String>> {
     let logs = files(&made(&format!("target/fuzz/logs/{name}"))?)?;
     logs.iter().map(|log| Ok(String::from_utf8_lossy(&fs::read(log)?).into_owned())).collect()
 }
 
-/// The log of another run of a target, and where it is.
+/// The log of a new run of a target, and its path.
 fn new_log(name: &str) -> anyhow::Result<(File, PathBuf)> {
     let folder = made(&format!("target/fuzz/logs/{name}"))?;
     let path = folder.join(format!("{:04}.log", files(&folder)?.len()));
     Ok((File::create_new(&path).with_context(|| format!("cannot make {}", path.display()))?, path))
 }
 
-/// How many inputs a log says were tried: by its end, or by the last line before the run was killed.
+/// The number of tried inputs in a log: from its end, or from the last line before the run was killed.
 fn executions_in(log: &str) -> u64 {
     let last = log.lines().filter_map(|line| {
-        // What a finding prints has other lines that begin with #.
+        // The output of a finding has other lines that begin with #.
         let noted = || Some(line.strip_prefix('#')?.split_once('\t')?.0);
         let number = line.strip_prefix("stat::number_of_executed_units:").or_else(noted);
         number.or_else(|| line.strip_suffix(" executions"))?.trim().parse().ok()
@@ -251,7 +251,7 @@ fn executions_in(log: &str) -> u64 {
     last.max().unwrap_or(0)
 }
 
-/// The folder at `path` in the repository, which is made if there is none.
+/// The folder at `path` in the repository, created if needed.
 fn made(path: &str) -> anyhow::Result<PathBuf> {
     let path = root().join(path);
     fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
@@ -263,8 +263,8 @@ fn files(folder: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     listed.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// The messages of Flower: a program in Python that prints the number of its executions now and then. Its
-/// cases have numbers: it continues behind those of earlier runs.
+/// Flower's messages: a Python program that prints the number of its executions at intervals. Its cases
+/// have numbers: it continues after those of earlier runs.
 fn flower(request: &Request, before: u64, rest: Option<u64>) -> anyhow::Result<Found> {
     step("target flower");
     let mut command = python::with_nodes(&root())?;
@@ -282,7 +282,7 @@ fn flower(request: &Request, before: u64, rest: Option<u64>) -> anyhow::Result<F
     Ok(Found { name: FLOWER.into(), executions, total: before + executions, findings })
 }
 
-/// Prints what came out; an error if there is a finding.
+/// Prints the results; an error if there is a finding.
 fn report(results: &[Found]) -> anyhow::Result<()> {
     println!("{:<14} {:>14} {:>14}  findings", "target", "executions", "in all runs");
     for Found { name, executions, total, findings } in results {
@@ -296,7 +296,7 @@ fn report(results: &[Found]) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!(
-        "{} findings; mend them and make each a seed in fuzz/seeds/TARGET:\n{}",
+        "{} findings; fix them and make each a seed in fuzz/seeds/TARGET:\n{}",
         findings.len(),
         findings.join("\n")
     )
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_are_those_of_the_end_or_the_last_that_a_killed_run_has_noted() {
+    fn executions_are_the_final_number_or_the_last_one_of_a_killed_run() {
         let killed = "INFO: seed\n#2\tINITED cov: 3\n#1024\tpulse  cov: 7\n#9000 of something\n#9";
         assert_eq!((executions_in(killed), executions_in("killed at once")), (1024, 0));
         let ended =

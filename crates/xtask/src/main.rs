@@ -85,11 +85,11 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Everything that must hold before a change is merged.
+/// Every check that must pass before a change is merged.
 fn test() -> anyhow::Result<()> {
     step("what is needed");
     setup::list(&root())?;
-    // Both have long stretches on one core or none, and share nothing with what comes beside them.
+    // Both run for long on at most one core, and share nothing with the steps beside them.
     let release = release_build()?;
     let environments = std::thread::spawn(|| {
         setup::install()?;
@@ -101,8 +101,8 @@ fn test() -> anyhow::Result<()> {
     environments.join().expect("it does not panic")?;
     packages::workflows(&root())?;
     let data = data_folder()?;
-    // Those with nodes mostly wait, the others and the browser take one core: they fill what the steps beside
-    // them leave of two.
+    // The tests with nodes mostly wait; the others and the browser use one core. They fill the cores that
+    // the steps beside them leave idle.
     let nodes = python::start_nodes(&root())?;
     let python = python::start_tests(&root())?;
     rust_tests(&data)?;
@@ -116,13 +116,13 @@ fn test() -> anyhow::Result<()> {
     browser.finish()?;
     python.finish()?;
     nodes.finish()?;
-    // After all that uses what was built: it builds the package in its own way.
+    // After all users of the build, because it builds the package in its own way.
     python::distributions(&root())?;
     step("all passed");
     Ok(())
 }
 
-/// What needs nothing but Rust, for the platforms on which the rest is not tested.
+/// The part that needs nothing but Rust, for the platforms on which the rest is not tested.
 fn rust() -> anyhow::Result<()> {
     let release = release_build()?;
     lint()?;
@@ -140,7 +140,7 @@ fn release_build() -> anyhow::Result<Background> {
     Background::start("release build", command, root().join("target/release-build.log"))
 }
 
-/// Builds all that the tests in Rust and in Python, the documentation and the report need, once.
+/// Builds everything that the tests in Rust and in Python, the documentation and the report need, once.
 fn build_for_tests() -> anyhow::Result<()> {
     step("build for the tests");
     build(&["--lib", "--bins", "--tests", "--examples"])
@@ -148,8 +148,8 @@ fn build_for_tests() -> anyhow::Result<()> {
 
 fn rust_tests(data: &Path) -> anyhow::Result<()> {
     step("tests");
-    // The same cases every time: whether a change may be merged must not depend on random cases. `cargo test`
-    // draws new ones.
+    // The same cases in every run: random cases must not decide whether a change may be merged. `cargo
+    // test` draws new ones.
     run(Command::new(cargo_path())
         .args(["test", "--workspace", "--quiet"])
         .envs([("FEDLINK_DATA", data.as_os_str()), ("PROPTEST_RNG_SEED", "1".as_ref())]))
@@ -164,10 +164,10 @@ fn documentation() -> anyhow::Result<()> {
         .env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// What can be checked without building everything.
+/// The checks that do not need a full build.
 fn lint() -> anyhow::Result<()> {
     step("format");
-    // Modules that a macro declares (`register!`) are not found by `cargo fmt`: every file is named.
+    // `cargo fmt` does not find modules that a macro declares (`register!`), so every file is named.
     let listed = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()).output()?;
     let files = String::from_utf8(listed.stdout)?;
     let check = ["--check", "--edition", "2024"];
@@ -184,8 +184,8 @@ fn lint() -> anyhow::Result<()> {
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
 }
 
-/// No line is longer than code may be, neither comments and strings, which rustfmt leaves as they are, nor
-/// what macros take. Rows of tables in comments cannot be broken, and raw strings are what they are.
+/// Checks the width of all lines, also of comments, strings and macro arguments, which rustfmt does not
+/// change. Rows of tables in comments cannot be broken, and raw strings are exempt.
 fn check_width<'a>(files: impl Iterator<Item = &'a str>) -> anyhow::Result<()> {
     const MAX: usize = 110;
     let is_row = |line: &str| line.trim_start_matches([' ', '/', '!']).starts_with('|');
@@ -217,15 +217,15 @@ fn data_folder() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Builds these kinds of targets of the whole workspace. Of one package alone, or without a kind of target
-/// that has dependencies of its own (tests, examples), other features of what it depends on are chosen, and
-/// everything would be built once more: whatever runs something of `target/debug` has it built here, with one
-/// of the two kinds.
+/// Builds these kinds of targets of the whole workspace. For one package alone, or without a kind of
+/// target that has dependencies of its own (tests, examples), cargo chooses other features of the
+/// dependencies and would build everything again. So every step that runs a program of `target/debug`
+/// builds it here, with one of the two kinds.
 fn build(targets: &[&str]) -> anyhow::Result<()> {
     run(Command::new(cargo_path()).args(["build", "--workspace", "--quiet"]).args(targets))
 }
 
-/// What an example prints that was built by [`build`].
+/// The output of an example that was built by [`build`].
 fn example(name: &str, arguments: &[&str]) -> anyhow::Result<String> {
     let program = format!("target/debug/examples/{name}{}", std::env::consts::EXE_SUFFIX);
     let mut command = Command::new(root().join(program));
@@ -242,14 +242,14 @@ fn cargo(name: &str, arguments: &[&str]) -> anyhow::Result<()> {
     run(Command::new(cargo_path()).args(arguments))
 }
 
-/// Announces what comes, and how long everything before it took.
+/// Announces the next step, and the time since the start.
 fn step(name: &str) {
     static START: OnceLock<Instant> = OnceLock::new();
     let seconds = START.get_or_init(Instant::now).elapsed().as_secs();
     eprintln!("== {:2}:{:02} {name}", seconds / 60, seconds % 60);
 }
 
-/// Runs a command in the repository's root; its failure is ours.
+/// Runs a command in the repository's root; its failure is an error.
 fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command.current_dir(root()).status().with_context(|| format!("cannot start {command:?}"))?;
     if !status.success() {

@@ -1,4 +1,4 @@
-//! What is published: crates, their features, what they depend on, and the files of hosted CI.
+//! The published crates, their features, their dependencies, and the files of hosted CI.
 
 use crate::{cargo, cargo_path, python, run, step};
 use anyhow::{Context, bail};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates that are published, each after those that it depends on.
+/// The published crates, each after its dependencies.
 const PUBLISHED: [&str; 7] = [
     "fedlink-wire",
     "fedlink-derive",
@@ -17,13 +17,13 @@ const PUBLISHED: [&str; 7] = [
     "fedlink-cli",
 ];
 
-/// Builds every published crate from what `cargo package` puts into it, and each feature without the others.
+/// Builds every published crate from its `cargo package` archive, and each feature without the others.
 pub fn package(root: &Path) -> anyhow::Result<()> {
     features()?;
     step("crates as they are published");
     let names = PUBLISHED.iter().flat_map(|name| ["--package", name]);
-    // In a new folder every time: cargo takes what it unpacked and built of a version in a folder for what it
-    // is, also when the crates have changed since.
+    // In a new folder every time: cargo reuses the unpacked and built crates of a version in a folder,
+    // even if the crates have changed since.
     let folder = root.join(format!("target/published-{}", std::process::id()));
     let before = unpacked()?;
     let built = run(Command::new(cargo_path())
@@ -37,7 +37,7 @@ pub fn package(root: &Path) -> anyhow::Result<()> {
     python::distributions(root)
 }
 
-/// Where cargo has unpacked crates that come from no registry of the network.
+/// The folders in which cargo has unpacked crates that do not come from a registry of the network.
 fn unpacked() -> anyhow::Result<BTreeSet<PathBuf>> {
     let own = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = own.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else {
@@ -63,15 +63,15 @@ pub fn features() -> anyhow::Result<()> {
 }
 
 /// Licenses, advisories, duplicates and sources of the dependencies, by cargo-deny; see deny.toml. It is
-/// installed under `target/` if there is none.
+/// installed under `target/` if it is missing.
 pub fn deny(root: &Path) -> anyhow::Result<()> {
     step("dependencies");
     let tools = root.join("target/tools");
     let program = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
-        // Without optimization: it is built in a fraction of the time, and runs for seconds.
+        // Without optimization: the build takes a fraction of the time, and a run takes seconds.
         let install = ["install", "--quiet", "--locked", "--debug", "cargo-deny", "--root"];
-        // In a folder that stays, so that a build that was interrupted continues.
+        // In a permanent folder, so that an interrupted build continues.
         let build = tools.join("build").into_os_string();
         run(Command::new(cargo_path())
             .args(install)
@@ -99,7 +99,7 @@ pub fn deny(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks the code with the oldest compiler that it is promised to build with (`rust-version`).
+/// Checks the code with the oldest supported compiler (`rust-version`).
 pub fn msrv(root: &Path) -> anyhow::Result<()> {
     let manifest = std::fs::read_to_string(root.join("Cargo.toml"))?;
     let line = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
@@ -108,7 +108,7 @@ pub fn msrv(root: &Path) -> anyhow::Result<()> {
     let installed = Command::new("rustup").args(["toolchain", "list"]).output();
     let listed = installed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let listed = listed.context("rustup, which has the older compilers, cannot be started")?;
-    // A toolchain may be called after its channel ("stable-…"): what counts is the compiler that it holds.
+    // A toolchain may be named after its channel ("stable-…"): the version of its compiler decides.
     let holds = |name: &&str| {
         let compiler = Command::new("rustup").args(["run", name, "rustc", "--version"]).output();
         let compiler = compiler.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -124,7 +124,7 @@ pub fn msrv(root: &Path) -> anyhow::Result<()> {
     };
     let compiler = |program: &mut Command| Ok::<_, std::io::Error>(program.arg("-vV").output()?.stdout);
     let oldest = compiler(Command::new("rustup").args(["run", &toolchain, "rustc"]))?;
-    // If it is the compiler of all builds, what they have made serves.
+    // If it is the compiler of all builds, their results are reused.
     let same = compiler(&mut Command::new("rustc")).is_ok_and(|ours| ours == oldest);
     let folder = if same { "target" } else { "target/msrv" };
     run(Command::new("rustup")
@@ -175,7 +175,8 @@ mod tests {
         for path in roots.iter().filter(|path| *path != "crates/fedlink/src/lib.rs") {
             assert!(read(path.clone()).contains("\n#![forbid(unsafe_code)]\n"), "{path}");
         }
-        // What they allow, they must be able to allow; what the bindings to Python expand to is not ours.
+        // A crate that allows it in a module cannot forbid it; the code that macros for Python generate
+        // is not ours.
         for path in ["crates/fedlink/src/lib.rs", "crates/fedlink-py/src/lib.rs"] {
             assert!(read(path.into()).contains("\n#![deny(unsafe_code)]\n"), "{path}");
         }

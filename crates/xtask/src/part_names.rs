@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// The library whose parts are checked.
 const SOURCE: &str = "crates/fedlink/src";
 
-/// Names of parts that are other words too: the file, the name, and the meaning of the word there. An entry
-/// that matches no line must go from here.
+/// Names of parts that are also other words: the file, the name, and the meaning of the word there. An
+/// entry that matches no line must be removed.
 const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("aggregate/clip.rs", "median", "a value of defense.clip"),
     ("aggregate/clip.rs", "off", "a value of defense.clip"),
@@ -66,7 +66,7 @@ fn read(source: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> a
     Ok(())
 }
 
-/// Every line that names a part of another file, and every entry of `other_words` that no line needs.
+/// Every line that names a part of another file, and every entry of `other_words` without a line.
 fn judge(files: &BTreeMap<String, String>, other_words: &[(&str, &str, &str)]) -> Vec<String> {
     let mut homes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (file, text) in files {
@@ -127,10 +127,10 @@ fn test_modules(file: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a line has the name in quotes. The attribute of a key states the values of that key and the part
-/// that is its default: it names a part of another key only by `key = \"name\"`.
+/// Whether a line has the name in quotes. The attribute of a key states the values of that key and its
+/// default part: it names a part of another key only by `key = \"name\"`.
 fn is_named(line: &str, name: &str) -> bool {
-    // Whatever it is, most lines do not have the word.
+    // A fast check: most lines do not have the word.
     if !line.contains(name) {
         return false;
     }

@@ -36,8 +36,8 @@ pub fn with_nodes(root: &Path) -> anyhow::Result<Command> {
     Ok(with_package(&nodes, root))
 }
 
-/// Starts the other tests of `python/tests` on the module that [`start_nodes`] has installed. They are one
-/// process that keeps one core busy.
+/// Starts the other tests of `python/tests` on the module that [`start_nodes`] has installed. They are
+/// one process that uses one core.
 pub fn start_tests(root: &Path) -> anyhow::Result<Background> {
     let tests = tests_environment(root)?;
     Background::start(
@@ -50,8 +50,8 @@ pub fn start_tests(root: &Path) -> anyhow::Result<Background> {
     )
 }
 
-/// Runs the type checker on the package, and its check of the stubs against the module that [`start_nodes`]
-/// has installed.
+/// Runs the type checker on the package, and its check of the stubs against the module that
+/// [`start_nodes`] has installed.
 pub fn types(root: &Path) -> anyhow::Result<()> {
     step("Python types");
     let nodes = nodes_environment(root)?;
@@ -74,19 +74,20 @@ pub fn distributions(root: &Path) -> anyhow::Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
     }
-    // As `cargo build --workspace` builds it: what that has built serves again.
+    // In the same way as `cargo build --workspace`, so that its results are reused.
     run(builder(root)?
         .args(["--config-setting", "build-args=--profile dev", "--outdir"])
         .arg(&folder)
         .env("CARGO_TARGET_DIR", root.join("target")))?;
-    // The source distribution is built where the wheel was: what is not of the workspace is there.
+    // The source distribution is built in the same place as the wheel, so that builds of dependencies are
+    // reused.
     run(Command::new("python3")
         .arg("python/tests/distributions.py")
         .arg(&folder)
         .env("CARGO_TARGET_DIR", root.join("target")))
 }
 
-/// `python -m build`, by the tools of an environment of its own.
+/// `python -m build`, with the tools of an environment of its own.
 fn builder(root: &Path) -> anyhow::Result<Command> {
     let python = environment(root, "wheel", "python/wheel-requirements.txt", "python3", &[])?;
     let mut command = Command::new(&python);
@@ -99,8 +100,8 @@ fn builder(root: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// The interpreter of a virtual environment of `python` with what the file `requirements` lists; `options`
-/// are for `venv`. It is made anew if the list or the interpreter is another.
+/// The interpreter of a virtual environment of `python` with the packages of the file `requirements`;
+/// `options` are for `venv`. It is made anew if the list or the interpreter has changed.
 fn environment(
     root: &Path,
     name: &str,
@@ -127,7 +128,7 @@ fn environment(
     Ok(made)
 }
 
-/// Makes the environments of the tests and of the linters that are not there yet.
+/// Makes the missing environments of the tests and of the linters.
 pub fn environments(root: &Path) -> anyhow::Result<()> {
     nodes_environment(root)?;
     tests_environment(root)?;
@@ -135,7 +136,7 @@ pub fn environments(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An environment with what the tests of the package need.
+/// An environment with the dependencies of the package's tests.
 fn tests_environment(root: &Path) -> anyhow::Result<PathBuf> {
     environment(root, "tests", "python/tests/requirements.txt", "python3", &[])
 }
@@ -145,8 +146,8 @@ pub fn lint_environment(root: &Path) -> anyhow::Result<PathBuf> {
     environment(root, "lint", "python/lint-requirements.txt", "python3", &[])
 }
 
-/// An environment with Flower and Ray of its own and PyTorch of the interpreter that it is made from:
-/// Debian's, or the one that `FEDLINK_TORCH_PYTHON` names.
+/// An environment with Flower and Ray of its own and PyTorch of its base interpreter: Debian's, or the
+/// one that `FEDLINK_TORCH_PYTHON` names.
 fn nodes_environment(root: &Path) -> anyhow::Result<PathBuf> {
     let own = std::env::var("FEDLINK_TORCH_PYTHON").ok().filter(|path| !path.is_empty());
     let python = own.unwrap_or_else(|| DEBIAN_PYTHON.into());
@@ -161,13 +162,13 @@ fn nodes_environment(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(made)
 }
 
-/// Puts the module where the package imports it from.
+/// Copies the module to the place from which the package imports it.
 fn install_module(root: &Path) -> anyhow::Result<()> {
     copy_module(&root.join("target/debug"), &root.join("python/fedlink"))
 }
 
-/// Copies the module that was built in `target` into a package. A copy that is loaded somewhere is replaced,
-/// not written over.
+/// Copies the module that was built in `target` into a package. A loaded copy is replaced, not
+/// overwritten.
 pub fn copy_module(target: &Path, package: &Path) -> anyhow::Result<()> {
     let built = target.join(format!("{DLL_PREFIX}_fedlink{DLL_SUFFIX}"));
     let installed = package.join("_fedlink.abi3.so");
@@ -180,7 +181,7 @@ pub fn copy_module(target: &Path, package: &Path) -> anyhow::Result<()> {
 fn with_package(python: &Path, root: &Path) -> Command {
     let mut command = Command::new(python);
     command.env("PYTHONPATH", root.join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
-    // Hypothesis then draws the same cases every time, and does not mind a slow machine.
+    // Hypothesis then draws the same cases every time, and ignores a slow machine.
     command.env("CI", "true");
     command
 }

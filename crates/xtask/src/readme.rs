@@ -1,4 +1,4 @@
-//! Runs every command that the README shows.
+//! Runs every command of the README.
 
 use crate::example;
 use anyhow::{Context, bail};
@@ -6,18 +6,17 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Commands that need no run of their own: this very run is `cargo xtask test`.
+/// Commands that need no run of their own: this run is `cargo xtask test`.
 const RUN_BY_US: &[&str] = &["cargo xtask test"];
 
-/// The command whose results are known to the bit.
+/// The command whose digests are known.
 const DEMO: &str = "cargo run --release";
 
-/// Its curves and the digests that it prints for them.
+/// Its curves and their printed digests.
 const DEMO_DIGESTS: [(&str, &str); 4] =
     [("bc", "c3544131ca90"), ("bn2", "c59b2e1b3be8"), ("bc-bn2", "0b3647892b71"), ("bn2-c", "27ad6729a92f")];
 
-/// Instruction sets that give these digests; `crates/fedlink/tests/golden.rs` explains why
-/// these and no other.
+/// Instruction sets that give these digests; `crates/fedlink/tests/golden.rs` explains why only these do.
 const DEMO_SETS: [&str; 2] = ["avx2+fma", "avx512f"];
 
 /// Runs the lines of the README's `sh` blocks, one after the other in one empty folder, with the release
@@ -73,8 +72,8 @@ pub fn run_commands(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks the digests that the demo printed with instruction set `set`. On a set with other bits it notes
-/// that and checks that there is a digest for each curve.
+/// Checks the digests that the demo printed with instruction set `set`. For a set with other bits it
+/// prints a note and checks that there is a digest for each curve.
 fn check_demo(printed: &str, set: &str) -> anyhow::Result<()> {
     let known = DEMO_SETS.contains(&set);
     if !known {
@@ -87,8 +86,8 @@ fn check_demo(printed: &str, set: &str) -> anyhow::Result<()> {
     })
 }
 
-/// Looks for the line of each curve of the demo, with a digest on it; with the known one if `exact`. The
-/// error names all that are wrong.
+/// Searches the line of each curve of the demo for a digest; for the known one if `exact`. The error
+/// names all wrong lines.
 fn compare_digests(text: &str, exact: bool) -> anyhow::Result<()> {
     let is_digest = |word: &str| word.len() == 12 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut wrong = Vec::new();

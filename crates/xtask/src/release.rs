@@ -1,4 +1,4 @@
-//! The version of a release stands in several files, which must agree.
+//! The version of a release, which occurs in several files that must agree.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The rest of the only line that begins so, without quotes.
+/// The rest of the only line with this beginning, without quotes.
 fn value(text: &str, start: &str) -> String {
     let found: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(start)).collect();
     let [value] = found[..] else { panic!("{} lines begin with {start:?}", found.len()) };
@@ -20,7 +20,7 @@ fn crates_citation_and_changelog_name_one_release_and_one_day() {
     let version = value(&manifest, "version = ");
     assert_eq!(version, env!("CARGO_PKG_VERSION"));
 
-    // Crates of this workspace ask for each other in the same version.
+    // Crates of this workspace require each other in the same version.
     let asked: Vec<_> = manifest.lines().filter(|line| line.contains("path = \"crates/")).collect();
     assert_eq!(asked.len(), 7);
     for line in asked {
@@ -33,7 +33,7 @@ fn crates_citation_and_changelog_name_one_release_and_one_day() {
     let citation = file("CITATION.cff");
     assert_eq!(value(&citation, "version: "), version);
 
-    // The newest release of the changelog; what is not released yet stands above it.
+    // The newest release of the changelog; unreleased changes are above it.
     let changelog = file("CHANGELOG.md");
     let mut headings = changelog.lines().filter_map(|line| line.strip_prefix("## ["));
     let newest = headings.find(|heading| !heading.starts_with("Unreleased")).expect("a release");

@@ -1,11 +1,11 @@
-//! What the tests need of the system: Debian packages. Everything else lies under `target/`.
+//! The system packages of the tests (Debian). Everything else is under `target/`.
 
 use anyhow::{Context, bail};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What the tests need, the Debian package that has it, and how to see that it is there.
+/// A need of the tests, its Debian package, and the check for it.
 struct Need {
     package: &'static str,
     why: &'static str,
@@ -15,11 +15,11 @@ struct Need {
 enum Check {
     /// A program on the path.
     Program(&'static str),
-    /// Debian's Python runs this.
+    /// Code that Debian's Python runs.
     Python(&'static str),
 }
 
-/// Debian's interpreter, which its PyTorch is for.
+/// Debian's interpreter, for which its PyTorch is built.
 pub const DEBIAN_PYTHON: &str = "/usr/bin/python3";
 
 static NEEDS: [Need; 7] = [
@@ -29,7 +29,7 @@ static NEEDS: [Need; 7] = [
         why: "virtual environments under target/python",
         there: Check::Python("import ensurepip, venv"),
     },
-    // For the processor alone. What the package index has for Linux brings 4 GB of CUDA.
+    // For the CPU only. The version for Linux in the package index brings 4 GB of CUDA.
     Need { package: "python3-torch", why: "tests with PyTorch", there: Check::Python("import torch") },
     Need { package: "chromium", why: "the report in a browser", there: Check::Program("chromium") },
     Need { package: "nodejs", why: "the report in a browser", there: Check::Program("node") },
@@ -40,13 +40,13 @@ static NEEDS: [Need; 7] = [
 /// The packages that the tests need.
 const OF_TESTS: [&str; 6] = ["python3", "python3-venv", "python3-torch", "chromium", "nodejs", "npm"];
 
-/// Lists what will be installed and where, and installs it.
+/// Lists the packages to be installed and their places, and installs them.
 pub fn setup(root: &Path) -> anyhow::Result<()> {
     list(root)?;
     install()
 }
 
-/// Lists what will be installed and where; an error if that is not allowed.
+/// Lists the packages to be installed and their places; an error if that is not allowed.
 pub fn list(root: &Path) -> anyhow::Result<()> {
     eprintln!(
         "to be installed on the system: {}",
@@ -67,7 +67,7 @@ pub fn install() -> anyhow::Result<()> {
     ensure(&OF_TESTS)
 }
 
-/// Installs those of these Debian packages that are missing.
+/// Installs the missing ones of these Debian packages.
 pub fn ensure(packages: &[&str]) -> anyhow::Result<()> {
     check_rights(packages)?;
     let names: Vec<&str> = missing(packages).iter().map(|need| need.package).collect();
@@ -85,8 +85,8 @@ pub fn ensure(packages: &[&str]) -> anyhow::Result<()> {
     }
 }
 
-/// A developer's system is changed only by who may do so anyway: without the rights of the administrator it
-/// is an error that names the packages.
+/// Checks for administrator rights. Without them it is an error that names the packages, and the system
+/// is not changed.
 fn check_rights(packages: &[&str]) -> anyhow::Result<()> {
     let names: Vec<&str> = missing(packages).iter().map(|need| need.package).collect();
     if names.is_empty() || is_administrator() {
@@ -95,7 +95,7 @@ fn check_rights(packages: &[&str]) -> anyhow::Result<()> {
     bail!("{} must be installed: `sudo apt-get install {}`, and run again", names.join(", "), names.join(" "))
 }
 
-/// Runs a command whose output, hundreds of lines, is shown only if it fails.
+/// Runs a command and shows its output, hundreds of lines, only if it fails.
 fn quietly(command: &mut Command) -> anyhow::Result<()> {
     let output =
         command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {command:?}"))?;
@@ -106,7 +106,7 @@ fn quietly(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is missing of these packages.
+/// The missing ones of these packages.
 fn missing(packages: &[&str]) -> Vec<&'static Need> {
     let own_torch = std::env::var_os("FEDLINK_TORCH_PYTHON").is_some_and(|path| !path.is_empty());
     let is_elsewhere = |need: &Need| own_torch && need.package == "python3-torch";

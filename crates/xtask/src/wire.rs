@@ -8,7 +8,7 @@ use std::process::Command;
 const PAGE: &str = "docs/wire-format.md";
 const VECTORS: &str = "crates/fedlink/tests/vectors/wire-1.json";
 
-/// The page's lines before and behind its table. The library's tests check what is between them.
+/// The lines of the page before and after its table. The library's tests check the table.
 const BORDERS: [&str; 2] =
     ["<!-- overhead: written by `cargo xtask docs` -->\n", "<!-- end of overhead -->\n"];
 
@@ -31,7 +31,7 @@ fn with_table(page: &str, table: &str) -> anyhow::Result<String> {
     Ok([before, begin, table, end, behind].concat())
 }
 
-/// Has the decoder that was written from the page alone read the test vectors.
+/// Lets the second decoder, which was written from the page alone, read the test vectors.
 pub fn test() -> anyhow::Result<()> {
     step("wire format by a second decoder");
     run(Command::new("python3").args(["tests/wire/decode.py", VECTORS]))

@@ -1,5 +1,5 @@
-//! Any bytes, read as tar, as tar with gzip or as zip, give the members that were asked for where they were
-//! asked for, or an error; nothing else is written.
+//! Any bytes, parsed as tar, as tar with gzip or as zip, give the requested members at the requested
+//! places, or an error; nothing else is written.
 
 use fedlink_cli::archive::{Member, take_from_tar, take_from_zip};
 use flate2::read::GzDecoder;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// The most bytes of a member.
 const LIMIT: u64 = 600;
 
-/// A folder in a folder, so that what climbs out of it is seen.
+/// A folder in a folder, so that a write outside of it is detected.
 static ROOT: LazyLock<TempDir> = LazyLock::new(|| {
     let root = tempfile::tempdir().expect("a folder for temporary files");
     fs::create_dir(root.path().join("inner")).expect("a folder to write to");
@@ -45,7 +45,7 @@ pub fn run(file: &[u8]) {
     for name in written {
         let path = inner.join(name);
         let found = fs::symlink_metadata(&path).expect("it was listed");
-        // One byte more than allowed is written before a member is known to be too long.
+        // One byte more than allowed is written before a member is found to be too long.
         assert!(found.is_file() && found.len() <= LIMIT + u64::from(taken.is_err()));
         fs::remove_file(path).expect("it was written by us");
     }

@@ -1,7 +1,7 @@
-//! Any bytes are a finished run, which is written as a file that holds the same, or an error.
+//! Any bytes are a finished run, which is written as a file with the same content, or an error.
 //!
-//! The digest at the end of a file refuses whatever was changed. So that more than the digest is tried, the
-//! bytes before it are read once more with their right digest.
+//! The digest at the end of a file detects every change. To test more than the digest, the bytes before
+//! it are parsed once more with their right digest.
 
 use fedlink::parts::Parts;
 use fedlink::record::hexadecimal;
@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 use std::cell::LazyCell;
 use std::path::Path;
 
-/// What is between the content and its digest.
+/// The text between the content and its digest.
 const SEAL: &str = ",\n\"sha256\": \"";
 
 thread_local! {
-    /// What a file records of its configuration is not read back, so any does.
+    /// The recorded configuration of a file is not read back, so any configuration is suitable.
     static SPEC: LazyCell<Spec> =
         LazyCell::new(|| Config::default().resolve(&Parts::default()).expect("the defaults are valid"));
 }

@@ -1,4 +1,5 @@
-//! Any bytes are the checkpoint of a simulation, from which it goes on, or an error that changes nothing.
+//! Any bytes are the checkpoint of a simulation, from which it continues, or an error that changes
+//! nothing.
 //!
 //! The first byte chooses a simulation. The rest is a file, see [`file`].
 
@@ -17,7 +18,8 @@ const CHECK: usize = 4;
 
 thread_local! {
     static SIMULATIONS: RefCell<Vec<(Simulation, Vec<u8>)>> = RefCell::new(simulations());
-    /// Rounds this small spend their time on handing work from thread to thread: this thread does all of it.
+    /// Such small rounds would spend their time on passing work between threads: this thread does all of
+    /// it.
     static POOL: ThreadPool = ThreadPoolBuilder::new()
         .num_threads(1)
         .use_current_thread()
@@ -37,7 +39,7 @@ pub fn run(bytes: &[u8]) {
 fn restore(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     SIMULATIONS.with_borrow_mut(|simulations| {
-        // Every input finds a simulation as the first did.
+        // Every input starts from the same simulation.
         let count = simulations.len();
         let (simulation, pristine) = &mut simulations[usize::from(choice) % count];
         if simulation.restore(Cursor::new(file(bytes, pristine))).is_err() {
@@ -59,10 +61,10 @@ fn saved(simulation: &Simulation) -> Vec<u8> {
     bytes
 }
 
-/// The file that the bytes stand for. After a first byte of 0 they are all of it. After a 1 they are the
-/// state in it, and its frame (magic, digest of the configuration, checksum) is right. After anything else
-/// they are changes of the state of the checkpoint `pristine`, four bytes each, so that seeds fit whatever
-/// the layout is.
+/// The file given by the bytes. After a first byte of 0 they are the whole file. After a 1 they are the
+/// state in it, and its frame (magic, digest of the configuration, checksum) is right. After any other
+/// byte they are changes of the state of the checkpoint `pristine`, four bytes each, so that seeds fit
+/// any layout.
 pub fn file(bytes: &[u8], pristine: &[u8]) -> Vec<u8> {
     let (frame, state) = pristine.split_at(FRAME);
     let mut state = state[..state.len() - CHECK].to_vec();
@@ -77,7 +79,7 @@ pub fn file(bytes: &[u8], pristine: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Changes a state by where (two bytes), how and with what.
+/// Changes a state: position (two bytes), kind of change, and value.
 fn change(state: &mut Vec<u8>, edit: &[u8]) {
     let at = usize::from(u16::from_be_bytes([edit[0], edit[1]])) % (state.len() + 1);
     let value = edit[3];
@@ -91,7 +93,7 @@ fn change(state: &mut Vec<u8>, edit: &[u8]) {
     }
 }
 
-/// Simulations whose every part keeps state, each after two rounds, with their checkpoints.
+/// Simulations in which every part keeps state, each after two rounds, with their checkpoints.
 fn simulations() -> Vec<(Simulation, Vec<u8>)> {
     let choices: [&[(&str, &str)]; 3] = [
         &[("schedule.policy", "round-robin"), ("learn.optimizer", "sgd")],

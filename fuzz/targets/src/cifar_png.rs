@@ -1,4 +1,4 @@
-//! Any bytes are a sheet of the asked number of images, which gives whole records, or an error.
+//! Any bytes are a sheet of the given number of images, which gives whole records, or an error.
 
 use fedlink_cli::cifar_png::convert;
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! Any text is a claim, which can be judged of any curves or does not fit them, or an error.
+//! Any text is a claim, which can be judged for any curves or does not fit them, or an error.
 
 use fedlink::record::Row;
 use fedlink_study::claims::{Claim, Correction, CurveKeys, Expected, Measured, Metrics, Subject};

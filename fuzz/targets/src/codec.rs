@@ -1,7 +1,7 @@
-//! Any bytes are an update by the codec of each scheme, which is written as the same bytes again, or an
+//! Any bytes are an update in the codec of each scheme, which is written as the same bytes again, or an
 //! error.
 //!
-//! The first byte chooses a scheme, its highest bit whether the layers of the model are known.
+//! The first byte chooses a scheme, and its highest bit whether the layers of the model are known.
 
 use fedlink::base::units::{Bits, Shape};
 use fedlink::compress::wire::{Coder, bit_length};
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use toml::Table;
 
 thread_local! {
-    /// Every scheme with its defaults, and those whose settings change their bytes.
+    /// Every scheme with its defaults, and the schemes whose settings change their bytes.
     static SCHEMES: Vec<Box<dyn Compressor>> = {
         let build = |name: &str, own: &str| {
             let own: Table = own.parse().expect("settings");

@@ -1,5 +1,5 @@
-//! Any text is an experiment of one of the three kinds, or an error. An experiment writes a file of the same
-//! experiment.
+//! Any text is an experiment of one of the three kinds, or an error. An experiment writes a file of the
+//! same experiment.
 
 use fedlink::parts::Parts;
 use fedlink_study::experiment::{Experiment, FileKind, Source};
@@ -35,7 +35,7 @@ pub fn check(experiment: Experiment) {
     assert_eq!(first.curves.len(), second.curves.len());
     for (first, second) in first.curves.iter().zip(&second.curves) {
         assert_eq!((&first.label, &first.keys), (&second.label, &second.keys));
-        // The rules refuse floats that are not numbers, so that equality is exact.
+        // The rules reject NaN, so that equality is exact.
         assert_eq!(first.spec.resolved(), second.spec.resolved());
     }
 }

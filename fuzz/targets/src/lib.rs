@@ -1,27 +1,27 @@
 //! One function for each parser of fedlink: any bytes give a valid value or an error.
 //!
-//! A target must not panic, not hang, and not hold more memory than it states; it asserts what its parser
-//! promises of a value that it accepts. [`TARGETS`] lists all of them. The test of this crate runs each on
-//! its seeds (`fuzz/seeds/NAME`) and on a fixed number of mutations of them; the program in the folder above
-//! runs them under libFuzzer (`cargo xtask fuzz`).
+//! A target must not panic, not hang, and not hold more memory than it states; it asserts the guarantees
+//! of its parser for an accepted value. [`TARGETS`] lists all of them. The test of this crate runs each
+//! on its seeds (`fuzz/seeds/NAME`) and on a fixed number of mutations of them; the program in the folder
+//! above runs them under libFuzzer (`cargo xtask fuzz`).
 //!
 //! A target is one file with a function `run`, one line in the list below, and a folder of seeds.
 
 pub mod memory;
 pub mod mutation;
 
-/// A parser to be given any bytes.
+/// A parser under test.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// How it is called; its seeds lie in `fuzz/seeds/NAME`.
+    /// Its name; its seeds are in `fuzz/seeds/NAME`.
     pub name: &'static str,
     /// The longest input, in bytes. Mutations of seeds and libFuzzer stay below it.
     pub max_len: usize,
-    /// The most memory that one input may make it hold, in bytes, beyond what was held before.
+    /// The most memory that one input may hold, in bytes, beyond the memory held before.
     pub max_memory: usize,
     /// Mutations that the test of this crate tries.
     pub mutations: u32,
-    /// Parses the bytes and asserts what must hold of the result.
+    /// Parses the bytes and asserts the guarantees for the result.
     pub run: fn(&[u8]),
 }
 
@@ -39,7 +39,7 @@ impl Target {
     }
 
     /// Runs the target on `bytes`; panics if it holds more memory than it states. The count is that of
-    /// [`memory::Counting`]: a program that does not have it as its allocator sees no memory.
+    /// [`memory::Counting`]; with another allocator it is zero.
     pub fn check(&self, bytes: &[u8]) {
         let (held, ()) = memory::peak(|| (self.run)(bytes));
         assert!(
@@ -52,7 +52,7 @@ impl Target {
     }
 }
 
-/// Equality that the compiler can decide.
+/// Equality at compile time.
 const fn are_equal(mut first: &[u8], mut second: &[u8]) -> bool {
     while let ([a, others @ ..], [b, rest @ ..]) = (first, second) {
         if *a != *b {

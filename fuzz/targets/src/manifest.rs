@@ -1,5 +1,5 @@
-//! Any bytes are what a folder records of its runs (`manifest.json`) and of their data (`data.json`), or
-//! nothing.
+//! Any bytes are the record of a folder on its runs (`manifest.json`) and on their data (`data.json`), or
+//! none.
 
 use fedlink_study::sweep::{DataFacts, differences, parse_data, records_complete};
 

@@ -1,4 +1,4 @@
-//! An allocator that counts what is held, so that a target can be held to the memory that it states.
+//! An allocator that counts held memory, to check a target against its stated memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator with a count of what the process holds. A program takes it as its
+/// The system's allocator with a count of the memory that the process holds. A program uses it as its
 /// `#[global_allocator]`.
 #[derive(Debug)]
 pub struct Counting;
 
-/// Counts `size` bytes more.
+/// Adds `size` bytes to the count.
 fn add(size: usize) {
     let held = HELD.fetch_add(size, Relaxed) + size;
-    // To read is much faster than to write, and most are not the most.
+    // A read is much faster than a write, and most allocations do not reach a new peak.
     if held > PEAK.load(Relaxed) {
         PEAK.fetch_max(held, Relaxed);
     }
@@ -35,7 +35,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // Both are held while one is copied to the other, as they may be.
+        // Both may be held while one is copied to the other.
         add(new_size);
         HELD.fetch_sub(layout.size(), Relaxed);
         // SAFETY: the caller keeps the contract of `realloc`.
@@ -43,8 +43,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The most that `work` held beyond what was held before it, in bytes, on all threads of the process
-/// together.
+/// The peak of the memory that `work` held beyond the memory held before it, in bytes, over all threads
+/// of the process together.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = HELD.load(Relaxed);
     PEAK.store(before, Relaxed);

@@ -36,7 +36,7 @@ pub fn mutated(seeds: &[Vec<u8>], max_len: usize, numbers: &mut Numbers) -> Vec<
 
 fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], numbers: &mut Numbers) {
     let at = numbers.below(bytes.len());
-    // A run that reaches from `at` to a near or a far end.
+    // A run from `at` to a near or a far end.
     let longest = (bytes.len() - at).min(1 << numbers.below(12));
     let end = at + numbers.below(longest + 1);
     match numbers.below(8) {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mutations_differ_from_each_other_and_not_from_run_to_run() {
+    fn mutations_differ_from_each_other_and_are_the_same_in_every_run() {
         let seeds = [b"the first seed of the two".to_vec(), b"another, longer one [1, 2, 3]".to_vec()];
         let all = |seed| {
             let mut numbers = Numbers(seed);

@@ -1,4 +1,4 @@
-//! Any bytes are one finite position of each device, or its way, or an error.
+//! Any bytes are one finite position of each device, or its track, or an error.
 
 use fedlink::base::units::DeviceId;
 use fedlink::radio::cell::layout::{Layout, Positions, Tracks};

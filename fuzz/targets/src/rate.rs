@@ -1,5 +1,5 @@
-//! Any text is a learning rate of the theory, which has a value in every round, or the schedule of a run's
-//! rate, which has a factor in every round, and reads back from what it prints; or it is an error.
+//! Any text is a learning rate of the theory, which has a value in every round, or the schedule of a
+//! run's rate, which has a factor in every round, and its printed form parses back; or it is an error.
 
 use fedlink::learn::rate::RateSchedule;
 use fedlink_theory::rate::Rate;

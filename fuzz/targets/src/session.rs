@@ -1,4 +1,5 @@
-//! Any bytes are the checkpoint of a server session, from which it goes on, or an error that changes nothing.
+//! Any bytes are the checkpoint of a server session, from which it continues, or an error that changes
+//! nothing.
 //!
 //! The first byte chooses a session; the rest is as in `checkpoint`.
 
@@ -26,7 +27,7 @@ pub fn run(bytes: &[u8]) {
 fn restore(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     SESSIONS.with_borrow_mut(|sessions| {
-        // Every input finds a session as the first did.
+        // Every input starts from the same session.
         let count = sessions.len();
         let (session, encoder, pristine) = &mut sessions[usize::from(choice) % count];
         if session.restore(Cursor::new(file(bytes, pristine))).is_err() {
@@ -47,7 +48,7 @@ fn saved(session: &Session) -> Vec<u8> {
     bytes
 }
 
-/// A round on nodes that all have learnt the same.
+/// A round on nodes with the same result of training.
 fn round(session: &mut Session, encoder: &Encoder) -> Result<(), fedlink::Error> {
     let t = session.rounds_done();
     let links = session.links(t);

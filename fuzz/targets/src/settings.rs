@@ -1,12 +1,12 @@
-//! Any settings of an experiment (`--set KEY=VALUE`, one on each line) give an experiment that is written as
-//! a file that says the same, or an error.
+//! Any settings of an experiment (`--set KEY=VALUE`, one per line) give an experiment that is written as
+//! a file with the same meaning, or an error.
 
 use super::experiment::{check, check_bound, check_theorem};
 use fedlink_study::experiment::Experiment;
 use fedlink_study::theory::{BoundExperiment, TheoremExperiment};
 
-/// What is set: runs with a sweep, an exception, a rule and a claim; a figure of the bound; a check of the
-/// theorem.
+/// The experiments: runs with a sweep, an exception, a rule and a claim; a figure of the bound; a check
+/// of the theorem.
 const TEXTS: [&str; 3] = [
     r#"
 [data]
@@ -53,11 +53,11 @@ thread_local! {
     static THEOREM: TheoremExperiment = TheoremExperiment::parse("fuzz.toml", TEXTS[2]).expect("it is valid");
 }
 
-/// Combinations that lists may give. More take their time, up to the most that are allowed: with those the
-/// test of this crate runs the target `experiment` once.
+/// The most combinations of lists. More take long, up to the most that are allowed: with those the test
+/// of this crate runs the target `experiment` once.
 const MAX_COMBINATIONS: usize = 256;
 
-/// At most so many combinations have the lists that are set in `text`, one on each line.
+/// An upper bound on the combinations of the lists set in `text`, one per line.
 fn combinations(text: &str) -> usize {
     let values = |line: &str| line.split_once('=').map_or(0, |(_, value)| value.matches(',').count()) + 1;
     text.lines().map(values).fold(1, usize::saturating_mul)

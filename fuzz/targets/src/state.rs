@@ -1,4 +1,4 @@
-//! Any bytes are the state of each part that keeps one, which it saves as a state that it restores, or an
+//! Any bytes are the state of each part with state, which it saves as a state that it restores, or an
 //! error that changes nothing.
 
 use fedlink::adversary::Attack;

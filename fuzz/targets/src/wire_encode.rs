@@ -1,4 +1,4 @@
-//! Any update that follows its format comes back from its payload, bit for bit.
+//! Any update that follows its format is decoded from its payload bit for bit.
 
 use fedlink::compress::wire::{Coder, Format, Layout, bit_length};
 use fedlink::compress::{SparseUpdate, Values};
@@ -51,7 +51,7 @@ pub fn run(bytes: &[u8]) {
         }
     };
     let format = Format::new(layout, dim as usize, q as usize).expect("q is in range");
-    // Entries that have one magnitude are not zero.
+    // Entries that share one magnitude are not zero.
     let sendable = |value: f32| value.is_finite() && (layout != Layout::Signs || value != 0.0);
     let sendable = bits(&values).iter().all(|&bits| sendable(f32::from_bits(bits)));
     let update = SparseUpdate { indices, values };

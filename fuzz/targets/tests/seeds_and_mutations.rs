@@ -1,6 +1,6 @@
 //! Every target on its seeds and on a fixed number of mutations of them.
 //!
-//! One test, because the allocator counts for the whole process.
+//! There is one test only, because the allocator counts for the whole process.
 
 use fedlink_fuzz_targets::memory::Counting;
 use fedlink_fuzz_targets::mutation::{Numbers, mutated};
@@ -29,14 +29,14 @@ fn seeds(target: &Target) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// Runs a target; what it fails on is kept in `fuzz/artifacts`, as that of libFuzzer.
+/// Runs a target; an input on which it fails is kept in `fuzz/artifacts`, as libFuzzer does.
 fn check(target: &Target, name: &str, bytes: &[u8]) {
     if catch_unwind(AssertUnwindSafe(|| target.check(bytes))).is_err() {
         let artifacts = folder().join("artifacts").join(target.name);
         let kept = artifacts.join("crash-in-the-test");
         fs::create_dir_all(&artifacts).and_then(|()| fs::write(&kept, bytes)).expect("a folder to write to");
         panic!(
-            "target {} failed on {name}, kept as {}; when it is mended, make it a seed",
+            "target {} failed on {name}, kept as {}; once it is fixed, make it a seed",
             target.name,
             kept.display()
         );
@@ -44,24 +44,24 @@ fn check(target: &Target, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn every_target_stands_its_seeds_and_mutations_of_them_within_its_memory() {
+fn every_target_passes_its_seeds_and_mutations_within_its_memory() {
     for entry in fs::read_dir(folder().join("seeds")).expect("a folder that can be read") {
         let name = entry.expect("a folder that can be read").file_name().into_string().expect("a plain name");
-        assert!(Target::find(&name).is_some(), "fuzz/seeds/{name} is no target's");
+        assert!(Target::find(&name).is_some(), "fuzz/seeds/{name} belongs to no target");
     }
-    // The check itself: memory is counted.
+    // A check of the check: memory is counted.
     let greedy: fn(&[u8]) = |_| drop(std::hint::black_box(vec![1u8; 100_000]));
     let greedy = Target { name: "greedy", max_len: 0, max_memory: 99_999, mutations: 0, run: greedy };
     assert!(catch_unwind(|| greedy.check(&[])).is_err(), "more memory than stated was not noticed");
     Target { max_memory: 110_000, ..greedy }.check(&[]);
-    // Nearly as many combinations as there may be: 2¹³.
+    // Nearly the maximum number of combinations: 2¹³.
     let keys: Vec<String> = (0..13).map(|i| format!("\"custom.key{i}\" = [\"a\", \"b\"]\n")).collect();
     let experiment = Target::find("experiment").expect("it is a target");
     check(&experiment, "a large sweep", format!("[sweep]\n{}", keys.concat()).as_bytes());
     for target in TARGETS {
         let seeds = seeds(target);
         assert!(!seeds.is_empty(), "{} has no seeds", target.name);
-        // What is made once, such as tables and a pool of threads, belongs to no input.
+        // Data that are made once, such as tables and a pool of threads, do not count for an input.
         (target.run)(&seeds[0].1);
         for (name, bytes) in &seeds {
             assert!(bytes.len() <= target.max_len, "{name} is longer than {} bytes", target.max_len);

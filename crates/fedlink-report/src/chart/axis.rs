@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Labeled ticks of a logarithmic axis, at most about.
+/// The approximate number of labeled ticks of a logarithmic axis, at most.
 const LOG_TICKS: u32 = 7;
 /// The sign of negative numbers.
 const MINUS: &str = "\u{2212}";
@@ -12,8 +12,8 @@ pub fn drawable(v: f64) -> bool {
     v.abs() <= 1e300
 }
 
-/// Whether an axis can show a value: drawable, and on a logarithmic one positive. What is smaller than any
-/// normal number has too few digits left for a tick.
+/// Whether an axis can show a value: drawable and, on a logarithmic axis, positive and normal. A
+/// subnormal number has too few digits for a tick.
 pub fn shown(v: f64, log: bool) -> bool {
     drawable(v) && (!log || v >= 1e-300)
 }
@@ -27,7 +27,7 @@ pub struct Tick {
     pub label: String,
 }
 
-/// One distance between the ticks of a linear axis: they lie at its multiples.
+/// A distance between the ticks of a linear axis; ticks are at its multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// From one tick to the next.
@@ -36,7 +36,7 @@ pub struct Step {
     pub decimals: usize,
 }
 
-/// How the values on an axis are written.
+/// The notation of the values on an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Notation {
@@ -49,7 +49,7 @@ pub enum Notation {
     Prefixed,
 }
 
-/// The values that an axis is for; [`Quantity::axis`] makes the axis.
+/// The quantity on an axis; [`Quantity::axis`] makes the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantity {
     label: String,
@@ -60,12 +60,12 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Numbers that are written as they are. The label includes their unit.
+    /// Numbers in plain notation. The label includes their unit.
     pub fn plain(label: impl Into<String>) -> Self {
         Self { label: label.into(), notation: Notation::Plain, log: false, from_zero: false, margin: 0.04 }
     }
 
-    /// Shares, which are written in percent: 0.93 as 93. The axis adds the unit to the label.
+    /// Shares, written in percent: 0.93 as 93. The axis adds the unit to the label.
     pub fn share(label: impl Into<String>) -> Self {
         Self { notation: Notation::Percent, ..Self::plain(label) }
     }
@@ -87,7 +87,7 @@ impl Quantity {
         Self { from_zero: true, ..self }
     }
 
-    /// With this share of the span left free beyond the values.
+    /// With a free margin beyond the values, as a share of the span.
     #[must_use]
     pub fn margin(self, margin: f64) -> Self {
         Self { margin, ..self }
@@ -98,7 +98,7 @@ impl Quantity {
         self.log
     }
 
-    /// An axis that shows every drawable value given; from zero to one if there is none.
+    /// An axis that shows every drawable value; from zero to one if there is none.
     pub fn axis(&self, values: impl IntoIterator<Item = f64>) -> Axis {
         let shown = values.into_iter().filter(|&v| shown(v, self.log));
         let (mut low, mut high) =
@@ -107,7 +107,7 @@ impl Quantity {
             (low, high) = if self.log { (0.1, 1.0) } else { (0.0, 1.0) };
         }
         if self.log {
-            // At least a tenth of a decade, or the ticks would all be one.
+            // At least a tenth of a decade, or all ticks would be equal.
             let (a, b) = (libm::log10(low), libm::log10(high));
             let free = self.margin * (b - a).max(0.1) + (0.1 - (b - a)).max(0.0) / 2.0;
             return Axis::logarithmic(&self.label, a - free, b + free);
@@ -123,7 +123,8 @@ impl Quantity {
             let half = if size > 1e-290 { size * 0.05 } else { 0.5 };
             (low, high) = (low - half, high + half);
         } else {
-            // Values that are nowhere negative need no space below zero, nor the others above it.
+            // Values without negative ones need no space below zero, and values without positive ones
+            // none above.
             floor = if low >= 0.0 { 0.0 } else { floor };
             ceiling = if high <= 0.0 { 0.0 } else { ceiling };
         }
@@ -135,7 +136,7 @@ impl Quantity {
     }
 }
 
-/// An axis: its label, range and ticks. Every renderer writes these and chooses none of its own.
+/// An axis: its label, range and ticks. Every renderer uses these and chooses none of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
     /// The quantity in running text: `test accuracy`, `bits sent`.
@@ -146,9 +147,9 @@ pub struct Axis {
     pub low: f64,
     /// The high end; on a logarithmic axis its decimal logarithm.
     pub high: f64,
-    /// Whether values are spread by their logarithm.
+    /// Whether the scale is logarithmic.
     pub log: bool,
-    /// How values are written.
+    /// The notation of the values.
     pub notation: Notation,
     /// The number beside a tick is its value times this factor.
     pub factor: f64,
@@ -156,7 +157,7 @@ pub struct Axis {
     pub steps: Vec<Step>,
     /// The ticks of a logarithmic axis.
     pub ticks: Vec<Tick>,
-    /// Where a logarithmic axis has small ticks without a label.
+    /// The positions of the small ticks of a logarithmic axis, without labels.
     pub minor: Vec<f64>,
 }
 
@@ -219,7 +220,7 @@ impl Axis {
             axis.ticks = powers.map(|k| Tick { at: power_of_ten(k), label: power_label(k) }).collect();
             return axis;
         }
-        // Few powers of ten: round numbers between them as well.
+        // If there are few powers of ten, round numbers between them are ticks as well.
         let ends = (libm::pow(10.0, low), libm::pow(10.0, high));
         for k in first - 1..=last {
             for m in [1.0, 2.0, 5.0] {
@@ -239,8 +240,8 @@ impl Axis {
         axis
     }
 
-    /// Where a value lies, as a share of the axis: 0 at its low end, 1 at its high end. `None` for values
-    /// that the axis cannot show.
+    /// The position of a value as a share of the axis: 0 at its low end, 1 at its high end. `None` for
+    /// values that the axis cannot show.
     pub fn share(&self, v: f64) -> Option<f64> {
         if !shown(v, self.log) {
             return None;
@@ -260,10 +261,11 @@ impl Axis {
         if self.log {
             return self.ticks.clone();
         }
-        // A hair less, for the rounding error of a span that is a multiple of a round number.
+        // Slightly less, because of the rounding error of a span that is a multiple of a round number.
         let finest = (self.high - self.low) / wanted.max(1) as f64 * (1.0 - 1e-9);
         let Some(step) = self.steps.iter().rfind(|step| step.by >= finest) else { return Vec::new() };
-        // A step too fine for the precision of the values still ends: there are at most about `wanted` ticks.
+        // The loop ends even if a step is too fine for the values: there are at most about `wanted`
+        // ticks.
         let first = (self.low / step.by - 1e-9).ceil();
         let count = ((self.high / step.by + 1e-9).floor() - first).clamp(0.0, 2.0 * wanted as f64) as usize;
         let tick = |i: usize| {
@@ -278,13 +280,13 @@ impl Axis {
     }
 }
 
-/// `10^k`, correctly rounded, zero or infinite where it does not exist.
+/// `10^k`, correctly rounded; zero or infinite beyond the range of floats.
 fn power_of_ten(k: i32) -> f64 {
     // The parser rounds correctly; a power function need not.
     format!("1e{k}").parse().unwrap_or(f64::INFINITY)
 }
 
-/// `10^k` as it is written.
+/// `10^k` in text.
 pub fn power_label(k: i32) -> String {
     let digits = k.to_string();
     let raised = digits.chars().map(|c| match c {
@@ -332,14 +334,14 @@ mod tests {
         assert_eq!(labels(&axis.ticks(6)), ["10⁰", "10¹", "10²", "10³"]);
         assert_eq!(axis.share(0.0), None);
         assert_eq!(axis.share(2e3), Some(1.0));
-        // Half a decade has no two powers of ten, a tenth of one no two of 1, 2 and 5.
+        // Half a decade does not contain two powers of ten, a tenth of one not two numbers of 1, 2 and 5.
         assert!(log(0.2, &[300.0, 700.0]).ticks(6).len() >= 2);
         let axis = log(0.0, &[1.05e7, 1.35e7]);
         assert!(axis.label == "bound (×10⁶)" && labels(&axis.ticks(3)).contains(&"12.0"), "{axis:?}");
     }
 
     #[test]
-    fn an_axis_includes_zero_if_it_must_and_leaves_no_space_beyond_it() {
+    fn an_axis_from_zero_leaves_no_space_beyond_zero() {
         let ends = |values: &[f64]| {
             let axis = Quantity::plain("").from_zero().margin(0.1).axis(values.iter().copied());
             (axis.low, axis.high)
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_stay_short_whatever_the_values() {
+    fn labels_stay_short_for_all_values() {
         for quantity in [Quantity::plain(""), Quantity::share("")] {
             for v in [5.2e164, 3e-200, 1e300] {
                 let ticks = quantity.clone().margin(0.0).axis([0.0, v]).ticks(6);

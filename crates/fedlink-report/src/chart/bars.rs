@@ -4,7 +4,7 @@ use super::axis::{Axis, Quantity, drawable};
 use super::look::{Entry, Look};
 use serde::{Deserialize, Serialize};
 
-/// More bars than this are drawn in groups: finer ones could not be seen.
+/// More bars than this are drawn in groups, since finer ones would be invisible.
 const MAX_BARS: usize = 300;
 
 /// Bars from zero to their values, in the given order.
@@ -12,15 +12,15 @@ const MAX_BARS: usize = 300;
 pub struct Bars {
     /// The heading; none if empty.
     pub title: String,
-    /// What the bars are.
+    /// The label of the bars.
     pub x_label: String,
     /// The axis upwards.
     pub y: Axis,
-    /// The names and colors of the parts, from the foot of a bar upwards; none of whole bars.
+    /// The names and colors of the parts, from the bottom of a bar upwards; empty for whole bars.
     pub key: Vec<Entry>,
-    /// The bars; neighbors share one where there are too many.
+    /// The bars; neighbors share one if there are too many.
     pub bars: Vec<Bar>,
-    /// A value to compare the bars with, and its name: a dashed line.
+    /// A value for comparison, and its name: a dashed line.
     pub reference: Option<(String, f64)>,
 }
 
@@ -48,8 +48,8 @@ impl Bars {
     /// The color of whole bars: sky blue.
     const WHOLE: usize = 5;
 
-    /// Whole bars with a name and a value each. A value that is not finite leaves its position empty. Of
-    /// bars in groups, each shows the range of its values.
+    /// Whole bars with a name and a value each. A value that is not finite leaves its position empty. A
+    /// bar of a group shows the range of its values.
     pub fn whole(
         title: impl Into<String>,
         x_label: &str,
@@ -75,9 +75,8 @@ impl Bars {
         }
     }
 
-    /// Bars that are sums of named parts, which stand one upon the other; at most seven parts differ in
-    /// color. A value that is missing, negative or not finite counts as 0. Of bars in groups, each shows the
-    /// mean.
+    /// Bars that are stacks of named parts; at most seven parts differ in color. A value that is missing,
+    /// negative or not finite counts as 0. A bar of a group shows the mean.
     pub fn stacked(
         title: impl Into<String>,
         x_label: &str,
@@ -117,7 +116,7 @@ impl Bars {
     }
 }
 
-/// Neighbors together, so that no more than [`MAX_BARS`] groups are left.
+/// Groups of neighbors, at most [`MAX_BARS`] of them.
 fn grouped<T>(bars: &[T]) -> std::slice::Chunks<'_, T> {
     bars.chunks(bars.len().div_ceil(MAX_BARS).max(1))
 }

@@ -1,13 +1,13 @@
-//! Where the devices of a cell are, how strong their links are, and how often they were scheduled.
+//! A map of the devices of a cell, the strength of their links, and their share of the schedule.
 
 use super::axis::{Axis, Quantity, drawable};
 use serde::{Deserialize, Serialize};
 
-/// Of more devices, every so many are drawn.
+/// If there are more devices, a subset at equal distances is drawn.
 const MAX_DEVICES: usize = 4000;
 
-/// A cell from above: the server in the middle, every device at its position, lighter the stronger its link,
-/// larger the more often it was scheduled.
+/// A cell from above: the server in the middle, every device at its position, lighter for a stronger
+/// link, larger for more rounds in which it was scheduled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellMap {
     /// The heading; none if empty.
@@ -54,7 +54,7 @@ impl CellMap {
             gain_db: gain(device),
             scheduled: scheduled.map(|shares| share(shares, device)),
         };
-        // The square of a coordinate must not overflow, nor a difference of two.
+        // Neither the square of a coordinate nor a difference of two may overflow.
         let inside = |dot: &Dot| dot.east_m.abs() <= 1e100 && dot.north_m.abs() <= 1e100;
         let stride = at_m.len().div_ceil(MAX_DEVICES).max(1);
         let dots = (0..at_m.len()).step_by(stride).map(dot).filter(inside).collect();

@@ -1,13 +1,13 @@
-//! A matrix of values as colors: samples by device and class, a bound by two parameters, …
+//! A matrix of values as colors: samples per device and class, a bound over two parameters, …
 
 use super::axis::{Axis, Quantity, drawable};
 use super::look::Rgb;
 use serde::{Deserialize, Serialize};
 
-/// More rows or columns than this are averaged in blocks: finer cells could not be seen.
+/// More rows or columns than this are averaged in blocks, since finer cells would be invisible.
 const MAX_CELLS: usize = 200;
 
-/// The colors of values from the lowest to the highest: viridis, which grows steadily in lightness.
+/// The colors of values from the lowest to the highest: viridis, whose lightness rises steadily.
 #[rustfmt::skip]
 const SHADES: [Rgb; 17] = [
     (0x44, 0x01, 0x54), (0x48, 0x18, 0x6a), (0x47, 0x2d, 0x7b), (0x42, 0x40, 0x86), (0x3b, 0x52, 0x8b),
@@ -30,15 +30,15 @@ pub(crate) fn shade(share: f64) -> Rgb {
 pub struct HeatMap {
     /// The heading; none if empty.
     pub title: String,
-    /// What the columns are.
+    /// The label of the columns.
     pub x_label: String,
-    /// What the rows are.
+    /// The label of the rows.
     pub y_label: String,
     /// The scale of the values.
     pub scale: Axis,
-    /// The value of each cell, row by row; none where no value is known.
+    /// The value of each cell, row by row; none if it is unknown.
     pub cells: Vec<Vec<Option<f64>>>,
-    /// Rows and columns of the data: those of a block are averaged into one cell.
+    /// Rows and columns of the data; the values of a block are averaged into one cell.
     pub count: [usize; 2],
     /// Rows and columns of a block.
     pub block: [usize; 2],
@@ -49,7 +49,7 @@ pub struct HeatMap {
 }
 
 impl HeatMap {
-    /// A map of `rows`, whose values `value` names. Rows shorter than the longest lack values.
+    /// A map of `rows`; `value` is the quantity. Rows shorter than the longest lack values.
     pub fn new(
         title: impl Into<String>,
         (x_label, y_label): (&str, &str),
@@ -62,7 +62,7 @@ impl HeatMap {
         let mean = |rows: &[Vec<f64>], from: usize| {
             let end = |row: &Vec<f64>| row.len().min(from + block[1]);
             let values = rows.iter().flat_map(|row| &row[from.min(row.len())..end(row)]);
-            // A running mean stays inside the range of its values, whatever their size.
+            // A running mean stays inside the range of its values, even for very large ones.
             let (mean, n) = values
                 .filter(|v| drawable(**v))
                 .fold((0.0, 0.0), |(mean, n), v| (mean + (v - mean) / (n + 1.0), n + 1.0));

@@ -5,14 +5,14 @@ use super::look::{Entry, Look};
 use super::thin::kept_rows;
 use serde::{Deserialize, Serialize};
 
-/// More bands upon one another cannot be distinguished: a panel of more curves has none.
+/// More overlapping bands cannot be distinguished: a panel of more curves has none.
 pub const MAX_BANDS: usize = 12;
-/// Panels beyond these are left out: a page of more cannot be read.
+/// Further panels are left out, since a page of more is unreadable.
 const MAX_PANELS: usize = 24;
-/// A curve of more points is marked at about [`MARKS`] of them.
+/// A curve with more points has markers at about [`MARKS`] of them.
 const ALL_MARKED: usize = 26;
 const MARKS: usize = 9;
-/// A distribution of more values is drawn at this many of its quantiles: finer steps could not be seen.
+/// A distribution of more values is drawn at this many quantiles, since finer steps would be invisible.
 const MAX_STEPS: usize = 400;
 
 /// The data of one curve.
@@ -22,10 +22,10 @@ pub struct Curve {
     pub label: String,
     /// The heading under which the legend lists it; none if empty.
     pub group: String,
-    /// Its look; none: by its place in the legend.
+    /// Its look; none: the look of its place in the legend.
     pub look: Option<Look>,
-    /// Points (x, y) in the order in which they are joined. The line is interrupted where a point is not
-    /// finite, or not positive on a logarithmic axis.
+    /// Points (x, y) in drawing order. The line is interrupted at a point that is not finite, or not
+    /// positive on a logarithmic axis.
     pub points: Vec<(f64, f64)>,
     /// The lower and upper end of a band around each point; points beyond its length have none.
     pub band: Option<Vec<(f64, f64)>>,
@@ -38,9 +38,9 @@ pub struct Lines {
     pub title: String,
     /// A smaller line under the heading; none if empty.
     pub subtitle: String,
-    /// The axis to the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// The axis upwards.
+    /// The vertical axis.
     pub y: Axis,
     /// The legend, in its order.
     pub key: Vec<Entry>,
@@ -57,14 +57,14 @@ pub struct Panel {
     pub series: Vec<Series>,
 }
 
-/// One curve as it is drawn.
+/// One curve as drawn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Its place in the legend.
     pub key: usize,
-    /// Points that are joined; between two runs the line is interrupted.
+    /// Runs of joined points; the line is interrupted between two runs.
     pub runs: Vec<Vec<(f64, f64)>>,
-    /// The points that are marked.
+    /// The points with a marker.
     pub marks: Vec<(f64, f64)>,
     /// Runs of x with the lower and the upper end of the band.
     pub bands: Vec<Vec<[f64; 3]>>,
@@ -76,7 +76,7 @@ impl Lines {
         Self::in_panels(title, x, y, vec![(String::new(), curves)])
     }
 
-    /// A chart of named panels, of which at most 24 are drawn.
+    /// A chart of named panels; at most 24 are drawn.
     pub fn in_panels(
         title: impl Into<String>,
         x: &Quantity,
@@ -90,7 +90,7 @@ impl Lines {
             }
         }
         let curves = || panels.iter().flat_map(|(_, curves)| curves);
-        // A point of which one coordinate cannot be shown must not stretch the axis of the other.
+        // A point with one coordinate that cannot be shown must not stretch the axis of the other.
         let seen = |&(x, y): &(f64, f64), log| drawable(x) && shown(y, log);
         let log = y.is_log();
         let x_axis = x.axis(curves().flat_map(|c| &c.points).filter(|p| seen(p, log)).map(|p| p.0));
@@ -106,7 +106,8 @@ impl Lines {
         let mut panel = |(name, curves): (String, Vec<Curve>)| {
             let count = curves.len();
             let series = curves.into_iter().enumerate().map(|(i, curve)| {
-                // Without a name it is the only panel, and curves of one label are two curves.
+                // A panel without a name is the only one, and two of its curves with one label are two
+                // curves.
                 let known = key.iter().position(|entry| entry.label == curve.label && !name.is_empty());
                 let place = known.unwrap_or(key.len());
                 if place == key.len() {
@@ -142,8 +143,8 @@ impl Curve {
         Some((a.min(b), a.max(b)))
     }
 
-    /// The curve as it is drawn. Curves of different `phase`, from 0 to 1, are marked at different points, so
-    /// that the markers of close ones can all be seen.
+    /// The drawn curve. Curves of different `phase`, from 0 to 1, have markers at different points, so
+    /// that the markers of close curves are all visible.
     fn series(self, key: usize, phase: f64, y: &Axis) -> Series {
         let ends = |row: usize, upper: bool| {
             let band = self.band_at(row)?;
@@ -166,7 +167,7 @@ impl Curve {
             ((*point)?.0.is_finite() && drawable(low) && shown(high, y.log))
                 .then(|| [self.points[row].0, low, high])
         });
-        // A point between two gaps has no line and is always marked.
+        // A point between two gaps has no line and always has a marker.
         let alone = |i: usize| {
             let gap = |j: Option<usize>| j.and_then(|j| seen.get(j)).copied().flatten().is_none();
             gap(i.checked_sub(1)) && gap(Some(i + 1))
@@ -192,7 +193,7 @@ fn runs<T: Clone>(values: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
 
 /// The empirical cumulative distribution function of each named series of values: the share of its values
 /// that are at most x, as a step function. Values that are not finite are left out. `x_label` names the
-/// values, with their unit; a series without a look has that of its place.
+/// values, with their unit; a series without a look has the look of its place.
 ///
 /// ```
 /// use fedlink_report::chart::cdf;
@@ -220,7 +221,7 @@ fn steps(values: &[f64]) -> Vec<(f64, f64)> {
     let n = sorted.len();
     let drawn = n.min(MAX_STEPS);
     let step = |i: usize| {
-        // The last value of the step's group: so the drawn function is right at every corner.
+        // The last value of the step's group, so that the drawn function is exact at every corner.
         let end = (i + 1) * n / drawn;
         let x = sorted[end - 1];
         [(x, (i * n / drawn) as f64 / n as f64), (x, end as f64 / n as f64)]

@@ -1,8 +1,8 @@
-//! How series are distinguished: color, dash pattern and marker.
+//! The looks of series: color, dash pattern and marker.
 //!
-//! Colors are those of Okabe and Ito, which people with any common color blindness can distinguish, without
-//! the yellow, which is lost on white. Dash patterns and markers repeat at other periods, so that thirty
-//! curves differ in one of the two even in grayscale, and two hundred and ten in one of the three.
+//! The colors are those of Okabe and Ito, which people with any common color blindness can distinguish,
+//! without the yellow, which is too light on white. Dash patterns and markers have other periods, so that
+//! thirty curves differ in one of the two even in grayscale, and two hundred and ten in one of the three.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub const COLORS: [Rgb; 7] = [
     (0x00, 0x00, 0x00), // black
 ];
 
-/// The same colors on dark paper.
+/// The same colors on a dark background.
 pub const DARK_COLORS: [Rgb; 7] = [
     (0x4c, 0x97, 0xe8),
     (0xf2, 0x78, 0x3a),
@@ -31,7 +31,7 @@ pub const DARK_COLORS: [Rgb; 7] = [
     (0xf4, 0xf4, 0xf4),
 ];
 
-/// Lengths drawn and left out in turn, in pixels.
+/// Lengths of dashes and gaps in turn, in pixels.
 pub const DASHES: [&[f64]; 5] = [&[], &[9.0, 4.0], &[3.0, 3.0], &[11.0, 3.0, 3.0, 3.0], &[5.0, 2.0]];
 
 /// Corners of the markers after the disc, in units of their radius.
@@ -51,26 +51,25 @@ pub const MARKERS: [&[(f64, f64)]; 6] = [
     ],
 ];
 
-/// Markers by index repeat after so many, the disc included: a period that colors and dashes do not have.
+/// The number of markers by index, the disc included: a period that colors and dashes do not have.
 const MARKERS_BY_INDEX: usize = 6;
 
-/// The look of one series: indices into `COLORS`, `DASHES` and the markers, of which the disc is the
-/// first.
+/// The look of one series: indices into `COLORS`, `DASHES` and the markers, with the disc first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
     /// The color of line, marker and band.
     pub color: usize,
     /// The dash pattern.
     pub dash: usize,
-    /// The marker; none for a line without.
+    /// The marker; none for a line without markers.
     pub marker: Option<usize>,
 }
 
 impl Look {
-    /// A line to compare with: black, dashed, without markers.
+    /// A line for comparison: black, dashed, without markers.
     pub const REFERENCE: Self = Self { color: 6, dash: 1, marker: None };
 
-    /// The look of the series at `index`, if nothing else distinguishes it.
+    /// The look of the series at `index` by default.
     pub fn of(index: usize) -> Self {
         Self::new(index, index, index % MARKERS_BY_INDEX)
     }

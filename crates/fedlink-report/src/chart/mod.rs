@@ -1,10 +1,10 @@
 //! Charts as data: series, bars, heat maps and maps of cells, with their axes, legends and looks.
 //!
-//! A chart decides everything that its picture shows: the range, ticks and unit of each axis, the points of
-//! each line, where it is interrupted, which points are marked, and the look and the place of each entry of
-//! the legend. Renderers draw it and decide nothing of their own: [`Figure`](crate::figure::Figure) as SVG
-//! and PNG, [`latex`](crate::latex) as pgfplots, and the script of the HTML page. Whatever the data,
-//! nothing panics: values that are not finite are left out.
+//! A chart holds everything that its picture shows: the range, ticks and unit of each axis, the points of
+//! each line, its interruptions and markers, and the look and the place of each entry of the legend.
+//! Renderers draw it and decide nothing of their own: [`Figure`](crate::figure::Figure) as SVG and PNG,
+//! [`latex`](crate::latex) as pgfplots, and the script of the HTML page. No data cause a panic: values
+//! that are not finite are left out.
 
 mod axis;
 mod bars;

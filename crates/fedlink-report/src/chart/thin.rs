@@ -1,11 +1,11 @@
-//! Leaving out points of long series.
+//! Thinning of long series.
 
 /// The most points of one series.
 pub const MAX_POINTS: usize = 800;
 
-/// The rows of a table that a chart shows: all of them, or of more than [`MAX_POINTS`] about as many. Every
-/// stretch of rows keeps its first and its last one and, of each column, the lowest, the highest and the
-/// first missing value, so that no peak and no gap is lost.
+/// The rows of a table that a chart shows: all of them, or about [`MAX_POINTS`] of more. Every stretch of
+/// rows keeps its first and its last one and, of each column, the lowest, the highest and the first
+/// missing value, so that no peak and no gap is lost.
 pub fn kept_rows(rows: usize, columns: &[&dyn Fn(usize) -> f64]) -> Vec<usize> {
     if rows <= MAX_POINTS {
         return (0..rows).collect();
@@ -28,7 +28,7 @@ pub fn kept_rows(rows: usize, columns: &[&dyn Fn(usize) -> f64]) -> Vec<usize> {
     kept
 }
 
-/// The nearest number of seven significant decimal digits, finer than any screen.
+/// The nearest number of seven significant decimal digits, finer than the resolution of any screen.
 pub fn seven_digits(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
@@ -39,7 +39,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn short_series_are_kept_whole() {
+    fn a_short_series_keeps_all_points() {
         assert_eq!(kept_rows(MAX_POINTS, &[&|row| row as f64]), (0..MAX_POINTS).collect::<Vec<_>>());
         assert!(kept_rows(0, &[&|_| 0.0]).is_empty());
     }

@@ -6,7 +6,7 @@ use super::legend::{Legend, Sample, draw_line};
 use crate::chart::{Bars, Entry, Look};
 
 const PLOT: f64 = 340.0;
-/// Pixels that a name may be long.
+/// The longest name, in pixels.
 const LONGEST_NAME: f64 = 150.0;
 
 impl Bars {

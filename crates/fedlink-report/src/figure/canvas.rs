@@ -1,10 +1,10 @@
-//! The drawing surface: the only file that knows the plotting crate.
+//! The drawing surface, the only file that uses the plotting crate.
 //!
-//! Figures are composed of lines, polygons, rectangles and texts at pixel positions; this file hands them to
-//! `kuva`, which writes them as SVG or paints them into a PNG.
+//! Figures consist of lines, polygons, rectangles and texts at pixel positions. This file passes them to
+//! `kuva`, which writes them as SVG or renders them as PNG.
 //!
-//! Every coordinate is snapped to a quarter of a pixel: finer steps cannot be seen, quarters are exact in
-//! binary and so print with at most two decimals, and a figure stays small and the same on every machine.
+//! Every coordinate is rounded to a quarter of a pixel. Finer steps are invisible, and quarters are exact
+//! in binary and so print with at most two decimals: a figure stays small and the same on every machine.
 
 use std::fmt::Write;
 
@@ -27,13 +27,13 @@ pub const MUTED: Rgb = (0x55, 0x55, 0x55);
 pub const GRID: Rgb = (0xe2, 0xe2, 0xe2);
 /// Cells without a value.
 pub const ABSENT: Rgb = (0xd0, 0xd0, 0xd0);
-/// The paper.
+/// The background.
 pub const WHITE: Rgb = (0xff, 0xff, 0xff);
 
 /// PNG pixels per figure pixel: 800 figure pixels across a 13 cm column print at 312 dots per inch.
 const PNG_SCALE: f32 = 2.0;
 
-/// Where the given position lies in a text.
+/// The point of a text at its given position.
 #[derive(Clone, Copy)]
 pub enum Anchor {
     /// At its beginning.
@@ -44,12 +44,12 @@ pub enum Anchor {
     End,
 }
 
-/// How a text is drawn.
+/// The style of a text.
 #[derive(Clone, Copy)]
 pub struct Style {
     /// Font size in pixels.
     pub size: u32,
-    /// The part of the text that is put at its position.
+    /// The point of the text at its position.
     pub anchor: Anchor,
     /// Fill of the letters.
     pub color: Rgb,
@@ -67,7 +67,7 @@ impl Style {
 /// An image being composed.
 pub struct Canvas {
     scene: Scene,
-    /// Texts that run upwards, kept apart for the PNG.
+    /// Vertical texts, kept separately for the PNG.
     upwards: Vec<Upwards>,
 }
 
@@ -85,7 +85,7 @@ impl Canvas {
         Self { scene, upwards: Vec::new() }
     }
 
-    /// A polyline; `dash` alternates lengths drawn and left out, empty for a solid line.
+    /// A polyline; `dash` alternates the lengths of dashes and gaps, empty for a solid line.
     pub fn polyline(&mut self, points: &[Pixel], color: Rgb, width: f64, dash: &[f64]) {
         let points = snapped(points);
         if points.len() < 2 {
@@ -150,7 +150,8 @@ impl Canvas {
         });
     }
 
-    /// A hairline from `a` to `b`, level or plumb, moved by less than a pixel to where it is sharp.
+    /// A thin horizontal or vertical line from `a` to `b`, moved by less than a pixel so that it is
+    /// sharp.
     pub fn rule(&mut self, a: Pixel, b: Pixel, color: Rgb) {
         let sharp = |(x, y): Pixel| (x.floor() + 0.5, y.floor() + 0.5);
         self.polyline(&[sharp(a), sharp(b)], color, 1.0, &[]);
@@ -168,7 +169,7 @@ impl Canvas {
 
     /// A line of bold, level text.
     pub fn bold(&mut self, (x, y): Pixel, content: &str, style: Style) {
-        // The PNG writer knows bold in spans only.
+        // The PNG writer supports bold text in spans only.
         let span = TextSpan { bold: true, ..TextSpan::plain(text::printable(content)) };
         self.scene.add(Primitive::RichText {
             x: snap(x),
@@ -180,7 +181,7 @@ impl Canvas {
         });
     }
 
-    /// The image as a self-contained SVG document that scales with the page it stands on.
+    /// The image as a self-contained SVG document that scales with its page.
     pub fn into_svg(mut self) -> String {
         for label in self.upwards {
             self.scene.add(text_at(label.at, &label.content, label.style));
@@ -191,7 +192,7 @@ impl Canvas {
 
     /// The image as a PNG file at twice its nominal size.
     pub fn into_png(mut self) -> Result<Vec<u8>, FigureError> {
-        // The PNG writer starts a dash pattern anew at every corner of a line, and does not scale it.
+        // The PNG writer restarts a dash pattern at every corner of a line, and does not scale it.
         self.scene.elements = self.scene.elements.into_iter().flat_map(without_dashes).collect();
         let mut page = Bitmap::paint(&self.scene)?;
         for label in &self.upwards {
@@ -201,7 +202,7 @@ impl Canvas {
     }
 }
 
-/// A painted scene: three bytes per pixel.
+/// A rendered scene: three bytes per pixel.
 struct Bitmap {
     width: usize,
     height: usize,
@@ -220,8 +221,8 @@ impl Bitmap {
         Ok(Self { width: info.width as usize, height: info.height as usize, pixels })
     }
 
-    /// Prints a text that runs upwards. The PNG writer itself draws turned text without smooth edges, so it
-    /// is made to draw it level on a slip of its own, and the slip is turned.
+    /// Prints a vertical text. The PNG writer itself draws rotated text without smooth edges, so the text
+    /// is drawn horizontally on a bitmap of its own, which is then rotated.
     fn print_upwards(&mut self, label: &Upwards) -> Result<(), FigureError> {
         let size = f64::from(label.style.size);
         let width = (text::width(&label.content, label.style.size, false) + 2.0 * size).ceil();
@@ -259,7 +260,7 @@ fn text_at((x, y): Pixel, content: &str, style: Style) -> Primitive {
     Primitive::Text {
         x: snap(x),
         y: snap(y),
-        // A label is text: two dollar signs in it do not start a formula.
+        // A label is text: two dollar signs in it must not start a formula.
         content: content.replace('$', "\\$"),
         size: style.size,
         anchor: anchor(style.anchor),
@@ -292,11 +293,11 @@ fn snapped(points: &[Pixel]) -> Vec<Pixel> {
     points
 }
 
-/// A dashed polyline as the polylines of its dashes; anything else as it is.
+/// A dashed polyline as the polylines of its dashes; anything else unchanged.
 fn without_dashes(element: Primitive) -> Vec<Primitive> {
     match element {
         Primitive::PolyLine { points, stroke, stroke_width, stroke_dasharray: Some(pattern) } => {
-            // Its lines have round ends, which add their width to a dash and take it from a gap.
+            // The lines have round ends, which lengthen a dash by the line width and shorten a gap.
             let mut ends = [-stroke_width, stroke_width].into_iter().cycle();
             let lengths = pattern.split(' ').filter_map(|l| l.parse::<f64>().ok());
             let pattern: Vec<f64> = lengths.map(|l| l + ends.next().unwrap_or(0.0)).collect();
@@ -314,7 +315,7 @@ fn without_dashes(element: Primitive) -> Vec<Primitive> {
     }
 }
 
-/// Cuts a polyline into dashes: along its length, the lengths in `pattern` are drawn and left out in turn.
+/// Cuts a polyline into dashes: `pattern` alternates the lengths of dashes and gaps.
 fn cut(points: &[Pixel], pattern: &[f64]) -> Vec<Vec<Pixel>> {
     let mut dashes = Vec::new();
     let mut turn = 0;
@@ -352,11 +353,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dashes_run_on_around_corners() {
-        // A right angle of 6 + 6 pixels, 4 drawn and 2 left out: the second dash begins at the corner.
+    fn dashes_continue_around_corners() {
+        // A right angle of 6 + 6 pixels, dashes of 4 and gaps of 2: the second dash begins at the corner.
         let dashes = cut(&[(0.0, 0.0), (6.0, 0.0), (6.0, 6.0)], &[4.0, 2.0]);
         assert_eq!(dashes, [vec![(0.0, 0.0), (4.0, 0.0)], vec![(6.0, 0.0), (6.0, 4.0)]]);
-        // 5 drawn and 1 left out of 3 + 3 + 3 pixels: the first dash bends twice, the second is what remains.
+        // Dashes of 5 and gaps of 1 on 3 + 3 + 3 pixels: the first dash bends twice, the second is the
+        // rest.
         let dashes = cut(&[(0.0, 0.0), (3.0, 0.0), (3.0, 3.0), (6.0, 3.0)], &[5.0, 1.0]);
         let bent = vec![(0.0, 0.0), (3.0, 0.0), (3.0, 2.0)];
         assert_eq!(dashes, [bent, vec![(3.0, 3.0), (6.0, 3.0)]]);
@@ -374,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_width_of_a_text_is_the_width_it_is_drawn_with() {
-        // Drawn in black on white, the first and last dark columns are those of the two vertical strokes.
+        // In black on white, the first and last dark columns are those of the two vertical strokes.
         for content in ["|accuracy 0123456789 BC-BN2|", "|The Quick (brown) Fox; 93.1 % & <jumps>|"] {
             let mut canvas = Canvas::new(500.0, 40.0);
             canvas.text((10.0, 25.0), content, Style::new(16, Anchor::Start));
@@ -385,14 +387,14 @@ mod tests {
             let dark = |x: usize| (0..info.height as usize).any(|y| pixels[y * info.line_size + 3 * x] < 128);
             let columns: Vec<usize> = (0..info.width as usize).filter(|&x| dark(x)).collect();
             let drawn = (columns[columns.len() - 1] - columns[0]) as f64 / f64::from(PNG_SCALE);
-            // From stroke to stroke is the width of all but one stroke's advance.
+            // The distance of the strokes is the width without one stroke's advance.
             let expected = text::width(content, 16, false) - text::width("|", 16, false);
             assert!((drawn - expected).abs() < 2.0, "{content}: drawn {drawn}, expected {expected}");
         }
     }
 
     #[test]
-    fn a_text_that_runs_upwards_is_the_level_one_turned() {
+    fn a_vertical_text_is_the_horizontal_one_rotated() {
         let painted = |width: f64, height: f64, at: Pixel, upwards: bool| {
             let mut canvas = Canvas::new(width, height);
             canvas.text(at, "Accuracy (%)", Style { upwards, ..Style::new(14, Anchor::Middle) });

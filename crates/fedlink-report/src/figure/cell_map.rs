@@ -13,12 +13,12 @@ const KEY: f64 = 34.0;
 /// Radius of the largest device, and of a device that was never scheduled.
 const LARGEST: f64 = 11.0;
 const SMALLEST: f64 = 3.0;
-/// Radius of every device if there is nothing to scale it by.
+/// Radius of every device without a share of rounds.
 const PLAIN: f64 = 6.0;
 /// Half the height of the server's triangle.
 const SERVER: f64 = 8.0;
 
-/// Meters to pixels.
+/// The projection from meters to pixels.
 struct Projection {
     middle: Pixel,
     pixels_per_m: f64,
@@ -77,7 +77,7 @@ impl CellMap {
         let largest = self.largest_share();
         let radius = |dot: &Dot| dot.scheduled.map_or(PLAIN, |share| radius(share, largest));
         let mut order: Vec<&Dot> = self.dots.iter().collect();
-        // The small ones upon the large ones, so that none is hidden.
+        // Small devices are drawn over large ones, so that all are visible.
         order.sort_by(|a, b| radius(b).total_cmp(&radius(a)));
         for dot in order {
             let color = dot.gain_db.and_then(|gain| self.scale.share(gain)).map_or(ABSENT, shade);
@@ -89,7 +89,7 @@ impl CellMap {
         self.dots.iter().filter_map(|dot| dot.scheduled).fold(0.0, f64::max).min(1.0)
     }
 
-    /// What the triangle, the rings and the sizes mean, and the scale.
+    /// The meaning of the triangle, the rings and the sizes, and the scale.
     fn draw_key(&self, canvas: &mut Canvas, frame: &Frame, (step_m, pixels): (f64, f64)) {
         let y = frame.foot + KEY / 2.0;
         let baseline = y + f64::from(SMALL) * 0.36;
@@ -118,7 +118,7 @@ impl CellMap {
     }
 }
 
-/// The radius of a device that was scheduled in a share of rounds: its area grows with the share.
+/// The radius of a device that was scheduled in a share of rounds: its area is proportional to the share.
 fn radius(share: f64, largest: f64) -> f64 {
     let relative = if largest > 0.0 && drawable(share) { (share / largest).clamp(0.0, 1.0) } else { 0.0 };
     (LARGEST * libm::sqrt(relative)).max(SMALLEST)
@@ -136,7 +136,7 @@ fn round_length(length: f64) -> f64 {
     [5.0, 2.0].into_iter().find(|m| m * decade <= length).unwrap_or(1.0) * decade
 }
 
-/// Meters as people write them.
+/// A length in meters or kilometers, in text.
 fn length(m: f64) -> String {
     let short = |v: f64| format!("{}", (v * 1e3).round() / 1e3);
     match m {

@@ -4,16 +4,16 @@ use super::FigureError;
 
 /// Pixels between images and around them.
 const GAP: usize = 2;
-/// The paper, between images black and white.
+/// The gray of the background, between black and white images.
 const PAPER: u8 = 0x80;
-/// Bytes of the largest page that is drawn.
+/// The size of the largest page in bytes.
 const MAX_BYTES: usize = 1 << 28;
 
-/// Images side by side, row after row, as the bytes of a PNG file.
+/// Images in rows, as the bytes of a PNG file.
 ///
-/// Each image is `shape` = height, width and channels: one byte per channel, row by row, one channel
-/// (gray) or three (red, green, blue) in turn at every pixel. A row holds `columns` of them, fewer if there
-/// are fewer, and every pixel becomes a square of side `scale`.
+/// Each image is `shape` = height, width and channels: one byte per channel, row by row, with one channel
+/// (gray) or three (red, green, blue) per pixel. A row holds up to `columns` images, and every pixel
+/// becomes a square of side `scale`.
 pub fn contact_sheet<'a>(
     images: impl Iterator<Item = &'a [u8]>,
     shape: [usize; 3],
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn three_gray_images_in_two_columns_stand_where_they_should() {
+    fn three_gray_images_fill_two_columns_in_order() {
         let images: [&[u8]; 3] = [&[1, 2], &[3, 4], &[5, 6]];
         let file = contact_sheet(images.into_iter(), [1, 2, 1], 2, 1).unwrap();
         let p = PAPER;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_refused_with_a_reason() {
+    fn images_that_cannot_be_drawn_are_refused_with_a_reason() {
         let sheet = |images: &[&[u8]], shape, columns, scale| {
             contact_sheet(images.iter().copied(), shape, columns, scale).unwrap_err().to_string()
         };
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_would_fill_the_memory_is_refused_before_it_is_drawn() {
+    fn a_page_beyond_the_limit_is_refused_before_it_is_drawn() {
         let endless = std::iter::repeat(&[0u8] as &[u8]);
         let refused = contact_sheet(endless, [1, 1, 1], 10, 1000);
         assert!(matches!(refused, Err(FigureError::TooLarge { .. })));

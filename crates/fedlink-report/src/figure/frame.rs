@@ -1,4 +1,4 @@
-//! What surrounds the data: titles, axes, ticks and the room they need.
+//! The frame of the data: titles, axes, ticks and the space that they need.
 
 use super::canvas::{Anchor, Canvas, GRID, INK, MUTED, Pixel, Style};
 use super::text;
@@ -18,7 +18,7 @@ const TITLE: u32 = 17;
 const TITLE_LINE: f64 = 22.0;
 const TICK: f64 = 5.0;
 
-/// The texts around a figure; empty ones take no room.
+/// The texts around a figure; empty ones need no space.
 #[derive(Clone, Copy)]
 pub struct Texts<'a> {
     pub title: &'a str,
@@ -27,7 +27,7 @@ pub struct Texts<'a> {
     pub y_label: &'a str,
 }
 
-/// How much room the parts of one figure want, in pixels.
+/// The space for the parts of one figure, in pixels.
 pub struct Room {
     /// The plot area's height.
     pub plot: f64,
@@ -49,9 +49,9 @@ pub struct Frame {
     pub right: f64,
     pub top: f64,
     pub bottom: f64,
-    /// Where the room kept above the plot area begins.
+    /// The top of the space above the plot area.
     pub above: f64,
-    /// Where the room kept at the foot begins.
+    /// The top of the space at the foot.
     pub foot: f64,
 }
 
@@ -119,7 +119,7 @@ impl Frame {
         canvas.rule((self.left, self.bottom), (self.right, self.bottom), INK);
     }
 
-    /// Horizontal grid lines, with their labels to the left if they are wanted.
+    /// Horizontal grid lines, with their labels to the left if `labels` is set.
     pub fn draw_y_ticks(&self, canvas: &mut Canvas, axis: &Axis, ticks: &[Tick], labeled: bool) {
         for tick in ticks {
             let Some(share) = axis.share(tick.at) else { continue };
@@ -149,13 +149,13 @@ impl Frame {
         }
     }
 
-    /// A level label under a horizontal position.
+    /// A horizontal label under a position.
     pub fn draw_x_label(&self, canvas: &mut Canvas, x: f64, label: &str) {
         let at = (x, self.bottom + TICK + 3.0 + f64::from(SMALL));
         canvas.text(at, label, Style::new(SMALL, Anchor::Middle));
     }
 
-    /// Writes into the middle of the plot area that there is nothing to show.
+    /// Writes "no data" into the middle of the plot area.
     pub fn draw_no_data(&self, canvas: &mut Canvas) {
         let at = (self.x(0.5), self.y(0.5));
         canvas.text(at, "no data", Style { color: MUTED, ..Style::new(TITLE, Anchor::Middle) });
@@ -166,17 +166,17 @@ impl Frame {
     }
 }
 
-/// Height that level tick labels under the plot area need.
+/// Height of horizontal tick labels under the plot area.
 pub const TICK_LABELS_BELOW: f64 = TICK + 3.0 + SMALL_LINE;
 
-/// The ticks of a y axis of the given height, and the room that their labels need.
+/// The ticks of a y axis of the given height, and the width of their labels.
 pub fn y_ticks(axis: &Axis, height: f64) -> (Vec<Tick>, f64) {
     let ticks = axis.ticks((height / 50.0) as usize);
     let room = widest_label(&ticks);
     (ticks, room)
 }
 
-/// The ticks of an x axis: as many as fit side by side on `length` pixels.
+/// The ticks of an x axis: as many as fit on `length` pixels.
 pub fn x_ticks(axis: &Axis, length: f64) -> Vec<Tick> {
     let fits =
         |ticks: &Vec<Tick>| (widest_label(ticks) + 1.5 * f64::from(SMALL)) * ticks.len() as f64 <= length;
@@ -188,7 +188,7 @@ pub fn widest_label(ticks: &[Tick]) -> f64 {
     text::widest(ticks.iter().map(|tick| &*tick.label), SMALL)
 }
 
-/// How the names of `n` bars or columns lie under a plot area.
+/// The layout of the names of `n` bars or columns under a plot area.
 pub struct Names {
     names: Vec<String>,
     upwards: bool,
@@ -196,8 +196,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Names of at most `longest` pixels under a plot area about `width` pixels wide. Numbers may be left out
-    /// between others; names are turned first.
+    /// Names of at most `longest` pixels under a plot area about `width` pixels wide. Names that do not
+    /// fit are turned; numbers may be left out.
     pub fn new(names: &[String], longest: f64, width: f64) -> Self {
         let names: Vec<String> =
             names.iter().map(|name| text::shorten(name, SMALL, false, longest)).collect();
@@ -207,12 +207,12 @@ impl Names {
         Self { names, upwards, widest }
     }
 
-    /// The height that they need.
+    /// Their height.
     pub fn height(&self) -> f64 {
         if self.upwards { self.widest + 15.0 } else { TICK_LABELS_BELOW }
     }
 
-    /// Draws them; some are left out where not all fit.
+    /// Draws them; some are left out if not all fit.
     pub fn draw(&self, canvas: &mut Canvas, frame: &Frame) {
         let slot = frame.width() / self.names.len().max(1) as f64;
         let needed = if self.upwards { SMALL_LINE - 3.0 } else { self.widest + 8.0 };
@@ -228,7 +228,7 @@ impl Names {
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, 50, …: every so many labels are written.
+/// The next of 1, 2, 5, 10, 20, 50, …: the distance between labels.
 pub fn nice(every: usize) -> usize {
     let mut decade = 1;
     loop {

@@ -42,7 +42,7 @@ impl HeatMap {
             return canvas;
         }
         for (i, row) in self.cells.iter().enumerate() {
-            // Whole pixels: between edges that share a pixel, the paper would shine through.
+            // Whole pixels: the background would be visible between edges inside a pixel.
             let edge = |i: usize| frame.y(1.0 - i as f64 / rows as f64).round();
             let at = |j: usize| frame.x(j as f64 / columns as f64).round();
             let color = |cell: &Option<f64>| cell.and_then(|v| self.scale.share(v)).map_or(ABSENT, shade);
@@ -77,12 +77,12 @@ impl<'a> ColorBar<'a> {
         Self { scale, ticks: scale.ticks(6) }
     }
 
-    /// Width it needs beside the plot area, with the space around it.
+    /// Its width beside the plot area, with the space around it.
     pub fn width(&self) -> f64 {
         BAR_GAP + BAR + 6.0 + widest_label(&self.ticks) + 8.0 + SMALL_LINE + EDGE
     }
 
-    /// Draws it as high as the plot area.
+    /// Draws it with the height of the plot area.
     pub fn draw(&self, canvas: &mut Canvas, frame: &Frame) {
         let bar = (frame.right + BAR_GAP).round();
         let edge = |i: usize| frame.y(i as f64 / SHADES as f64).round();

@@ -11,7 +11,7 @@ const SWATCH: f64 = 38.0;
 /// Side of the sample of an area.
 const AREA: f64 = 13.0;
 const GAP: f64 = 8.0;
-/// More entries than this are counted, not listed.
+/// Further entries are counted, not listed.
 const MAX_ENTRIES: usize = 60;
 
 /// Draws a line of a look.
@@ -19,7 +19,7 @@ pub fn draw_line(canvas: &mut Canvas, look: Look, points: &[Pixel]) {
     canvas.polyline(points, look.rgb(), STROKE, look.dashes());
 }
 
-/// Draws the marker of a look, with a white rim that lifts it off the lines beneath.
+/// Draws the marker of a look, with a white rim that separates it from the lines below.
 pub fn draw_marker(canvas: &mut Canvas, look: Look, at: Pixel) {
     match look.marker {
         None => {}
@@ -33,7 +33,7 @@ pub fn draw_marker(canvas: &mut Canvas, look: Look, at: Pixel) {
     }
 }
 
-/// What the samples of a legend are.
+/// The samples of a legend.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sample {
     /// Lines with their markers.
@@ -42,19 +42,19 @@ pub enum Sample {
     Area,
 }
 
-/// The key of a figure.
+/// The legend of a figure.
 pub struct Legend {
     /// Looks with their names; a name without a look heads a group or counts the rest.
     entries: Vec<(Option<Look>, String)>,
     sample: Sample,
     column: f64,
-    /// The number of entries of each group, its name counted; empty: there are no groups, and entries run
-    /// across.
+    /// The number of entries of each group, its name included; empty: there are no groups, and entries
+    /// fill rows.
     groups: Vec<usize>,
 }
 
 impl Legend {
-    /// A key of `key`, in groups if entries have them; entries with an empty label are left out.
+    /// A legend of `key`, in groups if entries have them; entries with an empty label are left out.
     pub fn new(key: &[Entry], sample: Sample) -> Self {
         let key: Vec<&Entry> = key.iter().filter(|entry| !entry.label.trim().is_empty()).collect();
         let room = WIDTH - SWATCH - GAP - 60.0;
@@ -88,17 +88,17 @@ impl Legend {
         self.column <= 0.3 * WIDTH && self.entries.len() as f64 * SMALL_LINE <= height
     }
 
-    /// Height it needs beside the plot area.
+    /// Its height beside the plot area.
     pub fn height_beside(&self) -> f64 {
         self.entries.len() as f64 * SMALL_LINE
     }
 
-    /// Width it needs beside the plot area, with the space around it.
+    /// Its width beside the plot area, with the space around it.
     pub fn width_beside(&self) -> f64 {
         if self.entries.is_empty() { EDGE } else { self.column + 16.0 + EDGE }
     }
 
-    /// Height it needs in a row or rows across the page.
+    /// Its height in one or more rows across the page.
     pub fn height_across(&self) -> f64 {
         if self.entries.is_empty() {
             0.0
@@ -122,7 +122,7 @@ impl Legend {
         ((WIDTH - 2.0 * EDGE - 40.0) / (self.column + 22.0)).max(1.0) as usize
     }
 
-    /// Column and row of every entry. Groups run down the columns, and each stands in one.
+    /// Column and row of every entry. Groups fill columns from the top, and no group is split.
     fn layout(&self, columns: usize) -> Vec<(usize, usize)> {
         let count = self.entries.len();
         if self.groups.is_empty() {
@@ -139,7 +139,7 @@ impl Legend {
             }
             (column < columns).then_some(places)
         };
-        // All rows there are always suffice.
+        // One column of all rows always suffices.
         (count.div_ceil(columns)..=count).find_map(within).unwrap_or_default()
     }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_stands_in_one_column_under_its_name() {
+    fn a_group_is_in_one_column_under_its_name() {
         let entries = [("channel", 4), ("norm", 5), ("unbiased", 7), ("loss", 3), ("reference", 5)];
         let entry = |group: &str, i: usize| Entry {
             label: format!("{group} {i}"),

@@ -10,11 +10,11 @@ use crate::chart::{Lines, Series, Tick};
 
 /// Height of the plot area.
 const PLOT: f64 = 370.0;
-/// The highest one, where a long legend stands beside it.
+/// The largest height, beside a long legend.
 const MAX_PLOT: f64 = 640.0;
 /// Height of one of several panels.
 const PANEL: f64 = 190.0;
-/// Opacity of a band: several may lie upon one another.
+/// Opacity of a band; several may overlap.
 const BAND: f64 = 0.15;
 
 /// The ticks of both axes.
@@ -38,21 +38,21 @@ impl Lines {
         let height = if self.panels.len() > 1 {
             PANEL
         } else if self.key.iter().any(|entry| !entry.group.is_empty()) {
-            // A legend in groups is read beside the curves: the chart is as high as that takes, within
-            // reason.
+            // A legend in groups is beside the curves: the chart has the height of the legend, up to a
+            // limit.
             PLOT.max(legend.height_beside().min(MAX_PLOT))
         } else {
             PLOT
         };
         let plot = rows as f64 * (head + height + gap) - gap;
         let beside = columns == 1 && legend.fits_beside(plot);
-        // Eight ticks at most are three at least: steps are of 1, 2 and 5.
+        // With at most eight ticks there are at least three: steps are 1, 2 and 5.
         let (y, left) = y_ticks(&self.y, height.max(400.0));
         let right = if beside { legend.width_beside() } else { 0.0 };
-        // The plot is at least this wide whatever its labels; the ticks are chosen to fit.
+        // The plot has at least this width with any labels; the ticks are chosen to fit.
         let x = x_ticks(&self.x, (WIDTH - left - right - 80.0) / columns as f64);
         let ticks = Ticks { x, y };
-        // A tick may stand at either end of the axis, with half its label beyond.
+        // A tick may be at either end of the axis, with half its label beyond.
         let beyond = widest_label(&ticks.x) / 2.0 + 2.0;
         let (left, right) = (left.max(beyond - EDGE), right.max(beyond));
         let (x_label, y_label) = (&self.x.label, &self.y.label);
@@ -94,7 +94,7 @@ impl Lines {
         frame.draw_y_ticks(canvas, &self.y, &ticks.y, labeled);
         frame.draw_x_ticks(canvas, &self.x, &ticks.x);
         frame.draw_edges(canvas);
-        // Bands first, so that no band lies on a line.
+        // Bands first, so that no band covers a line.
         for (one, run) in series.iter().flat_map(|one| one.bands.iter().map(move |run| (one, run))) {
             let end = |at: &[f64; 3], end: usize| -> Pixel {
                 let share = |axis: &crate::chart::Axis, v| axis.share(v).unwrap_or(0.0);

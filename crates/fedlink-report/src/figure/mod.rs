@@ -1,8 +1,8 @@
 //! Charts as pictures: SVG and PNG.
 //!
 //! [`Figure::svg`] and [`Figure::png`] draw a [chart](crate::chart). The same chart always gives the same
-//! bytes. Labels are laid out so that they do not overlap. An SVG needs nothing outside itself; its text is
-//! set in `DejaVu Sans` or the nearest face at hand.
+//! bytes. Labels do not overlap. An SVG needs nothing outside itself; its font is `DejaVu Sans` or the
+//! nearest available one.
 
 mod bars;
 mod canvas;
@@ -17,14 +17,14 @@ mod text;
 use crate::chart::{Bars, CellMap, HeatMap, Lines};
 pub use contact_sheet::contact_sheet;
 
-/// Why a figure could not be drawn.
+/// The reason why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FigureError {
     /// The PNG file could not be written.
     #[error("the figure could not be written as PNG: {0}")]
     Png(String),
-    /// A contact sheet of nothing.
+    /// A contact sheet without images.
     #[error("there are no images to lay out: give at least one")]
     NoPictures,
     /// An image of neither one nor three channels.
@@ -45,14 +45,14 @@ pub enum FigureError {
         /// Side of an enlarged pixel.
         scale: usize,
     },
-    /// An image has not as many bytes as its shape asks for.
+    /// The length of an image does not match its shape.
     #[error("image {index} has {found} bytes, its shape asks for {expected}")]
     PictureSize {
         /// Its index, from zero.
         index: usize,
-        /// Bytes that the shape asks for.
+        /// Bytes of its shape.
         expected: usize,
-        /// Bytes that it has.
+        /// Its bytes.
         found: usize,
     },
     /// The page would be larger than the limit of bytes.

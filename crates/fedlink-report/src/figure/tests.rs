@@ -1,4 +1,4 @@
-//! Every kind of figure, as a document: well formed, complete, deterministic, and never a panic.
+//! Every kind of figure as a document: well formed, complete, deterministic, and without a panic.
 
 use proptest::prelude::*;
 
@@ -130,8 +130,8 @@ fn space(node: roxmltree::Node<'_, '_>) -> [f64; 4] {
     }
 }
 
-/// The texts of a document, after checking that it is well formed, refers to nothing outside and has no text
-/// that leaves the page or lies upon another.
+/// The texts of a document, after a check that it is well formed and self-contained, and that no text
+/// leaves the page or overlaps another.
 fn texts(svg: &str) -> Vec<String> {
     let document = roxmltree::Document::parse(svg).unwrap_or_else(|e| panic!("{e}\n{svg}"));
     assert!(svg.starts_with("<svg ") && svg.matches("xmlns").count() == 1);
@@ -220,7 +220,7 @@ fn markup_in_labels_is_text() {
     assert_eq!(texts(&bars.svg()).iter().filter(|t| *t == label).count(), 1);
 }
 
-/// How many drawn elements have a fill of this color.
+/// The number of drawn elements with a fill of this color.
 fn filled(svg: &str, color: &str) -> usize {
     svg.matches(&format!("fill=\"{color}\"")).count()
 }
@@ -235,7 +235,8 @@ fn points_that_cannot_be_shown_interrupt_the_line() {
         texts(&svg);
         (svg.matches("stroke=\"#0072b2\"").count(), filled(&svg, "#0072b2"))
     };
-    // (1, 2), the lone 3, (0, −1, 4, 5): two lines and seven markers; on a logarithmic axis (4, 5) is left.
+    // (1, 2), the single 3, (0, −1, 4, 5): two lines and seven markers; on a logarithmic axis (4, 5)
+    // remains.
     assert_eq!(drawn(false), (2, 7));
     assert_eq!(drawn(true), (2, 5));
 }
@@ -256,7 +257,7 @@ fn many_curves_have_no_bands_and_no_room_for_them() {
 }
 
 #[test]
-fn shares_beyond_one_are_shown_where_they_are() {
+fn shares_beyond_one_are_shown() {
     let curve = Curve { points: vec![(0.0, 0.5), (1.0, 1.0), (2.0, 1.5)], ..Curve::default() };
     let svg = Lines::new("", &Quantity::plain(""), &Quantity::share(""), vec![curve]).svg();
     let document = roxmltree::Document::parse(&svg).unwrap();
@@ -297,7 +298,7 @@ fn the_height_of_a_bar_is_its_value() {
 }
 
 #[test]
-fn the_parts_of_a_bar_stand_upon_one_another() {
+fn the_parts_of_a_bar_are_stacked() {
     let bars = [("x".to_owned(), vec![1.0, 2.0, f64::NAN]), ("y".to_owned(), vec![3.0, -1.0, 1.0])];
     let svg = Bars::stacked("", "", "", &["a", "b", "c"], &bars).svg();
     texts(&svg);
@@ -305,7 +306,7 @@ fn the_parts_of_a_bar_stand_upon_one_another() {
     let side = |n: roxmltree::Node<'_, '_>, a| n.attribute(a).unwrap().parse::<f64>().unwrap();
     let part = |color: &str| -> Vec<(f64, f64)> {
         let rects = document.descendants().filter(|n| n.has_tag_name("rect"));
-        // The last one is the key.
+        // The last one belongs to the key.
         let mut drawn: Vec<_> = rects
             .filter(|n| n.attribute("fill") == Some(color))
             .map(|n| (side(n, "y"), side(n, "height")))
@@ -333,15 +334,15 @@ fn the_lowest_and_highest_cells_have_the_ends_of_the_color_scale() {
 }
 
 #[test]
-fn a_map_has_its_devices_where_they_are_and_the_server_in_the_middle() {
+fn a_map_has_its_devices_at_their_positions_and_the_server_in_the_middle() {
     let map = CellMap::new("", &[(100.0, 0.0), (-50.0, 0.0), (0.0, 100.0)], &[-90.0, -80.0, -100.0], None);
     let svg = map.svg();
     let document = roxmltree::Document::parse(&svg).unwrap();
     let discs = document.descendants().filter(|n| n.has_tag_name("circle"));
     let side = |n: roxmltree::Node<'_, '_>, a| n.attribute(a).unwrap().parse::<f64>().unwrap();
     let at: Vec<(f64, f64)> = discs.map(|n| (side(n, "cx"), side(n, "cy"))).collect();
-    // Two thirds of the way from the second to the first device is the server, below the third by as much as
-    // it is left of the first.
+    // The server is two thirds of the way from the second to the first device, and below the third by its
+    // distance to the left of the first.
     let server = (at[1].0 + (at[0].0 - at[1].0) / 3.0, at[0].1);
     assert!((at[2].0 - server.0).abs() <= 0.5, "{at:?}");
     assert!((server.1 - at[2].1 - (at[0].0 - server.0)).abs() <= 0.5, "{at:?}");
@@ -353,7 +354,7 @@ fn a_map_has_its_devices_where_they_are_and_the_server_in_the_middle() {
 }
 
 #[test]
-fn many_noisy_curves_stay_small() {
+fn a_figure_of_many_noisy_curves_stays_small() {
     let curve = |c: u64| Curve {
         label: format!("curve {c}"),
         points: (0..1000).map(|i| (i as f64, c as f64 + noise(1000 * c + i))).collect(),
@@ -433,7 +434,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn any_numbers_and_labels_can_be_painted((lines, map, bars, cell) in any_figures()) {
+    fn any_numbers_and_labels_can_be_drawn_as_png((lines, map, bars, cell) in any_figures()) {
         prop_assert!(lines.png().is_ok() && map.png().is_ok() && bars.png().is_ok() && cell.png().is_ok());
     }
 }
@@ -442,7 +443,7 @@ proptest! {
 fn panels_share_axes_and_a_legend_in_groups() {
     let curve = |label: &str, color: usize, group: &str, top: f64| Curve {
         label: label.into(),
-        // Seven rounds: no label of theirs is one of the accuracies.
+        // Seven rounds: none of their labels is one of the accuracies.
         points: vec![(0.0, 0.1), (7.0, top)],
         band: Some(vec![(0.05, 0.15), (top - 0.1, top + 0.1)]),
         look: Some(Look::new(color, 0, 0)),
@@ -461,7 +462,7 @@ fn panels_share_axes_and_a_legend_in_groups() {
     for once in ["partition = iid", "partition = classes", "bc", "bn2", "channel", "norm"] {
         assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
     }
-    // The y labels stand once, at the left panel of the row, and are enough to read a value.
+    // The y labels occur once, at the left panel of the row, and suffice to read a value.
     for once in ["20", "40", "60", "80", "test accuracy (%)"] {
         assert_eq!(written.iter().filter(|text| *text == once).count(), 1, "{once}: {written:?}");
     }

@@ -1,8 +1,8 @@
-//! How wide a label is, and what to do with one that is too wide.
+//! The width of labels, and the shortening of labels that are too wide.
 //!
-//! Figures are laid out before anything is drawn, so that no two texts overlap. The widths are those of
-//! `DejaVu Sans`, which the PNG writer draws with; an SVG names it first and falls back to faces that are no
-//! wider.
+//! The layout of a figure is complete before anything is drawn, so that no two texts overlap. The widths
+//! are those of `DejaVu Sans`, the font of the PNG writer; an SVG names it first and falls back to fonts
+//! that are no wider.
 
 /// Advance of each printable ASCII character (from the space to the tilde) of `DejaVu Sans`, in thousandths
 /// of the font size.
@@ -14,10 +14,10 @@ const ADVANCE: [u16; 95] = [
     392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,
 ];
 
-/// How much wider a bold text is than the same text in the regular face, at most.
+/// The largest ratio of the width of a bold text to that of the regular text.
 const BOLD: f64 = 1.16;
 
-/// Thousandths of the font size that one character takes; an upper estimate outside ASCII.
+/// The width of one character in thousandths of the font size; an upper estimate outside ASCII.
 fn advance(c: char) -> u32 {
     match c {
         ' '..='~' => u32::from(ADVANCE[c as usize - 0x20]),
@@ -40,7 +40,7 @@ pub fn widest<'a>(texts: impl IntoIterator<Item = &'a str>, size: u32) -> f64 {
     texts.into_iter().map(|t| width(t, size, false)).fold(0.0, f64::max)
 }
 
-/// The text without what cannot stand in an XML document: line breaks and tabs become spaces, every other
+/// The text without characters that XML does not allow: line breaks and tabs become spaces, every other
 /// control character or non-character the replacement sign.
 pub fn printable(text: &str) -> String {
     text.chars()
@@ -53,7 +53,7 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// The text, or as much of its beginning as fits in `room` pixels followed by an ellipsis.
+/// The text, or its longest beginning that fits in `room` pixels followed by an ellipsis.
 pub fn shorten(text: &str, size: u32, bold: bool, room: f64) -> String {
     if width(text, size, bold) <= room {
         return text.to_owned();
@@ -74,8 +74,8 @@ pub fn shorten(text: &str, size: u32, bold: bool, room: f64) -> String {
     kept
 }
 
-/// The text broken between words into at most `lines` lines of `room` pixels; what does not fit ends in an
-/// ellipsis. An empty text has no line.
+/// The text broken between words into at most `lines` lines of `room` pixels; a text that does not fit
+/// ends in an ellipsis. An empty text has no line.
 pub fn wrap(text: &str, size: u32, bold: bool, room: f64, lines: usize) -> Vec<String> {
     let mut words = text.split_whitespace().peekable();
     let mut broken: Vec<String> = Vec::new();
@@ -89,7 +89,7 @@ pub fn wrap(text: &str, size: u32, bold: bool, room: f64, lines: usize) -> Vec<S
             }
             line = longer;
             words.next();
-            // What follows could not be seen: a label of a megabyte costs no more than one of a line.
+            // The rest would be invisible: a label of a megabyte takes no more time than one of a line.
             if last && width(&line, size, bold) > room {
                 break;
             }
@@ -109,14 +109,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_short_text_is_left_alone() {
+    fn a_short_text_is_unchanged() {
         assert_eq!(shorten("BC-BN2", 12, false, 200.0), "BC-BN2");
         assert_eq!(wrap("BC-BN2", 12, false, 200.0, 2), ["BC-BN2"]);
         assert!(wrap("", 12, false, 200.0, 2).is_empty());
     }
 
     #[test]
-    fn control_characters_never_reach_the_document() {
+    fn a_document_has_no_control_characters() {
         assert_eq!(printable("a\nb\tc\u{0}d\u{ffff}"), "a b c\u{fffd}d\u{fffd}");
     }
 
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shortened_or_wrapped_fits(
+        fn a_shortened_or_wrapped_text_fits(
             text in "\\PC{0,60}",
             room in 40.0..300.0f64,
             lines in 1usize..4,

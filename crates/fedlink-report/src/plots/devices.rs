@@ -1,10 +1,10 @@
-//! Charts with a bar for each device.
+//! Charts with one bar per device.
 
 use crate::chart::Bars;
 use fedlink_study::costs::KINDS;
 use fedlink_study::results::{CurveResult, RunResult};
 
-/// How often each device was scheduled, against the fair share.
+/// The share of rounds in which each device was scheduled, with the fair share.
 pub fn scheduled_chart(curve: &CurveResult) -> Bars {
     let (devices, k) = (curve.spec.data.devices, curve.spec.schedule.k);
     let reference = (format!("fair share {k}/{devices}"), k as f64 / devices as f64);
@@ -12,7 +12,7 @@ pub fn scheduled_chart(curve: &CurveResult) -> Bars {
     by_device(curve, title, "share of rounds", RunResult::scheduled_shares, reference)
 }
 
-/// The average power of each device, against the power that it is allowed.
+/// The average power of each device, with the power limit.
 pub fn power_chart(curve: &CurveResult) -> Bars {
     let allowed = curve.allowed_power();
     let title = format!("Average power: {}", curve.label);
@@ -25,7 +25,7 @@ pub fn power_chart(curve: &CurveResult) -> Bars {
     by_device(curve, title, label, powers, (format!("allowed {reference}"), allowed))
 }
 
-/// The joules of each device in all rounds; of several seeds, of each rank.
+/// The joules of each device in all rounds; for several seeds, of each rank.
 pub fn device_energy_chart(title: &str, seeds: usize, devices: &[[f64; 5]]) -> Bars {
     let names = names(seeds, devices.len());
     let bars: Vec<(String, Vec<f64>)> =
@@ -33,7 +33,7 @@ pub fn device_energy_chart(title: &str, seeds: usize, devices: &[[f64; 5]]) -> B
     Bars::stacked(title, &x_label(seeds), "energy of a device in all rounds (J)", &KINDS, &bars)
 }
 
-/// A bar for each device of one seed; of several, for each rank among the devices of a seed, mean over the
+/// A bar per device for one seed; for several, a bar per rank among the devices of a seed, mean over the
 /// seeds.
 fn by_device(
     curve: &CurveResult,

@@ -20,7 +20,7 @@ pub(crate) use quantities::{Across, Up};
 pub(crate) use split::split_chart;
 pub(crate) use units::{cell_chart, energy_chart, phases_chart, snr_chart};
 
-/// The charts of curves: file, quantity to the right, quantity upwards.
+/// The charts of curves: file, horizontal quantity, vertical quantity.
 const CHARTS: [(&str, Across, Up); 8] = [
     ("accuracy-by-bits", Across::Bits, Up::Accuracy),
     ("accuracy-by-symbols", Across::Symbols, Up::Accuracy),
@@ -32,9 +32,9 @@ const CHARTS: [(&str, Across, Up); 8] = [
     ("bits", Across::Rounds, Up::BitsPerRound),
 ];
 
-/// Writes curves by round, bits, symbols and, where the radio has units, seconds and joules; accuracy for
-/// each value of each swept key; for each curve how often devices were scheduled and what they spent; the
-/// cell and its SNRs where there are any; the splits of the data.
+/// Writes curves by round, bits, symbols and, with units, seconds and joules; accuracy for each value of
+/// each swept key; for each curve the schedule and the energy of devices; the cell and its SNRs if there
+/// are any; the splits of the data.
 pub fn write(
     name: &str,
     results: &[CurveResult],
@@ -96,7 +96,7 @@ pub(crate) struct AccuracyChart<'a> {
     pub curves: Vec<&'a CurveResult>,
 }
 
-/// Accuracy by round: of all curves, and of those of each value of each swept key.
+/// Accuracy by round: of all curves, and of the curves of each value of each swept key.
 pub(crate) fn accuracy_charts<'a>(name: &str, results: &'a [CurveResult]) -> Vec<AccuracyChart<'a>> {
     let key = legend(results);
     let of = |file: String, title: &str, places: &[usize]| {
@@ -119,8 +119,8 @@ fn chart(title: &str, curves: &[&CurveResult], key: &[Entry], x: Across, y: Up) 
     Lines::new(title, &x.quantity(), &y.quantity(), curves)
 }
 
-/// Accuracy by round, a panel for each value of a swept key; none where a chart of all curves can be read, or
-/// nothing is swept besides the key of the colors.
+/// Accuracy by round, a panel for each value of a swept key; none if one chart of all curves is readable,
+/// or nothing is swept besides the key of the colors.
 pub(crate) fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(String, Lines)> {
     let Some(colors) = ColorKey::of(results) else { return Vec::new() };
     let keys = distinct(results.iter().flat_map(|curve| &curve.keys).map(|(key, _)| key));
@@ -151,8 +151,8 @@ fn write_figure(folder: &OutputFolder, name: &str, chart: &dyn Figure) -> Result
     Ok(folder.write(&format!("plots/{name}.png"), chart.png()?)?)
 }
 
-/// Means over the seeds at every round that all of them have reached, with the 95 % band, which is cut at the
-/// ends of the range of the quantity.
+/// Means over the seeds at every round that all of them have reached, with the 95 % band, limited to the
+/// range of the quantity.
 fn line(curve: &CurveResult, entry: &Entry, x: Across, y: Up) -> Curve {
     let up = curve.by_row(|row| y.value(row));
     let (low, high) = y.range();
@@ -184,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn seconds_and_joules_run_to_the_right_where_there_are_any() {
+    fn seconds_and_joules_are_horizontal_axes_of_runs_that_have_them() {
         let curve = with_units(curve_of("bc", &[&[0.5, 0.7]]));
         let points = |x| drawn(&curve, x, Up::Accuracy).points;
-        // A quarter of a second and 3 J a round, 5000 symbols of 5 ms at 1 MHz.
+        // A quarter of a second and 3 J per round, 5000 symbols of 5 ms at 1 MHz.
         assert_eq!(points(Across::Seconds), [(2.5, 0.5), (5.0, 0.7)]);
         assert_eq!(points(Across::Joules), [(30.0, 0.5), (60.0, 0.7)]);
         assert_eq!(points(Across::Symbols), [(50_000.0, 0.5), (100_000.0, 0.7)]);

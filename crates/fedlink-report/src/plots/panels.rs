@@ -1,4 +1,4 @@
-//! The curves of a sweep over several keys, as a paper lays them out: a plot for each value of each key.
+//! The curves of a sweep over several keys in panels: a plot for each value of each key.
 
 use crate::looks::distinct;
 use fedlink_study::results::CurveResult;
@@ -8,12 +8,12 @@ use fedlink_study::results::CurveResult;
 pub struct Panel {
     /// `policy=bc`, or `schedule.policy=bc` if another swept key ends in `policy` too.
     pub name: String,
-    /// The places of its curves among all.
+    /// The indices of its curves among all.
     pub curves: Vec<usize>,
 }
 
-/// The panels of a sweep, key by key; none if the curves differ in fewer than two keys. A panel has two
-/// curves at least.
+/// The panels of a sweep, key by key; none if the curves differ in fewer than two keys. A panel has at
+/// least two curves.
 pub fn panels(results: &[CurveResult]) -> Vec<Panel> {
     let pairs = || results.iter().flat_map(|curve| &curve.keys);
     let values = |key: &str| distinct(pairs().filter(|(own, _)| own == key).map(|(_, value)| value.as_str()));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_end_alike_are_named_in_full() {
+    fn keys_with_the_same_last_part_are_named_in_full() {
         let grid = [("0.1", "1"), ("0.1", "2"), ("0.2", "1")];
         let results = grid.map(|(a, b)| curve(&[("adversary.share", a), ("defence.share", b)]));
         assert_eq!(names(&results)[0].0, "adversary.share=0.1");

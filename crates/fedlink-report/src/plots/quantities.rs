@@ -4,7 +4,7 @@ use crate::chart::Quantity;
 use fedlink::record::Row;
 use fedlink_study::results::CurveResult;
 
-/// A quantity to the right.
+/// A quantity of the horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Across {
     Rounds,
@@ -54,7 +54,7 @@ impl Across {
     }
 }
 
-/// A quantity upwards.
+/// A quantity of the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Up {
     Accuracy,
@@ -65,7 +65,7 @@ pub enum Up {
 }
 
 impl Up {
-    /// Those of the page, with their names in its data.
+    /// The quantities of the page, with their names in its data.
     pub const PAGE: [(&'static str, Self); 4] = [
         ("accuracy", Self::Accuracy),
         ("loss", Self::Loss),
@@ -84,7 +84,7 @@ impl Up {
         }
     }
 
-    /// The values that it can have.
+    /// Its range.
     pub fn range(self) -> (f64, f64) {
         (0.0, if self == Self::Accuracy { 1.0 } else { f64::INFINITY })
     }

@@ -1,9 +1,9 @@
-//! How the data were split among the devices: a heat map.
+//! The split of the data among the devices: a heat map.
 
 use crate::chart::{HeatMap, Quantity};
 use fedlink::data::partition::SplitReport;
 
-/// The samples of each class on each device. `curve` names the curves whose split it is; empty: all.
+/// The samples of each class on each device. `curve` names the curves of the split; empty: all.
 pub fn split_chart(report: &SplitReport, curve: Option<&str>) -> HeatMap {
     let whose = curve.map_or_else(String::new, |label| format!(" for {label}"));
     let distance = report.heterogeneity;

@@ -6,15 +6,15 @@ use fedlink_study::costs::{KINDS, PHASES};
 use fedlink_study::link::cell_positions;
 use fedlink_study::results::{CurveResult, RunResult};
 
-/// Series of SNRs that one chart shows at most.
+/// The most series of SNRs in one chart.
 const MAX_SERIES: usize = 16;
 
-/// The seconds of a round of each curve, phase upon phase; none of no curve.
+/// The seconds per round of each curve, in phases; none without curves.
 pub fn phases_chart(title: &str, curves: impl Iterator<Item = (String, [f64; 4])>) -> Option<Bars> {
     stacked(title, "mean duration of a round (s)", &PHASES, curves)
 }
 
-/// The joules of a round of each curve, kind upon kind; none of no curve.
+/// The joules per round of each curve, by kind; none without curves.
 pub fn energy_chart(title: &str, curves: impl Iterator<Item = (String, [f64; 5])>) -> Option<Bars> {
     stacked(title, "mean energy of all devices in a round (J)", &KINDS, curves)
 }
@@ -29,7 +29,7 @@ fn stacked<const N: usize>(
     (!bars.is_empty()).then(|| Bars::stacked(title, "", y_label, parts, &bars))
 }
 
-/// The cell of a curve at its first seed, with how often each device was scheduled there; none if its devices
+/// The cell of a curve at its first seed, with the share of rounds of each device; none if its devices
 /// are in no cell.
 pub fn cell_chart(curve: &CurveResult) -> Option<CellMap> {
     let radio = curve.radio()?;
@@ -47,9 +47,9 @@ pub fn cell_chart(curve: &CurveResult) -> Option<CellMap> {
     Some(map)
 }
 
-/// The distribution of the SNRs of devices and rounds; none where no curve has any. A radio that several
-/// curves have is there once. One radio alone has its groups of devices as series; several have a series
-/// each, with the name and the look of the first curve that has it.
+/// The distribution of the SNRs of devices and rounds; none if no curve has any. A radio of several
+/// curves occurs once. The series of a single radio are its groups of devices; several radios have a
+/// series each, with the name and the look of the first curve that has it.
 pub fn snr_chart(title: &str, curves: &[CurveResult]) -> Option<Lines> {
     type Groups = Vec<(String, Vec<f64>)>;
     let mut radios: Vec<(String, Look, Groups)> = Vec::new();
@@ -110,7 +110,7 @@ mod tests {
         let map = cell_chart(&curve).unwrap();
         assert_eq!(map.dots.len(), 40);
         assert!(map.dots.iter().all(|dot| dot.gain_db.is_some() && dot.scheduled == Some(0.1)));
-        // No device is farther from the server than 500 m, nor nearer than 35 m.
+        // No device is farther from the server than 500 m or nearer than 35 m.
         let far: Vec<f64> = map.dots.iter().map(|dot| dot.east_m.hypot(dot.north_m)).collect();
         assert!(far.iter().all(|d| (34.9..500.1).contains(d)), "{far:?}");
         assert_eq!(snr_chart("", &[curve_of("bc", &[&[0.5]])]), None);

@@ -33,8 +33,8 @@ fn final_loss(parameters: BoundParameters, rates: &[f64], rhos: &[f64]) -> f64 {
 
 #[test]
 fn bounds_match_arbitrary_precision_for_given_rho() {
-    // reference.py, beside the table, made it with mpmath at 50 digits from the closed form (products of A,
-    // not the recursion), with ρ(t) = rho·(1 + (t mod 7)/7) and η(t) = limit·c/(t+c).
+    // reference.py, beside the table, made it with mpmath at 50 digits from the closed form (products of
+    // A, not the recursion), with ρ(t) = rho·(1 + (t mod 7)/7) and η(t) = limit·c/(t+c).
     let mut lines = 0;
     for line in include_str!("reference.csv").lines().filter(|l| !l.starts_with('#')).skip(1) {
         let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn the_bound_rises_with_gamma_g_and_the_distance_at_the_start((parameters, rates, rhos) in problems()) {
+    fn the_bound_rises_with_gamma_g_and_the_initial_distance((parameters, rates, rhos) in problems()) {
         let base = final_loss(parameters, &rates, &rhos);
         let changes: [fn(&mut BoundParameters); 3] =
             [|p| p.gamma += 0.5, |p| p.g += 0.5, |p| p.distance0 += 10.0];
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn more_devices_heard_lower_the_bound_at_equal_rho((parameters, rates, rhos) in problems()) {
+    fn more_scheduled_devices_lower_the_bound_at_equal_rho((parameters, rates, rhos) in problems()) {
         prop_assume!(parameters.k < parameters.devices);
         let more = BoundParameters { k: parameters.k + 1, ..parameters };
         let (more, fewer) = (final_loss(more, &rates, &rhos), final_loss(parameters, &rates, &rhos));
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn the_bound_falls_with_rho_of_a_round_exactly_where_it_is_above_that_round_s_fixed_point(
+    fn the_bound_falls_with_rho_of_a_round_exactly_above_the_fixed_point_of_the_round(
         (parameters, rates, rhos) in problems(), share in 0.0..1.0f64,
     ) {
         let bound = Bound::new(parameters).unwrap();
@@ -124,7 +124,7 @@ proptest! {
 }
 
 #[test]
-fn without_gradients_and_heterogeneity_only_the_contraction_is_left() {
+fn without_gradients_and_heterogeneity_only_the_contraction_remains() {
     let parameters = BoundParameters { g: 0.0, gamma: 0.0, ..figure_3(5) };
     let curve = Bound::new(parameters).unwrap().curve(&[0.2; 40], &[0.1; 40]).unwrap();
     // A = 1 − 0.1·0.2·(3 − 0.2·2) = 0.948.
@@ -187,7 +187,7 @@ fn the_largest_parameters_do_not_overflow() {
 }
 
 #[test]
-fn a_lone_device_has_no_scheduling_term() {
+fn a_single_device_has_no_scheduling_term() {
     let parameters = BoundParameters { devices: 1, ..figure_3(1) };
     assert_eq!(Bound::new(parameters).unwrap().terms(1.0, 0.1).scheduling, 0.0);
 }

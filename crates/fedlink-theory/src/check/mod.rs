@@ -1,4 +1,4 @@
-//! The theorem compared with runs of the very system that it is about.
+//! The theorem compared with runs of the system that it describes.
 //!
 //! [`check`] runs uniform scheduling, equal bits and random sparsification on a [`Problem`] whose optimum and
 //! constants are known, under many seeds, and compares the mean of ‖θ(t) − θ*‖² with the bound, and every
@@ -29,7 +29,7 @@ pub struct Inspection {
     pub mean_square: f64,
 }
 
-/// A strongly convex learning problem of which everything is known.
+/// A strongly convex learning problem with known constants.
 pub trait Problem: Sync {
     /// M.
     fn devices(&self) -> usize;
@@ -64,7 +64,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// How it is written in a file.
+    /// Its name in a file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -73,10 +73,11 @@ impl Schedule {
         }
     }
 
-    /// The assumption of the theorem that it breaks, if any.
+    /// The assumption of the theorem that it violates, if any.
     pub fn breaks(self) -> Option<&'static str> {
         match self {
-            // Under fading that is alike for all, the largest gains belong to a uniformly random set.
+            // With equal fading distributions, the devices with the largest gains are a uniformly random
+            // set.
             Self::Uniform | Self::BestChannel => None,
             Self::BestNorm => Some("the theorem needs a choice that is blind to the updates"),
         }
@@ -100,22 +101,22 @@ pub struct CheckRequest {
     pub rounds: usize,
     /// The first seed.
     pub seed: u64,
-    /// How many seeds.
+    /// The number of seeds.
     pub seeds: u64,
 }
 
-/// The runs beside the bound.
+/// The runs and the bound.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Check {
     /// The schedule of the devices.
     pub schedule: Schedule,
-    /// The assumption of the theorem that the runs break, if any.
+    /// The assumption of the theorem that the runs violate, if any.
     pub breaks: Option<&'static str>,
-    /// The constants of the bound. G² is the largest E‖∇F_m(θ, ξ)‖² (over ξ) at any point that any
-    /// device of any run visited, scheduled or not.
+    /// The constants of the bound. G² is the largest E‖∇F_m(θ, ξ)‖² (over ξ) at any point that any device
+    /// of any run visited, scheduled or not.
     pub parameters: BoundParameters,
-    /// How many runs there were, each under a seed of its own.
+    /// The number of runs, each with its own seed.
     pub seeds: u64,
     /// The mean of ρ(t) over rounds and runs.
     pub mean_rho: f64,
@@ -125,28 +126,28 @@ pub struct Check {
     pub bound: Vec<f64>,
     /// The sums of the terms of B over all rounds, mean over the seeds.
     pub promised_terms: Terms,
-    /// The sums of the quantities that they bound in the runs, mean over the seeds:
+    /// The sums of the bounded quantities in the runs, mean over the seeds:
     ///
-    /// - scheduling: ‖θ(t+1) − υ(t+1)‖², υ being the result of the mean of all M compressed updates;
+    /// - scheduling: ‖θ(t+1) − υ(t+1)‖², where υ is the result of the mean of all M compressed updates;
     /// - drift: ρ(1+μ(1−η))·(1/M)·ΣΣ_{i≥2} ‖θ_m^i − θ‖²;
     /// - noise: ‖υ(t+1) − θ(t)‖² + ρη²·(1/M)·ΣΣ_{i≥2} ‖∇F_m(θ_m^i, ξ)‖²;
-    /// - heterogeneity: 2ρη·(1/M)·ΣΣ_{i≥2} (F_m(θ*) − F_m(θ_m^i)), negative where the devices do better on
+    /// - heterogeneity: 2ρη·(1/M)·ΣΣ_{i≥2} (F_m(θ*) − F_m(θ_m^i)), negative if the devices do better on
     ///   their own data than θ* does.
     pub measured_terms: Terms,
     /// The bound after the last round by its parts, mean over the seeds.
     pub promised_parts: Parts,
-    /// The same recursion with what was measured in place of the terms: A contracts as in the theorem, B is
-    /// real. In expectation the proof puts this between what is measured and what is promised, so it splits
-    /// how loose the bound is: `promised_parts / measured_parts` is owed to the terms,
-    /// `measured_parts / measured` to the steps of the proof before them (least curvature in every direction,
-    /// products bounded by sums of squares).
+    /// The same recursion with the measured quantities in place of the terms: A contracts as in the
+    /// theorem, B is measured. In expectation the proof places this between the measured distance and the
+    /// bound, so it splits the looseness of the bound: `promised_parts / measured_parts` is due to the
+    /// terms, `measured_parts / measured` to the earlier steps of the proof (least curvature in every
+    /// direction, products bounded by sums of squares).
     pub measured_parts: Parts,
-    /// The first t at which the measured mean is above the bound, by more than rounding.
+    /// The first t at which the measured mean exceeds the bound by more than rounding.
     pub exceeded: Option<usize>,
 }
 
 impl Check {
-    /// bound/measured at round t: how many times too large the bound is.
+    /// bound/measured at round t, the factor by which the bound is too large.
     pub fn looseness(&self, t: usize) -> f64 {
         self.bound[t] / self.measured[t].mean
     }

@@ -1,4 +1,4 @@
-//! Quadratic losses, of which everything is known in closed form.
+//! Quadratic losses, with all constants in closed form.
 
 use super::{Inspection, Problem};
 use crate::{TheoryError, real, whole};
@@ -14,7 +14,7 @@ pub struct QuadraticParameters {
     pub dim: u64,
     /// μ, the least curvature.
     pub mu: f64,
-    /// L, the greatest.
+    /// L, the greatest curvature.
     pub l: f64,
     /// Standard deviation of each entry of a device's own optimum c_m.
     pub spread: f64,
@@ -28,11 +28,11 @@ pub struct QuadraticParameters {
 
 /// F_m(θ) = ½·(θ − c_m)ᵀ·diag(s_m)·(θ − c_m), with gradients diag(s_m)(θ − c_m) + ξ.
 ///
-/// The curvatures s_m lie evenly in logarithm between μ and L, in an order of its own on each device, so that
-/// each F_m has both as extreme curvatures; c_m is normal. Every entry of ξ is +1 or −1 with equal
-/// probability times √(noise/d), so E‖∇F_m(θ, ξ)‖² = ‖s_m∘(θ − c_m)‖² + noise. Then θ* = Σ s_m∘c_m / Σ s_m,
-/// entry by entry, F_m* = 0, and Γ = F(θ*). The start is θ* plus a vector of equal entries of the length
-/// asked for.
+/// The curvatures s_m are evenly spaced in logarithm between μ and L, in an order of its own on each
+/// device, so that each F_m has both as extreme curvatures; c_m is normal. Every entry of ξ is +1 or −1
+/// with equal probability times √(noise/d), so E‖∇F_m(θ, ξ)‖² = ‖s_m∘(θ − c_m)‖² + noise. Then θ* = Σ
+/// s_m∘c_m / Σ s_m, entry by entry, F_m* = 0, and Γ = F(θ*). The start is θ* plus a vector of equal
+/// entries with the given length.
 pub struct Quadratic {
     parameters: QuadraticParameters,
     /// s_m and c_m of each device.

@@ -16,7 +16,8 @@ pub(super) struct Run {
     pub rhos: Vec<f64>,
     /// The quantities that the terms of B bound, summed over the rounds.
     pub terms: Terms,
-    /// The same, each round's share contracted by the A of all later ones, and what A leaves of the start.
+    /// The same, each round's share contracted by the A of all later ones, and the remaining part of the
+    /// start.
     pub parts: Parts,
     /// The largest E‖∇F_m(θ, ξ)‖² at any point visited.
     pub largest_square: f64,
@@ -35,8 +36,8 @@ struct Local {
     largest_square: f64,
 }
 
-/// Runs all rounds. Every device trains in every round, so that what the proof states of those not scheduled
-/// can be measured too; only those scheduled change the model.
+/// Runs all rounds. Every device trains in every round, so that the statements of the proof on
+/// unscheduled devices can be measured too; only scheduled devices change the model.
 pub(super) fn run(
     problem: &dyn Problem,
     request: &CheckRequest,
@@ -63,7 +64,7 @@ pub(super) fn run(
         let (chosen, rho) = schedule(request, &local.updates, seed, t);
         let q = (rho * theta.len() as f64).round() as usize;
 
-        // υ − θ, the mean over all devices, and θ(t+1) − θ, the mean over those chosen.
+        // υ − θ, the mean over all devices, and θ(t+1) − θ, the mean over the scheduled ones.
         let (mut all, mut heard) = (vec![0.0f64; theta.len()], vec![0.0f64; theta.len()]);
         let mut scratch = Scratch::default();
         for (m, update) in local.updates.iter().enumerate() {

@@ -36,11 +36,11 @@ fn the_measured_mean_never_exceeds_the_bound_on_quadratics() {
         |_, _| {},
         |_, r| r.schedule = Schedule::BestChannel,
         |_, r| (r.k, r.tau) = (1, 5),
-        // All devices, one step, the largest rate allowed.
+        // All devices, one step, the largest allowed rate.
         |_, r| (r.k, r.tau, r.rate) = (10, 1, Rate::FromLimit { c: 100.0 }),
-        // Equal devices without noise: only the contraction is left.
+        // Equal devices without noise: only the contraction remains.
         |p, _| (p.spread, p.noise) = (0.0, 0.0),
-        // A start at the optimum: only the noise is left.
+        // A start at the optimum: only the noise remains.
         |p, _| p.distance0 = 0.0,
     ];
     for (i, case) in cases.iter().enumerate() {
@@ -49,16 +49,16 @@ fn the_measured_mean_never_exceeds_the_bound_on_quadratics() {
         let check = check(&quadratic, &request).unwrap();
         assert_eq!(check.exceeded, None, "case {i}");
         assert!(check.breaks.is_none());
-        // With its interval, too: the comparison is not decided by luck.
+        // The interval is included, so that chance does not decide the comparison.
         let clear =
             (1..=150).filter(|&t| check.measured[t].mean + check.measured[t].half_width <= check.bound[t]);
         assert_eq!(clear.count(), 150, "case {i}");
-        // The proof's chain: what is measured, the recursion with measured terms, the bound.
+        // The chain of the proof: measured distance, recursion with measured terms, bound.
         let (last, middle) = (&check.measured[150], check.measured_parts.sum());
         assert!(last.mean + last.half_width <= middle * (1.0 + 1e-9), "case {i}: {last:?} > {middle}");
         assert!(middle <= check.bound[150] * (1.0 + 1e-9), "case {i}: {middle} > {}", check.bound[150]);
         assert!((check.promised_parts.sum() / check.bound[150] - 1.0).abs() < 1e-9, "case {i}");
-        // Each lemma by itself: no quantity is above the term that bounds it.
+        // Each lemma separately: no quantity exceeds its term.
         let (promised, measured) = (check.promised_terms.array(), check.measured_terms.array());
         for (term, (promised, measured)) in promised.iter().zip(measured).enumerate() {
             assert!(
@@ -70,8 +70,8 @@ fn the_measured_mean_never_exceeds_the_bound_on_quadratics() {
 }
 
 #[test]
-fn a_gradient_bound_that_is_too_small_is_found_out() {
-    // The same comparison with half of G and no Γ must fail, or it could not fail at all.
+fn a_gradient_bound_that_is_too_small_is_detected() {
+    // The same comparison with half of G and no Γ must fail, which shows that the check can fail.
     let mut request = request();
     (request.k, request.tau, request.seeds) = (1, 1, 100);
     let quadratic = quadratic(|p| (p.distance0, p.l, p.spread) = (0.0, 1.0, 0.0));
@@ -105,7 +105,7 @@ fn rho_of_a_run_is_that_of_the_link_under_the_same_seed() {
 }
 
 #[test]
-fn without_noise_and_with_all_devices_heard_a_round_is_gradient_descent() {
+fn without_noise_and_with_all_devices_a_round_is_gradient_descent() {
     // One device, ρ = 1, τ = 1: x ← x − η·s∘(x − c), by hand.
     let quadratic = quadratic(|p| (p.devices, p.noise) = (1, 0.0));
     let mut request = request();

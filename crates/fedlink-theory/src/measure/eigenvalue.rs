@@ -1,17 +1,18 @@
-//! The largest eigenvalue of a symmetric matrix A ⪰ 0, from above: a bound that L is built on must not be too
+//! An upper bound on the largest eigenvalue of a symmetric matrix A ⪰ 0: the value of L must not be too
 //! small.
 //!
-//! Power iteration finds ρ from below, and cannot know how far below: with a small gap to the next eigenvalue
-//! it hardly moves long before it is there, and the residual ‖Ax − ρx‖ only says that *some* eigenvalue is
-//! near ρ. The certificate is another one: λ_max ≤ c if c·I − A is positive definite, which it is if its
-//! Cholesky factorization goes through. In floating point a factorization that goes through proves it of a
-//! matrix that differs from c·I − A by at most γ·tr(c·I − A) in norm, γ = (n + 1)u/(1 − (n + 1)u) with u =
-//! 2⁻⁵³ (Demmel; Rump, BIT 46, 2006, lemma 2.1); that much, twice, is added to c.
+//! Power iteration finds ρ from below without a bound on the distance: with a small gap to the next
+//! eigenvalue it almost stops changing long before it converges, and the residual ‖Ax − ρx‖ only shows
+//! that *some* eigenvalue is near ρ. The certificate is another one: λ_max ≤ c if c·I − A is positive
+//! definite, which holds if its Cholesky factorization succeeds. In floating point a successful
+//! factorization proves it for a matrix that differs from c·I − A by at most γ·tr(c·I − A) in norm, γ =
+//! (n + 1)u/(1 − (n + 1)u) with u = 2⁻⁵³ (Demmel; Rump, BIT 46, 2006, lemma 2.1); twice this amount is
+//! added to c.
 
 /// The unit roundoff of double precision.
 const UNIT: f64 = f64::EPSILON / 2.0;
 
-/// Steps of power iteration at most; the certificate does not depend on how close they come.
+/// The most steps of power iteration; the certificate does not depend on their convergence.
 const MAX_STEPS: usize = 300;
 
 /// The largest relative distance between the bound and λ_max.
@@ -34,7 +35,7 @@ impl Symmetric {
             return if trace == 0.0 { 0.0 } else { f64::NAN };
         }
         let start = self.largest_quotient();
-        // `refused` is not above λ_max. No eigenvalue is above the trace, which needs no factorization.
+        // `refused` is at most λ_max. No eigenvalue exceeds the trace, which needs no factorization.
         let mut refused = start;
         let mut bound = trace * (1.0 + 2.0 * self.size as f64 * UNIT);
         let mut gap = 1e-10;
@@ -66,9 +67,9 @@ impl Symmetric {
         &self.entries[i * self.size..][..self.size]
     }
 
-    /// The Rayleigh quotient after some steps of power iteration: at most λ_max, but for rounding.
+    /// The Rayleigh quotient after some steps of power iteration: at most λ_max, up to rounding.
     fn largest_quotient(&self) -> f64 {
-        // Not quite constant, so that no symmetry of the matrix is orthogonal to it.
+        // Slightly varying, so that no symmetry of the matrix is orthogonal to it.
         let mut vector: Vec<f64> = (0..self.size).map(|i| 1.0 + 1e-3 * (i % 17) as f64).collect();
         let mut quotient = 0.0f64;
         for _ in 0..MAX_STEPS {
@@ -85,11 +86,13 @@ impl Symmetric {
                 break;
             }
         }
-        // A start that the matrix maps to zero says nothing; the largest diagonal entry is a quotient too.
+        // A start that the matrix maps to zero gives no quotient; the largest diagonal entry is a
+        // quotient too.
         (0..self.size).map(|i| self.entries[i * self.size + i]).fold(quotient, f64::max)
     }
 
-    /// If c·I − A is positive definite: by how much c may be too small for rounding. None if it is not.
+    /// If c·I − A is positive definite: the amount by which rounding may make c too small. None if it is
+    /// not.
     fn certify(&self, c: f64) -> Option<f64> {
         let n = self.size;
         let mut factor: Vec<f64> = Vec::with_capacity(n * n);
@@ -129,7 +132,7 @@ mod tests {
     use fedlink::base::rng::{Purpose, stream};
     use proptest::prelude::*;
 
-    /// Q·diag(eigenvalues)·Qᵀ, Q being a product of reflections: its eigenvalues are known.
+    /// Q·diag(eigenvalues)·Qᵀ with known eigenvalues, where Q is a product of reflections.
     fn matrix(eigenvalues: &[f64], seed: u64) -> Symmetric {
         let n = eigenvalues.len();
         let mut entries = vec![0.0; n * n];
@@ -153,8 +156,8 @@ mod tests {
 
     #[test]
     fn a_tiny_gap_does_not_make_the_bound_too_small() {
-        // A hundred eigenvalues within 1e-5 of the largest: power iteration stops changing by 1e-10 a step
-        // when it is still 1e-6 below. The old rule, to show that this is such a case:
+        // A hundred eigenvalues within 1e-5 of the largest: power iteration stops changing by 1e-10 per
+        // step when it is still 1e-6 below. The old rule shows that this is such a case:
         let eigenvalues: Vec<f64> = (0..100).map(|i| 1.0 - 1e-7 * f64::from(i)).collect();
         let matrix = matrix(&eigenvalues, 1);
         let (mut vector, mut before) = (vec![1.0; 100], 0.0);
@@ -192,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bound_is_never_below_and_never_far_above(
+        fn the_bound_is_at_least_the_eigenvalue_and_close_to_it(
             mut eigenvalues in prop::collection::vec(0.0..10.0f64, 1..30),
             gap in prop_oneof![Just(0.0), Just(1e-12), Just(1e-9), Just(1e-6), Just(0.1)],
             seed: u64,
@@ -201,7 +204,7 @@ mod tests {
             eigenvalues.push(largest * (1.0 - gap));
             eigenvalues.push(largest);
             let ours = matrix(&eigenvalues, seed).largest_eigenvalue();
-            // The matrix is itself only known to rounding.
+            // The matrix itself is exact up to rounding only.
             prop_assert!(ours >= largest * (1.0 - 1e-13), "{} {}", ours, largest);
             prop_assert!(ours <= largest * (1.0 + 1.001 * WIDTH), "{} {}", ours, largest);
         }

@@ -18,9 +18,9 @@ use serde::Serialize;
 use shard::Shard;
 use solve::{Minimum, dot, minimize};
 
-/// Most samples on all devices together; they are kept in memory.
+/// The most samples on all devices together; they are kept in memory.
 const MAX_SAMPLES: u64 = 5_000_000;
-/// To which precision minima are found, as a share of the loss at θ = 0.
+/// The precision of minima, as a share of the loss at θ = 0.
 const PRECISION: f64 = 1e-9;
 
 /// The options that are not in a configuration.
@@ -40,12 +40,12 @@ impl Default for MeasureOptions {
     }
 }
 
-/// The theorem's constants as measured.
+/// The measured constants of the theorem.
 ///
-/// - μ = λ. (The cross-entropy itself is convex and no more.)
-/// - L = λ + ½·λ_max, λ_max being the largest over the devices of the largest eigenvalue of the mean of x·xᵀ
-///   (with the bias' constant 1 in x), certified from above by a Cholesky factorization. The Hessian of
-///   softmax regression is at most half of that matrix, for every class.
+/// - μ = λ. (The cross-entropy itself is convex, but not strongly.)
+/// - L = λ + ½·λ_max, where λ_max is the largest over the devices of the largest eigenvalue of the mean
+///   of x·xᵀ (with the bias' constant 1 in x), bounded from above by a Cholesky factorization. The
+///   Hessian of softmax regression is at most half of that matrix, for every class.
 /// - Γ = F* − mean F_m*, each minimum found by L-BFGS to the certified `gap` at most.
 /// - G² is the largest value of E‖∇F_m(θ, ξ)‖² over all devices m and over the points θ of one path: from
 ///   θ(0) = 0, in each of `path_rounds` rounds every device takes τ steps along its full gradient at the rate
@@ -74,7 +74,7 @@ pub struct Measured {
     pub optimum: f64,
     /// The mean of F_m*.
     pub mean_device_optimum: f64,
-    /// No minimum is further below its value than this.
+    /// The upper bound on the distance of every minimum to its value.
     pub gap: f64,
 }
 
@@ -93,7 +93,7 @@ pub struct SoftmaxProblem {
 
 impl SoftmaxProblem {
     /// Gives every device its samples and measures all constants. `spec` gives the data, their split, the
-    /// size of a mini-batch, τ and the seed; its model and optimizer do not matter.
+    /// size of a mini-batch, τ and the seed; its model and optimizer are ignored.
     pub fn new(spec: &Spec, dataset: &Dataset, options: MeasureOptions) -> Result<Self, TheoryError> {
         let MeasureOptions { lambda, pool, path_rounds } = options;
         real("lambda", lambda, |x| (1e-9..=1e9).contains(&x), "above 0 (in 1e-9..=1e9)")?;
@@ -143,7 +143,7 @@ impl SoftmaxProblem {
         let tolerance = PRECISION * libm::log(self.classes as f64);
         let found = |what: String, minimum: Minimum| {
             let (gap, allowed) = (minimum.gap, tolerance);
-            // Not a number is not converged either.
+            // A NaN has not converged either.
             if gap <= allowed { Ok(minimum) } else { Err(TheoryError::NotConverged { what, gap, allowed }) }
         };
         let own = |m: usize| {
@@ -161,7 +161,7 @@ impl SoftmaxProblem {
         let g = self.largest_gradient(tau, path_rounds, l);
         self.measured = Measured {
             l,
-            // Within the gap a difference of zero may come out below it.
+            // A difference of zero may be computed as negative, within the gap.
             gamma: (common.value - mean_device_optimum).max(0.0),
             g,
             distance0: dot(&common.point, &common.point),

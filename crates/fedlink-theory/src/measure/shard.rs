@@ -3,13 +3,13 @@
 use super::eigenvalue::Symmetric;
 use super::solve::dot;
 
-/// Rows of a matrix that is factored at most: 134 MB, and some seconds.
+/// The most rows of a matrix that is factored: 134 MB, and some seconds.
 const MAX_FACTORED: usize = 4096;
 
 /// Samples as their non-zero inputs; the last input of every sample is the constant 1 of the bias.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shard {
-    /// Where sample i starts in `indices` and `values`; one more than there are samples.
+    /// The start of sample i in `indices` and `values`, and the end of the last.
     starts: Vec<usize>,
     indices: Vec<u32>,
     values: Vec<f64>,
@@ -41,7 +41,7 @@ impl Shard {
         self.starts.push(self.indices.len());
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
@@ -54,8 +54,8 @@ impl Shard {
     /// The regularized loss f_i(θ) = −ln p(label | x_i) + (λ/2)‖θ‖² over `rows`, its mean and, in `gradient`,
     /// the mean of its gradients. θ has `classes` weights for each input, one input after the other.
     ///
-    /// With e = p − onehot and z the logits, ‖∇f_i‖² = ‖e‖²‖x‖² + 2λ·e·z + λ²‖θ‖², so the
-    /// norms cost nothing more.
+    /// With e = p − onehot and z the logits, ‖∇f_i‖² = ‖e‖²‖x‖² + 2λ·e·z + λ²‖θ‖², so the norms need no
+    /// further pass.
     pub fn pass(
         &self,
         rows: impl ExactSizeIterator<Item = usize>,
@@ -95,10 +95,10 @@ impl Shard {
         Pass { loss: sum.loss / count + 0.5 * lambda * size, mean_square: sum.mean_square / count }
     }
 
-    /// λ_max of the mean of x·xᵀ, from above (see [`eigenvalue`](super::eigenvalue)).
+    /// An upper bound on λ_max of the mean of x·xᵀ (see [`eigenvalue`](super::eigenvalue)).
     ///
-    /// X·Xᵀ/B has the same largest eigenvalue as XᵀX/B; the smaller of the two is formed. Every entry is a
-    /// sum of at most `max(B, inputs)` products, so that the whole matrix is off by at most that many
+    /// X·Xᵀ/B has the same largest eigenvalue as XᵀX/B; the smaller of the two is formed. Every entry is
+    /// a sum of at most `max(B, inputs)` products, so the error of the whole matrix is at most that many
     /// roundings of its trace.
     pub fn largest_eigenvalue(&self, inputs: usize) -> f64 {
         let (size, terms) = (inputs.min(self.len()), inputs.max(self.len()));
@@ -134,9 +134,9 @@ impl Shard {
         Symmetric { size, entries, error }.largest_eigenvalue()
     }
 
-    /// An upper bound on λ_max, for matrices too large to be factored: with |X| for X, whose λ_max is
-    /// no smaller, max_i (|X|ᵀ|X|v)_i/(B·v_i) for a positive vector v (Collatz and Wielandt). It is tight
-    /// where no input is negative, as in images.
+    /// An upper bound on λ_max, for matrices too large to be factored: with |X| for X, whose λ_max is no
+    /// smaller, max_i (|X|ᵀ|X|v)_i/(B·v_i) for a positive vector v (Collatz and Wielandt). It is tight if
+    /// no input is negative, as in images.
     fn largest_ratio(&self, inputs: usize) -> f64 {
         let mut vector = vec![1.0f64; inputs];
         let mut least = f64::INFINITY;
@@ -151,7 +151,7 @@ impl Shard {
             let ratios = image.iter().zip(&vector).map(|(image, v)| image / v);
             least = least.min(ratios.fold(0.0, f64::max));
             let largest = image.iter().copied().fold(0.0, f64::max);
-            // Any positive vector will do, so that none may vanish.
+            // Any positive vector is valid, so no entry may vanish.
             vector = image.iter().map(|v| (v / largest).max(1e-100)).collect();
         }
         // Nested sums of that many terms, and a quotient.
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_by_ratios_is_above_and_tight_where_nothing_is_negative() {
+    fn the_bound_by_ratios_is_valid_and_tight_without_negative_inputs() {
         let mut shard = Shard::default();
         shard.push(&[1.0, 0.0, 0.0], 0);
         shard.push(&[0.0, 2.0, 0.0], 1);

@@ -1,26 +1,26 @@
-//! Minima of strongly convex functions, with a certificate of how near they are.
+//! Minima of strongly convex functions, with a bound on their error.
 
 /// Pairs of steps and gradient changes that are kept.
 const HISTORY: usize = 12;
 /// Evaluations after which the search ends, converged or not.
 const MAX_EVALUATIONS: usize = 5000;
 
-/// Where a search ended.
+/// The end of a search.
 #[derive(Clone, Debug)]
 pub(crate) struct Minimum {
-    /// θ where the search ended, d entries.
+    /// The last θ, d entries.
     pub point: Vec<f64>,
-    /// The value there.
+    /// The value at it.
     pub value: f64,
-    /// ‖∇f‖²/(2μ) there: by strong convexity the value is at most this much above the minimum.
+    /// ‖∇f‖²/(2μ) at it: by strong convexity the value is at most this much above the minimum.
     pub gap: f64,
 }
 
 /// Minimizes a μ-strongly convex function by L-BFGS until the gap is at most `tolerance`.
 ///
-/// `function` writes the gradient and returns the value. Source: Nocedal & Wright, algorithms 7.4 and 7.5,
-/// with backtracking to sufficient decrease; strong convexity makes every kept curvature sᵀy ≥ μ‖s‖²
-/// positive. The returned gap is how far the search really came.
+/// `function` writes the gradient and returns the value. Source: Nocedal & Wright, algorithms 7.4 and
+/// 7.5, with backtracking to sufficient decrease; strong convexity makes every kept curvature sᵀy ≥ μ‖s‖²
+/// positive. The returned gap is the one reached.
 pub(crate) fn minimize(
     start: &[f64],
     mu: f64,
@@ -40,7 +40,7 @@ pub(crate) fn minimize(
         }
         let direction = direction(&gradient, &history);
         let slope = dot(&direction, &gradient);
-        // Without history the direction is −∇f, whose length has nothing to do with the distance.
+        // Without history the direction is −∇f, whose length is unrelated to the distance.
         let mut step = if history.is_empty() { 1.0 / (1.0 + dot(&gradient, &gradient).sqrt()) } else { 1.0 };
         loop {
             next.iter_mut().zip(&point).zip(&direction).for_each(|((n, p), d)| *n = p + step * d);
@@ -70,7 +70,7 @@ pub(crate) fn minimize(
     }
 }
 
-/// −H·∇f with H the inverse curvature that the history suggests (the two-loop recursion).
+/// −H·∇f, where H approximates the inverse curvature from the history (the two-loop recursion).
 fn direction(gradient: &[f64], history: &[(Vec<f64>, Vec<f64>, f64)]) -> Vec<f64> {
     let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut factors = Vec::with_capacity(history.len());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_cannot_reach_its_tolerance_returns_how_far_it_came() {
+    fn a_search_that_cannot_reach_its_tolerance_returns_its_gap() {
         let minimum = minimize(&[3.0], 1.0, 0.0, |x, gradient| {
             gradient[0] = x[0] + 1e-30;
             0.5 * x[0] * x[0]

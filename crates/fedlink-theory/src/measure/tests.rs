@@ -25,7 +25,7 @@ fn the_gradient_vanishes_at_the_minima_and_gamma_is_their_gap() {
     assert_eq!((measured.devices, measured.dim), (5, 500));
     let mut gradient = vec![0.0; 500];
     let optimum = problem.mean(&problem.optimum, &mut gradient);
-    // Plain gradient descent, far slower, finds nothing lower by more than the certified gap.
+    // Plain gradient descent, far slower, finds no value lower by more than the gap.
     let mut theta = vec![0.0; 500];
     for _ in 0..3000 {
         problem.mean(&theta, &mut gradient);

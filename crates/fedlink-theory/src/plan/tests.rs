@@ -104,7 +104,7 @@ fn an_unreachable_target_is_an_error_with_the_lowest_bound() {
 }
 
 #[test]
-fn figure_3_reads_as_the_paper_reads_it() {
+fn figure_3_agrees_with_the_text_of_the_paper() {
     let plan = |g, gamma| Planner::new(figure_3(g, gamma)).unwrap().plan().unwrap();
     let (even, uneven) = (plan(1.0, 1.0), plan(10.0, 10.0));
     // Uneven data: K = 5 ends below K = 3, both far below K = 1.
@@ -136,9 +136,9 @@ fn figure_4_with_even_data_gains_from_local_steps_at_first_and_loses_later() {
 
 #[test]
 fn figure_4_with_uneven_data_gains_nothing_from_five_local_steps_at_any_horizon() {
-    // The paper reads the opposite off its figure; the theorem and the parameters it prints do not give that
-    // for any link: x(0) is below the fixed point of τ = 5, so the bound rises from the
-    // first round whatever ρ.
+    // The paper reads the opposite off its figure; the theorem with the printed parameters does not give
+    // that for any link: x(0) is below the fixed point of τ = 5, so the bound rises from the first round
+    // for any ρ.
     let [one, five] = [1, 5].map(|tau| figure_4(5, 10.0, 10.0, tau..=tau));
     assert!(one.by_horizon.iter().zip(&five.by_horizon).all(|(one, five)| one.loss < five.loss));
     assert!(five.by_horizon[0].loss > 2.5 * 500.0);
@@ -149,8 +149,8 @@ fn figure_4_with_uneven_data_gains_nothing_from_five_local_steps_at_any_horizon(
 }
 
 #[test]
-fn a_rate_that_shrinks_with_tau_leaves_nothing_to_gain_from_local_steps() {
-    // With ητ held at its limit every τ contracts alike at first order, and τ > 1 only adds drift and Γ.
+fn local_steps_gain_nothing_with_a_rate_that_shrinks_with_tau() {
+    // With ητ at its limit every τ contracts equally at first order, and τ > 1 only adds drift and Γ.
     let plan = Planner::new(PlanRequest { taus: 1..=8, ..figure_3(1.0, 1.0) }).unwrap().plan().unwrap();
     assert!(plan.by_horizon.iter().all(|best| best.tau == 1));
 }

@@ -1,4 +1,4 @@
-//! An allocator that counts, for tests of how much memory something takes.
+//! An allocator that counts, for tests of the memory of an operation.
 //!
 //! It counts for the whole process: a test program that uses it has one test.
 #![allow(dead_code, reason = "a test program reads one of the counts")]
@@ -6,8 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The system's allocator, with a count of what is held, of the most that was, and of what was ever asked
-/// for.
+/// The system's allocator, with counts of the held bytes, of their peak, and of all allocated bytes.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -36,7 +35,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most that `work` held beyond what was held before it.
+/// The peak of the memory that `work` held beyond the memory held before it.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = HELD.load(Relaxed);
     PEAK.store(before, Relaxed);
@@ -44,7 +43,7 @@ pub fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
     (PEAK.load(Relaxed) - before, result)
 }
 
-/// The bytes that `work` asked for, in all and at once at most.
+/// The bytes that `work` allocated, in all and in the largest allocation.
 pub fn asked<T>(work: impl FnOnce() -> T) -> ([usize; 2], T) {
     let before = ASKED.load(Relaxed);
     LARGEST.store(0, Relaxed);

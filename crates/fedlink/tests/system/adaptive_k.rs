@@ -1,4 +1,4 @@
-//! A K that falls from round to round, and what links carry at another K.
+//! A K that falls over the rounds, and the capacity of links at another K.
 
 use super::common::{blobs, small_config};
 use fedlink::base::units::DeviceId;
@@ -10,7 +10,7 @@ use fedlink::system::simulation::Simulation;
 use std::io::Cursor;
 use toml::Value;
 
-/// Radios whose capacities depend on K in every way there is.
+/// Radios with every kind of dependence of capacities on K.
 fn radios() -> Vec<(&'static str, Config)> {
     let with = |keys: &[(&str, Value)]| {
         let mut config = small_config();
@@ -35,7 +35,7 @@ fn radios() -> Vec<(&'static str, Config)> {
     ]
 }
 
-/// What is known of round `t` in a run of this K.
+/// The server's knowledge in round `t` of a run with this K.
 fn known(config: &Config, k: u64, t: u64) -> Known {
     let mut config = config.clone();
     (config.schedule.k, config.schedule.decay, config.schedule.k_min) = (k, 0.0, 1);
@@ -77,7 +77,7 @@ fn a_round_of_a_falling_k_has_the_links_of_a_run_with_its_k() {
 }
 
 #[test]
-fn a_falling_k_lowers_what_any_policy_schedules_and_a_resumed_run_is_the_same() {
+fn a_falling_k_lowers_the_schedule_of_every_policy_and_a_resumed_run_is_the_same() {
     for policy in ["bc", "bn2-c", "random", "lyapunov", "age"] {
         let mut config = small_config();
         config.schedule.policy = policy.into();
@@ -101,7 +101,7 @@ fn a_falling_k_lowers_what_any_policy_schedules_and_a_resumed_run_is_the_same() 
 }
 
 #[test]
-fn round_robin_goes_on_where_it_was_when_k_falls() {
+fn round_robin_continues_in_order_when_k_falls() {
     let mut config = small_config();
     config.schedule.policy = "round-robin".into();
     (config.schedule.k, config.schedule.decay, config.schedule.k_min) = (6, 0.4, 2);

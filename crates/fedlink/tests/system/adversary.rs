@@ -1,4 +1,4 @@
-//! Adversarial devices, and a server that knows how to deal with them.
+//! Adversarial devices, and the defenses of the server.
 
 use crate::common::{blobs, small_config};
 use fedlink::aggregate::Clip;
@@ -65,7 +65,7 @@ fn an_audit_of_honest_devices_changes_nothing() {
 }
 
 #[test]
-fn an_inflated_norm_is_scheduled_always_where_norms_decide_and_never_helps_where_they_do_not() {
+fn an_inflated_norm_is_always_scheduled_by_norm_policies_and_never_helps_with_others() {
     for policy in POLICIES {
         let mut config = attacked("inflated-norm");
         config.schedule.policy = policy.into();
@@ -82,9 +82,9 @@ fn an_inflated_norm_is_scheduled_always_where_norms_decide_and_never_helps_where
 }
 
 #[test]
-fn the_audit_excludes_who_inflates_what_it_can_check() {
-    // Alone on the band, BN2-C: any false report is a contradiction. BN2: what is beyond
-    // √2·q times the value.
+fn the_audit_excludes_devices_that_inflate_reports_it_can_check() {
+    // Alone on the band, BN2-C: any false report is a contradiction. BN2: a report beyond √2·q times the
+    // value.
     for (policy, amount, caught) in [
         ("bn2-c", 2.0, true),
         ("bn2-c", 1000.0, true),
@@ -114,7 +114,7 @@ fn the_audit_excludes_who_inflates_what_it_can_check() {
 }
 
 #[test]
-fn a_round_continues_with_fewer_than_k_or_nobody_when_others_are_excluded() {
+fn a_round_continues_with_fewer_than_k_devices_or_none_after_exclusions() {
     let mut config = attacked("not-a-number");
     (config.adversary.share, config.schedule.policy, config.schedule.k) = (0.75, "bn2".into(), 6);
     config.learn.state = StateMode::Reset;
@@ -134,18 +134,18 @@ fn a_round_continues_with_fewer_than_k_or_nobody_when_others_are_excluded() {
 }
 
 #[test]
-fn payloads_that_cannot_be_read_count_as_silence() {
+fn unreadable_payloads_count_as_silence() {
     for kind in ["garbage", "stolen", "replay", "not-a-number"] {
-        // Signs have no redundancy: any bytes of their length are signs and a magnitude. A payload of QSGD
-        // depends on no budget: an old one can be read wherever it fits.
+        // Signs have no redundancy: any bytes of their length are signs and a magnitude. A payload of
+        // QSGD does not depend on the budget: an old one is readable if it fits.
         let readable =
             |scheme: &str| scheme == "sign" && kind != "not-a-number" || scheme == "qsgd" && kind == "replay";
         for scheme in SCHEMES.into_iter().filter(|scheme| !readable(scheme)) {
             let mut config = attacked(kind);
-            // By norm, so that budgets differ: where all are equal, a stolen payload is as good as its
-            // owner's.
+            // By norm, so that budgets differ: with equal budgets, a stolen payload is as valid as the
+            // original.
             (config.compress.scheme, config.schedule.policy) = (scheme.into(), "bn2".into());
-            // Random values would be of any size: the clip keeps those that can be read from ending the run.
+            // Random values may have any size: the clip keeps readable ones from ending the run.
             config.defense.clip = Clip::Norm(1.0);
             let (outcome, records, theta) = run(&config);
             let lost = arrivals(&records, Arrival::Undecodable);
@@ -158,7 +158,7 @@ fn payloads_that_cannot_be_read_count_as_silence() {
 }
 
 #[test]
-fn a_stolen_payload_is_a_second_copy_where_all_have_equal_budgets() {
+fn a_stolen_payload_is_a_second_copy_with_equal_budgets() {
     let mut config = attacked("stolen");
     config.schedule.policy = "bc".into();
     let (outcome, records, _) = run(&config);
@@ -171,7 +171,7 @@ fn a_stolen_payload_is_a_second_copy_where_all_have_equal_budgets() {
 }
 
 #[test]
-fn values_that_are_no_numbers_are_refused_without_bytes_too() {
+fn values_that_are_not_numbers_are_refused_without_bytes_too() {
     let digest = |wire| {
         let mut config = attacked("not-a-number");
         (config.radio.wire, config.schedule.policy) = (wire, "bc".into());
@@ -270,7 +270,7 @@ fn a_clipped_attacker_moves_the_model_by_no_more_than_the_norm() {
 }
 
 #[test]
-fn a_median_over_whole_updates_shrugs_off_a_minority_that_a_mean_does_not() {
+fn a_median_over_whole_updates_resists_a_minority_that_moves_a_mean() {
     let accuracy = |aggregate: &str, share| {
         let mut config = attacked("huge");
         config.adversary.share = share;

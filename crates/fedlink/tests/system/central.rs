@@ -1,4 +1,4 @@
-//! Central training as a special case: one device that has everything, and a link that carries everything.
+//! Central training as a special case: one device with all data, and a link that carries everything.
 
 use fedlink::spec::Config;
 use fedlink::system::simulation::Simulation;

@@ -1,4 +1,4 @@
-//! A run that is interrupted and resumed is the run that was never interrupted.
+//! An interrupted and resumed run equals an uninterrupted one.
 
 use crate::common::{blobs, small_config};
 use fedlink::learn::optimizer::StateMode;
@@ -36,7 +36,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
                 }
                 let mut whole = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
                 let outcome = whole.run(|_| ()).unwrap();
-                // In the middle of an interval between evaluations, and twice over.
+                // In the middle of an interval between evaluations, and twice.
                 let mut resumed = Simulation::of(&config, Arc::clone(&dataset)).unwrap();
                 resumed.restore(Cursor::new(saved(&config, 4))).unwrap();
                 assert_eq!(resumed.rounds_done(), 4);
@@ -84,12 +84,12 @@ fn sealed(checkpoint: &[u8], state: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_state_with_any_one_byte_changed_is_refused_or_goes_on_without_a_panic() {
+fn a_state_with_one_changed_byte_is_refused_or_continues_without_a_panic() {
     let config = small_config();
     let whole = saved(&config, 1);
     let state = &whole[48..whole.len() - 4];
     let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
-    // θ of 203 entries is near the beginning; what follows has the lengths and the counts.
+    // θ of 203 entries is near the beginning; the lengths and the counts follow.
     let theta = 2 + 4 * simulation.theta().len();
     for at in (0..4).chain(theta..state.len()) {
         for largest in [false, true] {
@@ -111,7 +111,7 @@ fn a_state_with_any_one_byte_changed_is_refused_or_goes_on_without_a_panic() {
 }
 
 #[test]
-fn a_state_serves_a_longer_run_if_nothing_of_it_depends_on_the_number_of_rounds() {
+fn a_state_is_valid_for_a_longer_run_if_it_does_not_depend_on_the_number_of_rounds() {
     let dataset = blobs(20, 600, 90);
     let mut short = small_config();
     (short.run.rounds, short.run.evaluate_every) = (6, 3);
@@ -128,7 +128,7 @@ fn a_state_serves_a_longer_run_if_nothing_of_it_depends_on_the_number_of_rounds(
         let result = longer.restore(Cursor::new(saved(short, done)));
         assert!(matches!(result, Err(CheckpointError::OtherConfig)));
     };
-    // A shorter run has not done so many rounds.
+    // A shorter run does not have this round.
     refused(&long, 8, &short);
     // The sixth round would not have been evaluated in a longer run.
     (short.run.evaluate_every, long.run.evaluate_every) = (4, 4);
@@ -137,7 +137,7 @@ fn a_state_serves_a_longer_run_if_nothing_of_it_depends_on_the_number_of_rounds(
     refused(&short, 2, &long);
 }
 
-/// A disk with room for so many bytes.
+/// A disk with room for this number of bytes.
 struct Full(usize);
 
 impl std::io::Write for Full {
@@ -155,7 +155,7 @@ impl std::io::Write for Full {
 }
 
 #[test]
-fn a_full_disk_is_reported_as_such_wherever_it_fills_up() {
+fn a_full_disk_is_reported_at_any_position() {
     let mut config = small_config();
     config.set("learn.mlp.hidden", vec![2000]).unwrap();
     let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
@@ -187,7 +187,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_refused_without_a_panic(bytes: Vec<u8>, sealed: bool) {
-        // With a right check sum the state behind it is read, whatever it is.
+        // With a right checksum any state after it is parsed.
         let mut file = saved(&small_config(), 0)[..40].to_vec();
         file.extend(bytes);
         if sealed {

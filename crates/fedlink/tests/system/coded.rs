@@ -1,4 +1,4 @@
-//! Schemes whose entries all follow from a few symbols, in whole runs.
+//! Schemes whose entries are a function of a few symbols, in whole runs.
 
 use crate::common::{blobs, small_config};
 use fedlink::compress::BudgetRule;
@@ -10,7 +10,7 @@ fn outcome(config: &Config, threads: usize) -> fedlink::record::Outcome {
 }
 
 #[test]
-fn a_run_on_bytes_is_the_run_without_them_and_no_honest_device_is_flagged() {
+fn a_run_on_bytes_equals_the_run_without_and_flags_no_honest_device() {
     for (scheme, feedback) in [("eden", "off"), ("eden", "ef21"), ("low-rank", "off"), ("low-rank", "ef21")] {
         for budget in [BudgetRule::Formula, BudgetRule::Wire] {
             let mut config = small_config();

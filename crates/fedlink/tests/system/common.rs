@@ -36,7 +36,7 @@ pub fn blobs(features: usize, train: usize, test: usize) -> Arc<Dataset> {
     })
 }
 
-/// As [`blobs`], with all that is not bright set to zero: three in four numbers.
+/// As [`blobs`], with all numbers that are not bright set to zero: three in four.
 pub fn mostly_zero(features: usize, train: usize, test: usize) -> Arc<Dataset> {
     let mut dataset = Arc::unwrap_or_clone(blobs(features, train, test));
     for part in [&mut dataset.train, &mut dataset.test] {
@@ -64,12 +64,12 @@ pub fn small_config() -> Config {
     config
 }
 
-/// A whole run on so many threads.
+/// A whole run on this number of threads.
 pub fn run(config: &Config, work: impl Into<Work> + Send, threads: usize) -> Outcome {
     run_with(config, work, &Parts::default(), threads)
 }
 
-/// A whole run with custom parts on so many threads.
+/// A whole run with custom parts on this number of threads.
 pub fn run_with(config: &Config, work: impl Into<Work> + Send, parts: &Parts, threads: usize) -> Outcome {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     pool.install(|| {

@@ -1,4 +1,4 @@
-//! Custom parts that break their contract: an error that names the part, and a run that continues from a
+//! Custom parts that break their contract: the error names the part, and the run continues from a
 //! checkpoint.
 
 use crate::common::{blobs, small_config};
@@ -92,7 +92,7 @@ fn a_policy_that_breaks_its_contract_is_an_error_not_a_panic() {
 }
 
 #[test]
-fn a_policy_may_schedule_fewer_than_k_or_nobody() {
+fn a_policy_may_schedule_fewer_than_k_devices_or_none() {
     for scheduled in [&[][..], &[3], &[3, 0]] {
         let rogue = Rogue { candidates: vec![3, 0], picks: picks(scheduled) };
         let parts = Parts::default().policy("shy", "this test", move |_, _| Ok(Box::new(rogue.clone())));
@@ -112,7 +112,7 @@ fn a_policy_may_schedule_fewer_than_k_or_nobody() {
 
 type Answer = fn(&mut Encoded, usize, f64) -> Spent;
 
-/// A compressor with the answers of a test.
+/// A compressor with the results of a test.
 struct Scripted(Answer);
 
 impl Compressor for Scripted {
@@ -198,7 +198,7 @@ fn a_compressor_that_breaks_its_contract_is_an_error_that_names_it() {
             "it has 194 entries, but the model has 195 parameters",
         ),
     ];
-    // BN2-C compresses for the report already, BC only what it sends.
+    // BN2-C compresses for the report already, BC only the update that it sends.
     for policy in ["bc", "bn2-c"] {
         for (answer, problem) in cases {
             let parts = Parts::default()
@@ -240,7 +240,7 @@ fn a_compressor_that_claims_fewer_bits_than_it_sends_is_named_in_a_warning() {
     assert_eq!(warnings(honest), Vec::<String>::new());
 }
 
-/// A task whose methods are those of a test.
+/// A task with the methods of a test.
 #[derive(Clone)]
 struct Broken {
     theta0: Vec<f32>,
@@ -282,7 +282,7 @@ impl Task for Broken {
 }
 
 #[test]
-fn a_task_that_starts_nowhere_or_has_devices_without_samples_is_refused() {
+fn a_task_without_a_model_or_with_devices_without_samples_is_refused() {
     let refused = |task: Broken| Simulation::of(&small_config(), task).map(|_| ()).unwrap_err().to_string();
     let start = |theta0| Broken { theta0, ..Broken::default() };
     assert_eq!(refused(start(vec![])), "task: θ(0) is empty, so there is nothing to learn");
@@ -316,8 +316,8 @@ fn a_task_that_fails_is_an_error_with_its_round_and_device() {
 }
 
 #[test]
-fn an_update_that_is_no_number_names_its_device_though_only_its_residual_is_kept() {
-    /// The update of one device is no number.
+fn the_error_of_an_update_that_is_not_a_number_names_its_device() {
+    /// The update of one device is not a number.
     struct NoNumber(Option<DeviceId>);
     impl Task for NoNumber {
         fn theta0(&self) -> Vec<f32> {
@@ -408,7 +408,7 @@ impl Task for Flaky {
 }
 
 #[test]
-fn after_an_error_a_run_continues_from_a_checkpoint_and_from_nowhere_else() {
+fn after_an_error_a_run_continues_only_from_a_checkpoint() {
     let flaky = |failed: bool| Flaky { inner: Broken::default(), failed: Arc::new(AtomicBool::new(failed)) };
     for policy in ["bn2", "round-robin"] {
         let mut config = small_config();
@@ -424,14 +424,14 @@ fn after_an_error_a_run_continues_from_a_checkpoint_and_from_nowhere_else() {
         }
         let error = simulation.step().unwrap_err();
         assert_eq!(error.to_string(), "the task failed in round 6, device 7: a cable came loose");
-        // The devices are half of one round and half of the next: nothing may continue from here.
+        // Some devices have finished the round and some have not: the run must not continue from here.
         for _ in 0..2 {
             let error = simulation.step().unwrap_err();
             assert!(matches!(error, Error::Failed { round: 6 }), "{error}");
         }
         assert!(matches!(simulation.run(|_| ()), Err(Error::Failed { round: 6 })));
         assert_eq!(simulation.rounds_done(), 5);
-        // What cannot be restored does not mend it.
+        // A state that cannot be restored does not repair the run.
         assert!(simulation.restore(Cursor::new(&saved[..saved.len() - 1])).is_err());
         assert!(matches!(simulation.step(), Err(Error::Failed { round: 6 })));
         simulation.restore(Cursor::new(&saved)).unwrap();
@@ -442,7 +442,7 @@ fn after_an_error_a_run_continues_from_a_checkpoint_and_from_nowhere_else() {
 
 #[test]
 fn a_state_that_a_policy_cannot_restore_names_it_and_changes_nothing() {
-    /// Takes back no state but that of round 0.
+    /// Restores no state but that of round 0.
     struct Forgetful(u64);
     impl Persist for Forgetful {
         fn save(&self) -> State {

@@ -1,4 +1,4 @@
-//! Parts that are not this library's: policies, compressors, fading laws, partitions and tasks.
+//! Parts from outside this library: policies, compressors, fading laws, partitions and tasks.
 
 use crate::common::{blobs, resumed, run, run_with, small_config};
 use fedlink::learn::optimizer::StateMode;
@@ -17,12 +17,13 @@ fn config(policy: &str) -> Config {
     config
 }
 
-/// Random devices, more likely those it has not chosen for long: a policy with state and random numbers.
+/// Random devices, with larger probability if they were not chosen for long: a policy with state and
+/// random numbers.
 #[derive(Default)]
 struct Patient {
     /// Rounds since each device was chosen.
     waiting: Vec<u32>,
-    /// Uploads that were used, by `observe`.
+    /// The number of uploads that were used, from `observe`.
     used: u64,
 }
 
@@ -82,7 +83,7 @@ fn a_policy_with_state_and_random_numbers_is_the_same_on_any_threads_and_after_a
 }
 
 #[test]
-fn a_policy_sees_the_losses_that_were_reported_and_how_often_and_when_devices_were_scheduled() {
+fn a_policy_knows_reported_losses_and_when_and_how_often_devices_were_scheduled() {
     /// Schedules device t mod M, and checks the view.
     struct Watch;
     impl Persist for Watch {}
@@ -116,7 +117,7 @@ fn a_policy_sees_the_losses_that_were_reported_and_how_often_and_when_devices_we
     assert_eq!(outcome.scheduled, [3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2]);
 }
 
-/// Sends all entries as they are if the budget holds 32 bits for each, or nothing.
+/// Sends all entries unchanged if the budget holds 32 bits for each, else nothing.
 struct Whole;
 
 impl Compressor for Whole {
@@ -176,7 +177,7 @@ fn a_compressor_of_dense_updates_gives_the_model_of_a_sparse_one_that_sends_ever
 }
 
 #[test]
-fn a_compressor_without_bytes_is_refused_where_bytes_are_needed_and_so_is_its_audit() {
+fn a_compressor_without_bytes_is_refused_if_bytes_or_an_audit_are_needed() {
     let refused = |change: fn(&mut Config)| {
         let mut config = config("bc");
         config.compress.scheme = "whole".into();
@@ -262,7 +263,7 @@ fn a_partition_by_indices_is_the_split_that_it_lists() {
 }
 
 #[test]
-fn names_of_custom_parts_go_into_the_configuration_and_come_back_from_its_text() {
+fn names_of_custom_parts_survive_a_trip_through_the_text_of_the_configuration() {
     let parts = patient().fading("steady", "here", |_, _| Ok(Box::new(fedlink::radio::fading::Constant)));
     let mut config = config("patient");
     let simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
@@ -278,7 +279,7 @@ fn names_of_custom_parts_go_into_the_configuration_and_come_back_from_its_text()
     assert_eq!(read, recorded);
     let outcome = simulation.run(|_| ()).unwrap();
     assert_eq!(run_with(&read, blobs(20, 600, 90), &parts, 1), outcome);
-    // A checkpoint of the one is a checkpoint of the other.
+    // A checkpoint of one run is a checkpoint of the other.
     assert_eq!(resumed(&read, || blobs(20, 600, 90), &parts, 3), outcome);
     let error = Simulation::of(&read, blobs(20, 600, 90)).map(|_| ()).unwrap_err().to_string();
     assert!(
@@ -317,7 +318,7 @@ fn a_custom_part_is_made_from_its_own_table_for_the_run_at_hand() {
     assert_eq!(error.to_string(), "schedule.mine.first: must be at least 0");
 }
 
-/// The library's own training as if it were somebody else's.
+/// The library's own training as a custom task.
 struct Borrowed {
     fleet: Fleet,
     theta0: Vec<f32>,
@@ -383,8 +384,8 @@ fn a_task_names_itself_in_the_configuration() {
     assert_eq!(&Config::from_toml(&fedlink::spec::commented_toml(recorded)).unwrap(), recorded);
 }
 
-/// Pulls θ toward a number of each device, less with every training, which it counts in its state's bytes;
-/// keeps a vector besides.
+/// Pulls θ toward a number of each device, less with every training, which it counts in its state's
+/// bytes. It keeps a vector, too.
 struct Tiring(Cohorts);
 
 impl Task for Tiring {
@@ -426,7 +427,7 @@ impl Task for Tiring {
 }
 
 #[test]
-fn what_a_task_keeps_of_its_devices_is_the_same_in_cohorts_on_threads_and_after_a_checkpoint() {
+fn the_device_state_of_a_task_is_the_same_in_cohorts_on_threads_and_after_a_checkpoint() {
     for policy in ["bc", "bn2-c"] {
         let mut config = config(policy);
         config.compress.feedback = "scheduled".into();

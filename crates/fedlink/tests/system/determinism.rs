@@ -1,4 +1,4 @@
-//! Same configuration and seed, same bits out.
+//! The same configuration and seed give the same bits.
 
 use crate::common::{blobs, mostly_zero, small_config};
 use fedlink::data::Dataset;
@@ -40,8 +40,8 @@ fn is_the_same_for_any_number_of_threads(dataset: &Arc<Dataset>) {
 }
 
 #[test]
-fn devices_of_any_size_train_in_full_batches_whatever_the_threads() {
-    // A worker's memory grows with the devices it meets; which ones, depends on the threads.
+fn devices_of_any_size_train_in_full_batches_on_any_number_of_threads() {
+    // A worker's memory grows with its devices, which depend on the threads.
     let dataset = blobs(20, 600, 90);
     for partition in ["quantity", "dirichlet", "shards"] {
         let mut config = small_config();
@@ -88,7 +88,7 @@ fn the_digest_distinguishes_any_two_different_runs() {
 }
 
 #[test]
-fn policies_at_one_seed_see_the_same_channels() {
+fn policies_with_one_seed_have_the_same_channels() {
     let dataset = blobs(20, 600, 90);
     let gains = |policy: &str| {
         let mut config = small_config();

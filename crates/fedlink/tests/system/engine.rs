@@ -1,4 +1,4 @@
-//! Who trains, what feedback keeps, how a run ends.
+//! The devices that train, the state of error feedback, and the end of a run.
 
 use crate::common::{blobs, small_config};
 use fedlink::learn::optimizer::StateMode;
@@ -26,8 +26,9 @@ fn only_candidates_train_unless_devices_keep_state() {
 }
 
 #[test]
-fn training_only_the_candidates_changes_nothing_else() {
-    // BC with a reset optimizer, against a policy that has everyone train and then picks as BC does.
+fn training_only_the_candidates_does_not_change_the_results() {
+    // BC with a reset optimizer, compared with a policy in which all devices train and which then selects
+    // as BC does.
     struct Wasteful;
     impl Persist for Wasteful {}
     impl Policy for Wasteful {
@@ -57,9 +58,10 @@ fn training_only_the_candidates_changes_nothing_else() {
 }
 
 #[test]
-fn with_feedback_nothing_is_lost_only_late() {
-    // One device, plain descent, a loss whose gradient barely moves: what was sent and the residual add
-    // up to the sum of all updates. Checked against a run whose link holds everything twice over.
+fn with_feedback_every_entry_is_sent_sooner_or_later() {
+    // One device, plain descent, a loss whose gradient is almost constant: the sent updates and the
+    // residual add up to the sum of all updates. The reference is a run whose link holds twice the whole
+    // update.
     let dataset = blobs(20, 600, 90);
     let mut config = small_config();
     config.data.devices = 1;
@@ -77,7 +79,7 @@ fn with_feedback_nothing_is_lost_only_late() {
 }
 
 #[test]
-fn a_link_that_carries_nothing_makes_silent_devices_that_still_count() {
+fn devices_on_a_link_without_capacity_are_silent_and_count_as_zero() {
     let mut config = small_config();
     config.radio.symbols = 1;
     config.radio.noise = 1e9;
@@ -91,7 +93,7 @@ fn a_link_that_carries_nothing_makes_silent_devices_that_still_count() {
 }
 
 #[test]
-fn evaluated_rounds_are_every_so_many_and_the_last() {
+fn rounds_are_evaluated_at_the_interval_and_at_the_end() {
     let mut simulation = Simulation::of(&small_config(), blobs(20, 600, 90)).unwrap();
     simulation.run(|_| ()).unwrap();
     let rounds: Vec<u64> = simulation.rows().iter().map(|row| row.round).collect();
@@ -99,7 +101,7 @@ fn evaluated_rounds_are_every_so_many_and_the_last() {
 }
 
 #[test]
-fn the_worst_average_power_is_the_busiest_device_s() {
+fn the_worst_average_power_is_that_of_the_most_scheduled_device() {
     let mut config = small_config();
     config.schedule.k = 4;
     config.radio.power = 2.0;
@@ -119,7 +121,7 @@ fn the_worst_average_power_is_the_busiest_device_s() {
 }
 
 #[test]
-fn an_observer_can_end_a_run_and_keep_what_is_there() {
+fn an_observer_can_end_a_run_and_keep_its_records() {
     let mut simulation = Simulation::of(&small_config(), blobs(20, 600, 90)).unwrap();
     let outcome = simulation
         .run(
@@ -142,7 +144,7 @@ fn divergence_is_an_error_that_names_the_round() {
 }
 
 #[test]
-fn a_policy_may_pick_someone_whose_update_was_not_kept() {
+fn a_policy_may_schedule_a_device_whose_update_was_not_kept() {
     // The smallest reports instead of the largest: none of them is in the set of the best.
     struct Worst;
     impl Persist for Worst {}
@@ -167,12 +169,12 @@ fn a_policy_may_pick_someone_whose_update_was_not_kept() {
         simulation.run(|_| ()).unwrap();
         simulation.theta().to_vec()
     };
-    // A momentum too small to change a digit makes every device keep state, and so every update be kept.
+    // With a momentum too small to change a digit, every device keeps state, so every update is kept.
     assert_eq!(run(0.0), run(1e-30));
 }
 
 #[test]
-fn asking_what_a_round_takes_changes_nothing() {
+fn computing_the_cost_of_a_round_changes_nothing() {
     for policy in ["bc", "bn2", "random", "round-robin"] {
         let mut config = small_config();
         config.schedule.policy = policy.into();
@@ -192,7 +194,7 @@ fn asking_what_a_round_takes_changes_nothing() {
 }
 
 #[test]
-fn what_a_round_takes_is_what_a_custom_policy_calls() {
+fn the_cost_of_a_round_follows_the_calls_of_a_custom_policy() {
     struct Three;
     impl Persist for Three {}
     impl Policy for Three {

@@ -1,4 +1,4 @@
-//! The accuracy of classes and of devices, and how evenly devices are used.
+//! The accuracy of classes and of devices, and the evenness of scheduling.
 
 use crate::common::{blobs, resumed, run, small_config};
 use fedlink::data::{Dataset, Features, Samples};
@@ -28,8 +28,8 @@ fn the_accuracy_of_a_device_is_that_of_a_test_set_with_its_mix_of_classes() {
     let mut simulation = Simulation::of(&config, dataset.clone()).unwrap();
     let outcome = simulation.run(|_| ()).unwrap();
     assert_eq!(outcome.device_accuracy.len(), 12);
-    // Each class has thirty test samples. In the test set of a device they stand as often as it has training
-    // samples of the class.
+    // Each class has thirty test samples. The test set of a device contains them in proportion to its
+    // training samples of the class.
     let of_class = |class: u8| (0..90).filter(move |i| i % 3 == usize::from(class));
     let partition = config.resolve(&Parts::default()).and_then(|spec| spec.partition(&dataset)).unwrap();
     let mut own = Vec::new();

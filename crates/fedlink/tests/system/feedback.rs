@@ -1,4 +1,4 @@
-//! Error feedback in whole runs: both sides keep the same state, whatever is lost, and a node may restart.
+//! Error feedback in whole runs: both sides keep the same state after any loss, and a node may restart.
 
 use crate::common::{blobs, small_config};
 use fedlink::base::units::DeviceId;
@@ -42,11 +42,11 @@ fn runs_resume_and_repeat_to_the_bit_with_every_kind() {
     }
 }
 
-/// A session and its nodes, which know nothing but messages.
+/// A session and its nodes, which know messages only.
 struct Nodes {
     session: Session,
     devices: Vec<Device>,
-    /// What the payloads of each device that were used add up to.
+    /// The sums of the used payloads of each device.
     sums: Vec<Vec<f32>>,
     dim: usize,
 }
@@ -63,7 +63,7 @@ impl Nodes {
         }
     }
 
-    /// A round with these updates, in which the uploads of some devices go astray; how each arrived.
+    /// A round with these updates, in which the uploads of `lost` devices are lost; the arrival of each.
     fn round(&mut self, updates: &[Vec<f32>], lost: &[u32]) -> Vec<(DeviceId, Arrival)> {
         let t = self.session.rounds_done();
         let known = self.session.links(t).known;
@@ -97,12 +97,12 @@ impl Nodes {
         sent.iter().map(|(device, _)| *device).zip(arrivals).collect()
     }
 
-    /// Both sides and the payloads agree on every device.
+    /// Checks that both sides and the payloads agree for every device.
     fn assert_agree(&mut self) {
         let t = self.session.rounds_done();
         for (m, device) in self.devices.iter().enumerate() {
             let sender = Sender { t, device: DeviceId(m as u32) };
-            // The request of the next round brings what the server acknowledges.
+            // The request of the next round contains the server's acknowledgment.
             let mut device = device.clone();
             let acknowledged = self.session.server().acknowledged(sender.device);
             let request = Request { sender, asks: &[], alone: Bits(0.0), acknowledged };
@@ -116,7 +116,7 @@ impl Nodes {
     }
 }
 
-/// A device that has sent nothing.
+/// A device before its first upload.
 fn fresh(config: &Config) -> Device {
     Device::new(&config.resolve(&Parts::default()).unwrap(), Vec::new()).unwrap()
 }
@@ -172,7 +172,7 @@ fn a_node_that_restarts_is_noticed_and_both_sides_start_again_from_zero() {
 }
 
 #[test]
-fn the_step_is_the_mean_of_all_states_whoever_was_scheduled() {
+fn the_step_is_the_mean_of_all_states_for_any_schedule() {
     let mut config = config("ef21");
     config.learn.server_rate = 0.5;
     let mut nodes = Nodes::new(&config, 300);
@@ -189,7 +189,7 @@ fn the_step_is_the_mean_of_all_states_whoever_was_scheduled() {
 }
 
 #[test]
-fn with_all_devices_and_room_for_everything_it_is_plain_averaging_to_rounding() {
+fn with_all_devices_and_whole_updates_it_is_plain_averaging_up_to_rounding() {
     let theta = |feedback| {
         let mut config = config(feedback);
         (config.schedule.policy, config.schedule.k) = ("round-robin".into(), config.data.devices);
@@ -212,7 +212,7 @@ fn theta_zero() -> Vec<f32> {
 }
 
 #[test]
-fn nothing_sent_is_no_motion() {
+fn a_round_without_uploads_does_not_move_the_model() {
     let mut config = config("ef21");
     config.radio.symbols = 1;
     config.radio.power = 1e-9;

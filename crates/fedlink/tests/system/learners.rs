@@ -1,4 +1,4 @@
-//! Corrections of local training, rates and options of local steps, on problems whose solutions are known.
+//! Corrections of local training, rates and options of local steps, on problems with known solutions.
 
 use crate::common::{blobs, mostly_zero, run, small_config};
 use fedlink::base::units::DeviceId;
@@ -45,7 +45,7 @@ impl Quadratic {
         Self::weighted(i, |m| Self::curvature(m, i))
     }
 
-    /// Where `FedAvg` stops: Σ Δ_m = 0 with Δ_m = −(1 − (1 − η·a_m)^τ)·(θ − b_m).
+    /// The limit of `FedAvg`: Σ Δ_m = 0 with Δ_m = −(1 − (1 − η·a_m)^τ)·(θ − b_m).
     fn fixed_point(&self, i: usize) -> f64 {
         Self::weighted(i, |m| 1.0 - (1.0 - self.rate * Self::curvature(m, i)).powi(self.steps[m] as i32))
     }
@@ -127,7 +127,7 @@ fn fedavg_stops_at_its_biased_fixed_point_and_scaffold_and_feddyn_at_the_optimum
     assert!(bias > 0.1, "{bias}");
     let average = end(&config(DEVICES, 300, &[]), task.clone());
     assert_at(&average, |i| task.fixed_point(i), 1e-5);
-    // Also with some of the devices only, which FedAvg never settles with.
+    // Also with some of the devices only, for which FedAvg never converges.
     for k in [DEVICES, 2] {
         assert_at(&end(&config(k, 3000, &[chosen("scaffold")]), task.clone()), Quadratic::optimum, 1e-4);
         let keys = [chosen("feddyn"), ("learn.feddyn.alpha", 1.0.into())];
@@ -136,7 +136,7 @@ fn fedavg_stops_at_its_biased_fixed_point_and_scaffold_and_feddyn_at_the_optimum
 }
 
 #[test]
-fn steps_that_differ_bias_fedavg_toward_those_that_take_more_and_scaffold_not() {
+fn different_step_counts_bias_fedavg_and_not_scaffold() {
     let task = Quadratic { steps: [1, 2, 3, 5, 8, 13], ..Quadratic::new(0.05, 1) };
     let average = end(&config(DEVICES, 2000, &[]), task.clone());
     assert_at(&average, |i| task.fixed_point(i), 1e-4);
@@ -173,7 +173,7 @@ fn fednova_with_equal_steps_is_the_mean_to_the_bit() {
 }
 
 #[test]
-fn fedprox_has_the_closed_form_of_quadratics_and_stands_still_as_the_pull_grows() {
+fn fedprox_has_the_closed_form_of_quadratics_and_vanishes_as_mu_grows() {
     for mu in [0.0, 0.1, 1.0, 30.0] {
         let (rate, steps) = (0.03, 4);
         let keys = [chosen("prox"), ("learn.prox.mu", mu.into())];
@@ -191,7 +191,7 @@ fn fedprox_has_the_closed_form_of_quadratics_and_stands_still_as_the_pull_grows(
     for correction in ["prox", "feddyn"] {
         let key = if correction == "prox" { "learn.prox.mu" } else { "learn.feddyn.alpha" };
         let moved = |strength: f64| {
-            // η·μ stays the same, so that local training is stable and long enough to reach its end.
+            // η·μ stays the same, so that local training is stable and long enough to converge.
             let keys = [chosen(correction), (key, strength.into())];
             end(&config(DEVICES, 1, &keys), Quadratic::new(0.5 / strength, 40))
                 .iter()
@@ -255,7 +255,7 @@ fn the_local_rate_follows_its_schedule() {
 }
 
 #[test]
-fn a_clipped_local_step_is_no_longer_than_the_rate_times_the_limit_and_a_wide_limit_changes_no_bit() {
+fn a_clipped_local_step_is_at_most_rate_times_limit_and_a_wide_limit_changes_nothing() {
     let mut config = softmax(1);
     (config.learn.local_steps, config.schedule.k) = (1, 1);
     config.set("learn.gradient_clip", 0.01).unwrap();
@@ -274,7 +274,7 @@ fn a_clipped_local_step_is_no_longer_than_the_rate_times_the_limit_and_a_wide_li
 }
 
 #[test]
-fn a_built_in_model_learns_with_every_correction_and_ends_with_the_same_bits_however_it_is_run() {
+fn a_built_in_model_learns_with_every_correction_and_reproducibly() {
     for correction in ["prox", "scaffold", "feddyn"] {
         let mut config = softmax(12);
         config.set("learn.local_steps_min", 1).unwrap();
@@ -296,17 +296,17 @@ fn a_built_in_model_learns_with_every_correction_and_ends_with_the_same_bits_how
         let mut resumed = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         resumed.restore(Cursor::new(&saved)).unwrap();
         assert_eq!(resumed.run(|_| ()).unwrap().digest, whole.digest, "{correction}: resumed");
-        // What is saved for one correction is not restored by another run.
+        // The saved state of one correction is rejected by a run with another.
         let mut other = Simulation::of(&softmax(12), blobs(20, 600, 90)).unwrap();
         assert!(other.restore(Cursor::new(&saved)).is_err());
     }
 }
 
 #[test]
-fn corrections_reach_devices_that_train_in_cohorts_and_lost_updates_move_neither_side() {
+fn corrections_apply_in_cohorts_and_lost_updates_change_neither_side() {
     for correction in ["prox", "scaffold", "feddyn"] {
         let mut config = config(3, 30, &[chosen(correction)]);
-        // A budget that now and then holds nothing.
+        // A budget that is sometimes too small for an entry.
         config.radio.symbols = 60;
         let alone = end(&config, Quadratic::new(0.1, 3));
         for cohorts in [Cohorts::Of(1), Cohorts::Of(4)] {
@@ -335,7 +335,7 @@ fn scaffold_s_control_variate_is_charged_on_the_downlink() {
 }
 
 #[test]
-fn what_a_correction_cannot_work_with_is_refused_by_name() {
+fn a_correction_refuses_incompatible_settings_by_name() {
     let problem = |keys: &[(&str, toml::Value)]| {
         let mut config = softmax(2);
         for (key, value) in keys {
@@ -379,7 +379,7 @@ fn what_a_correction_cannot_work_with_is_refused_by_name() {
     );
 }
 
-/// A task that knows nothing of corrections.
+/// A task without support for corrections.
 struct Plain;
 
 impl Task for Plain {
@@ -433,7 +433,7 @@ fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
             .to_string();
         assert!(error.starts_with(&format!("{key}: is \"{value}\", but nodes")), "{error}");
     }
-    // What the server does runs on nodes as in a simulation.
+    // Settings of the server work on nodes as in a simulation.
     let config =
         config(2, 1, &[("learn.aggregate", "shrunk".into()), ("learn.server_optimizer", "yogi".into())]);
     assert!(Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; DIM], None).is_ok());

@@ -5,7 +5,7 @@ use fedlink::prelude::*;
 use fedlink::record::Arrival;
 
 #[test]
-fn every_device_is_there_once_with_its_link_and_its_report() {
+fn the_log_has_every_device_once_with_its_link_and_its_report() {
     for policy in ["bn2", "bc-bn2", "bc", "random"] {
         let mut config = small_config();
         config.schedule.policy = policy.into();
@@ -29,7 +29,7 @@ fn every_device_is_there_once_with_its_link_and_its_report() {
                 assert_eq!(line.gain, links.known.gain(line.device));
                 assert_eq!(line.capacity, links.known.capacity(line.device));
                 assert_eq!((line.bits.0, line.symbols.0, line.power.0, line.q), (0.0, 0.0, 0.0, 0));
-                // The norm by training the device once more; 0 of those that were not asked.
+                // The norm from training the device again; 0 for devices without a report.
                 let (update, _) = logged.world().fleet.update(&theta, t, line.device).unwrap();
                 let norm = update.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
                 match policy {

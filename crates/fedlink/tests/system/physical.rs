@@ -1,5 +1,5 @@
-//! Whole runs over a radio with units: seconds, joules, losses, and that nothing depends on threads or on
-//! when a run was stopped.
+//! Whole runs over a radio with units: seconds, joules, losses, and independence of threads and of
+//! interruptions.
 
 use crate::common::{blobs, resumed, run, small_config};
 use fedlink::base::units::DeviceId;
@@ -29,7 +29,7 @@ fn records(config: &Config) -> Vec<RoundRecord> {
     (0..config.run.rounds).map(|_| simulation.step().unwrap()).collect()
 }
 
-/// A cell with nearly everything switched on.
+/// A cell with nearly all features on.
 const EVERYTHING: &str = "
     radio.bandwidth_hz = 20e3
     radio.uplink_s = 0.01
@@ -61,7 +61,7 @@ const EVERYTHING: &str = "
     energy.idle_w = 0.01
 ";
 
-/// A trace of four devices and seven rounds, which the others share from other rows on.
+/// A trace of four devices and seven rounds; the other devices use it from other rows on.
 fn trace() -> String {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("four-devices.csv");
     let row =
@@ -71,7 +71,7 @@ fn trace() -> String {
     path.display().to_string()
 }
 
-/// The same with what is different in a case, and without what has no effect on it.
+/// The same with the keys of a case, and without keys that have no effect in it.
 fn everything(case: &str) -> String {
     let idle = |line: &&str| {
         (line.contains("radio.power_dbm") && case.contains("\"inversion\""))
@@ -84,7 +84,7 @@ fn everything(case: &str) -> String {
     format!("{}\n{case}", lines.join("\n"))
 }
 
-/// What is different from one case to the next: every fading law, access scheme, correlation and loss.
+/// The keys of each case: every fading law, access scheme, correlation and loss.
 const CASES: [&str; 11] = [
     "radio.correlation = 0.9",
     "radio.speed_kmh = 30.0\nradio.carrier_hz = 3.5e9\nradio.period_s = 0.1\ncell.drift = true",
@@ -102,7 +102,7 @@ const CASES: [&str; 11] = [
 ];
 
 #[test]
-fn nothing_depends_on_threads_or_on_a_stop_with_everything_switched_on() {
+fn with_all_features_no_result_depends_on_threads_or_on_an_interruption() {
     for case in CASES {
         for policy in ["bc", "bn2-c"] {
             let config =
@@ -121,7 +121,7 @@ fn nothing_depends_on_threads_or_on_a_stop_with_everything_switched_on() {
 }
 
 #[test]
-fn losses_deadlines_and_batteries_all_show_in_those_runs() {
+fn losses_deadlines_and_batteries_all_occur_in_those_runs() {
     let (mut outages, mut late, mut absent) = (0, 0, false);
     for case in CASES {
         let config = config(&format!("{}\nschedule.policy = \"bc\"\nrun.rounds = 30", everything(case)));
@@ -129,8 +129,8 @@ fn losses_deadlines_and_batteries_all_show_in_those_runs() {
         outages += outcome.outages;
         late += outcome.late;
         let spent: Vec<f64> = outcome.device_energy.iter().map(Energy::total).collect();
-        // Nobody trains or sends on an empty battery; waiting (0.01 W for 30 rounds of 0.08 s at most) goes
-        // on.
+        // A device with an empty battery neither trains nor sends; waiting (0.01 W for 30 rounds of 0.08
+        // s at most) continues.
         assert!(spent.iter().all(|joules| *joules < 0.3 + 0.03), "{spent:?}");
         absent |= outcome.scheduled.iter().sum::<u32>() < 30 * config.schedule.k as u32;
     }
@@ -138,7 +138,7 @@ fn losses_deadlines_and_batteries_all_show_in_those_runs() {
 }
 
 #[test]
-fn a_battery_that_cannot_pay_for_a_payload_keeps_its_device_silent() {
+fn a_device_whose_battery_is_too_low_for_a_payload_is_silent() {
     for access in ["tdma", "fdma"] {
         let config = config(&format!(
             "radio.mode = \"payload\"\nradio.payload_bits = 4000.0\nradio.bandwidth_hz = 20e3\n\
@@ -149,14 +149,14 @@ fn a_battery_that_cannot_pay_for_a_payload_keeps_its_device_silent() {
         ));
         let outcome = run(&config, blobs(20, 600, 90), 1);
         let spent: Vec<f64> = outcome.device_energy.iter().map(Energy::total).collect();
-        // An upload takes some 6 mJ (TDMA) or 12 mJ (FDMA): every battery ends below what one more would
-        // take.
+        // An upload takes about 6 mJ (TDMA) or 12 mJ (FDMA): every battery ends below the energy of a
+        // further one.
         assert!(spent.iter().all(|joules| *joules <= 0.05 && *joules > 0.03), "{access}: {spent:?}");
     }
 }
 
 #[test]
-fn joules_by_device_and_by_kind_are_the_same_sum() {
+fn joules_by_device_and_by_kind_have_the_same_sum() {
     for case in CASES {
         let config = config(&format!("{}\nrun.rounds = 10", everything(case)));
         let outcome = run(&config, blobs(20, 600, 90), 2);
@@ -172,7 +172,7 @@ fn joules_by_device_and_by_kind_are_the_same_sum() {
 }
 
 #[test]
-fn what_is_radiated_is_power_times_airtime() {
+fn radiated_energy_is_power_times_airtime() {
     // Neither circuits nor an amplifier: the transmit energy is that of the columns.
     for access in ["tdma", "fdma"] {
         let config = config(&format!(
@@ -188,7 +188,7 @@ fn what_is_radiated_is_power_times_airtime() {
 }
 
 #[test]
-fn a_round_of_the_paper_s_cell_takes_the_seconds_and_joules_worked_out_by_hand() {
+fn a_round_of_the_cell_of_the_paper_takes_the_seconds_and_joules_computed_by_hand() {
     let config = config(
         "radio.bandwidth_hz = 1e6
         radio.power_max_dbm = 30.0
@@ -232,12 +232,12 @@ fn a_round_of_the_paper_s_cell_takes_the_seconds_and_joules_worked_out_by_hand()
     // P̄·β/σ² = 1 at the cell's edge.
     let snr = record.transmissions[0].gain * 10f64.powf(0.78 - 3.0) / (10f64.powf(-20.4 + 0.5) * 1e6);
     assert!((snr - 1.0).abs() < 0.01, "{snr}");
-    // The clamp to free space is far away from here.
+    // The lower limit of free space is far from here.
     assert!(free_space_db(500.0, 2e9) < 100.0);
 }
 
 #[test]
-fn groups_have_their_mean_snr_whatever_k_is() {
+fn groups_have_their_mean_snr_for_any_k() {
     for k in [1, 4] {
         let config = config(&format!(
             "radio.snr_db = [20.0, 0.0]\nradio.fading = \"static\"\nschedule.k = {k}\n\
@@ -251,7 +251,7 @@ fn groups_have_their_mean_snr_whatever_k_is() {
 }
 
 #[test]
-fn equal_energy_is_the_paper_s_rule_for_one_device_and_costs_the_same_for_many() {
+fn equal_energy_is_the_rule_of_the_paper_for_one_device_and_costs_the_same_for_many() {
     let plain = "radio.bandwidth_hz = 20e3\nradio.uplink_s = 0.01\nradio.power_max_dbm = 60.0\n\
                  cell.layout = \"ring\"\ncell.pathloss = \"3gpp-macro\"";
     let digest = |policy: &str| {
@@ -275,7 +275,8 @@ fn equal_energy_is_the_paper_s_rule_for_one_device_and_costs_the_same_for_many()
 
 #[test]
 fn without_a_back_off_about_half_of_the_uploads_are_lost_and_a_back_off_saves_them() {
-    // P_out = ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr = 1 − b(1−ε), for devices that are not picked by their channel.
+    // P_out = ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr = 1 − b(1−ε), for devices that are not selected by their
+    // channel.
     for (backoff_db, truth) in
         [(0.0, 0.417_800_506_347_321_35), (3.010_299_956_639_812, 0.104_101_337_088_218)]
     {
@@ -299,10 +300,10 @@ fn without_a_back_off_about_half_of_the_uploads_are_lost_and_a_back_off_saves_th
 }
 
 #[test]
-fn estimates_lose_as_many_uploads_however_the_band_is_shared_and_whatever_is_fixed() {
-    // The closed form for devices that are not picked by their channel; it depends neither on power nor on
-    // the share of the band. Blocks that fade apart have another law: there an error of nothing must lose
-    // nothing.
+fn estimates_lose_the_same_share_of_uploads_for_every_access_scheme_and_mode() {
+    // The closed form for devices that are not selected by their channel; it depends neither on power nor
+    // on the share of the band. Blocks with separate fading have another law: there an error of zero must
+    // lose nothing.
     let payload = "radio.mode = \"payload\"\nradio.payload_bits = 400.0";
     let selective = "radio.profile = \"tdl-a30\"";
     let exact = [(1e-12, 1.0, 0.0)];
@@ -337,7 +338,7 @@ fn estimates_lose_as_many_uploads_however_the_band_is_shared_and_whatever_is_fix
 }
 
 #[test]
-fn short_packets_are_lost_as_often_as_their_rate_has_it_however_the_band_is_shared() {
+fn short_packets_have_their_stated_loss_rate_for_every_access_scheme() {
     let error = 0.05;
     for access in ["tdma", "fdma", "ofdma"] {
         for more in ["", "radio.attempts = 2"] {
@@ -369,7 +370,7 @@ fn short_packets_are_lost_as_often_as_their_rate_has_it_however_the_band_is_shar
 
 #[test]
 fn a_lost_upload_adds_nothing_and_moves_no_residual() {
-    // With a threshold far above every SNR all is lost: θ stays where it was.
+    // With a threshold far above every SNR all uploads are lost: θ does not change.
     let config = config("radio.loss_threshold_db = 60.0\ncompress.feedback = \"scheduled\"\nrun.rounds = 4");
     let mut simulation = simulation(&config);
     let before = simulation.theta().to_vec();
@@ -382,7 +383,7 @@ fn a_lost_upload_adds_nothing_and_moves_no_residual() {
 }
 
 #[test]
-fn payloads_of_fixed_size_take_the_time_that_the_channel_gives() {
+fn payloads_of_fixed_size_take_the_time_of_their_channel() {
     for access in ["tdma", "fdma"] {
         let config = config(&format!(
             "radio.mode = \"payload\"\nradio.payload_bits = 400.0\nradio.bandwidth_hz = 20e3\n\
@@ -419,7 +420,7 @@ fn the_channel_of_a_round_does_not_depend_on_the_rounds_before() {
 }
 
 #[test]
-fn a_deadline_that_leaves_no_time_is_refused_with_the_sum() {
+fn a_deadline_that_leaves_no_time_for_the_uplink_is_refused_with_the_sum() {
     let config = config(
         "radio.bandwidth_hz = 20e3\nclock.downlink = \"broadcast\"\nclock.broadcast.bps = 1000.0\n\
                          clock.deadline_s = 0.5",

@@ -12,12 +12,12 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Every policy of the registry, and forms of some that keep other state, each with a small run.
+/// Every policy of the registry, and variants of some with other state, each with a small run.
 fn runs() -> Vec<(String, Config)> {
     let named = |name: &str| {
         let mut config = small_config();
         config.schedule.policy = name.into();
-        // Some schedule everybody or nobody.
+        // Some schedule all devices or none.
         if config.validate().is_err() {
             config.schedule.k = config.data.devices;
         }
@@ -50,7 +50,7 @@ fn a_run_of_any_policy_is_the_same_on_any_number_of_threads_and_when_resumed() {
 }
 
 #[test]
-fn divfl_hears_of_everybody_first_and_its_shares_add_up_to_1() {
+fn divfl_first_schedules_every_device_and_its_shares_add_up_to_1() {
     let mut config = small_config();
     config.schedule.policy = "divfl".into();
     let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
@@ -68,7 +68,7 @@ fn divfl_hears_of_everybody_first_and_its_shares_add_up_to_1() {
     assert_eq!(seen.len(), 12);
 }
 
-/// Random updates, and how many were computed.
+/// Random updates, and their number.
 #[derive(Clone, Default)]
 struct Counting(Arc<AtomicUsize>);
 
@@ -95,13 +95,13 @@ impl Task for Counting {
 }
 
 #[test]
-fn no_policy_has_a_device_train_twice_in_a_round_also_where_reports_are_of_eight_bits() {
+fn no_device_trains_twice_in_a_round_also_with_reports_of_eight_bits() {
     for (name, mut config) in runs() {
         for bits in [0, 8] {
             config.schedule.report_bits = bits;
             let task = Counting::default();
             let Ok(mut simulation) = Simulation::of(&config, task.clone()) else {
-                // It needs the loss on all training data, or reports that nobody has.
+                // It needs the loss on all training data, or reports that no device has.
                 assert!(bits > 0 || name == "genie-loss", "{name}");
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Noise for privacy: what one device can change, what the noise is, what is counted, what is refused.
+//! Noise for privacy: the influence of one device, the noise, the accounting, and refused settings.
 
 use crate::common::{blobs, resumed, run, small_config};
 use fedlink::base::rng::{Purpose, stream};
@@ -52,7 +52,7 @@ fn after_one_round(config: &Config, task: Updates) -> (Vec<f32>, RoundRecord) {
 }
 
 #[test]
-fn a_device_that_sends_zero_changes_the_sum_by_no_more_than_the_clip() {
+fn a_device_that_sends_zero_changes_the_sum_by_at_most_the_clip() {
     for (policy, count) in [("random", 3.0), ("bc", 3.0), ("round-robin", 3.0), ("poisson", 6.0)] {
         let mut largest = 0.0f64;
         for seed in 0..10 {
@@ -73,13 +73,13 @@ fn a_device_that_sends_zero_changes_the_sum_by_no_more_than_the_clip() {
                 assert!(scheduled(&record).contains(&device) || of_sum == 0.0, "{policy}");
             }
         }
-        // Large updates use all of it.
+        // Large updates reach the bound.
         assert!((largest - 0.5).abs() < 1e-4, "{policy}: {largest}");
     }
 }
 
 #[test]
-fn the_noise_has_the_deviation_of_the_clip_and_comes_in_rounds_without_devices_too() {
+fn the_noise_has_the_deviation_of_the_clip_also_in_rounds_without_devices() {
     for (policy, rate, share) in [("random", None, 1.0 / 3.0), ("poisson", Some(0.02), 1.0 / (0.02 * 12.0))] {
         let mut config = private(policy);
         if let Some(rate) = rate {
@@ -108,7 +108,7 @@ fn the_noise_has_the_deviation_of_the_clip_and_comes_in_rounds_without_devices_t
 }
 
 #[test]
-fn slots_under_poisson_do_not_depend_on_how_many_came() {
+fn slots_under_poisson_sampling_do_not_depend_on_the_sample() {
     let mut config = private("poisson");
     config.schedule.k = 7;
     let mut simulation = Simulation::of(&config, Updates { silent: None, scale: 1.0 }).unwrap();
@@ -149,13 +149,13 @@ fn epsilon_is_that_of_the_accountant_at_every_evaluation() {
 }
 
 #[test]
-fn coins_beyond_the_slots_are_charged() {
+fn samples_beyond_the_slots_are_charged_to_delta() {
     let mut config = private("poisson");
     (config.schedule.k, config.privacy.noise) = (11, 5.0);
     config.set("schedule.poisson.rate", 0.05).unwrap();
     let mut simulation = Simulation::of(&config, Updates { silent: None, scale: 1.0 }).unwrap();
     let privacy = simulation.run(|_| ()).unwrap().privacy.unwrap();
-    // All twelve coins come up with probability 0.05¹².
+    // The probability that all twelve devices are sampled is 0.05¹².
     assert!((overflow(12, 0.05, 11) / 0.05f64.powi(12) - 1.0).abs() < 1e-9);
     let exact = |delta: f64| epsilon(12, 0.05, 5.0, delta);
     let expected = limited(12, 0.05f64.powi(12), 1e-5, exact).unwrap();
@@ -163,7 +163,7 @@ fn coins_beyond_the_slots_are_charged() {
 }
 
 #[test]
-fn a_policy_that_asks_for_reports_has_no_guarantee() {
+fn a_policy_with_reports_has_no_guarantee() {
     for policy in ["bn2", "bn2-c", "bc-bn2", "power-of-choice", "active"] {
         let config = private(policy);
         let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
@@ -189,7 +189,7 @@ fn a_private_run_is_the_same_on_any_threads_and_after_a_restart() {
 }
 
 #[test]
-fn what_would_break_the_guarantee_is_refused() {
+fn settings_that_would_break_the_guarantee_are_refused() {
     let problem = |change: &dyn Fn(&mut Config)| {
         let mut config = private("random");
         change(&mut config);

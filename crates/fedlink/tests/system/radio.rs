@@ -4,7 +4,7 @@ use crate::common::{blobs, resumed, run, small_config};
 use fedlink::prelude::*;
 use std::fmt::Write;
 
-/// A file with these gains in `folder`, as a configuration names it.
+/// A file with these gains in `folder`, as a path for a configuration.
 fn gains_file(folder: &tempfile::TempDir, gains: &[f64]) -> String {
     let path = folder.path().join("gains.txt");
     let mut text = String::from("# mean gains\n");
@@ -19,7 +19,7 @@ fn records(config: &Config) -> Vec<RoundRecord> {
 }
 
 #[test]
-fn mean_gains_of_one_are_no_mean_gains_to_the_bit() {
+fn mean_gains_of_one_equal_no_mean_gains_to_the_bit() {
     let folder = tempfile::tempdir().unwrap();
     for fading in ["rayleigh", "rician", "static"] {
         let mut config = small_config();
@@ -63,14 +63,14 @@ fn the_mean_gain_of_each_device_multiplies_its_fading() {
         for (a, b) in plain.transmissions.iter().zip(&scaled.transmissions) {
             assert_eq!(b.gain, gains[a.device.index()] * a.gain);
         }
-        // Device 0 has no link at all: no symbols, no bits, silence.
+        // Device 0 has a link without capacity: no symbols, no bits, silence.
         let zero_gain = &scaled.transmissions[0];
         assert_eq!((zero_gain.gain, zero_gain.symbols.0, zero_gain.q), (0.0, 0.0, 0));
     }
 }
 
 #[test]
-fn a_file_of_mean_gains_that_does_not_fit_is_refused_by_key_and_file() {
+fn a_file_with_the_wrong_number_of_mean_gains_is_refused_by_key_and_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = small_config();
     config.radio.mean_gains = gains_file(&folder, &[1.0; 11]);
@@ -83,7 +83,7 @@ fn a_file_of_mean_gains_that_does_not_fit_is_refused_by_key_and_file() {
 }
 
 #[test]
-fn links_without_fading_are_all_alike_and_the_lowest_indices_send() {
+fn links_without_fading_are_equal_and_the_lowest_indices_are_scheduled() {
     let mut config = small_config();
     (config.radio.fading, config.schedule.policy) = ("static".into(), "bc".into());
     for record in records(&config) {
@@ -117,7 +117,7 @@ fn every_fading_law_gives_the_same_run_on_any_threads_and_after_a_checkpoint() {
 }
 
 #[test]
-fn a_strong_line_of_sight_spreads_gains_less_than_scatter() {
+fn a_strong_line_of_sight_has_less_spread_of_gains_than_scattering() {
     let spread = |fading: &str| {
         let mut config = small_config();
         (config.radio.fading, config.schedule.policy, config.schedule.k) = (fading.into(), "bc".into(), 12);

@@ -76,8 +76,9 @@ fn a_device_sends_exactly_the_q_entries_that_its_budget_holds() {
 }
 
 #[test]
-fn alone_on_the_link_a_device_sends_the_very_update_whose_norm_it_reported() {
-    // BN2-C at K = 1: q* = q and the indices are the same, so ‖θ(t+1) − θ(t)‖ is the winner's report.
+fn a_single_device_sends_the_update_whose_norm_it_reported() {
+    // BN2-C at K = 1: q* = q and the indices are the same, so ‖θ(t+1) − θ(t)‖ is the report of the
+    // scheduled device.
     let mut simulation = Simulation::of(&config("bn2-c", 1), dataset()).unwrap();
     for _ in 0..30 {
         let before = simulation.theta().to_vec();

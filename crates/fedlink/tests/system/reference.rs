@@ -1,5 +1,5 @@
-//! The whole system against a second implementation, written from the specification with plain loops in
-//! double precision and sharing nothing with the library but the random streams.
+//! The whole system compared with a second implementation, written from the specification with plain
+//! loops in double precision. It shares only the random streams with the library.
 
 use crate::common::{blobs, mostly_zero};
 use fedlink::base::kernels::{InstructionSet, instruction_set};
@@ -99,14 +99,14 @@ fn largest(pool: &[usize], count: usize, values: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The mean of `values` over `devices`: plain, or each sample counting the same.
+/// The mean of `values` over `devices`: plain, or weighted by the number of samples.
 fn mean_over(devices: &[usize], sizes: &[usize], aggregate: &str, values: &[f64]) -> f64 {
     let weight = |d: usize| if aggregate == "by-size" { sizes[d] as f64 } else { 1.0 };
     let total: f64 = devices.iter().map(|&d| weight(d)).sum();
     devices.iter().map(|&d| weight(d) * values[d]).sum::<f64>() / total
 }
 
-/// What one round of the specification does: the devices, their q, the training loss, and θ(t+1).
+/// One round of the specification: the devices, their q, the training loss, and θ(t+1).
 fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -> (Vec<(usize, usize)>, f64) {
     let (m, k, n) = (config.data.devices as usize, config.schedule.k as usize, config.radio.symbols as f64);
     let split = config.resolve(&Parts::default()).and_then(|spec| spec.partition(data)).unwrap();
@@ -135,7 +135,7 @@ fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -
     let alone: Vec<f64> = (0..m).map(|d| norm(&quantize(&updates[d], largest_q(n * c[d])))).collect();
     let all: Vec<usize> = (0..m).collect();
     let by_gain = |count| largest(&all, count, &gains);
-    // Those that train are those that may be scheduled.
+    // The devices that train are the candidates.
     let (trained, weights) = match config.schedule.policy.as_str() {
         "bc" => (by_gain(k), vec![1.0; m]),
         "bn2" => (all, norms),
@@ -159,7 +159,7 @@ fn reference_round(config: &Config, data: &Dataset, theta: &mut [f64], t: u64) -
     (sent, mean(&trained, &losses))
 }
 
-/// Runs `config` in both implementations and holds every round of one against the other.
+/// Runs `config` in both implementations and compares every round.
 fn compare(config: &Config, data: &Arc<Dataset>) {
     let name = format!("{:?} K={}", config.schedule.policy, config.schedule.k);
     let mut simulation = Simulation::of(config, Arc::clone(data)).unwrap();
@@ -200,7 +200,7 @@ fn every_policy_follows_the_specification_on_mostly_zero_inputs() {
     follows_the_specification(&data);
 }
 
-/// The two tests above once more in a process that is set to use no vector instructions.
+/// The two tests above again in a process that uses no vector instructions.
 #[test]
 fn the_portable_kernels_follow_the_specification_too() {
     let own = std::env::current_exe().expect("this program");
@@ -216,7 +216,7 @@ fn the_portable_kernels_follow_the_specification_too() {
 /// The environment variable that sets the instruction set of a process of these tests.
 const INSTRUCTIONS: &str = "INSTRUCTIONS_OF_THE_TEST";
 
-/// Chooses the set that this process is given, if any.
+/// Chooses the instruction set from the environment, if one is given.
 fn choose_instructions() -> Option<String> {
     let asked = std::env::var(INSTRUCTIONS).ok()?;
     InstructionSet::choose(&asked).expect("a set that this machine has");

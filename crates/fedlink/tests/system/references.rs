@@ -1,4 +1,4 @@
-//! The references: everybody, no link, and what no server can know.
+//! The references: all devices, no link, and knowledge that no server can have.
 
 use crate::common::{blobs, resumed, run, small_config};
 use fedlink::learn::task::Task;
@@ -39,7 +39,7 @@ fn an_ideal_run_is_federated_averaging_of_whole_updates() {
 }
 
 #[test]
-fn all_and_ideal_schedule_everybody_in_every_round() {
+fn all_and_ideal_schedule_every_device_in_every_round() {
     for policy in ["all", "ideal"] {
         let outcome = run(&config(policy, 12), blobs(20, 600, 90), 2);
         assert_eq!(outcome.scheduled, [12; 12], "{policy}");
@@ -57,9 +57,9 @@ fn references_do_not_depend_on_threads_or_on_a_stop() {
 }
 
 #[test]
-fn the_genie_of_the_loss_is_best_after_a_round_of_one_device() {
-    // With one device a round the choice is a brute force over all: no other policy has a lower training
-    // loss.
+fn the_genie_of_the_loss_has_the_lowest_loss_after_a_round_of_one_device() {
+    // With one device per round the choice is a brute force over all devices: no other policy has a lower
+    // training loss.
     let after_one_round = |policy: &str, seed: u64| {
         let mut config = config(policy, 1);
         (config.run.rounds, config.run.seed) = (1, seed);
@@ -77,7 +77,7 @@ fn the_genie_of_the_loss_is_best_after_a_round_of_one_device() {
 }
 
 #[test]
-fn what_only_a_simulation_can_do_is_refused_on_nodes() {
+fn policies_of_simulations_only_are_refused_on_nodes() {
     for (policy, k) in [("genie-align", 3), ("genie-loss", 3), ("ideal", 12)] {
         let error = Session::of(&config(policy, k).resolve(&Parts::default()).unwrap(), vec![0.0; 50], None)
             .err()
@@ -115,11 +115,11 @@ fn shares_by_interval_do_not_depend_on_threads_or_on_a_stop() {
 }
 
 #[test]
-fn a_run_in_which_most_devices_are_never_heard_says_so_and_why() {
+fn a_run_that_never_schedules_most_devices_reports_it_with_the_reason() {
     let mut config = config("bn2-c", 2);
     config.data.partition = "quantity".into();
     (config.compress.feedback, config.run.rounds) = ("scheduled".into(), 24);
-    // Device m has a link that is ten times better than that of the device after it: the first two are always
+    // The link of each device is ten times better than that of the next: the first two are always the
     // best.
     config.radio.fading = "static".into();
     let gains: Vec<String> = (0..12).map(|m| format!("{:e}", 100.0 / 10f64.powi(m))).collect();
@@ -135,7 +135,7 @@ fn a_run_in_which_most_devices_are_never_heard_says_so_and_why() {
         warning.starts_with(&format!("heard {heard}/12: ")) && warning.contains("compress.feedback"),
         "{warning}"
     );
-    // A fixed choice is one on purpose, and a fair one hears everybody.
+    // A fixed choice is intended, and a fair one schedules all devices.
     for policy in ["fixed", "round-robin"] {
         config.schedule.policy = policy.into();
         let warnings = run(&config, blobs(20, 600, 90), 1).warnings;

@@ -84,14 +84,14 @@ fn with_equal_norms_and_eight_bits_bn2_selects_as_bc() {
 }
 
 #[test]
-fn free_reports_are_what_they_were_and_whole_numbers_cost_only_symbols() {
+fn free_reports_change_nothing_and_whole_numbers_cost_only_symbols() {
     let digest = |config: &Config| run(config, blobs(20, 600, 90), 1).digest;
     let free = config("bn2", 0);
     let mut plain = free.clone();
     plain.schedule.report_bits = Config::default().schedule.report_bits;
     assert_eq!(digest(&free), digest(&plain));
     assert_ne!(digest(&config("bn2", 32)), digest(&free));
-    // A policy that asks nothing pays nothing.
+    // A policy without reports has no cost.
     assert_eq!(digest(&config("bc", 32)), digest(&config("bc", 0)));
 }
 
@@ -109,7 +109,7 @@ fn nothing_depends_on_threads_or_on_a_stop() {
 }
 
 #[test]
-fn reports_that_take_the_whole_round_leave_nobody_anything_to_send() {
+fn reports_that_take_the_whole_round_leave_no_symbols_for_uploads() {
     let mut config = config("bn2", 32);
     config.radio.symbols = 20;
     let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
@@ -120,7 +120,7 @@ fn reports_that_take_the_whole_round_leave_nobody_anything_to_send() {
 }
 
 #[test]
-fn sending_reports_takes_energy_and_no_time_besides_the_round_s() {
+fn reports_take_energy_and_no_time_beyond_the_round() {
     let mut config = config("bn2", 32);
     config.radio.symbols = Config::default().radio.symbols;
     config.set("radio.bandwidth_hz", 1e6).unwrap();
@@ -132,7 +132,7 @@ fn sending_reports_takes_energy_and_no_time_besides_the_round_s() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_by_name() {
+fn incompatible_settings_are_refused_by_name() {
     let problem = |change: &dyn Fn(&mut Config)| {
         let mut config = config("bn2", 8);
         change(&mut config);

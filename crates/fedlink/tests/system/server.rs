@@ -1,5 +1,4 @@
-//! What the server makes of the updates: shares, server rate, momentum; and policies that draw lots or take
-//! turns.
+//! The aggregation at the server: shares, server rate, momentum; and policies that sample or take turns.
 
 use crate::common::{blobs, resumed, run, run_with, small_config};
 use fedlink::learn::optimizer::StateMode;
@@ -59,7 +58,7 @@ fn shares_of_one_kth_are_the_mean_to_the_bit() {
 }
 
 #[test]
-fn a_share_counts_whatever_the_others_count_and_zero_counts_nothing() {
+fn a_share_counts_independently_of_the_others_and_zero_has_no_effect() {
     let one_round = |config: &mut Config| config.run.rounds = 1;
     let start = Simulation::of(&config("bc"), blobs(20, 600, 90)).unwrap().theta().to_vec();
     assert_eq!(with_share(Share::Weight(0.0), one_round).1, start);
@@ -93,7 +92,7 @@ fn the_server_rate_scales_the_first_step() {
 }
 
 #[test]
-fn momentum_without_decay_of_the_past_is_plain_addition_in_the_first_round_and_faster_after() {
+fn momentum_equals_plain_addition_in_the_first_round_and_is_faster_after() {
     let mut momentum = config("bc");
     momentum.learn.server_optimizer = "momentum".into();
     assert_eq!(after_one_round(&momentum), after_one_round(&config("bc")));
@@ -101,7 +100,7 @@ fn momentum_without_decay_of_the_past_is_plain_addition_in_the_first_round_and_f
         run(&momentum, blobs(20, 600, 90), 1).digest,
         run(&config("bc"), blobs(20, 600, 90), 1).digest
     );
-    // β = 0 keeps nothing: the sum is the step.
+    // β = 0 keeps no state: the sum is the step.
     momentum.set("learn.server.momentum.beta", 0.0).unwrap();
     let plain = run(&config("bc"), blobs(20, 600, 90), 1);
     let forgetful = run(&momentum, blobs(20, 600, 90), 1);
@@ -125,7 +124,7 @@ fn momentum_is_resumed_from_a_checkpoint_and_the_same_on_any_threads() {
 }
 
 #[test]
-fn lots_and_turns_are_the_same_on_any_threads_and_after_a_checkpoint() {
+fn random_and_round_robin_are_the_same_on_any_threads_and_after_a_checkpoint() {
     for policy in ["random", "round-robin"] {
         for state in [StateMode::Keep, StateMode::Reset] {
             let mut config = config(policy);
@@ -143,8 +142,8 @@ fn lots_and_turns_are_the_same_on_any_threads_and_after_a_checkpoint() {
 }
 
 #[test]
-fn taking_turns_spends_the_same_power_on_every_device() {
-    // 12 rounds of 3 out of 12 devices: three turns each, and the average power that is allowed.
+fn round_robin_spends_the_same_power_on_every_device() {
+    // 12 rounds of 3 out of 12 devices: three turns each, and the allowed average power.
     let outcome = run(&config("round-robin"), blobs(20, 600, 90), 2);
     assert_eq!(outcome.scheduled, [3; 12]);
     assert!(
@@ -156,11 +155,11 @@ fn taking_turns_spends_the_same_power_on_every_device() {
 }
 
 #[test]
-fn a_device_that_may_not_send_loses_its_turn_and_lots_fall_on_the_others() {
+fn an_excluded_device_loses_its_turn_and_others_are_sampled() {
     for (policy, loses) in [("random", false), ("round-robin", true)] {
         let mut config = config(policy);
         (config.adversary.share, config.adversary.kind) = (0.5, "not-a-number".into());
-        // Enough symbols that nobody is silent: silence is no offense.
+        // Enough symbols that no device is silent, since silence is allowed.
         (config.radio.symbols, config.run.rounds) = (3000, 30);
         (config.defense.audit, config.defense.strikes) = (true, 1);
         let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();

@@ -1,4 +1,4 @@
-//! Server and devices driven by hand: what a simulation does, and what real nodes do.
+//! Server and devices driven by hand, compared with a simulation and with real nodes.
 
 use crate::common::{blobs, small_config};
 use fedlink::compress::wire::Coder;
@@ -33,7 +33,7 @@ fn simulated(config: &Config) -> (Vec<RoundRecord>, Vec<f32>) {
     (records, simulation.theta().to_vec())
 }
 
-/// The training of the candidates, as a node of each would do it: what they report and what they would send.
+/// The training of the candidates, as on a node of each: their reports and the updates to be sent.
 fn train(world: &World, theta: &[f32], call: &Call) -> (Reports, Vec<Vec<f32>>, Training) {
     let (mut updates, mut losses, mut answers) = (Vec::new(), Vec::new(), Vec::new());
     for (index, &device) in call.candidates.iter().enumerate() {
@@ -58,7 +58,7 @@ fn train(world: &World, theta: &[f32], call: &Call) -> (Reports, Vec<Vec<f32>>, 
     (Reports::new(call.candidates.clone(), call.asks.len(), answers), updates, training)
 }
 
-/// What a scheduled device compressed.
+/// The compressed update of a scheduled device.
 struct Compressed {
     device: DeviceId,
     spent: Spent,
@@ -86,10 +86,11 @@ impl Compressed {
     }
 }
 
-/// A run in which nothing but the server's three calls is the library's loop; with real bytes if so wished.
+/// A run in which only the server's three calls are from the library's loop; with real bytes if
+/// `as_bytes`.
 fn by_hand(config: &Config, as_bytes: bool) -> (Vec<RoundRecord>, Vec<f32>) {
     let parts = Parts::default();
-    // The nodes, and a server that has none of them.
+    // The nodes, and a server without nodes.
     let world = World::new(&config.resolve_on(blobs(20, 600, 90), &parts).unwrap()).unwrap();
     let theta0 = world.session.theta().to_vec();
     let spec = config.resolve(&parts).unwrap();
@@ -136,7 +137,7 @@ fn rounds_driven_by_hand_are_those_of_a_simulation() {
 }
 
 #[test]
-fn a_server_that_gets_bytes_from_nodes_does_what_a_simulation_on_bytes_does() {
+fn a_server_with_bytes_from_nodes_equals_a_simulation_on_bytes() {
     for policy in POLICIES {
         for scheme in SCHEMES {
             let mut config = config(policy);
@@ -148,7 +149,7 @@ fn a_server_that_gets_bytes_from_nodes_does_what_a_simulation_on_bytes_does() {
 
 #[test]
 fn the_loop_of_a_round_over_server_and_fleet_is_that_of_a_simulation() {
-    // With state kept by the devices and feedback, which only the fleet can have.
+    // With device state and feedback, which only the fleet can have.
     for policy in POLICIES {
         let mut config = config(policy);
         config.learn.state = StateMode::Keep;
@@ -279,7 +280,7 @@ fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
 }
 
 #[test]
-fn devices_that_are_absent_are_no_candidates_and_a_round_without_anybody_is_a_round() {
+fn absent_devices_are_not_candidates_and_a_round_without_devices_is_valid() {
     for policy in POLICIES {
         let mut server = small_server(|config| config.schedule.policy = policy.into());
         let known = server.radio.links(0).known;
@@ -296,7 +297,7 @@ fn devices_that_are_absent_are_no_candidates_and_a_round_without_anybody_is_a_ro
 }
 
 #[test]
-fn what_is_lost_counts_for_nobody_and_what_cannot_be_read_counts_as_zero() {
+fn a_lost_upload_has_no_weight_and_an_unreadable_one_counts_as_zero() {
     use Arrival::{Lost, Silent, Undecodable, Used};
     let whole = Encoded::Dense(vec![1.0; 5]);
     let after = |aggregate: &str, bodies: [Body; 2]| {
@@ -325,7 +326,7 @@ fn what_is_lost_counts_for_nobody_and_what_cannot_be_read_counts_as_zero() {
 }
 
 #[test]
-fn a_round_that_was_abandoned_leaves_no_trace() {
+fn an_abandoned_round_changes_nothing() {
     let play = |abandon: bool| {
         let mut server = small_server(|config| config.schedule.policy = "bn2-c".into());
         let whole = Encoded::Dense(vec![0.25; 5]);

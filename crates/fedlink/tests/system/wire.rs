@@ -1,4 +1,4 @@
-//! A run on real bytes is the run without them, and no budget is ever exceeded.
+//! A run on real bytes equals the run without them, and never exceeds a budget.
 
 use crate::common::{blobs, small_config};
 use fedlink::compress::BudgetRule;
@@ -25,7 +25,8 @@ fn configs() -> impl Iterator<Item = Config> {
     })
 }
 
-/// Whether no budget may hold anything: QSGD's coarsest update already has about √d entries.
+/// Whether the budget may be too small for an update: QSGD's coarsest update already has about √d
+/// entries.
 fn holds_little(config: &Config) -> bool {
     config.radio.symbols <= if config.compress.scheme == "qsgd" { 60 } else { 20 }
 }
@@ -43,7 +44,7 @@ fn run(config: &Config, threads: usize, mut see: impl FnMut(&RoundRecord) + Send
 }
 
 #[test]
-fn the_digest_on_bytes_is_that_without_whatever_scheme_policy_and_threads() {
+fn bytes_do_not_change_the_digest_for_any_scheme_policy_and_threads() {
     for config in configs() {
         let plain = run(&config, 1, |record| {
             assert!(record.transmissions.iter().all(|sent| sent.wire_bits.is_none()));
@@ -57,7 +58,7 @@ fn the_digest_on_bytes_is_that_without_whatever_scheme_policy_and_threads() {
                     let bits = sent.wire_bits.expect("the length of the payload");
                     assert_eq!(bits == 0, sent.q == 0);
                     assert_eq!(sent.arrival, if sent.q == 0 { Arrival::Silent } else { Arrival::Used });
-                    // The formula counts no sign beside an f32's own and no overhead.
+                    // The formula counts neither the sign inside an f32 nor overhead.
                     assert!(bits as f64 <= sent.bits.0 + 20.0, "{bits} bits, {} counted", sent.bits.0);
                     total += bits;
                 }
@@ -87,7 +88,7 @@ fn a_run_on_bytes_can_be_interrupted() {
 }
 
 #[test]
-fn with_the_wire_s_count_no_payload_is_a_bit_too_long() {
+fn with_the_count_of_the_wire_no_payload_exceeds_its_budget() {
     for config in configs() {
         let mut config = config;
         config.compress.budget = BudgetRule::Wire;
@@ -107,7 +108,7 @@ fn with_the_wire_s_count_no_payload_is_a_bit_too_long() {
 }
 
 #[test]
-fn the_wire_s_count_costs_an_entry_or_two() {
+fn the_count_of_the_wire_costs_an_entry_or_two() {
     let mean_q = |budget| {
         let mut config = small_config();
         (config.radio.symbols, config.compress.budget) = (200, budget);

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the library's own benchmarks, and fedlink beside what else could be used.
+//! `cargo xtask bench`: the library's own benchmarks, and the comparison with other programs.
 
 mod peers;
 mod record;
@@ -43,7 +43,7 @@ Options of peers:
 /// Rounds from one evaluation to the next.
 const EVALUATE_EVERY: u64 = 10;
 
-/// What the command line asks of `peers`.
+/// The options of `peers`.
 struct Options {
     only: Vec<String>,
     repetitions: u64,
@@ -111,7 +111,7 @@ impl Options {
     }
 }
 
-/// Runs the benchmarks that the arguments name.
+/// Runs the benchmarks in the arguments.
 pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let is_help = |argument: &String| matches!(argument.as_str(), "help" | "--help" | "-h");
     if arguments.iter().any(is_help) {
@@ -127,7 +127,7 @@ pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// The benchmarks of the library; the machine should do nothing else meanwhile.
+/// The benchmarks of the library; nothing else should run on the machine.
 fn kernels() -> anyhow::Result<()> {
     crate::cargo("release build", &["build", "--release", "--quiet"])?;
     let data = crate::data_folder()?;
@@ -148,7 +148,7 @@ fn beside_torch(root: &Path) -> anyhow::Result<()> {
     crate::run(command.args(arguments).env("FEDLINK_DATA", &data).env("FEDLINK_TORCH_PYTHON", python))
 }
 
-/// Measures, keeps every raw run, prints the table that they make and keeps it beside them.
+/// Measures, keeps every raw run, prints the table of the runs and keeps it beside them.
 fn beside_peers(root: &Path, options: &Options) -> anyhow::Result<()> {
     let bench = Bench::new(root, options)?;
     peers::measure(&bench, options)?;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_and_nonsense_is_refused() {
+    fn options_are_parsed_and_invalid_ones_are_refused() {
         let options = read("--only jax,flower --rounds 20 --fedavg-rounds 20 --out here").unwrap();
         assert!(options.wants("jax") && options.wants("flower") && !options.wants("torch"));
         assert_eq!((options.rounds, options.fedavg_rounds, options.out), (20, 20, Some("here".into())));

@@ -1,4 +1,4 @@
-//! fedlink and each peer in turn, on the same work.
+//! Runs of fedlink and each peer in turn, on the same work.
 
 use super::Options;
 use super::record::{Line, Measurement, Outcome, Work};
@@ -7,22 +7,22 @@ use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What else could be used.
+/// A program that is compared with fedlink.
 pub struct Peer {
     pub name: &'static str,
-    /// As the tables call it.
+    /// Its name in tables.
     pub title: &'static str,
     /// Its folder in `bench/peers` and the name of its virtual environment.
     folder: &'static str,
     script: &'static str,
     pub work: Work,
-    /// Takes PyTorch from the environment `torch`, which is large, instead of a copy of its own.
+    /// Takes PyTorch, which is large, from the environment `torch` instead of a copy of its own.
     borrows_torch: bool,
-    /// Runs one process to a thread.
+    /// Runs one process per thread.
     torchrun: bool,
-    /// The oldest Python 3 that it runs on.
+    /// The oldest minor version of Python 3 that it supports.
     python: u32,
-    /// How many times as long as fedlink's its round should take at least.
+    /// The least ratio of its time per round to fedlink's.
     pub target: Option<f64>,
 }
 
@@ -112,8 +112,8 @@ const FEDAVG: &[&str] = &[
     "learn.state=reset",
 ];
 
-/// Runs fedlink and each peer that was asked for in turn, and keeps what they print. A run of a peer that
-/// fails is repeated once, which is recorded; a peer that fails twice is recorded as such and not run again.
+/// Runs fedlink and each requested peer in turn, and keeps their output. A failed run of a peer is
+/// repeated once, which is recorded; a peer that fails twice is recorded as failed and not run again.
 pub fn measure(bench: &Bench, options: &Options) -> anyhow::Result<()> {
     let wanted: Vec<&Peer> = PEERS.iter().filter(|peer| options.wants(peer.name)).collect();
     let mut pythons = Vec::new();
@@ -141,7 +141,7 @@ pub fn measure(bench: &Bench, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The result of a first try, or of a second one together with why the first failed.
+/// The result of the first try, or of a second one together with the error of the first.
 fn twice<T>(mut attempt: impl FnMut() -> anyhow::Result<T>) -> (anyhow::Result<T>, Option<String>) {
     match attempt() {
         Ok(value) => (Ok(value), None),
@@ -152,7 +152,7 @@ fn twice<T>(mut attempt: impl FnMut() -> anyhow::Result<T>) -> (anyhow::Result<T
     }
 }
 
-/// What there is; if there is none, a line with the reason is kept.
+/// The value; if there is none, a line with the reason is kept.
 fn kept<T>(
     bench: &Bench,
     peer: &Peer,
@@ -173,7 +173,7 @@ fn line(peer: &Peer, repetition: u64, outcome: Outcome) -> Line {
     Line { beside: peer.name.into(), work: peer.work, repetition, retried: None, outcome }
 }
 
-/// The arguments that fedlink's program and every peer's script take.
+/// The arguments of fedlink's program and of every peer's script.
 fn arguments(options: &Options, work: Work, seed: u64) -> Vec<String> {
     let rounds = if work == Work::Bn2C { options.rounds } else { options.fedavg_rounds };
     [("--rounds", rounds), ("--threads", options.threads), ("--seed", seed)]
@@ -201,7 +201,8 @@ fn run(
     let mut command = vec![python.display().to_string()];
     if peer.torchrun {
         let processes = options.threads.to_string();
-        // `--standalone`: the processes meet on a free port, not on one that an earlier run may still hold.
+        // `--standalone`: the processes meet on a free port, not on one that an earlier run may still
+        // hold.
         let start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", &processes];
         command.extend(start.map(str::to_owned));
     }
@@ -215,7 +216,7 @@ fn run(
     Ok(measured)
 }
 
-/// Sets the peer's virtual environment up, unless that has been done; returns its Python.
+/// Sets the peer's virtual environment up if needed; returns its Python.
 fn install(bench: &Bench, peer: &Peer) -> anyhow::Result<PathBuf> {
     let python = environment(&bench.root, peer.folder, peer.python)?;
     if peer.borrows_torch {
@@ -226,7 +227,7 @@ fn install(bench: &Bench, peer: &Peer) -> anyhow::Result<PathBuf> {
 }
 
 /// The virtual environment of one folder of `bench/peers`, with exactly the packages of its
-/// `requirements.txt`, of the first Python of at least version 3.`minor` that is found.
+/// `requirements.txt`, of the first available Python of at least version 3.`minor`.
 pub(super) fn environment(root: &Path, folder: &str, minor: u32) -> anyhow::Result<PathBuf> {
     let home = root.join("target/bench").join(format!("venv-{folder}"));
     let list = root.join("bench/peers").join(folder).join("requirements.txt");
@@ -237,7 +238,8 @@ pub(super) fn environment(root: &Path, folder: &str, minor: u32) -> anyhow::Resu
     }
     eprintln!("… installing {folder}");
     succeed(Command::new(interpreter(minor)?).args(["-m", "venv", "--clear"]).arg(&home))?;
-    // The list is complete; pip's own idea of what PyTorch needs would add gigabytes that a CPU cannot use.
+    // The list is complete; the dependencies that pip would add for PyTorch are gigabytes that a CPU
+    // cannot use.
     let pip = [
         "-m",
         "pip",
@@ -267,13 +269,13 @@ fn interpreter(minor: u32) -> anyhow::Result<String> {
     bail!("there is no Python 3.{minor} or later: put one on the path as python3.{minor}")
 }
 
-/// Where a virtual environment keeps its packages.
+/// The folder of the packages of a virtual environment.
 fn packages(python: &Path) -> anyhow::Result<PathBuf> {
     let ask = "import sysconfig; print(sysconfig.get_path('purelib'))";
     Ok(PathBuf::from(succeed(Command::new(python).args(["-c", ask]))?.trim()))
 }
 
-/// What the command prints; its errors, if it fails.
+/// The output of the command; its errors, if it fails.
 fn succeed(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     if !output.status.success() {

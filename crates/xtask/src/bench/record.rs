@@ -1,4 +1,4 @@
-//! What is kept of a measurement: the machine, and a line for every run.
+//! The record of a measurement: the machine, and a line for every run.
 
 use super::EVALUATE_EVERY;
 use anyhow::Context;
@@ -10,28 +10,30 @@ use std::path::Path;
 pub const RUNS: &str = "runs.jsonl";
 pub const MACHINE: &str = "machine.json";
 
-/// The work that is timed.
+/// The timed work.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub enum Work {
     /// Whole BN2-C rounds: channel, training, D-SGD at q*, choice, slots, D-SGD, aggregation.
     #[serde(rename = "bn2-c")]
     Bn2C,
-    /// The same training of all devices, the mean of their whole updates, a fresh optimizer in every round.
+    /// The same training of all devices, the mean of their whole updates, a fresh optimizer in every
+    /// round.
     #[serde(rename = "fedavg")]
     FedAvg,
 }
 
-/// Where, when and how.
+/// The machine, the time and the options of a measurement.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Machine {
     pub date: String,
     pub cpu: String,
     pub cores: usize,
-    /// Cores that other work kept busy before the first run and before each repetition, the largest of them.
+    /// Cores that other work kept busy before the first run and before each repetition; the largest
+    /// number.
     pub load: Option<f64>,
     pub commit: String,
     pub threads: u64,
-    /// Rounds of a run that are not counted.
+    /// The first rounds of a run, which are not counted.
     pub warmup: u64,
 }
 
@@ -41,7 +43,7 @@ pub struct Line {
     pub beside: String,
     pub work: Work,
     pub repetition: u64,
-    /// Why a first try was repeated, where one was.
+    /// The error of a first try that was repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried: Option<String>,
     #[serde(flatten)]
@@ -55,7 +57,7 @@ pub enum Outcome {
     Failed { program: String, error: String },
 }
 
-/// What a program printed.
+/// The output of a program.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Measurement {
     pub program: String,
@@ -63,14 +65,14 @@ pub struct Measurement {
     pub rounds: u64,
     pub threads: u64,
     pub seed: u64,
-    /// Every round, evaluation included where it was due.
+    /// The time of every round, including its evaluation if there is one.
     pub seconds: Vec<f64>,
-    /// Share of test samples after the last round.
+    /// The accuracy on the test set after the last round.
     pub accuracy: f64,
 }
 
 impl Work {
-    /// As the tables call it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Work::Bn2C => "BN2-C",
@@ -80,8 +82,8 @@ impl Work {
 }
 
 impl Measurement {
-    /// Seconds of a round with its share of the evaluations: the median, over the stretches from one
-    /// evaluation to the next, of their mean. Not a number if no stretch is left after the warm-up.
+    /// Seconds per round with its share of the evaluations: the median, over the stretches from one
+    /// evaluation to the next, of their mean. NaN if no stretch remains after the warm-up.
     pub fn round(&self, warmup: u64) -> f64 {
         let counted = self.seconds.get(warmup as usize..).unwrap_or_default();
         median(counted.chunks_exact(EVALUATE_EVERY as usize).map(mean).collect())
@@ -112,7 +114,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The mean; not a number if there is none.
+/// The mean; NaN without values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_has_its_share_of_the_evaluation_and_leaves_warm_up_out() {
+    fn the_time_of_a_round_includes_evaluation_and_excludes_warm_up() {
         let evaluated = |round: f64| [vec![round; 9], vec![round + 5.0]].concat();
         let seconds = [vec![100.0; 10], evaluated(1.0), evaluated(7.0), evaluated(2.0)].concat();
         let run = Measurement {

@@ -1,7 +1,6 @@
-//! What follows from a folder of raw runs: the report, and the table that the README shows.
+//! The report on a folder of raw runs, and the table in the README.
 //!
-//! Everything here is computed from the kept lines alone, so that the README's table can
-//! be checked against them.
+//! Both are functions of the kept lines alone, so that the README's table can be checked against them.
 
 use super::EVALUATE_EVERY;
 use super::peers::{PEERS, Peer};
@@ -10,26 +9,27 @@ use anyhow::{Context, anyhow, bail};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// A peer must reach fedlink's accuracy on the same task within this, or it did other work.
+/// A peer must reach fedlink's accuracy on the same task within this tolerance; otherwise it did other
+/// work.
 const ACCURACY_TOLERANCE: f64 = 0.02;
 
-/// With more cores busy between runs the machine was not quiet.
+/// The machine was not quiet if more cores were busy between runs.
 const QUIET: f64 = 0.5;
 
-/// The README's table stands between these.
+/// The lines around the README's table.
 const BEGIN: &str = "<!-- peers: written by `cargo xtask docs` from bench/runs -->";
 const END: &str = "<!-- end of peers -->";
 
-/// A report, and an error if the comparison is not whole or not fair.
+/// A report, and an error if the comparison is incomplete or not fair.
 pub struct Report {
     pub text: String,
     pub verdict: anyhow::Result<()>,
 }
 
-/// One peer beside fedlink.
+/// The comparison of one peer with fedlink.
 struct Row {
     versions: String,
-    /// Seconds of a round.
+    /// Seconds per round.
     theirs: f64,
     ours: f64,
     /// Their time over ours, of every repetition, ascending.
@@ -117,7 +117,7 @@ pub fn of(machine: &Machine, lines: &[Line]) -> anyhow::Result<Report> {
     Ok(Report { text: text + &failures, verdict })
 }
 
-/// What takes from the worth of all numbers of a run, in a paragraph; nothing if nothing does.
+/// The limits of all numbers of a run, in a paragraph; empty if there are none.
 pub fn caveat(machine: &Machine) -> String {
     let reasons = [
         (machine.load.is_none_or(|load| load > QUIET), "the machine was not quiet"),
@@ -140,7 +140,7 @@ pub fn machine_text(machine: &Machine) -> String {
     )
 }
 
-/// The row of a peer; its failure, if it failed or a pair is not whole.
+/// The row of a peer; an error if it failed or a pair is incomplete.
 fn row(peer: &Peer, lines: &[Line], warmup: u64) -> anyhow::Result<Row> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for line in lines.iter().filter(|line| line.beside == peer.name) {
@@ -179,7 +179,7 @@ fn row(peer: &Peer, lines: &[Line], warmup: u64) -> anyhow::Result<Row> {
     })
 }
 
-/// What the README shows: every peer, or an error.
+/// The README's table: every peer, or an error.
 fn summary(machine: &Machine, lines: &[Line]) -> anyhow::Result<String> {
     let mut text = String::new();
     text += "| | work | its round, ms | fedlink's, ms | fedlink is faster by |\n|---|---|---|---|---|\n";
@@ -203,13 +203,13 @@ fn summary(machine: &Machine, lines: &[Line]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What the README shows while no kept run may be shown.
+/// The README's text while no kept run may be shown.
 const NOTHING_YET: &str = "\
 No comparison from a commit on a quiet machine has been kept yet; `cargo xtask bench peers` makes one. Earlier
 ones are in `bench/runs`.
 ";
 
-/// The folder of `bench/runs` that the README shows: the newest, by name, of those on a quiet machine from a
+/// The folder of `bench/runs` for the README: the newest, by name, of those on a quiet machine and of a
 /// commit.
 fn newest(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let runs = root.join("bench/runs");
@@ -228,7 +228,7 @@ fn newest(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// The README with its table as the newest runs make it that may be shown.
+/// The README, and the README with the table of the newest permitted runs.
 fn readme(root: &Path) -> anyhow::Result<(String, String)> {
     let now = std::fs::read_to_string(root.join("README.md")).context("cannot read README.md")?;
     let table = match newest(root)? {
@@ -256,7 +256,7 @@ pub fn write_readme(root: &Path) -> anyhow::Result<()> {
     if now == due { Ok(()) } else { Ok(std::fs::write(root.join("README.md"), due)?) }
 }
 
-/// An error if the README's table is not what the newest runs make.
+/// An error if the README's table is not that of the newest permitted runs.
 pub fn check_readme(root: &Path) -> anyhow::Result<()> {
     let (now, due) = readme(root)?;
     if now != due {
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Runs beside every peer, theirs `ratios` times as long as fedlink's.
+    /// Runs with every peer, whose times are `ratios` times fedlink's.
     fn runs(ratios: &[f64], their_accuracy: f64) -> Vec<Line> {
         let mut lines = Vec::new();
         for peer in PEERS {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_shows_the_newest_run_on_a_quiet_machine_from_a_commit_and_no_other() {
+    fn the_readme_shows_only_the_newest_run_of_a_commit_on_a_quiet_machine() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let keep = |date: &str, load, commit: &str| {
@@ -392,14 +392,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_its_fellow_is_no_pair() {
+    fn a_run_without_its_counterpart_is_an_error() {
         let mut lines = runs(&[9.0, 8.0], 0.9);
         lines.remove(0);
         assert!(of(&machine(), &lines).unwrap().verdict.unwrap_err().to_string().contains("jax"));
     }
 
     #[test]
-    fn the_table_replaces_what_stands_between_the_marks() {
+    fn the_table_replaces_the_text_between_the_marks() {
         let page = format!("a\n{BEGIN}\nold\n{END}\nb\n");
         let new = between_marks(&page, "new\n").unwrap();
         assert_eq!(new, format!("a\n{BEGIN}\nnew\n{END}\nb\n"));

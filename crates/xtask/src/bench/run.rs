@@ -1,4 +1,4 @@
-//! One run of one program, and the line that is kept of it.
+//! One run of one program, and its line in the record.
 
 use super::Options;
 use super::record::{Line, MACHINE, Machine, Measurement, Outcome, RUNS};
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Seconds after which a run counts as hung.
 const PATIENCE: &str = "3600";
 
-/// Where things are.
+/// The paths of a measurement.
 pub struct Bench {
     pub root: PathBuf,
     data: PathBuf,
@@ -23,7 +23,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Builds fedlink as it is now and opens a folder for the raw runs.
+    /// Builds fedlink from the current code and opens a folder for the raw runs.
     pub fn new(root: &Path, options: &Options) -> anyhow::Result<Self> {
         crate::cargo("release build", &["build", "--release", "--quiet"])?;
         let data = crate::data_folder()?;
@@ -47,7 +47,7 @@ impl Bench {
         Ok(Self { root: root.into(), data, runs, program })
     }
 
-    /// Measures again how busy other work keeps the machine, and keeps the largest of all measurements.
+    /// Measures the load by other work again, and keeps the largest of all measurements.
     pub fn keep_load(&self) -> anyhow::Result<()> {
         let path = self.runs.join(MACHINE);
         let mut machine: Machine = serde_json::from_slice(&std::fs::read(&path)?)?;
@@ -70,9 +70,9 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs a command; the last line that it prints is what it measured.
+    /// Runs a command; its measurement is the last line of its output.
     pub fn run(&self, command: &[String]) -> anyhow::Result<Measurement> {
-        // `timeout` asks the whole process group to end, so that no server of a peer outlives it.
+        // `timeout` ends the whole process group, so that no server of a peer outlives it.
         let output = Command::new("timeout")
             .args(["--kill-after=60", PATIENCE])
             .args(command)
@@ -94,7 +94,7 @@ impl Bench {
 }
 
 impl Machine {
-    /// The machine at hand, now.
+    /// The current state of this machine.
     pub fn this(root: &Path, threads: u64, warmup: u64) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let cpu = read("/proc/cpuinfo").lines().find_map(|line| {
@@ -112,8 +112,8 @@ impl Machine {
     }
 }
 
-/// Cores that are busy for a while from now, on average. (The system's load average would count the builds
-/// that have just ended.)
+/// The mean number of busy cores over the given time from now. (The system's load average would include
+/// the builds that have just ended.)
 fn busy_cores(time: Duration) -> Option<f64> {
     let before = idle_time()?;
     std::thread::sleep(time);
@@ -123,7 +123,7 @@ fn busy_cores(time: Duration) -> Option<f64> {
     (all > 0).then(|| cores as f64 * (1.0 - idle as f64 / all as f64))
 }
 
-/// Ticks of all cores since the machine started, and those of them in which a core was idle.
+/// Ticks of all cores since the machine started, and the idle ones among them.
 fn idle_time() -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     let ticks: Option<Vec<u64>> =
@@ -132,7 +132,7 @@ fn idle_time() -> Option<(u64, u64)> {
     Some((ticks.iter().take(8).sum(), ticks.get(3)? + ticks.get(4)?))
 }
 
-/// What a command prints, on one line; its name with a question mark if it cannot be run.
+/// The output of a command, on one line; its name with a question mark if it cannot be run.
 fn output_of(root: &Path, command: &str, arguments: &[&str]) -> String {
     match Command::new(command).args(arguments).current_dir(root).output() {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),

@@ -1,4 +1,4 @@
-//! A PyTorch task through `fedlink.simulate` beside the bare PyTorch loop.
+//! A PyTorch task through `fedlink.simulate`, compared with the bare PyTorch loop.
 
 use super::USAGE;
 use super::peers::environment;
@@ -11,16 +11,16 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How many times as long as the bare loop's a round may take at most.
+/// The largest ratio of the time per round to that of the bare loop.
 const TARGET: f64 = 1.1;
 
-/// The loop that others are compared with.
+/// The reference loop.
 const BARE: &str = "bare";
 
-/// A program must reach this accuracy in every stretch, or it did not train.
+/// A program must reach this accuracy in every stretch; otherwise it did not train.
 const ACCURACY: f64 = 0.5;
 
-/// What the command line asks of `task`.
+/// The options of `task`.
 #[derive(Debug, PartialEq)]
 pub struct Options {
     workers: u64,
@@ -47,7 +47,7 @@ impl Options {
     }
 }
 
-/// What the program printed: the seconds of every stretch, and the accuracy at its end.
+/// The output of the program: the seconds of every stretch, and the accuracy at its end.
 #[derive(Debug, Deserialize, Serialize)]
 struct Measured {
     versions: BTreeMap<String, String>,
@@ -95,7 +95,7 @@ pub fn measure(root: &Path, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Python package with a module built for release, apart from the one that tests use.
+/// The Python package with a release build of the module, separate from the one that tests use.
 fn package(root: &Path) -> anyhow::Result<PathBuf> {
     crate::cargo("release build", &["build", "--release", "--quiet", "--package", "fedlink-py"])?;
     let home = root.join("target/bench/package");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_to_the_stretch_just_before_and_a_missed_target_is_named() {
+    fn a_ratio_refers_to_the_previous_stretch_and_a_missed_target_is_named() {
         let text = report(&machine(), &measured(&[10.5, 21.0, 12.0], 0.9)).unwrap();
         assert!(text.contains("| fedavg | 1200.0 | 1.050 (1.050–1.200) | ≤ 1.1: met | 90.0 % |"), "{text}");
         let text = report(&machine(), &measured(&[12.0, 24.0, 10.0], 0.9)).unwrap();
@@ -187,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_did_not_train_or_not_as_often_is_refused() {
+    fn a_program_that_did_not_train_or_lacks_stretches_is_refused() {
         assert!(report(&machine(), &measured(&[10.0; 3], 0.1)).is_err());
         assert!(report(&machine(), &measured(&[10.0; 2], 0.9)).is_err());
     }
 
     #[test]
-    fn options_are_read_and_nonsense_is_refused() {
+    fn options_are_parsed_and_invalid_ones_are_refused() {
         let read =
             |line: &str| Options::read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         let options = read("--workers 3 --repetitions 1").unwrap();
