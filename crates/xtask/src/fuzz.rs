@@ -28,15 +28,26 @@ const TIMEOUT: u32 = 20;
 const BASE_MEMORY: usize = 1024;
 
 /// The options of the command.
-struct Request {
-    /// Minutes for each target.
+#[derive(clap::Args)]
+pub struct Request {
+    /// Minutes for each target [default: 1, without --executions]
+    #[arg(long, value_parser = above_zero)]
     minutes: Option<f64>,
-    /// Executions of each target, those of earlier runs included.
+    /// Executions of each target in all runs together
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     executions: Option<u64>,
-    /// The only targets; all if empty.
+    /// This target only; may be repeated
+    #[arg(long = "target", value_name = "NAME")]
     targets: Vec<String>,
-    /// Whether comparisons are traced.
+    /// Trace comparisons, from which libFuzzer learns magic numbers
+    #[arg(long)]
     compares: bool,
+}
+
+/// A finite number above 0.
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "must be a number above 0".into())
 }
 
 /// A target with its program.
@@ -59,8 +70,7 @@ struct Found {
 }
 
 /// Builds the fuzzer and runs the requested targets (by default all); fails if there is a finding.
-pub fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
-    let request = Request::parse(arguments)?;
+pub fn fuzz(request: &Request) -> anyhow::Result<()> {
     let names = names()?;
     if let Some(unknown) = request.targets.iter().find(|name| !names.contains(name)) {
         bail!("there is no target {unknown}; there are {}", names.join(", "));
@@ -72,8 +82,8 @@ pub fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
         let rest = request.executions.map(|executions| executions.saturating_sub(before));
         let found = match rest {
             Some(0) => Found { name: name.clone(), executions: 0, total: before, findings: Vec::new() },
-            _ if name == FLOWER => flower(&request, before, rest)?,
-            _ => run_target(&Target::build(name, request.compares)?, &request, before, rest)?,
+            _ if name == FLOWER => flower(request, before, rest)?,
+            _ => run_target(&Target::build(name, request.compares)?, request, before, rest)?,
         };
         results.push(found);
     }
@@ -88,38 +98,13 @@ fn names() -> anyhow::Result<Vec<String>> {
 }
 
 impl Request {
-    fn parse(arguments: &[String]) -> anyhow::Result<Self> {
-        let mut request = Self { minutes: None, executions: None, targets: Vec::new(), compares: false };
-        let mut rest = arguments.iter();
-        while let Some(name) = rest.next() {
-            if name == "--compares" {
-                request.compares = true;
-                continue;
-            }
-            let value = rest.next().with_context(|| format!("{name} needs a value"))?;
-            let number = || format!("{name} {value}: must be a number above 0");
-            match name.as_str() {
-                "--minutes" => request.minutes = Some(value.parse().with_context(number)?),
-                "--executions" => request.executions = Some(value.parse().with_context(number)?),
-                "--target" => request.targets.push(value.clone()),
-                _ => bail!(
-                    "fuzz has --minutes N, --executions N, --target NAME and --compares, and not {name}"
-                ),
-            }
-        }
-        let wrong = |minutes: f64| !minutes.is_finite() || minutes <= 0.0;
-        if request.minutes.is_some_and(wrong) || request.executions == Some(0) {
-            bail!("--minutes and --executions must be above 0");
-        }
-        if request.minutes.is_none() && request.executions.is_none() {
-            request.minutes = Some(1.0);
-        }
-        Ok(request)
+    fn minutes(&self) -> Option<f64> {
+        self.minutes.or(self.executions.is_none().then_some(1.0))
     }
 
     /// The options of libFuzzer that end a run, with `rest` executions left.
     fn limits(&self, rest: Option<u64>) -> Vec<String> {
-        let time = self.minutes.map(|minutes| format!("-max_total_time={}", (60.0 * minutes).ceil()));
+        let time = self.minutes().map(|minutes| format!("-max_total_time={}", (60.0 * minutes).ceil()));
         let runs = rest.map(|executions| format!("-runs={executions}"));
         time.into_iter().chain(runs).collect()
     }
@@ -272,7 +257,7 @@ fn flower(request: &Request, before: u64, rest: Option<u64>) -> anyhow::Result<F
     if let Some(executions) = rest {
         command.args(["--executions", &executions.to_string()]);
     }
-    if let Some(minutes) = request.minutes {
+    if let Some(minutes) = request.minutes() {
         command.args(["--minutes", &minutes.to_string()]);
     }
     let (log, path) = new_log(FLOWER)?;
@@ -305,9 +290,14 @@ fn report(results: &[Found]) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Task;
+    use clap::Parser;
 
-    fn request(arguments: &[&str]) -> anyhow::Result<Request> {
-        Request::parse(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
+    fn request(arguments: &[&str]) -> Result<Request, clap::Error> {
+        match Task::try_parse_from(["xtask", "fuzz"].iter().chain(arguments))? {
+            Task::Fuzz(request) => Ok(request),
+            _ => unreachable!("the task is fuzz"),
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod cycles;
 mod fuzz;
 mod packages;
 mod part_names;
+mod phrases;
 mod python;
 mod readme;
 #[cfg(test)]
@@ -18,48 +19,64 @@ mod wire;
 
 use anyhow::{Context, bail};
 use background::Background;
+use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-const USAGE: &str = "\
-Usage: cargo xtask <TASK>
-
-Tasks:
-  test    every check and test: format, module cycles, lints, Rust tests, documentation, the wire format, the
-          README's commands, the Python package, the report, both Python distributions
-  rust    the part that needs nothing but Rust and the data: lints, features, Rust tests, documentation
-  setup   list what `test` needs and install the Debian packages that are missing, which `test` does too
-  package build every crate as it is published, each feature alone, and install both Python distributions
-  msrv    check the code with the oldest compiler that is supported
-  deny    licenses, advisories and duplicates of the dependencies (installs cargo-deny under target/)
-  lint    the quick part of it: format, lints, modules that depend on each other, parts that other files name
-  readme  the README's commands, which `test` runs too
-  browser the report's tests in a real browser, which `test` runs too
-  python  the tests of the Python package, which `test` runs too
-  wheel   the Python package as a wheel and as a source distribution, into dist/
-  fuzz    every parser on inputs made by libFuzzer: --minutes N, or --executions N in all runs together, for
-          each target (1 minute if neither is given), --target NAME for one of them, --compares to trace
-          comparisons
-  docs    write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
-          docs/wire-format.md and its test vectors, the README's table of peers) and the list of defaults
-  bench   the kernels' times and the ratios of docs/performance.md; `bench peers`: beside other libraries;
-          `bench task`: a PyTorch task beside a bare PyTorch loop";
+/// Development tasks of fedlink.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 110)]
+enum Task {
+    /// Every check and test: format, module cycles, lints, Rust tests, documentation, the wire format, the
+    /// README's commands, the Python package, the report, both Python distributions.
+    Test,
+    /// The part that needs nothing but Rust and the data: lints, features, Rust tests, documentation.
+    Rust,
+    /// List the needs of `test` and install the missing Debian packages, which `test` does too.
+    Setup,
+    /// Build every crate as it is published, each feature alone, and install both Python distributions.
+    Package,
+    /// Check the code with the oldest supported compiler.
+    Msrv,
+    /// Licenses, advisories and duplicates of the dependencies (installs cargo-deny under target/).
+    Deny,
+    /// The quick part of `test`: format, lints, modules that depend on each other, parts that other files
+    /// name, unclear phrases.
+    Lint,
+    /// The README's commands, which `test` runs too.
+    Readme,
+    /// The report's tests in a real browser, which `test` runs too.
+    Browser,
+    /// The tests of the Python package, which `test` runs too.
+    Python,
+    /// Build the Python package as a wheel and as a source distribution, into dist/.
+    Wheel,
+    /// Every parser on inputs made by libFuzzer.
+    Fuzz(fuzz::Request),
+    /// Write the generated pages anew (docs/reference.md, the columns in docs/results.md, the table of
+    /// docs/wire-format.md and its test vectors, the README's table of peers) and the list of defaults.
+    Docs,
+    /// The kernels' times and the ratios of docs/performance.md, or one of the comparisons.
+    Bench {
+        #[command(subcommand)]
+        comparison: Option<bench::Comparison>,
+    },
+}
 
 fn main() -> anyhow::Result<()> {
-    let task = std::env::args().nth(1);
-    match task.as_deref() {
-        Some("test") => test(),
-        Some("lint") => lint(),
-        Some("rust") => rust(),
-        Some("setup") => setup::setup(&root()),
-        Some("package") => packages::package(&root()),
-        Some("msrv") => packages::msrv(&root()),
-        Some("deny") => packages::deny(&root()),
-        Some("readme") => readme::run_commands(&root()),
-        Some("browser") => browser::test(&root()),
-        Some("python") => {
+    match Task::parse() {
+        Task::Test => test(),
+        Task::Lint => lint(),
+        Task::Rust => rust(),
+        Task::Setup => setup::setup(&root()),
+        Task::Package => packages::package(&root()),
+        Task::Msrv => packages::msrv(&root()),
+        Task::Deny => packages::deny(&root()),
+        Task::Readme => readme::run_commands(&root()),
+        Task::Browser => browser::test(&root()),
+        Task::Python => {
             build(&["--lib", "--examples"])?;
             let nodes = python::start_nodes(&root())?;
             let python = python::start_tests(&root())?;
@@ -67,21 +84,15 @@ fn main() -> anyhow::Result<()> {
             python.finish()?;
             nodes.finish()
         }
-        Some("wheel") => python::wheel(&root()),
-        Some("fuzz") => fuzz::fuzz(&std::env::args().skip(2).collect::<Vec<_>>()),
-        Some("bench") => bench::bench(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
-        Some("docs") => {
+        Task::Wheel => python::wheel(&root()),
+        Task::Fuzz(request) => fuzz::fuzz(&request),
+        Task::Bench { comparison } => bench::bench(&root(), comparison.as_ref()),
+        Task::Docs => {
             build(&["--examples"])?;
             print!("{}", example("pages", &["write"])?);
             wire::write(&root())?;
             bench::write_readme(&root())
         }
-        Some("help" | "--help" | "-h") => {
-            println!("{USAGE}");
-            Ok(())
-        }
-        Some(other) => bail!("there is no task {other:?}\n\n{USAGE}"),
-        None => bail!("name a task\n\n{USAGE}"),
     }
 }
 
@@ -181,6 +192,7 @@ fn lint() -> anyhow::Result<()> {
     step("modules");
     cycles::check(&root())?;
     part_names::check(&root())?;
+    phrases::check_all()?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
 }
 

@@ -5,7 +5,7 @@ use super::look::{Entry, Look};
 use serde::{Deserialize, Serialize};
 
 /// More bars than this are drawn in groups, since finer ones would be invisible.
-const MAX_BARS: usize = 300;
+pub const MAX_BARS: usize = 300;
 
 /// Bars from zero to their values, in the given order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -16,6 +16,7 @@ mod thin;
 
 pub(crate) use axis::drawable;
 pub use axis::{Axis, Notation, Quantity, Step, Tick};
+pub(crate) use bars::MAX_BARS;
 pub use bars::{Bar, Bars, Span};
 pub use cell_map::{CellMap, Dot};
 pub use heat_map::HeatMap;

@@ -2,15 +2,13 @@
 
 use super::{Report, ReportCurve};
 use crate::chart::{
-    Axis, COLORS, Curve, DARK_COLORS, DASHES, Entry, HeatMap, Lines, Look, MARKERS, MAX_BANDS, Quantity, Rgb,
-    shade,
+    Axis, COLORS, Curve, DARK_COLORS, DASHES, Entry, HeatMap, Lines, Look, MARKERS, MAX_BANDS, MAX_BARS,
+    Quantity, Rgb, shade,
 };
 use crate::plots::{Across, Up};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// More bars than this are drawn in groups: finer ones could not be seen.
-const MAX_BARS: usize = 300;
 /// Colors of the map of classes.
 const SHADES: usize = 64;
 

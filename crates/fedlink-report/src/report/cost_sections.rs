@@ -1,9 +1,7 @@
 //! The sections on seconds, joules and the cell, for runs in physical units.
 
-use super::html::{
-    MISSING, count, curve_name, escape, headings, interval_cell, number_cell, significant, table,
-};
-use super::tables::target_percent;
+use super::html::{count, escape, headings, interval_cell, number_cell, significant, table};
+use super::tables::{rows, target_percent};
 use super::{CurveCosts, Report, ReportCurve, drawing};
 use crate::plots::{device_energy_chart, energy_chart, phases_chart};
 use std::fmt::Write;
@@ -69,7 +67,7 @@ pub fn costs(report: &Report) -> String {
 
 fn costs_table(report: &Report) -> String {
     let target = target_percent(report.target);
-    let names: Vec<String> = [
+    let names = [
         "Curve",
         &format!("Seconds to {target} %"),
         &format!("Joules to {target} %"),
@@ -78,20 +76,14 @@ fn costs_table(report: &Report) -> String {
         "Worst device",
         "Outages",
         "Late",
-    ]
-    .map(str::to_owned)
-    .into();
+    ];
     let seconds = |value: f64| format!("{}\u{a0}s", significant(value, 4));
     let joules = |value: f64| format!("{}\u{a0}J", significant(value, 4));
-    let row = |(i, curve): (usize, &ReportCurve)| {
-        let none = CurveCosts { outages: f64::NAN, late: f64::NAN, ..CurveCosts::default() };
+    let none = CurveCosts { outages: f64::NAN, late: f64::NAN, ..CurveCosts::default() };
+    let body = rows(report, |curve| {
         let costs = curve.costs.as_ref().unwrap_or(&none);
-        let uploads = |value: f64| {
-            if value.is_finite() { number_cell(value, &count(value)) } else { number_cell(value, MISSING) }
-        };
-        format!(
-            "<tr><th scope=\"row\">{}</th>{}{}{}{}{}{}{}</tr>\n",
-            curve_name(i, &curve.label),
+        let uploads = |value: f64| number_cell(value, &count(value));
+        [
             interval_cell(costs.seconds_to_target, seconds),
             interval_cell(costs.joules_to_target, joules),
             interval_cell(costs.total_seconds, seconds),
@@ -99,9 +91,9 @@ fn costs_table(report: &Report) -> String {
             interval_cell(costs.worst_device_joules, joules),
             uploads(costs.outages),
             uploads(costs.late),
-        )
-    };
-    let body: String = report.curves.iter().enumerate().map(row).collect();
+        ]
+        .concat()
+    });
     let caption = "Seconds of the simulated rounds and joules of all devices together, and of the device \
                    that spent the most; uploads of a run that the channel did not carry, and that came after \
                    the deadline. Means over the seeds, with their 95 % confidence interval in brackets";

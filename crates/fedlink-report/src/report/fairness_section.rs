@@ -1,7 +1,8 @@
 //! The section on classes and devices that a model serves worse than others, for runs with `run.fairness`.
 
-use super::html::{count, curve_name, headings, interval_cell, percent, significant, table};
-use super::{CurveFairness, Report, ReportCurve};
+use super::html::{count, headings, interval_cell, percent, significant, table};
+use super::tables::rows;
+use super::{CurveFairness, Report};
 
 /// Whether a curve has recorded it.
 pub fn has_fairness(report: &Report) -> bool {
@@ -21,18 +22,14 @@ pub fn fairness(report: &Report) -> String {
     )
 }
 
-/// A row for each curve, of the cells that `cells` makes.
-fn rows(report: &Report, cells: impl Fn(&CurveFairness) -> String) -> String {
+/// The rows of a table; `cells` of a curve without fairness gets one without values.
+fn fairness_rows(report: &Report, cells: impl Fn(&CurveFairness) -> String) -> String {
     let none = CurveFairness::default();
-    let row = |(i, curve): (usize, &ReportCurve)| {
-        let cells = cells(curve.fairness.as_ref().unwrap_or(&none));
-        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", curve_name(i, &curve.label))
-    };
-    report.curves.iter().enumerate().map(row).collect()
+    rows(report, |curve| cells(curve.fairness.as_ref().unwrap_or(&none)))
 }
 
 fn devices_table(report: &Report) -> String {
-    let names: Vec<String> = [
+    let names = [
         "Curve",
         "Worst class",
         "Worst tenth of devices",
@@ -40,10 +37,8 @@ fn devices_table(report: &Report) -> String {
         "Jain index",
         "Max age",
         "Mean age",
-    ]
-    .map(str::to_owned)
-    .into();
-    let body = rows(report, |fairness| {
+    ];
+    let body = fairness_rows(report, |fairness| {
         [
             interval_cell(fairness.worst_class, percent),
             interval_cell(fairness.worst_tenth, percent),
@@ -71,7 +66,7 @@ fn classes_table(report: &Report) -> String {
     let names: Vec<String> = std::iter::once("Curve".to_owned())
         .chain((0..classes).map(|class| format!("Class {class}")))
         .collect();
-    let body = rows(report, |fairness| {
+    let body = fairness_rows(report, |fairness| {
         let class = |i: usize| fairness.classes.get(i).copied().flatten();
         (0..classes).map(|i| interval_cell(class(i), percent)).collect()
     });

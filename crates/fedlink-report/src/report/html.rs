@@ -155,10 +155,10 @@ pub fn table(id: &str, caption: &str, header: &str, body: &str) -> String {
 }
 
 /// Column headings; those after the first stand above numbers.
-pub fn headings(names: &[String]) -> String {
-    let cell = |(i, name): (usize, &String)| {
+pub fn headings<T: AsRef<str>>(names: &[T]) -> String {
+    let cell = |(i, name): (usize, &T)| {
         let class = if i == 0 { "" } else { " class=\"number\"" };
-        format!("<th scope=\"col\"{class}>{}</th>", escape(name))
+        format!("<th scope=\"col\"{class}>{}</th>", escape(name.as_ref()))
     };
     names.iter().enumerate().map(cell).collect()
 }

@@ -38,7 +38,7 @@ pub fn target_percent(share: f64) -> String {
 /// One row per curve: accuracy, rounds and bits to the target, and how it ended.
 pub fn results(report: &Report) -> String {
     let target = escape(&target_percent(report.target));
-    let names: Vec<String> = [
+    let names = [
         "Curve",
         "Final accuracy",
         "95 % interval",
@@ -50,9 +50,7 @@ pub fn results(report: &Report) -> String {
         "K",
         "Seeds",
         "Status",
-    ]
-    .map(str::to_owned)
-    .into();
+    ];
     let finals = report.curves.iter().map(|curve| curve.final_accuracy);
     let scale = Scale::over(finals.flat_map(|accuracy| [accuracy.mean, accuracy.low, accuracy.high]));
     let mut body = String::new();
@@ -122,15 +120,21 @@ impl Scale {
     }
 }
 
+/// A row for each curve: its name, and its cells.
+pub fn rows(report: &Report, cells: impl Fn(&ReportCurve) -> String) -> String {
+    let row = |(i, curve): (usize, &ReportCurve)| {
+        format!("<tr><th scope=\"row\">{}</th>{}</tr>\n", curve_name(i, &curve.label), cells(curve))
+    };
+    report.curves.iter().enumerate().map(row).collect()
+}
+
 /// The digests of all runs, by which two machines see that they computed the same.
 pub fn digests(report: &Report) -> String {
-    let row = |(i, curve): (usize, &ReportCurve)| {
+    let body = rows(report, |curve| {
         let digests: Vec<String> =
             curve.digest.iter().map(|digest| format!("<code>{}</code>", escape(digest))).collect();
-        let label = curve_name(i, &curve.label);
-        format!("<tr><th scope=\"row\">{label}</th><td class=\"digests\">{}</td></tr>\n", digests.join(" "))
-    };
-    let body: String = report.curves.iter().enumerate().map(row).collect();
+        format!("<td class=\"digests\">{}</td>", digests.join(" "))
+    });
     let header =
         "<th scope=\"col\">Curve</th><th scope=\"col\">SHA-256 of every record and the model, by seed</th>";
     table("digests-table", "Equal digests mean equal runs, to the last bit", header, &body)
@@ -138,7 +142,7 @@ pub fn digests(report: &Report) -> String {
 
 /// How evenly each curve used the devices.
 pub fn scheduling(report: &Report) -> String {
-    let names: Vec<String> = [
+    let names = [
         "Curve",
         "Fair share K/M",
         "Least",
@@ -147,26 +151,21 @@ pub fn scheduling(report: &Report) -> String {
         "Evenness",
         "Highest average power",
         "Devices above P̄",
-    ]
-    .map(str::to_owned)
-    .into();
-    let row = |(i, curve): (usize, &ReportCurve)| {
+    ];
+    let body = rows(report, |curve| {
         let DeviceTotals { least, median, most, evenness, highest_power, above } = curve.devices;
         let share = |value: Interval| interval_cell(Some(value), percent);
-        let number = |value: Interval| interval_cell(Some(value), |value| significant(value, 3));
-        format!(
-            "<tr><th scope=\"row\">{}</th>{}{}{}{}{}{}{}</tr>\n",
-            curve_name(i, &curve.label),
+        [
             number_cell(curve.fair_share, &percent(curve.fair_share)),
             share(least),
             share(median),
             share(most),
-            number(evenness),
+            interval_cell(Some(evenness), |value| significant(value, 3)),
             interval_cell(Some(highest_power), |value| power(report, value)),
             interval_cell(Some(above), |devices| format!("{} of {}", count(devices), curve.power.len())),
-        )
-    };
-    let body: String = report.curves.iter().enumerate().map(row).collect();
+        ]
+        .concat()
+    });
     let caption = format!(
         "Share of rounds in which a device was scheduled, and average power against P̄ = {}: measured in \
          each seed, then the mean over the seeds, with its 95 % confidence interval in brackets. A device’s \

@@ -8,99 +8,78 @@ mod task;
 
 pub use report::{check_readme, write_readme};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, value_parser};
 use run::Bench;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const USAGE: &str = "\
-Usage: cargo xtask bench
-       cargo xtask bench cnn
-       cargo xtask bench peers [OPTIONS]
-       cargo xtask bench task [OPTIONS]
-
-Without arguments: the kernels' times and the ratios of docs/performance.md.
-
-cnn: a training step of the CNN beside the same in PyTorch, in turn, one thread each. Needs what peers needs.
-
-peers: rounds of fedlink and of other libraries in turn, as a table of ratios; see bench/README.md. Needs
-python3 (3.11 or later) and, for the first run, a package index. MNIST is taken from $FEDLINK_DATA/mnist, or
-fetched if that is not set.
-
-task: rounds of a PyTorch task through `fedlink.simulate` and by a bare PyTorch loop in turn, each with as
-many processes; see bench/README.md. Needs the same. Options: --workers N [default: 2], --rounds N of a
-stretch [default: 10], --repetitions N [default: 5], --out FOLDER.
-
-Options of peers:
-  --only NAME[,NAME…]      these only: jax, jax-tuned, torch, torch-tuned, pfl, flower, blazefl
-  --repetitions N          runs of each, fedlink and peer in turn [default: 5]
-  --rounds N               rounds of a BN2-C run [default: 200]
-  --fedavg-rounds N        rounds of a FedAvg run [default: 60]
-  --warmup N               rounds of a run that are not counted [default: 10]
-  --threads N              threads or processes that each may use [default: 2]
-  --out FOLDER             where the raw runs go [default: bench/runs/DATE]";
-
 /// Rounds from one evaluation to the next.
 const EVALUATE_EVERY: u64 = 10;
 
+/// A comparison with other programs.
+#[derive(Subcommand)]
+pub enum Comparison {
+    /// A training step of the CNN beside the same in PyTorch, in turn, one thread each. Needs what `peers`
+    /// needs.
+    Cnn,
+    /// Rounds of fedlink and of other libraries in turn, as a table of ratios; see bench/README.md.
+    ///
+    /// Needs python3 (3.11 or later) and, for the first run, a package index. MNIST is taken from
+    /// $FEDLINK_DATA/mnist, or fetched if that is not set.
+    Peers(Options),
+    /// Rounds of a PyTorch task through `fedlink.simulate` and by a bare PyTorch loop in turn, each with as
+    /// many processes; see bench/README.md. Needs what `peers` needs.
+    Task(task::Options),
+}
+
 /// The options of `peers`.
-struct Options {
+#[derive(Args)]
+pub struct Options {
+    /// These libraries only
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = known_peers())]
     only: Vec<String>,
+    /// Runs of each, fedlink and peer in turn
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u64).range(1..))]
     repetitions: u64,
+    /// Rounds of a BN2-C run
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = stretches)]
     rounds: u64,
+    /// Rounds of a FedAvg run
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = stretches)]
     fedavg_rounds: u64,
+    /// Rounds of a run that are not counted
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = stretches)]
     warmup: u64,
+    /// Threads or processes that each may use
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..))]
     threads: u64,
+    /// Folder of the raw runs [default: bench/runs/DATE]
+    #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 
-impl Options {
-    fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Self> {
-        let mut options = Self {
-            only: Vec::new(),
-            repetitions: 5,
-            rounds: 200,
-            fedavg_rounds: 60,
-            warmup: 10,
-            threads: 2,
-            out: None,
-        };
-        while let Some(name) = arguments.next() {
-            let value = arguments.next().with_context(|| format!("{name}: no such option, or no value"))?;
-            options.set(&name, &value).with_context(|| format!("{name} {value}"))?;
-        }
-        if options.repetitions == 0 || options.threads == 0 {
-            bail!("--repetitions and --threads must be at least 1");
-        }
-        let &Self { rounds, fedavg_rounds, warmup, .. } = &options;
-        if [rounds, fedavg_rounds, warmup].iter().any(|count| count % EVALUATE_EVERY != 0) {
-            bail!(
-                "--rounds, --fedavg-rounds and --warmup must be multiples of {EVALUATE_EVERY}: every \
-                 {EVALUATE_EVERY}th round evaluates, and a time is the mean of that many"
-            );
-        }
-        if warmup >= rounds.min(fedavg_rounds) {
-            bail!("--warmup must be less than --rounds and --fedavg-rounds, or no round is left to be timed");
-        }
-        Ok(options)
-    }
+fn known_peers() -> PossibleValuesParser {
+    PossibleValuesParser::new(peers::PEERS.iter().map(|peer| peer.name))
+}
 
-    fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
-        match name {
-            "--only" => {
-                self.only = value.split(',').map(str::to_owned).collect();
-                let known: Vec<&str> = peers::PEERS.iter().map(|peer| peer.name).collect();
-                if let Some(other) = self.only.iter().find(|name| !known.contains(&name.as_str())) {
-                    bail!("there is no {other:?}; there are {}", known.join(", "));
-                }
-            }
-            "--repetitions" => self.repetitions = value.parse()?,
-            "--rounds" => self.rounds = value.parse()?,
-            "--fedavg-rounds" => self.fedavg_rounds = value.parse()?,
-            "--warmup" => self.warmup = value.parse()?,
-            "--threads" => self.threads = value.parse()?,
-            "--out" => self.out = Some(value.into()),
-            _ => bail!("there is no such option\n\n{USAGE}"),
+/// A number of rounds, in whole stretches from one evaluation to the next.
+fn stretches(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number: &u64| number.is_multiple_of(EVALUATE_EVERY));
+    number.ok_or_else(|| {
+        format!(
+            "must be a multiple of {EVALUATE_EVERY}: every {EVALUATE_EVERY}th round evaluates, and a time is \
+             the mean of that many"
+        )
+    })
+}
+
+impl Options {
+    /// Checks that rounds are left after the warm-up.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.warmup >= self.rounds.min(self.fedavg_rounds) {
+            bail!("--warmup must be less than --rounds and --fedavg-rounds, or no round is left to be timed");
         }
         Ok(())
     }
@@ -111,19 +90,13 @@ impl Options {
     }
 }
 
-/// Runs the benchmarks in the arguments.
-pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    let is_help = |argument: &String| matches!(argument.as_str(), "help" | "--help" | "-h");
-    if arguments.iter().any(is_help) {
-        println!("{USAGE}");
-        return Ok(());
-    }
-    match arguments.split_first() {
+/// Runs a comparison, by default the benchmarks of the library.
+pub fn bench(root: &Path, comparison: Option<&Comparison>) -> anyhow::Result<()> {
+    match comparison {
         None => kernels(),
-        Some((first, [])) if first == "cnn" => beside_torch(root),
-        Some((first, rest)) if first == "peers" => beside_peers(root, &Options::read(rest.iter().cloned())?),
-        Some((first, rest)) if first == "task" => task::measure(root, &task::Options::read(rest)?),
-        Some((other, _)) => bail!("there is no benchmark {other:?}\n\n{USAGE}"),
+        Some(Comparison::Cnn) => beside_torch(root),
+        Some(Comparison::Peers(options)) => beside_peers(root, options),
+        Some(Comparison::Task(options)) => task::measure(root, options),
     }
 }
 
@@ -150,6 +123,7 @@ fn beside_torch(root: &Path) -> anyhow::Result<()> {
 
 /// Measures, keeps every raw run, prints the table of the runs and keeps it beside them.
 fn beside_peers(root: &Path, options: &Options) -> anyhow::Result<()> {
+    options.check()?;
     let bench = Bench::new(root, options)?;
     peers::measure(&bench, options)?;
     let (machine, lines) = record::read(&bench.runs)?;
@@ -163,9 +137,21 @@ fn beside_peers(root: &Path, options: &Options) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Task;
+    use clap::Parser;
+
+    /// The comparison that a command line names.
+    pub(super) fn comparison(line: &str) -> anyhow::Result<Comparison> {
+        match Task::try_parse_from(["xtask", "bench"].into_iter().chain(line.split_whitespace()))? {
+            Task::Bench { comparison: Some(comparison) } => Ok(comparison),
+            _ => bail!("it has no comparison"),
+        }
+    }
 
     fn read(line: &str) -> anyhow::Result<Options> {
-        Options::read(line.split_whitespace().map(str::to_owned))
+        let Comparison::Peers(options) = comparison(&format!("peers {line}"))? else { bail!("not peers") };
+        options.check()?;
+        Ok(options)
     }
 
     #[test]

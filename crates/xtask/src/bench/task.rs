@@ -1,10 +1,10 @@
 //! A PyTorch task through `fedlink.simulate`, compared with the bare PyTorch loop.
 
-use super::USAGE;
 use super::peers::environment;
 use super::record::{Machine, mean, median};
 use super::report::{caveat, machine_text};
 use anyhow::{Context, bail};
+use clap::value_parser;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,30 +21,20 @@ const BARE: &str = "bare";
 const ACCURACY: f64 = 0.5;
 
 /// The options of `task`.
-#[derive(Debug, PartialEq)]
+#[derive(clap::Args, Debug, PartialEq)]
 pub struct Options {
+    /// Worker processes
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..))]
     workers: u64,
+    /// Rounds of a stretch
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u64).range(1..))]
     rounds: u64,
+    /// Stretches of each program
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u64).range(1..))]
     repetitions: u64,
+    /// Folder of the measurements
+    #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-}
-
-impl Options {
-    pub fn read(arguments: &[String]) -> anyhow::Result<Self> {
-        let mut options = Self { workers: 2, rounds: 20, repetitions: 5, out: None };
-        for pair in arguments.chunks(2) {
-            let [name, value] = pair else { bail!("{}: no such option, or no value\n\n{USAGE}", pair[0]) };
-            let number = || value.parse().ok().filter(|&n| n > 0).context("must be a whole number above 0");
-            match name.as_str() {
-                "--workers" => options.workers = number().context("--workers")?,
-                "--rounds" => options.rounds = number().context("--rounds")?,
-                "--repetitions" => options.repetitions = number().context("--repetitions")?,
-                "--out" => options.out = Some(value.into()),
-                _ => bail!("{name}: there is no such option\n\n{USAGE}"),
-            }
-        }
-        Ok(options)
-    }
 }
 
 /// The output of the program: the seconds of every stretch, and the accuracy at its end.
@@ -155,6 +145,8 @@ fn report(machine: &Machine, measured: &Measured) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Comparison;
+    use super::super::tests::comparison;
     use super::*;
 
     fn machine() -> Machine {
@@ -194,8 +186,10 @@ mod tests {
 
     #[test]
     fn options_are_parsed_and_invalid_ones_are_refused() {
-        let read =
-            |line: &str| Options::read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let read = |line: &str| match comparison(&format!("task {line}"))? {
+            Comparison::Task(options) => anyhow::Ok(options),
+            _ => bail!("not task"),
+        };
         let options = read("--workers 3 --repetitions 1").unwrap();
         assert_eq!(options, Options { workers: 3, rounds: 20, repetitions: 1, out: None });
         for bad in ["--workers 0", "--rounds x", "--fast 1", "--out"] {
