@@ -1,4 +1,4 @@
-"""What all peers share: the task's numbers, the data, the radio's arithmetic, the command line, the line of
+"""The common part of all peers: the task, the data, the radio's arithmetic, the command line, the line of
 results.
 
 Imports numpy alone, so that each peer brings nothing but its own library.

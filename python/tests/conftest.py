@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Common code of the tests."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ FAILED = pytest.StashKey[bool]()
 
 
 def _remove_unless_failed(config):
-    """What a test that failed has written shows why."""
+    """The output of a failed test shows why it failed."""
     if config.stash.get(FAILED, False):
         print(f"what the tests wrote is kept in {config.option.basetemp}")
     else:

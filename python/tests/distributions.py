@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*command: str | Path) -> str:
-    """What a command prints; its failure is ours. No variable leads it to the package of the repository."""
+    """The output of a command; its failure is an error. It does not find the package of the repository."""
     print("  $", " ".join(str(word) for word in command), flush=True)
     elsewhere = tempfile.gettempdir()
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=elsewhere).stdout

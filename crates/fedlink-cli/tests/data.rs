@@ -41,7 +41,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What a command left behind.
+/// The result of a command.
 #[derive(Debug)]
 struct Run {
     code: i32,

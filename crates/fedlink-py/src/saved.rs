@@ -7,11 +7,11 @@ use fedlink::system::checkpoint::CheckpointError;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-/// What was packed.
+/// The packed values.
 pub struct Saved {
     pub checkpoint: Vec<u8>,
     pub history: History,
-    /// What a task keeps itself; none if it keeps nothing.
+    /// The state of a task itself; none if it keeps none.
     pub task: Option<Vec<u8>>,
 }
 
@@ -25,7 +25,7 @@ pub fn pack(checkpoint: Vec<u8>, history: &History, task: Option<Vec<u8>>) -> Ve
     bytes
 }
 
-/// What [`pack`] was given.
+/// The arguments of [`pack`].
 pub fn unpack(bytes: &[u8]) -> PyResult<Saved> {
     let damaged = || PyValueError::new_err("the checkpoint is damaged, or is none");
     let (content, sum) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;

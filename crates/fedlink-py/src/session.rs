@@ -44,9 +44,9 @@ pub struct Call {
     t: u64,
     /// K.
     k: usize,
-    /// Who must train and report.
+    /// The devices that must train and report.
     candidates: Py<PyArray1<i64>>,
-    /// What each of them reports.
+    /// Their reports.
     asks: Vec<&'static str>,
     /// The bits that each candidate could send if it had the whole band.
     alone_bits: Py<PyArray1<f64>>,
@@ -55,10 +55,10 @@ pub struct Call {
     acknowledged: Vec<u64>,
 }
 
-/// What a scheduled device may use of a round.
+/// The grant of a scheduled device in a round.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct Grant {
-    /// Who sends.
+    /// The device.
     device: u32,
     /// Its share of the symbols.
     symbols: f64,
@@ -72,9 +72,9 @@ pub struct Grant {
     budget: f64,
     /// Bits a symbol that its link carries.
     capacity: f64,
-    /// What its share of the bits is proportional to.
+    /// The bit weight: its share of the bits is proportional to it.
     weight: f64,
-    /// What its update counts; None: as learn.aggregate specifies.
+    /// The weight of its update; None: as learn.aggregate specifies.
     share: Option<f64>,
 }
 
@@ -85,17 +85,18 @@ impl Grant {
     }
 }
 
-/// What arrived of a node: its bytes, none if its budget held nothing, and what it reports of them.
+/// The upload of a node as it arrived: its bytes, none if its budget was too small, and its report of
+/// them.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink", from_py_object)]
 #[derive(Clone)]
 pub struct Upload {
-    /// Who sent it.
+    /// The sender.
     device: u32,
     /// The bytes; None if the budget held nothing.
     payload: Option<Vec<u8>>,
     /// The level of the compression; 0 means that the budget held nothing.
     level: usize,
-    /// What was sent by the scheme's count.
+    /// The sent bits by the scheme's count.
     bits: f64,
     /// Entries that were sent.
     entries: usize,
@@ -120,7 +121,7 @@ impl Upload {
     }
 }
 
-/// What a node sends of its update.
+/// The upload of a node.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct Encoded {
     inner: device::Message,
@@ -140,7 +141,7 @@ impl Encoded {
         self.inner.spent.level
     }
 
-    /// What it costs by the scheme's count.
+    /// Its cost by the scheme's count.
     #[getter]
     fn bits(&self) -> f64 {
         self.inner.spent.bits.0
@@ -178,7 +179,7 @@ impl Encoded {
         Ok(PyArray1::from_vec(py, dense))
     }
 
-    /// What arrives of it at the server.
+    /// The update as the server decodes it.
     fn upload(&self, device: &Bound<'_, PyAny>) -> PyResult<Upload> {
         let device = whole("device", device, 0..=u64::from(u32::MAX))? as u32;
         let (payload, Spent { bits, level, .. }) = (self.inner.payload.clone(), self.inner.spent);
@@ -256,7 +257,7 @@ impl Session {
         Ok(self.state()?.inner.spec().run.rounds)
     }
 
-    /// What the policy asks of every candidate, in all rounds.
+    /// The reports that the policy requests of every candidate, in all rounds.
     #[getter]
     fn asks(&self) -> PyResult<Vec<&'static str>> {
         Ok(self.state()?.inner.server().asks().iter().map(|ask| ask.name()).collect())
@@ -274,7 +275,7 @@ impl Session {
         Ok(self.state()?.inner.server().excluded().iter().map(|device| device.0).collect())
     }
 
-    /// What a person should know of the run so far.
+    /// Warnings on the run so far.
     #[getter]
     fn warnings(&self) -> PyResult<Vec<String>> {
         Ok(self.state()?.inner.server().warnings())
@@ -541,8 +542,8 @@ impl Encoder {
         Ok(Self { raised, inner: inner.with_shapes(shapes.clone()), shapes })
     }
 
-    /// What a device answers to `asks` of its update and training loss in round `t` (from 0); `alone_bits` is
-    /// what it could send with the whole band.
+    /// The reports of a device on its update and training loss in round `t` (from 0) for `asks`;
+    /// `alone_bits` are the bits that it could send with the whole band.
     #[expect(clippy::too_many_arguments, reason = "a report is about all of them")]
     fn report<'py>(
         &self,
@@ -568,7 +569,7 @@ impl Encoder {
         Ok(PyArray1::from_vec(py, answers))
     }
 
-    /// What a device sends of its update in round `t` (from 0) within `budget` bits.
+    /// The upload of a device for its update in round `t` (from 0) within `budget` bits.
     fn encode(
         &self,
         py: Python<'_>,

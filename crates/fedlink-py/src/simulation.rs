@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-/// What `fedlink.simulate` runs.
+/// The simulation of `fedlink.simulate`.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct Simulation {
     raised: Raised,
@@ -161,7 +161,7 @@ impl Simulation {
     }
 }
 
-/// What a lock guards, if nobody else is using it.
+/// The content of a lock, unless another thread uses it.
 pub fn in_use<'a, T>(lock: &'a Mutex<T>, busy: &'static str) -> PyResult<MutexGuard<'a, T>> {
     match lock.try_lock() {
         Ok(state) => Ok(state),

@@ -1,4 +1,4 @@
-//! What curves of the bound are shown as: table, CSV, JSON, figure.
+//! The presentation of curves of the bound: table, CSV, JSON, figure.
 
 use crate::chart::{Curve, Lines, Look, Quantity};
 use crate::error::Error;

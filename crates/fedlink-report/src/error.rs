@@ -1,4 +1,4 @@
-//! What can go wrong when results are shown.
+//! Errors of the presentation of results.
 
 use crate::figure::FigureError;
 

@@ -1,4 +1,4 @@
-//! What a check of the theorem is shown as: table, CSV, figure.
+//! The presentation of a check of the theorem: table, CSV, figure.
 
 use crate::bound_report::{self, number};
 use crate::chart::{Curve, Lines, Look, Quantity};

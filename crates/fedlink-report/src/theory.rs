@@ -11,7 +11,7 @@ use fedlink_study::theory::{BoundExperiment, PanelResult, TheoremExperiment, The
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What an experiment with the bound leaves: nothing is on the disk until [`TheoryOutput::write`].
+/// The output of an experiment with the bound; [`TheoryOutput::write`] writes it to the disk.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TheoryOutput {
@@ -48,7 +48,7 @@ struct PanelJson<'a> {
     curves: Vec<CurveJson<'a>>,
 }
 
-/// What a figure of the bound leaves, given its panels and the verdicts on its claims.
+/// The output of a figure of the bound, from its panels and the verdicts on its claims.
 pub fn bound_output(
     experiment: &BoundExperiment,
     panels: &[PanelResult],
@@ -91,7 +91,7 @@ pub fn bound_output(
     Ok(TheoryOutput { files, summary: serde_json::to_string_pretty(&json)? + "\n", text })
 }
 
-/// What a check of the theorem leaves.
+/// The output of a check of the theorem.
 pub fn theorem_output(
     experiment: &TheoremExperiment,
     results: &[TheoremResult],

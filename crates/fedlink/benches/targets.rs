@@ -245,7 +245,7 @@ impl Policy for Watched {
     }
 }
 
-/// What a BN2-C round spends on anything but training: everything outside [candidates, select], and inside it
+/// The time of a BN2-C round apart from training: everything outside [candidates, select], and inside it
 /// the norm, q* and compression of every device, measured on a true update.
 fn share(dataset: &Arc<Dataset>) {
     pool(1).install(|| {
@@ -547,7 +547,7 @@ fn cnn_step(shape: [usize; 3]) -> impl FnMut() {
 struct Peer {
     process: Child,
     answers: BufReader<ChildStdout>,
-    /// What it reports of itself.
+    /// Its report on itself.
     name: String,
 }
 

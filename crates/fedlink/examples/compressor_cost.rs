@@ -1,4 +1,4 @@
-//! What compression takes: `cargo run --release -p fedlink --example compressor_cost`.
+//! The time of compression: `cargo run --release -p fedlink --example compressor_cost`.
 //!
 //! First EDEN's transform against passes over the same memory that only change signs, for as many passes as
 //! it makes and for all sizes of models; then each scheme, for the paper's MLP (d = 203 530) on the digits,

@@ -5,14 +5,14 @@
 use fedlink::prelude::*;
 use fedlink::schedule::largest;
 
-/// Whose turn it is, among those the channel favors.
+/// Fair turns among the devices with good channels.
 #[derive(Default)]
 struct FairTurns {
     /// Rounds since each device was scheduled.
     waiting: Vec<u32>,
 }
 
-/// What it keeps between rounds goes into checkpoints, so that a resumed run is the same run.
+/// The state between rounds goes into checkpoints, so that a resumed run is the same run.
 impl Persist for FairTurns {
     fn save(&self) -> State {
         State::of(&self.waiting)

@@ -192,8 +192,8 @@ fn seven_of_five() -> Vec<u8> {
     stack(1.0, &[(0, high), (0, middle), (low, SLOTS), (0, theta), VERSION_1])
 }
 
-/// What a scheme with these settings sends of normal numbers, in a layout of its own; q is the most entries
-/// there can be.
+/// The message of a scheme with these settings for normal numbers, in a layout of its own; q is the
+/// largest number of entries.
 fn scheme_case(layout: &str, name: &str, own: &str, dim: usize, budget: f64) -> Option<Value> {
     let own: toml::Table = own.parse().expect("settings");
     let entry = <dyn Compressor>::entries().iter().find(|entry| entry.name == name).expect("a scheme");

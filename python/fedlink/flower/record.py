@@ -1,4 +1,4 @@
-"""What became of every node in a round."""
+"""The result of every node in a round."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class NodeRecord:
     """The last phase it was asked in: ``hello``, ``compute`` or ``upload``."""
     outcome: Outcome = Outcome.ABSENT
     reason: str = ""
-    """What went wrong, if anything did."""
+    """The error, if there was one."""
     gain: float | None = None
-    """What it was judged by as a candidate: the channel's power gain, or its rate in bit/s."""
+    """Its link as a candidate: the channel's power gain, or its rate in bit/s."""
     capacity: float | None = None
     """Bits a symbol, or bits a second."""
     report: float | None = None
@@ -67,7 +67,7 @@ class NodeRecord:
     q: int | None = None
     """The level of the compression, by its own account; 0 if silent."""
     bits: float | None = None
-    """What the update costs by the scheme's count, by its own account."""
+    """The cost of the update by the scheme's count, as the node reports it."""
     entries: int | None = None
     """Entries of Δ̂ that it sent, by its own account."""
     payload_bytes: int | None = None

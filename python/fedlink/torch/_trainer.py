@@ -13,7 +13,7 @@ from ._rng import seed_all, seed_of
 
 @dataclass
 class Functions:
-    """What a task consists of, wherever it trains."""
+    """The parts of a task, in any process."""
 
     model_factory: Callable[[], torch.nn.Module]
     datasets: Sequence[Any]
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass
 class Done:
-    """What a training left beside its update."""
+    """The results of a training beside its update."""
 
     row: int
     loss: float

@@ -31,7 +31,7 @@ PATIENCE = 5
 
 @dataclass
 class _Setup:
-    """What a worker is started with."""
+    """The arguments of a worker."""
 
     functions: Functions | _Pickled
     settings: dict[str, Any]
@@ -221,7 +221,7 @@ def _end(processes: list[Any], connections: list[Connection]) -> None:
 
 
 def _settings() -> dict[str, Any]:
-    """What a program may have set in PyTorch that changes results."""
+    """The settings of PyTorch that change results."""
     return {
         "dtype": torch.get_default_dtype(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),

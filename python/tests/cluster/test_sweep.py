@@ -147,7 +147,7 @@ def test_custom_parts_travel_to_the_workers(experiment, tmp_path):
     import numpy
 
     class Oldest(fedlink.Policy):
-        """Whoever has waited longest; defined here, so that it can only be sent as it is."""
+        """The devices that have waited longest; defined here, so that it can only be sent by value."""
 
         def candidates(self, view):
             return numpy.sort(numpy.argsort(-view.ages, kind="stable")[: view.k])

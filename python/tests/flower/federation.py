@@ -207,7 +207,7 @@ class Federation:
         return process
 
     def result(self, process: Process, out: Path) -> dict:
-        """What the run left in `out`, once it is over."""
+        """The results of the run in `out`, once it is over."""
         try:
             wait_for("the end of the run", lambda: process.popen.poll() is not None)
             # The stream of its log may end a moment before the app does.

@@ -1,4 +1,4 @@
-//! What cannot be asked: one message, exit code 2, nothing left behind.
+//! Refused requests: one message, exit code 2, nothing left behind.
 
 use crate::{entries, refused};
 use tempfile::TempDir;

@@ -65,7 +65,7 @@ impl Server {
         Self { address, seen }
     }
 
-    /// What was asked for so far. The last answer may still be on its way.
+    /// The requests so far. The last answer may still be in transit.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }

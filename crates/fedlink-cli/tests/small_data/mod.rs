@@ -7,7 +7,7 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// What the data set is called in a folder that it was written to.
+/// The name of the data set in the folder that it was written to.
 pub const NAME: &str = "small.npz";
 
 /// Classes, as many as digits have.

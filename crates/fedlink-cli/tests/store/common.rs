@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Common code of the tests.
 
 use crate::small_data;
 use assert_cmd::Command;
@@ -76,7 +76,7 @@ pub fn json(path: &Path) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// What must be the same however the runs were made: summary, table and digests.
+/// The results that must not depend on how the runs were made: summary, table and digests.
 pub fn numbers(folder: &TempDir, out: &str) -> (Value, Vec<u8>) {
     let out = folder.path().join(out);
     assert_eq!(json(&out.join("manifest.json"))["complete"], true);

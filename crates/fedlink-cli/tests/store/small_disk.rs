@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// What every script begins with: the disk of 400 kB on `small`, and a function that runs the command and
-/// prints the code that it ends with and how many lines it gives on standard error.
+/// The beginning of every script: the disk of 400 kB on `small`, and a function that runs the command and
+/// prints its exit code and its number of lines on standard error.
 const BEGIN: &str = r#"
 set -eu
 mkdir small
@@ -34,7 +34,7 @@ fn namespace() -> Option<Vec<&'static str>> {
     })
 }
 
-/// What the script prints, line by line; none where there are no namespaces, which is printed.
+/// The output of the script, line by line; none (and a note is printed) without namespaces.
 fn printed(folder: &Path, script: &str) -> Option<Vec<String>> {
     let Some(way) = namespace() else {
         println!("no mounts are allowed here: the stand-ins of the module `faults` are all there is");

@@ -113,8 +113,8 @@ fn sparse(name: &str, given: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> Py
     Ok(Encoded::Sparse(SparseUpdate { indices, values }))
 }
 
-/// What an update costs where the scheme does not define it: log2 C(d, q) for the indices,
-/// 33 for every value.
+/// The cost of an update if the scheme does not define it: log2 C(d, q) for the indices, 33 for every
+/// value.
 fn counted(encoded: &Encoded, dim: usize) -> f64 {
     let q = encoded.entries();
     match encoded {

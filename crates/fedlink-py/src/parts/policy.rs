@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-/// What a policy sees of a round.
+/// The view of a round for a policy.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct View {
     /// The round, counted from 0.
@@ -177,14 +177,14 @@ impl View {
     }
 }
 
-/// What the candidates reported: `reports["norm"]` is a column, `values` the table of one row
-/// for each of `devices`.
+/// The reports of the candidates: `reports["norm"]` is a column, `values` the table of one row for each
+/// of `devices`.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct Reports {
     /// The candidates that reported.
     #[pyo3(get)]
     devices: Py<PyArray1<i64>>,
-    /// What was asked.
+    /// The requested quantities.
     #[pyo3(get)]
     asks: Vec<&'static str>,
     /// The answers: a row for each device, a column for each ask.
@@ -230,7 +230,7 @@ pub struct Record {
     /// Their mean training loss.
     #[pyo3(get)]
     loss: f64,
-    /// Who sent what, and what became of it: one row for each scheduled device.
+    /// The transmissions and their results: one row for each scheduled device.
     #[pyo3(get)]
     transmissions: Py<Table>,
 }
@@ -263,7 +263,7 @@ impl PythonPolicy {
     }
 }
 
-/// What a policy asks of every candidate.
+/// The reports that a policy requests of every candidate.
 fn asks(object: &Bound<'_, PyAny>) -> PyResult<Vec<Ask>> {
     let name = method(object, "asks");
     let answer = object.call_method0("asks")?;

@@ -64,7 +64,7 @@ impl PythonTask {
         job
     }
 
-    /// What `call` answers; its exception is kept to be raised again.
+    /// The result of `call`; its exception is kept to be raised again.
     fn ask<R>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R>) -> Result<R, TaskError> {
         Python::attach(|py| {
             call(self.object.bind(py)).map_err(|error| {
@@ -133,7 +133,7 @@ impl Task for PythonTask {
     }
 }
 
-/// What a device keeps, as Python has it.
+/// The state of a device, as Python has it.
 fn state_of<'py>(py: Python<'py>, state: &DeviceState) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &state.bytes)
 }

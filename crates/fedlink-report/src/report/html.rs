@@ -3,7 +3,7 @@
 use super::Interval;
 use serde::Serialize;
 
-/// What stands for a missing number.
+/// The sign of a missing number.
 pub const MISSING: &str = "–";
 /// Keeps a number and its unit on one line.
 const SPACE: char = '\u{a0}';

@@ -84,8 +84,8 @@ impl Reports {
         self.row(index).first().copied().unwrap_or(0.0)
     }
 
-    /// What decides between equal reports, the larger first: the gain where reports are sent with few bits,
-    /// else nothing.
+    /// The tie-breaker between equal reports, the larger first: the gain if reports have few bits, else
+    /// nothing.
     pub fn tie(&self, index: usize) -> f64 {
         self.gains.get(index).copied().unwrap_or(0.0)
     }

@@ -1,4 +1,4 @@
-"""What a node does."""
+"""The client app of a node."""
 
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp

@@ -1,4 +1,4 @@
-"""What the parameter server does."""
+"""The server app."""
 
 import json
 from dataclasses import asdict

@@ -111,8 +111,8 @@ fn a_claim_for_every_panel_pairs_the_draws_of_each() {
     assert_eq!(b.pairs[1].left_value.unwrap().mean, last(0, 1));
 }
 
-/// What `fedlink run fig3` and `fig4` printed for every claim when claims about the bound had a language of
-/// their own, to the last digit: equal text means equal bits.
+/// The output of `fedlink run fig3` and `fig4` for every claim when claims about the bound had a language
+/// of their own, to the last digit: equal text means equal bits.
 const FIGURE_CLAIMS: &str = include_str!("figure_claims.csv");
 
 #[test]

@@ -189,14 +189,14 @@ fn report(kind: Reported, update: &[f32], alone: usize) -> f32 {
     }
 }
 
-/// What is reported.
+/// The kind of report.
 #[derive(Clone, Copy, Debug)]
 enum Reported {
     Norm,
     Compressed,
 }
 
-/// What the server has to judge by.
+/// The evidence of the server.
 struct Case<'a> {
     kind: Reported,
     sent: Sent<'a>,

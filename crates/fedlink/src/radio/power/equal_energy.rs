@@ -34,7 +34,7 @@ impl PartConfig for EqualEnergyConfig {
 /// radiates M·P̄·n for every K (where no maximum is met); at K = 1 it is the rule of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct EqualEnergy {
-    /// What all policies know; M·P̄/K, at most the maximum, is spent over all n symbols.
+    /// The common knowledge of all policies; M·P̄/K, at most the maximum, is spent over all n symbols.
     pub material: PowerMaterial,
 }
 

@@ -50,7 +50,7 @@ impl PartConfig for LyapunovConfig {
 pub struct Lyapunov {
     config: LyapunovConfig,
     queues: PowerQueues,
-    /// Who was drawn before training, and what each counts, where no device reports.
+    /// The devices drawn before training and their weights, without reports.
     chosen: Vec<(DeviceId, f64)>,
 }
 

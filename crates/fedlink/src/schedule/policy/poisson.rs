@@ -1,4 +1,4 @@
-//! Poisson: every device by a coin of its own.
+//! Poisson: every device is sampled independently.
 
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
@@ -23,7 +23,7 @@ impl PartConfig for PoissonConfig {
     const NAME: &'static str = "poisson";
     const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
-        "every device by a coin of its own, at most K, each in a slot of n/K symbols; amplifies privacy";
+        "every device sampled independently, at most K, each in a slot of n/K symbols; amplifies privacy";
 
     fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
         self.rate.get_or_insert(scope.k as f64 / (2.0 * scope.devices as f64));
