@@ -90,6 +90,6 @@ fn a_data_set_with_one_changed_label_is_refused_under_its_name() {
     std::fs::write(copy.join(files[1].name), labels).unwrap();
     let refused = catalog::load("mnist", &folders).unwrap_err().to_string();
     assert!(refused.contains("the samples are not those of mnist: sha256 "), "{refused}");
-    let custom = catalog::load(copy.to_str().unwrap(), &[]).expect("by its path it is anybody's data");
+    let custom = catalog::load(copy.to_str().unwrap(), &[]).expect("a path accepts any data");
     assert_eq!(custom.train.labels.len(), 60_000);
 }

@@ -47,12 +47,12 @@ fn value_bits(layout: Layout, count: u64) -> u64 {
 
 /// The code that prints the table of the page.
 #[path = "../examples/wire_overhead.rs"]
-#[expect(dead_code, reason = "the test calls what its main prints")]
+#[expect(dead_code, reason = "the test calls the function that its main prints")]
 mod overhead;
 
 /// The code that makes the test vectors.
 #[path = "../examples/wire_vectors.rs"]
-#[expect(dead_code, reason = "the test calls what its main prints")]
+#[expect(dead_code, reason = "the test calls the function that its main prints")]
 mod making;
 
 fn vectors() -> Value {

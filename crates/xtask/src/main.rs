@@ -98,7 +98,7 @@ fn main() -> anyhow::Result<()> {
 
 /// Every check that must pass before a change is merged.
 fn test() -> anyhow::Result<()> {
-    step("what is needed");
+    step("prerequisites");
     setup::list(&root())?;
     // Both run for long on at most one core, and share nothing with the steps beside them.
     let release = release_build()?;

@@ -31,10 +31,10 @@ fn check(file: &[u8]) {
     let path = Path::new("fuzz.json");
     let Ok(cell) = StoredRun::from_bytes(path, file) else { return };
     SPEC.with(|spec| {
-        let written = cell.to_text(spec).expect("what was read can be written");
+        let written = cell.to_text(spec).expect("a parsed run can be written");
         let again = StoredRun::from_bytes(path, written.as_bytes());
         let again = again.unwrap_or_else(|error| panic!("{error}\nin\n{written}"));
-        assert_eq!(again.to_text(spec).expect("what was read can be written"), written);
+        assert_eq!(again.to_text(spec).expect("a parsed run can be written"), written);
         assert_eq!((&again.label, &again.data), (&cell.label, &cell.data));
         assert_eq!((&again.processes, &again.result.status), (&cell.processes, &cell.result.status));
         assert_eq!(again.result.rows.len(), cell.result.rows.len());

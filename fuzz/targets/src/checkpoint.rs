@@ -47,11 +47,11 @@ fn restore(bytes: &[u8]) {
             return;
         }
         let first = saved(simulation);
-        simulation.restore(Cursor::new(&first)).expect("what was saved");
-        assert!(saved(simulation) == first, "what was restored is saved as something else");
+        simulation.restore(Cursor::new(&first)).expect("a saved state is valid");
+        assert!(saved(simulation) == first, "the restored state is saved as another state");
         // An adversarial model may diverge, which is an error.
         let _ = (simulation.outcome(), simulation.step(), simulation.step(), simulation.outcome());
-        simulation.restore(Cursor::new(&*pristine)).expect("what was saved");
+        simulation.restore(Cursor::new(&*pristine)).expect("a saved state is valid");
     });
 }
 

@@ -54,7 +54,7 @@ pub fn run(bytes: &[u8]) {
             assert_eq!(update.check(dim), Ok(()));
             let mut again = Vec::new();
             let bits = codec.write(coder, context, &update, &mut again);
-            let bits = bits.expect("what is decoded follows its format");
+            let bits = bits.expect("a decoded update follows its format");
             assert_eq!(again, payload);
             assert!(bits == bit_length(payload) && bits <= codec.longest(context));
         });

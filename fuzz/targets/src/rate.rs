@@ -15,7 +15,7 @@ pub fn run(bytes: &[u8]) {
     match text.parse::<Rate>() {
         Err(error) => assert!(error.to_string().len() < 16 * (text.len() + 100)),
         Ok(rate) => {
-            let again: Rate = rate.to_string().parse().expect("what a rate prints");
+            let again: Rate = rate.to_string().parse().expect("a printed rate parses");
             for t in [0, 1, 1000, usize::MAX] {
                 let [first, second] = [&rate, &again].map(|rate| rate.at(t, 0.5, 3).expect("no table"));
                 assert!(first.to_bits() == second.to_bits() || first.is_nan() && second.is_nan());

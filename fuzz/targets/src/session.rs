@@ -35,10 +35,10 @@ fn restore(bytes: &[u8]) {
             return;
         }
         let first = saved(session);
-        session.restore(Cursor::new(&first)).expect("what was saved");
-        assert!(saved(session) == first, "what was restored is saved as something else");
+        session.restore(Cursor::new(&first)).expect("a saved state is valid");
+        assert!(saved(session) == first, "the restored state is saved as another state");
         let _ = (session.outcome(), round(session, encoder), round(session, encoder), session.outcome());
-        session.restore(Cursor::new(&*pristine)).expect("what was saved");
+        session.restore(Cursor::new(&*pristine)).expect("a saved state is valid");
     });
 }
 

@@ -32,6 +32,6 @@ fn check<T: ?Sized + Persist>(part: &mut T, bytes: &[u8]) {
         return;
     }
     let saved = part.save();
-    part.load(saved.clone()).expect("what was saved");
+    part.load(saved.clone()).expect("a saved state is valid");
     assert_eq!(part.save(), saved);
 }

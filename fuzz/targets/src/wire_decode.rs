@@ -24,7 +24,7 @@ pub fn run(bytes: &[u8]) {
         assert!(update.indices.len() <= q);
         let mut again = Vec::new();
         // `encode` checks order, range and values.
-        let bits = coder.encode(&format, &update, &mut again).expect("what is decoded follows its format");
+        let bits = coder.encode(&format, &update, &mut again).expect("a decoded update follows its format");
         assert_eq!(again, payload);
         assert!(bits <= format.longest());
     });

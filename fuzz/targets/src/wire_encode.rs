@@ -62,7 +62,7 @@ pub fn run(bytes: &[u8]) {
             return;
         };
         assert!(sendable && length == bit_length(&payload) && length <= format.longest());
-        coder.decode(&format, &payload, &mut received).expect("what was encoded");
+        coder.decode(&format, &payload, &mut received).expect("an encoded update decodes");
         if q > 0 {
             assert_eq!(received.indices, update.indices);
             assert_eq!(bits(&received.values), bits(&update.values));

@@ -210,7 +210,7 @@ pub fn cdf(title: &str, x_label: &str, series: &[(String, Option<Look>, Vec<f64>
         points: steps(values),
         ..Curve::default()
     };
-    let y = Quantity::share("share that is at most this");
+    let y = Quantity::share("cumulative share");
     Lines::new(title, &Quantity::plain(x_label).margin(0.02), &y, series.iter().map(curve).collect())
 }
 

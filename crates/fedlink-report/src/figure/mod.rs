@@ -46,7 +46,7 @@ pub enum FigureError {
         scale: usize,
     },
     /// The length of an image does not match its shape.
-    #[error("image {index} has {found} bytes, its shape asks for {expected}")]
+    #[error("image {index} has {found} bytes, but its shape needs {expected}")]
     PictureSize {
         /// Its index, from zero.
         index: usize,

@@ -9,6 +9,8 @@
 //! (n + 1)u/(1 − (n + 1)u) with u = 2⁻⁵³ (Demmel; Rump, BIT 46, 2006, lemma 2.1); twice this amount is
 //! added to c.
 
+use super::solve::dot;
+
 /// The unit roundoff of double precision.
 const UNIT: f64 = f64::EPSILON / 2.0;
 
@@ -120,10 +122,6 @@ impl Symmetric {
         let steps = (n + 1) as f64 * UNIT;
         Some(2.0 * (steps / (1.0 - steps) * trace + UNIT * c))
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 #[cfg(test)]

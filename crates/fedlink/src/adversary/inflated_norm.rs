@@ -26,10 +26,10 @@ pub enum FalseReport {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FalseUpload {
-    /// Its honest Δ̂: it wants to be scheduled, not to harm.
+    /// Its honest Δ̂: its aim is to be scheduled, not to harm.
     #[default]
     Honest,
-    /// −Δ̂: it wants to be scheduled to do harm.
+    /// −Δ̂: its aim is to be scheduled to harm.
     SignFlip,
 }
 

@@ -76,7 +76,7 @@ fn an_inflated_norm_is_always_scheduled_by_norm_policies_and_never_helps_with_ot
         if policy == "bc" {
             let mut honest = config.clone();
             honest.adversary.share = 0.0;
-            assert_eq!(run(&honest).0.digest, outcome.digest, "it uploads what it should, and nobody asked");
+            assert_eq!(run(&honest).0.digest, outcome.digest, "its upload is honest, without a report");
         }
     }
 }

@@ -84,7 +84,7 @@ pub fn resumed<W: Into<Work>>(config: &Config, work: impl Fn() -> W, parts: &Par
     let mut bytes = Vec::new();
     first.checkpoint(&mut bytes).expect("memory takes all");
     let mut second = Simulation::with_parts(config, work(), parts).expect("a valid run");
-    second.restore(std::io::Cursor::new(bytes)).expect("what was saved");
+    second.restore(std::io::Cursor::new(bytes)).expect("a saved state is valid");
     assert_eq!(second.rounds_done(), rounds);
     second.run(|_| ()).expect("no error")
 }

@@ -267,7 +267,7 @@ fn names_of_custom_parts_survive_a_trip_through_the_text_of_the_configuration() 
     let parts = patient().fading("steady", "here", |_, _| Ok(Box::new(fedlink::radio::fading::Constant)));
     let mut config = config("patient");
     let simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
-    assert_eq!(simulation.spec().config().custom.len(), 1, "what is not chosen is not named");
+    assert_eq!(simulation.spec().config().custom.len(), 1, "parts that are not chosen are not named");
     config.radio.fading = "steady".into();
     let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
     let recorded = simulation.spec().config().clone();

@@ -96,5 +96,5 @@ fn a_run_that_records_it_takes_the_same_steps_and_survives_threads_and_restarts(
     assert_eq!(with.final_accuracy, without.final_accuracy);
     assert_eq!(with.scheduled, without.scheduled);
     assert!(without.device_accuracy.is_empty());
-    assert_ne!(with.digest, without.digest, "what is recorded is in the digest");
+    assert_ne!(with.digest, without.digest, "the recorded metrics are in the digest");
 }

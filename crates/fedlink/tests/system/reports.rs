@@ -49,7 +49,7 @@ fn the_symbols_are_those_of_every_candidate_at_its_own_rate() {
     let call = session.begin(0, links.known.clone(), |_| true).unwrap();
     let reporting: Vec<DeviceId> =
         DeviceId::all(links.known.devices()).filter(|&m| links.known.capacity(m) >= 0.1).collect();
-    assert_eq!(call.candidates, reporting, "who is below the floor does not report");
+    assert_eq!(call.candidates, reporting, "devices below the floor do not report");
     let sum: f64 = reporting.iter().map(|&m| 32.0 / links.known.capacity(m)).sum();
     assert!((call.report_symbols.iter().sum::<f64>() - sum).abs() < 1e-9);
     let granted = session.report(equal_reports(&call)).unwrap();

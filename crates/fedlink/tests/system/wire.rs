@@ -103,7 +103,7 @@ fn with_the_count_of_the_wire_no_payload_exceeds_its_budget() {
         });
         assert!(sent_any || holds_little(&config));
         config.radio.wire = true;
-        assert_eq!(run(&config, 1, |_| {}), without, "the wire carries what was counted");
+        assert_eq!(run(&config, 1, |_| {}), without, "the wire does not change the results");
     }
 }
 

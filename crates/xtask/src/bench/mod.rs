@@ -21,8 +21,8 @@ const EVALUATE_EVERY: u64 = 10;
 /// A comparison with other programs.
 #[derive(Subcommand)]
 pub enum Comparison {
-    /// A training step of the CNN beside the same in PyTorch, in turn, one thread each. Needs what `peers`
-    /// needs.
+    /// A training step of the CNN here and in PyTorch, in turn, one thread each. Has the requirements of
+    /// `peers`.
     Cnn,
     /// Rounds of fedlink and of other libraries in turn, as a table of ratios; see bench/README.md.
     ///
@@ -30,7 +30,7 @@ pub enum Comparison {
     /// $FEDLINK_DATA/mnist, or fetched if that is not set.
     Peers(Options),
     /// Rounds of a PyTorch task through `fedlink.simulate` and by a bare PyTorch loop in turn, each with as
-    /// many processes; see bench/README.md. Needs what `peers` needs.
+    /// many processes; see bench/README.md. Has the requirements of `peers`.
     Task(task::Options),
 }
 
