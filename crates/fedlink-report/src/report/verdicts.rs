@@ -133,7 +133,8 @@ pub fn differences(report: &Report) -> String {
          <h2 id=\"differences-heading\">Paired differences</h2>\n{}\
          <p class=\"key\"><b>▲</b> higher and <b>▼</b> lower: the interval excludes zero. <b>≈</b> the \
          interval holds zero. Without an interval (one seed) there is no mark. Intervals are not corrected \
-         for multiple comparisons: of twenty comparisons of equals, one is expected to exclude zero at random.</p>\n\
+         for multiple comparisons: of twenty comparisons of equals, one is expected to exclude zero at \
+         random.</p>\n\
          </section>\n",
         table("differences-table", caption, &header, &body)
     )

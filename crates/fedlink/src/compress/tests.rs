@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn the_spent_bits_give_the_same_level_and_a_bit_less_a_lower_one(update in updates(), budget in budgets()) {
+    fn the_spent_bits_give_the_same_level_and_fewer_a_lower_one(update in updates(), budget in budgets()) {
         for (name, scheme) in schemes() {
             let (spent, out) = encode(&*scheme, &update, Bits(budget));
             if spent.level == 0 {

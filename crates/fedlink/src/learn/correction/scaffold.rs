@@ -17,8 +17,8 @@ pub const ENTRY: Entry<dyn Correction> = Entry::of::<Scaffold>();
 /// Source: Karimireddy et al., *SCAFFOLD* (2019). State: d numbers for each device and d at the server.
 /// Needs `learn.optimizer = "sgd"` without momentum: with any other optimizer, Δ/(τη) is not a gradient.
 /// Invariants: c is the mean of all c_m; the fixed points are the points where the mean gradient is zero,
-/// for any τ. Caution: a compressor that sends a few percent of the update leaves c_m near zero, and little is
-/// corrected.
+/// for any τ. Caution: a compressor that sends a few percent of the update leaves c_m near zero, and little
+/// is corrected.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Scaffold {}
