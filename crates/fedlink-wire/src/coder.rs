@@ -129,8 +129,7 @@ fn check(format: &Format, indices: &[u32], values: &[f32]) -> Result<(), WireErr
 }
 
 /// Checks that [`Coder::decode`] can return `values`: they are finite, and with [`Layout::Signs`] they
-/// have
-/// one magnitude above zero.
+/// have one magnitude above zero.
 pub fn check_values(layout: Layout, values: &[f32]) -> Result<(), WireError> {
     check_finite(values)?;
     if layout != Layout::Signs {

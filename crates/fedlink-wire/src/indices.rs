@@ -5,9 +5,8 @@
 //! The plain law is one table for a whole message and gives every support the same bits too,
 //! `−log2((q/d)^q·(1 − q/d)^(d−q))`. That is ½·log2(2π·q·(1 − q/d)) more, because it does not use that
 //! there are q entries in total. Nearly all of that knowledge saves its bits near the end, so the exact
-//! law
-//! governs the last T = d/64 indices, and the plain law those before. With k of the entries among the last T,
-//! a support costs
+//! law governs the last T = d/64 indices, and the plain law those before. With k of the entries among the
+//! last T, a support costs
 //!
 //! > log2 C(d,q) + log2( Bin(T, q/d)(k) / Bin(d, q/d)(q) )
 //!

@@ -131,8 +131,8 @@ impl Stream {
     /// ln G, where G is a gamma number of the given shape (finite, above 0) and scale 1.
     ///
     /// Marsaglia and Tsang, "A simple method for generating gamma variables" (2000): with d = shape − 1/3
-    /// and c = 1/√(9d), G = d·(1 + cX)³ for a normal X that passes ln U < X²/2 + d·(1 − v + ln v), v = (1
-    /// + cX)³. A shape below 1 takes a draw G′ of shape + 1 and G = G′·U^(1/shape). The logarithm is
+    /// and c = 1/√(9d), G = d·v for a normal X that passes ln U < X²/2 + d·(1 − v + ln v), where
+    /// v = (1 + cX)³. A shape below 1 takes a draw G′ of shape + 1 and G = G′·U^(1/shape). The logarithm is
     /// returned because U^(1/shape) is below the smallest float for most U if the shape is below 0.001.
     pub fn ln_gamma(&mut self, shape: f64) -> f64 {
         assert!(shape > 0.0 && shape.is_finite(), "a gamma number needs a finite shape above 0");

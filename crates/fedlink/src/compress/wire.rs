@@ -85,8 +85,7 @@ fn values_of(layout: Layout, values: &Values) -> Result<&[f32], WireError> {
 }
 
 /// Checks that [`Coder::decode`] can return `values`: they are finite, and with [`Layout::Signs`] they
-/// have
-/// one magnitude above zero.
+/// have one magnitude above zero.
 pub(super) fn check_values(layout: Layout, values: &Values) -> Result<(), WireError> {
     fedlink_wire::check_values(layout, values_of(layout, values)?)
 }

@@ -2,19 +2,19 @@
 //!
 //! An image is generated in five steps, from one random stream of its own:
 //! 1. The label is drawn uniformly from 0..10, then one of the digit's forms (a 4 may be open or closed,
-//! a 7 barred or not, …). A form is a list of pen strokes through a few knots.
+//!    a 7 barred or not, …). A form is a list of pen strokes through a few knots.
 //! 2. Every knot moves a little. A cubic curve joins the knots of a stroke, with random rounding of
-//! corners and ends that may fall short.
+//!    corners and ends that may fall short.
 //! 3. A smooth random displacement field (a cubic B-spline over a 5 × 5 lattice) bends the curve; slant,
-//! stretch and rotation follow.
+//!    stretch and rotation follow.
 //! 4. The result is scaled so that its ink fits a box of about 20 pixels. Its center of mass is moved
-//! near the middle of the image, and its ink is at least one pixel from the edge.
+//!    near the middle of the image, and its ink is at least one pixel from the edge.
 //! 5. A round pen with random pressure along the stroke draws it in white on black with soft edges; then
-//! pixels lose a little ink at random.
+//!    pixels lose a little ink at random.
 //!
 //! Every machine generates the same bytes: the arithmetic is IEEE addition, multiplication, division and
-//! square
-//! root in a written order, sine, cosine and exponential come from `libm`, and no image depends on another.
+//! square root in a written order, sine, cosine and exponential come from `libm`, and no image depends on
+//! another.
 //!
 //! # How hard it is
 //! Measured with an independent implementation on exactly these bytes (the tests pin their digest):
