@@ -324,6 +324,9 @@ pub struct LinkBudgetOptions {
     /// Python file with custom parts that the experiment names; may be repeated.
     #[arg(long = "parts", value_name = "FILE.py")]
     pub parts: Vec<PathBuf>,
+    /// Policies to compare, separated by commas; without it bc, bn2, bc-bn2, bn2-c and the configured one.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub policies: Vec<String>,
     /// Folder for link_budget.json, links.csv, a map of the cell and the CDF of the SNR.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

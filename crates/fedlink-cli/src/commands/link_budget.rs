@@ -35,7 +35,8 @@ pub fn run(options: &LinkBudgetOptions, loader: &dyn PartLoader) -> anyhow::Resu
     let sweep = experiment.expand(&parts)?;
     sweep.check_effects()?;
     let curve = &sweep.curves[0];
-    let study = link_budget(&curve.spec, &parts, &data_folders(options.data_dir.as_deref()), None)?;
+    let folders = data_folders(options.data_dir.as_deref());
+    let study = link_budget(&curve.spec, &parts, &folders, None, &options.policies)?;
     let json = serde_json::to_string_pretty(&study)? + "\n";
     let written = match &options.out {
         Some(out) => {
@@ -141,7 +142,14 @@ fn header(spec: &Spec, study: &LinkBudgetStudy) -> String {
         power(study, high)
     };
     let policy = match (&radio.snr_db, radio.power_policy.as_str()) {
-        (Some(_), _) => "gains are such that its SNR is radio.snr_db".to_owned(),
+        (Some(_), _) => match study.bandwidth_hz {
+            None => "gains are such that its SNR is radio.snr_db".to_owned(),
+            Some(hertz) => format!(
+                "its SNR is radio.snr_db at {} and {} dBm",
+                with_prefix(radio.snr_bandwidth_hz.unwrap_or(hertz), "Hz"),
+                number(radio.snr_power_dbm.unwrap_or_else(|| radio.power_dbm()))
+            ),
+        },
         (None, "fair-share") => "fair-share: M·P̄/K".to_owned(),
         (None, name) => name.to_owned(),
     };
@@ -196,7 +204,7 @@ fn links(study: &LinkBudgetStudy) -> String {
     let q_shared = format!("q at 1/{k}");
     let mut header = vec!["link", "devices"];
     if placed {
-        header.extend(["distance", "path loss", "shadowing"]);
+        header.extend(["distance", "path loss", "shadowing loss"]);
     }
     header.extend(["mean SNR", "bits/symbol"]);
     if units.is_some() {
@@ -258,7 +266,7 @@ fn links(study: &LinkBudgetStudy) -> String {
 /// The table of policies.
 fn costs(study: &LinkBudgetStudy) -> String {
     let units = study.policies.iter().any(|cost| cost.phases.is_some());
-    let mut header = vec!["policy", "train", "heard", "bits/round", "silent", "lost"];
+    let mut header = vec!["policy", "train", "heard", "granted bits", "silent", "lost"];
     if units {
         header.extend([
             "late",
@@ -272,6 +280,20 @@ fn costs(study: &LinkBudgetStudy) -> String {
             "radio",
             "joules/round",
         ]);
+    }
+    let groups: Vec<(String, String)> = if study.links.iter().any(|link| link.group > Some(0)) {
+        study
+            .rows
+            .iter()
+            .map(|row| (format!("uploads of {}", row.label), format!("airtime of {}", row.label)))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    header.extend(groups.iter().flat_map(|(uploads, airtime)| [uploads.as_str(), airtime.as_str()]));
+    let batteries = study.policies.iter().any(|cost| cost.battery_rounds.is_some());
+    if batteries {
+        header.extend(["first empty", "half", "last"]);
     }
     let row = |cost: &PolicyCost| {
         let mut cells = vec![cost.policy.clone()];
@@ -294,6 +316,16 @@ fn costs(study: &LinkBudgetStudy) -> String {
             let air = energy.transmit_j + energy.report_j;
             cells.extend([energy.compute_j, air, energy.total()].map(|joules| with_prefix(joules, "J")));
         }
+        for group in 0..groups.len() {
+            let in_group = |m: &usize| study.links[*m].group == Some(group);
+            let uploads = |m: usize| f64::from(cost.scheduled[m]);
+            let airtime = |m: usize| cost.airtime[m];
+            cells.push(percent(share_of(study.devices, in_group, uploads)));
+            cells.push(percent(share_of(study.devices, in_group, airtime)));
+        }
+        if let Some(rounds) = cost.battery_rounds {
+            cells.extend(rounds.map(|rounds| format!("round {:.0}", rounds.floor())));
+        }
         cells
     };
     let rows: Vec<Vec<String>> = study.policies.iter().map(row).collect();
@@ -301,8 +333,14 @@ fn costs(study: &LinkBudgetStudy) -> String {
     let _ = writeln!(
         text,
         "means over {} rounds, scheduled by random norms exp(0.25·N(0, 1)): nothing is trained\n\
-         heard: devices that were scheduled at least once{}",
+         heard: devices that were scheduled at least once; granted bits: of a round, of which a device sends \
+         as many\nas its compressor fills{}{}",
         study.policy_rounds,
+        if batteries {
+            "; first empty, half, last: batteries at the joules of a round with all alive"
+        } else {
+            ""
+        },
         if units {
             "; radio: joules of uploads and reports; joules/round: all devices, all kinds"
         } else {
@@ -319,6 +357,12 @@ fn costs(study: &LinkBudgetStudy) -> String {
         }
     }
     text
+}
+
+/// The share of those devices that `is_in` in the sum over all of them.
+fn share_of(devices: usize, is_in: impl Fn(&usize) -> bool, value: impl Fn(usize) -> f64) -> f64 {
+    let all: f64 = (0..devices).map(&value).sum();
+    if all > 0.0 { (0..devices).filter(is_in).map(value).sum::<f64>() / all } else { 0.0 }
 }
 
 /// A row for each device.

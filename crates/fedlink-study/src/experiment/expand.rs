@@ -84,7 +84,8 @@ pub(super) fn length<'a>(curves: impl Iterator<Item = &'a Config>) -> (u64, u64)
 
 impl Experiment {
     /// Makes the curves and runs: every curve is resolved once, with custom parts where it names them.
-    pub fn expand(self, parts: &Parts) -> Result<Sweep, ConfigError> {
+    pub fn expand(mut self, parts: &Parts) -> Result<Sweep, ConfigError> {
+        self.anchor_snrs()?;
         let combinations = self.combinations()?;
         let resolve = |Draft { label, keys, config }| {
             let spec = config.resolve(parts).map_err(|error| self.located(error))?;
@@ -111,7 +112,8 @@ impl Experiment {
     }
 
     /// The run of an experiment that sweeps nothing.
-    pub fn only_spec(self, parts: &Parts) -> Result<Spec, ConfigError> {
+    pub fn only_spec(mut self, parts: &Parts) -> Result<Spec, ConfigError> {
+        self.anchor_snrs()?;
         let mut drafts = self.drafts(&self.combinations()?)?;
         match (drafts.pop(), drafts.len()) {
             (Some(Draft { config, .. }), 0) => {

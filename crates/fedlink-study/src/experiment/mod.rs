@@ -23,6 +23,7 @@
 //! "run.rounds" = 20
 //! ```
 
+mod anchor;
 mod claims_file;
 mod expand;
 mod limits;
@@ -38,6 +39,7 @@ pub(crate) use source::read_text;
 pub use source::{FileKind, Source};
 
 use crate::claims::{Claim, Claims, Expected, Original};
+use anchor::Anchor;
 use rule::{Override, When};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
@@ -69,6 +71,8 @@ pub struct Experiment {
     text: Option<String>,
     /// The keys that [`Experiment::set`] has set since.
     set: BTreeSet<String>,
+    /// The bandwidth and the power of the file, at which its SNRs hold.
+    anchor: Anchor,
 }
 
 impl Experiment {

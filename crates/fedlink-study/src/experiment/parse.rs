@@ -1,5 +1,6 @@
 //! From the text of a file to an experiment.
 
+use super::anchor::Anchor;
 use super::expand::{Draft, length};
 use super::rule::{Override, When, flat};
 use super::settings::check_once;
@@ -71,7 +72,9 @@ impl Experiment {
         for (part, origin) in parts.origins() {
             put_in(&mut table, &format!("custom.{part}"), origin.into());
         }
-        let mut experiment = Self { name: name.into(), table, text: Some(text.into()), ..Self::default() };
+        let anchor = Anchor::of(&table);
+        let mut experiment =
+            Self { name: name.into(), table, text: Some(text.into()), anchor, ..Self::default() };
         let read = || {
             experiment.check_sections()?;
             let original = experiment.take_rules(rules_of(rules)?)?;

@@ -356,3 +356,38 @@ fn a_key_of_many_parts_is_unknown_however_many() {
         assert!(Experiment::parse("x", &format!("[{key}]\n")).is_err());
     }
 }
+
+/// An SNR holds at the bandwidth and the power of the file; what `--set` and `[sweep]` change moves it.
+#[test]
+fn snrs_keep_the_bandwidth_and_the_power_of_the_file() {
+    let hall = "[radio]\nbandwidth_hz = 1e6\nsnr_db = [20, 0]\n";
+    let references = |text: &str, settings: &[(&str, &str)]| {
+        let mut experiment = Experiment::parse("hall", text).unwrap();
+        for (key, value) in settings {
+            experiment.set(key, value).unwrap();
+        }
+        let sweep = experiment.expand(&Parts::default()).unwrap();
+        let of = |text: &str| Experiment::parse("again", text).unwrap().expand(&Parts::default()).unwrap();
+        let radio = |sweep: &Sweep| {
+            let radio = sweep.curves.last().unwrap().spec.radio.clone();
+            (radio.snr_bandwidth_hz, radio.snr_power_dbm, radio.bandwidth_hz)
+        };
+        // The folder's config.toml holds them too.
+        assert_eq!(radio(&of(sweep.to_toml())), radio(&sweep));
+        radio(&sweep)
+    };
+    assert_eq!(references(hall, &[]), (None, None, Some(1e6)));
+    let wide = ("radio.bandwidth_hz", "5e6");
+    assert_eq!(references(hall, &[wide]), (Some(1e6), None, Some(5e6)));
+    let swept = format!("{hall}[sweep]\n\"radio.bandwidth_hz\" = [1e6, 5e6]\n");
+    assert_eq!(references(&swept, &[]), (Some(1e6), None, Some(5e6)));
+    // 7.8 dBm is the power of a file that states none.
+    assert_eq!(references(hall, &[("radio.power_dbm", "20.0")]), (None, Some(7.8), Some(1e6)));
+    // A reference that is written counts, and a file without a bandwidth has none.
+    let own = ("radio.snr_bandwidth_hz", "2e6");
+    assert_eq!(references(hall, &[wide, own]), (Some(2e6), None, Some(5e6)));
+    assert_eq!(references("[radio]\nsnr_db = 3\n", &[wide]), (None, None, Some(5e6)));
+    let unknown = "[radio]\nsnr_db = 3\n[sweep]\n\"radio.bandwidth_hz\" = [1e6, 5e6]\n";
+    let error = Experiment::parse("x", unknown).unwrap().expand(&Parts::default()).err().unwrap();
+    assert!(error.to_string().contains("radio.snr_bandwidth_hz: is missing"), "{error}");
+}

@@ -85,7 +85,7 @@ pub(super) fn device_links(
             y_m: place.map(|(position, _)| position.y_m),
             distance_m: place.map(|(position, _)| position.distance_m()),
             loss_db: place.map(|(_, link)| link.loss_db),
-            shadowing_db: place.map(|(_, link)| link.shadowing_db),
+            shadowing_db: place.map(|(_, link)| -link.shadowing_db),
             power: mean(sum.power),
             snr_db: to_db(mean(sum.snr)),
             bits_per_symbol: mean(sum.capacity),
@@ -129,7 +129,7 @@ pub(super) fn rows(links: &[DeviceLink], probe: &mut CompressorProbe) -> Vec<Lin
         all.clone().fold(f64::NEG_INFINITY, f64::max) - all.fold(f64::INFINITY, f64::min)
     };
     let distance = |link: &DeviceLink| link.distance_m.unwrap_or(0.0);
-    let gain = |link: &DeviceLink| link.shadowing_db.unwrap_or(0.0) - link.loss_db.unwrap_or(0.0);
+    let gain = |link: &DeviceLink| -link.shadowing_db.unwrap_or(0.0) - link.loss_db.unwrap_or(0.0);
     let by_distance = spread(distance) > 1e-9;
     // Means over fading differ from draw to draw; a decibel does not.
     if !by_distance && spread(gain) < 1e-9 && spread(|link| link.snr_db) < 1.0 {

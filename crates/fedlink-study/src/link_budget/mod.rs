@@ -86,7 +86,7 @@ pub struct DeviceLink {
     pub distance_m: Option<f64>,
     /// Path loss, dB.
     pub loss_db: Option<f64>,
-    /// Shadowing, dB.
+    /// Shadowing, dB: a loss, negative where it is a gain.
     pub shadowing_db: Option<f64>,
     /// Its transmit power, in watts if the radio has units.
     pub power: f64,
@@ -147,26 +147,32 @@ pub struct PolicyCost {
     pub silent: f64,
     /// Share of the scheduled whose upload is lost.
     pub lost: f64,
-    /// Share of the scheduled that are late.
+    /// Symbol durations in which each device sent, over all rounds.
+    pub airtime: Vec<f64>,
+    /// Share of the devices that were asked to train, or scheduled, that cannot finish before the deadline.
     pub late: f64,
     /// Seconds; none without units. If the slowest of Rayleigh links sets a phase, its mean may not exist.
     pub phases: Option<Phases>,
     /// Median of the seconds of a round.
     pub median_round_s: Option<f64>,
-    /// Joules of all devices; none without units.
+    /// Joules of all devices in a round in which no battery is empty; none without units.
     pub energy: Option<Energy>,
+    /// Rounds until the first, the half and the last battery is empty at these joules; none without batteries.
+    pub battery_rounds: Option<[f64; 3]>,
 }
 
 /// Bytes per device: its link and the numbers that are sorted. A lower estimate.
 const BYTES_PER_DEVICE: u64 = 256;
 
 /// The link budget of a run. Data sets that are not in the catalog are searched in `folders`. All means
-/// are over the first `rounds` rounds, if given, and over enough rounds otherwise.
+/// are over the first `rounds` rounds, if given, and over enough rounds otherwise. The costs are those of
+/// `policies`; if there are none, of four policies and the configured one.
 pub fn link_budget(
     spec: &Spec,
     parts: &Parts,
     folders: &[PathBuf],
     rounds: Option<u64>,
+    policies: &[String],
 ) -> Result<LinkBudgetStudy, Error> {
     let model = model(spec, folders)?;
     let dim = model.dim();
@@ -182,9 +188,12 @@ pub fn link_budget(
     let norms = probe.norms(smallest, 4.0 * most);
     let study = PolicyStudy { spec, parts, model: &*model, smallest, norms: &norms, rounds: policy_rounds };
     let everyone_trains = study.everyone_trains()?;
-    let mut names: Vec<&str> = POLICIES.to_vec();
-    if !names.contains(&spec.schedule.policy.as_str()) {
-        names.push(&spec.schedule.policy);
+    let mut names: Vec<&str> = policies.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        names.extend(POLICIES);
+        if !names.contains(&spec.schedule.policy.as_str()) {
+            names.push(&spec.schedule.policy);
+        }
     }
     let policies = names.into_iter().map(|name| study.cost(name)).collect::<Result<_, _>>()?;
     let budget = radio.budget();

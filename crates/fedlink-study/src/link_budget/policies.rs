@@ -14,6 +14,7 @@ use fedlink::record::{Energy, Phases, Training};
 use fedlink::schedule::{Ask, Reports};
 use fedlink::spec::{BatchSize, ConfigError, Spec};
 use fedlink::system::build;
+use fedlink::system::clock::Uploads;
 use fedlink::system::server::Scheduled;
 use fedlink::system::server::{Call, Upload};
 use fedlink::system::session::Session;
@@ -75,40 +76,47 @@ impl PolicyStudy<'_> {
         let clock = build::clock(spec, radio, dim, Arc::new(move |_| load))?;
         let everyone = self.everyone_trains()?;
         let mut cost = empty(name);
-        cost.scheduled = vec![0; devices];
+        (cost.scheduled, cost.airtime) = (vec![0; devices], vec![0.0; devices]);
         let mut spent = vec![0.0; devices];
+        // No battery runs empty here: the costs are those of a round in which every device is alive.
+        let full = |_: usize| 0.0;
         let rounds = self.rounds;
         let mut seconds = Vec::with_capacity(rounds as usize);
         let (mut sent, mut silent, mut lost, mut late_count) = (0u64, 0u64, 0u64, 0u64);
+        let mut asked = 0u64;
         for t in 0..rounds {
             let Links { gains, known, .. } = session.links(t);
             let radio = &session.server().radio;
-            let present = clock.present(t, radio, |m| spent[m], &known);
+            let present = clock.present(t, radio, full, &known);
             let call = session.begin(t, known, |device| present.contains(device))?;
             let mut trained = call.candidates.clone();
             if everyone {
                 trained = DeviceId::all(devices).filter(|device| present.contains(*device)).collect();
             }
-            let timing = clock.begin(t, &trained, &session.server().radio);
-            let reports = clock.in_time(&timing, &call, self.reports(&call, spec.run.seed));
+            let mut timing = clock.begin(t, &trained, &session.server().radio);
+            let reports = clock.in_time(&mut timing, &call, self.reports(&call, spec.run.seed));
             let scheduled = session.report(reports)?;
             let server = session.server();
             let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
-            let carried: Vec<Carried> = scheduled.iter().map(carry).collect::<Result<_, fedlink::Error>>()?;
-            let powers = &server.known()?.powers;
-            let (round, late) = clock.finish(&timing, &call, &trained, &scheduled, &carried, powers);
+            let mut carried: Vec<Carried> =
+                scheduled.iter().map(carry).collect::<Result<_, fedlink::Error>>()?;
+            let uploads = Uploads::new(&call, &trained, &scheduled, &server.known()?.powers, &full);
+            let (round, late) = clock.finish(&timing, &present, &uploads, &mut carried);
             cost.trains += trained.len() as f64;
             for ((one, carried), late) in scheduled.iter().zip(&carried).zip(&late) {
                 cost.scheduled[one.device.index()] += 1;
+                cost.airtime[one.device.index()] += carried.airtime.0;
                 cost.bits += one.grant.budget.0;
                 sent += 1;
                 silent += u64::from(self.smallest.is_none_or(|smallest| one.grant.budget.0 < smallest));
                 lost += u64::from(!carried.delivered);
                 late_count += u64::from(*late);
             }
+            asked += (call.candidates.len() as u64).max(scheduled.len() as u64);
             if let Some(round) = &round {
                 *cost.phases.get_or_insert_default() += round.phases;
                 seconds.push(round.phases.total());
+                late_count += round.unreported;
                 *cost.energy.get_or_insert_default() += round.energy;
                 for (device, energy) in &round.devices {
                     spent[device.index()] += energy.total();
@@ -117,8 +125,15 @@ impl PolicyStudy<'_> {
             let uploads: Vec<Upload> = scheduled.iter().map(|one| Upload::lost(one.device)).collect();
             session.deliver(&uploads, Training::new(trained.len(), 0.0), round)?;
         }
-        let share = |count: u64| if sent == 0 { 0.0 } else { count as f64 / sent as f64 };
-        (cost.silent, cost.lost, cost.late) = (share(silent), share(lost), share(late_count));
+        let share = |count: u64, all: u64| if all == 0 { 0.0 } else { count as f64 / all as f64 };
+        (cost.silent, cost.lost) = (share(silent, sent), share(lost, sent));
+        cost.late = share(late_count, asked);
+        if spec.energy.battery_j > 0.0 {
+            let mut lives: Vec<f64> =
+                spent.iter().map(|joules| spec.energy.battery_j * rounds as f64 / joules).collect();
+            lives.sort_by(f64::total_cmp);
+            cost.battery_rounds = Some([lives[0], lives[(devices - 1) / 2], lives[devices - 1]]);
+        }
         cost.trains /= rounds as f64;
         cost.bits /= rounds as f64;
         cost.heard = cost.scheduled.iter().filter(|count| **count > 0).count();
@@ -152,6 +167,7 @@ fn empty(name: &str) -> PolicyCost {
         trains: 0.0,
         heard: 0,
         scheduled: Vec::new(),
+        airtime: Vec::new(),
         bits: 0.0,
         silent: 0.0,
         lost: 0.0,
@@ -159,6 +175,7 @@ fn empty(name: &str) -> PolicyCost {
         phases: None,
         median_round_s: None,
         energy: None,
+        battery_rounds: None,
     }
 }
 

@@ -11,6 +11,7 @@ fn of(settings: &[(&str, &str)]) -> LinkBudgetStudy {
         &Parts::default(),
         &[],
         None,
+        &[],
     )
     .unwrap()
 }

@@ -27,12 +27,16 @@ pub struct Context<'a> {
     pub device: DeviceId,
     /// The layers of the model in the order of θ, as many numbers as θ has; empty if they are not known.
     pub shapes: &'a [Shape],
+    /// The highest level that the device takes, of schemes whose level is a number of entries
+    /// (`compress.level = "best"`); none: the highest that fits. It is the device's own choice: the server does
+    /// not know it.
+    pub highest: Option<usize>,
 }
 
 impl<'a> Context<'a> {
     /// An update of `dim` numbers within `budget`: seed, round and device 0, layers not known.
     pub fn new(dim: usize, budget: Bits) -> Self {
-        Self { dim, budget, seed: 0, round: 0, device: DeviceId(0), shapes: &[] }
+        Self { dim, budget, seed: 0, round: 0, device: DeviceId(0), shapes: &[], highest: None }
     }
 
     /// The upload of `device` in round `t` of the run with this seed.
@@ -52,6 +56,17 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn within(self, budget: Bits) -> Self {
         Self { budget, ..self }
+    }
+
+    /// With a highest level.
+    #[must_use]
+    pub fn up_to(self, highest: Option<usize>) -> Self {
+        Self { highest, ..self }
+    }
+
+    /// The level to take if `fits` is the highest that fits.
+    pub(crate) fn level_within(&self, fits: usize) -> usize {
+        self.highest.map_or(fits, |highest| highest.min(fits))
     }
 
     /// The shared random numbers of both ends; they differ between rounds and between devices.

@@ -145,9 +145,10 @@ pub trait Compressor: Send + Sync {
     /// The guarantees on Δ̂ at a level, for every update of `dim` numbers.
     fn properties(&self, dim: usize, level: usize) -> Properties;
 
-    /// The budget, at most `context.budget`, at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖²; none if that is
-    /// always the whole budget, so that `compress.level = "best"` has no effect.
-    fn best_budget(&self, _update: &[f32], _context: &Context, _scratch: &mut Scratch) -> Option<Bits> {
+    /// The lowest level within `context.budget` at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖². None if that is
+    /// always the highest one, so that `compress.level = "best"` has no effect; a scheme that returns a level
+    /// follows [`Context::highest`].
+    fn best_level(&self, _update: &[f32], _context: &Context, _scratch: &mut Scratch) -> Option<usize> {
         None
     }
 
@@ -250,7 +251,7 @@ pub struct CompressorFacts {
 /// Whether a scheme may choose a lower level than the highest that fits.
 fn has_best_level(compressor: &dyn Compressor) -> bool {
     let probe = Context::new(1, Bits(f64::INFINITY));
-    compressor.best_budget(&[1.0], &probe, &mut Scratch::default()).is_some()
+    compressor.best_level(&[1.0], &probe, &mut Scratch::default()).is_some()
 }
 
 impl Kind for dyn Compressor {

@@ -57,7 +57,7 @@ impl<S: SparseScheme> Compressor for S {
         scratch: &mut Scratch,
         out: &mut Encoded,
     ) -> Spent {
-        let q = self.largest_q(update.len(), context.budget);
+        let q = context.level_within(self.largest_q(update.len(), context.budget));
         if q == 0 {
             *out = Encoded::Silent;
             return Spent::default();
@@ -83,10 +83,9 @@ impl<S: SparseScheme> Compressor for S {
         SparseScheme::properties(self, dim, level)
     }
 
-    fn best_budget(&self, update: &[f32], context: &Context, scratch: &mut Scratch) -> Option<Bits> {
+    fn best_level(&self, update: &[f32], context: &Context, scratch: &mut Scratch) -> Option<usize> {
         let max = self.largest_q(update.len(), context.budget);
-        let best = self.best_q(update, max.max(1), scratch)?;
-        Some(if best < max { self.bits(update.len(), best) } else { context.budget })
+        self.best_q(update, max.max(1), scratch)
     }
 
     fn largest_level(&self, dim: usize, budget: Bits) -> Option<usize> {

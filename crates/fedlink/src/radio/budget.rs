@@ -93,8 +93,8 @@ impl LinkBudget {
     }
 }
 
-/// The mean gain of each device for which its SNR at `power` is that of its group, mean over the fading of
-/// one antenna.
+/// The mean gain of each device for which its SNR at `power` and `noise` is that of its group, mean over the
+/// fading of one antenna.
 ///
 /// Groups are of one size (the first ones one larger where they do not divide M), or of the given `sizes`,
 /// from device 0 on.

@@ -206,8 +206,7 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             "arrival",
             "",
             Text,
-            "what became of it: used, silent, undecodable, flagged, lost, outage, late; not-scheduled if \
-             there was none",
+            "its fate: used, silent, undecodable, flagged, lost, outage, late; not-scheduled if there was none",
             |s: &Transmission| Cell::Text(s.arrival.name()),
         )
         .digested_as(|_, s| match s.arrival {
@@ -324,7 +323,7 @@ pub static ROW_COLUMNS: &[Column<Row>] = {
             "late",
             "",
             Whole,
-            "uploads since the row before that came after the deadline",
+            "devices since the row before that trained and could not finish before the deadline",
             |row: &Row| Cell::Whole(row.late),
         ),
         Column::new(
@@ -345,5 +344,13 @@ pub static ROW_COLUMNS: &[Column<Row>] = {
         cost!(transmit_j, "J", "sending updates in a round, all devices, mean since the row before"),
         cost!(receive_j, "J", "receiving the model in a round, all devices, mean since the row before"),
         cost!(idle_j, "J", "waiting in a round, all devices, mean since the row before"),
+        Column::new(
+            "empty",
+            "",
+            Whole,
+            "devices whose batteries do not last for another training and upload; empty without a battery",
+            |row: &Row| row.empty.map_or(Cell::Empty, Cell::Whole),
+        )
+        .optional(),
     ]
 };

@@ -76,6 +76,13 @@ pub struct Cost {
     /// Joules of each device that spent any, ascending by device.
     #[serde(skip)]
     pub devices: Vec<(DeviceId, Energy)>,
+    /// Devices that trained and could not report in time, so that they could not be scheduled.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub unreported: u64,
+    /// Devices whose batteries do not last for a training and an upload of this round; none where no device
+    /// has a battery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub empty: Option<u64>,
 }
 
 impl Cost {
@@ -83,7 +90,7 @@ impl Cost {
     pub fn new(phases: Phases, devices: Vec<(DeviceId, Energy)>) -> Self {
         let mut energy = Energy::default();
         devices.iter().for_each(|(_, spent)| energy += *spent);
-        Self { phases, energy, devices }
+        Self { phases, energy, devices, unreported: 0, empty: None }
     }
 
     /// The numbers that the digest of a run takes.
@@ -93,6 +100,8 @@ impl Cost {
         [down_s, train_s, report_s, up_s, compute_j, report_j, transmit_j, receive_j, idle_j]
             .map(f64::to_bits)
             .into_iter()
+            .chain((self.unreported > 0).then_some(self.unreported))
+            .chain(self.empty.filter(|empty| *empty > 0).map(|empty| u64::MAX - empty))
     }
 }
 
@@ -115,6 +124,77 @@ impl CostSums {
         }
         self.outages += outages;
         self.late += late;
+    }
+}
+
+/// Rounds in which batteries ran empty: after each of them a device can no longer pay a training and an upload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Batteries {
+    /// The first round, from 1, in which the battery of any device was empty.
+    pub first_empty: Option<u64>,
+    /// Those of at least half of the devices.
+    pub half_empty: Option<u64>,
+    /// Those of all devices.
+    pub last_empty: Option<u64>,
+    /// Devices whose batteries were empty in the last round.
+    pub empty: u64,
+}
+
+impl Batteries {
+    fn add(&mut self, round: u64, empty: u64, devices: u64) {
+        self.empty = empty;
+        for (mark, least) in [
+            (&mut self.first_empty, 1),
+            (&mut self.half_empty, devices.div_ceil(2)),
+            (&mut self.last_empty, devices),
+        ] {
+            if empty >= least {
+                mark.get_or_insert(round);
+            }
+        }
+    }
+}
+
+/// The batteries of a run as its rounds come in, and the empty ones at each row. It is a part of a checkpoint
+/// of its own, so that runs without batteries have the checkpoints that they always had.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct BatteryLedger {
+    now: Option<Batteries>,
+    rows: Vec<u64>,
+}
+
+impl BatteryLedger {
+    pub(crate) fn add(&mut self, cost: Option<&Cost>, round: u64, devices: usize) {
+        if let Some(empty) = cost.and_then(|cost| cost.empty) {
+            self.now.get_or_insert_default().add(round, empty, devices as u64);
+        }
+    }
+
+    /// The empty batteries of a row that ends with the last round.
+    pub(crate) fn close_row(&mut self) -> Option<u64> {
+        let empty = self.now?.empty;
+        self.rows.push(empty);
+        Some(empty)
+    }
+
+    pub(crate) fn rows(&self) -> &[u64] {
+        &self.rows
+    }
+
+    pub(crate) fn now(&self) -> Option<Batteries> {
+        self.now
+    }
+
+    /// Whether it can be that of a run after `done` rounds with `rows` rows and so many devices.
+    pub(crate) fn is_consistent(&self, done: u64, rows: usize, devices: usize) -> bool {
+        let within = |round: Option<u64>| round.is_none_or(|round| (1..=done).contains(&round));
+        self.rows.iter().all(|&empty| empty <= devices as u64)
+            && self.now.map_or(self.rows.is_empty(), |now| {
+                let Batteries { first_empty, half_empty, last_empty, empty } = now;
+                let marks = [first_empty, half_empty, last_empty];
+                self.rows.len() == rows && marks.into_iter().all(within) && empty <= devices as u64
+            })
     }
 }
 

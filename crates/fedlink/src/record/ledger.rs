@@ -1,6 +1,8 @@
 //! Records summed up as they come, and their digest.
 
-use super::{Arrival, CostLedger, Outcome, RoundRecord, Row, RowCost, TRANSMISSION_COLUMNS, hexadecimal};
+use super::{
+    Arrival, BatteryLedger, CostLedger, Outcome, RoundRecord, Row, RowCost, TRANSMISSION_COLUMNS, hexadecimal,
+};
 use crate::base::state::MAX_COUNT;
 use crate::base::units::{DeviceId, Power};
 use serde::{Deserialize, Serialize};
@@ -88,10 +90,11 @@ impl Sums {
     }
 }
 
-/// The outages and the late uploads of a round.
+/// The outages and the late devices of a round.
 fn undelivered(record: &RoundRecord) -> (u64, u64) {
     let count = |arrival| record.transmissions.iter().filter(|sent| sent.arrival == arrival).count() as u64;
-    (count(Arrival::Outage), count(Arrival::Late))
+    let unreported = record.cost.as_ref().map_or(0, |cost| cost.unreported);
+    (count(Arrival::Outage), count(Arrival::Late) + unreported)
 }
 
 impl Row {
@@ -191,6 +194,9 @@ pub(crate) struct Ledger {
     /// Seconds, joules and undelivered uploads.
     #[serde(skip)]
     costs: CostLedger,
+    /// The batteries.
+    #[serde(skip)]
+    batteries: BatteryLedger,
 }
 
 impl Ledger {
@@ -206,7 +212,13 @@ impl Ledger {
             power: vec![0.0; devices],
             rows: Vec::new(),
             costs: CostLedger::default(),
+            batteries: BatteryLedger::default(),
         }
+    }
+
+    /// The batteries of the devices.
+    pub(crate) fn batteries(&self) -> &BatteryLedger {
+        &self.batteries
     }
 
     /// Seconds, joules and undelivered uploads.
@@ -215,8 +227,11 @@ impl Ledger {
     }
 
     /// Restores the costs of a checkpoint; false if they are not those of this ledger.
-    pub(crate) fn restore_costs(&mut self, costs: CostLedger) -> bool {
-        if !costs.is_consistent(self.rounds, self.rows.len(), self.devices()) {
+    pub(crate) fn restore_costs(&mut self, costs: CostLedger, batteries: BatteryLedger) -> bool {
+        let (rows, devices) = (self.rows.len(), self.devices());
+        if !costs.is_consistent(self.rounds, rows, devices)
+            || !batteries.is_consistent(self.rounds, rows, devices)
+        {
             return false;
         }
         let rows = std::mem::take(&mut self.rows);
@@ -225,7 +240,10 @@ impl Ledger {
             .into_iter()
             .map(|row| if let Some(cost) = of_rows.next() { row.with_cost(cost) } else { row })
             .collect();
-        self.costs = costs;
+        for (row, empty) in self.rows.iter_mut().zip(batteries.rows()) {
+            row.empty = Some(*empty);
+        }
+        (self.costs, self.batteries) = (costs, batteries);
         true
     }
 
@@ -260,10 +278,12 @@ impl Ledger {
         self.digest_record(record);
         self.costs.add(record.cost.as_ref(), undelivered(record), self.scheduled.len());
         self.costs.add_reports(record.report_symbols);
+        self.batteries.add(record.cost.as_ref(), record.round, self.scheduled.len());
         if record.evaluation.is_some() {
             let interval = std::mem::take(&mut self.since_row);
             let cost = self.costs.close_row();
-            self.rows.push(interval.row(record, self.all.bits).with_cost(&cost));
+            let empty = self.batteries.close_row();
+            self.rows.push(Row { empty, ..interval.row(record, self.all.bits).with_cost(&cost) });
         }
     }
 
@@ -274,7 +294,8 @@ impl Ledger {
         let (outages, late) = undelivered(record);
         let mut cost = self.costs.row_alone(record.cost.as_ref(), outages, late);
         cost.report_symbols = record.report_symbols as f64;
-        alone.row(record, self.all.bits).with_cost(&cost)
+        let empty = record.cost.as_ref().and_then(|cost| cost.empty);
+        Row { empty, ..alone.row(record, self.all.bits).with_cost(&cost) }
     }
 
     /// Every number of the record, as bits: two runs agree in the digest only if they agree exactly.
@@ -341,6 +362,7 @@ impl Ledger {
             phases,
             energy,
             device_energy: self.costs.devices().to_vec(),
+            batteries: self.batteries.now(),
             device_accuracy: Vec::new(),
             privacy: None,
             excluded: Vec::new(),

@@ -7,8 +7,8 @@ mod ledger;
 
 pub use crate::base::hex::hexadecimal;
 pub use columns::{Cell, CellKind, Column, ROW_COLUMNS, TRANSMISSION_COLUMNS};
-pub use cost::{Cost, Energy, Phases};
-pub(crate) use cost::{CostLedger, RowCost};
+pub use cost::{Batteries, Cost, Energy, Phases};
+pub(crate) use cost::{BatteryLedger, CostLedger, RowCost};
 pub use history::History;
 pub(crate) use ledger::Ledger;
 
@@ -205,6 +205,8 @@ pub struct Row {
     pub receive_j: Option<f64>,
     #[serde(default)]
     pub idle_j: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<u64>,
     /// Further metrics of the task, by name.
     pub metrics: Vec<(String, f64)>,
 }
@@ -290,7 +292,7 @@ pub struct Outcome {
     /// Uploads that the channel did not carry.
     #[serde(default)]
     pub outages: u64,
-    /// Uploads that came after the deadline.
+    /// Trainings and uploads that ended after the deadline.
     #[serde(default)]
     pub late: u64,
     /// Mean symbols that the reports of a round took; 0: reports are free.
@@ -305,6 +307,9 @@ pub struct Outcome {
     /// Joules of each device by kind; empty where the radio has no units.
     #[serde(default)]
     pub device_energy: Vec<Energy>,
+    /// The rounds in which batteries ran empty; none where no device has a battery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batteries: Option<Batteries>,
     /// Accuracy of each device at the last evaluation, from its mix of classes; none for one that has no
     /// class of the test set. Empty without `run.fairness`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -369,6 +374,21 @@ impl Outcome {
     /// Joules of all devices; none where the radio has no units.
     pub fn joules(&self) -> Option<f64> {
         self.energy.map(|energy| energy.total())
+    }
+
+    /// That devices have dropped out because their batteries are empty, if any have.
+    pub(crate) fn battery_warning(&self) -> Option<String> {
+        let Batteries { first_empty: Some(first), half_empty, last_empty, empty } = self.batteries? else {
+            return None;
+        };
+        let devices = self.scheduled.len();
+        let half = half_empty.map_or_else(String::new, |round| format!(", half of them in round {round}"));
+        let last = last_empty.map_or_else(String::new, |round| format!(", all in round {round}"));
+        Some(format!(
+            "batteries ran empty: the first in round {first}{half}{last}; {empty} of {devices} devices can no \
+             longer pay a training and an upload in round {}",
+            self.rounds
+        ))
     }
 
     /// The joules of the device that spent the most; none where the radio has no units.

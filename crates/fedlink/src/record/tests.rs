@@ -1,6 +1,7 @@
 //! Every field of a record is a column, and the digest covers it.
 
 use super::*;
+use crate::learn::task::Evaluation;
 use std::collections::BTreeSet;
 
 fn transmission() -> Transmission {
@@ -54,6 +55,7 @@ fn row() -> Row {
         transmit_j: Some(16.5),
         receive_j: Some(17.5),
         idle_j: Some(18.5),
+        empty: Some(8),
         metrics: vec![("f1".into(), 0.25)],
     }
 }
@@ -161,6 +163,7 @@ fn the_columns_of_a_row_are_its_fields() {
         ("transmit_j", Cell::Real(16.5)),
         ("receive_j", Cell::Real(17.5)),
         ("idle_j", Cell::Real(18.5)),
+        ("empty", Cell::Whole(8)),
     ];
     assert_columns(ROW_COLUMNS, &row(), &expected);
     // Metrics have their own names, and so are no column of this list.
@@ -308,12 +311,38 @@ fn costs_add_up_over_rows_and_survive_a_checkpoint_beside_the_plain_rows() {
     let mut restored: Ledger = postcard::from_bytes(&bytes).unwrap();
     assert_eq!(restored.rows()[0].total_seconds, None);
     let costs = postcard::from_bytes(&postcard::to_stdvec(ledger.costs()).unwrap()).unwrap();
-    assert!(restored.restore_costs(costs));
+    assert!(restored.restore_costs(costs, BatteryLedger::default()));
     assert_eq!(restored.rows(), ledger.rows());
     assert_eq!(restored.outcome(&[0.0], 0.8), outcome);
     // Those of another run do not fit.
     let mut other = Ledger::new(3, None);
-    assert!(!other.restore_costs(ledger.costs().clone()));
+    assert!(!other.restore_costs(ledger.costs().clone(), BatteryLedger::default()));
+}
+
+#[test]
+fn the_rounds_in_which_batteries_run_empty_are_those_of_the_first_the_half_and_the_last() {
+    let mut ledger = Ledger::new(5, None);
+    for (round, empty) in (1..).zip([0, 0, 1, 2, 3, 2, 5]) {
+        let mut record = RoundRecord::of_devices(round, &[]);
+        let mut cost = Cost::new(Phases::default(), Vec::new());
+        (cost.empty, cost.unreported) = (Some(empty), 2);
+        record.cost = Some(cost);
+        record.evaluation = round.is_multiple_of(2).then(|| Evaluation::new(0.5, 1.0));
+        ledger.add(&record);
+    }
+    let batteries = ledger.outcome(&[0.0], 0.8).batteries.unwrap();
+    let marks = [batteries.first_empty, batteries.half_empty, batteries.last_empty];
+    assert_eq!((marks, batteries.empty), ([Some(3), Some(5), Some(7)], 5));
+    let rows: Vec<Option<u64>> = ledger.rows().iter().map(|row| row.empty).collect();
+    assert_eq!(rows, [Some(0), Some(2), Some(2)]);
+    let warning = ledger.outcome(&[0.0], 0.8).battery_warning().unwrap();
+    assert!(warning.contains("the first in round 3, half of them in round 5, all in round 7"), "{warning}");
+    // Those that trained and could not report count as late.
+    assert_eq!(ledger.outcome(&[0.0], 0.8).late, 14);
+    let mut restored: Ledger = postcard::from_bytes(&postcard::to_stdvec(&ledger).unwrap()).unwrap();
+    assert!(restored.restore_costs(ledger.costs().clone(), ledger.batteries().clone()));
+    assert_eq!(restored.outcome(&[0.0], 0.8), ledger.outcome(&[0.0], 0.8));
+    assert_eq!(restored.rows(), ledger.rows());
 }
 
 #[test]

@@ -134,6 +134,14 @@ pub struct RadioConfig {
     /// devices
     #[key(allowed = "a number, or a list such as [20, 0]", unset_words = "by radio.power and radio.noise")]
     pub snr_db: Option<Snrs>,
+    /// bandwidth at which radio.snr_db holds: at another radio.bandwidth_hz the noise differs, and so the SNR.
+    /// An experiment that changes or sweeps the bandwidth of its file takes that of the file
+    #[key(range = "> 0", unset_words = "radio.bandwidth_hz")]
+    pub snr_bandwidth_hz: Option<f64>,
+    /// transmit power at which radio.snr_db holds, dBm; an experiment that changes or sweeps the power of its
+    /// file takes that of the file
+    #[key(range = "-400 ..= 400", unset_words = "radio.power_dbm")]
+    pub snr_power_dbm: Option<f64>,
     /// how many devices each group of radio.snr_db has, from device 0 on
     #[key(allowed = "a list that adds up to data.devices", unset_words = "groups of one size")]
     pub group_sizes: Option<Vec<u64>>,

@@ -485,24 +485,44 @@ fn settings_that_are_allowed_and_seldom_meant_are_named() {
     let old = cautions("[radio]\ncsi_delay_s = 0.01\nspeed_kmh = 3.0\ncarrier_hz = 2e9\nperiod_s = 1.0");
     assert!(old[0].contains("about half of the uploads will be lost"), "{old:?}");
     let blocks = |count: u64| {
-        let units =
-            "[radio]\nbandwidth_hz = 20e6\npower_dbm = 5.0\npower_policy = \"fixed\"\naccess = \"ofdma\"\n";
+        let units = "[radio]\nbandwidth_hz = 20e6\nsnr_db = 5.0\naccess = \"ofdma\"\n";
         cautions(&format!("{units}profile = \"tdl-c300\"\n[radio.ofdma]\nresource_blocks = {count}"))
     };
     assert!(blocks(10)[0].contains("resource blocks of 2000 kHz are not flat over a delay spread of 300 ns"));
     assert_eq!(blocks(100), [""; 0]);
-    let payload = cautions("[radio]\nmode = \"payload\"\nbandwidth_hz = 1e6\npower_policy = \"fixed\"");
+    let payload = cautions("[radio]\nmode = \"payload\"\nbandwidth_hz = 1e6\nsnr_db = 5.0");
     assert!(payload[0].contains("has no finite mean"), "{payload:?}");
-    let broadcast =
-        "[radio]\nbandwidth_hz = 1e6\npower_policy = \"fixed\"\n[clock]\ndownlink = \"broadcast\"\n";
+    let broadcast = "[radio]\nbandwidth_hz = 1e6\nsnr_db = 5.0\n[clock]\ndownlink = \"broadcast\"\n";
     assert!(cautions(broadcast)[0].contains("means of down_s do not settle"));
     assert_eq!(cautions(&format!("{broadcast}[clock.broadcast]\nquantile = 0.9")), [""; 0]);
     assert_eq!(cautions(&broadcast.replace("1e6", "1e6\nantennas = 2")), [""; 0]);
     let power = cautions("[radio]\nbandwidth_hz = 1e6");
     assert!(power[0].contains("M·P̄/K = 23.8 dBm, but radio.power_max_dbm is 23"), "{power:?}");
+    // 7.8 dBm over −174 + 5 + 60 dBm of noise.
+    assert!(power[1].contains("the mean SNR at radio.power_dbm is 117 dB, 39 bits a symbol"), "{power:?}");
+    assert!(cautions("[radio]\nbandwidth_hz = 1e6\nsnr_db = [20, 90]")[0].contains("radio.snr_db has 90 dB"));
+    let cell = |law: &str, more: &str| {
+        cautions(&format!(
+            "[radio]\nbandwidth_hz = 1e6\npower_policy = \"fixed\"\n[cell]\nlayout = \"disc\"\n\
+             pathloss = \"{law}\"\n{more}"
+        ))
+    };
+    assert_eq!(cell("3gpp-macro", ""), [""; 0]);
+    assert!(cell("3gpp-macro", "radius_m = 0.5")[0].contains("as near as 0.25 m"));
+    assert!(
+        cell("umi", "height_bs_m = 60.0")[0]
+            .contains("is 60 m, but cell.pathloss = \"umi\" was stated for 10 m")
+    );
+    assert!(cell("uma", "height_bs_m = 80.0")[0].contains("was stated for 25 m"));
+    assert_eq!(cell("3gpp-pico", ""), [""; 0]);
+    let vehicles = cautions(
+        "[radio]\nbandwidth_hz = 1e6\ncarrier_hz = 5.9e9\npower_policy = \"fixed\"\n[cell]\nlayout = \"disc\"\n\
+         pathloss = \"3gpp-macro\"",
+    );
+    assert!(vehicles[0].contains("is 5.9 GHz, but cell.pathloss = \"3gpp-macro\" was stated for 2 GHz"));
     let biased = cautions("[schedule]\npolicy = \"optimal\"");
-    assert!(biased[0].contains("unbiased schemes are rand-k, ternary, qsgd"), "{biased:?}");
-    for scheme in ["rand-k", "ternary", "qsgd"] {
+    assert!(biased[0].contains("unbiased schemes are rand-k, ternary"), "{biased:?}");
+    for scheme in ["rand-k", "ternary"] {
         let text = format!("[schedule]\npolicy = \"optimal\"\n[compress]\nscheme = \"{scheme}\"");
         assert_eq!(cautions(&text), [""; 0]);
     }

@@ -19,7 +19,7 @@
 
 pub use crate::base::state::CheckpointError;
 use crate::base::state::State;
-use crate::record::{CostLedger, Ledger};
+use crate::record::{BatteryLedger, CostLedger, Ledger};
 use crate::spec::Spec;
 use crate::system::fleet::PersistentState;
 use serde::{Deserialize, Serialize};
@@ -68,11 +68,15 @@ pub(crate) struct Restored {
 
 impl Restored {
     /// The extension: the state of the radio and the costs of the rounds so far.
-    fn extended(&self) -> Result<(State, CostLedger), CheckpointError> {
+    fn extended(&self) -> Result<(State, CostLedger, BatteryLedger), CheckpointError> {
         if self.extension.is_empty() {
             return Ok(Default::default());
         }
-        self.extension.read().map_err(|error| CheckpointError::Damaged(error.to_string()))
+        // A run without batteries has two parts.
+        self.extension
+            .read()
+            .or_else(|_| self.extension.read().map(|(radio, costs)| (radio, costs, BatteryLedger::default())))
+            .map_err(|error| CheckpointError::Damaged(error.to_string()))
     }
 
     /// The state of the radio.
@@ -80,9 +84,10 @@ impl Restored {
         Ok(self.extended()?.0)
     }
 
-    /// The costs of the rounds so far.
-    pub(crate) fn costs(&self) -> Result<CostLedger, CheckpointError> {
-        Ok(self.extended()?.1)
+    /// The costs of the rounds so far, and the batteries.
+    pub(crate) fn costs(&self) -> Result<(CostLedger, BatteryLedger), CheckpointError> {
+        let (_, costs, batteries) = self.extended()?;
+        Ok((costs, batteries))
     }
 }
 

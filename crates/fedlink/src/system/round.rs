@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::radio::{Carried, Links};
 use crate::record::Arrival;
-use crate::system::clock::Clock;
+use crate::system::clock::{Clock, Uploads};
 use crate::system::fleet::Fleet;
 use crate::system::genie;
 use crate::system::server::{Scheduled, Upload};
@@ -33,8 +33,8 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     fleet.set_control(session.server().control());
     let call = session.begin(t, known, |device| present.contains(device))?;
     let mut trained = fleet.train(session.theta(), &call, |device| present.contains(device))?;
-    let timing = clock.begin(t, &trained.devices, &session.server().radio);
-    let reports = clock.in_time(&timing, &call, std::mem::take(&mut trained.reports));
+    let mut timing = clock.begin(t, &trained.devices, &session.server().radio);
+    let reports = clock.in_time(&mut timing, &call, std::mem::take(&mut trained.reports));
     // Where the policy names a genie, only the devices that it chooses answer.
     let reports = genie::choose(session.server(), fleet, &trained, &call, reports)?;
 
@@ -47,9 +47,10 @@ pub fn round(world: &mut World, t: u64) -> Result<(), Error> {
     let sent = fleet.send(&mut trained, session.theta(), &scheduled, t)?;
     let server = session.server();
     let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
-    let carried: Vec<Carried> = scheduled.iter().map(carry).collect::<Result<_, Error>>()?;
-    let (cost, late) =
-        clock.finish(&timing, &call, &trained.devices, &scheduled, &carried, &server.known()?.powers);
+    let mut carried: Vec<Carried> = scheduled.iter().map(carry).collect::<Result<_, Error>>()?;
+    let (powers, spent_j) = (&server.known()?.powers, |m| session.spent_j(m));
+    let uploads = Uploads::new(&call, &trained.devices, &scheduled, powers, &spent_j);
+    let (cost, late) = clock.finish(&timing, &present, &uploads, &mut carried);
 
     // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent,
     //    late or in outage, or whose upload cannot be decoded or fails the audit, adds nothing and still

@@ -337,6 +337,7 @@ impl Session {
         outcome.warnings = self.spec.cautions();
         outcome.warnings.extend(self.server.warnings());
         outcome.warnings.extend(self.unheard(&outcome));
+        outcome.warnings.extend(outcome.battery_warning());
         outcome.privacy = self.server.guarantee(self.rounds_done);
         outcome
     }
@@ -419,6 +420,9 @@ impl Session {
         if radio.is_empty() && ledger.costs().is_empty() {
             return State::default();
         }
+        if ledger.batteries().now().is_some() {
+            return State::of(&(radio, ledger.costs(), ledger.batteries()));
+        }
         State::of(&(radio, ledger.costs()))
     }
 
@@ -453,8 +457,8 @@ impl Session {
         if done > MAX_COUNT || !state.ledger.is_consistent(done) {
             return Err(CheckpointError::Damaged("its counts contradict each other".into()));
         }
-        let costs = state.costs()?;
-        if !state.ledger.restore_costs(costs) {
+        let (costs, batteries) = state.costs()?;
+        if !state.ledger.restore_costs(costs, batteries) {
             return Err(CheckpointError::Damaged("its costs are not those of its rounds".into()));
         }
         Ok(())

@@ -3,6 +3,7 @@ use crate::base::kernels::norm;
 use crate::base::rng::{Purpose, stream};
 use crate::compress::audit::contains;
 use crate::compress::sparse::tests::best_level_by_brute_force;
+use crate::compress::{Context, Encoded, Spent};
 use proptest::prelude::*;
 
 fn compress(update: &[f32], q: usize) -> SparseUpdate {
@@ -423,4 +424,19 @@ fn entries_of_one_magnitude_are_all_worth_sending_and_those_below_half_of_the_me
     assert_eq!(best(&[2.0, -2.0, 0.8991]), 3);
     // Zeros add nothing: the fewest of equals.
     assert_eq!(best(&[3.0, 0.0, 0.0, 3.0]), 2);
+}
+
+/// Where r(q) = r(q + 1), which is at q = (2d − 1)/3, the bits of the best level allow one entry more.
+#[test]
+fn the_best_level_is_sent_also_where_one_entry_more_takes_the_same_bits() {
+    let update = [3.0, -2.9, 2.8, 0.1, 0.05];
+    let context = Context::new(5, Bits(1e3));
+    assert_eq!(ternary_bits(5, 3), ternary_bits(5, 4));
+    let best = Stc {}.best_level(&update, &context, &mut Scratch::default());
+    assert_eq!(best, Some(3));
+    let (mut rng, mut sent) = (stream(0, Purpose::Test, 0, 0), Encoded::default());
+    let spent = Stc {}.encode(&update, &context.up_to(best), &mut rng, &mut Scratch::default(), &mut sent);
+    assert_eq!(spent, Spent { bits: ternary_bits(5, 3), level: 3 });
+    // μ = 2.9: 3·2.9² of the energy, where four entries have 4·2.2².
+    assert!((f64::from(sent.norm()).powi(2) - 25.23).abs() < 1e-4, "{sent:?}");
 }

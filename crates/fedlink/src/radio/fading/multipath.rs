@@ -17,10 +17,13 @@ use crate::parts::{ConfigError, Scope};
 /// rounds without a line of sight g is the sum of N exponential draws of the device's one stream, of which
 /// the first is the gain over one antenna.
 ///
-/// With a profile the gain is that of the wide band, the power of all taps together; blocks have g_k = Σ_a
-/// |Σ_l h_{a,l}·e^(−j2πf_kτ_l)|² at their centers f_k. Each g_k has the law of flat fading, and without a
-/// line of sight the correlation of two blocks Δ apart is |Σ_l p_l·e^(j2πΔτ_l)|² for one antenna. The mean of
-/// g_k over a band much wider than the inverse of the delays is the gain.
+/// With a profile, blocks have g_k = Σ_a |Σ_l h_{a,l}·e^(−j2πf_kτ_l)|² at their centers f_k, and the gain is
+/// that of the band in use, g = (1/N)·Σ_k g_k. As delays go to 0 it goes to the gain without a profile; in a
+/// band much wider than their inverse it goes to Σ_{a,l} |h_{a,l}|². Each g_k has the law of flat fading, and
+/// without a line of sight the correlation of two blocks Δ apart is |Σ_l p_l·e^(j2πΔτ_l)|² for one antenna.
+///
+/// g is computed as Σ_a h_aᴴ·R·h_a with R_{l,l'} = (1/N)·Σ_k e^(j2πf_k(τ_l − τ_l')), which takes L² operations
+/// in place of N·L.
 ///
 /// Invariants, without a profile: g ~ Gamma(N, 1) for κ = 0, and 2(κ+1)·g is noncentral χ² with 2N degrees of
 /// freedom and noncentrality 2Nκ; mean N; under Doppler nearly so (see [`Scatter`]).
@@ -45,6 +48,8 @@ pub struct Multipath {
     scatter: Scatter,
     /// e^(−j2πf_kτ_l), block by block; empty without a profile.
     phasors: Vec<[f64; 2]>,
+    /// R, row by row; empty without a profile.
+    over_band: Vec<[f64; 2]>,
     /// Whether powers alone matter and rounds are independent.
     is_exponential: bool,
 }
@@ -56,13 +61,15 @@ impl Multipath {
         let Propagation { antennas, memory, profile, blocks, .. } = propagation;
         let powers = profile.as_ref().map_or(&[1.0][..], |profile| profile.powers());
         let devices = usize::try_from(scope.devices).unwrap_or(usize::MAX);
+        let phasors = profile.as_ref().map_or_else(Vec::new, |profile| profile.phasors(blocks));
         Ok(Self {
             seed: scope.seed,
             antennas: *antennas,
             direct: libm::sqrt(k_factor / (k_factor + 1.0)),
             deviations: powers.iter().map(|power| libm::sqrt(power / (k_factor + 1.0))).collect(),
             scatter: Scatter::new(scope.seed, *memory, antennas * powers.len(), devices),
-            phasors: profile.as_ref().map_or_else(Vec::new, |profile| profile.phasors(blocks)),
+            over_band: if phasors.is_empty() { Vec::new() } else { over_band(&phasors, powers.len()) },
+            phasors,
             is_exponential: k_factor == 0.0 && profile.is_none() && *memory == Memory::Independent,
         })
     }
@@ -96,9 +103,11 @@ impl Multipath {
             let mut rng = stream(self.seed, Purpose::Channel, t, u64::from(device.0));
             return (0..self.antennas).map(|_| rng.exponential()).sum();
         }
-        let mut gain = 0.0;
-        self.for_each(t, delay_s, device, |_, direct, s| gain += power([direct[0] + s[0], direct[1] + s[1]]));
-        gain
+        let mut sum = BandGain::new(self);
+        self.for_each(t, delay_s, device, |tap, direct, s| {
+            sum.add(tap, [direct[0] + s[0], direct[1] + s[1]])
+        });
+        sum.gain
     }
 }
 
@@ -118,13 +127,13 @@ impl Fading for Multipath {
             return super::estimate::gaussian(self.gain(t, device), self.antennas, error, rng);
         }
         let spread = libm::sqrt(error * (1.0 - error));
-        let mut gain = 0.0;
+        let mut sum = BandGain::new(self);
         self.for_each(t, 0.0, device, |tap, direct, s| {
             let (w, deviation) = (complex_normal(rng), spread * self.deviations[tap]);
             let part = |i: usize| direct[i] + (1.0 - error) * s[i] + deviation * w[i];
-            gain += power([part(0), part(1)]);
+            sum.add(tap, [part(0), part(1)]);
         });
-        gain
+        sum.gain
     }
 
     fn blocks(&self, t: u64, device: DeviceId, out: &mut [f64]) {
@@ -162,8 +171,58 @@ impl Fading for Multipath {
     }
 }
 
-fn power([re, im]: [f64; 2]) -> f64 {
-    re * re + im * im
+/// The gain over the band in use, summed up tap by tap and antenna by antenna.
+struct BandGain<'a> {
+    over_band: &'a [[f64; 2]],
+    taps: usize,
+    /// The taps of an antenna.
+    amplitudes: [[f64; 2]; MAX_TAPS],
+    gain: f64,
+}
+
+impl<'a> BandGain<'a> {
+    fn new(law: &'a Multipath) -> Self {
+        let (over_band, taps) = (&law.over_band[..], law.deviations.len());
+        Self { over_band, taps, amplitudes: [[0.0; 2]; MAX_TAPS], gain: 0.0 }
+    }
+
+    /// Adds the amplitude h of a tap; the taps of an antenna follow one another.
+    fn add(&mut self, tap: usize, [re, im]: [f64; 2]) {
+        if self.over_band.is_empty() {
+            self.gain += re * re + im * im;
+            return;
+        }
+        // Taps are at most MAX_TAPS by the invariant of a profile.
+        self.amplitudes[tap] = [re, im];
+        if tap + 1 < self.taps {
+            return;
+        }
+        // hᴴRh with R Hermitian: the diagonal is 1, and pairs count twice with their real part.
+        for (l, [a, b]) in self.amplitudes[..self.taps].iter().enumerate() {
+            self.gain += a * a + b * b;
+            for ([c, d], [x, y]) in self.amplitudes[..l].iter().zip(&self.over_band[l * self.taps..]) {
+                // Re(conj(h_l)·R_{l,l'}·h_l').
+                self.gain += 2.0 * (x * (a * c + b * d) - y * (a * d - b * c));
+            }
+        }
+        // Rounding may leave a hair below zero.
+        self.gain = self.gain.max(0.0);
+    }
+}
+
+/// R_{l,l'} = (1/N)·Σ_k conj(φ_{k,l})·φ_{k,l'} of the phasors φ_{k,l} = e^(−j2πf_kτ_l), row by row.
+fn over_band(phasors: &[[f64; 2]], taps: usize) -> Vec<[f64; 2]> {
+    let blocks = (phasors.len() / taps) as f64;
+    let mut mean = vec![[0.0; 2]; taps * taps];
+    for own in phasors.chunks_exact(taps) {
+        for (row, [a, b]) in mean.chunks_exact_mut(taps).zip(own) {
+            for (entry, [c, d]) in row.iter_mut().zip(own) {
+                entry[0] += (a * c + b * d) / blocks;
+                entry[1] += (a * d - b * c) / blocks;
+            }
+        }
+    }
+    mean
 }
 
 #[cfg(test)]
@@ -381,12 +440,41 @@ mod tests {
                 let products = table.iter().map(|row| (row[0] - 1.0) * (row[k] - 1.0));
                 near_mean(products, re * re + im * im, &format!("{k} blocks apart"));
             }
-            // The wide band: mean 1, variance Σp².
-            let gains = sample(&fading, 2);
-            near_mean(gains.iter().copied(), 1.0, "wide band");
-            let variance = profile.powers().iter().map(|p| p * p).sum();
-            near_mean(gains.iter().map(|g| (g - 1.0).powi(2)), variance, "wide band");
+            // The band in use: the mean of its blocks, to rounding.
+            for (gain, row) in sample(&fading, 2).iter().zip(&table) {
+                let mean = row.iter().sum::<f64>() / 4.0;
+                assert!((gain - mean).abs() < 1e-12 * mean.max(1e-3), "{gain}, not {mean}");
+            }
         }
+    }
+
+    #[test]
+    fn the_gain_goes_to_that_of_flat_fading_and_of_the_wide_band_as_delays_go_to_their_limits() {
+        let gains_at = |spread_s: f64, blocks: Blocks| {
+            let profile = Profile::exponential(spread_s).ok();
+            let fading = fading(2.0, &Propagation { antennas: 2, profile, blocks, ..Propagation::default() });
+            let wide = |device| {
+                let mut power = 0.0;
+                let add = |_: usize, d: [f64; 2], s: [f64; 2]| {
+                    power += (d[0] + s[0]).powi(2) + (d[1] + s[1]).powi(2);
+                };
+                fading.for_each(3, 0.0, device, add);
+                power
+            };
+            let pairs = DeviceId::all(200).map(|device| (fading.gain(3, device), wide(device)));
+            pairs.collect::<Vec<(f64, f64)>>()
+        };
+        // No delay: every block has the one gain |Σ_l h_l|², whatever the band.
+        let narrow = Blocks { count: 5, spacing_hz: 1e5 };
+        let flat = gains_at(0.0, narrow);
+        let near = gains_at(1e-12, narrow);
+        for ((flat, _), (near, _)) in flat.iter().zip(&near) {
+            assert!((flat - near).abs() < 1e-4 * flat.max(0.01), "{flat}, {near}");
+        }
+        // A band of a thousand inverse delays: Σ|h_l|².
+        let wide = gains_at(1e-6, Blocks { count: 4096, spacing_hz: 3.1e5 });
+        let off = wide.iter().map(|(gain, wide)| (gain / wide - 1.0).abs()).sum::<f64>() / 200.0;
+        assert!(off < 0.05, "{off}");
     }
 
     #[test]

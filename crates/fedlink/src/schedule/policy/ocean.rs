@@ -66,7 +66,8 @@ impl PartConfig for OceanConfig {
 }
 
 /// In each round the devices that maximize V·η_t·|S| − Σ_S q_m·E_m subject to |S| ≤ K and Σ_S R_min/C_m ≤ n,
-/// greedily: ascending by q_m·P_m/C_m while V·η_t > q_m·E_m and symbols last. Equal bits.
+/// greedily: ascending by q_m·P_m/C_m while V·η_t > q_m·E_m, without the devices whose R_min/C_m is more than
+/// the symbols that are left. Equal bits.
 ///
 /// E_m = P_m·R_min/C_m, the energy of the least that a device sends, and q_m ← max(0, q_m + (what it
 /// radiated) − H/T), both in units of P̄·n; a round radiates P times the symbols that were granted, and H/T
@@ -100,25 +101,25 @@ struct Cost {
     symbols: f64,
 }
 
-/// The indices of up to `k` devices, greedily: by price, of equals by symbols.
+/// The indices of up to `k` devices, greedily: by price, of equals by symbols. A device that does not fit
+/// into the symbols that are left is skipped.
 fn greedy(costs: &[Cost], k: usize, worth: f64, symbols: f64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..costs.len()).filter(|&i| costs[i].price < worth).collect();
+    let fits = |cost: &Cost| cost.price < worth && cost.symbols <= symbols;
+    let mut order: Vec<usize> = (0..costs.len()).filter(|&i| fits(&costs[i])).collect();
     let cheaper = |&a: &usize, &b: &usize| {
         let (a_cost, b_cost) = (costs[a], costs[b]);
         a_cost.price.total_cmp(&b_cost.price).then(a_cost.symbols.total_cmp(&b_cost.symbols)).then(a.cmp(&b))
     };
-    if k < order.len() {
-        order.select_nth_unstable_by(k, cheaper);
-        order.truncate(k);
-    }
     order.sort_unstable_by(cheaper);
     let (mut left, mut chosen) = (symbols, Vec::new());
     for i in order {
-        if costs[i].symbols > left {
+        if chosen.len() == k {
             break;
         }
-        left -= costs[i].symbols;
-        chosen.push(i);
+        if costs[i].symbols <= left {
+            left -= costs[i].symbols;
+            chosen.push(i);
+        }
     }
     chosen
 }
@@ -257,6 +258,19 @@ mod tests {
             prop_assert!(set.len() <= k && value(&costs, &set, worth, 2.5) >= 0.0);
             prop_assert!(set.iter().all(|&i| costs[i].price < worth));
         }
+    }
+
+    /// Device 0 is too weak for the whole round; its queue stays 0, so that it is always the cheapest.
+    #[test]
+    fn a_device_that_cannot_fit_does_not_keep_the_others_from_sending() {
+        let cost = |price, symbols| Cost { price, symbols };
+        let costs = [cost(0.0, 9.0), cost(0.1, 3.0), cost(0.2, 4.0), cost(0.3, 3.0), cost(0.4, 1.0)];
+        assert_eq!(greedy(&costs, 4, 1.0, 8.0), [1, 2, 4]);
+        let mut gains = [3.0; 5];
+        gains[0] = 1e-9;
+        let bench = Bench::with_gains(&gains, 3);
+        let mut policy = ocean(OceanConfig { min_bits: 1000.0, v: 1e9, ..OceanConfig::default() }, 5, 3, 10);
+        assert_eq!(bench.at(0, |view| policy.candidates(view)), [DeviceId(1), DeviceId(2), DeviceId(3)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Settings that are allowed and seldom meant.
 
 use super::Draft;
+use crate::base::units::{from_db, to_db};
 use crate::compress::Compressor;
 use crate::parts::{Entry, Kind, Scope};
 use crate::radio::PayloadMode;
@@ -82,6 +83,8 @@ impl Draft<'_> {
                 ));
             }
         }
+        cautions.extend(self.absurd_snr());
+        cautions.extend(self.outside_of_the_law());
         if self.weighs_without_bias() && !facts.scheme.unbiased {
             cautions.push(format!(
                 "schedule.policy = \"{}\" weighs updates so that their mean is unbiased, but compress.scheme \
@@ -89,6 +92,70 @@ impl Draft<'_> {
                 schedule.policy,
                 self.parts.scheme.name(),
                 unbiased_schemes().join(", ")
+            ));
+        }
+        cautions
+    }
+
+    /// A mean SNR that no radio has.
+    fn absurd_snr(&self) -> Option<String> {
+        let radio = &self.config.radio;
+        let bandwidth = radio.bandwidth_hz?;
+        if let Some(snrs) = &radio.snr_db {
+            let highest = snrs.levels().iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            return (highest > HIGHEST_SNR_DB).then(|| {
+                format!(
+                    "radio.snr_db has {highest} dB, which is {:.1} bits a symbol; no receiver has such an SNR",
+                    bits_a_symbol(highest)
+                )
+            });
+        }
+        if self.facts.pathloss.has_loss || !radio.mean_gains.is_empty() || self.facts.fading.own_links {
+            return None;
+        }
+        let noise_dbm = radio.noise_dbm_hz() + radio.noise_figure_db() + to_db(bandwidth);
+        let snr_db = radio.power_dbm() - noise_dbm;
+        (snr_db > HIGHEST_SNR_DB).then(|| {
+            format!(
+                "radio.bandwidth_hz is set, and there is no path loss: the mean SNR at radio.power_dbm is \
+                 {snr_db:.0} dB, {:.0} bits a symbol; set radio.snr_db, cell.layout with cell.pathloss, or \
+                 radio.mean_gains",
+                bits_a_symbol(snr_db)
+            )
+        })
+    }
+
+    /// A cell for which the law of path loss was not stated.
+    fn outside_of_the_law(&self) -> Vec<String> {
+        let (cell, radio, law) = (&self.config.cell, &self.config.radio, &self.facts.pathloss);
+        let (mut cautions, name) = (Vec::new(), &cell.pathloss);
+        if !law.has_loss {
+            return cautions;
+        }
+        if let Some(carrier) = law.carrier_hz
+            && !(0.9 * carrier..=1.1 * carrier).contains(&radio.carrier_hz())
+        {
+            cautions.push(format!(
+                "radio.carrier_hz is {} GHz, but cell.pathloss = \"{name}\" was stated for {} GHz and has no \
+                 term of the frequency",
+                radio.carrier_hz() / 1e9,
+                carrier / 1e9
+            ));
+        }
+        if let (Some(height), Some(stated)) = (cell.height_bs_m, law.height_bs_m)
+            && height != stated
+        {
+            cautions.push(format!(
+                "cell.height_bs_m is {height} m, but cell.pathloss = \"{name}\" was stated for {stated} m"
+            ));
+        }
+        let nearest = cell.min_m.unwrap_or_else(|| law.min_m.min(0.5 * cell.radius_m()));
+        if nearest < law.min_m {
+            cautions.push(format!(
+                "devices may be as near as {nearest} m (cell.min_m, or half of cell.radius_m = {}), but \
+                 cell.pathloss = \"{name}\" holds from {} m on",
+                cell.radius_m(),
+                law.min_m
             ));
         }
         cautions
@@ -109,6 +176,14 @@ impl Draft<'_> {
         let policy = &self.facts.policy;
         policy.selection.bias == Bias::Unbiased && policy.selection.own_shares && policy.is_a_link
     }
+}
+
+/// The highest mean SNR without a caution, dB.
+const HIGHEST_SNR_DB: f64 = 80.0;
+
+/// log2(1 + γ).
+fn bits_a_symbol(snr_db: f64) -> f64 {
+    libm::log2(1.0 + from_db(snr_db))
 }
 
 /// The compression schemes that are unbiased by default.

@@ -121,6 +121,7 @@ impl Draft<'_> {
         let estimated = radio.csi_error > 0.0 || radio.csi_delay_s > 0.0;
         let combines = radio.combining != Combining::None;
         let lossy = facts.rate.loses;
+        let anchored = radio.snr_db.is_some() && radio.bandwidth_hz.is_some();
         vec![
             rule("radio.csi_error", radio.csi_error > 0.0, facts.fading.fades, || {
                 "is for a channel that fades, and this radio.fading does not, so that it is known exactly; \
@@ -136,6 +137,14 @@ impl Draft<'_> {
                 moves || facts.fading.by_period || facts.layout.moves,
                 || "is for radio.speed_kmh, traces and tracks; set radio.speed_kmh, or leave it out".into(),
             ),
+            rule("radio.snr_bandwidth_hz", radio.snr_bandwidth_hz.is_some(), anchored, || {
+                "is the bandwidth at which radio.snr_db holds; it needs radio.snr_db and radio.bandwidth_hz"
+                    .into()
+            }),
+            rule("radio.snr_power_dbm", radio.snr_power_dbm.is_some(), anchored, || {
+                "is the power at which radio.snr_db holds; it needs radio.snr_db and radio.bandwidth_hz"
+                    .into()
+            }),
             rule("radio.group_sizes", radio.group_sizes.is_some(), radio.snr_db.is_some(), || {
                 "needs radio.snr_db with one value for each group".into()
             }),

@@ -48,7 +48,11 @@ pub fn clock(
             receive_w: energy.receive_w,
             idle_w: energy.idle_w,
         },
-        battery_j: (energy.battery_j > 0.0).then_some(energy.battery_j),
+        batteries_j: if energy.battery_j > 0.0 {
+            vec![energy.battery_j; radio.devices()]
+        } else {
+            Vec::new()
+        },
         work,
         dim,
     };

@@ -1,6 +1,6 @@
 //! The uplink of a run, built from its configuration.
 
-use crate::base::units::{Bits, DeviceId, from_db};
+use crate::base::units::{Bits, DeviceId, dbm_to_watt, from_db};
 use crate::parts::Chosen;
 use crate::radio::budget::{LinkBudget, PhysicalBudget, gains_of_snrs};
 use crate::radio::cell::layout::Area;
@@ -221,7 +221,13 @@ fn mean_gains(spec: &Spec, budget: &LinkBudget) -> Result<MeanGains, ConfigError
     let devices = spec.data.devices as usize;
     if let Some(snrs) = &radio.snr_db {
         let sizes = radio.group_sizes.as_deref();
-        return Ok(MeanGains::Each(gains_of_snrs(snrs, sizes, devices, budget.average, budget.noise)));
+        // The SNRs hold at a power and a bandwidth, to which the noise is in proportion.
+        let power = radio.snr_power_dbm.map_or(budget.average, dbm_to_watt);
+        let noise = match (radio.snr_bandwidth_hz, radio.bandwidth_hz) {
+            (Some(reference), Some(hertz)) if reference != hertz => budget.noise * (reference / hertz),
+            _ => budget.noise,
+        };
+        return Ok(MeanGains::Each(gains_of_snrs(snrs, sizes, devices, power, noise)));
     }
     if spec.facts().pathloss.has_loss {
         if !radio.mean_gains.is_empty() {
@@ -280,7 +286,7 @@ fn cell(spec: &Spec) -> Result<Cell, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::units::{dbm_to_watt, to_db};
+    use crate::base::units::to_db;
     use crate::parts::Parts;
     use crate::radio::fading::Constant;
     use crate::radio::rate::FiniteBlocklength;
@@ -326,6 +332,28 @@ mod tests {
         }
         let error = refused(&format!("{text}[radio.ofdma]\nresource_blocks = 3"));
         assert_eq!(error, "radio.ofdma.resource_blocks: is 3, but the trace has 2 resource blocks");
+    }
+
+    /// 0 dB at 1 MHz and 20 dBm is −7 dB at 5 MHz, 10 dB at 0.1 MHz, and −10 dB with 10 dBm.
+    #[test]
+    fn snrs_hold_at_their_bandwidth_and_power() {
+        let snr_db = |keys: &str| {
+            let radio = built(&format!("[radio]\nfading = \"static\"\nsnr_db = [20, 0]\n{keys}")).unwrap();
+            let links = radio.links(0);
+            to_db(links.gains[39] * links.known.powers[39] / radio.noise())
+        };
+        let at = "snr_bandwidth_hz = 1e6\nsnr_power_dbm = 20.0\n";
+        for (bandwidth, power, wanted) in
+            [(1e6, 20.0, 0.0), (5e6, 20.0, -6.989_700_043_360_188), (1e5, 20.0, 10.0), (1e6, 10.0, -10.0)]
+        {
+            let own = format!("bandwidth_hz = {bandwidth}\npower_dbm = {power:?}\n");
+            let anchored = snr_db(&format!("{at}{own}"));
+            assert!((anchored - wanted).abs() < 1e-9, "{own}: {anchored}");
+            // Without a reference they hold where they are used.
+            assert!(snr_db(&own).abs() < 1e-9, "{own}");
+        }
+        let error = refused("[radio]\nsnr_db = 3\nsnr_power_dbm = 20.0");
+        assert!(error.contains("radio.snr_power_dbm: has no effect here"), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! Everything drawn here is a function of (seed, round, device) and of no clock, so that two policies at one
 //! seed meet the same channels and the same slow devices.
 
-use crate::base::units::DeviceId;
+use crate::base::units::{Airtime, DeviceId};
 use crate::clock::compute::{Compute, Load};
 use crate::clock::downlink::Downlink;
 use crate::clock::jitter::Jitter;
@@ -24,13 +24,19 @@ pub struct Clock {
     parts: Option<ClockParts>,
 }
 
-/// Which devices take part in a round.
-pub struct Present(Option<Vec<bool>>);
+/// The devices that take part in a round.
+#[derive(Default)]
+pub struct Present {
+    /// By device; none: all of them.
+    present: Option<Vec<bool>>,
+    /// Devices whose batteries do not last for a training and an upload.
+    empty: u64,
+}
 
 impl Present {
-    /// Whether a device does.
+    /// Whether a device takes part.
     pub fn contains(&self, device: DeviceId) -> bool {
-        self.0.as_ref().is_none_or(|present| present[device.index()])
+        self.present.as_ref().is_none_or(|present| present[device.index()])
     }
 }
 
@@ -66,8 +72,8 @@ pub struct ClockParts {
     pub pipeline: bool,
     /// Power by state.
     pub power: PowerDraw,
-    /// Joules in the battery of each device; none: no end.
-    pub battery_j: Option<f64>,
+    /// Joules in the battery of each device, infinite on mains; empty: all are on mains.
+    pub batteries_j: Vec<f64>,
     /// What a training processes.
     pub work: Arc<dyn Fn(DeviceId) -> Load + Send + Sync>,
     /// d.
@@ -97,12 +103,42 @@ impl PowerDraw {
     }
 }
 
-/// A round that the clock follows: what is known once θ(t) has gone out.
+/// A round that the clock follows: the times that are known once θ(t) has gone out.
 #[derive(Default)]
 pub struct Timing {
     down_s: f64,
     /// Seconds and joules of the training of each device; empty if nothing is counted.
     compute: Vec<(f64, f64)>,
+    /// Candidates whose reports came too late, ascending.
+    unreported: Vec<DeviceId>,
+}
+
+/// A round up to its uploads, as the clock needs it to state the cost.
+#[non_exhaustive]
+pub struct Uploads<'a> {
+    /// The devices that were asked to train before selection.
+    pub call: &'a Call,
+    /// All devices that trained.
+    pub trained: &'a [DeviceId],
+    /// The devices that were selected.
+    pub scheduled: &'a [Scheduled],
+    /// The transmit power of each of the M devices.
+    pub powers: &'a [f64],
+    /// The joules that each of the M devices has spent before.
+    pub spent_j: &'a dyn Fn(usize) -> f64,
+}
+
+impl<'a> Uploads<'a> {
+    /// The round of this call.
+    pub fn new(
+        call: &'a Call,
+        trained: &'a [DeviceId],
+        scheduled: &'a [Scheduled],
+        powers: &'a [f64],
+        spent_j: &'a dyn Fn(usize) -> f64,
+    ) -> Self {
+        Self { call, trained, scheduled, powers, spent_j }
+    }
 }
 
 impl Timing {
@@ -127,7 +163,7 @@ impl Clock {
     /// which they have used `spent` joules, last for a training and for an upload over the links as they are
     /// `known`: in all symbols, or for as long as a payload of fixed size takes.
     pub fn present(&self, t: u64, radio: &Radio, spent: impl Fn(usize) -> f64, known: &Known) -> Present {
-        Present(self.parts.as_ref().and_then(|parts| parts.present(t, radio, spent, known)))
+        self.parts.as_ref().map_or_else(Present::default, |parts| parts.present(t, radio, spent, known))
     }
 
     /// Seconds that each device is expected to train, without the jitter of a round; empty if nothing is
@@ -143,7 +179,8 @@ impl Clock {
     pub fn begin(&self, t: u64, listeners: &[DeviceId], radio: &Radio) -> Timing {
         let Some(parts) = &self.parts else { return Timing::default() };
         let down_s = parts.downlink.seconds(t, parts.dim as f64, listeners, radio);
-        let mut timing = Timing { down_s, compute: vec![(0.0, 0.0); parts.devices] };
+        let compute = vec![(0.0, 0.0); parts.devices];
+        let mut timing = Timing { down_s, compute, unreported: Vec::new() };
         for &device in listeners {
             timing.compute[device.index()] = parts.training(t, device);
         }
@@ -152,7 +189,7 @@ impl Clock {
 
     /// The reports that came in before the deadline. Where nothing is asked the server waits for none, and a
     /// device that is late is found to be so when it should send.
-    pub fn in_time(&self, timing: &Timing, call: &Call, reports: Reports) -> Reports {
+    pub fn in_time(&self, timing: &mut Timing, call: &Call, reports: Reports) -> Reports {
         let Some(parts) = self.parts.as_ref().filter(|parts| parts.deadline_s.is_some()) else {
             return reports;
         };
@@ -161,27 +198,28 @@ impl Clock {
         }
         let report_s = parts.report_s(call.candidates.len(), call.asks.len());
         let in_time = |&row: &usize| parts.is_in_time(timing, reports.devices[row], report_s);
-        let rows: Vec<usize> = (0..reports.len()).filter(in_time).collect();
+        let (rows, late): (Vec<usize>, Vec<usize>) = (0..reports.len()).partition(in_time);
+        timing.unreported = late.iter().map(|&row| reports.devices[row]).collect();
+        timing.unreported.sort_unstable();
         let values = rows.iter().flat_map(|&row| reports.row(row).iter().copied()).collect();
         Reports::new(rows.iter().map(|&row| reports.devices[row]).collect(), reports.asks(), values)
     }
 
-    /// What the round costs, and which of the scheduled devices were late: `call` names who was asked to
-    /// train before selection, `trained` everybody that trained, `scheduled` who sent, `carried` for how
-    /// long, `powers` what each of the M devices sends with.
+    /// The cost of the round, and which of the scheduled devices were late. `carried` has the fate of each
+    /// upload on the air: an airtime is shortened to the time that the device did send, and an upload during
+    /// which a battery ran empty is not delivered.
     pub fn finish(
         &self,
         timing: &Timing,
-        call: &Call,
-        trained: &[DeviceId],
-        scheduled: &[Scheduled],
-        carried: &[Carried],
-        powers: &[f64],
+        present: &Present,
+        round: &Uploads,
+        carried: &mut [Carried],
     ) -> (Option<Cost>, Vec<bool>) {
+        let Uploads { call, trained, scheduled, powers, spent_j } = *round;
         let Some(parts) = &self.parts else { return (None, vec![false; scheduled.len()]) };
-        let airtimes: Vec<f64> = carried.iter().map(|one| one.airtime.0 * parts.symbol_s).collect();
         let devices: Vec<DeviceId> = scheduled.iter().map(|one| one.device).collect();
-        let (phases, late) = parts.phases(timing, call, &devices, &airtimes);
+        let planned: Vec<f64> = carried.iter().map(|one| one.airtime.0 * parts.symbol_s).collect();
+        let (phases, sent) = parts.phases(timing, call, &devices, &planned);
         let mut spent = vec![Spent::default(); parts.devices];
         for &device in trained {
             let (seconds, joules) = timing.compute[device.index()];
@@ -190,63 +228,95 @@ impl Clock {
             one.energy.receive_j = parts.power.receive_w * timing.down_s;
             one.busy_s += seconds + timing.down_s;
         }
-        if phases.report_s > 0.0 {
-            let each = parts.report_s(1, call.asks.len());
-            for &device in &call.candidates {
-                let one = &mut spent[device.index()];
-                one.energy.report_j = parts.power.transmit_j(powers[device.index()], each);
-                one.busy_s += each;
-            }
-        }
         // Reports that take symbols of the round take no time besides it.
-        for (&device, symbols) in call.candidates.iter().zip(&call.report_symbols) {
-            let (one, air_s) = (&mut spent[device.index()], symbols * parts.symbol_s);
+        let each = parts.report_s(1, call.asks.len());
+        for (index, device) in call.candidates.iter().enumerate() {
+            if timing.unreported.binary_search(device).is_ok() {
+                continue;
+            }
+            let symbols = call.report_symbols.get(index).copied().unwrap_or(0.0);
+            let (one, air_s) = (&mut spent[device.index()], each + symbols * parts.symbol_s);
             one.energy.report_j = parts.power.transmit_j(powers[device.index()], air_s);
             one.busy_s += air_s;
         }
-        for ((one, &air_s), device) in scheduled.iter().zip(&airtimes).zip(&devices) {
-            let sender = &mut spent[device.index()];
-            sender.energy.transmit_j = parts.power.transmit_j(one.grant.power.0, air_s);
-            sender.busy_s += air_s;
+        for ((one, carried), sent) in scheduled.iter().zip(&mut *carried).zip(&sent) {
+            let sender = &mut spent[one.device.index()];
+            if sent.air_s < carried.airtime.0 * parts.symbol_s {
+                carried.airtime = Airtime(sent.air_s / parts.symbol_s);
+            }
+            sender.energy.transmit_j = parts.power.transmit_j(one.grant.power.0, sent.air_s);
+            sender.busy_s += sent.air_s;
         }
         let round_s = phases.total();
         let mut by_device = Vec::with_capacity(trained.len());
         for (device, mut one) in DeviceId::all(parts.devices).zip(spent) {
             one.energy.idle_j = parts.power.idle_w * (round_s - one.busy_s).max(0.0);
+            if let Some(battery) = parts.batteries_j.get(device.index()) {
+                let left = (battery - spent_j(device.index())).max(0.0);
+                let wanted = one.energy.transmit_j;
+                limit(&mut one.energy, left);
+                if one.energy.transmit_j < wanted
+                    && let Some(index) = devices.iter().position(|sender| *sender == device)
+                {
+                    carried[index].delivered = false;
+                    carried[index].airtime.0 *= one.energy.transmit_j / wanted;
+                }
+            }
             if one.energy != Energy::default() {
                 by_device.push((device, one.energy));
             }
         }
-        (Some(Cost::new(phases, by_device)), late)
+        let mut cost = Cost::new(phases, by_device);
+        cost.unreported = timing.unreported.len() as u64;
+        cost.empty = (!parts.batteries_j.is_empty()).then_some(present.empty);
+        (Some(cost), sent.iter().map(|sent| sent.late).collect())
     }
 }
 
-/// What a device spends in a round, and for how long it is busy.
+/// Cuts what a device spends in a round to the joules that are `left` in its battery, in the order in which
+/// it spends them: it receives, trains, reports, sends and waits.
+fn limit(energy: &mut Energy, mut left: f64) {
+    let Energy { receive_j, compute_j, report_j, transmit_j, idle_j } = energy;
+    for kind in [receive_j, compute_j, report_j, transmit_j, idle_j] {
+        *kind = kind.min(left);
+        left -= *kind;
+    }
+}
+
+/// The energy that a device spends in a round, and the seconds in which it is busy.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     energy: Energy,
     busy_s: f64,
 }
 
+/// The upload of a scheduled device in time.
+#[derive(Clone, Copy, Debug)]
+struct Airing {
+    /// Whether it ends after the deadline.
+    late: bool,
+    /// Seconds for which the device sends.
+    air_s: f64,
+}
+
 impl ClockParts {
-    fn present(
-        &self,
-        t: u64,
-        radio: &Radio,
-        spent: impl Fn(usize) -> f64,
-        known: &Known,
-    ) -> Option<Vec<bool>> {
+    fn present(&self, t: u64, radio: &Radio, spent: impl Fn(usize) -> f64, known: &Known) -> Present {
         let reached = self.downlink.reached(t, radio);
-        let Some(battery) = self.battery_j else { return reached };
+        if self.batteries_j.is_empty() {
+            return Present { present: reached, empty: 0 };
+        }
         let mut present = reached.unwrap_or_else(|| vec![true; self.devices]);
+        let mut empty = 0;
         for device in DeviceId::all(self.devices) {
             let m = device.index();
             let airtime =
                 self.uplink_s.unwrap_or_else(|| radio.payload_airtime(device, known).0 * self.symbol_s);
             let needed = self.training(t, device).1 + self.power.transmit_j(known.powers[m], airtime);
-            present[m] &= battery - spent(m) >= needed;
+            let lasts = self.batteries_j[m] - spent(m) >= needed;
+            present[m] &= lasts;
+            empty += u64::from(!lasts);
         }
-        Some(present)
+        Present { present: Some(present), empty }
     }
 
     /// Seconds and joules of the training of a device in round `t`.
@@ -270,50 +340,67 @@ impl ClockParts {
         self.deadline_s.is_none_or(|limit| end <= limit)
     }
 
-    /// The seconds of the round, and which of the scheduled devices, that send for `airtimes` seconds, are
-    /// late.
+    /// The seconds of the round, and the uploads of the scheduled devices that would send for `airtimes`
+    /// seconds.
+    ///
+    /// Without a deadline the server waits for its slowest candidate. With one it waits for a candidate that is
+    /// late as long as reports and the uplink still fit in; if nobody is in time it waits until the deadline.
+    /// A device that has not trained when its uplink begins sends nothing; a fixed payload is cut off at the
+    /// deadline.
     fn phases(
         &self,
         timing: &Timing,
         call: &Call,
         scheduled: &[DeviceId],
         airtimes: &[f64],
-    ) -> (Phases, Vec<bool>) {
-        let report_s = self.report_s(call.candidates.len(), call.asks.len());
-        let train_s = call.candidates.iter().map(|device| timing.compute_s(*device)).fold(0.0, f64::max);
-        let limit = self.deadline_s.unwrap_or(f64::INFINITY);
+    ) -> (Phases, Vec<Airing>) {
+        let mut report_s = self.report_s(call.candidates.len(), call.asks.len());
+        let slowest = call.candidates.iter().map(|device| timing.compute_s(*device)).fold(0.0, f64::max);
+        let limit = self.deadline_s.map_or(f64::INFINITY, |deadline| deadline - timing.down_s);
+        if let Some(uplink_s) = self.uplink_s.filter(|_| !self.pipeline) {
+            let is_late = |device: &DeviceId| !self.is_in_time(timing, *device, report_s);
+            let airing = |(device, &air_s): (&DeviceId, &f64)| {
+                let late = is_late(device);
+                Airing { late, air_s: if late { 0.0 } else { air_s } }
+            };
+            let sent: Vec<Airing> = scheduled.iter().zip(airtimes).map(airing).collect();
+            let mut up_s = if scheduled.is_empty() { 0.0 } else { uplink_s };
+            let mut train_s = slowest;
+            if call.candidates.iter().any(is_late) {
+                train_s = (limit - report_s - uplink_s).max(0.0);
+                if sent.iter().all(|sent| sent.late) {
+                    (train_s, report_s, up_s) = (limit.max(0.0), 0.0, 0.0);
+                }
+            }
+            let mut phases = Phases { down_s: timing.down_s, train_s, report_s, up_s };
+            cut(&mut phases, self.deadline_s.unwrap_or(f64::INFINITY));
+            return (phases, sent);
+        }
         // When each upload ends, counted from the end of the downlink.
-        let ends: Vec<f64> = match self.uplink_s {
-            _ if self.pipeline => {
-                let ready: Vec<f64> = scheduled.iter().map(|device| timing.compute_s(*device)).collect();
-                pipelined(&ready, airtimes)
-            }
-            Some(uplink_s) => {
-                let end = |device: &DeviceId| timing.compute_s(*device) + report_s + uplink_s;
-                scheduled.iter().map(end).collect()
-            }
-            None => {
-                let mut before = train_s + report_s;
-                let end = |air_s: &f64| {
-                    if self.together {
-                        return before + air_s;
-                    }
-                    before += air_s;
-                    before
-                };
-                airtimes.iter().map(end).collect()
-            }
+        let ends: Vec<f64> = if self.pipeline {
+            let ready: Vec<f64> = scheduled.iter().map(|device| timing.compute_s(*device)).collect();
+            pipelined(&ready, airtimes)
+        } else {
+            let mut before = slowest + report_s;
+            let end = |air_s: &f64| {
+                if self.together {
+                    return before + air_s;
+                }
+                before += air_s;
+                before
+            };
+            airtimes.iter().map(end).collect()
         };
-        let late = ends.iter().map(|end| timing.down_s + end > limit).collect();
+        let airing = |(&end, &air_s): (&f64, &f64)| {
+            let late = end > limit;
+            Airing { late, air_s: if late { (limit - (end - air_s)).clamp(0.0, air_s) } else { air_s } }
+        };
+        let sent = ends.iter().zip(airtimes).map(airing).collect();
         let last = ends.iter().copied().fold(0.0, f64::max);
-        let up_s = match self.uplink_s {
-            _ if scheduled.is_empty() => 0.0,
-            Some(uplink_s) if !self.pipeline => uplink_s,
-            _ => (last - train_s - report_s).max(0.0),
-        };
-        let mut phases = Phases { down_s: timing.down_s, train_s, report_s, up_s };
-        cut(&mut phases, limit);
-        (phases, late)
+        let up_s = if scheduled.is_empty() { 0.0 } else { (last - slowest - report_s).max(0.0) };
+        let mut phases = Phases { down_s: timing.down_s, train_s: slowest, report_s, up_s };
+        cut(&mut phases, self.deadline_s.unwrap_or(f64::INFINITY));
+        (phases, sent)
     }
 }
 

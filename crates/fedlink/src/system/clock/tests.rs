@@ -35,7 +35,7 @@ fn parts(seconds: &[f64]) -> ClockParts {
         together: false,
         pipeline: false,
         power: PowerDraw { compute_w: 2.0, circuit_w: 0.5, pa_efficiency: 0.25, receive_w: 0.0, idle_w: 0.1 },
-        battery_j: None,
+        batteries_j: Vec::new(),
         work: Arc::new(|_| Load::default()),
         dim: 10,
     }
@@ -86,16 +86,30 @@ fn radio() -> Radio {
 struct Round {
     cost: Cost,
     late: Vec<bool>,
+    carried: Vec<Carried>,
 }
 
 fn round(parts: ClockParts, call: &Call, trained: &[u32], sent: &[(Scheduled, Carried)]) -> Round {
+    round_after(0.0, parts, call, trained, sent)
+}
+
+/// A round of devices that have spent so many joules each before.
+fn round_after(
+    spent: f64,
+    parts: ClockParts,
+    call: &Call,
+    trained: &[u32],
+    sent: &[(Scheduled, Carried)],
+) -> Round {
     let devices = parts.devices;
     let clock = Clock::new(parts);
     let trained: Vec<DeviceId> = trained.iter().map(|&m| DeviceId(m)).collect();
     let timing = clock.begin(0, &trained, &radio());
-    let (scheduled, carried): (Vec<Scheduled>, Vec<Carried>) = sent.iter().copied().unzip();
-    let (cost, late) = clock.finish(&timing, call, &trained, &scheduled, &carried, &vec![4.0; devices]);
-    Round { cost: cost.unwrap(), late }
+    let (scheduled, mut carried): (Vec<Scheduled>, Vec<Carried>) = sent.iter().copied().unzip();
+    let (powers, spent_j) = (vec![4.0; devices], |_| spent);
+    let uploads = Uploads::new(call, &trained, &scheduled, &powers, &spent_j);
+    let (cost, late) = clock.finish(&timing, &Present::default(), &uploads, &mut carried);
+    Round { cost: cost.unwrap(), late, carried }
 }
 
 #[test]
@@ -104,7 +118,7 @@ fn a_round_by_hand() {
     // ms.
     let made = ClockParts { report_bits: 5.0, ..parts(&[1.0, 3.0, 9.0, 2.0]) };
     let call = call(&[0, 1], &[Ask::Norm]);
-    let Round { cost, late } = round(made, &call, &[0, 1, 3], &[sends(1, 500.0)]);
+    let Round { cost, late, .. } = round(made, &call, &[0, 1, 3], &[sends(1, 500.0)]);
     // The server waits for its candidates alone; a report takes 10 symbols.
     assert_eq!(cost.phases, Phases { down_s: 0.0, train_s: 3.0, report_s: 0.02, up_s: 2.0 });
     assert_eq!(late, [false]);
@@ -122,27 +136,99 @@ fn a_round_by_hand() {
 }
 
 #[test]
-fn a_late_device_has_spent_its_energy_and_the_round_ends_at_the_deadline() {
+fn a_late_device_has_trained_and_sends_nothing_and_the_round_ends_at_the_deadline() {
     let made = ClockParts { deadline_s: Some(5.0), ..parts(&[1.0, 4.0]) };
-    let Round { cost, late } = round(made, &call(&[0, 1], &[]), &[0, 1], &[sends(0, 100.0), sends(1, 100.0)]);
+    let sent = [sends(0, 100.0), sends(1, 100.0)];
+    let Round { cost, late, carried } = round(made, &call(&[0, 1], &[]), &[0, 1], &sent);
     // 4 s of training and 2 s of uplink are too long, 1 + 2 are not.
     assert_eq!(late, [false, true]);
-    assert!((cost.phases.total() - 5.0).abs() < 1e-12);
-    assert!(cost.devices[1].1.compute_j > 0.0 && cost.devices[1].1.transmit_j > 0.0);
+    // The server waits for 3 s, so that the uplink of 2 s ends at the deadline.
+    assert_eq!(cost.phases, Phases { down_s: 0.0, train_s: 3.0, report_s: 0.0, up_s: 2.0 });
+    assert!(cost.devices[0].1.transmit_j > 0.0);
+    assert!(cost.devices[1].1.compute_j > 0.0 && cost.devices[1].1.transmit_j == 0.0);
+    assert_eq!([carried[0].airtime, carried[1].airtime], [Airtime(100.0), Airtime(0.0)]);
+}
+
+/// Phases that are possible one by one, whoever is late: with reports and without.
+#[test]
+fn every_used_upload_has_an_uplink_and_the_phases_add_up_to_the_deadline() {
+    let everyone: Vec<DeviceId> = DeviceId::all(3).collect();
+    for (seconds, asks, used, phases) in [
+        ([1.0, 2.0, 2.5], vec![Ask::Norm], 3, [2.5, 0.06, 2.0]),
+        ([1.0, 2.0, 9.0], vec![Ask::Norm], 2, [2.94, 0.06, 2.0]),
+        ([8.0, 7.0, 9.0], vec![Ask::Norm], 0, [5.0, 0.0, 0.0]),
+        ([1.0, 2.0, 2.5], vec![], 3, [2.5, 0.0, 2.0]),
+        ([1.0, 2.0, 9.0], vec![], 2, [3.0, 0.0, 2.0]),
+        ([8.0, 7.0, 9.0], vec![], 0, [5.0, 0.0, 0.0]),
+    ] {
+        let made = ClockParts { deadline_s: Some(5.0), report_bits: 10.0, ..parts(&seconds) };
+        let clock = Clock::new(made);
+        let call = call(&[0, 1, 2], &asks);
+        let mut timing = clock.begin(0, &everyone, &radio());
+        let reports = Reports::new(everyone.clone(), asks.len(), vec![1.0; 3 * asks.len()]);
+        let reports = clock.in_time(&mut timing, &call, reports);
+        let (scheduled, mut carried): (Vec<Scheduled>, Vec<Carried>) =
+            reports.devices.iter().map(|device| sends(device.0, 100.0)).unzip();
+        let powers = [1.0; 3];
+        let uploads = Uploads::new(&call, &everyone, &scheduled, &powers, &|_| 0.0);
+        let (cost, late) = clock.finish(&timing, &Present::default(), &uploads, &mut carried);
+        let cost = cost.unwrap();
+        let Phases { train_s, report_s, up_s, .. } = cost.phases;
+        let off =
+            [train_s, report_s, up_s].iter().zip(phases).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(off < 1e-12, "{seconds:?} {asks:?}: {:?}", cost.phases);
+        let count = |is_late| late.iter().filter(|late| **late == is_late).count() as u64;
+        assert_eq!(count(false), used, "{seconds:?} {asks:?}");
+        // Late devices are counted alike, whether they were to report or to send.
+        assert_eq!(count(true) + cost.unreported, 3 - used, "{seconds:?} {asks:?}");
+        let sending = cost.devices.iter().filter(|(_, spent)| spent.transmit_j > 0.0).count() as u64;
+        let reporting = cost.devices.iter().filter(|(_, spent)| spent.report_j > 0.0).count() as u64;
+        assert_eq!((sending, reporting), (used, if asks.is_empty() { 0 } else { used }), "{seconds:?}");
+    }
+}
+
+#[test]
+fn a_fixed_payload_is_cut_off_at_the_deadline() {
+    let made = ClockParts { uplink_s: None, deadline_s: Some(5.0), ..parts(&[1.0, 2.0]) };
+    let sent = [sends(0, 2000.0), sends(1, 2000.0)];
+    let Round { cost, late, carried } = round(made, &call(&[0, 1], &[]), &[0, 1], &sent);
+    // From 2 s to 4 s, and from 4 s on for the second, which has one of its two seconds.
+    assert_eq!(late, [false, true]);
+    assert_eq!((cost.phases.train_s, cost.phases.up_s), (2.0, 3.0));
+    assert!((carried[1].airtime.0 - 1000.0).abs() < 1e-9, "{carried:?}");
+    assert!((cost.devices[1].1.transmit_j - (3.0 / 0.25 + 0.5)).abs() < 1e-12);
+}
+
+#[test]
+fn no_device_spends_more_than_its_battery_has_and_an_upload_ends_with_it() {
+    // 2 W for 1 s of training, 12.5 W for 1 s of sending, 0.1 W of waiting.
+    let made = |battery_j: f64| ClockParts { batteries_j: vec![battery_j; 2], ..parts(&[1.0, 1.0]) };
+    for (battery, spent, total, delivered) in
+        [(20.0, 0.0, 14.6, true), (20.0, 5.5, 14.5, true), (20.0, 8.0, 12.0, false), (20.0, 19.0, 1.0, false)]
+    {
+        let sent = [sends(0, 1000.0)];
+        let Round { cost, carried, .. } = round_after(spent, made(battery), &call(&[0], &[]), &[0], &sent);
+        let own = cost.devices[0].1;
+        assert!((own.total() - total).abs() < 1e-12, "{spent}: {own:?}");
+        assert_eq!(carried[0].delivered, delivered, "{spent}");
+        let air = (own.transmit_j / 12.5).min(1.0);
+        assert!((carried[0].airtime.0 - 1000.0 * air).abs() < 1e-9, "{spent}: {carried:?}");
+    }
 }
 
 #[test]
 fn who_reports_after_the_deadline_cannot_be_selected() {
     let clock = Clock::new(ClockParts { deadline_s: Some(5.0), ..parts(&[1.0, 4.0, 2.5]) });
     let everyone: Vec<DeviceId> = DeviceId::all(3).collect();
-    let timing = clock.begin(0, &everyone, &radio());
+    let mut timing = clock.begin(0, &everyone, &radio());
     let reports = Reports::new(everyone, 1, vec![7.0, 8.0, 9.0]);
     let asked = call(&[0, 1, 2], &[Ask::Norm]);
-    let kept = clock.in_time(&timing, &asked, reports.clone());
+    let kept = clock.in_time(&mut timing, &asked, reports.clone());
     assert_eq!(kept, Reports::new(vec![DeviceId(0), DeviceId(2)], 1, vec![7.0, 9.0]));
     // Where nothing is asked nobody is waited for.
     let silent = Reports::new(reports.devices, 0, vec![]);
-    assert_eq!(clock.in_time(&timing, &call(&[0, 1, 2], &[]), silent.clone()), silent);
+    assert_eq!(timing.unreported, [DeviceId(1)]);
+    assert_eq!(clock.in_time(&mut timing, &call(&[0, 1, 2], &[]), silent.clone()), silent);
 }
 
 #[test]
@@ -162,7 +248,9 @@ fn a_clock_without_units_counts_nothing() {
     let clock = Clock::default();
     let timing = clock.begin(0, &[DeviceId(0)], &radio());
     let (one, carried) = sends(0, 1.0);
-    let (cost, late) = clock.finish(&timing, &call(&[0], &[]), &[DeviceId(0)], &[one], &[carried], &[1.0]);
+    let (call, trained, scheduled) = (call(&[0], &[]), [DeviceId(0)], [one]);
+    let uploads = Uploads::new(&call, &trained, &scheduled, &[1.0], &|_| 0.0);
+    let (cost, late) = clock.finish(&timing, &Present::default(), &uploads, &mut [carried]);
     assert_eq!((cost, late), (None, vec![false]));
     assert!(clock.present(0, &radio(), |_| 1e9, &known(1)).contains(DeviceId(0)));
 }
@@ -170,9 +258,10 @@ fn a_clock_without_units_counts_nothing() {
 #[test]
 fn a_battery_that_cannot_pay_a_round_keeps_its_device_out() {
     // 2 W for 1 s of training, and (1/0.25 + 0.5) W for 2 s of sending: 11 J.
-    let clock = Clock::new(ClockParts { battery_j: Some(30.0), ..parts(&[1.0, 1.0]) });
+    let clock = Clock::new(ClockParts { batteries_j: vec![30.0; 2], ..parts(&[1.0, 1.0]) });
     let present = clock.present(0, &radio(), |m| [18.9, 19.1][m], &known(2));
     assert!(present.contains(DeviceId(0)) && !present.contains(DeviceId(1)));
+    assert_eq!(present.empty, 1);
 }
 
 /// When the last of all orders of sending ends soonest.

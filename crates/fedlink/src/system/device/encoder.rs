@@ -156,8 +156,7 @@ impl Encoder {
         let mut rng = self.rng(sender);
         let mut context = self.context(update.len(), budget, sender);
         if self.level == LevelRule::Best {
-            let best = self.compressor.best_budget(update, &context, scratch);
-            context = context.within(best.unwrap_or(budget));
+            context = context.up_to(self.compressor.best_level(update, &context, scratch));
         }
         let spent = self.compressor.encode(update, &context, &mut rng, scratch, out);
         match &self.custom {

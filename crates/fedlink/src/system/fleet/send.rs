@@ -6,7 +6,7 @@
 
 use super::{Fleet, Trained};
 use crate::base::parallel::prelude::*;
-use crate::base::units::DeviceId;
+use crate::base::units::{Bits, DeviceId};
 use crate::compress::wire::bit_length;
 use crate::compress::{BudgetRule, Encoded, Spent};
 use crate::error::Error;
@@ -39,6 +39,11 @@ impl Sent {
             _ if !carried.delivered => Body::Outage,
             body => body,
         };
+        // A device that was too late for its turn has sent nothing.
+        if late && carried.airtime.0 == 0.0 {
+            let (spent, wire_bits) = (Spent { bits: Bits(0.0), ..upload.spent }, upload.wire_bits.map(|_| 0));
+            return Upload { body, airtime: Some(carried.airtime), spent, wire_bits, ..upload };
+        }
         Upload { body, airtime: Some(carried.airtime), ..upload }
     }
 

@@ -17,7 +17,7 @@ impl PartConfig for MacroCellConfig {
     const MEANING: &'static str = "3GPP macro cell: 128.1 + 37.6·log10(d in km) dB, at 2 GHz";
 
     fn facts(&self) -> PathLossFacts {
-        PathLossFacts { heights: false, ..PathLossFacts::default() }
+        PathLossFacts { heights: false, carrier_hz: Some(2e9), min_m: 35.0, ..PathLossFacts::default() }
     }
 
     fn build(self, _: &Scope, _: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {

@@ -183,7 +183,7 @@ pub trait PathLoss: Send + Sync {
 }
 
 /// Facts of a law of path loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one fact")]
 #[non_exhaustive]
 pub struct PathLossFacts {
@@ -195,11 +195,25 @@ pub struct PathLossFacts {
     pub line_of_sight: bool,
     /// Whether it holds in a domain, outside of which `cell.extrapolate` allows it.
     pub has_domain: bool,
+    /// The carrier that the law was stated for, if it has no term of the frequency.
+    pub carrier_hz: Option<f64>,
+    /// The height of the server's antenna that the law was stated for, if it is one.
+    pub height_bs_m: Option<f64>,
+    /// The smallest distance of a device that goes with the law, in meters.
+    pub min_m: f64,
 }
 
 impl Default for PathLossFacts {
     fn default() -> Self {
-        Self { has_loss: true, heights: true, line_of_sight: false, has_domain: false }
+        Self {
+            has_loss: true,
+            heights: true,
+            line_of_sight: false,
+            has_domain: false,
+            carrier_hz: None,
+            height_bs_m: None,
+            min_m: 1.0,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ impl PartConfig for PicoCellConfig {
     const MEANING: &'static str = "3GPP small cell: 140.7 + 36.7·log10(d in km) dB, at 2 GHz";
 
     fn facts(&self) -> PathLossFacts {
-        PathLossFacts { heights: false, ..PathLossFacts::default() }
+        PathLossFacts { heights: false, carrier_hz: Some(2e9), min_m: 10.0, ..PathLossFacts::default() }
     }
 
     fn build(self, _: &Scope, _: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {

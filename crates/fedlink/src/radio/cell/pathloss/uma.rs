@@ -18,7 +18,13 @@ impl PartConfig for UmaConfig {
     const MEANING: &'static str = "urban macro cell of 3GPP TR 38.901, with and without line of sight";
 
     fn facts(&self) -> PathLossFacts {
-        PathLossFacts { line_of_sight: true, has_domain: true, ..PathLossFacts::default() }
+        PathLossFacts {
+            line_of_sight: true,
+            has_domain: true,
+            height_bs_m: Some(Uma::HEIGHTS.bs_m),
+            min_m: 10.0,
+            ..PathLossFacts::default()
+        }
     }
 
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {

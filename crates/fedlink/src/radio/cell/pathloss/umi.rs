@@ -19,7 +19,13 @@ impl PartConfig for UmiConfig {
         "urban micro cell (street canyon) of 3GPP TR 38.901, with or without line of sight";
 
     fn facts(&self) -> PathLossFacts {
-        PathLossFacts { line_of_sight: true, has_domain: true, ..PathLossFacts::default() }
+        PathLossFacts {
+            line_of_sight: true,
+            has_domain: true,
+            height_bs_m: Some(Umi::HEIGHTS.bs_m),
+            min_m: 10.0,
+            ..PathLossFacts::default()
+        }
     }
 
     fn build(self, _: &Scope, site: &Site) -> Result<Box<dyn PathLoss>, ConfigError> {
