@@ -11,7 +11,9 @@ use crate::claims::{Claims, CurveKeys, Expected, Subject};
 use crate::error::Error;
 use crate::presets::preset;
 use fedlink::parts::Parts;
-use fedlink::spec::{Config, ConfigError, SECTIONS, located, put_in, syntax_error, unknown_section};
+use fedlink::spec::{
+    Config, ConfigError, SECTIONS, located, lower_groups, put_in, syntax_error, unknown_section,
+};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -72,6 +74,7 @@ impl Experiment {
         for (part, origin) in parts.origins() {
             put_in(&mut table, &format!("custom.{part}"), origin.into());
         }
+        lower_groups(&mut table)?;
         let anchor = Anchor::of(&table);
         let mut experiment =
             Self { name: name.into(), table, text: Some(text.into()), anchor, ..Self::default() };

@@ -4,7 +4,6 @@ use super::probe::CompressorProbe;
 use super::{DeviceLink, LinkRow, rounds_there};
 use fedlink::base::units::{DeviceId, Power, Symbols, from_db, to_db};
 use fedlink::radio::access::Grant;
-use fedlink::radio::budget::group_of;
 use fedlink::radio::{Known, PayloadMode, Radio};
 use fedlink::spec::Spec;
 
@@ -77,10 +76,9 @@ pub(super) fn device_links(
         sum.uploads.sort_by(f64::total_cmp);
         let quantile = |share: f64| sum.uploads[((rounds - 1) as f64 * share) as usize];
         let place = radio.cell().map(|cell| (cell.position(0, device), cell.path(0, device)));
-        let groups = spec.radio.snr_db.as_ref().map_or(0, |snrs| snrs.levels().len());
         DeviceLink {
             device: device.0,
-            group: (groups > 0).then(|| group_of(device, groups, spec.radio.group_sizes.as_deref(), devices)),
+            group: spec.group_of(device),
             x_m: place.map(|(position, _)| position.x_m),
             y_m: place.map(|(position, _)| position.y_m),
             distance_m: place.map(|(position, _)| position.distance_m()),
@@ -112,7 +110,7 @@ fn share(radio: &Radio, device: DeviceId, known: &Known, payload: bool, copies: 
 }
 
 /// Groups, or devices by distance or else by SNR.
-pub(super) fn rows(links: &[DeviceLink], probe: &mut CompressorProbe) -> Vec<LinkRow> {
+pub(super) fn rows(spec: &Spec, links: &[DeviceLink], probe: &mut CompressorProbe) -> Vec<LinkRow> {
     let mut row = |label: String, of: &[&DeviceLink]| {
         let link = mean_link(of);
         let (level_alone, level_shared) = (probe.level(link.bits_alone), probe.level(link.bits_shared));
@@ -122,7 +120,7 @@ pub(super) fn rows(links: &[DeviceLink], probe: &mut CompressorProbe) -> Vec<Lin
     let groups = links.iter().filter_map(|link| link.group).max();
     if let Some(last) = groups {
         let of = |group| links.iter().filter(|link| link.group == Some(group)).collect::<Vec<_>>();
-        return (0..=last).map(|group| row(format!("group {}", group + 1), &of(group))).collect();
+        return (0..=last).map(|group| row(spec.group_name(group), &of(group))).collect();
     }
     let spread = |value: fn(&DeviceLink) -> f64| {
         let all = links.iter().map(value);

@@ -183,7 +183,7 @@ pub fn link_budget(
     let smallest = probe.smallest();
     let policy_rounds = rounds.unwrap_or_else(|| policies::POLICY_ROUNDS.min(rounds_there(spec))).max(1);
     let (links, rounds) = links::device_links(spec, &radio, smallest, rounds);
-    let rows = links::rows(&links, &mut probe);
+    let rows = links::rows(spec, &links, &mut probe);
     let most = links.iter().map(|link| link.bits_alone).fold(1.0, f64::max);
     let norms = probe.norms(smallest, 4.0 * most);
     let study = PolicyStudy { spec, parts, model: &*model, smallest, norms: &norms, rounds: policy_rounds };

@@ -86,6 +86,7 @@ impl CurveResult {
         let groups: Vec<usize> = DeviceId::all(devices).map(group).collect();
         let name = |group: usize| match levels.len() {
             0 | 1 => "all devices".to_owned(),
+            _ if self.spec.data.group_names.is_some() => self.spec.group_name(group),
             _ => format!("group of {} dB", levels[group]),
         };
         let snrs = sampled_snrs(&radio, self.spec.run.rounds, &groups).into_iter().enumerate();

@@ -242,6 +242,8 @@ pub struct CompressorFacts {
     pub unbiased: bool,
     /// Whether updates can be sent as bytes.
     pub has_codec: bool,
+    /// Whether it may lengthen an update: it declares an error ω and no contraction δ.
+    pub may_expand: bool,
     /// Whether a lower level may have more energy.
     pub has_best_level: bool,
     /// Whether it states the possible reports of an honest device, so that reports can be audited.
@@ -269,6 +271,10 @@ impl Kind for dyn Compressor {
     fn facts_of(part: &Self) -> CompressorFacts {
         CompressorFacts {
             unbiased: part.properties(2, 1).unbiased,
+            may_expand: {
+                let Properties { omega, delta, .. } = part.properties(EXAMPLE.0, EXAMPLE.1);
+                omega.is_some() && delta.is_none()
+            },
             has_codec: part.codec().is_some(),
             has_best_level: has_best_level(part),
             has_audit: part.has_audit(),

@@ -180,6 +180,9 @@ pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Se
     const MEANING: &'static str;
     /// The family of the part in one word; plots color the parts of a family alike. Empty: no family.
     const FAMILY: &'static str = "";
+    /// Raised when the part comes to give other results for a configuration; the digest of a run that chooses
+    /// the part then differs from an earlier one.
+    const REVISION: u32 = 1;
 
     /// The facts of the part, for a kind whose parts declare them before they are built.
     fn facts(&self) -> <Self::Part as Kind>::Facts {
@@ -219,6 +222,8 @@ pub struct Entry<T: ?Sized + Kind> {
     pub keys: &'static [Key],
     /// The family of the part in one word; empty: no family.
     pub family: &'static str,
+    /// [`PartConfig::REVISION`].
+    pub(crate) revision: u32,
     check: Check,
     recipe: Resolve<T>,
     written: Written,
@@ -232,6 +237,7 @@ impl<T: ?Sized + Kind> Entry<T> {
             meaning: C::MEANING,
             keys: C::KEYS,
             family: C::FAMILY,
+            revision: C::REVISION,
             check: check::<C>,
             recipe: chosen::resolve::<C>,
             written: chosen::table::<C>,
@@ -359,6 +365,8 @@ pub struct Listed {
     /// Its family in one word; empty: no family.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub family: &'static str,
+    #[serde(skip)]
+    pub(crate) revision: u32,
     /// Its declarations in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub declared: String,
@@ -387,6 +395,7 @@ impl Listing {
             meaning: entry.meaning,
             keys: entry.keys,
             family: entry.family,
+            revision: entry.revision,
             declared: T::declared(entry),
         };
         Self {

@@ -100,7 +100,10 @@ impl LinkBudget {
 /// from device 0 on.
 pub fn gains_of_snrs(snrs: &Snrs, sizes: Option<&[u64]>, devices: usize, power: f64, noise: f64) -> Vec<f64> {
     let gain = |group: usize| from_db(snrs.levels()[group]) * noise / power;
-    DeviceId::all(devices).map(|device| gain(group_of(device, snrs.levels().len(), sizes, devices))).collect()
+    let levels = snrs.levels().len();
+    // One level is that of all groups.
+    let group = |device| if levels == 1 { 0 } else { group_of(device, levels, sizes, devices) };
+    DeviceId::all(devices).map(|device| gain(group(device))).collect()
 }
 
 /// The group of a device, from 0.

@@ -4,7 +4,8 @@
 //! with a default that leaves results as they were, is in no digest of an earlier run, so that every stored
 //! result can still be found by its configuration.
 
-use crate::spec::{Config, Spec, kinds};
+use crate::compress::LevelRule;
+use crate::spec::{Config, RadioConfig, Spec, kinds};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -13,9 +14,9 @@ use toml::{Table, Value};
 
 /// The version of the meaning of configurations, which is part of every [digest](config_digest).
 ///
-/// Raise it when a configuration that was written before would give other numbers now: when the default of a
-/// key changes, when a value of a key comes to mean something else, or when the golden digests change on
-/// purpose. Earlier results are then those of other configurations. Do not raise it for a new key, a
+/// Raise it when every configuration that was written before would give other numbers now: when the default of
+/// a key changes, when a value of a key comes to mean something else, or when the golden digests change on
+/// purpose. A correction that concerns some configurations is a [revision](revisions) of those. Earlier results are then those of other configurations. Do not raise it for a new key, a
 /// new part or a new column whose default leaves results as they were.
 pub const SEMANTICS: u32 = 1;
 
@@ -67,8 +68,33 @@ pub fn distinctive_keys(spec: &Spec) -> BTreeMap<String, Value> {
         }
     }
     let tells = |key: &str| !["run.seeds", "run.target"].contains(&key);
+    let revisions = revisions(spec, &keys);
     keys.retain(|key, value| tells(key) && defaults.get(key) != Some(value));
+    keys.extend(revisions);
     keys
+}
+
+/// What tells a run from an earlier one of the same configuration that gave other numbers, since a computation
+/// was corrected: revisions of the chosen parts, and corrections that concern some configurations only.
+fn revisions(spec: &Spec, keys: &BTreeMap<String, Value>) -> Vec<(String, Value)> {
+    let mut revisions = Vec::new();
+    for kind in kinds() {
+        let chosen = keys.get(kind.key).and_then(Value::as_str);
+        let part = kind.parts.iter().find(|part| Some(part.name) == chosen && part.revision > 1);
+        revisions.extend(part.map(|part| (format!("{} (revision)", kind.key), part.revision.into())));
+    }
+    let default = RadioConfig::default();
+    // A device that is late sends nothing; no device spends more than its battery has; gains over a delay
+    // profile are those of the band in use; the best level is sent where one entry more takes the same bits.
+    let corrected = [
+        ("clock.deadline_s", spec.clock.deadline_s.is_some()),
+        ("energy.battery_j", spec.energy.battery_j > 0.0),
+        ("radio.profile", spec.radio.profile != default.profile),
+        ("compress.level", spec.compress.level == LevelRule::Best),
+    ];
+    let concerned = corrected.into_iter().filter(|(_, concerned)| *concerned);
+    revisions.extend(concerned.map(|(key, _)| (format!("{key} (revision)"), 2.into())));
+    revisions
 }
 
 /// Every `section.name` and `section.part.name` of a table with its value.

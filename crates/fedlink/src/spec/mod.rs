@@ -5,6 +5,7 @@ mod choices;
 mod custom;
 #[cfg(test)]
 pub(crate) mod example;
+mod groups;
 pub mod identity;
 mod idle;
 mod keys;
@@ -17,6 +18,7 @@ pub use crate::parts::count::BatchSize;
 pub use crate::parts::{ConfigError, Key, nearest};
 pub use builder::Builder;
 pub use choices::{Choices, Facts, kinds};
+pub use groups::lower_groups;
 use keys::unknown_value;
 pub use keys::{
     KEYS, SECTIONS, all_keys, allowed, check_name, commented_toml, own_defaults, toml_key, unknown_key,
@@ -91,7 +93,8 @@ impl Config {
     /// let config = config.with_sections(toml::from_str("[schedule]\nk = 3").unwrap()).unwrap();
     /// assert_eq!((config.schedule.k, config.schedule.decay, config.run.rounds), (3, 0.0, 7));
     /// ```
-    pub fn with_sections(mut self, table: Table) -> Result<Self, ConfigError> {
+    pub fn with_sections(mut self, mut table: Table) -> Result<Self, ConfigError> {
+        lower_groups(&mut table)?;
         if let Some((name, value)) = table.iter().find(|(name, _)| !SECTIONS.contains(&name.as_str())) {
             // A value outside of all sections is a key whose section was left out.
             return Err(if value.is_table() {

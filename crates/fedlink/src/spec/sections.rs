@@ -36,6 +36,16 @@ pub struct DataConfig {
     /// B, training samples on each device; their mean with quantity and free sizes; not used by shards
     #[key(default = 1000, range = "≥ 1 (at most the training set)", max = u32::MAX)]
     pub samples_per_device: u64,
+    /// names of the groups of radio.group_sizes
+    #[key(allowed = "a list of texts", unset_words = "group 1, group 2, …")]
+    pub group_names: Option<Vec<String>>,
+    /// labels that the devices of each group hold: a device draws its samples from all samples of these
+    /// classes; an empty list, by data.partition
+    #[key(
+        allowed = "a list of labels for each group, such as [[], [0, 1, 2]]",
+        unset_words = "by data.partition"
+    )]
+    pub group_classes: Option<Vec<Vec<u64>>>,
 }
 
 /// `[learn]`: model, local training, and what the server makes of it.
@@ -142,10 +152,11 @@ pub struct RadioConfig {
     /// file takes that of the file
     #[key(range = "-400 ..= 400", unset_words = "radio.power_dbm")]
     pub snr_power_dbm: Option<f64>,
-    /// how many devices each group of radio.snr_db has, from device 0 on
+    /// how many devices each group has, from device 0 on; a [[group]] table states a group at once
     #[key(allowed = "a list that adds up to data.devices", unset_words = "groups of one size")]
     pub group_sizes: Option<Vec<u64>>,
-    /// ε, error of the channel estimates as a share of the fading's power: h = ĥ + e, e ~ CN(0, ε)
+    /// ε, error of the channel estimates as a share of the scatter's power: h = ĥ + e, e ~ CN(0, ε), and e ~
+    /// CN(0, ε/(K+1)) beside a line of sight of K-factor K
     #[key(range = "≥ 0 and < 1")]
     pub csi_error: f64,
     /// age of the channel estimates; needs radio.speed_kmh
@@ -305,6 +316,9 @@ pub struct ClockConfig {
     pub deadline_s: Option<f64>,
     /// whether devices send as soon as they have trained; for policies that ask no report, with TDMA
     pub pipeline: bool,
+    /// speed at which the devices of each group train, relative to clock.compute
+    #[key(allowed = "a list with a number > 0 for each group", unset_words = "1 for all")]
+    pub group_speeds: Option<Vec<f64>>,
 }
 
 /// `[energy]`: what a device draws from its battery.
@@ -333,6 +347,12 @@ pub struct EnergyConfig {
     /// joules in a device's battery; a device that cannot pay a round is left out
     #[key(range = "≥ 0 (0: no end)")]
     pub battery_j: f64,
+    /// joules in the battery of a device of each group
+    #[key(
+        allowed = "a list with a number ≥ 0 for each group (0: on mains)",
+        unset_words = "by energy.battery_j"
+    )]
+    pub group_battery_j: Option<Vec<f64>>,
 }
 
 /// `[schedule]`: who sends.

@@ -173,8 +173,14 @@ fn the_list_of_keys_is_the_configuration_s_own() {
     assert!(own.iter().all(|key| listed.contains(&key.as_str())), "{own:?}");
     // A listed key without a default is a key too: some kind of value can be set.
     for key in listed.iter().filter(|key| !own.iter().any(|known| known == *key)) {
-        let values =
-            [Value::Float(1.0), Value::Array(vec![Value::Integer(1)]), Value::String("never".into())];
+        let list = Value::Array(vec![Value::Integer(1)]);
+        let values = [
+            Value::Float(1.0),
+            list.clone(),
+            Value::Array(vec![list]),
+            Value::Array(vec![Value::String("near".into())]),
+            Value::String("never".into()),
+        ];
         let set = |value: Value| Config::default().set(key, value).is_ok();
         assert!(values.into_iter().any(set), "{key} takes no value");
     }
@@ -433,7 +439,7 @@ fn every_broken_rule_of_the_radio_names_its_key_and_what_to_write() {
             "[radio]\nsnr_db = [20.0, 0.0]\ngroup_sizes = [10, 20]",
             "radio.group_sizes: is [10, 20], but must add up to data.devices, which is 40",
         ),
-        ("[radio]\ngroup_sizes = [10, 30]", "radio.group_sizes: has no effect here: it needs radio.snr_db"),
+        ("[radio]\ngroup_sizes = [10, 30]", "radio.group_sizes: has no effect here: it needs a list"),
         (
             "[cell]\npathloss = \"uma\"\nlayout = \"disc\"",
             "cell.pathloss: has no effect here: it is in physical",

@@ -4,6 +4,7 @@ use crate::adversary::Adversary;
 use crate::base::memory;
 use crate::base::units::DeviceId;
 use crate::clock::compute::Load;
+use crate::data::partition::Grouped;
 use crate::error::Error;
 use crate::learn::correction::Correction;
 use crate::learn::inputs::Inputs;
@@ -189,6 +190,9 @@ fn task(spec: &Spec, work: &Work) -> Result<Arc<dyn Task>, ConfigError> {
         },
         seed: spec.run.seed,
     };
-    let partition = spec.parts().partition.build(&spec.scope(), &dataset)?;
+    let mut partition = spec.parts().partition.build(&spec.scope(), &dataset)?;
+    if spec.data.group_classes.is_some() {
+        partition = Box::new(Grouped::new(partition, spec, &dataset)?);
+    }
     Ok(Arc::new(ModelTask::new(dataset, partition, training, spec.learn.init, spec.learn.state)))
 }

@@ -14,9 +14,10 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Ef21>();
 /// An upload that is lost, late, in outage, cannot be decoded or fails the audit moves neither side: the
 /// server gives the round of the last upload in h_m with every call
 /// ([`Call::acknowledged`](crate::system::server::Call)), and a [device](crate::system::device::Device) that
-/// does not have it starts again from h_m = 0 on both sides. h_m ages between uploads: after g rounds it is
-/// κ^g·h_m, on both sides (κ = 1: it does not). Shares that a policy gives its devices have no effect, since
-/// all M count in every round; `defense.clip` acts on ‖h_m‖.
+/// does not have it starts again from h_m = 0 on both sides. h_m ages by the round: at an upload g rounds
+/// after the last one it is κ^g·h_m, on both sides, with g = 1 in consecutive rounds (κ = 1: it does not age).
+/// Shares that a policy gives its devices have no effect, since all M count in every round; `defense.clip`
+/// acts on ‖h_m‖. A scheme that may lengthen an update is refused: the states would diverge.
 ///
 /// Source: after Richtárik, Sokolov and Fatkhullin, *EF21* (2021), arXiv 2106.05203, and EF21-PP for partial
 /// participation, arXiv 2110.03294, as we read them, on local updates in place of gradients. Invariants: at
@@ -26,7 +27,7 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Ef21>();
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Ef21 {
-    /// κ, what a state is multiplied by in a round without an upload
+    /// κ, the factor of a state per round
     #[key(default = 1.0, range = "> 0 and ≤ 1")]
     pub kappa: f64,
 }

@@ -3,6 +3,7 @@
 //! A device's samples are a function of (seed, device): nothing of size M×B is ever built. Tables are at
 //! most of the size of the training set, so a million devices need no more memory than one.
 
+mod grouped;
 mod indices;
 mod report;
 #[cfg(test)]
@@ -20,6 +21,7 @@ crate::register! {
 
 pub use classes::Classes;
 pub use dirichlet::{Dirichlet, Sizes};
+pub use grouped::Grouped;
 pub use iid::Iid;
 pub use indices::Indices;
 pub use quantity::Quantity;

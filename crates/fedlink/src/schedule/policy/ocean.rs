@@ -50,6 +50,8 @@ impl PartConfig for OceanConfig {
     type Part = dyn Policy;
     const NAME: &'static str = "ocean";
     const FAMILY: &'static str = "channel";
+    /// A device that does not fit is skipped; before, it ended the round's choice.
+    const REVISION: u32 = 2;
     const MEANING: &'static str =
         "as many devices as queues of spent energy and the channel allow, more in later rounds; equal bits";
 

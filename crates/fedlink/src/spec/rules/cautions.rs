@@ -83,6 +83,14 @@ impl Draft<'_> {
                 ));
             }
         }
+        if facts.feedback.keeps_rest && facts.scheme.may_expand {
+            cautions.push(format!(
+                "compress.feedback = \"{}\" adds to later updates what was not sent, and compress.scheme = \
+                 \"{}\" may lengthen an update, so that the rest may grow without bound; choose a projection",
+                self.config.compress.feedback,
+                self.parts.scheme.name()
+            ));
+        }
         cautions.extend(self.absurd_snr());
         cautions.extend(self.outside_of_the_law());
         if self.weighs_without_bias() && !facts.scheme.unbiased {

@@ -30,6 +30,15 @@ impl Draft<'_> {
             );
             return Err(ConfigError::new("defense.audit", problem));
         }
+        if self.facts.feedback.state_decay.is_some() && facts.may_expand {
+            let problem = format!(
+                "is \"{}\", whose states converge only if each upload shortens the rest, ‖v − v̂‖ < ‖v‖, and \
+                 compress.scheme = \"{scheme}\" may lengthen it, so that training diverges; choose its \
+                 projection, where [compress.{scheme}] has a key for it, or another scheme",
+                compress.feedback
+            );
+            return Err(ConfigError::new("compress.feedback", problem));
+        }
         let needs_bytes = [
             (radio.wire, "radio.wire", "false"),
             (compress.budget == BudgetRule::Wire, "compress.budget", "\"formula\""),

@@ -10,7 +10,7 @@ use crate::radio::cell::pathloss::PathLoss;
 use crate::radio::fading::Profile;
 use crate::radio::power::PowerPolicy;
 use crate::radio::rate::Rate;
-use crate::radio::{Combining, PayloadMode};
+use crate::radio::{Combining, PayloadMode, Snrs};
 use crate::spec::Config;
 use crate::spec::sections::{CellConfig, ClockConfig, EnergyConfig, RadioConfig};
 
@@ -113,7 +113,7 @@ impl Draft<'_> {
     }
 
     fn radio_rules(&self) -> Vec<Rule> {
-        let Config { radio, schedule, .. } = self.config;
+        let Config { radio, schedule, clock, energy, data, .. } = self.config;
         let facts = self.facts;
         let airtime = radio.mode == PayloadMode::Airtime;
         let (pathloss, moves) = (facts.pathloss.has_loss, radio.speed_kmh > 0.0);
@@ -121,6 +121,11 @@ impl Draft<'_> {
         let estimated = radio.csi_error > 0.0 || radio.csi_delay_s > 0.0;
         let combines = radio.combining != Combining::None;
         let lossy = facts.rate.loses;
+        let grouped = matches!(radio.snr_db, Some(Snrs::Groups(_)))
+            || clock.group_speeds.is_some()
+            || energy.group_battery_j.is_some()
+            || data.group_classes.is_some()
+            || data.group_names.is_some();
         let anchored = radio.snr_db.is_some() && radio.bandwidth_hz.is_some();
         vec![
             rule("radio.csi_error", radio.csi_error > 0.0, facts.fading.fades, || {
@@ -145,8 +150,10 @@ impl Draft<'_> {
                 "is the power at which radio.snr_db holds; it needs radio.snr_db and radio.bandwidth_hz"
                     .into()
             }),
-            rule("radio.group_sizes", radio.group_sizes.is_some(), radio.snr_db.is_some(), || {
-                "needs radio.snr_db with one value for each group".into()
+            rule("radio.group_sizes", radio.group_sizes.is_some(), grouped, || {
+                "needs a list with one value for each group: radio.snr_db, clock.group_speeds, \
+                 energy.group_battery_j, data.group_classes or data.group_names"
+                    .into()
             }),
             rule("radio.csi_delay_s", radio.csi_delay_s > 0.0, moves || facts.fading.own_times, || {
                 "needs a channel that changes with time; set radio.speed_kmh".into()
@@ -255,6 +262,7 @@ impl Draft<'_> {
         vec![
             rule("clock.compute", computes, physical, NEEDS_UNITS),
             rule("clock.spread", clock.spread != default_clock.spread, computes, NEEDS_COMPUTE),
+            rule("clock.group_speeds", clock.group_speeds.is_some(), computes, NEEDS_COMPUTE),
             rule("clock.jitter", clock.jitter != default_clock.jitter, computes, NEEDS_COMPUTE),
             rule("clock.downlink", clock.downlink != default_clock.downlink, physical, NEEDS_UNITS),
             rule("clock.report_bits", clock.report_bits > 0.0, physical, NEEDS_UNITS),
@@ -291,6 +299,7 @@ impl Draft<'_> {
             }),
             rule("energy.idle_w", energy.idle_w > 0.0, physical, NEEDS_UNITS),
             rule("energy.battery_j", energy.battery_j > 0.0, physical, NEEDS_UNITS),
+            rule("energy.group_battery_j", energy.group_battery_j.is_some(), physical, NEEDS_UNITS),
         ]
     }
 }

@@ -13,6 +13,8 @@ impl Draft<'_> {
         Profile::check_name(&self.config.radio.profile)?;
         self.check_modes()?;
         self.check_snrs()?;
+        self.check_group_sizes()?;
+        self.config.check_groups()?;
         self.check_effects()?;
         self.check_units()
     }
@@ -121,17 +123,25 @@ impl Draft<'_> {
             return Err(ConfigError::new("radio.snr_db", problem));
         }
         match &radio.group_sizes {
-            Some(sizes) if matches!(snrs, Snrs::All(_)) || sizes.len() != levels.len() => {
+            Some(sizes) if matches!(snrs, Snrs::Groups(_)) && sizes.len() != levels.len() => {
                 let problem = format!("has {} groups, but radio.snr_db {}", sizes.len(), levels.len());
-                Err(ConfigError::new("radio.group_sizes", problem))
-            }
-            Some(sizes) if sizes.iter().try_fold(0u64, |a, b| a.checked_add(*b)) != Some(devices) => {
-                let problem = format!("is {sizes:?}, but must add up to data.devices, which is {devices}");
                 Err(ConfigError::new("radio.group_sizes", problem))
             }
             None if levels.len() as u64 > devices => {
                 let problem = format!("has {} groups for {devices} devices", levels.len());
                 Err(ConfigError::new("radio.snr_db", problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The sizes of groups add up to the devices.
+    fn check_group_sizes(&self) -> Result<(), ConfigError> {
+        let devices = self.config.data.devices;
+        match &self.config.radio.group_sizes {
+            Some(sizes) if sizes.iter().try_fold(0u64, |a, b| a.checked_add(*b)) != Some(devices) => {
+                let problem = format!("is {sizes:?}, but must add up to data.devices, which is {devices}");
+                Err(ConfigError::new("radio.group_sizes", problem))
             }
             _ => Ok(()),
         }

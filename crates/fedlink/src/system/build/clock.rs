@@ -48,16 +48,32 @@ pub fn clock(
             receive_w: energy.receive_w,
             idle_w: energy.idle_w,
         },
-        batteries_j: if energy.battery_j > 0.0 {
-            vec![energy.battery_j; radio.devices()]
-        } else {
-            Vec::new()
+        batteries_j: batteries_j(spec),
+        speeds: match &clock.group_speeds {
+            Some(speeds) => {
+                let of = |device| spec.of_group(Some(speeds), device).unwrap_or(1.0);
+                DeviceId::all(radio.devices()).map(of).collect()
+            }
+            None => Vec::new(),
         },
         work,
         dim,
     };
     check_deadline(spec, &parts, radio)?;
     Ok(Clock::new(parts))
+}
+
+/// Joules in the battery of each device, infinite on mains; empty if all are on mains.
+fn batteries_j(spec: &Spec) -> Vec<f64> {
+    let of = |device| match spec.of_group(spec.energy.group_battery_j.as_ref(), device) {
+        Some(joules) => joules,
+        None => spec.energy.battery_j,
+    };
+    let batteries = DeviceId::all(spec.data.devices as usize).map(of);
+    if batteries.clone().all(|joules| joules == 0.0) {
+        return Vec::new();
+    }
+    batteries.map(|joules| if joules == 0.0 { f64::INFINITY } else { joules }).collect()
 }
 
 /// Links that a deadline is tried on: rounds times devices, and the most rounds.

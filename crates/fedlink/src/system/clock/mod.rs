@@ -72,6 +72,8 @@ pub struct ClockParts {
     pub pipeline: bool,
     /// Power by state.
     pub power: PowerDraw,
+    /// The speed at which each device trains, relative to `compute`; empty: 1 for all.
+    pub speeds: Vec<f64>,
     /// Joules in the battery of each device, infinite on mains; empty: all are on mains.
     pub batteries_j: Vec<f64>,
     /// What a training processes.
@@ -170,8 +172,10 @@ impl Clock {
     /// counted.
     pub fn expected_s(&self) -> Vec<f64> {
         let Some(parts) = &self.parts else { return Vec::new() };
-        let seconds =
-            |device| parts.compute.seconds(device, &(parts.work)(device)) * parts.spread.factor(device);
+        let seconds = |device| {
+            let seconds = parts.compute.seconds(device, &(parts.work)(device));
+            seconds * parts.spread.factor(device) / parts.speed(device)
+        };
         DeviceId::all(parts.devices).map(seconds).collect()
     }
 
@@ -322,9 +326,14 @@ impl ClockParts {
     /// Seconds and joules of the training of a device in round `t`.
     fn training(&self, t: u64, device: DeviceId) -> (f64, f64) {
         let load = (self.work)(device);
-        let factor = self.spread.factor(device) * self.jitter.factor(t, device);
+        let factor = self.spread.factor(device) * self.jitter.factor(t, device) / self.speed(device);
         let seconds = self.compute.seconds(device, &load) * factor;
         (seconds, self.compute.joules(device, &load).unwrap_or(self.power.compute_w * seconds))
+    }
+
+    /// The speed of a device relative to the others.
+    fn speed(&self, device: DeviceId) -> f64 {
+        self.speeds.get(device.index()).copied().unwrap_or(1.0)
     }
 
     /// Seconds of the reports of so many candidates, one after another, each of `asks` numbers.

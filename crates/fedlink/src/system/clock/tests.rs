@@ -35,6 +35,7 @@ fn parts(seconds: &[f64]) -> ClockParts {
         together: false,
         pipeline: false,
         power: PowerDraw { compute_w: 2.0, circuit_w: 0.5, pa_efficiency: 0.25, receive_w: 0.0, idle_w: 0.1 },
+        speeds: Vec::new(),
         batteries_j: Vec::new(),
         work: Arc::new(|_| Load::default()),
         dim: 10,
