@@ -136,7 +136,7 @@ def test_error_feedback_does_too_where_only_the_scheduled_train(feedback):
 
 
 @pytest.mark.parametrize("aggregate", ["by-size", "median", "trimmed-mean"])
-@pytest.mark.parametrize("optimizer", ["add", "momentum"])
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum"])
 def test_aggregation_rules_and_server_optimizers_do_too(aggregate, optimizer):
     check_that_nodes_compute_what_simulate_computes(
         3,

@@ -16,7 +16,7 @@ pub fn run(options: &ConfigOptions) -> anyhow::Result<Exit> {
         FileKind::System => {
             let mut experiment = Experiment::read(&source, &Parts::default())?;
             apply(&options.settings, |key, value| experiment.set(key, value))?;
-            out!("{}", experiment.expand(&Parts::default())?.to_toml())?;
+            out!("{}", experiment.expand(&Parts::default())?.to_editable_toml())?;
         }
         FileKind::Bound => {
             let mut experiment = BoundExperiment::read(&source)?;

@@ -195,6 +195,17 @@ impl Sweep {
         &self.toml
     }
 
+    /// As [`Sweep::to_toml`], with the defaults that follow from other keys in comments: a key that is changed
+    /// then does not keep what followed from its old value.
+    pub fn to_editable_toml(&self) -> String {
+        match &self.curves[..] {
+            [curve] if self.experiment.sweep.is_empty() => {
+                super::write::comment_out(&self.toml, &curve.spec.derived_keys())
+            }
+            _ => self.toml.clone(),
+        }
+    }
+
     /// How much shorter the experiment is than its file says; none if it is not.
     pub fn shortened(&self) -> Option<Shortened> {
         let (rounds, seeds) = length(self.curves.iter().map(|curve| curve.spec.config()));

@@ -391,3 +391,24 @@ fn snrs_keep_the_bandwidth_and_the_power_of_the_file() {
     let error = Experiment::parse("x", unknown).unwrap().expand(&Parts::default()).err().unwrap();
     assert!(error.to_string().contains("radio.snr_bandwidth_hz: is missing"), "{error}");
 }
+
+/// A configuration that is printed, changed and read again has the defaults of what was changed.
+#[test]
+fn defaults_that_follow_from_other_keys_are_comments_of_a_printed_configuration() {
+    let text = "[schedule]\npolicy = \"bc-bn2\"\n";
+    let print = |text: &str| expand(&Experiment::parse("x", text).unwrap()).to_editable_toml();
+    let printed = print(text);
+    for key in ["rate = ", "kc = "] {
+        let line =
+            printed.lines().find(|line| line.contains(key) && line.contains("follows from other keys"));
+        assert!(line.is_some_and(|line| line.starts_with("# ")), "{key}: {printed}");
+    }
+    let spec = |text: &str| expand(&Experiment::parse("x", text).unwrap()).curves[0].spec.clone();
+    let changed = printed.replace("\noptimizer = \"adam\"", "\noptimizer = \"sgd\"");
+    assert_ne!(changed, printed);
+    assert_eq!(spec(&changed).rate(), spec(&format!("{text}[learn]\noptimizer = \"sgd\"")).rate());
+    assert_ne!(spec(&changed).rate(), spec(&printed).rate());
+    assert_eq!(spec(&printed).resolved(), spec(text).resolved());
+    // A value that was written stays.
+    assert!(print("[learn]\nrate = 0.25\n").contains("\nrate = 0.25\n"));
+}

@@ -63,3 +63,24 @@ impl Experiment {
         Ok(text)
     }
 }
+
+/// The text of a configuration with the lines of these keys as comments.
+pub(super) fn comment_out(text: &str, keys: &[String]) -> String {
+    let (mut section, mut out) = (String::new(), String::with_capacity(text.len()));
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            name.clone_into(&mut section);
+        }
+        let name = line.split(" = ").next().unwrap_or_default();
+        if keys
+            .iter()
+            .any(|key| key.strip_prefix(&section).and_then(|key| key.strip_prefix('.')) == Some(name))
+        {
+            out += &format!("# {line}  # follows from other keys; write it to fix it\n");
+        } else {
+            out += line;
+            out.push('\n');
+        }
+    }
+    out
+}

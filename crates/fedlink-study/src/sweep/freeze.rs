@@ -97,11 +97,28 @@ pub fn frozen_source(folder: &Path) -> Result<Option<Source>, Error> {
         return Ok(None);
     }
     let given = path.display().to_string();
-    let text = read_text(&path)?;
+    let text = with_names_of_today(&read_text(&path)?);
     // The path `.` has no file name before it is canonical.
     let whole = fs::canonicalize(folder).map_err(Error::file("read", folder))?;
     let name = whole.file_name().map_or_else(|| given.clone(), |name| name.to_string_lossy().into_owned());
     Ok(Some(Source { given, name, text }))
+}
+
+/// The text of a stored configuration with parts by their names of today.
+fn with_names_of_today(text: &str) -> String {
+    let mut text = text.to_owned();
+    for kind in fedlink::spec::kinds() {
+        let key = kind.key.rsplit('.').next().unwrap_or(kind.key);
+        for part in kind.parts.iter().filter(|part| !part.former_name.is_empty()) {
+            let (old, new) = (format!("\"{}\"", part.former_name), format!("\"{}\"", part.name));
+            let line = |line: &str| {
+                let names = !line.trim_start().starts_with('#') && line.contains(key);
+                if names { line.replace(&old, &new) } else { line.to_owned() }
+            };
+            text = text.split_inclusive('\n').map(line).collect();
+        }
+    }
+    text
 }
 
 /// The sweep in `folder`, whose custom parts are among `parts` or unknown; an error if there is none.

@@ -17,10 +17,12 @@ pub fn swept_columns(results: &[CurveResult]) -> Vec<&str> {
 pub fn row_columns(results: &[CurveResult]) -> Vec<&'static Column<Row>> {
     let rows = || results.iter().flat_map(|curve| &curve.runs).flat_map(|run| &run.rows);
     let units = rows().any(|row| row.total_seconds.is_some());
+    let batteries = rows().any(|row| row.empty.is_some());
     let losses = rows().any(|row| row.outages + row.late > 0);
     let is_there = |column: &&Column<Row>| match (column.unit, column.name) {
         ("s" | "J", _) => units,
         (_, "outages" | "late") => units || losses,
+        (_, "empty") => batteries,
         (_, "report_symbols") => rows().any(|row| row.report_symbols > 0.0),
         _ => true,
     };

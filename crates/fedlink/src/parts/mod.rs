@@ -180,6 +180,9 @@ pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Se
     const MEANING: &'static str;
     /// The family of the part in one word; plots color the parts of a family alike. Empty: no family.
     const FAMILY: &'static str = "";
+    /// The name that the part had in earlier versions; empty: it had no other. A configuration that has it is
+    /// refused with the name of today, and one in a folder of results is read.
+    const FORMER_NAME: &'static str = "";
     /// Raised when the part comes to give other results for a configuration; the digest of a run that chooses
     /// the part then differs from an earlier one.
     const REVISION: u32 = 1;
@@ -222,8 +225,8 @@ pub struct Entry<T: ?Sized + Kind> {
     pub keys: &'static [Key],
     /// The family of the part in one word; empty: no family.
     pub family: &'static str,
-    /// [`PartConfig::REVISION`].
-    pub(crate) revision: u32,
+    former_name: &'static str,
+    revision: u32,
     check: Check,
     recipe: Resolve<T>,
     written: Written,
@@ -237,6 +240,7 @@ impl<T: ?Sized + Kind> Entry<T> {
             meaning: C::MEANING,
             keys: C::KEYS,
             family: C::FAMILY,
+            former_name: C::FORMER_NAME,
             revision: C::REVISION,
             check: check::<C>,
             recipe: chosen::resolve::<C>,
@@ -307,13 +311,18 @@ pub(crate) fn parts_with<T: ?Sized + Kind>(wanted: impl Fn(&T::Facts) -> bool) -
 pub fn find<T: ?Sized + Kind>(name: &str) -> Result<&'static Entry<T>, ConfigError> {
     let entries = T::entries();
     entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+        let names: Vec<[&str; 2]> = entries.iter().map(|entry| [entry.name, entry.former_name]).collect();
         no_such(T::KEY, T::PLURAL, name, &names)
     })
 }
 
-/// The error of a name that is not one of the parts among which `key` chooses.
-fn no_such(key: &str, plural: &str, name: &str, names: &[&str]) -> ConfigError {
+/// The error of a name that is not one of the parts among which `key` chooses: `names` has those of today, each
+/// with the former one.
+fn no_such(key: &str, plural: &str, name: &str, names: &[[&str; 2]]) -> ConfigError {
+    if let Some([now, _]) = names.iter().find(|[_, former]| !name.is_empty() && *former == name) {
+        return ConfigError::new(key, format!("is \"{name}\", which is now called \"{now}\""));
+    }
+    let names: Vec<&str> = names.iter().map(|[now, _]| *now).collect();
     let hint = match nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("there are {}", names.join(", ")),
@@ -365,6 +374,9 @@ pub struct Listed {
     /// Its family in one word; empty: no family.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub family: &'static str,
+    /// The name that it had in earlier versions; empty: it had no other.
+    #[serde(skip)]
+    pub former_name: &'static str,
     #[serde(skip)]
     pub(crate) revision: u32,
     /// Its declarations in one line.
@@ -395,6 +407,7 @@ impl Listing {
             meaning: entry.meaning,
             keys: entry.keys,
             family: entry.family,
+            former_name: entry.former_name,
             revision: entry.revision,
             declared: T::declared(entry),
         };
@@ -410,8 +423,12 @@ impl Listing {
 
     /// Checks that one of the parts is called `name`.
     pub fn check_name(&self, name: &str) -> Result<(), ConfigError> {
-        let names: Vec<&str> = self.parts.iter().map(|part| part.name).collect();
-        if names.contains(&name) { Ok(()) } else { Err(no_such(self.key, self.plural, name, &names)) }
+        let names: Vec<[&str; 2]> = self.parts.iter().map(|part| [part.name, part.former_name]).collect();
+        if names.iter().any(|[now, _]| *now == name) {
+            Ok(())
+        } else {
+            Err(no_such(self.key, self.plural, name, &names))
+        }
     }
 
     /// Checks the names and the types of the keys of `own` as the own table of part `name`, whatever

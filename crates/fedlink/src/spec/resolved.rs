@@ -215,6 +215,45 @@ impl Spec {
         config
     }
 
+    /// The keys that nobody has written and whose defaults follow from other keys: `learn.rate`, and keys of the
+    /// chosen parts whose defaults depend on the run.
+    ///
+    /// ```
+    /// let config = fedlink::spec::Config::from_toml("[schedule]\npolicy = \"bc-bn2\"").unwrap();
+    /// let spec = config.resolve(&Default::default()).unwrap();
+    /// assert_eq!(spec.derived_keys(), ["learn.rate", "schedule.bc-bn2.kc"]);
+    /// ```
+    pub fn derived_keys(&self) -> Vec<String> {
+        let config = &self.0.config;
+        let mut derived: Vec<String> =
+            config.learn.rate.is_none().then(|| "learn.rate".into()).into_iter().collect();
+        let scope = self.scope();
+        // A default that another run would not have is not a constant.
+        let other = Scope {
+            devices: scope.devices + 10_000,
+            k: scope.k + 1000,
+            rounds: 2 * scope.rounds + 1,
+            samples_per_device: 2 * scope.samples_per_device + 1,
+            seed: scope.seed,
+        };
+        let own = self.0.shared.parts.tables();
+        for kind in kinds() {
+            for part in &kind.parts {
+                let path = format!("{}.{}", kind.table, part.name);
+                let (Some(here), Some(there)) =
+                    (kind.defaults(part.name, &scope), kind.defaults(part.name, &other))
+                else {
+                    continue;
+                };
+                let Some(table) = own.get(&path) else { continue };
+                let written = |key: &str| config.own.get(&path).is_some_and(|own| own.contains_key(key));
+                let follows = |key: &&String| !written(key) && here.get(*key) != there.get(*key);
+                derived.extend(table.keys().filter(follows).map(|key| format!("{path}.{key}")));
+            }
+        }
+        derived
+    }
+
     /// The paths of the files that the run reads besides its data set, each once: a trace, positions, mean
     /// gains.
     ///

@@ -97,7 +97,7 @@ pub struct LearnConfig {
     #[key(default = "mean", part)]
     pub aggregate: String,
     /// what the server does with that step
-    #[key(default = "add", part)]
+    #[key(default = "sgd", part)]
     pub server_optimizer: String,
     /// c, the server's rate
     #[key(default = 1.0, range = "> 0")]

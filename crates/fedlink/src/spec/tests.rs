@@ -303,6 +303,10 @@ fn setting_a_key_that_does_not_exist_names_which_one_was_meant() {
         (set("schedule.k", "five".into()), "schedule.k: is \"five\", but must be a whole number"),
         (set("schedule.k.max", 5.into()), "schedule.k.max: schedule.k: is not a part"),
         (set("schedule.kc", 5.into()), "schedule.kc: is now called schedule.bc-bn2.kc"),
+        (
+            refused("[learn]\nserver_optimizer = \"add\""),
+            "config, line 2: learn.server_optimizer: is \"add\", which is now called \"sgd\"",
+        ),
         (set("learn.lr", 0.1.into()), "learn.lr: is not a key; the keys of learn are"),
         (set("lr", 0.1.into()), "lr: is not a key; write section.name, the sections being data, learn"),
     ]);

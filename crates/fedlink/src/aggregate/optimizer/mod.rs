@@ -5,7 +5,7 @@ mod adaptive;
 crate::register! {
     /// All server optimizers.
     SERVER_OPTIMIZERS: dyn ServerOptimizer;
-    add,
+    sgd,
     momentum,
     adagrad,
     adam,
@@ -13,8 +13,8 @@ crate::register! {
 }
 
 pub use adaptive::Adaptivity;
-pub use add::Add;
 pub use momentum::ServerMomentum;
+pub use sgd::ServerSgd;
 
 use super::Delta;
 use crate::base::state::Persist;

@@ -16,7 +16,7 @@ pub const ENTRY: Entry<dyn Correction> = Entry::of::<FedDyn>();
 ///
 /// Source: Acar et al., *Federated Learning Based on Dynamic Regularization* (2021), in the form of the
 /// public codes that we read; α is 0.01 to 0.1 there. Bits: none besides θ and Δ̂. State: d numbers for
-/// each device and d at the server. Needs `learn.server_optimizer = "add"` with the rate 1. Invariants: H
+/// each device and d at the server. Needs `learn.server_optimizer = "sgd"` with the rate 1. Invariants: H
 /// is the mean of all h_m; α → ∞ freezes θ. Caution: the server's step is large if α is small against the
 /// curvature and K is small against M, since H/α holds the sum of all updates so far, divided by M.
 #[keys]

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::aggregate::Mean;
-use crate::aggregate::optimizer::Add;
+use crate::aggregate::optimizer::ServerSgd;
 use crate::base::rng::{Purpose, stream};
 use crate::base::state::{Persist, State};
 use crate::base::units::{DeviceId, Power};
@@ -129,7 +129,7 @@ impl Session {
             state_decay: None,
             custom_compressor: None,
             aggregator: Box::new(Mean {}),
-            optimizer: Box::new(Add {}),
+            optimizer: Box::new(ServerSgd {}),
             server_rate: 1.0,
             defense: Defense::default(),
             exact: true,
