@@ -14,9 +14,7 @@ use fedlink::record::{Energy, Phases, Training};
 use fedlink::schedule::{Ask, Reports};
 use fedlink::spec::{BatchSize, ConfigError, Spec};
 use fedlink::system::build;
-use fedlink::system::server::Scheduled;
-use fedlink::system::server::{Call, Upload};
-use fedlink::system::session::Session;
+use fedlink::system::server::{Call, Scheduled, Server, Upload};
 use std::sync::Arc;
 
 /// The rounds that every policy schedules.
@@ -62,7 +60,7 @@ impl PolicyStudy<'_> {
         let devices = spec.data.devices as usize;
         let samples = spec.data.samples_per_device;
         let dim = self.model.dim();
-        let mut session = Session::of(spec, vec![0.0; dim], Some(vec![samples as usize; devices]))?;
+        let mut server = Server::of(spec, vec![0.0; dim], Some(vec![samples as usize; devices]))?;
         let batch = match spec.learn.batch {
             BatchSize::Count(batch) => batch as f64,
             BatchSize::Full => samples as f64,
@@ -71,7 +69,7 @@ impl PolicyStudy<'_> {
             samples: spec.learn.local_steps as f64 * batch,
             flops_per_sample: self.model.flops_per_sample(),
         };
-        let radio = &session.server().radio;
+        let radio = server.radio();
         let clock = build::clock(spec, radio, dim, Arc::new(move |_| load))?;
         let everyone = self.everyone_trains()?;
         let mut cost = empty(name);
@@ -81,18 +79,17 @@ impl PolicyStudy<'_> {
         let mut seconds = Vec::with_capacity(rounds as usize);
         let (mut sent, mut silent, mut lost, mut late_count) = (0u64, 0u64, 0u64, 0u64);
         for t in 0..rounds {
-            let Links { gains, known, .. } = session.links(t);
-            let radio = &session.server().radio;
+            let Links { gains, known, .. } = server.links(t);
+            let radio = server.radio();
             let present = clock.present(t, radio, |m| spent[m], &known);
-            let call = session.begin(t, known, |device| present.contains(device))?;
+            let call = server.begin(t, known, |device| present.contains(device))?;
             let mut trained = call.candidates.clone();
             if everyone {
                 trained = DeviceId::all(devices).filter(|device| present.contains(*device)).collect();
             }
-            let timing = clock.begin(t, &trained, &session.server().radio);
+            let timing = clock.begin(t, &trained, server.radio());
             let reports = clock.in_time(&timing, &call, self.reports(&call, spec.run.seed));
-            let scheduled = session.report(reports)?;
-            let server = session.server();
+            let scheduled = server.report(reports)?;
             let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
             let carried: Vec<Carried> = scheduled.iter().map(carry).collect::<Result<_, fedlink::Error>>()?;
             let powers = &server.known()?.powers;
@@ -115,7 +112,7 @@ impl PolicyStudy<'_> {
                 }
             }
             let uploads: Vec<Upload> = scheduled.iter().map(|one| Upload::lost(one.device)).collect();
-            session.deliver(&uploads, Training::new(trained.len(), 0.0), round)?;
+            server.deliver(&uploads, Training::new(trained.len(), 0.0), round)?;
         }
         let share = |count: u64| if sent == 0 { 0.0 } else { count as f64 / sent as f64 };
         (cost.silent, cost.lost, cost.late) = (share(silent), share(lost), share(late_count));
