@@ -151,8 +151,8 @@ fn check_steps(spec: &Spec, task: &dyn Task, by_steps: bool) -> Result<(), Confi
     let name = task.name();
     if spec.facts().correction.corrects {
         let problem = format!(
-            "is \"{correction}\", but the task {name} does not add corrections to its gradients; write {}, or \
-             let the task tell its local steps",
+            "is \"{correction}\", but the task {name} does not add corrections to its gradients; write \
+             {}, or let the task tell its local steps",
             parts_with::<dyn Correction>(|facts| !facts.corrects)
         );
         return Err(ConfigError::new("learn.correction", problem));

@@ -1,4 +1,5 @@
-//! The state of one device from round to round, error feedback above all, in a simulation and on a node alike.
+//! The state of one device from round to round, in a simulation and on a node alike: its task, and the memory
+//! of error feedback.
 
 use crate::compress::{Encoded, ErrorFeedback};
 use crate::learn::task::DeviceState;
