@@ -181,7 +181,7 @@ impl Simulation {
         server.load(&mut state)?;
         if let Err(error) = fleet.load(std::mem::take(&mut state.adversary)) {
             // A state that was saved a moment ago loads again.
-            let _ = server.load_states(parts, radio);
+            let _ = server.load_states(&parts, radio);
             return Err(CheckpointError::State(error));
         }
         fleet.restore(std::mem::take(&mut state.states));
@@ -199,7 +199,7 @@ impl Simulation {
         // An estimate must change nothing, so the policy's state is put back.
         let before = server.parts_state();
         let candidates = server.begin(t, links.known, |_| true)?.candidates.len();
-        server.load_parts(before).map_err(CheckpointError::State)?;
+        server.load_parts(&before).map_err(CheckpointError::State)?;
         let trained = if fleet.everyone_must_train() { devices } else { candidates };
         let kept = fleet.kept_updates(candidates, server.radio().k(), dim);
         let vectors = fleet.state_vectors() + server.state_vectors() + kept;

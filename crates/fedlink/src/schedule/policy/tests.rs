@@ -289,7 +289,7 @@ fn a_policy_is_deterministic_and_its_saved_state_is_all_that_it_continues_from()
                 run.server.checkpoint(&mut saved).unwrap();
                 let mut fresh = Run::new(entry, m, k).unwrap();
                 fresh.server.restore(Cursor::new(saved)).unwrap();
-                assert!(fresh.server.load_parts(State(vec![0xff; 9])).is_err(), "{}", entry.name);
+                assert!(fresh.server.load_parts(&State(vec![0xff; 9])).is_err(), "{}", entry.name);
                 run.server = fresh.server;
             });
             assert_eq!(resumed, whole, "{}: saved and loaded before every round", entry.name);

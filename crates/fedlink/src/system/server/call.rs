@@ -95,9 +95,9 @@ impl Decided {
 }
 
 impl Server {
-    /// Opens round `t` (from 0) over links as `known`, with those devices that are `present`. The policy names
-    /// the candidates, which must train and report. Rounds follow one another; a round that was open before is
-    /// abandoned, and the round before it is [closed](Server::close).
+    /// Opens round `t` (from 0) over links as `known`, with those devices that are `present`. The policy
+    /// names the candidates, which must train and report. Rounds follow one another; a round that was open
+    /// before is abandoned, and the round before it is [closed](Server::close).
     pub fn begin(
         &mut self,
         t: u64,
@@ -150,9 +150,9 @@ impl Server {
         Ok(call)
     }
 
-    /// Replaces the server's knowledge of the links since the round began, before the reports are taken: nodes
-    /// that train may give a new rate with their report. Devices that may not send stay silent,
-    /// and the bits that candidates were given for themselves alone stay as they were given.
+    /// Replaces the server's knowledge of the links since the round began, before the reports are taken:
+    /// nodes that train may give a new rate with their report. Devices that may not send stay silent, and the
+    /// bits that candidates were given for themselves alone stay as they were given.
     pub fn relink(&mut self, mut known: Known) -> Result<(), Error> {
         let open = self.open.as_mut().filter(|open| open.decided.is_none());
         let open = open.ok_or(Error::order("relink: no round waits for reports"))?;

@@ -137,15 +137,15 @@ impl Server {
         let mut warnings = Vec::new();
         if self.book.zero_weights > 0 {
             warnings.push(format!(
-                "in {} rounds every bit weight of policy {} was 0, and the bits were shared equally",
-                self.book.zero_weights, policy
+                "in {} rounds every bit weight of policy {policy} was 0, and the bits were shared equally",
+                self.book.zero_weights
             ));
         }
         let labels = || self.facts.labels.as_ref().and_then(|labels| labels(DeviceId(0)));
         if self.policy.uses_labels() && labels().is_none() {
             warnings.push(format!(
-                "policy {} looks at the labels that devices hold, and nobody knows them here: all are alike",
-                policy
+                "policy {policy} looks at the labels that devices hold, and nobody knows them here: all are \
+                 alike"
             ));
         }
         if let (uploads, Some(first)) = self.book.underpriced {

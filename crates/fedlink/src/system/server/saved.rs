@@ -95,7 +95,7 @@ impl Server {
     /// Restores the parts and the radio; a failure changes nothing.
     pub(crate) fn load(&mut self, state: &mut checkpoint::Restored) -> Result<(), CheckpointError> {
         let parts = std::mem::take(&mut state.server);
-        self.load_states(parts, state.radio()?).map_err(CheckpointError::State)
+        self.load_states(&parts, state.radio()?).map_err(CheckpointError::State)
     }
 
     /// The states of the parts and of the radio, for [`Server::load_states`].
@@ -104,7 +104,7 @@ impl Server {
     }
 
     /// Restores the states of the parts and of the radio; a failure changes nothing.
-    pub(crate) fn load_states(&mut self, parts: State, radio: State) -> Result<(), StateError> {
+    pub(crate) fn load_states(&mut self, parts: &State, radio: State) -> Result<(), StateError> {
         let before = self.radio.save();
         self.radio.load(radio)?;
         self.load_parts(parts).inspect_err(|_| {
@@ -154,7 +154,7 @@ impl Server {
     }
 
     /// Restores a [state of the parts](Server::parts_state); a failure changes nothing.
-    pub(crate) fn load_parts(&mut self, state: State) -> Result<(), StateError> {
+    pub(crate) fn load_parts(&mut self, state: &State) -> Result<(), StateError> {
         let devices = self.radio.devices();
         let (saved, states): (Saved, _) = match &self.states {
             None => (state.read()?, None),
