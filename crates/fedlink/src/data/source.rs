@@ -1,6 +1,6 @@
 //! The bytes of a data file, plain or gzip by its content, read within bounds.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::error::{DataError, Flaw, Position};
-use crate::base::memory;
+use crate::base::{files, memory};
 
 /// The greatest expansion of deflate per byte: 258 bytes from 2 bits, a match of greatest length with
 /// one-bit codes for length and distance.
@@ -51,11 +51,12 @@ fn broken_gzip(offset: u64, error: &io::Error) -> Flaw {
 /// Reads a whole regular file.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
-    let mut file = open(path)?;
+    let file = open(path)?;
     let length = file.metadata().map_err(unreadable)?.len();
     check_size(length, memory::total()).map_err(|flaw| flaw.in_file(path))?;
     let mut bytes = reserve(length, Position::Whole).map_err(|flaw| flaw.in_file(path))?;
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    // No more than its size when it was checked, even if it grows.
+    file.take(length).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
 }
 
@@ -73,11 +74,7 @@ fn check_size(length: u64, memory: Option<u64>) -> Result<(), Flaw> {
 
 /// Opens a regular file; a device or a pipe could be endless.
 fn open(path: &Path) -> Result<File, DataError> {
-    let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
-    if !fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
-    }
-    File::open(path).map_err(unreadable)
+    files::open(path).map_err(|source| DataError::Unreadable { path: path.to_owned(), source })
 }
 
 /// An empty vector with room for `length` values, or a flaw if memory does not suffice.
@@ -207,6 +204,7 @@ fn sha256(reader: &mut impl Read) -> Result<String, (u64, io::Error)> {
 mod tests {
     use super::super::test_files::gzip;
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_digest_of_abc_is_the_one_of_the_standard_plain_or_gzip() {
