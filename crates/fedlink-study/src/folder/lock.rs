@@ -2,7 +2,9 @@
 //! releases a lock when its process ends for any reason, so that no lock is stale.
 
 use crate::error::Error;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use crate::folder::own::open_lock;
+use fedlink::base::files;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -57,7 +59,7 @@ impl Lock {
 
     /// Whether a process has the lock at `path`.
     pub fn is_held(path: &Path) -> bool {
-        let Ok(file) = File::open(path) else { return false };
+        let Ok(file) = files::open(path) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 }
@@ -73,7 +75,7 @@ impl Drop for Lock {
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(Error::file("lock", path))
+    open_lock(path).map_err(Error::file("lock", path))
 }
 
 /// A lock without effect, for file systems without locks.
@@ -89,7 +91,7 @@ fn without(path: &Path, error: io::Error) -> Result<Lock, Error> {
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let same = || -> io::Result<bool> {
-        let (open, there) = (file.metadata()?, fs::metadata(path)?);
+        let (open, there) = (file.metadata()?, fs::symlink_metadata(path)?);
         Ok((open.dev(), open.ino()) == (there.dev(), there.ino()))
     };
     same().unwrap_or(false)

@@ -3,10 +3,11 @@
 
 use super::data::DataFacts;
 use super::plan::Plan;
-use super::process::{Process, differing, now};
+use super::process::{Process, now};
 use super::runner::Done;
 use crate::error::Error;
 use crate::folder::output::OutputFolder;
+use fedlink::base::files;
 use fedlink::record::hexadecimal;
 use fedlink::spec::identity::config_digest;
 use serde::Serialize;
@@ -21,8 +22,8 @@ struct Manifest<'a> {
     complete: bool,
     /// The runs that are not.
     missing: Vec<String>,
-    /// The differences between the processes of the runs.
-    notes: Vec<String>,
+    /// The differences between the processes of the runs, and the logs without a seal.
+    notes: &'a [String],
     /// The process that put the results together; it need not have done a run.
     writer: Process,
     written: String,
@@ -51,13 +52,14 @@ struct RunEntry<'a> {
 }
 
 /// Writes `manifest.json`: the runs behind the results in `folder`, and the processes that did each of them.
-/// The writing process has `threads` and has taken the `wall`-clock time. It is the last file of a folder.
+/// `notes` are those of the [assembled](super::Assembled) results; the writing process has `threads` and has
+/// taken the `wall`-clock time. It is the last file of a folder.
 pub fn write_manifest(
     folder: &OutputFolder,
     plan: &Plan,
     runs: &[Done],
-    threads: usize,
-    wall: Duration,
+    notes: &[String],
+    (threads, wall): (usize, Duration),
 ) -> Result<(), Error> {
     let run = |done| {
         let done: &Done = done;
@@ -79,7 +81,7 @@ pub fn write_manifest(
         experiment: &plan.sweep.experiment.name,
         complete: missing.is_empty(),
         missing,
-        notes: differing(runs.iter().map(|done| &done.processes[..])),
+        notes,
         writer: Process::here(threads),
         written: now(),
         wall_seconds: wall.as_secs_f64(),
@@ -96,9 +98,12 @@ pub(super) fn missing(plan: &Plan, runs: &[Done]) -> Vec<String> {
     runs.map(|(_, run)| plan.sweep.label(run)).collect()
 }
 
+/// The most bytes of a manifest, which has some 2 kB for each of at most a million runs.
+const MAX_BYTES: u64 = 1 << 32;
+
 /// Whether the manifest in `folder` records a complete sweep.
 pub fn is_complete(folder: &Path) -> bool {
-    records_complete(&std::fs::read(folder.join("manifest.json")).unwrap_or_default())
+    records_complete(&files::read(&folder.join("manifest.json"), MAX_BYTES).unwrap_or_default())
 }
 
 /// Whether the content of a manifest records a complete sweep; false for any other content.
