@@ -49,6 +49,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         errln!("error: {problem}");
         return Exit::BadRequest.code();
     }
+    interrupt::survive_file_limits();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if let Some(problem) = args::renamed(&arguments) {
         errln!("error: {problem}");

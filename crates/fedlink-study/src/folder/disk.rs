@@ -112,7 +112,7 @@ pub fn write_partial(
     fill: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
 ) -> Result<(), Error> {
     let mut file = disk.create(partial).map_err(Error::file("write", partial))?;
-    let mut write = || fill(&mut *file).and_then(|()| file.sync());
+    let write = || fill(&mut *file).and_then(|()| file.sync());
     write().map_err(|error| {
         let _ = disk.remove(partial);
         Error::file("write", path)(error)

@@ -2,10 +2,11 @@
 //! it is complete or absent. `files.txt` lists the files that fedlink wrote, so that a folder can be replaced
 //! without touching other files.
 
+pub use crate::folder::own::{append_own, create_own};
+
 use crate::error::Error;
 use crate::folder::disk::{Disk, RealDisk, parent, write_synced};
 use crate::folder::lock::Lock;
-use crate::folder::own::append_own;
 use crate::folder::names::{is_run_file, is_runs_prefix, runs_folder};
 use fedlink::base::files;
 use std::collections::BTreeSet;

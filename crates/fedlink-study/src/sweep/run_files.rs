@@ -16,7 +16,7 @@ use crate::folder::own::{check_own, create_own};
 use fedlink::base::files;
 use fedlink::record::hexadecimal;
 use fedlink::spec::Spec;
-use fedlink::spec::identity::{config_digest, trajectory_digest};
+use fedlink::spec::identity::{digests, trajectory_digest};
 use fedlink::system::checkpoint::CheckpointError;
 use fedlink::system::simulation::Simulation;
 use serde::{Deserialize, Serialize};
@@ -55,14 +55,18 @@ const UNTIL_DONE: [&str; 5] = ["checkpoint", "checkpoint.previous", "makers", "s
 
 /// The name of a run in `runs/`.
 pub fn run_name(spec: &Spec) -> String {
-    format!("{}{}", family(spec), spec.run.rounds)
+    name_of(spec, &trajectory_digest(spec))
+}
+
+fn name_of(spec: &Spec, trajectory: &[u8; 32]) -> String {
+    format!("{}{}", family(spec, trajectory), spec.run.rounds)
 }
 
 /// The beginning of the names of all runs that differ only in the number of rounds.
-fn family(spec: &Spec) -> String {
+fn family(spec: &Spec, trajectory: &[u8; 32]) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let policy: String = spec.schedule.policy.chars().take(40).map(safe).collect();
-    let digest = hexadecimal(&trajectory_digest(spec));
+    let digest = hexadecimal(trajectory);
     // A name must not begin with a dot or a minus.
     let policy = policy.trim_start_matches(['.', '-']);
     format!("{policy}-k{}-seed{}-{}-r", spec.schedule.k, spec.run.seed, &digest[..12])
@@ -71,18 +75,19 @@ fn family(spec: &Spec) -> String {
 impl RunFiles {
     /// The files of the run with this configuration in the folder of an experiment.
     pub fn new(folder: &Path, spec: &Spec) -> Self {
-        Self::at(runs_folder(folder).join(run_name(spec)), spec)
+        Self::within(&runs_folder(folder), spec)
     }
 
-    /// The files of the run with this configuration that are called `base`.
-    fn at(base: PathBuf, spec: &Spec) -> Self {
+    /// The files of the run with this configuration in the folder of the runs.
+    fn within(runs: &Path, spec: &Spec) -> Self {
+        let (config, trajectory) = digests(spec);
         let run = &spec.run;
         // Many times what a run of so many rounds and devices can need: a larger file is not one of ours.
         let rows = 1 + run.rounds / run.evaluate_every.max(1);
         let numbers = rows.saturating_mul(1 << 14).saturating_add(spec.data.devices.saturating_mul(1 << 12));
         Self {
-            base,
-            config_digest: hexadecimal(&config_digest(spec)),
+            base: runs.join(name_of(spec, &trajectory)),
+            config_digest: hexadecimal(&config),
             seed: run.seed,
             rounds: run.rounds,
             max_bytes: numbers.saturating_add(64 << 20),
@@ -136,7 +141,8 @@ impl RunFiles {
     /// Notes the error that ended it, for `status`.
     pub fn note_failure(&self, error: &Error) {
         // The error itself ends the sweep.
-        let _ = create_own(&self.file("failed")).and_then(|mut file| file.write_all(error.to_string().as_bytes()));
+        let _ = create_own(&self.file("failed"))
+            .and_then(|mut file| file.write_all(error.to_string().as_bytes()));
     }
 
     /// An error if one of the files is a link or a special file: nothing is written through them.
@@ -318,7 +324,7 @@ impl RunFiles {
     /// The finished runs in the folder that differ from this one only in having fewer rounds, the longest
     /// first.
     pub fn shorter(&self, spec: &Spec) -> Vec<(Self, StoredRun)> {
-        let beginning = family(spec);
+        let beginning = family(spec, &trajectory_digest(spec));
         let mut shorter = Vec::new();
         let Ok(entries) = fs::read_dir(parent(&self.base)) else { return shorter };
         for entry in entries.flatten() {
@@ -328,7 +334,7 @@ impl RunFiles {
                 .and_then(|rest| rest.strip_suffix(".json")?.parse::<u64>().ok());
             let Some(rounds) = rounds.filter(|&rounds| rounds < spec.run.rounds) else { continue };
             let spec = spec.with_rounds(rounds);
-            let files = Self::at(parent(&self.base).join(run_name(&spec)), &spec);
+            let files = Self::within(&parent(&self.base), &spec);
             // A run that cannot be read is left alone.
             if let Ok(Some(stored)) = files.read() {
                 shorter.push((files, stored));

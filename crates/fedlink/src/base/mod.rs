@@ -1,4 +1,5 @@
-//! The foundation of all other modules: random numbers, units, state, arithmetic, buffers, memory, files, CSV rows.
+//! The foundation of all other modules: random numbers, units, state, arithmetic, buffers, memory, files, CSV rows,
+//! texts of others in messages.
 
 pub(crate) mod buffers;
 pub mod files;
@@ -8,5 +9,6 @@ pub mod memory;
 pub(crate) mod parallel;
 pub mod rng;
 pub(crate) mod rows;
+pub mod shown;
 pub mod state;
 pub mod units;

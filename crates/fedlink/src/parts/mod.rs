@@ -23,6 +23,7 @@ pub use serde;
 pub(crate) use units::other_unit;
 use units::text_for_number;
 
+use crate::base::shown::bounded;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
@@ -91,9 +92,13 @@ pub trait Keys {
     fn check(&self) -> Result<(), ConfigError>;
 }
 
+/// The most characters of a line and of the whole of a message, which may hold values of a file.
+const LINE: usize = 2000;
+const LONG: usize = 4000;
+
 /// The error of a configuration that cannot be run: the key, the problem, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}")]
+#[error("{}: {}", bounded(key, LINE, LONG), bounded(problem, LINE, LONG))]
 pub struct ConfigError {
     /// The key that is wrong, as `section.name` or `section.part.name`.
     pub key: String,

@@ -20,8 +20,7 @@ fn a_folder_is_replaced_only_if_fedlink_wrote_all_its_files() {
     fs::write(target.join("runs/bc-k1-seed3-4f0c2a9b61de-r400.json"), "x").unwrap();
     fs::write(target.join("plots/.a.svg.partial-77"), "x").unwrap();
     let before = listed(&target);
-    let mine =
-        ["thesis.tex", "plots/mine.svg", "runs/notes.json", ".results.csv.partial-x", "deep/er/file"];
+    let mine = ["thesis.tex", "plots/mine.svg", "runs/notes.json", ".results.csv.partial-x", "deep/er/file"];
     for name in mine {
         let path = target.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -113,10 +112,7 @@ fn a_foreign_file_in_a_folder_is_not_overwritten() {
     }
     folder.write("results.csv", "2").unwrap();
     assert_eq!(fs::read(target.join("results.tex")).unwrap(), b"precious");
-    assert_eq!(
-        (fs::read(&plot).unwrap(), fs::read_dir(&plots).unwrap().count()),
-        (b"precious".to_vec(), 1)
-    );
+    assert_eq!((fs::read(&plot).unwrap(), fs::read_dir(&plots).unwrap().count()), (b"precious".to_vec(), 1));
     // A folder of a version that kept no list.
     // Without the list nothing is known to be fedlink's, not even a table.
     fs::remove_file(target.join(FILES)).unwrap();
