@@ -1,6 +1,6 @@
 //! The display of runs in progress: bars on a terminal, plain lines elsewhere.
 
-use fedlink::base::shown::one_line;
+use fedlink::base::shown::{escaped, one_line};
 use fedlink_study::results::Status;
 use fedlink_study::sweep::{Event, Observer, Plan, Progress as RunProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -204,7 +204,7 @@ impl Progress {
     fn note(&self, text: &str) {
         match &self.view {
             View::Bars { all, .. } => {
-                let _ = all.println(text);
+                let _ = all.println(escaped(text));
             }
             View::Lines | View::Nothing => errln!("{text}"),
         }

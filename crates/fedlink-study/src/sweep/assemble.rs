@@ -102,6 +102,8 @@ impl Assembled {
 pub struct RoundTable {
     /// Its content.
     pub csv: Vec<u8>,
+    /// The number of logs in it.
+    pub logs: usize,
     /// The number of logs without a seal: their lines are counted, and their numbers are not vouched for.
     pub unsealed: usize,
 }
@@ -109,9 +111,13 @@ pub struct RoundTable {
 impl RoundTable {
     /// A sentence about the logs without a seal, if there are any.
     pub fn note(&self) -> Option<String> {
-        let note = "logs of rounds are not sealed: an earlier version began them or the run is not finished; \
-                    their lines are counted, and their numbers are not checked";
-        (self.unsealed > 0).then(|| format!("{} {note}", self.unsealed))
+        let Self { logs, unsealed, .. } = self;
+        (*unsealed > 0).then(|| {
+            format!(
+                "logs of rounds that are not sealed: {unsealed} of {logs} (an earlier version began them, or \
+                 their runs are not finished); their lines are counted, and their numbers are not checked"
+            )
+        })
     }
 }
 
@@ -146,6 +152,6 @@ impl Plan {
             }
         }
         let csv = writer.into_inner().map_err(|error| Error::Table(error.to_string()))?;
-        Ok(RoundTable { csv, unsealed })
+        Ok(RoundTable { csv, logs: runs.len(), unsealed })
     }
 }

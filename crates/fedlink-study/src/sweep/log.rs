@@ -152,23 +152,24 @@ pub(super) fn check_log(
     }
 }
 
-/// The lines of the file at `path`, whatever they are.
-pub(super) fn file_seal(path: &Path) -> Result<LogSeal, Error> {
-    let mut lines = Lines::default();
-    let mut read = || -> io::Result<()> {
-        let mut file = files::open(path)?;
+/// The lines of the file at `path`, whatever they are; none if it is longer than so many lines can be.
+pub(super) fn file_seal(path: &Path, lines: u64) -> Result<Option<LogSeal>, Error> {
+    let mut found = Lines::default();
+    let mut read = || -> io::Result<bool> {
+        let max = lines.saturating_add(1).saturating_mul(MAX_LINE);
+        let mut file = files::open(path)?.take(max);
         let mut buffer = vec![0; ENOUGH];
         loop {
             match file.read(&mut buffer) {
-                Ok(0) => return Ok(()),
-                Ok(length) => lines.add(&buffer[..length]),
+                Ok(0) => return Ok(file.limit() > 0),
+                Ok(length) => found.add(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
     };
-    read().map_err(Error::file("read", path))?;
-    Ok(lines.seal())
+    let is_whole = read().map_err(Error::file("read", path))?;
+    Ok(is_whole.then(|| found.seal()))
 }
 
 /// An open log.
@@ -291,7 +292,8 @@ mod tests {
     #[test]
     fn a_log_continues_with_its_run_also_after_rounds_without_transmissions() {
         let log = log_of(&[("1", "ab"), ("4", "a")]);
-        for (rounds, later) in [(4, String::new()), (9, String::new()), (5, line("6", 'a')), (5, "6,".into())] {
+        for (rounds, later) in [(4, String::new()), (9, String::new()), (5, line("6", 'a')), (5, "6,".into())]
+        {
             assert_eq!(left(&(log.clone() + &later), rounds, 3, None).as_ref(), Some(&log));
             assert_eq!(left(&(log.clone() + &later), rounds, 3, Some(&seal_of(&log))).as_ref(), Some(&log));
         }

@@ -10,8 +10,9 @@ use crate::folder::output::OutputFolder;
 use fedlink::base::files;
 use fedlink::record::hexadecimal;
 use fedlink::spec::identity::config_digest;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
@@ -98,16 +99,27 @@ pub(super) fn missing(plan: &Plan, runs: &[Done]) -> Vec<String> {
     runs.map(|(_, run)| plan.sweep.label(run)).collect()
 }
 
-/// The most bytes of a manifest, which has some 2 kB for each of at most a million runs.
-const MAX_BYTES: u64 = 1 << 32;
+/// The only field that is read back.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Completeness {
+    complete: serde_json::Value,
+}
 
-/// Whether the manifest in `folder` records a complete sweep.
+impl Completeness {
+    fn is_complete(&self) -> bool {
+        self.complete == true
+    }
+}
+
+/// Whether the manifest in `folder` records a complete sweep. Memory does not grow with the file.
 pub fn is_complete(folder: &Path) -> bool {
-    records_complete(&files::read(&folder.join("manifest.json"), MAX_BYTES).unwrap_or_default())
+    let file = files::open(&folder.join("manifest.json"));
+    let read = |file| serde_json::from_reader::<_, Completeness>(BufReader::new(file));
+    file.is_ok_and(|file| read(file).is_ok_and(|manifest| manifest.is_complete()))
 }
 
 /// Whether the content of a manifest records a complete sweep; false for any other content.
 pub fn records_complete(content: &[u8]) -> bool {
-    let manifest: serde_json::Value = serde_json::from_slice(content).unwrap_or_default();
-    manifest["complete"] == true
+    serde_json::from_slice::<Completeness>(content).is_ok_and(|manifest| manifest.is_complete())
 }

@@ -2,8 +2,8 @@
 
 use super::data::differences;
 use super::freeze::{frozen, read_data};
+use super::log::{Lines, LogRounds, check_log, file_seal};
 use super::plan::Plan;
-use super::log::{Lines, LogRounds, file_seal};
 use super::process::Process;
 use super::run_files::RunFiles;
 use super::runner::processes_text;
@@ -84,7 +84,7 @@ pub fn rerun(
         let run = &plan.sweep.runs[index];
         let (repeated, logs) = repeat(&plan, run, &files, &found, pool)?;
         let mut compared = compare(&found, &repeated);
-        compared.parts.extend(log_differences(&files, &logs)?);
+        compare_logs(&files, &found, &logs, &mut compared)?;
         let (stored, digest) = (found.result.outcome.digest, repeated.result.outcome.digest);
         let first = compared.parts.first().filter(|_| stored == digest);
         let shown = first.map_or_else(|| digest.clone(), |first| format!("{digest}, but {first}"));
@@ -223,28 +223,39 @@ fn same_numbers(a: Option<&Value>, b: Option<&Value>) -> bool {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             a.len() == b.len() && a.iter().all(|(name, value)| same_numbers(Some(value), b.get(name)))
         }
-        (Some(Value::Array(a)), Some(Value::Array(b))) => {
-            a == b || a.iter().chain(b).all(is_sentence)
-        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => a == b || a.iter().chain(b).all(is_sentence),
         (a, b) => a == b,
     }
 }
 
-/// The logs of a run that are not those that it gives when it is made again.
-fn log_differences(files: &RunFiles, logs: &NewLogs) -> Result<Vec<String>, Error> {
-    let mut parts = Vec::new();
+/// Compares the logs of a run with those that it gives when it is made again.
+fn compare_logs(
+    files: &RunFiles,
+    stored: &StoredRun,
+    logs: &NewLogs,
+    compared: &mut Compared,
+) -> Result<(), Error> {
     for (which, lines) in logs {
         let path = files.rounds(*which);
-        let (found, made) = (file_seal(&path)?, lines.seal());
-        if found != made {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            parts.push(format!(
-                "another log {name}: {} lines there and {} when made again, with different content",
-                found.lines, made.lines
-            ));
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (seal, made) = (stored.logs.get(which.ending()), lines.seal());
+        // A log that was begun and not continued is no part of the results: no table is made of it.
+        if seal.is_none()
+            && let Err(problem) = check_log(&path, *which, &stored.result.outcome, None)
+        {
+            compared.notes.push(format!("a log without a seal: {problem}"));
+        } else {
+            match file_seal(&path, made.lines)? {
+                Some(found) if found == made => {}
+                found => compared.parts.push(format!(
+                    "another log {name}: {} lines there and {} when made again, with other content",
+                    found.map_or_else(|| "too many".into(), |found| found.lines.to_string()),
+                    made.lines
+                )),
+            }
         }
     }
-    Ok(parts)
+    Ok(())
 }
 
 /// A value for a message.

@@ -13,14 +13,14 @@ use crate::folder::disk::{Disk, DiskFile, parent, write_partial, write_synced};
 use crate::folder::lock::{Attempt, Lock};
 use crate::folder::names::{ENDINGS, runs_folder};
 use crate::folder::own::{check_own, create_own};
-use fedlink::base::files;
+use fedlink::base::{files, memory};
 use fedlink::record::hexadecimal;
 use fedlink::spec::Spec;
 use fedlink::spec::identity::{digests, trajectory_digest};
 use fedlink::system::checkpoint::CheckpointError;
 use fedlink::system::simulation::Simulation;
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -226,7 +226,7 @@ impl RunFiles {
         let mut problems = Vec::new();
         for ending in ["checkpoint", "checkpoint.previous"] {
             let path = self.file(ending);
-            let restored = match files::open(&path) {
+            let restored = match open_state(&path) {
                 Ok(file) => simulation.restore(file).map_err(|error| error.to_string()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => Err(error.to_string()),
@@ -342,6 +342,18 @@ impl RunFiles {
         }
         shorter.sort_by_key(|(_, stored)| std::cmp::Reverse(stored.rounds));
         shorter
+    }
+}
+
+/// Opens the state of a run. One that exceeds the memory of the machine cannot be restored.
+pub fn open_state(path: &Path) -> io::Result<File> {
+    let file = files::open(path)?;
+    let length = file.metadata()?.len();
+    match memory::total() {
+        Some(memory) if length > memory => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than the memory of this machine"))
+        }
+        _ => Ok(file),
     }
 }
 

@@ -6,7 +6,7 @@ use super::observer::{Event, Observer, Warning};
 use super::plan::Plan;
 use super::process::{Process, continued};
 use super::progress::Progress;
-use super::run_files::{RunFiles, run_name};
+use super::run_files::{RunFiles, open_state, run_name};
 use super::stored_run::StoredRun;
 use crate::error::Error;
 use crate::experiment::Run;
@@ -14,7 +14,6 @@ use crate::folder::disk::{Disk, RealDisk};
 use crate::folder::lock::{Attempt, Lock};
 use crate::folder::names::{check_runs_folder, runs_folder};
 use crate::folder::own::identity;
-use fedlink::base::files;
 use crate::tables::results::{RunResult, Status};
 use fedlink::record::hexadecimal;
 use fedlink::spec::identity::config_digest;
@@ -185,9 +184,7 @@ impl Place {
 
     /// An error if the folder is gone or another one has its name: a run must not end there.
     fn check(&self) -> Result<(), Error> {
-        let is_same = |(path, then): &(PathBuf, (u64, u64))| {
-            identity(path).is_ok_and(|now| now == *then)
-        };
+        let is_same = |(path, then): &(PathBuf, (u64, u64))| identity(path).is_ok_and(|now| now == *then);
         if self.identities.iter().all(is_same) {
             return Ok(());
         }
@@ -450,12 +447,15 @@ impl Execution<'_> {
                 return Err(Error::OtherData { path: shorter.finished(), differences });
             }
             if simulation.rounds_done() == 0
-                && let Ok(file) = files::open(&shorter.state())
+                && let Ok(file) = open_state(&shorter.state())
                 && simulation.restore(file).is_ok()
             {
                 processes.clone_from(&stored.processes);
                 seal = stored.logs.get(logged.ending()).cloned();
-                if logged.is_on() {
+                // A log that was changed is not copied, so that the run starts over.
+                let check =
+                    || check_log(&shorter.rounds(logged), logged, &stored.result.outcome, seal.as_ref());
+                if logged.is_on() && check().is_ok() {
                     files.copy_rounds(self.disk, &shorter, logged)?;
                 }
             }
