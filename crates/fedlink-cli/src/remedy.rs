@@ -43,7 +43,7 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
         Error::OtherVersion(_) | Error::Damaged(_) => "`fedlink run` with --resume makes it again",
         Error::NoRoundLog(_) => "run with --resume and --log-rounds",
         Error::RoundLog { .. } => "`fedlink run` with --resume and --log-rounds makes it again",
-        Error::FolderChanged(_) => "put it back and resume, or run again",
+        Error::FolderChanged(_) => "put it back first",
         Error::MissingRuns { missing, of, .. } if missing.len() == *of => "run them first",
         Error::MissingRuns { .. } => "run their shares again, or add --partial to go without them",
         Error::UnknownData(_) => {

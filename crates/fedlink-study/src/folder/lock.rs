@@ -68,7 +68,9 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // The file is removed while the lock is held, so that no process can hold a removed file; a process
         // that has it open checks again.
-        if cfg!(unix) {
+        // In another folder that has taken the place of this one a file of the name is another lock.
+        let is_own = self.file.as_ref().is_none_or(|file| is_at(file, &self.path));
+        if cfg!(unix) && is_own {
             let _ = fs::remove_file(&self.path);
         }
     }

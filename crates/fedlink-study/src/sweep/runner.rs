@@ -356,6 +356,7 @@ impl Execution<'_> {
             if written.elapsed() >= PROGRESS_EVERY {
                 written = Instant::now();
                 (progress.round, progress.seconds) = (done, started.elapsed().as_secs_f64());
+                self.place.check()?;
                 progress.write(files);
             }
             let stop = self.must_stop();
