@@ -1,6 +1,6 @@
 //! The display of runs in progress: bars on a terminal, plain lines elsewhere.
 
-use fedlink::base::shown::{escaped, one_line};
+use fedlink::shown::{escaped, one_line};
 use fedlink_study::results::Status;
 use fedlink_study::sweep::{Event, Observer, Plan, Progress as RunProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};

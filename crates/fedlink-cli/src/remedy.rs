@@ -1,7 +1,7 @@
 //! Errors of the library with the remedy on the command line.
 
-use fedlink::base::shown::bounded;
 use fedlink::data::DataError;
+use fedlink::shown::bounded;
 use fedlink_study::Error;
 
 /// A sweep that has failed, with the command that resumes it.

@@ -5,7 +5,7 @@
 //! has left, and give an [`OutputError`] if the text could not be written
 //! for another reason; `err!` and `errln!` never fail, since no other stream is left to report it on.
 
-use fedlink::base::shown::escaped;
+use fedlink::shown::escaped;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 

@@ -3,7 +3,7 @@
 use crate::args::StatusOptions;
 use crate::failure::Exit;
 use crate::progress::duration;
-use fedlink::base::shown::one_line;
+use fedlink::shown::one_line;
 use fedlink_study::sweep::{RunState, RunStatus, SweepStatus, status};
 use std::fmt::Write;
 

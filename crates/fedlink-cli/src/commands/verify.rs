@@ -3,7 +3,7 @@
 use crate::args::VerifyOptions;
 use crate::custom::PartLoader;
 use crate::failure::Exit;
-use fedlink::base::shown::one_line;
+use fedlink::shown::one_line;
 use fedlink_study::data_folders;
 use fedlink_study::experiment::ClaimsFile;
 use fedlink_study::sweep::{Rerun, Verified, rerun, verify};

@@ -1,6 +1,6 @@
 //! Bytes that have come so far: a bar on a terminal, plain lines elsewhere.
 
-use fedlink::base::shown::escaped;
+use fedlink::shown::escaped;
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

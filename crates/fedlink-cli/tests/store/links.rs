@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-use crate::common::{fedlink, folder, outputs, refused, run_file, run_files, start, until};
+use crate::common::{FILE, fedlink, folder, outputs, refused, run_file, run_files, start, until};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -50,14 +50,17 @@ fn a_pipe_or_a_device_in_place_of_a_file_of_the_user_is_refused_at_once() {
         "run two.toml --set data.dataset=PATH",
         "run two.toml --set radio.mean_gains=PATH",
         "run two.toml --set radio.fading=trace --set radio.trace.file=PATH",
-        "run two.toml --set radio.bandwidth_hz=1e6 --set cell.layout=file --set cell.file.path=PATH",
-        "run two.toml --set radio.bandwidth_hz=1e6 --set cell.layout=track --set cell.track.path=PATH",
-        "run two.toml --set radio.bandwidth_hz=1e6 --set clock.compute=file --set clock.file.path=PATH",
+        "run units.toml --set cell.layout=file --set cell.file.path=PATH --set cell.pathloss=3gpp-macro",
+        "run units.toml --set radio.period_s=1 --set cell.layout=track --set cell.track.path=PATH \
+         --set cell.pathloss=3gpp-macro",
+        "run units.toml --set clock.compute=file --set clock.file.path=PATH",
         "verify out --claims PATH",
         "link-budget PATH",
         "config PATH",
         "bound --rho @PATH",
     ];
+    let units = FILE.replace("symbols = 500", "bandwidth_hz = 1e6");
+    fs::write(folder.path().join("units.toml"), units).unwrap();
     outputs(&folder, "run two.toml --quick --out out --quiet --seeds 1");
     for path in ["./pipe.csv", "./zero.csv"] {
         for command in commands {

@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
     use crate::theory::{BoundExperiment, TheoremExperiment};
-    use std::fs::File;
     use fedlink::parts::Parts;
+    use std::fs::File;
 
     #[test]
     fn every_preset_opens_with_its_name_and_one_kind() {

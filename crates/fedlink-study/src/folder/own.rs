@@ -61,7 +61,10 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     let there = file.metadata()?;
     check_regular(&there)?;
     if there.len() > 0 {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it has content, so that it is no lock of fedlink"));
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "it has content, so that it is no lock of fedlink",
+        ));
     }
     Ok(file)
 }

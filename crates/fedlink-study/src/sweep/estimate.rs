@@ -85,18 +85,17 @@ pub fn forecast(
     let mut runs = Vec::new();
     for &index in indices {
         let run = &plan.sweep.runs[index];
-        let known = match pace_of.get(&run.curve) {
-            Some(known) => *known,
-            None => {
-                let kind = probe_of(&run.spec, threads);
-                let known = paces.iter().position(|(known, _)| *known == kind).unwrap_or(paces.len());
-                if known == paces.len() {
-                    let pace = measure(plan, run, &kind, pool)?;
-                    paces.push((kind, pace));
-                }
-                pace_of.insert(run.curve, known);
-                known
+        let known = if let Some(known) = pace_of.get(&run.curve) {
+            *known
+        } else {
+            let kind = probe_of(&run.spec, threads);
+            let known = paces.iter().position(|(known, _)| *known == kind).unwrap_or(paces.len());
+            if known == paces.len() {
+                let pace = measure(plan, run, &kind, pool)?;
+                paces.push((kind, pace));
             }
+            pace_of.insert(run.curve, known);
+            known
         };
         let (_, pace) = paces[known];
         let needs = plan.needs(run);

@@ -363,12 +363,7 @@ impl Execution<'_> {
             let every = self.runner.checkpoint_every;
             let due = every > 0 && done.is_multiple_of(every);
             if done < rounds && (stop || due) {
-                // The log first: a checkpoint never knows of rounds that the log lacks.
-                self.place.check()?;
-                if let Some(seal) = log.as_mut().map_or(Ok(None), RoundLog::sync)? {
-                    files.note_seal(self.disk, self.runner.log_rounds, done, seal)?;
-                }
-                files.save(self.disk, &simulation)?;
+                self.save(files, &simulation, log.as_mut())?;
                 self.emit(Event::Checkpointed { run: index, round: done });
             }
             if done < rounds && stop {
@@ -390,15 +385,7 @@ impl Execution<'_> {
             if let Some(process) = processes.last_mut() {
                 process.seconds = Some(seconds);
             }
-            // The same run may have been made with another log before.
-            let before = files.read().ok().flatten();
-            let is_same = |before: &StoredRun| before.result.outcome.digest == result.outcome.digest;
-            logs = before.filter(is_same).map(|before| before.logs).unwrap_or_default();
-            if log.is_some() {
-                let ending = self.runner.log_rounds.ending();
-                logs.remove(ending);
-                logs.extend(seal.map(|seal| (ending.to_owned(), seal)));
-            }
+            logs = self.logs(files, &result, log.is_some(), seal);
             let state = (self.runner.keep_state && result.status == Status::Finished).then_some(&simulation);
             let stored = StoredRun {
                 label: self.runner.plan.sweep.label(run),
@@ -417,6 +404,40 @@ impl Execution<'_> {
             self.remove_shorter(run, files)?;
         }
         Ok(Done { index, result, resumed_from, processes, logs })
+    }
+
+    /// Saves a run and its log.
+    fn save(
+        &self,
+        files: &RunFiles,
+        simulation: &Simulation,
+        log: Option<&mut RoundLog>,
+    ) -> Result<(), Error> {
+        self.place.check()?;
+        // The log and its seal first: a checkpoint never knows of rounds that the log lacks.
+        if let Some(seal) = log.map_or(Ok(None), RoundLog::sync)? {
+            files.note_seal(self.disk, self.runner.log_rounds, simulation.rounds_done(), seal)?;
+        }
+        files.save(self.disk, simulation)
+    }
+
+    /// The seals of the logs of a run that has ended, which may have been made with another log before.
+    fn logs(
+        &self,
+        files: &RunFiles,
+        result: &RunResult,
+        is_logged: bool,
+        seal: Option<LogSeal>,
+    ) -> BTreeMap<String, LogSeal> {
+        let before = files.read().ok().flatten();
+        let is_same = |before: &StoredRun| before.result.outcome.digest == result.outcome.digest;
+        let mut logs = before.filter(is_same).map(|before| before.logs).unwrap_or_default();
+        if is_logged {
+            let ending = self.runner.log_rounds.ending();
+            logs.remove(ending);
+            logs.extend(seal.map(|seal| (ending.to_owned(), seal)));
+        }
+        logs
     }
 
     /// The run from its last good checkpoint, from the final state of a shorter one, or from the start; and

@@ -267,7 +267,16 @@ mod tests {
         let data = BTreeMap::from([("digits".to_owned(), "ab".to_owned())]);
         let config_digest = hexadecimal(&config_digest(&default_spec()));
         let (logs, unstored) = (BTreeMap::new(), Vec::new());
-        StoredRun { label: "bc ✓".into(), config_digest, rounds: 500, data, processes, logs, unstored, result }
+        StoredRun {
+            label: "bc ✓".into(),
+            config_digest,
+            rounds: 500,
+            data,
+            processes,
+            logs,
+            unstored,
+            result,
+        }
     }
 
     fn bits(row: &Row) -> Vec<u64> {

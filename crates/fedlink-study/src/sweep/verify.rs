@@ -121,7 +121,8 @@ fn verify_bound(folder: &Path, source: &Source, claims: Option<&ClaimsFile>) -> 
 fn check_bound_table(path: &Path, panels: &[PanelResult]) -> Result<(), Error> {
     /// The most bytes of a line but for its labels.
     const LINE: u64 = 1 << 12;
-    let lines: usize = panels.iter().flat_map(|panel| &panel.curves).map(|curve| 1 + curve.losses.len()).sum();
+    let lines: usize =
+        panels.iter().flat_map(|panel| &panel.curves).map(|curve| 1 + curve.losses.len()).sum();
     let text = files::read(path, (1 + lines as u64) * LINE).map_err(Error::file("read", path))?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&text[..]);
     let different = |what: String| Error::NotReproduced { path: path.into(), what };

@@ -52,7 +52,10 @@ pub fn csv(results: &[CurveResult]) -> Result<Vec<u8>, Error> {
                     let found = row.metrics.iter().find(|(known, _)| known == name);
                     found.map_or_else(String::new, |(_, value)| value.to_string())
                 };
-                let values = before.map(|text| guarded(text).into_owned()).chain(values).chain(metrics.iter().map(metric));
+                let values = before
+                    .map(|text| guarded(text).into_owned())
+                    .chain(values)
+                    .chain(metrics.iter().map(metric));
                 writer.write_record(values)?;
             }
         }

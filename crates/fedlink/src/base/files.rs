@@ -1,5 +1,5 @@
-//! Files that other programs may have written. They are opened without waiting, must be regular files, and are
-//! read up to a limit: a pipe, a device or an endless file is an error and never a hang.
+//! Files that other programs may have written. They are opened without waiting, must be regular files, and
+//! are read up to a limit: a pipe, a device or an endless file is an error and never a hang.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};

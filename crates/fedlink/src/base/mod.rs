@@ -1,5 +1,5 @@
-//! The foundation of all other modules: random numbers, units, state, arithmetic, buffers, memory, files, CSV rows,
-//! texts of others in messages.
+//! The foundation of all other modules: random numbers, units, state, arithmetic, buffers, memory, files,
+//! CSV rows.
 
 pub(crate) mod buffers;
 pub mod files;
@@ -9,6 +9,5 @@ pub mod memory;
 pub(crate) mod parallel;
 pub mod rng;
 pub(crate) mod rows;
-pub mod shown;
 pub mod state;
 pub mod units;

@@ -167,9 +167,9 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The SHA-256 digest, in hexadecimal, of a file's content of at most `max` bytes, uncompressed first if it is
-/// gzip. So the digest does not depend on the packing. Memory does not grow with the file, and a small file
-/// that unpacks to a large one is not unpacked to its end.
+/// The SHA-256 digest, in hexadecimal, of a file's content of at most `max` bytes, uncompressed first if it
+/// is gzip. So the digest does not depend on the packing. Memory does not grow with the file, and a small
+/// file that unpacks to a large one is not unpacked to its end.
 pub fn sha256_uncompressed(path: &Path, max: u64) -> Result<String, DataError> {
     let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
     let mut file = BufReader::with_capacity(1 << 16, open(path)?);

@@ -31,7 +31,8 @@ pub fn read_numbers(path: &Path, devices: usize) -> Result<Vec<f64>, String> {
     let max = BYTES_PER_NUMBER * (devices as u64 + 16);
     let bytes = files::read_up_to(path, max).map_err(|error| refuse(error.to_string()))?;
     let too_long = || refuse(format!("is longer than {max} bytes, which {devices} numbers cannot be"));
-    let text = String::from_utf8(bytes.ok_or_else(too_long)?).map_err(|_| refuse("is not UTF-8 text".into()))?;
+    let text =
+        String::from_utf8(bytes.ok_or_else(too_long)?).map_err(|_| refuse("is not UTF-8 text".into()))?;
     parse(&text, devices).map_err(refuse)
 }
 

@@ -218,29 +218,25 @@ fn read_features(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result
     let count = array.payload() / array.header.width as u64;
     let position = Position::Array(name.to_owned(), array.header.start);
     check_features(name, &array.header)?;
-    match array.header.kind {
-        Kind::Float => {
-            let mut values = reserve(count, position)?;
-            array.read(|header, number| {
-                values.push(header.float(number).ok_or_else(|| {
-                    (
-                        "a number is not finite as a float32".into(),
-                        format!("make {name} finite before you save it"),
-                    )
-                })?);
-                Ok(())
-            })?;
-            Ok(Features::Floats(values))
-        }
-        _ => {
-            let mut values = reserve(count, position)?;
-            array.read(|_, number| {
-                values.extend_from_slice(number);
-                Ok(())
-            })?;
-            Ok(Features::Bytes(values))
-        }
+    if array.header.kind == Kind::Float {
+        let mut values = reserve(count, position)?;
+        array.read(|header, number| {
+            values.push(header.float(number).ok_or_else(|| {
+                (
+                    "a number is not finite as a float32".into(),
+                    format!("make {name} finite before you save it"),
+                )
+            })?);
+            Ok(())
+        })?;
+        return Ok(Features::Floats(values));
     }
+    let mut values = reserve(count, position)?;
+    array.read(|_, number| {
+        values.extend_from_slice(number);
+        Ok(())
+    })?;
+    Ok(Features::Bytes(values))
 }
 
 fn read_numbers<R: std::io::Read>(name: &str, array: Array<'_, R>, max: u64) -> Result<Vec<f64>, Flaw> {

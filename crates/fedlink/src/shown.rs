@@ -1,7 +1,8 @@
-//! Texts of others in messages: file names, fields, labels. They may hold control characters, which a terminal
-//! obeys, and may be of any length.
+//! Texts of others in messages: file names, fields, labels. They may hold control characters, which a
+//! terminal obeys, and may be of any length.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// Whether a terminal may do something else with a character than show it: control characters but the end of
 /// a line and the tab, and the characters that turn the direction of the text or have no width.
@@ -21,7 +22,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if is_unsafe(c) {
-            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+            let _ = write!(shown, "\\u{:04x}", u32::from(c));
         } else {
             shown.push(c);
         }
