@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(bounded("ab\nabcd", 3, 99), "ab\nabc…");
         assert_eq!(
             bounded(&format!("begin {} end", "x".repeat(100)), 1000, 20),
-            "begin xxxxxxxxx …  end".to_owned()
+            "begin xxxxxxxxx … x end".to_owned()
         );
         assert_eq!(bounded("short; remedy", 100, 100), "short; remedy");
     }
