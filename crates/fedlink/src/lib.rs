@@ -47,6 +47,7 @@ pub mod privacy;
 pub mod radio;
 pub mod record;
 pub mod schedule;
+pub mod shown;
 pub mod spec;
 pub mod system;
 

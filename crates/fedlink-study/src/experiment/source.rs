@@ -2,9 +2,8 @@
 
 use crate::error::Error;
 use crate::presets::{PRESETS, preset};
+use fedlink::base::files;
 use fedlink::spec::{ConfigError, nearest};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -91,15 +90,12 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// The text of an experiment's file. A file that is endless or larger than memory is refused by its length.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    read.map_err(Error::file("read", path))?;
+    let bytes = files::read_up_to(path, MAX_BYTES).map_err(Error::file("read", path))?;
     let refuse = |problem: String| ConfigError::new(path.display().to_string(), problem).into();
-    if bytes.len() as u64 > MAX_BYTES {
-        let problem =
-            format!("is longer than the {MAX_BYTES} bytes that an experiment may have; name a TOML file");
-        return Err(refuse(problem));
-    }
+    let too_long = || {
+        refuse(format!("is longer than the {MAX_BYTES} bytes that an experiment may have; name a TOML file"))
+    };
+    let bytes = bytes.ok_or_else(too_long)?;
     String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
         refuse(format!("is not UTF-8 text at byte {position}; name a TOML file"))
@@ -112,6 +108,7 @@ mod tests {
     use crate::experiment::Experiment;
     use crate::theory::{BoundExperiment, TheoremExperiment};
     use fedlink::parts::Parts;
+    use std::fs::File;
 
     #[test]
     fn every_preset_opens_with_its_name_and_one_kind() {

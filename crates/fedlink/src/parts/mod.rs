@@ -23,6 +23,7 @@ pub use serde;
 pub(crate) use units::other_unit;
 use units::text_for_number;
 
+use crate::shown::bounded;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
@@ -98,9 +99,15 @@ pub trait Keys {
     fn check(&self) -> Result<(), ConfigError>;
 }
 
+/// A text for a message. It may hold values of a file.
+fn brief(text: &str) -> String {
+    const LINE: usize = 2000;
+    bounded(text, LINE, 2 * LINE)
+}
+
 /// The error of a configuration that cannot be run: the key, the problem, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}")]
+#[error("{}: {}", brief(key), brief(problem))]
 pub struct ConfigError {
     /// The key that is wrong, as `section.name` or `section.part.name`.
     pub key: String,
