@@ -44,7 +44,7 @@ def save(folder: Path, result, strategy: UpdateAwareStrategy) -> None:
         number: metrics["accuracy"] for number, metrics in result.evaluate_metrics_serverapp.items()
     }
     rounds = [asdict(record) for record in strategy.records]
-    summary = {"accuracy": accuracies, "rounds": rounds, "digest": strategy.session.digest}
+    summary = {"accuracy": accuracies, "rounds": rounds, "digest": strategy.server.digest}
     np.save(folder / "partial.npy", result.arrays["theta"].numpy())
     (folder / "partial.npy").rename(folder / "theta.npy")
     (folder / "partial.json").write_text(json.dumps(summary, indent=1))

@@ -10,6 +10,8 @@ Rounds: wherever a function takes a round it is the t of θ(t), counted from 0; 
 that are done, from 1. Devices are counted from 0.
 """
 
+from typing import TYPE_CHECKING
+
 from ._data import dataset, split
 from ._fedlink import (
     Call,
@@ -44,7 +46,7 @@ from ._parts import Compressor, Fading, Pick, Policy, Task
 from ._plan import Plan, PlanCell, PlanHorizon, plan
 from ._radio import LinkBudget, radio
 from ._run import Curve, Rerun, Run, Study, Verified, merge, run, status, verify
-from ._session import Device, Encoder, Session
+from ._server import Device, Encoder, Server
 from ._simulate import Result, simulate
 from ._system import System, digest
 
@@ -71,7 +73,7 @@ __all__ = [
     "Rerun",
     "Result",
     "Run",
-    "Session",
+    "Server",
     "Study",
     "System",
     "Table",
@@ -106,3 +108,10 @@ __all__ = [
     "status",
     "verify",
 ]
+
+if not TYPE_CHECKING:  # A type checker must not take any name for one of this module.
+
+    def __getattr__(name: str) -> object:
+        if name == "Session":
+            raise AttributeError("fedlink.Session is called fedlink.Server")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

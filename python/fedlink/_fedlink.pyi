@@ -19,7 +19,7 @@ __all__ = [
     "Record",
     "Report",
     "Reports",
-    "Session",
+    "Server",
     "Simulation",
     "StudyCurve",
     "StudyOutcome",
@@ -326,7 +326,7 @@ class Encoded:
     def upload(self, device: _Whole) -> Upload: ...
 
 @disjoint_base
-class Session:
+class Server:
     def __new__(
         cls,
         name: str,

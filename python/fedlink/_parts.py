@@ -1,5 +1,5 @@
 """Custom parts: subclass, and give the class (or a function that makes an object) to ``simulate``, ``run`` or
-``Session``.
+``Server``.
 
 A part is made anew for every run. Its name, the attribute ``name`` of the class or else its name in
 kebab-case, stands in the configuration, in labels, records and reports; the keys of its own table, as in

@@ -26,21 +26,21 @@ def digest(theta: npt.ArrayLike) -> str:
 
 
 class System(_fedlink.System):
-    """Data, devices and channel of a configuration, without the loop. With ``Session`` and ``Device`` a
+    """Data, devices and channel of a configuration, without the loop. With ``Server`` and ``Device`` a
     distributed runtime makes the rounds of ``simulate`` of it, to the bit.
 
     Rounds are counted from 0: round t turns θ(t) into θ(t+1). A round:
 
     >>> system = fedlink.System({"schedule.policy": "bn2", "schedule.k": 2, "learn.state": "reset"})
-    >>> session = fedlink.Session(system.config, system.theta0())
+    >>> server = fedlink.Server(system.config, system.theta0())
     >>> nodes = [fedlink.Device(system.config) for _ in range(system.devices)]
-    >>> call = session.begin()
-    >>> trained = {m: system.train(session.theta, call.t, m) for m in call.candidates}
+    >>> call = server.begin()
+    >>> trained = {m: system.train(server.theta, call.t, m) for m in call.candidates}
     >>> answers = [nodes[m].report(call.asks, *trained[m], bits, call.t, m).answers
     ...            for m, bits in zip(call.candidates, call.alone_bits)]
-    >>> grants = session.report(call.candidates, answers)
+    >>> grants = server.report(call.candidates, answers)
     >>> sent = [nodes[g.device].send(g.budget).upload(g.device) for g in grants]
-    >>> session.deliver(sent, len(trained), sum(loss for _, loss in trained.values()) / len(trained))
+    >>> server.deliver(sent, len(trained), sum(loss for _, loss in trained.values()) / len(trained))
     ['used', 'used']
 
     ``train`` needs ``learn.state = "reset"`` and no error feedback: else an update depends on earlier rounds.

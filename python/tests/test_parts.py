@@ -395,21 +395,21 @@ def test_gains_that_cannot_be_are_refused(small, fading, kind, reason):
         fedlink.simulate(small, fading=fading)
 
 
-def manual_run(system, session, rounds, evaluate_every):
+def manual_run(system, server, rounds, evaluate_every):
     """The round of `fedlink.System`'s documentation."""
-    node = fedlink.Encoder(session.config)
+    node = fedlink.Encoder(server.config)
     for t in range(rounds):
-        call = session.begin()
-        trained = {int(m): system.train(session.theta, t, m) for m in call.candidates}
+        call = server.begin()
+        trained = {int(m): system.train(server.theta, t, m) for m in call.candidates}
         answers = [
             node.report(call.asks, *trained[int(m)], bits, t, m)
             for m, bits in zip(call.candidates, call.alone_bits)
         ]
-        grants = session.report(call.candidates, answers)
+        grants = server.report(call.candidates, answers)
         sent = [node.encode(trained[g.device][0], g.budget, t, g.device).upload(g.device) for g in grants]
-        session.deliver(sent, len(trained), sum(loss for _, loss in trained.values()) / len(trained))
+        server.deliver(sent, len(trained), sum(loss for _, loss in trained.values()) / len(trained))
         if (t + 1) % evaluate_every == 0:
-            session.evaluated(*system.evaluate(session.theta))
+            server.evaluated(*system.evaluate(server.theta))
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, "random", "round-robin"])
@@ -417,11 +417,11 @@ def manual_run(system, session, rounds, evaluate_every):
 def test_rounds_by_a_session_are_those_of_simulate(small, policy, scheme):
     config = {**small, "schedule.policy": policy, "compress.scheme": scheme, "data.partition": "classes"}
     system, result = fedlink.System(config, seed=5), fedlink.simulate({**config, "run.seed": 5})
-    session = fedlink.Session(system.config, system.theta0())
-    manual_run(system, session, 4, 2)
-    assert session.digest == result.digest
-    assert fedlink.digest(session.theta) == system.digest(result.theta) == result.theta_digest
-    for table, other in ((session.rounds(), result.rounds), (session.transmissions(), result.transmissions)):
+    server = fedlink.Server(system.config, system.theta0())
+    manual_run(system, server, 4, 2)
+    assert server.digest == result.digest
+    assert fedlink.digest(server.theta) == system.digest(result.theta) == result.theta_digest
+    for table, other in ((server.rounds(), result.rounds), (server.transmissions(), result.transmissions)):
         for name in table.column_names:
             if name != "wire_bits":
                 np.testing.assert_array_equal(table[name], other[name])

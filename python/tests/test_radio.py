@@ -119,12 +119,12 @@ def test_a_round_that_cannot_be_is_refused(t, error):
 
 def test_a_session_grants_power_airtime_and_seconds():
     system = fedlink.System(RING)
-    session = fedlink.Session({**RING, "schedule.policy": "bc"}, system.theta0())
-    links = session.links(0)
+    server = fedlink.Server({**RING, "schedule.policy": "bc"}, system.theta0())
+    links = server.links(0)
     gains, capacities = links
     assert gains.tolist() == links.estimates.tolist() == system.links(0).gains.tolist()
-    call = session.begin()
-    grants = session.report(call.candidates, np.zeros((len(call.candidates), 0)))
+    call = server.begin()
+    grants = server.report(call.candidates, np.zeros((len(call.candidates), 0)))
     assert sum(grant.seconds for grant in grants) == pytest.approx(0.005, rel=1e-12)
     for grant in grants:
         assert grant.power == pytest.approx(POWER, rel=1e-12)
@@ -133,9 +133,9 @@ def test_a_session_grants_power_airtime_and_seconds():
 
 
 def test_without_units_a_grant_has_no_seconds(small):
-    session = fedlink.Session({**small, "schedule.policy": "bc"}, np.zeros(50, np.float32))
-    call = session.begin()
-    assert session.report(call.candidates, np.zeros((2, 0)))[0].seconds is None
+    server = fedlink.Server({**small, "schedule.policy": "bc"}, np.zeros(50, np.float32))
+    call = server.begin()
+    assert server.report(call.candidates, np.zeros((2, 0)))[0].seconds is None
 
 
 def test_a_policy_sees_powers_and_snrs_of_every_device():
@@ -310,8 +310,8 @@ def test_a_custom_fading_law_works_in_a_cell_with_a_downlink():
 def test_antennas_of_a_custom_law_make_estimates_more_exact():
     def spread(antennas):
         config = {**RING, "radio.csi_error": 0.2, "run.rounds": 40}
-        session = fedlink.Session(config, np.zeros(5, np.float32), fading=Flat(antennas))
-        links = [session.links(t) for t in range(40)]
+        server = fedlink.Server(config, np.zeros(5, np.float32), fading=Flat(antennas))
+        links = [server.links(t) for t in range(40)]
         relative = np.concatenate([one.estimates / one.gains for one in links])
         return relative.std()
 

@@ -377,8 +377,10 @@ Examples:
 Without --data-dir, files go to $FEDLINK_DATA or else to the cache folder, the first that can be written.
 An unfinished download is kept as .partial; the next `get` resumes it.
 
-Exit codes: 0 the data set is present and verified, 1 the disk is full or cannot be written, 2 the data set
-could not be downloaded, 130 stopped by Ctrl-C.";
+A data set is verified if the digests of its files are known; otherwise its files are read and counted.
+
+Exit codes: 0 the data set is present and verified or counted, 1 the disk is full or cannot be written, 2 the
+data set could not be downloaded, 130 stopped by Ctrl-C.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

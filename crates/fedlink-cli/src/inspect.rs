@@ -76,7 +76,7 @@ pub fn inspect(entry: &Entry, folder: &Path) -> Vec<Condition> {
 /// Whether the file at `path`, plain or gzip, is file `index` of the data set; if not, why not.
 pub fn verify(entry: &Entry, index: usize, path: &Path) -> Result<Proof, String> {
     if let Some(known) = entry.files.list()[index].sha256 {
-        let found = sha256_uncompressed(path).map_err(|error| error.to_string())?;
+        let found = sha256_uncompressed(path, size(entry, index)).map_err(|error| error.to_string())?;
         if found == known {
             return Ok(Proof::Digest);
         }

@@ -47,6 +47,27 @@ pub(crate) fn stop_requested() -> bool {
     STOP.load(Ordering::SeqCst)
 }
 
+/// Lets signals end the process at once until [`save_first`] is called: nothing is there to be saved.
+pub(crate) fn quit_until_saving(message: String) {
+    *at_ctrl_c() = AtCtrlC::Quit { cleanup_dir: None, message };
+}
+
+/// Lets signals [stop] the run again.
+pub(crate) fn save_first() {
+    *at_ctrl_c() = AtCtrlC::Stop;
+}
+
+/// Lets a write beyond the limit of a file's size (`ulimit -f`) be an error instead of the end of the
+/// process, if the process allows it.
+pub(crate) fn survive_file_limits() {
+    #[cfg(unix)]
+    if QUIT.get().is_some() {
+        // An error leaves the default, which ends the process.
+        let flag = std::sync::Arc::new(AtomicBool::new(false));
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, flag);
+    }
+}
+
 /// Starts to handle signals; Ctrl-C then removes the [folder](set_cleanup_dir) and quits with this message.
 pub(crate) fn quit_at_once(message: String) -> anyhow::Result<()> {
     *at_ctrl_c() = AtCtrlC::Quit { cleanup_dir: None, message };

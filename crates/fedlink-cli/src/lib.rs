@@ -49,6 +49,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         errln!("error: {problem}");
         return Exit::BadRequest.code();
     }
+    interrupt::survive_file_limits();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if let Some(problem) = args::renamed(&arguments) {
         errln!("error: {problem}");
@@ -58,7 +59,12 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         Ok(arguments) => arguments,
         // Help and version come this way too.
         Err(message) => {
-            let _ = message.print();
+            if message.use_stderr() {
+                // Arguments may hold what a terminal obeys.
+                err!("{}", message.render());
+            } else {
+                let _ = message.print();
+            }
             return u8::try_from(message.exit_code()).unwrap_or(2);
         }
     };

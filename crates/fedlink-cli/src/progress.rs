@@ -1,5 +1,6 @@
 //! The display of runs in progress: bars on a terminal, plain lines elsewhere.
 
+use fedlink::shown::{escaped, one_line};
 use fedlink_study::results::Status;
 use fedlink_study::sweep::{Event, Observer, Plan, Progress as RunProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,6 +9,8 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// The most characters of a label.
+const LABEL: usize = 200;
 /// With more runs than this, only running ones are shown.
 const FEW: usize = 8;
 
@@ -68,7 +71,8 @@ impl Progress {
         let lane = |&index: &usize| {
             let run = &plan.sweep.runs[index];
             let rounds = run.spec.run.rounds;
-            Lane { label: plan.sweep.label(run), rounds, cost: plan.cost(run) / rounds as f64 }
+            let label = one_line(&plan.sweep.label(run), LABEL);
+            Lane { label, rounds, cost: plan.cost(run) / rounds as f64 }
         };
         let lanes: Vec<Lane> = indices.iter().map(lane).collect();
         let lane_of = indices.iter().enumerate().map(|(lane, &index)| (index, lane)).collect();
@@ -200,7 +204,7 @@ impl Progress {
     fn note(&self, text: &str) {
         match &self.view {
             View::Bars { all, .. } => {
-                let _ = all.println(text);
+                let _ = all.println(escaped(text));
             }
             View::Lines | View::Nothing => errln!("{text}"),
         }

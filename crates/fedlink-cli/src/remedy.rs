@@ -1,6 +1,7 @@
 //! Errors of the library with the remedy on the command line.
 
 use fedlink::data::DataError;
+use fedlink::shown::bounded;
 use fedlink_study::Error;
 
 /// A sweep that has failed, with the command that resumes it.
@@ -23,7 +24,10 @@ impl std::error::Error for Stopped {}
 
 /// The error in one line, with the remedy if the command knows one.
 pub fn worded(error: &anyhow::Error) -> String {
-    let message = format!("{error:#}");
+    /// The most characters of a line and of the whole of a message: it may hold texts of files.
+    const LINE: usize = 4000;
+    const WHOLE: usize = 6000;
+    let message = bounded(&format!("{error:#}"), LINE, WHOLE);
     match remedy(error) {
         Some(remedy) => format!("{message}; {remedy}"),
         None => message,
@@ -37,10 +41,14 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
     let remedy = match error.chain().find_map(study_error)? {
         Error::NoExperiment(_) => "name the folder that `fedlink run` has written, as given by --out",
         Error::OtherVersion(_) | Error::Damaged(_) => "`fedlink run` with --resume makes it again",
-        Error::NoRoundLog(_) => "run with --log-rounds",
+        Error::NoRoundLog(_) => "run with --resume and --log-rounds",
+        Error::RoundLog { .. } => "`fedlink run` with --resume and --log-rounds makes it again",
+        Error::FolderChanged(_) => "put it back first",
         Error::MissingRuns { missing, of, .. } if missing.len() == *of => "run them first",
         Error::MissingRuns { .. } => "run their shares again, or add --partial to go without them",
-        Error::UnknownData(_) => "put it back, or choose another folder",
+        Error::UnknownData(_) => {
+            "put it back, or remove the files *.checkpoint* of its runs, which then begin again"
+        }
         Error::NotOurs { .. } => "move them away, or choose another folder",
         Error::InUse { .. } => "wait until it has ended, or choose another folder",
         Error::OtherData { .. } => {
@@ -117,7 +125,10 @@ mod tests {
                 Error::OtherVersion("x".into()),
                 "x was written by another version; `fedlink run` with --resume",
             ),
-            (Error::NoRoundLog("x".into()), "without a log of its rounds; run with --log-rounds"),
+            (
+                Error::NoRoundLog("x".into()),
+                "without a log of its rounds; run with --resume and --log-rounds",
+            ),
             (Error::ClaimsNothing("x".into()), "x claims nothing; add [claims]"),
             (
                 Error::MissingRuns { path: "x".into(), missing: vec!["bc".into(); 7], of: 9 },

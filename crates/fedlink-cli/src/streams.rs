@@ -5,6 +5,7 @@
 //! has left, and give an [`OutputError`] if the text could not be written
 //! for another reason; `err!` and `errln!` never fail, since no other stream is left to report it on.
 
+use fedlink::shown::escaped;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 
@@ -13,9 +14,10 @@ use std::io::{self, ErrorKind, Write};
 #[error("cannot write to standard output")]
 pub struct OutputError(#[from] io::Error);
 
-/// Writes to standard output at once. A closed pipe is no error.
-pub fn write_out(bytes: &[u8]) -> Result<(), OutputError> {
-    write_to(&mut io::stdout().lock(), bytes)
+/// Writes to standard output at once. A closed pipe is no error. Characters that a terminal would obey are
+/// shown, wherever in the text they come from.
+pub fn write_out(text: &str) -> Result<(), OutputError> {
+    write_to(&mut io::stdout().lock(), escaped(text).as_bytes())
 }
 
 fn write_to(stream: &mut impl Write, bytes: &[u8]) -> Result<(), OutputError> {
@@ -26,18 +28,19 @@ fn write_to(stream: &mut impl Write, bytes: &[u8]) -> Result<(), OutputError> {
 }
 
 /// Writes to standard error, if that is possible: in one piece, so that lines of several threads stay whole.
+/// Characters are shown as by [`write_out`].
 pub fn write_err(text: Arguments<'_>) {
-    let _ = io::stderr().lock().write_all(text.to_string().as_bytes());
+    let _ = io::stderr().lock().write_all(escaped(&text.to_string()).as_bytes());
 }
 
 /// As `print!`, with a result.
 macro_rules! out {
-    ($($text:tt)*) => { $crate::streams::write_out(format!($($text)*).as_bytes()) };
+    ($($text:tt)*) => { $crate::streams::write_out(&format!($($text)*)) };
 }
 
 /// As `println!`, with a result.
 macro_rules! outln {
-    ($($text:tt)*) => { $crate::streams::write_out(format!("{}\n", format_args!($($text)*)).as_bytes()) };
+    ($($text:tt)*) => { $crate::streams::write_out(&format!("{}\n", format_args!($($text)*))) };
 }
 
 /// As `eprint!`, which cannot fail.

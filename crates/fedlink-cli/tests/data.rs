@@ -493,6 +493,12 @@ fn emnist_is_extracted_from_its_zip_file_and_checked_by_its_content() {
     assert_eq!(files_in(&location.data().join("emnist-balanced")), [""; 0]);
     let got = get(&location, archive(112_800));
     assert_eq!(got.code, 0, "{got:?}");
+    // Anybody can write such files: only a known digest verifies a file.
+    let words = "emnist-balanced is complete: its files are readable and of the right size, and not \
+                 verified, because no digest of them is known";
+    assert!(got.err.contains(words) && !got.err.contains("and verified"), "{got:?}");
+    let again = location.run(&["get", "emnist-balanced"]);
+    assert!(again.err.contains("is there: ") && !again.err.contains("and verified"), "{again:?}");
     assert_eq!(files_in(&location.data().join("emnist-balanced")).len(), 4);
     let check = location.run(&["check"]);
     assert_eq!((check.code, check.out.matches("(no digest known)").count()), (0, 4), "{check:?}");

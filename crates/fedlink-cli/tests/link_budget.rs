@@ -251,6 +251,10 @@ const IDLE: &[(&str, &[&str])] = &[
     ("radio.mean_gains", &["radio.mean_gains=gains.csv", "radio.snr_db=10"]),
     ("radio.snr_db", &["radio.snr_db=10", "radio.fading=trace", "radio.trace.file=snrs.csv"]),
     ("radio.group_sizes", &["radio.group_sizes=[10, 30]"]),
+    ("radio.snr_bandwidth_hz", &["radio.snr_db=10", "radio.snr_bandwidth_hz=1e6"]),
+    ("radio.snr_power_dbm", &[W, "radio.snr_power_dbm=20"]),
+    ("clock.group_speeds", &[W, "radio.group_sizes=[10, 30]", "clock.group_speeds=[1, 2]"]),
+    ("energy.group_battery_j", &["radio.group_sizes=[10, 30]", "energy.group_battery_j=[0, 2]"]),
     ("radio.csi_error", &["radio.csi_error=0.1", "radio.fading=static"]),
     (
         "radio.csi_error",

@@ -28,6 +28,7 @@ struct Key {
     default: Option<Expr>,
     unset: Option<Expr>,
     unset_words: Option<String>,
+    derived: Option<String>,
     range: Option<LitStr>,
     allowed: Option<String>,
     max: Option<Expr>,
@@ -41,6 +42,7 @@ fn expand(arguments: Tokens, mut item: ItemStruct) -> syn::Result<Tokens> {
         return Err(Error::new_spanned(&item, "#[keys] is for a struct with named fields"));
     };
     let (mut entries, mut defaults, mut checks, mut getters) = (vec![], vec![], vec![], vec![]);
+    let mut derived = vec![];
     for field in &mut fields.named {
         let name = field.ident.clone().expect("the field has a name");
         if is_skipped(field) {
@@ -68,7 +70,10 @@ fn expand(arguments: Tokens, mut item: ItemStruct) -> syn::Result<Tokens> {
                 pub fn #name(&self) -> #inner { self.#name.clone().unwrap_or(#value) }
             });
         }
-        add_serde(field);
+        if key.derived.is_some() {
+            derived.push(bare.clone());
+        }
+        add_serde(field, key.derived.is_some());
     }
     let name = &item.ident;
     let getters = if getters.is_empty() { quote!() } else { quote!(impl #name { #(#getters)* }) };
@@ -83,6 +88,7 @@ fn expand(arguments: Tokens, mut item: ItemStruct) -> syn::Result<Tokens> {
 
         impl ::fedlink::parts::Keys for #name {
             const KEYS: &'static [::fedlink::parts::Key] = &[#(#entries),*];
+            const DERIVED: &'static [&'static str] = &[#(#derived),*];
 
             fn check(&self) -> ::core::result::Result<(), ::fedlink::parts::ConfigError> {
                 #(#checks)*
@@ -113,6 +119,7 @@ fn take_key(field: &mut Field) -> syn::Result<Key> {
         default: None,
         unset: None,
         unset_words: None,
+        derived: None,
         range: None,
         allowed: None,
         max: None,
@@ -139,13 +146,14 @@ fn read(key: &mut Key, meta: Meta) -> syn::Result<()> {
         ("default", Meta::NameValue(meta)) => key.default = Some(meta.value),
         ("unset", Meta::NameValue(meta)) => key.unset = Some(meta.value),
         ("unset_words", Meta::NameValue(meta)) => key.unset_words = Some(text(&meta.value)?),
+        ("derived", Meta::NameValue(meta)) => key.derived = Some(text(&meta.value)?),
         ("range", Meta::NameValue(meta)) => key.range = Some(literal(&meta.value)?),
         ("allowed", Meta::NameValue(meta)) => key.allowed = Some(text(&meta.value)?),
         ("max", Meta::NameValue(meta)) => key.max = Some(meta.value),
         ("file", Meta::Path(_)) => key.is_file = true,
         ("part", Meta::Path(_)) => key.is_part = true,
         (_, meta) => {
-            let known = "default, range, max, allowed, unset, unset_words, file and part";
+            let known = "default, range, max, allowed, unset, unset_words, derived, file and part";
             return Err(Error::new_spanned(meta, format!("#[key(…)] takes {known}")));
         }
     }
@@ -185,15 +193,26 @@ fn words(key: &Key, field: &Field) -> syn::Result<(String, Option<Tokens>)> {
         key.unset_words.clone().or_else(|| key.unset.as_ref().map(|value| quote!(#value).to_string()));
     if let Some(unset) = unset {
         if option(&field.ty).is_none() {
-            return Err(Error::new_spanned(field, "only a key of type Option can be left out"));
+            let problem = "only a key of type Option has a value if it is left out; write derived = \"…\"";
+            return Err(Error::new_spanned(field, problem));
         }
         words = format!("{words}; if left out: {unset}");
+    }
+    if let Some(derived) = &key.derived {
+        if option(&field.ty).is_some() || key.default.is_some() {
+            let problem = "a derived key is a plain value without a default; PartConfig::derive fills it in";
+            return Err(Error::new_spanned(field, problem));
+        }
+        words = format!("{words}; if left out: {derived}");
     }
     Ok((words, bounds))
 }
 
-/// Accepts whole numbers written as 1e5, and does not write an unset key.
-fn add_serde(field: &mut Field) {
+/// Accepts whole numbers written as 1e5, and does not write a key that is not set.
+fn add_serde(field: &mut Field, is_derived: bool) {
+    if is_derived {
+        field.attrs.push(syn::parse_quote!(#[serde(skip_serializing_if = "::fedlink::parts::is_not_set")]));
+    }
     let whole = |ty: &Type| is(ty, "u64");
     if whole(&field.ty) {
         field.attrs.push(syn::parse_quote!(#[serde(deserialize_with = "::fedlink::parts::count::count")]));

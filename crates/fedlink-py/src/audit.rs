@@ -3,8 +3,8 @@
 use crate::arguments::{MAX_DIM, number, real, whole};
 use crate::arrays::indices;
 use crate::errors::exception;
+use crate::messages::ask_named;
 use crate::primitives::scheme_named;
-use crate::session::ask_named;
 use fedlink::base::units::{Bits, DeviceId};
 use fedlink::compress::{Context, Encoded, Evidence, SparseUpdate, Values};
 use pyo3::exceptions::PyValueError;

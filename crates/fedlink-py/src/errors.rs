@@ -40,7 +40,7 @@ pub fn exception(error: impl Into<Error>) -> PyErr {
             PyOSError::new_err(message)
         }
         // Calls in the wrong order are the program's mistake, not a wrong value.
-        Error::System(fedlink::Error::Session(_) | fedlink::Error::Failed { .. }) => {
+        Error::System(fedlink::Error::Order(_) | fedlink::Error::Failed { .. }) => {
             PyRuntimeError::new_err(message)
         }
         Error::File { problem, .. } if problem.kind() == std::io::ErrorKind::NotFound => {

@@ -16,11 +16,13 @@ mod data;
 mod errors;
 mod link_budget;
 mod links;
+mod messages;
+mod node;
 mod parts;
 mod primitives;
 mod random;
 mod saved;
-mod session;
+mod server;
 mod simulation;
 mod study;
 mod system;
@@ -42,6 +44,10 @@ mod _fedlink {
     #[pymodule_export]
     use super::links::Links;
     #[pymodule_export]
+    use super::messages::{Call, Encoded, Grant, Upload};
+    #[pymodule_export]
+    use super::node::{Device, Encoder, Report};
+    #[pymodule_export]
     use super::parts::{Record, Reports, View};
     #[pymodule_export]
     use super::primitives::{
@@ -49,7 +55,7 @@ mod _fedlink {
         select, split_slots,
     };
     #[pymodule_export]
-    use super::session::{Call, Device, Encoded, Encoder, Grant, Report, Session, Upload, check_nodes};
+    use super::server::{Server, check_nodes};
     #[pymodule_export]
     use super::simulation::Simulation;
     #[pymodule_export]

@@ -14,7 +14,7 @@ type Reals = Py<PyArray1<f64>>;
 /// The links of all devices in one round. Arrays have an entry for each device.
 ///
 /// With `radio.bandwidth_hz` powers and noise are in watts, else in a unit of their own. Iterating gives
-/// `estimates` and `capacities`: what `Session.begin` takes.
+/// `estimates` and `capacities`: what `Server.begin` takes.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct Links {
     /// The round, counted from 0.

@@ -12,7 +12,7 @@ use fedlink::radio::Known;
 use fedlink::radio::access::slots::SlotKind;
 use fedlink::schedule::Reports;
 use fedlink::spec::{Config, ConfigError};
-use fedlink::system::session::Session;
+use fedlink::system::server::Server;
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -242,9 +242,9 @@ pub fn candidates<'py>(
 pub fn asks(policy: &str) -> PyResult<Vec<&'static str>> {
     let mut config = Config::default();
     policy.clone_into(&mut config.schedule.policy);
-    let session = Session::of(&config.resolve(&Parts::default()).map_err(exception)?, vec![0.0], None)
+    let server = Server::of(&config.resolve(&Parts::default()).map_err(exception)?, vec![0.0], None)
         .map_err(exception)?;
-    Ok(session.server().asks().iter().map(|ask| ask.name()).collect())
+    Ok(server.asks().iter().map(|ask| ask.name()).collect())
 }
 
 /// The scheduled devices and the weights of their shares of bits.
@@ -268,7 +268,7 @@ pub fn select<'py>(
 ) -> PyResult<(Indices<'py>, Reals<'py>)> {
     let mut round = Selection::new(policy, k, gains, kc)?;
     let devices = round.known.devices();
-    let asks = round.session.server().asks().len();
+    let asks = round.server.asks().len();
     let norms = match norms {
         Some(norms) => not_negative("norms", norms)?,
         None if asks == 0 => vec![0.0; devices],
@@ -289,14 +289,14 @@ pub fn select<'py>(
         return Err(PyValueError::new_err(format!("norms: an entry is {report} as float32")));
     }
     let candidates = candidates.into_iter().map(fedlink::base::units::DeviceId).collect();
-    let scheduled = round.session.report(Reports::new(candidates, asks, reports)).map_err(exception)?;
+    let scheduled = round.server.report(Reports::new(candidates, asks, reports)).map_err(exception)?;
     let devices = numbers(py, scheduled.iter().map(|one| one.device.0));
     Ok((devices, PyArray1::from_vec(py, scheduled.iter().map(|one| one.bit_weight).collect())))
 }
 
-/// A session whose only purpose is to ask its policy.
+/// A server whose policy chooses in one round.
 struct Selection {
-    session: Session,
+    server: Server,
     known: Known,
 }
 
@@ -320,15 +320,15 @@ impl Selection {
             let kc = whole("kc", kc, k..=devices)?;
             config.set("schedule.bc-bn2.kc", kc as i64).map_err(exception)?;
         }
-        let session = Session::of(&config.resolve(&Parts::default()).map_err(exception)?, vec![0.0], None)
+        let server = Server::of(&config.resolve(&Parts::default()).map_err(exception)?, vec![0.0], None)
             .map_err(exception)?;
         let capacity = |&gain: &f64| fedlink::radio::link::capacity(gain, Power(1.0), 1.0);
         let capacities = gains.iter().map(capacity).collect();
-        Ok(Self { session, known: Known::new(gains, capacities, Power(1.0)) })
+        Ok(Self { server, known: Known::new(gains, capacities, Power(1.0)) })
     }
 
     fn candidates(&mut self) -> PyResult<Vec<u32>> {
-        let call = self.session.begin(0, self.known.clone(), |_| true).map_err(exception)?;
+        let call = self.server.begin(0, self.known.clone(), |_| true).map_err(exception)?;
         Ok(call.candidates.iter().map(|device| device.0).collect())
     }
 }

@@ -9,7 +9,7 @@ use fedlink::parts::Parts;
 use fedlink_report::{TheoryOutput, WriteOptions, bound_output, theorem_output, write_all};
 use fedlink_study::data_folders;
 use fedlink_study::experiment::{ClaimsFile, Experiment, FileKind, Source, Sweep};
-use fedlink_study::output::{OutputFolder, check_free};
+use fedlink_study::output::{OutputFolder, check_free, left_aside};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::sweep::{
     self, Assembled, Event, FolderState, LogRounds, Observer, Plan, Runner, Share, Verified, folder_state,
@@ -270,6 +270,12 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     plan.cautions().into_iter().for_each(|caution| watch.warn(caution));
     let pool = pool(options.threads)?;
     let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
+    for path in left_aside(&target).map_err(exception)? {
+        watch.warn(format!(
+            "{} holds results that an unfinished run with force=True set aside",
+            path.display()
+        ));
+    }
     let folder = if options.resume {
         OutputFolder::open(&target).map_err(exception)?
     } else {
@@ -284,10 +290,20 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     runner.log_rounds = options.log_rounds;
     runner.keep_state = options.keep_state;
     (runner.observer, runner.stop) = (watch, &stop);
-    let runs = runner.run(&indices).map_err(exception)?;
+    // If the runs fail, the results that `force=True` replaces are not lost, and a warning names their place.
+    let runs = runner.run(&indices).map_err(|error| {
+        let aside = folder
+            .replaced()
+            .map(|path| format!("the results that force=True replaces are in {}", path.display()));
+        aside.into_iter().for_each(|note| watch.warn(note));
+        exception(error)
+    })?;
     let stopped = watch.stop.load(Ordering::SeqCst);
     // Another process may have grown the sweep, and has more to put together.
     let grown = folder_state(&target, &plan.sweep).ok() != Some(FolderState::Same);
+    if grown && !sweep::has_all_runs(&target, &plan.sweep).unwrap_or(false) {
+        return Err(exception(fedlink_study::Error::FolderChanged(target)));
+    }
     if options.cell.is_some() || runs.is_empty() || grown {
         let (summary, claims, text) = Default::default();
         return Ok(Ended { folder: target, summary, claims, text, curves: Vec::new(), stopped });

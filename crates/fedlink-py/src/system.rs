@@ -11,7 +11,7 @@ use fedlink::parts::Parts;
 use fedlink::radio::Radio;
 use fedlink::spec::Spec;
 use fedlink::system::fleet::Fleet;
-use fedlink::system::round::World;
+use fedlink::system::simulation::Simulation;
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -32,10 +32,10 @@ impl System {
     fn new(py: Python<'_>, name: &str, text: &str, settings: &Bound<'_, PyDict>) -> PyResult<Self> {
         let spec = read(name, text, settings, &Parts::default())?;
         let dataset = load(py, &spec)?;
-        let world = py.detach(|| World::new(&spec.with_work(dataset)?)).map_err(exception)?;
-        let World { session, fleet, .. } = world;
-        let radio = fedlink::system::build::radio(&spec, session.theta().len()).map_err(exception)?;
-        Ok(Self { spec, theta0: session.theta().to_vec(), fleet, radio })
+        let simulation = py.detach(|| Simulation::new(spec.with_work(dataset)?)).map_err(exception)?;
+        let Simulation { server, fleet, .. } = simulation;
+        let radio = fedlink::system::build::radio(&spec, server.theta().len()).map_err(exception)?;
+        Ok(Self { spec, theta0: server.theta().to_vec(), fleet, radio })
     }
 
     /// d, the number of parameters.

@@ -3,6 +3,7 @@
 use crate::chart::{Curve, Lines, Look, Quantity};
 use crate::error::Error;
 use crate::looks::distinct;
+use fedlink_study::results::guarded;
 pub use fedlink_study::table::number;
 use fedlink_study::table::table as plain_table;
 use fedlink_theory::Estimate;
@@ -99,7 +100,8 @@ pub fn csv(panels: &[(&str, &[StudyCurve])]) -> Result<Vec<u8>, Error> {
                 let width =
                     if loss.half_width.is_finite() { loss.half_width.to_string() } else { String::new() };
                 let (round, mean) = (round.to_string(), loss.mean.to_string());
-                writer.write_record([panel, curve.label.as_str(), &k, &tau, &round, &mean, &width])?;
+                let [panel, label] = [panel, curve.label.as_str()].map(guarded);
+                writer.write_record([&*panel, &*label, &k, &tau, &round, &mean, &width])?;
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::report::Report;
 use crate::{latex, parquet, plots};
 use fedlink_study::output::OutputFolder;
-use fedlink_study::sweep::{Assembled, Done, LogRounds, Plan, write_manifest};
+use fedlink_study::sweep::{Assembled, Done, LogRounds, Plan, RoundTable, write_manifest};
 use std::time::Duration;
 
 /// What is written beside the default files, and what the manifest records of the process.
@@ -39,14 +39,17 @@ pub fn write_all(
 ) -> Result<Assembled, Error> {
     // One process at a time, so that the files of a folder belong together.
     let _lock = folder.lock()?;
-    let assembled = Assembled::new(plan, runs)?;
+    let mut assembled = Assembled::new(plan, runs)?;
+    // The logs are checked before anything is written.
+    let log = || plan.round_log(runs, folder.path(), options.log_rounds);
+    let log = options.log_rounds.is_on().then(log).transpose()?;
+    assembled.notes.extend(log.as_ref().and_then(RoundTable::note));
     let (curves, experiment) = (&assembled.curves, &plan.sweep.experiment);
     assembled.write(folder)?;
     folder.write("results.parquet", parquet::write(&parquet::result_columns(curves))?)?;
-    if options.log_rounds.is_on() {
-        let log = plan.round_log(runs, folder.path(), options.log_rounds)?;
-        folder.write("rounds.parquet", parquet::write(&parquet::round_log_columns(&log)?)?)?;
-        folder.write("rounds.csv", log)?;
+    if let Some(RoundTable { csv, .. }) = log {
+        folder.write("rounds.parquet", parquet::write(&parquet::round_log_columns(&csv)?)?)?;
+        folder.write("rounds.csv", csv)?;
     }
     if options.latex {
         folder.write("results.tex", latex::table(curves))?;
@@ -64,6 +67,6 @@ pub fn write_all(
         report.generated_by.extend(["; ", note]);
     }
     folder.write("report.html", report.html())?;
-    write_manifest(folder, plan, runs, options.threads, options.wall)?;
+    write_manifest(folder, plan, runs, &assembled.notes, (options.threads, options.wall))?;
     Ok(assembled)
 }

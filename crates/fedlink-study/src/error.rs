@@ -105,8 +105,11 @@ pub enum Error {
         /// The differences.
         differences: String,
     },
-    /// Runs were begun, but `data.json` is missing.
-    #[error("{path} has begun runs and no data.json, which says on which data", path = .0.display())]
+    /// Runs were begun, but `data.json` is missing or damaged.
+    #[error(
+        "{path} has begun runs and no readable data.json, which names the data of their checkpoints",
+        path = .0.display()
+    )]
     UnknownData(PathBuf),
     /// A run that was made again or made longer differs from the stored one.
     #[error("{run} is not repeated: its {rounds} rounds have the digest {stored}, but now {repeated}")]
@@ -150,6 +153,17 @@ pub enum Error {
     /// A run has no log of its rounds.
     #[error("cannot read {path}: the run was made without a log of its rounds", path = .0.display())]
     NoRoundLog(PathBuf),
+    /// The log of a run was changed, or is that of another run.
+    #[error("{path} is not the log of its run: {problem}", path = path.display())]
+    RoundLog {
+        /// The log.
+        path: PathBuf,
+        /// The difference.
+        problem: String,
+    },
+    /// The folder of an experiment was removed or replaced while its runs were computed.
+    #[error("{path} was removed or replaced while its runs were computed", path = .0.display())]
+    FolderChanged(PathBuf),
     /// Runs of an experiment are not in its folder.
     #[error(
         "{} of {of} runs are missing in {path}: {}",
@@ -190,7 +204,9 @@ impl Error {
             InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
             PermissionDenied,
         };
-        let Self::File { action, problem, .. } = self else { return false };
+        let Self::File { action, problem, .. } = self else {
+            return matches!(self, Self::FolderChanged(_));
+        };
         match problem.kind() {
             InvalidData | InvalidInput | InvalidFilename | IsADirectory | NotADirectory => false,
             // The user named the file that cannot be read.

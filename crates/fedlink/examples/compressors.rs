@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let config = config(&dataset, is_iid)?;
         let mut simulation = Simulation::of(&config, std::sync::Arc::clone(&dataset_files))?;
         simulation.run(|_| ())?;
-        let fleet = &simulation.world().fleet;
+        let fleet = &simulation.fleet;
         let shapes = fleet.task().shapes();
         let updates = [DeviceId(3), DeviceId(17)]
             .map(|device| fleet.update(simulation.theta(), 20, device).map(|(update, _)| (device, update)));

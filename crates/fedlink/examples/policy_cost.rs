@@ -12,7 +12,7 @@ use fedlink::parts::{Entry, Kind};
 use fedlink::record::Training;
 use fedlink::schedule::{Policy, Reports};
 use fedlink::spec::Config;
-use fedlink::system::session::Session;
+use fedlink::system::server::Server;
 
 const ROUNDS: u64 = 25;
 
@@ -26,20 +26,20 @@ fn config(policy: &str, devices: u64, k: u64) -> Config {
 /// Milliseconds of the fastest of the rounds.
 fn milliseconds(policy: &str, devices: u64, k: u64) -> Result<f64, fedlink::Error> {
     let config = config(policy, devices, k);
-    let mut session = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 10], None)?;
+    let mut server = Server::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 10], None)?;
     let mut best = f64::INFINITY;
     for t in 0..ROUNDS {
-        let known = session.links(t).known;
+        let known = server.links(t).known;
         let start = ThreadTime::now();
-        let call = session.begin(t, known, |_| true)?;
+        let call = server.begin(t, known, |_| true)?;
         let begun = start.elapsed();
         let answer = |i: usize| ((i * 7919 + t as usize * 31) % 1009) as f32 + 1.0;
         let values = (0..call.candidates.len() * call.asks.len()).map(answer).collect();
         let reports = Reports::new(call.candidates, call.asks.len(), values);
         let start = ThreadTime::now();
-        session.report(reports)?;
+        server.report(reports)?;
         best = best.min(1e3 * (begun + start.elapsed()).as_secs_f64());
-        session.deliver_messages(&[], Training::new(k as usize, 0.5))?;
+        server.deliver_messages(&[], Training::new(k as usize, 0.5))?;
     }
     Ok(best)
 }

@@ -5,6 +5,7 @@ use crate::compress::wire::WireError;
 use crate::data::DataError;
 use crate::learn::task::TaskError;
 use crate::parts::ConfigError;
+use std::borrow::Cow;
 
 /// Any failure of the library.
 #[derive(Debug, thiserror::Error)]
@@ -104,13 +105,20 @@ pub enum Error {
     /// A model could not be evaluated.
     #[error("the task cannot evaluate the model: {0}")]
     Evaluation(TaskError),
-    /// The calls of a server session came in the wrong order, or do not match.
+    /// A call of a server or of a device came in the wrong order, or does not fit the calls before it.
     #[error("{0}")]
-    Session(&'static str),
+    Order(Cow<'static, str>),
     /// A run that failed before cannot continue.
     #[error("this run failed in round {round} and cannot continue; restore a checkpoint, or start it again")]
     Failed {
         /// The round, counted from 1.
         round: u64,
     },
+}
+
+impl Error {
+    /// The error of a call that comes in the wrong order.
+    pub(crate) fn order(problem: &'static str) -> Self {
+        Self::Order(problem.into())
+    }
 }

@@ -47,6 +47,7 @@ pub mod privacy;
 pub mod radio;
 pub mod record;
 pub mod schedule;
+pub mod shown;
 pub mod spec;
 pub mod system;
 
@@ -77,7 +78,7 @@ pub mod prelude {
     pub use crate::schedule::{Ask, Pick, Policy, Reports, Sampling, Schedule, Share, View};
     pub use crate::spec::Config;
     pub use crate::spec::Spec;
-    pub use crate::system::session::Session;
+    pub use crate::system::server::Server;
     pub use crate::system::simulation::Simulation;
 }
 

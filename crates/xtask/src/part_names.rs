@@ -23,14 +23,6 @@ const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("spec/rules/learning.rs", "off", "a value of defense.clip"),
     ("spec/rules/ranges.rs", "median", "a value of defense.clip"),
     ("spec/rules/ranges.rs", "off", "a value of defense.clip"),
-    // Remedies in messages of the server's side, which are not derived from facts yet.
-    ("system/server/mod.rs", "ef21", "a remedy"),
-    ("system/server/mod.rs", "poisson", "a remedy"),
-    ("system/server/mod.rs", "random", "a remedy"),
-    ("system/session.rs", "off", "a remedy"),
-    ("system/world.rs", "by-size", "a remedy"),
-    ("system/world.rs", "mean", "a remedy"),
-    ("system/world.rs", "none", "a remedy"),
 ];
 
 /// Fails if a line of the library names a part of another file.

@@ -106,7 +106,7 @@ targets! {
     rate: 2 * KB, 256 * KB, 50_000;
     #[cfg(feature = "archives")]
     round_log: 4 * KB, MB, 20_000;
-    session: 8 * KB, 16 * MB, 5000;
+    server: 8 * KB, 16 * MB, 5000;
     settings: 2 * KB, 512 * MB, 3000;
     state: 4 * KB, 8 * MB, 50_000;
     trace: 4 * KB, 5 * MB, 20_000;

@@ -27,7 +27,9 @@ CONFIG = "config.json"
 #: The run in numbers, digest included.
 SUMMARY = "summary.json"
 #: What a stopped run resumes from.
-STATE = "session.bin"
+STATE = "server.bin"
+#: The same in a folder of version 0.2.
+OLD_STATE = "session.bin"
 
 
 class Folder:
@@ -35,44 +37,46 @@ class Folder:
 
     def __init__(self, path: str | os.PathLike[str], resume: bool) -> None:
         self.path = Path(path)
+        if resume and (self.path / OLD_STATE).exists() and not (self.path / STATE).exists():
+            (self.path / OLD_STATE).rename(self.path / STATE)
         self.resumes = resume and (self.path / STATE).exists()
         if not resume and (self.path / ROUNDS).exists():
             raise FileExistsError(
                 f"{self.path} has the records of a run: give resume=True to resume it, or another folder"
             )
 
-    def begin(self, session: fedlink.Session) -> None:
-        """Opens the records of a new run, or restores the session of a stopped one."""
+    def begin(self, server: fedlink.Server) -> None:
+        """Opens the records of a new run, or restores the server of a stopped one."""
         self.path.mkdir(parents=True, exist_ok=True)
         if self.resumes:
-            session.load((self.path / STATE).read_bytes())
+            server.load((self.path / STATE).read_bytes())
             # A round that was written but not saved is run again; one that was saved before its evaluation
             # gets its row.
-            self._truncate(ROUNDS, session.rounds_done)
-            written = self._truncate(RESULTS, session.rounds_done)
-            numbers = session.rounds()["round"].tolist()
+            self._truncate(ROUNDS, server.rounds_done)
+            written = self._truncate(RESULTS, server.rounds_done)
+            numbers = server.rounds()["round"].tolist()
             self._append(
-                RESULTS, [_round_row(session, i, None) for i, t in enumerate(numbers) if t not in written]
+                RESULTS, [_round_row(server, i, None) for i, t in enumerate(numbers) if t not in written]
             )
             return
-        self._replace(CONFIG, session.config_json().encode())
+        self._replace(CONFIG, server.config_json().encode())
         for name in (ROUNDS, RESULTS):
             self._replace(name, b"")
 
-    def add(self, session: fedlink.Session, record: RoundRecord) -> None:
+    def add(self, server: fedlink.Server, record: RoundRecord) -> None:
         """Writes the round that was delivered last, then the state after it."""
-        self._append(ROUNDS, _node_rows(session, record))
-        self.save(session)
+        self._append(ROUNDS, _node_rows(server, record))
+        self.save(server)
 
-    def evaluated(self, session: fedlink.Session, record: RoundRecord) -> None:
+    def evaluated(self, server: fedlink.Server, record: RoundRecord) -> None:
         """Writes the row of a round once it is complete, evaluation included."""
-        self._append(RESULTS, [_round_row(session, -1, record.seconds)])
-        self.save(session)
+        self._append(RESULTS, [_round_row(server, -1, record.seconds)])
+        self.save(server)
 
-    def save(self, session: fedlink.Session) -> None:
+    def save(self, server: fedlink.Server) -> None:
         """Writes what the rounds to come depend on."""
-        self._replace(SUMMARY, session.outcome_json().encode())
-        self._replace(STATE, session.save())
+        self._replace(SUMMARY, server.outcome_json().encode())
+        self._replace(STATE, server.save())
 
     def _append(self, name: str, rows: Iterable[Row]) -> None:
         rows = list(rows)
@@ -115,15 +119,15 @@ class Folder:
         beside.replace(self.path / name)
 
 
-def _round_row(session: fedlink.Session, index: int, seconds: float | None) -> Row:
+def _round_row(server: fedlink.Server, index: int, seconds: float | None) -> Row:
     """The row of a round, by its index among those that are done."""
-    rows = session.rounds()
+    rows = server.rounds()
     return {name: _cell(rows[name][index]) for name in rows.column_names} | {"seconds": _cell(seconds)}
 
 
-def _node_rows(session: fedlink.Session, record: RoundRecord) -> list[Row]:
+def _node_rows(server: fedlink.Server, record: RoundRecord) -> list[Row]:
     """A row for each node of the round. Those that were not scheduled have no transmission."""
-    table = session.transmissions()
+    table = server.transmissions()
     columns = {name: table[name] for name in table.column_names}
     rows = [i for i, number in enumerate(columns["round"]) if number == record.round]
     sent = {int(columns["device"][i]): {name: _cell(columns[name][i]) for name in columns} for i in rows}

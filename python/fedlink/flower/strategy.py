@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
@@ -21,7 +21,7 @@ from flwr.supercore import log
 
 import fedlink
 from fedlink._config import Config
-from fedlink._session import checked
+from fedlink._server import checked
 
 from . import protocol
 from .folder import Folder
@@ -66,9 +66,9 @@ class _Round:
 class UpdateAwareStrategy(FedAvg):
     """Schedules nodes by channel and by update, and has the scheduled few send compressed updates.
 
-    It is the server of ``fedlink.simulate`` with real nodes: the same session decides who trains, who sends
-    with how many bits, what passes the audit and how θ moves, so that the same configuration gives the same
-    model to the bit.
+    It is the server of ``fedlink.simulate`` with real nodes: it decides who trains, who sends with how many
+    bits, what passes the audit and how θ moves, so that the same configuration gives the same model to the
+    bit.
 
     ``policy`` is the name of a policy (``fedlink list policies``), or a custom one as ``simulate`` takes it;
     ``k`` nodes are scheduled in a round. ``uplink`` is where the state of the links comes from:
@@ -149,8 +149,8 @@ class UpdateAwareStrategy(FedAvg):
         self.substitute = substitute
         #: What became of every node, round by round; of a run that was resumed, the rounds since.
         self.records: list[RoundRecord] = []
-        #: The server's session: its tables, digest and model.
-        self.session: fedlink.Session | None = None
+        #: The server of the run: its tables, digest and model.
+        self.server: fedlink.Server | None = None
         self._folder = None if records is None else Folder(records, resume)
         self._arrays = ArrayRecord()
         #: The part of the configuration that nodes need to compress, as every request has it.
@@ -174,15 +174,19 @@ class UpdateAwareStrategy(FedAvg):
         """
         return _Reference(*arguments, **options)
 
-    def _session(
+    @property
+    def session(self) -> NoReturn:
+        raise AttributeError("the server of a strategy is strategy.server, no longer strategy.session")
+
+    def _new_server(
         self, theta: protocol.Update, rounds: int | None = None, layers: Sequence[Sequence[int]] = ()
-    ) -> fedlink.Session:
+    ) -> fedlink.Server:
         settings = self._settings if rounds is None else self._settings | {"run.rounds": rounds}
-        return fedlink.Session(self._config, theta, layers=layers, settings=settings, **self._parts)
+        return fedlink.Server(self._config, theta, layers=layers, settings=settings, **self._parts)
 
     def _resolved(self) -> dict[str, Any]:
         """The configuration, checked, every default written out."""
-        # An object serves one session, and reading its keys may use it.
+        # An object serves one server, and reading its keys may use it.
         objects = (fedlink.Policy, fedlink.Compressor, fedlink.Fading)
         parts: dict[str, Any] = {
             name: copy(part) if isinstance(part, objects) else part for name, part in self._parts.items()
@@ -217,11 +221,11 @@ class UpdateAwareStrategy(FedAvg):
         that is resumed does what is left of its ``num_rounds``.
         """
         self._timeout = timeout
-        session = self._begin(initial_arrays, num_rounds)
-        done = session.rounds_done
+        server = self._begin(initial_arrays, num_rounds)
+        done = server.rounds_done
         arrays = initial_arrays
         if done:
-            arrays = protocol.model_of(session.theta, initial_arrays)
+            arrays = protocol.model_of(server.theta, initial_arrays)
             log(INFO, "resuming after round %d of %d", done, num_rounds)
 
         def evaluate(number: int, model: ArrayRecord) -> MetricRecord | None:
@@ -249,26 +253,26 @@ class UpdateAwareStrategy(FedAvg):
                 )
         return result
 
-    def _begin(self, arrays: ArrayRecord, rounds: int | None = None) -> fedlink.Session:
-        """A new session from these arrays, or that of the run that was stopped."""
+    def _begin(self, arrays: ArrayRecord, rounds: int | None = None) -> fedlink.Server:
+        """A new server from these arrays, or that of the run that was stopped."""
         layers = protocol.layers_of(arrays)
-        self.session = session = self._session(protocol.theta_of(arrays), rounds, layers)
+        self.server = server = self._new_server(protocol.theta_of(arrays), rounds, layers)
         self._arrays, self.records, self._round = arrays, [], None
         self._encoder = protocol.encoder_config(self.config, layers)
         if self._folder is not None:
-            self._folder.begin(session)
-        return session
+            self._folder.begin(server)
+        return server
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Runs the first phase, has the session schedule, and gives the messages of the second."""
-        session = self.session or self._begin(arrays)
-        if not protocol.holds(arrays, session.theta):
+        """Runs the first phase, has the server schedule, and gives the messages of the second."""
+        server = self.server or self._begin(arrays)
+        if not protocol.holds(arrays, server.theta):
             raise ValueError(
-                "the model is not the one that the last round left: the session keeps it from round to round"
+                "the model is not the one that the last round left: the server keeps it from round to round"
             )
-        this = self._round = _Round(RoundRecord(session.rounds_done + 1), monotonic(), grid=grid)
+        this = self._round = _Round(RoundRecord(server.rounds_done + 1), monotonic(), grid=grid)
         self.records.append(this.record)
         node_of = self._meet(grid, this.record)
         config["server-round"] = this.record.round
@@ -287,9 +291,9 @@ class UpdateAwareStrategy(FedAvg):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Delivers what arrived to the session: θ(t) becomes θ(t+1)."""
-        this, session = self._round, self.session
-        if this is None or session is None:
+        """Delivers what arrived to the server: θ(t) becomes θ(t+1)."""
+        this, server = self._round, self.server
+        if this is None or server is None:
             return None, None
         self._round = None
         record = this.record
@@ -299,8 +303,8 @@ class UpdateAwareStrategy(FedAvg):
         reported = this.reported.items()
         losses = {device: node.train_loss for device, node in reported if node.train_loss is not None}
         if losses and len(losses) == len(this.reported):
-            record.train_loss = session.mean_loss(losses)
-        arrivals = session.deliver(uploads, record.trained, record.train_loss or 0.0)
+            record.train_loss = server.mean_loss(losses)
+        arrivals = server.deliver(uploads, record.trained, record.train_loss or 0.0)
         for device, arrival in zip(this.schedule, arrivals):
             _judge(this.reported[device], arrival)
         record.nodes.sort(key=lambda node: -1 if node.device is None else node.device)
@@ -316,7 +320,7 @@ class UpdateAwareStrategy(FedAvg):
                     node.reason,
                 )
         if self._folder is not None:
-            self._folder.add(session, record)
+            self._folder.add(server, record)
         metrics = record.metrics()
         if this.metrics:
             if not any(self.weighted_by_key in one for one in this.metrics):
@@ -326,7 +330,7 @@ class UpdateAwareStrategy(FedAvg):
             replied = [RecordDict({METRICS: one}) for one in this.metrics]
             validate_message_reply_consistency(replied, self.weighted_by_key, check_arrayrecord=False)
             metrics.update(self.train_metrics_aggr_fn(replied, self.weighted_by_key))
-        return protocol.model_of(session.theta, self._arrays), metrics
+        return protocol.model_of(server.theta, self._arrays), metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -337,7 +341,7 @@ class UpdateAwareStrategy(FedAvg):
         if self.fraction_evaluate == 0.0 or not able:
             return []
         count = min(len(able), max(int(len(able) * self.fraction_evaluate), self.min_evaluate_nodes))
-        config["server-round"] = server_round if self.session is None else self.session.rounds_done
+        config["server-round"] = server_round if self.server is None else self.server.rounds_done
         log(INFO, "configure_evaluate: %d of %d nodes", count, len(able))
         content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
         chosen = sorted(random.sample(able, count))
@@ -345,8 +349,8 @@ class UpdateAwareStrategy(FedAvg):
 
     def _evaluated(self, metrics: MetricRecord | None) -> None:
         """Notes the server's own evaluation, and closes the records of the round."""
-        session = self.session
-        if session is None or not self.records:
+        server = self.server
+        if server is None or not self.records:
             return
         numbers = (
             {}
@@ -354,9 +358,9 @@ class UpdateAwareStrategy(FedAvg):
             else {k: float(v) for k, v in metrics.items() if isinstance(v, (int, float))}
         )
         if "accuracy" in numbers:
-            session.evaluated(numbers.pop("accuracy"), numbers.pop("loss", float("nan")), numbers)
+            server.evaluated(numbers.pop("accuracy"), numbers.pop("loss", float("nan")), numbers)
         if self._folder is not None:
-            self._folder.evaluated(session, self.records[-1])
+            self._folder.evaluated(server, self.records[-1])
 
     # Nodes.
 
@@ -486,13 +490,13 @@ class UpdateAwareStrategy(FedAvg):
         self, this: _Round, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, node_of: dict[int, int]
     ) -> None:
         """Candidates train and report."""
-        session = self._open()
+        server = self._open()
         if isinstance(self.uplink, SimulatedUplink):
-            gains = session.links(session.rounds_done).estimates
-            call = session.begin(present=sorted(node_of))
+            gains = server.links(server.rounds_done).estimates
+            call = server.begin(present=sorted(node_of))
         else:
             gains, capacities = self.uplink.links(self._rates)
-            call = session.begin(present=sorted(node_of), gains=gains, capacities=capacities)
+            call = server.begin(present=sorted(node_of), gains=gains, capacities=capacities)
         acknowledged = dict(zip(call.candidates.tolist(), call.acknowledged))
         asked: dict[int, Asked] = {}
         for device, alone_bits in zip(call.candidates.tolist(), call.alone_bits.tolist()):
@@ -525,7 +529,7 @@ class UpdateAwareStrategy(FedAvg):
                 continue
             if acknowledged.get(device) and "forget" in answer:
                 # It has lost its half of the state, so both sides start again from zero.
-                session.forget(device)
+                server.forget(device)
             node.outcome = Outcome.NOT_SCHEDULED
             this.reported[device] = node
             metrics = metrics_of[node.node_id].metric_records.get(METRICS)
@@ -551,18 +555,18 @@ class UpdateAwareStrategy(FedAvg):
             self._rates[node.device] = rate
 
     def _schedule(self, this: _Round) -> None:
-        """The session schedules among those that reported, and grants each its bits."""
-        session = self._open()
+        """The server schedules among those that reported, and grants each its bits."""
+        server = self._open()
         devices = list(this.reported)
         answers = np.array(
             [self._reports.pop(node.node_id) for node in this.reported.values()], dtype=np.float32
         )
-        answers = answers.reshape(len(devices), len(session.asks))
+        answers = answers.reshape(len(devices), len(server.asks))
         sizes = {device: node.examples for device, node in this.reported.items() if node.examples is not None}
         links = {}
         if not isinstance(self.uplink, SimulatedUplink):
             links["gains"], links["capacities"] = self.uplink.links(self._rates)
-        for grant in session.report(devices, answers, samples=sizes, **links):
+        for grant in server.report(devices, answers, samples=sizes, **links):
             this.uploads.append(self._granted(this, this.reported[grant.device], grant))
             this.schedule.append(grant.device)
 
@@ -606,7 +610,7 @@ class UpdateAwareStrategy(FedAvg):
             return fedlink.Upload(device)
         payload = answer.get("payload")
         if not isinstance(payload, bytes):
-            # It arrived and cannot be read: the session counts it as bytes that no codec reads.
+            # It arrived and cannot be read: the server counts it as bytes that no codec reads.
             payload, answer = b"", {"level": 1, "bits": 0.0, "entries": 0}
             node.reason = "there is no payload in its answer"
         try:
@@ -624,10 +628,10 @@ class UpdateAwareStrategy(FedAvg):
         failed = [node for node, _ in this.uploads if node.outcome in FAILED_TO_SEND]
         if not (self.substitute and failed and this.grid is not None):
             return []
-        session = self._open()
+        server = self._open()
         asked: list[Asked] = []
         for node in failed:
-            grant = session.substitute(int(node.device or 0))
+            grant = server.substitute(int(node.device or 0))
             if grant is None:
                 continue
             other = this.reported[grant.device]
@@ -648,10 +652,10 @@ class UpdateAwareStrategy(FedAvg):
         replies = this.grid.send_and_receive([message for _, message in asked], timeout=self._timeout)
         return self._read_uploads(this, asked, replies)
 
-    def _open(self) -> fedlink.Session:
-        if self.session is None:
+    def _open(self) -> fedlink.Server:
+        if self.server is None:
             raise RuntimeError("no run has begun: call start")
-        return self.session
+        return self.server
 
 
 #: Outcomes of a scheduled node that has sent nothing.
@@ -698,16 +702,16 @@ class _Reference(UpdateAwareStrategy):
         self.config = self._resolved()
         self.policy, self.k = "reference", self.devices
 
-    def _session(
+    def _new_server(
         self, theta: protocol.Update, rounds: int | None = None, layers: Sequence[Sequence[int]] = ()
-    ) -> fedlink.Session:
+    ) -> fedlink.Server:
         if self._carries_all:
             self._settings["radio.symbols"] = 40 * max(theta.size, 2) * self._settings["schedule.k"]
-        return super()._session(theta, rounds, layers)
+        return super()._new_server(theta, rounds, layers)
 
 
 def _judge(node: NodeRecord, arrival: str) -> None:
-    """Notes how the session handled a node's upload; of one that was lost the record has the reason
+    """Notes how the server handled a node's upload; of one that was lost the record has the reason
     already."""
     if arrival == "used":
         node.outcome = Outcome.SENT

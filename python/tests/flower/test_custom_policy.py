@@ -145,7 +145,7 @@ def test_a_policy_may_schedule_fewer_than_k():
     assert [node.device for node in record.having(Outcome.SENT)] == [4]
     nobody = type("Policy", (ByCompressedNorm,), {"select": lambda self, view, reports: ([], [])})
     strategy = run(nobody, grid_of(), rounds=2)
-    assert [record.scheduled for record in strategy.records] == [[], []] and strategy.session.rounds_done == 2
+    assert [record.scheduled for record in strategy.records] == [[], []] and strategy.server.rounds_done == 2
 
 
 @pytest.mark.parametrize("policy", [3, 0.5, object()])

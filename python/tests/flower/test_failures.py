@@ -95,14 +95,14 @@ def test_the_share_of_a_node_that_fails_before_it_sends_goes_to_one_that_has_tra
     assert failed.outcome is Outcome.ABSENT and failed.budget is None and failed.phase == "upload"
     assert other.outcome is Outcome.SENT and other.substitute_for == 4 and other.phase == "upload"
     # The same symbols over its own link.
-    gains = strategy.session.links(0).gains
+    gains = strategy.server.links(0).gains
     shares = [node.share for node in record.scheduled]
     assert [node.device for node in record.scheduled] == [2, 3] and sum(shares) == pytest.approx(
         10**6, rel=1e-9
     )
     assert other.budget == pytest.approx(other.share * np.log2(1 + gains[2] * DEVICES / 2), rel=1e-9)
     assert (theta == mean_of(2, 3)).all()
-    assert sorted(strategy.session.transmissions()["device"].tolist()) == [2, 3]
+    assert sorted(strategy.server.transmissions()["device"].tolist()) == [2, 3]
 
 
 def test_there_is_no_substitute_where_only_the_scheduled_train_or_the_others_fail_too():
@@ -315,7 +315,7 @@ def test_a_payload_that_cannot_be_read_is_rejected(answer):
     # It counts and adds nothing, as in `simulate`.
     assert (theta == update(3) / 2).all()
     assert (
-        dict(zip(*(strategy.session.transmissions()[name] for name in ("device", "arrival"))))[4]
+        dict(zip(*(strategy.server.transmissions()[name] for name in ("device", "arrival"))))[4]
         == "undecodable"
     )
 
@@ -348,7 +348,7 @@ def test_whoever_is_found_out_again_and_again_is_excluded():
         None,
         None,
     ]
-    assert strategy.session.excluded == [0]
+    assert strategy.server.excluded == [0]
     assert (theta == update(4) + 2 * mean_of(3, 4)).all()
 
 
@@ -395,7 +395,7 @@ def test_if_nobody_is_left_the_model_stays_and_the_run_continues(kind):
     strategy, theta, result = run(grid, rounds=2)
     assert not theta.any()
     assert len(strategy.records) == 2 and result.train_metrics_clientapp[2]["sent"] == 0
-    assert strategy.session.rounds_done == 2
+    assert strategy.server.rounds_done == 2
 
 
 def test_if_no_node_can_be_met_the_run_stops():

@@ -87,7 +87,7 @@ def test_nodes_are_scheduled_and_send_what_simulate_sends(policy, keys):
         reference = fedlink.simulate(config, progress=False)
     for name in COLUMNS:
         expected = reference.transmissions[name].tolist()
-        assert strategy.session.transmissions()[name].tolist() == expected, name
+        assert strategy.server.transmissions()[name].tolist() == expected, name
     assert fedlink.digest(theta) == reference.theta_digest
 
 
@@ -97,7 +97,7 @@ def test_packets_that_the_channel_would_lose_arrive():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         simulated = fedlink.simulate(config, progress=False)
-    sent = strategy.session.transmissions()
+    sent = strategy.server.transmissions()
     for name in ("device", "gain", "symbols", "budget", "power", "airtime"):
         assert sent[name].tolist() == simulated.transmissions[name].tolist()
     assert "outage" in simulated.transmissions["arrival"].tolist()

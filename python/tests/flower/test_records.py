@@ -68,11 +68,11 @@ def test_every_round_is_in_the_folder_as_soon_as_it_is_done(tmp_path):
     assert [int(row["round"]) for row in rows_of(tmp_path / "results.csv")] == [1, 2, 3]
 
 
-def test_the_records_are_those_of_the_session_and_of_the_nodes(tmp_path):
+def test_the_records_are_those_of_the_server_and_of_the_nodes(tmp_path):
     strategy, _ = run(tmp_path, policy="bn2")
     rows = rows_of(tmp_path / "rounds.csv")
     sent = [row for row in rows if row["outcome"] in ("sent", "silent")]
-    table = strategy.session.transmissions()
+    table = strategy.server.transmissions()
     assert list(rows[0]) == [*table.column_names, *NODE_COLUMNS]
     for name in ("round", "device", "q", "budget", "bits", "report", "weight", "symbols"):
         expected = sorted(zip(table["round"].tolist(), table["device"].tolist(), table[name].tolist()))
@@ -92,7 +92,7 @@ def test_the_records_are_those_of_the_session_and_of_the_nodes(tmp_path):
     assert [float(row["train_loss"]) for row in results] == [0.5] * 6
     assert all(float(row["seconds"]) > 0 for row in results)
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["digest"] == strategy.session.digest and summary["rounds"] == 6
+    assert summary["digest"] == strategy.server.digest and summary["rounds"] == 6
     assert json.loads((tmp_path / "config.json").read_text())["schedule"]["policy"] == "bn2"
 
 
@@ -133,8 +133,21 @@ def test_a_run_that_is_over_is_not_run_again(tmp_path):
     strategy, first = run(tmp_path)
     grid = grid_of()
     again, result = run(tmp_path, resume=True, grid=grid)
-    assert again.session.digest == strategy.session.digest and not grid.log
+    assert again.server.digest == strategy.server.digest and not grid.log
     assert protocol.theta_of(result.arrays).tobytes() == protocol.theta_of(first.arrays).tobytes()
+
+
+def test_the_state_of_a_folder_of_version_0_2_takes_its_new_name(tmp_path):
+    with pytest.raises(Stopped):
+        run(tmp_path / "stopped", stop_at=3)
+    (tmp_path / "stopped" / "server.bin").rename(tmp_path / "stopped" / "session.bin")
+    resumed, _ = run(tmp_path / "stopped", resume=True)
+    whole, _ = run(tmp_path / "whole")
+    assert [record.round for record in resumed.records] == [4, 5, 6]
+    assert fedlink.digest(resumed.server.theta) == fedlink.digest(whole.server.theta)
+    assert not (tmp_path / "stopped" / "session.bin").exists()
+    with pytest.raises(AttributeError, match=r"is strategy\.server"):
+        resumed.session  # noqa: B018
 
 
 def test_the_records_of_another_run_are_not_written_over(tmp_path):

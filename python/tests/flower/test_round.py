@@ -62,7 +62,7 @@ def test_a_round_is_the_one_that_naive_code_computes_too():
     result = strategy.start(grid, model(*before), num_rounds=1, timeout=30)
 
     uplink = strategy.uplink
-    capacities = np.log2(1 + strategy.session.links(0).gains * DEVICES / 2)
+    capacities = np.log2(1 + strategy.server.links(0).gains * DEVICES / 2)
     trained = {m: protocol.flat(b + s for b, s in zip(before, shift(m, 1))) for m in range(DEVICES)}
     updates = {m: after - protocol.flat(before) for m, after in trained.items()}
     chosen, step = bn2_c(updates, capacities, uplink.symbols, 2)

@@ -79,7 +79,7 @@ def check_that_nodes_compute_what_simulate_computes(
     theta = result.arrays["theta"].numpy()
     assert theta.tobytes() == np.asarray(reference.theta).tobytes()
     assert fedlink.digest(theta) == reference.theta_digest != fedlink.digest(system.theta0())
-    assert strategy.session.digest == reference.digest
+    assert strategy.server.digest == reference.digest
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -1,9 +1,10 @@
 //! `fedlink bound`: the convergence bound for any parameters.
 
-use super::{check_free, create};
+use super::{check_free, filled};
 use crate::args::bound::BoundOptions;
 use crate::failure::Exit;
 use anyhow::{Context, anyhow, bail};
+use fedlink::base::files;
 use fedlink_report::bound_report::{self, CurveJson, Looks};
 use fedlink_report::figure::Figure;
 use fedlink_study::theory::EXPECTATION_SAMPLES;
@@ -13,7 +14,6 @@ use fedlink_theory::rho::LinkParameters;
 use fedlink_theory::study::{Mode, Study, StudyCurve};
 use fedlink_theory::{MAX_ROUNDS, TheoryError};
 use serde::Serialize;
-use std::io::Read;
 use std::path::Path;
 
 /// The most bytes of a table of rates or of ρ.
@@ -37,8 +37,7 @@ pub fn run(options: &BoundOptions) -> anyhow::Result<Exit> {
     let curves = study.run().map_err(|error| flagged(&error))?;
     let json = json(&study, &curves)?;
     let written = match &options.out {
-        Some(out) => {
-            let folder = create(out, options.force)?;
+        Some(out) => Some(filled(out, options.force, |folder| {
             let title = format!("Loss bound for Γ = {}, G = {}", options.gamma, options.g);
             let link = format!("M = {}, n = {}, d = {}", options.devices, options.symbols, options.dim);
             let subtitle = match &options.rho {
@@ -50,8 +49,8 @@ pub fn run(options: &BoundOptions) -> anyhow::Result<Exit> {
             folder.write("bound.png", chart.png()?)?;
             folder.write("bound.csv", bound_report::csv(&[("bound", &curves)])?)?;
             folder.write("bound.json", &json)?;
-            Some(folder.finish()?)
-        }
+            Ok(())
+        })?),
         None => None,
     };
     if options.json {
@@ -146,13 +145,7 @@ fn given_rho(text: &str, rounds: usize) -> anyhow::Result<Vec<f64>> {
 /// The numbers in a file.
 fn table(flag: &str, file: &Path) -> anyhow::Result<Vec<f64>> {
     let cannot = || format!("{flag}: cannot read {}", file.display());
-    let mut content = String::new();
-    std::fs::File::open(file)
-        .and_then(|open| open.take(MAX_TABLE_BYTES + 1).read_to_string(&mut content))
-        .with_context(cannot)?;
-    if content.len() as u64 > MAX_TABLE_BYTES {
-        bail!("{flag}: {} is larger than {MAX_TABLE_BYTES} bytes", file.display());
-    }
+    let content = files::read_text(file, MAX_TABLE_BYTES).with_context(cannot)?;
     let words = content.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
     let value = |(i, word): (usize, &str)| {
         let word_shown: String = word.chars().take(40).collect();

@@ -1,6 +1,6 @@
 //! `fedlink link-budget`: the link budget of an experiment, without training.
 
-use super::{check_free, create};
+use super::{check_free, filled};
 use crate::args::LinkBudgetOptions;
 use crate::custom::PartLoader;
 use crate::failure::Exit;
@@ -40,11 +40,13 @@ pub fn run(options: &LinkBudgetOptions, loader: &dyn PartLoader) -> anyhow::Resu
     let json = serde_json::to_string_pretty(&study)? + "\n";
     let written = match &options.out {
         Some(out) => {
-            let folder = create(out, options.force)?;
-            let names = write_figures(&folder, &curve.spec, &study)?;
-            folder.write("link_budget.json", &json)?;
-            folder.write("links.csv", csv(&study)?)?;
-            Some((folder.finish()?, names))
+            let mut names = String::new();
+            let written = filled(out, options.force, |folder| {
+                names = write_figures(folder, &curve.spec, &study)?;
+                folder.write("link_budget.json", &json)?;
+                Ok(folder.write("links.csv", csv(&study)?)?)
+            })?;
+            Some((written, names))
         }
         None => None,
     };

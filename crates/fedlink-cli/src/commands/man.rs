@@ -14,7 +14,7 @@ pub fn run(options: &ManOptions) -> anyhow::Result<Exit> {
     command.build();
     match &options.out {
         Some(folder) => write_pages(&command, "fedlink", folder)?,
-        None => write_out(&page(&command, "fedlink")?)?,
+        None => write_out(&String::from_utf8_lossy(&page(&command, "fedlink")?))?,
     }
     Ok(Exit::Done)
 }

@@ -15,6 +15,7 @@ pub fn run(options: &MergeOptions, loader: &dyn PartLoader) -> anyhow::Result<Ex
     let parts = loader.load(&options.parts)?;
     let (plan, runs) = merge(path, &data_folders(options.data_dir.as_deref()), options.partial, &parts)?;
     let folder = OutputFolder::open(path)?;
+    super::note_left_aside(path)?;
     let mut write = WriteOptions::new(1, started.elapsed());
     (write.log_rounds, write.latex) = (options.tables.log_rounds.unwrap_or_default(), options.tables.latex);
     let assembled = write_all(&plan, &runs, &folder, &write)?;

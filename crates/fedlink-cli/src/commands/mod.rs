@@ -18,7 +18,7 @@ pub mod verify;
 use anyhow::{Context, anyhow, bail};
 use fedlink_study::experiment::Experiment;
 use fedlink_study::output::{self, OutputFolder};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The experiment `name`, a preset or a file that runs the system, with the settings of the command line.
 fn experiment(name: Option<&str>, settings: &[String]) -> anyhow::Result<Experiment> {
@@ -46,7 +46,42 @@ fn apply(
 
 /// The folder of `--out`, new or replaced by `--force`.
 fn create(target: &Path, force: bool) -> anyhow::Result<OutputFolder> {
+    note_left_aside(target)?;
     OutputFolder::create(target, force).map_err(|error| out(error, ", or add --resume to resume it or"))
+}
+
+/// Fills the folder of `--out`, new or replaced by `--force`, and completes it.
+fn filled(
+    target: &Path,
+    force: bool,
+    fill: impl FnOnce(&OutputFolder) -> anyhow::Result<()>,
+) -> anyhow::Result<PathBuf> {
+    let folder = create(target, force)?;
+    let replaced = folder.replaced().map(Path::to_owned);
+    naming(replaced, || {
+        fill(&folder)?;
+        Ok(folder.finish()?)
+    })
+}
+
+/// Does `work`. If it fails, prints where the results are that it would have replaced.
+fn naming<T>(replaced: Option<PathBuf>, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let result = work();
+    if let (Err(_), Some(path)) = (&result, replaced.filter(|path| path.exists())) {
+        errln!("note: the results that --force replaces are in {}", path.display());
+    }
+    result
+}
+
+/// Prints where results are that an earlier `--force` set aside and did not come to replace.
+fn note_left_aside(target: &Path) -> anyhow::Result<()> {
+    for path in output::left_aside(target)? {
+        errln!(
+            "note: {} holds results that an unfinished --force set aside; move them back or remove them",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 /// An error if the folder of `--out` exists and must not be replaced.

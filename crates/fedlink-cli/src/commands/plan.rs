@@ -1,7 +1,7 @@
 //! `fedlink plan`: the best K and τ for a deployment, by the convergence bound.
 
 use super::bound::{flagged, rate};
-use super::{check_free, create, experiment};
+use super::{check_free, experiment, filled};
 use crate::args::bound::PlanOptions;
 use crate::failure::Exit;
 use anyhow::Context;
@@ -84,13 +84,11 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
     };
     let json = serde_json::to_string_pretty(&json)? + "\n";
     let written = match &options.out {
-        Some(out) => {
-            let folder = create(out, options.force)?;
-            write_figures(&folder, request, &plan)?;
+        Some(out) => Some(filled(out, options.force, |folder| {
+            write_figures(folder, request, &plan)?;
             folder.write("plan.csv", csv(&plan)?)?;
-            folder.write("plan.json", &json)?;
-            Some(folder.finish()?)
-        }
+            Ok(folder.write("plan.json", &json)?)
+        })?),
         None => None,
     };
     if options.json {

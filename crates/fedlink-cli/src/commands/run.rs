@@ -15,7 +15,7 @@ use fedlink_study::experiment::{Experiment, FileKind, Source, Sweep};
 use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{
     FolderState, Forecast, Plan, RunForecast, RunState, RunStatus, Runner, folder_state, forecast, freeze,
-    rounds_saved, run_states, unfinished,
+    has_all_runs, rounds_saved, run_states, unfinished,
 };
 use fedlink_study::table::table;
 use std::collections::BTreeMap;
@@ -54,6 +54,7 @@ pub fn run(options: &RunOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit
 fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
     let started = Instant::now();
     interrupt::listen()?;
+    interrupt::quit_until_saving("stopped before the first round; nothing was written".into());
     let target = target(options, &sweep.experiment);
     if options.resumes() {
         // Before the data are loaded, so that a folder of another experiment is refused at once.
@@ -67,11 +68,16 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let indices = options.share.map_or_else(|| plan.longest_first(), |share| plan.share(share));
     if options.dry_run {
-        let states = run_states(&target, &plan.sweep);
+        // Nothing is there to be read in a new folder.
+        let states = if target.exists() { run_states(&target, &plan.sweep) } else { Vec::new() };
+        let state = |index: usize| states.get(index).map(|status| &status.state);
         let (done, left): (Vec<usize>, Vec<usize>) =
-            indices.iter().partition(|&&index| matches!(states[index].state, RunState::Done { .. }));
-        let rounds: BTreeMap<usize, u64> =
-            left.iter().map(|&index| (index, rounds_saved(&plan, &target, index))).collect();
+            indices.iter().partition(|&&index| matches!(state(index), Some(RunState::Done { .. })));
+        let saved = |index: usize| match state(index) {
+            None | Some(RunState::Waiting { begun: false }) => 0,
+            _ => rounds_saved(&plan, &target, index),
+        };
+        let rounds: BTreeMap<usize, u64> = left.iter().map(|&index| (index, saved(index))).collect();
         let forecast = forecast(&plan, &left, &|index| rounds[&index], &pool)?;
         out!("{}", forecast_text(&forecast, &states, &rounds))?;
         if !done.is_empty() {
@@ -80,75 +86,96 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
 
+    interrupt::save_first();
     let folder = if options.resumes() {
+        super::note_left_aside(&target)?;
         OutputFolder::open(&target).map_err(|error| out(error, " or add"))?
     } else {
         create(&target, options.force)?
     };
-    if freeze(folder.path(), &plan)? == FolderState::Grown && !options.tables.quiet {
-        errln!("{} has grown: runs that are there are kept", target.display());
-    }
-    let progress = Progress::new(&plan, &indices, options.tables.quiet);
-    let mut runner = Runner::new(&plan, folder.path(), &pool);
-    runner.checkpoint_every = options.checkpoint_every.unwrap_or(runner.checkpoint_every);
-    runner.log_rounds = options.tables.log_rounds.unwrap_or_default();
-    runner.keep_state = options.keep_state;
-    (runner.observer, runner.stop) = (&progress, &interrupt::stop_requested);
-    let resume = || resume::command(options, &target);
-    let runs = runner.run(&indices).map_err(|error| Stopped { error, resume: resume() })?;
-    if let Some(share) = options.share {
-        let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
-        if !options.tables.quiet {
-            outln!(
-                "share {share}: {ended} of {} runs done; `fedlink merge {}` puts all shares together",
-                indices.len(),
-                target.display()
-            )?;
+    let replaced = folder.replaced().map(Path::to_owned);
+    let work = Work { plan: &plan, indices: &indices, pool: &pool, target: &target, started };
+    super::naming(replaced, || work.fill(folder, options))
+}
+
+/// The runs of a sweep that are to be done.
+struct Work<'a> {
+    plan: &'a Plan,
+    indices: &'a [usize],
+    pool: &'a rayon::ThreadPool,
+    target: &'a Path,
+    started: Instant,
+}
+
+impl Work<'_> {
+    /// Does the runs and writes the results.
+    fn fill(&self, folder: OutputFolder, options: &RunOptions) -> anyhow::Result<Exit> {
+        let Self { plan, indices, pool, target, started } = *self;
+        if freeze(folder.path(), plan)? == FolderState::Grown && !options.tables.quiet {
+            errln!("{} has grown: runs that are there are kept", target.display());
         }
-        if interrupt::stop_requested() {
-            errln!("stopped; resume with `{}`", resume());
+        let progress = Progress::new(plan, indices, options.tables.quiet);
+        let mut runner = Runner::new(plan, folder.path(), pool);
+        runner.checkpoint_every = options.checkpoint_every.unwrap_or(runner.checkpoint_every);
+        runner.log_rounds = options.tables.log_rounds.unwrap_or_default();
+        runner.keep_state = options.keep_state;
+        (runner.observer, runner.stop) = (&progress, &interrupt::stop_requested);
+        let resume = || resume::command(options, target);
+        let runs = runner.run(indices).map_err(|error| Stopped { error, resume: resume() })?;
+        if let Some(share) = options.share {
+            let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
+            if !options.tables.quiet {
+                outln!(
+                    "share {share}: {ended} of {} runs done; `fedlink merge {}` puts all shares together",
+                    indices.len(),
+                    target.display()
+                )?;
+            }
+            if interrupt::stop_requested() {
+                errln!("stopped; resume with `{}`", resume());
+                return Ok(Exit::Interrupted);
+            }
+            return Ok(Exit::Done);
+        }
+        if runs.is_empty() {
+            errln!("stopped before the first round; resume with `{}`", resume());
             return Ok(Exit::Interrupted);
         }
-        return Ok(Exit::Done);
+        // Another process may have grown the sweep: then there are more runs to put together.
+        let now = match folder_state(target, &plan.sweep) {
+            Err(StudyError::OtherExperiment { .. }) if has_all_runs(target, &plan.sweep)? => {
+                FolderState::Grown
+            }
+            Ok(now @ (FolderState::Same | FolderState::Grown)) => now,
+            _ => return Err(StudyError::FolderChanged(target.to_owned()).into()),
+        };
+        if now == FolderState::Grown {
+            errln!("{0} has grown meanwhile; `fedlink merge {0}` puts all runs together", target.display());
+            return Ok(if interrupt::stop_requested() { Exit::Interrupted } else { Exit::Done });
+        }
+        let mut write = WriteOptions::new(pool.current_num_threads(), started.elapsed());
+        (write.log_rounds, write.latex) =
+            (options.tables.log_rounds.unwrap_or_default(), options.tables.latex);
+        let assembled = write_all(plan, &runs, &folder, &write)?;
+        let exit = Exit::after(&assembled.curves, interrupt::stop_requested());
+        // An unfinished run does not remove the folder that it replaces.
+        let replaced = folder.replaced().map(Path::to_owned);
+        let written = if exit == Exit::Interrupted { target.to_owned() } else { folder.finish()? };
+        if exit == Exit::Interrupted {
+            let replaced = replaced.map_or_else(String::new, |path| {
+                format!("; the folder that it replaces is in {}", path.display())
+            });
+            errln!("stopped{replaced}; resume with `{}`", resume());
+        }
+        if options.tables.json {
+            out!("{}", assembled.summary)?;
+        } else if !options.tables.quiet {
+            out!("\n{}", assembled.text())?;
+            outln!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64())?;
+            outln!("  report.html, plots/, results.csv, summary.json, split.json, config.toml")?;
+        }
+        Ok(exit)
     }
-    if runs.is_empty() {
-        errln!("stopped before the first round; resume with `{}`", resume());
-        return Ok(Exit::Interrupted);
-    }
-    // Another process may have grown the sweep: then there are more runs to put together.
-    let now = match folder_state(&target, &plan.sweep) {
-        // More runs there than here are not an error.
-        Err(StudyError::OtherExperiment { .. }) => FolderState::Grown,
-        now => now?,
-    };
-    if now == FolderState::New {
-        return Err(StudyError::NoExperiment(target).into());
-    }
-    if now == FolderState::Grown {
-        errln!("{0} has grown meanwhile; `fedlink merge {0}` puts all runs together", target.display());
-        return Ok(if interrupt::stop_requested() { Exit::Interrupted } else { Exit::Done });
-    }
-    let mut write = WriteOptions::new(threads, started.elapsed());
-    (write.log_rounds, write.latex) = (options.tables.log_rounds.unwrap_or_default(), options.tables.latex);
-    let assembled = write_all(&plan, &runs, &folder, &write)?;
-    let exit = Exit::after(&assembled.curves, interrupt::stop_requested());
-    // An unfinished run does not remove the folder that it replaces.
-    let replaced = folder.replaced().map(Path::to_owned);
-    let written = if exit == Exit::Interrupted { target.clone() } else { folder.finish()? };
-    if exit == Exit::Interrupted {
-        let replaced = replaced.map_or_else(String::new, |path| {
-            format!("; the folder that it replaces is in {}", path.display())
-        });
-        errln!("stopped{replaced}; resume with `{}`", resume());
-    }
-    if options.tables.json {
-        out!("{}", assembled.summary)?;
-    } else if !options.tables.quiet {
-        out!("\n{}", assembled.text())?;
-        outln!("\n{} in {:.1} s", written.display(), started.elapsed().as_secs_f64())?;
-        outln!("  report.html, plots/, results.csv, summary.json, split.json, config.toml")?;
-    }
-    Ok(exit)
 }
 
 /// Prints the cautions about the settings.
@@ -165,10 +192,12 @@ fn forecast_text(forecast: &Forecast, states: &[RunStatus], saved: &BTreeMap<usi
         vec![
             (run.index + 1).to_string(),
             run.label.clone(),
-            match &states[run.index].state {
-                RunState::Running(progress) => format!("round {}, {}", progress.round, progress.holder()),
-                RunState::Waiting { begun: true } => format!("round {}", saved[&run.index]),
-                RunState::Failed { .. } => "failed".into(),
+            match states.get(run.index).map(|status| &status.state) {
+                Some(RunState::Running(progress)) => {
+                    format!("round {}, {}", progress.round, progress.holder())
+                }
+                Some(RunState::Waiting { begun: true }) => format!("round {}", saved[&run.index]),
+                Some(RunState::Failed { .. }) => "failed".into(),
                 _ => "–".into(),
             },
             run.rounds.to_string(),

@@ -3,8 +3,12 @@
 use crate::args::StatusOptions;
 use crate::failure::Exit;
 use crate::progress::duration;
+use fedlink::shown::one_line;
 use fedlink_study::sweep::{RunState, RunStatus, SweepStatus, status};
 use std::fmt::Write;
+
+/// The most characters of the message of a failed run.
+const MESSAGE: usize = 1000;
 
 pub fn run(options: &StatusOptions) -> anyhow::Result<Exit> {
     let status = status(&options.folder)?;
@@ -41,7 +45,9 @@ fn text(status: &SweepStatus) -> String {
                     progress.holder()
                 )
             }
-            RunState::Failed { message } => writeln!(text, "failed   {label} ({name}): {message}"),
+            RunState::Failed { message } => {
+                writeln!(text, "failed   {label} ({name}): {}", one_line(message, MESSAGE))
+            }
             // Done and waiting runs are counted above.
             _ => Ok(()),
         };

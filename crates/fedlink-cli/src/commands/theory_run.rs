@@ -1,6 +1,6 @@
 //! `fedlink run` for files of the bound and of the theorem.
 
-use super::{apply, check_free, create};
+use super::{apply, check_free, filled};
 use crate::args::RunOptions;
 use crate::failure::Exit;
 use anyhow::{anyhow, bail};
@@ -48,9 +48,7 @@ fn compute(
     let threads = options.threads.map_or(0, usize::from);
     let output = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?.install(work)?;
     // The folder is made after the computation, so that an error before leaves nothing behind.
-    let folder = create(&target, options.force)?;
-    output.write(&folder)?;
-    let written = folder.finish()?;
+    let written = filled(&target, options.force, |folder| Ok(output.write(folder)?))?;
     if options.tables.json {
         out!("{}", output.summary)?;
     } else if !options.tables.quiet {

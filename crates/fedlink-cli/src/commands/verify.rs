@@ -3,6 +3,7 @@
 use crate::args::VerifyOptions;
 use crate::custom::PartLoader;
 use crate::failure::Exit;
+use fedlink::shown::one_line;
 use fedlink_study::data_folders;
 use fedlink_study::experiment::ClaimsFile;
 use fedlink_study::sweep::{Rerun, Verified, rerun, verify};
@@ -31,7 +32,15 @@ pub fn run(options: &VerifyOptions, loader: &dyn PartLoader) -> anyhow::Result<E
     if options.json {
         let made = |run: &Rerun| {
             let repeated = run.difference.as_ref().map_or(&run.stored, |other| &other.repeated);
-            json!({"run": run.name, "label": run.label, "stored": run.stored, "repeated": repeated})
+            let parts = run.difference.as_ref().map_or(&[][..], |other| &other.parts);
+            json!({
+                "run": run.name,
+                "label": run.label,
+                "stored": run.stored,
+                "repeated": repeated,
+                "differences": parts,
+                "not_compared": run.notes,
+            })
         };
         json.extend(runs.iter().map(|runs| ("reruns".to_owned(), runs.iter().map(made).collect())));
         outln!("{}", serde_json::to_string_pretty(&json)?)?;
@@ -60,16 +69,21 @@ fn repeat(options: &VerifyOptions, loader: &dyn PartLoader, count: usize) -> any
     let seed = options.rerun_seed.unwrap_or_else(time);
     errln!("making up to {count} runs again, chosen by --rerun-seed {seed}");
     let mut each = |done: &Rerun| {
-        let Rerun { name, label, stored, difference, .. } = done;
+        let Rerun { name, label, stored, difference, notes, .. } = done;
         match difference {
-            None => errln!("{name} ({label}): the same, digest {stored}"),
-            Some(difference) => errln!(
-                "{name} ({label}): NOT the same\n  stored    {stored} by {}\n  made now  {} by {}",
-                difference.stored_by,
-                difference.repeated,
-                difference.repeated_by
-            ),
+            None if notes.is_empty() => errln!("{name} ({label}): the same, digest {stored}"),
+            None => errln!("{name} ({label}): the same as far as it can be compared, digest {stored}"),
+            Some(difference) => {
+                errln!(
+                    "{name} ({label}): NOT the same\n  stored    {stored} by {}\n  made now  {} by {}",
+                    difference.stored_by,
+                    difference.repeated,
+                    difference.repeated_by
+                );
+                difference.parts.iter().for_each(|part| errln!("  {}", one_line(part, 300)));
+            }
         }
+        notes.iter().for_each(|note| errln!("  not compared: {}", one_line(note, 300)));
         true
     };
     let data = data_folders(options.data_dir.as_deref());

@@ -2,10 +2,11 @@
 
 use super::meter::Meter;
 use anyhow::anyhow;
-use std::fs::{self, File, OpenOptions};
+use fedlink_study::output::{append_own, create_own};
+use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ureq::Agent;
 use ureq::http::{HeaderMap, header};
 
@@ -15,6 +16,38 @@ const CONNECT: Duration = Duration::from_secs(10);
 const STALL: Duration = Duration::from_secs(30);
 /// Attempts per download.
 const TRIES: u32 = 4;
+/// The slowest connection that is kept.
+const PACE: Pace = Pace { bytes: 60 << 10, within: Duration::from_mins(1) };
+
+/// The bytes that must arrive within a time, so that no server holds a download for ever.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    bytes: u64,
+    within: Duration,
+}
+
+/// A stretch of a download.
+struct Stretch {
+    pace: Pace,
+    began: Instant,
+    start: u64,
+}
+
+impl Stretch {
+    fn new(pace: Pace, start: u64) -> Self {
+        Self { pace, began: Instant::now(), start }
+    }
+
+    /// Whether too few bytes have arrived by `now`, `here` being the bytes so far.
+    fn is_too_slow(&mut self, here: u64, now: Instant) -> bool {
+        if now.saturating_duration_since(self.began) < self.pace.within {
+            return false;
+        }
+        let is_too_slow = here - self.start < self.pace.bytes;
+        (self.began, self.start) = (now, here);
+        is_too_slow
+    }
+}
 
 /// The reason for a failed download.
 #[derive(Debug)]
@@ -127,15 +160,21 @@ fn attempt(
     }
     let cannot = |error| anyhow::Error::new(error).context(format!("cannot write {}", partial.display()));
     let mut file = match start {
-        0 => File::create(partial),
-        _ => OpenOptions::new().append(true).open(partial),
+        0 => create_own(partial),
+        _ => append_own(partial, &partial.with_added_extension("partial")),
     }
     .map_err(cannot)?;
 
     let mut body = response.body_mut().as_reader();
     let mut buffer = vec![0; 1 << 16];
     let mut here = start;
+    let mut stretch = Stretch::new(PACE, here);
     loop {
+        if stretch.is_too_slow(here, Instant::now()) {
+            let Pace { bytes, within } = PACE;
+            let why = format!("fewer than {bytes} bytes in {} s", within.as_secs());
+            return Ok(Outcome::Broken(why));
+        }
         let count = match body.read(&mut buffer) {
             Ok(count) => count,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
@@ -188,6 +227,21 @@ fn content_range(headers: &HeaderMap) -> Option<(Option<u64>, Option<u64>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_of_a_byte_a_second_is_given_up_and_a_slow_one_is_kept() {
+        let pace = Pace { bytes: 100, within: Duration::from_secs(10) };
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut stretch = Stretch { pace, began: start, start: 0 };
+        assert!((0..10).all(|seconds| !stretch.is_too_slow(seconds, at(seconds))));
+        assert!(stretch.is_too_slow(10, at(10)));
+        let mut stretch = Stretch { pace, began: start, start: 500 };
+        assert!((0..100).all(|seconds| !stretch.is_too_slow(500 + 10 * seconds, at(seconds))));
+        // It has begun well.
+        let mut stretch = Stretch { pace, began: start, start: 0 };
+        assert!(!stretch.is_too_slow(1000, at(10)) && stretch.is_too_slow(1050, at(20)));
+    }
 
     #[test]
     fn content_ranges_are_read_in_both_forms_and_nonsense_is_none() {

@@ -1,5 +1,6 @@
 //! Bytes that have come so far: a bar on a terminal, plain lines elsewhere.
 
+use fedlink::shown::escaped;
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ impl Meter {
     pub fn print(&self, line: &str) {
         match &self.view {
             View::Nothing => {}
-            View::Bar(bar) => bar.println(format!("  {}: {line}", self.name)),
+            View::Bar(bar) => bar.println(escaped(&format!("  {}: {line}", self.name))),
             View::Lines => errln!("  {}: {line}", self.name),
         }
     }

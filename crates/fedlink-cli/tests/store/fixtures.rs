@@ -84,6 +84,11 @@ fn parts_that_keep_state_resume_from_a_checkpoint_of_an_earlier_version() {
     outputs(&folder, "run out/config.toml --out out --resume --quiet --log-rounds");
     let manifest = json(&folder.path().join("out/manifest.json"));
     assert_eq!(manifest["runs"][0]["resumed_from"], 20);
+    // 0.2.0 sealed no log, so that the lines of its rounds are not vouched for.
+    assert!(
+        manifest["notes"].to_string().contains("logs of rounds that are not sealed: 1 of 1"),
+        "{manifest}"
+    );
     if is_made_here(&folder) {
         let digest = "b0967206a520a8ac85202844023709eec70912c43e4fa00267f00b806b85f327";
         assert_eq!(manifest["runs"][0]["digest"], digest);

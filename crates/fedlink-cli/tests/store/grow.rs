@@ -153,5 +153,8 @@ fn a_dry_run_counts_the_rounds_that_are_left() {
     // Whose data a checkpoint has seen must be known.
     std::fs::remove_file(folder.path().join("out/data.json")).unwrap();
     let message = refused(&folder, &format!("{run} --resume"), 2);
-    assert!(message.contains("out has begun runs and no data.json, which says on which data"), "{message}");
+    assert!(
+        message.contains("out has begun runs and no readable data.json, which names the data"),
+        "{message}"
+    );
 }

@@ -6,8 +6,10 @@ mod faults;
 mod fixtures;
 mod grow;
 mod kill;
+mod links;
 mod provenance;
 mod share;
 #[path = "../small_data/mod.rs"]
 mod small_data;
 mod small_disk;
+mod vouched;

@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// Data of 40 training samples whose first number is `first`.
-fn write_data(path: &Path, first: u8) {
+pub fn write_data(path: &Path, first: u8) {
     std::fs::create_dir_all(path).unwrap();
     for (name, samples) in [("train", 400), ("t10k", 60)] {
         let header = |magic: u32, sizes: &[u32]| -> Vec<u8> {

@@ -79,6 +79,18 @@ mod tests {
     }
 
     #[test]
+    fn a_sweep_of_very_many_values_is_refused_without_a_look_at_each_pair() {
+        let started = std::time::Instant::now();
+        let error = Experiment::parse("x", &sweep(&["run.seed"], 400_000, 1)).unwrap_err().to_string();
+        assert!(error.contains("400000 combinations"), "{error}");
+        let twice = format!("[sweep]\n\"run.seed\" = [{}1]\n", "1, 2, 3, ".repeat(3000));
+        let error = Experiment::parse("x", &twice).unwrap_err().to_string();
+        assert!(error.contains("has 1 twice; write every value once"), "{error}");
+        // Pair by pair it takes minutes.
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    }
+
+    #[test]
     fn seeds_count_wherever_they_are_given() {
         let message = |text: &str| Experiment::parse("x", text).unwrap_err().to_string();
         let error = message(&sweep(&["schedule.k", "learn.local_steps"], 4, 100_000));

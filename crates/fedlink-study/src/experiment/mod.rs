@@ -35,8 +35,8 @@ mod write;
 
 pub use claims_file::ClaimsFile;
 pub use expand::{Curve, Run, Sweep};
-pub(crate) use source::read_text;
 pub use source::{FileKind, Source};
+pub(crate) use source::{read_text, with_names_of_today};
 
 use crate::claims::{Claim, Claims, Expected, Original};
 use anchor::Anchor;

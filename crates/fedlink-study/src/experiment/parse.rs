@@ -108,6 +108,12 @@ impl Experiment {
         for (key, values) in flat(rules.sweep) {
             self.add_sweep(key, values)?;
         }
+        // Before every value is looked at.
+        self.check_size()?;
+        for (key, values) in &self.sweep {
+            values.iter().try_for_each(|value| self.check_value(key, Some(value)))?;
+            check_once(key, values)?;
+        }
         for table in rules.exclude {
             self.excluded.push(When::new(self, "exclude", table)?);
         }
@@ -127,8 +133,6 @@ impl Experiment {
         self.known_key(&key)?;
         match values {
             Value::Array(values) if !values.is_empty() => {
-                values.iter().try_for_each(|value| self.check_value(&key, Some(value)))?;
-                check_once(&key, &values)?;
                 self.sweep.push((key, values));
                 Ok(())
             }

@@ -6,6 +6,7 @@ use super::{Experiment, is_in, nested, part_of};
 use crate::claims::{CurveKeys, Subject};
 use fedlink::parts::Parts;
 use fedlink::spec::{Config, ConfigError, all_keys, check_name, put_in, unknown_key};
+use std::collections::HashSet;
 use toml::{Table, Value};
 
 impl Experiment {
@@ -136,9 +137,15 @@ impl Experiment {
 
 /// Refuses a value that is swept twice: it would make two curves of one name and the same runs.
 pub(super) fn check_once(key: &str, values: &[Value]) -> Result<(), ConfigError> {
-    match values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+    // By its text: values are not ordered. Both zeros are one number.
+    let text = |value: &Value| match value {
+        Value::Float(number) => Value::Float(number + 0.0).to_string(),
+        value => value.to_string(),
+    };
+    let mut seen = HashSet::with_capacity(values.len());
+    match values.iter().find(|value| !seen.insert(text(value))) {
         None => Ok(()),
-        Some((_, twice)) => {
+        Some(twice) => {
             let problem = format!("has {twice} twice; write every value once");
             Err(ConfigError::new(format!("sweep.\"{key}\""), problem))
         }

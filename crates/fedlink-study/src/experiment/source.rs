@@ -2,9 +2,8 @@
 
 use crate::error::Error;
 use crate::presets::{PRESETS, preset};
+use fedlink::base::files;
 use fedlink::spec::{ConfigError, nearest};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -48,7 +47,13 @@ impl Source {
                 nearest: nearest(name, names()),
             });
         }
-        let text = read_text(path)?;
+        let mut text = read_text(path)?;
+        // The configuration of a folder of results, which names parts as its version did.
+        if path.file_name().is_some_and(|name| name == "config.toml")
+            && path.with_file_name("files.txt").is_file()
+        {
+            text = with_names_of_today(&text);
+        }
         let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
         Ok(Self { given: name.to_owned(), name: stem, text })
     }
@@ -86,20 +91,34 @@ impl Source {
     }
 }
 
+/// The text of a stored configuration with parts by their names of today.
+pub(crate) fn with_names_of_today(text: &str) -> String {
+    let mut text = text.to_owned();
+    for kind in fedlink::spec::kinds() {
+        let key = kind.key.rsplit('.').next().unwrap_or(kind.key);
+        for part in kind.parts.iter().filter(|part| !part.former_name.is_empty()) {
+            let (old, new) = (format!("\"{}\"", part.former_name), format!("\"{}\"", part.name));
+            let line = |line: &str| {
+                let names = !line.trim_start().starts_with('#') && line.contains(key);
+                if names { line.replace(&old, &new) } else { line.to_owned() }
+            };
+            text = text.split_inclusive('\n').map(line).collect();
+        }
+    }
+    text
+}
+
 /// The most bytes of an experiment: many times the size of the largest sweep that is allowed.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The text of an experiment's file. A file that is endless or larger than memory is refused by its length.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    read.map_err(Error::file("read", path))?;
+    let bytes = files::read_up_to(path, MAX_BYTES).map_err(Error::file("read", path))?;
     let refuse = |problem: String| ConfigError::new(path.display().to_string(), problem).into();
-    if bytes.len() as u64 > MAX_BYTES {
-        let problem =
-            format!("is longer than the {MAX_BYTES} bytes that an experiment may have; name a TOML file");
-        return Err(refuse(problem));
-    }
+    let too_long = || {
+        refuse(format!("is longer than the {MAX_BYTES} bytes that an experiment may have; name a TOML file"))
+    };
+    let bytes = bytes.ok_or_else(too_long)?;
     String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
         refuse(format!("is not UTF-8 text at byte {position}; name a TOML file"))
@@ -112,6 +131,7 @@ mod tests {
     use crate::experiment::Experiment;
     use crate::theory::{BoundExperiment, TheoremExperiment};
     use fedlink::parts::Parts;
+    use std::fs::File;
 
     #[test]
     fn every_preset_opens_with_its_name_and_one_kind() {

@@ -7,7 +7,8 @@
 //! later changes.
 
 use crate::error::Error;
-use std::fs::{self, File, OpenOptions};
+use crate::folder::own::{append_own, check_own, create_own};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -45,11 +46,13 @@ impl DiskFile for File {
 
 impl Disk for RealDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(File::create(path)?))
+        Ok(Box::new(create_own(path)?))
     }
 
     fn append(&self, path: &Path, length: u64) -> io::Result<Box<dyn DiskFile>> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let file = append_own(path, Path::new(&partial))?;
         file.set_len(length)?;
         Ok(Box::new(file))
     }
@@ -91,6 +94,7 @@ pub fn write_synced(
     partial: &Path,
     fill: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
 ) -> Result<(), Error> {
+    check_own(path).map_err(Error::file("write", path))?;
     write_partial(disk, path, partial, fill)?;
     let rename = || disk.rename(partial, path).and_then(|()| disk.sync_dir(&parent(path)));
     rename().map_err(|error| {
@@ -107,11 +111,8 @@ pub fn write_partial(
     partial: &Path,
     fill: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let write = || {
-        let mut file = disk.create(partial)?;
-        fill(&mut *file)?;
-        file.sync()
-    };
+    let mut file = disk.create(partial).map_err(Error::file("write", partial))?;
+    let write = || fill(&mut *file).and_then(|()| file.sync());
     write().map_err(|error| {
         let _ = disk.remove(partial);
         Error::file("write", path)(error)

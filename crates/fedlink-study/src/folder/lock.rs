@@ -2,7 +2,9 @@
 //! releases a lock when its process ends for any reason, so that no lock is stale.
 
 use crate::error::Error;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use crate::folder::own::open_lock;
+use fedlink::base::files;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -57,7 +59,7 @@ impl Lock {
 
     /// Whether a process has the lock at `path`.
     pub fn is_held(path: &Path) -> bool {
-        let Ok(file) = File::open(path) else { return false };
+        let Ok(file) = files::open(path) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 }
@@ -66,14 +68,16 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // The file is removed while the lock is held, so that no process can hold a removed file; a process
         // that has it open checks again.
-        if cfg!(unix) {
+        // In another folder that has taken the place of this one a file of the name is another lock.
+        let is_own = self.file.as_ref().is_none_or(|file| is_at(file, &self.path));
+        if cfg!(unix) && is_own {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(Error::file("lock", path))
+    open_lock(path).map_err(Error::file("lock", path))
 }
 
 /// A lock without effect, for file systems without locks.
@@ -89,7 +93,7 @@ fn without(path: &Path, error: io::Error) -> Result<Lock, Error> {
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let same = || -> io::Result<bool> {
-        let (open, there) = (file.metadata()?, fs::metadata(path)?);
+        let (open, there) = (file.metadata()?, fs::symlink_metadata(path)?);
         Ok((open.dev(), open.ino()) == (there.dev(), there.ino()))
     };
     same().unwrap_or(false)

@@ -4,3 +4,4 @@ pub(crate) mod disk;
 pub(crate) mod lock;
 pub(crate) mod names;
 pub mod output;
+pub(crate) mod own;

@@ -1,5 +1,6 @@
 //! The names of the files of runs.
 
+use crate::error::Error;
 use std::path::{Path, PathBuf};
 
 /// The folder of the runs.
@@ -14,13 +15,20 @@ pub fn runs_folder(folder: &Path) -> PathBuf {
     if old.is_dir() { old } else { folder.join(RUNS) }
 }
 
+/// An error if the folder of the runs is a link, under either name: runs would be written somewhere else.
+pub fn check_runs_folder(folder: &Path) -> Result<(), Error> {
+    let links = [RUNS, OLD_RUNS].into_iter().filter(|name| folder.join(name).is_symlink());
+    let others: Vec<String> = links.map(str::to_owned).collect();
+    if others.is_empty() { Ok(()) } else { Err(Error::NotOurs { path: folder.into(), others }) }
+}
+
 /// Whether `prefix`, which ends with a slash, is the folder of the runs.
 pub fn is_runs_prefix(prefix: &str) -> bool {
     prefix.strip_suffix('/').is_some_and(|name| [RUNS, OLD_RUNS].contains(&name))
 }
 
 /// Every ending of a file of a run.
-pub const ENDINGS: [&str; 16] = [
+pub const ENDINGS: [&str; 19] = [
     "json",
     "json.partial",
     "checkpoint",
@@ -34,8 +42,11 @@ pub const ENDINGS: [&str; 16] = [
     "rounds-all.csv.partial",
     "makers",
     "makers.partial",
+    "seals",
+    "seals.partial",
     "lock",
     "progress",
+    "progress.partial",
     "failed",
 ];
 

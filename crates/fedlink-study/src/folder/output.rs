@@ -2,10 +2,13 @@
 //! it is complete or absent. `files.txt` lists the files that fedlink wrote, so that a folder can be replaced
 //! without touching other files.
 
+pub use crate::folder::own::{append_own, create_own};
+
 use crate::error::Error;
 use crate::folder::disk::{Disk, RealDisk, parent, write_synced};
 use crate::folder::lock::Lock;
 use crate::folder::names::{is_run_file, is_runs_prefix, runs_folder};
+use fedlink::base::files;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +18,8 @@ use std::{fs, mem};
 pub(crate) const LOCK: &str = ".lock";
 /// The list of the files that fedlink wrote.
 const FILES: &str = "files.txt";
+/// The most bytes of that list.
+const MAX_LIST: u64 = 16 << 20;
 
 /// The first files: a power cut may leave them half-written and not listed.
 const FIRST: [&str; 2] = ["config.toml", "data.json"];
@@ -25,23 +30,33 @@ pub struct OutputFolder {
     /// The replaced folder under its temporary name; it is removed when the new one is complete.
     replaced: Option<PathBuf>,
     files: FolderFiles,
-    /// Whether the folder has no list, as those of early versions.
-    is_unlisted: bool,
 }
 
 impl OutputFolder {
     /// A new folder. If `replace`, an existing one is moved aside, and its files by fedlink are removed when
     /// this one is finished. A folder with other files, or that a process is writing to, is refused before
-    /// any change. A link is kept and leads to the new folder.
+    /// any change. A link is kept and leads to the new folder, which has the permissions of the old one.
     pub fn create(target: &Path, replace: bool) -> Result<Self, Error> {
         check_free(target, replace)?;
         if !target.exists() {
             return Self::made(target, None);
         }
         let folder = linked(target)?;
+        let there = |folder: &Path| -> io::Result<(fs::Permissions, bool)> {
+            Ok((fs::metadata(folder)?.permissions(), fs::read_dir(folder)?.next().is_none()))
+        };
+        let (permissions, is_empty) = there(&folder).map_err(Error::file("read", &folder))?;
+        if is_empty {
+            return Self::made(target, None);
+        }
         let aside = beside(&folder)?;
         fs::rename(&folder, &aside).map_err(Error::file("move aside", &folder))?;
-        make_folder(&folder)?;
+        let make = || fs::create_dir(&folder).and_then(|()| fs::set_permissions(&folder, permissions));
+        if let Err(error) = make() {
+            // The old results keep their place if there is no room for new ones.
+            let _ = fs::remove_dir(&folder).and_then(|()| fs::rename(&aside, &folder));
+            return Err(Error::file("make", &folder)(error));
+        }
         Self::made(target, Some(aside))
     }
 
@@ -56,8 +71,8 @@ impl OutputFolder {
     fn made(target: &Path, replaced: Option<PathBuf>) -> Result<Self, Error> {
         make_folder(target)?;
         let files = FolderFiles::new(target);
-        let is_unlisted = files.noted()?.is_none();
-        Ok(Self { folder: target.into(), replaced, files, is_unlisted })
+        files.noted()?;
+        Ok(Self { folder: target.into(), replaced, files })
     }
 
     /// `base/name`, or `base/name-2`, … if that is there already.
@@ -95,8 +110,9 @@ impl OutputFolder {
         let path = self.folder.join(name);
         let below = |path: &&Path| path.starts_with(&self.folder) && **path != *self.folder;
         let leads_away = path.ancestors().take_while(below).any(Path::is_symlink);
-        let is_noted = self.is_unlisted || self.files.noted()?.is_some_and(|noted| noted.contains(name));
-        if leads_away || (path.exists() && !is_noted) {
+        // Without a list every file that is there may be somebody else's.
+        let is_noted = || Ok::<_, Error>(self.files.noted()?.is_some_and(|noted| noted.contains(name)));
+        if leads_away || (path.symlink_metadata().is_ok() && !is_noted()?) {
             return Err(Error::NotOurs { path: self.folder.clone(), others: vec![name.to_owned()] });
         }
         fs::create_dir_all(parent(&path)).map_err(Error::file("write", &path))?;
@@ -104,16 +120,11 @@ impl OutputFolder {
         write_file(&path, content)
     }
 
-    /// Completes the folder: removes the folder that it replaces and those that killed processes moved aside,
-    /// and returns its path.
+    /// Completes the folder: removes the folder that it replaces, and returns its path. A folder that another
+    /// process [moved aside](left_aside) stays: it may hold the only results that are complete.
     pub fn finish(mut self) -> Result<PathBuf, Error> {
         if let Some(aside) = self.replaced.take() {
             FolderFiles::new(&aside).remove_all()?;
-        }
-        for aside in moved_aside(&linked(&self.folder)?)? {
-            if check_free(&aside, true).is_ok() {
-                FolderFiles::new(&aside).remove_all()?;
-            }
         }
         Ok(mem::take(&mut self.folder))
     }
@@ -132,8 +143,8 @@ impl FolderFiles {
     /// The files that fedlink wrote, by `files.txt`; none if there is no such file.
     fn noted(&self) -> Result<Option<BTreeSet<String>>, Error> {
         let path = self.folder.join(FILES);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text.lines().map(str::to_owned).collect())),
+        match files::read(&path, MAX_LIST) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::file("read", &path)(error)),
         }
@@ -145,9 +156,9 @@ impl FolderFiles {
             return Ok(());
         }
         let path = self.folder.join(FILES);
-        let open = || fs::OpenOptions::new().create(true).append(true).open(&path);
+        let partial = partial_path(&path, FILES);
         // One write, so that lines of several processes do not mix.
-        let note = || open()?.write_all(format!("{name}\n").as_bytes());
+        let note = || append_own(&path, &partial)?.write_all(format!("{name}\n").as_bytes());
         note().map_err(Error::file("write", &path))
     }
 
@@ -176,13 +187,17 @@ impl FolderFiles {
                     folders.push((entry.path(), format!("{name}/")));
                     continue;
                 }
-                let ours = [FILES, LOCK].contains(&name.as_str())
+                let whole = partial_of(&name);
+                let is_first = |name: &str| name == FILES || FIRST.contains(&name);
+                let is_empty = || entry.metadata().is_ok_and(|there| there.len() == 0);
+                let ours = name == FILES
+                    || (name == LOCK && is_empty())
                     || noted.contains(&name)
-                    || partial_of(&name)
-                        .is_some_and(|whole| noted.contains(&whole) || FIRST.contains(&whole.as_str()))
+                    || whole.is_some_and(|whole| noted.contains(&whole) || is_first(&whole))
                     || (is_runs_prefix(&prefix) && is_run_file(&file));
-                let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-                files.push((name, ours && !link));
+                // Not a link, a pipe or a device.
+                let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+                files.push((name, ours && is_file));
             }
         }
         files.sort();
@@ -276,27 +291,45 @@ fn linked(path: &Path) -> Result<PathBuf, Error> {
     fs::canonicalize(path).map_err(Error::file("read", path))
 }
 
-/// A hidden name beside `folder`.
+/// A hidden name beside `folder` that is free: several processes may have the same number, in containers.
 fn beside(folder: &Path) -> Result<PathBuf, Error> {
     let Some(name) = folder.file_name() else {
         return Err(Error::NotAFolder { path: folder.into(), what: "a path without a name" });
     };
     let name = name.to_string_lossy();
-    Ok(parent(folder).join(format!(".{name}.replaced-{}", std::process::id())))
+    let first = parent(folder).join(format!(".{name}.replaced-{}", std::process::id()));
+    let numbered = |i: u32| if i == 1 { first.clone() } else { with_ending(&first, &format!("-{i}")) };
+    let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
+    Ok((1..=u32::MAX).map(numbered).find(is_free).expect("some number is free"))
 }
 
-/// The folders that processes moved aside by the name of [`beside`], to be replaced by `folder`.
-fn moved_aside(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut longer = path.as_os_str().to_owned();
+    longer.push(ending);
+    longer.into()
+}
+
+/// The folders with the results that processes moved aside to replace `target`, and that are still there
+/// because those processes did not end well.
+pub fn left_aside(target: &Path) -> Result<Vec<PathBuf>, Error> {
+    if !target.exists() {
+        return Ok(Vec::new());
+    }
+    let folder = &linked(target)?;
     let Some(name) = folder.file_name() else { return Ok(Vec::new()) };
     let start = format!(".{}.replaced-", name.to_string_lossy());
     let is_aside = |entry: &fs::DirEntry| {
         let file = entry.file_name().to_string_lossy().into_owned();
         let pid = file.strip_prefix(&start).unwrap_or_default();
-        !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit())
+        // With the number of a process, and perhaps a second one.
+        !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
     };
     let entries = fs::read_dir(parent(folder)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.map_err(Error::file("read", folder))?;
-    Ok(entries.iter().filter(|entry| is_aside(entry)).map(fs::DirEntry::path).collect())
+    let mut aside: Vec<PathBuf> =
+        entries.iter().filter(|entry| is_aside(entry)).map(fs::DirEntry::path).collect();
+    aside.sort();
+    Ok(aside)
 }
 
 /// Makes a folder and those above it, if they are not there.
@@ -315,161 +348,14 @@ pub(crate) fn write_file_with(disk: &dyn Disk, path: &Path, content: impl AsRef<
         let problem = io::Error::new(io::ErrorKind::InvalidInput, "it names no file");
         return Err(Error::file("write", path)(problem));
     };
-    let partial = parent(path).join(format!(".{}.partial-{}", name.to_string_lossy(), std::process::id()));
+    let partial = partial_path(path, &name.to_string_lossy());
     write_synced(disk, path, &partial, |file| file.write_all(content.as_ref()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::folder::names::RUNS;
-
-    /// Every file under `folder`.
-    fn listed(folder: &Path) -> Vec<String> {
-        FolderFiles::new(folder).all().unwrap().into_iter().map(|(name, _)| name).collect()
-    }
-
-    #[test]
-    fn a_folder_is_replaced_only_if_fedlink_wrote_all_its_files() {
-        let base = tempfile::tempdir().unwrap();
-        let target = base.path().join("out");
-        let folder = OutputFolder::create(&target, false).unwrap();
-        folder.write("results.csv", "1").unwrap();
-        folder.write("plots/a.svg", "1").unwrap();
-        folder.finish().unwrap();
-        assert!(matches!(check_free(&target, false), Err(Error::Exists(_))));
-        // A run, and a partial file of a killed process.
-        fs::create_dir(target.join(RUNS)).unwrap();
-        fs::write(target.join("runs/bc-k1-seed3-4f0c2a9b61de-r400.json"), "x").unwrap();
-        fs::write(target.join("plots/.a.svg.partial-77"), "x").unwrap();
-        let before = listed(&target);
-        let mine =
-            ["thesis.tex", "plots/mine.svg", "runs/notes.json", ".results.csv.partial-x", "deep/er/file"];
-        for name in mine {
-            let path = target.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, "precious").unwrap();
-            let Err(Error::NotOurs { others, .. }) = OutputFolder::create(&target, true).map(drop) else {
-                panic!("{name}")
-            };
-            assert_eq!(others, [name]);
-            fs::remove_file(&path).unwrap();
-        }
-        fs::remove_dir(target.join("deep/er")).unwrap();
-        fs::remove_dir(target.join("deep")).unwrap();
-        assert_eq!(listed(&target), before);
-        let folder = OutputFolder::create(&target, true).unwrap();
-        let aside = folder.replaced().unwrap().to_owned();
-        assert_eq!(listed(&aside), before);
-        // A foreign file that appears at the last moment stays, and the error names it.
-        fs::write(aside.join("late"), "precious").unwrap();
-        let error = folder.finish().unwrap_err().to_string();
-        assert!(error.contains(".out.replaced-"), "{error}");
-        assert_eq!(listed(&aside), ["late"]);
-        fs::remove_dir_all(&aside).unwrap();
-        OutputFolder::create(&target, true).unwrap().finish().unwrap();
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
-        fs::create_dir_all(target.join("my/own")).unwrap();
-        let refused = OutputFolder::create(&target, true);
-        assert!(matches!(refused, Err(Error::NotOurs { others, .. }) if others == ["my/own/"]));
-        fs::remove_dir(target.join("my/own")).unwrap();
-        fs::remove_dir(target.join("my")).unwrap();
-        // An empty one.
-        OutputFolder::create(&target, true).unwrap().finish().unwrap();
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_is_not_followed_and_a_folder_in_use_is_left_alone() {
-        let base = tempfile::tempdir().unwrap();
-        let (target, other) = (base.path().join("out"), base.path().join("other"));
-        OutputFolder::create(&target, false).unwrap().write("a.csv", "1").unwrap();
-        fs::create_dir(&other).unwrap();
-        fs::write(other.join("b"), "precious").unwrap();
-        fs::remove_file(target.join("a.csv")).unwrap();
-        std::os::unix::fs::symlink(other.join("b"), target.join("a.csv")).unwrap();
-        std::os::unix::fs::symlink(&other, target.join("linked")).unwrap();
-        assert_eq!(FolderFiles::new(&target).others().unwrap(), ["a.csv", "linked"]);
-        assert!(matches!(OutputFolder::create(&target, true), Err(Error::NotOurs { .. })));
-        for name in ["a.csv", "linked"] {
-            fs::remove_file(target.join(name)).unwrap();
-        }
-        let lock = OutputFolder::open(&target).unwrap().lock().unwrap();
-        assert!(matches!(OutputFolder::create(&target, true), Err(Error::InUse { .. })));
-        drop(lock);
-        OutputFolder::create(&target, true).unwrap().finish().unwrap();
-        assert_eq!(fs::read(other.join("b")).unwrap(), b"precious");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_to_a_folder_leads_to_its_replacement() {
-        let base = tempfile::tempdir().unwrap();
-        let (link, real) = (base.path().join("out"), base.path().join("disk/real"));
-        OutputFolder::create(&real, false).unwrap().write("a.csv", "1").unwrap();
-        std::os::unix::fs::symlink(&real, &link).unwrap();
-        let folder = OutputFolder::create(&link, true).unwrap();
-        folder.write("b.csv", "2").unwrap();
-        assert_eq!(folder.finish().unwrap(), link);
-        assert!(link.is_symlink() && fs::read(real.join("b.csv")).unwrap() == b"2");
-        assert_eq!(listed(&real), ["b.csv", FILES]);
-        let names = |folder: &Path| fs::read_dir(folder).unwrap().count();
-        assert_eq!((names(base.path()), names(&base.path().join("disk"))), (2, 1));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_foreign_file_in_a_folder_is_not_overwritten() {
-        let base = tempfile::tempdir().unwrap();
-        let target = base.path().join("out");
-        OutputFolder::create(&target, false).unwrap().write("results.csv", "1").unwrap();
-        fs::write(target.join("results.tex"), "precious").unwrap();
-        let (plots, plot) = (base.path().join("mine"), base.path().join("mine/a.svg"));
-        fs::create_dir(&plots).unwrap();
-        fs::write(&plot, "precious").unwrap();
-        std::os::unix::fs::symlink(&plots, target.join("plots")).unwrap();
-        std::os::unix::fs::symlink(&plot, target.join("b.svg")).unwrap();
-        let folder = OutputFolder::open(&target).unwrap();
-        for name in ["results.tex", "plots/a.svg", "plots/new.svg", "b.svg"] {
-            let refused = folder.write(name, "2");
-            assert!(matches!(refused, Err(Error::NotOurs { others, .. }) if others == [name]), "{name}");
-        }
-        folder.write("results.csv", "2").unwrap();
-        assert_eq!(fs::read(target.join("results.tex")).unwrap(), b"precious");
-        assert_eq!(
-            (fs::read(&plot).unwrap(), fs::read_dir(&plots).unwrap().count()),
-            (b"precious".to_vec(), 1)
-        );
-        // A folder of a version that kept no list.
-        fs::remove_file(target.join(FILES)).unwrap();
-        OutputFolder::open(&target).unwrap().write("results.csv", "3").unwrap();
-    }
-
-    #[test]
-    fn a_completed_folder_removes_those_moved_aside_by_killed_processes_and_keeps_foreign_files() {
-        let base = tempfile::tempdir().unwrap();
-        let target = base.path().join("out");
-        let aside = |pid: u32| base.path().join(format!(".out.replaced-{pid}"));
-        for pid in [1, 2] {
-            OutputFolder::create(&aside(pid), false).unwrap().write("a.csv", "1").unwrap();
-        }
-        fs::write(aside(2).join("mine"), "precious").unwrap();
-        let named = base.path().join(".out.replaced-x");
-        fs::create_dir(&named).unwrap();
-        OutputFolder::open(&target).unwrap().finish().unwrap();
-        assert!(!aside(1).exists() && named.exists());
-        assert_eq!(listed(&aside(2)), ["a.csv", FILES, "mine"]);
-    }
-
-    #[test]
-    fn the_next_lock_removes_half_written_files_of_killed_processes() {
-        let base = tempfile::tempdir().unwrap();
-        let folder = OutputFolder::open(base.path()).unwrap();
-        folder.write("plots/a.svg", "1").unwrap();
-        for name in ["plots/.a.svg.partial-77", "plots/.mine.partial-77"] {
-            fs::write(base.path().join(name), "x").unwrap();
-        }
-        drop(folder.lock().unwrap());
-        assert_eq!(listed(base.path()), [FILES, "plots/.mine.partial-77", "plots/a.svg"]);
-    }
+/// The name of the file at `path`, which is called `name`, until it is complete.
+fn partial_path(path: &Path, name: &str) -> PathBuf {
+    parent(path).join(format!(".{name}.partial-{}", std::process::id()))
 }
+
+#[cfg(test)]
+mod tests;

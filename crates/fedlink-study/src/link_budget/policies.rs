@@ -15,9 +15,7 @@ use fedlink::schedule::{Ask, Reports};
 use fedlink::spec::{BatchSize, ConfigError, Spec};
 use fedlink::system::build;
 use fedlink::system::clock::Uploads;
-use fedlink::system::server::Scheduled;
-use fedlink::system::server::{Call, Upload};
-use fedlink::system::session::Session;
+use fedlink::system::server::{Call, Scheduled, Server, Upload};
 use std::sync::Arc;
 
 /// The rounds that every policy schedules.
@@ -63,7 +61,7 @@ impl PolicyStudy<'_> {
         let devices = spec.data.devices as usize;
         let samples = spec.data.samples_per_device;
         let dim = self.model.dim();
-        let mut session = Session::of(spec, vec![0.0; dim], Some(vec![samples as usize; devices]))?;
+        let mut server = Server::of(spec, vec![0.0; dim], Some(vec![samples as usize; devices]))?;
         let batch = match spec.learn.batch {
             BatchSize::Count(batch) => batch as f64,
             BatchSize::Full => samples as f64,
@@ -72,7 +70,7 @@ impl PolicyStudy<'_> {
             samples: spec.learn.local_steps as f64 * batch,
             flops_per_sample: self.model.flops_per_sample(),
         };
-        let radio = &session.server().radio;
+        let radio = server.radio();
         let clock = build::clock(spec, radio, dim, Arc::new(move |_| load))?;
         let everyone = self.everyone_trains()?;
         let mut cost = empty(name);
@@ -85,18 +83,17 @@ impl PolicyStudy<'_> {
         let (mut sent, mut silent, mut lost, mut late_count) = (0u64, 0u64, 0u64, 0u64);
         let mut asked = 0u64;
         for t in 0..rounds {
-            let Links { gains, known, .. } = session.links(t);
-            let radio = &session.server().radio;
+            let Links { gains, known, .. } = server.links(t);
+            let radio = server.radio();
             let present = clock.present(t, radio, full, &known);
-            let call = session.begin(t, known, |device| present.contains(device))?;
+            let call = server.begin(t, known, |device| present.contains(device))?;
             let mut trained = call.candidates.clone();
             if everyone {
                 trained = DeviceId::all(devices).filter(|device| present.contains(*device)).collect();
             }
-            let mut timing = clock.begin(t, &trained, &session.server().radio);
+            let mut timing = clock.begin(t, &trained, server.radio());
             let reports = clock.in_time(&mut timing, &call, self.reports(&call, spec.run.seed));
-            let scheduled = session.report(reports)?;
-            let server = session.server();
+            let scheduled = server.report(reports)?;
             let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
             let mut carried: Vec<Carried> =
                 scheduled.iter().map(carry).collect::<Result<_, fedlink::Error>>()?;
@@ -123,7 +120,7 @@ impl PolicyStudy<'_> {
                 }
             }
             let uploads: Vec<Upload> = scheduled.iter().map(|one| Upload::lost(one.device)).collect();
-            session.deliver(&uploads, Training::new(trained.len(), 0.0), round)?;
+            server.deliver(&uploads, Training::new(trained.len(), 0.0), round)?;
         }
         let share = |count: u64, all: u64| if all == 0 { 0.0 } else { count as f64 / all as f64 };
         (cost.silent, cost.lost) = (share(silent, sent), share(lost, sent));

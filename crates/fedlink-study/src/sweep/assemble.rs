@@ -1,6 +1,6 @@
 //! From the numbers of all runs to the tables that people and programs read.
 
-use super::log::LogRounds;
+use super::log::{LogRounds, check_log};
 use super::plan::Plan;
 use super::process::differing;
 use super::run_files::RunFiles;
@@ -9,9 +9,12 @@ use crate::claims::Verdicts;
 use crate::error::Error;
 use crate::folder::output::OutputFolder;
 use crate::summary;
+use crate::tables::csv::guarded;
 use crate::tables::results::{self, CurveResult, Unfinished};
 use crate::tables::split::Splits;
+use fedlink::base::files;
 use fedlink::record::TRANSMISSION_COLUMNS;
+use std::io::BufReader;
 use std::path::Path;
 
 /// The numbers of all runs, put together.
@@ -94,28 +97,61 @@ impl Assembled {
     }
 }
 
+/// `rounds.csv` of a sweep.
+#[non_exhaustive]
+pub struct RoundTable {
+    /// Its content.
+    pub csv: Vec<u8>,
+    /// The number of logs in it.
+    pub logs: usize,
+    /// The number of logs without a seal: their lines are counted, and their numbers are not vouched for.
+    pub unsealed: usize,
+}
+
+impl RoundTable {
+    /// A sentence about the logs without a seal, if there are any.
+    pub fn note(&self) -> Option<String> {
+        let Self { logs, unsealed, .. } = self;
+        (*unsealed > 0).then(|| {
+            format!(
+                "logs of rounds that are not sealed: {unsealed} of {logs} (an earlier version began them, or \
+                 their runs are not finished); their lines are counted, and their numbers are not checked"
+            )
+        })
+    }
+}
+
 impl Plan {
-    /// `rounds.csv`: the logs of these runs as one table. `curve`, the swept keys and `seed` precede the
-    /// columns of a [transmission](TRANSMISSION_COLUMNS).
-    pub fn round_log(&self, runs: &[Done], folder: &Path, which: LogRounds) -> Result<Vec<u8>, Error> {
+    /// `rounds.csv`: the logs of these runs as one table, each checked against the seal of its run. `curve`,
+    /// the swept keys and `seed` precede the columns of a [transmission](TRANSMISSION_COLUMNS).
+    pub fn round_log(&self, runs: &[Done], folder: &Path, which: LogRounds) -> Result<RoundTable, Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let keys =
             self.sweep.curves.iter().take(1).flat_map(|curve| &curve.keys).map(|(key, _)| key.as_str());
         let columns = TRANSMISSION_COLUMNS.iter().map(|column| column.name);
         writer.write_record(["curve"].into_iter().chain(keys).chain(["seed"]).chain(columns))?;
+        let mut unsealed = 0;
         for done in runs {
             let run = &self.sweep.runs[done.index];
-            let path = RunFiles::new(folder, &run.spec).rounds(which);
-            let cannot = |_| Error::NoRoundLog(path.clone());
-            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(&path).map_err(cannot)?;
+            let files = RunFiles::new(folder, &run.spec);
+            let (path, outcome) = (files.rounds(which), &done.result.outcome);
+            let stored = done.logs.get(which.ending()).cloned();
+            let seal = stored.or_else(|| files.seal_at(which, outcome.rounds));
+            unsealed += usize::from(seal.is_none());
+            check_log(&path, which, outcome, seal.as_ref())?;
+            let file = files::open(&path).map_err(Error::file("read", &path))?;
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(BufReader::new(file));
             let seed = run.spec.run.seed.to_string();
+            let curve = &self.sweep.curves[run.curve];
+            let swept = curve.keys.iter().map(|(_, value)| value.as_str());
+            let before: Vec<_> =
+                [curve.label.as_str()].into_iter().chain(swept).chain([seed.as_str()]).map(guarded).collect();
             for line in reader.records() {
-                let curve = &self.sweep.curves[run.curve];
-                let swept = curve.keys.iter().map(|(_, value)| value.as_str());
-                let before = [curve.label.as_str()].into_iter().chain(swept).chain([seed.as_str()]);
-                writer.write_record(before.chain(&line.map_err(cannot)?))?;
+                let line = line?;
+                writer.write_record(before.iter().map(AsRef::as_ref).chain(&line))?;
             }
         }
-        writer.into_inner().map_err(|error| Error::Table(error.to_string()))
+        let csv = writer.into_inner().map_err(|error| Error::Table(error.to_string()))?;
+        Ok(RoundTable { csv, logs: runs.len(), unsealed })
     }
 }

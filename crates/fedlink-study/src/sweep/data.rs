@@ -1,12 +1,12 @@
 //! `data.json`: the data of the runs in a folder, so that runs with different data are never mixed.
 
 use crate::error::Error;
+use fedlink::base::files;
 use fedlink::data::Dataset;
 use fedlink::record::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -45,7 +45,7 @@ impl DataFact {
     /// The identity of another file that a run reads.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let digest = || -> io::Result<String> {
-            let mut reader = BufReader::new(File::open(path)?);
+            let mut reader = BufReader::new(files::open(path)?);
             let mut sha256 = Sha256::new();
             loop {
                 let bytes = reader.fill_buf()?;

@@ -8,6 +8,7 @@ use crate::experiment::Run;
 use fedlink::data::Features;
 use fedlink::spec::{Config, Spec};
 use fedlink::system::simulation::Simulation;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -79,15 +80,24 @@ pub fn forecast(
 ) -> Result<Forecast, Error> {
     let threads = pool.current_num_threads();
     let mut paces: Vec<(Config, Pace)> = Vec::new();
+    // The seeds of a curve are of one kind.
+    let mut pace_of: BTreeMap<usize, usize> = BTreeMap::new();
     let mut runs = Vec::new();
     for &index in indices {
         let run = &plan.sweep.runs[index];
-        let kind = probe_of(&run.spec, threads);
-        let known = paces.iter().position(|(known, _)| *known == kind);
-        if known.is_none() {
-            paces.push((kind.clone(), measure(plan, run, &kind, pool)?));
-        }
-        let (_, pace) = paces[known.unwrap_or(paces.len() - 1)];
+        let known = if let Some(known) = pace_of.get(&run.curve) {
+            *known
+        } else {
+            let kind = probe_of(&run.spec, threads);
+            let known = paces.iter().position(|(known, _)| *known == kind).unwrap_or(paces.len());
+            if known == paces.len() {
+                let pace = measure(plan, run, &kind, pool)?;
+                paces.push((kind, pace));
+            }
+            pace_of.insert(run.curve, known);
+            known
+        };
+        let (_, pace) = paces[known];
         let needs = plan.needs(run);
         let rounds = run.spec.run.rounds.saturating_sub(done(index));
         let every = run.spec.run.evaluate_every as f64;

@@ -1,15 +1,16 @@
 //! The folder of an experiment: its identity and its growth.
 
-use super::data::{DataFacts, differences, parse_data};
+use super::data::{DataFact, DataFacts, differences, parse_data};
 use super::manifest;
 use super::plan::Plan;
 use super::run_files::RunFiles;
 use crate::error::Error;
-use crate::experiment::{Experiment, Run, Source, Sweep, read_text};
+use crate::experiment::{Experiment, Run, Source, Sweep, read_text, with_names_of_today};
 use crate::folder::disk::{Disk, RealDisk};
 use crate::folder::lock::Lock;
-use crate::folder::names::runs_folder;
+use crate::folder::names::{check_runs_folder, runs_folder};
 use crate::folder::output::{FolderFiles, LOCK, write_file_with};
+use fedlink::base::files;
 use fedlink::parts::Parts;
 use fedlink::spec::identity::trajectory_digest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,31 +39,36 @@ pub fn freeze(folder: &Path, plan: &Plan) -> Result<FolderState, Error> {
 pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<FolderState, Error> {
     // Before anything is written into a folder that may belong to somebody else.
     folder_state(folder, &plan.sweep)?;
+    check_runs_folder(folder)?;
     disk.create_dir(folder).map_err(Error::file("make", folder))?;
     let _lock = Lock::wait(&folder.join(LOCK))?;
     let state = folder_state(folder, &plan.sweep)?;
-    let data = read_data(folder)?;
+    let (data, is_damaged) = match read_data(folder) {
+        // What its runs were made with is in their files.
+        Err(Error::Damaged(_)) => (data_of_runs(folder, &plan.sweep.runs), true),
+        data => (data?, false),
+    };
     if let Some(differences) = differences(&data, &plan.data) {
         return Err(Error::OtherData { path: folder.into(), differences });
     }
-    if data.is_empty() && has_begun(folder, &plan.sweep.runs) {
+    if (data.is_empty() || is_damaged) && has_begun(folder, &plan.sweep.runs) {
         return Err(Error::UnknownData(folder.into()));
     }
     let files = FolderFiles::new(folder);
     if state == FolderState::Grown {
         // The manifest records fewer runs than the sweep now has.
         let path = folder.join("manifest.json");
-        if path.exists() {
+        if path.symlink_metadata().is_ok() {
             disk.remove(&path).map_err(Error::file("remove", &path))?;
             disk.sync_dir(folder).map_err(Error::file("write", folder))?;
         }
     }
     let (path, text) = (folder.join("config.toml"), plan.sweep.to_toml());
-    if state != FolderState::Same || fs::read_to_string(&path).ok().as_deref() != Some(text) {
+    if state != FolderState::Same || read_text(&path).ok().as_deref() != Some(text) {
         files.note("config.toml")?;
         write_file_with(disk, &path, text)?;
     }
-    if plan.data.keys().any(|name| !data.contains_key(name)) {
+    if is_damaged || plan.data.keys().any(|name| !data.contains_key(name)) {
         let all: DataFacts = data.into_iter().chain(plan.data.clone()).collect();
         files.note("data.json")?;
         write_file_with(disk, &folder.join("data.json"), serde_json::to_string_pretty(&all)? + "\n")?;
@@ -75,16 +81,26 @@ pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<FolderSt
     Ok(state)
 }
 
+/// The data of the finished runs, by their own files.
+fn data_of_runs(folder: &Path, runs: &[Run]) -> DataFacts {
+    let stored = runs.iter().filter_map(|run| RunFiles::new(folder, &run.spec).read().ok().flatten());
+    let fact = |(name, sha256)| (name, DataFact { sha256, ..DataFact::default() });
+    stored.flat_map(|run| run.data).map(fact).collect()
+}
+
 /// Whether one of the runs has a checkpoint. A checkpoint does not record its data.
 fn has_begun(folder: &Path, runs: &[Run]) -> bool {
     runs.iter().any(|run| RunFiles::new(folder, &run.spec).was_begun())
 }
 
+/// The most bytes of `data.json`.
+const MAX_DATA: u64 = 16 << 20;
+
 /// `data.json` of a folder; empty if there is no such file.
 pub fn read_data(folder: &Path) -> Result<DataFacts, Error> {
     let path = folder.join("data.json");
-    match fs::read(&path) {
-        Ok(bytes) => parse_data(&bytes).ok_or(Error::Damaged(path)),
+    match files::read_up_to(&path, MAX_DATA) {
+        Ok(bytes) => bytes.and_then(|bytes| parse_data(&bytes)).ok_or(Error::Damaged(path)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(DataFacts::new()),
         Err(error) => Err(Error::file("read", &path)(error)),
     }
@@ -98,27 +114,14 @@ pub fn frozen_source(folder: &Path) -> Result<Option<Source>, Error> {
     }
     let given = path.display().to_string();
     let text = with_names_of_today(&read_text(&path)?);
+    // It has every default, so that an empty one is not ours.
+    if text.trim().is_empty() {
+        return Err(Error::Damaged(path));
+    }
     // The path `.` has no file name before it is canonical.
     let whole = fs::canonicalize(folder).map_err(Error::file("read", folder))?;
     let name = whole.file_name().map_or_else(|| given.clone(), |name| name.to_string_lossy().into_owned());
     Ok(Some(Source { given, name, text }))
-}
-
-/// The text of a stored configuration with parts by their names of today.
-fn with_names_of_today(text: &str) -> String {
-    let mut text = text.to_owned();
-    for kind in fedlink::spec::kinds() {
-        let key = kind.key.rsplit('.').next().unwrap_or(kind.key);
-        for part in kind.parts.iter().filter(|part| !part.former_name.is_empty()) {
-            let (old, new) = (format!("\"{}\"", part.former_name), format!("\"{}\"", part.name));
-            let line = |line: &str| {
-                let names = !line.trim_start().starts_with('#') && line.contains(key);
-                if names { line.replace(&old, &new) } else { line.to_owned() }
-            };
-            text = text.split_inclusive('\n').map(line).collect();
-        }
-    }
-    text
 }
 
 /// The sweep in `folder`, whose custom parts are among `parts` or unknown; an error if there is none.
@@ -132,7 +135,12 @@ pub fn folder_state(folder: &Path, sweep: &Sweep) -> Result<FolderState, Error> 
     if folder.exists() && !folder.is_dir() {
         return Err(Error::NotAFolder { path: folder.into(), what: "a file" });
     }
-    let Some(source) = frozen_source(folder)? else {
+    let source = match frozen_source(folder) {
+        // It is made again, as if it was missing.
+        Err(Error::Damaged(_)) => None,
+        source => source?,
+    };
+    let Some(source) = source else {
         // Another process may just have begun: its files before config.toml are not foreign ones.
         let others = FolderFiles::new(folder).others()?;
         return if others.is_empty() { Ok(FolderState::New) } else { Err(Error::OtherFiles(folder.into())) };
@@ -163,6 +171,16 @@ pub fn folder_state(folder: &Path, sweep: &Sweep) -> Result<FolderState, Error> 
         })
         .collect();
     Err(Error::OtherExperiment { path: folder.into(), differences: differences.join(", ") })
+}
+
+/// Whether the experiment in `folder` has all runs of `sweep`, perhaps among others.
+pub fn has_all_runs(folder: &Path, sweep: &Sweep) -> Result<bool, Error> {
+    let Some(source) = frozen_source(folder)? else { return Ok(false) };
+    let there = Experiment::read(&source, &Parts::default())?.expand(&Parts::default())?;
+    let there: BTreeMap<[u8; 32], u64> = trajectories(&there).into_iter().collect();
+    let is_there =
+        |(trajectory, rounds): &([u8; 32], u64)| there.get(trajectory).is_some_and(|there| there >= rounds);
+    Ok(trajectories(sweep).iter().all(is_there))
 }
 
 /// The trajectories of the runs of a sweep with their rounds, in order: of one trajectory, the run with the

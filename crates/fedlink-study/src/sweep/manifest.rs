@@ -3,14 +3,16 @@
 
 use super::data::DataFacts;
 use super::plan::Plan;
-use super::process::{Process, differing, now};
+use super::process::{Process, now};
 use super::runner::Done;
 use crate::error::Error;
 use crate::folder::output::OutputFolder;
+use fedlink::base::files;
 use fedlink::record::hexadecimal;
 use fedlink::spec::identity::config_digest;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,8 +23,8 @@ struct Manifest<'a> {
     complete: bool,
     /// The runs that are not.
     missing: Vec<String>,
-    /// The differences between the processes of the runs.
-    notes: Vec<String>,
+    /// The differences between the processes of the runs, and the logs without a seal.
+    notes: &'a [String],
     /// The process that put the results together; it need not have done a run.
     writer: Process,
     written: String,
@@ -51,13 +53,14 @@ struct RunEntry<'a> {
 }
 
 /// Writes `manifest.json`: the runs behind the results in `folder`, and the processes that did each of them.
-/// The writing process has `threads` and has taken the `wall`-clock time. It is the last file of a folder.
+/// `notes` are those of the [assembled](super::Assembled) results; the writing process has `threads` and has
+/// taken the `wall`-clock time. It is the last file of a folder.
 pub fn write_manifest(
     folder: &OutputFolder,
     plan: &Plan,
     runs: &[Done],
-    threads: usize,
-    wall: Duration,
+    notes: &[String],
+    (threads, wall): (usize, Duration),
 ) -> Result<(), Error> {
     let run = |done| {
         let done: &Done = done;
@@ -79,7 +82,7 @@ pub fn write_manifest(
         experiment: &plan.sweep.experiment.name,
         complete: missing.is_empty(),
         missing,
-        notes: differing(runs.iter().map(|done| &done.processes[..])),
+        notes,
         writer: Process::here(threads),
         written: now(),
         wall_seconds: wall.as_secs_f64(),
@@ -96,13 +99,27 @@ pub(super) fn missing(plan: &Plan, runs: &[Done]) -> Vec<String> {
     runs.map(|(_, run)| plan.sweep.label(run)).collect()
 }
 
-/// Whether the manifest in `folder` records a complete sweep.
+/// The only field that is read back.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Completeness {
+    complete: serde_json::Value,
+}
+
+impl Completeness {
+    fn is_complete(&self) -> bool {
+        self.complete == true
+    }
+}
+
+/// Whether the manifest in `folder` records a complete sweep. Memory does not grow with the file.
 pub fn is_complete(folder: &Path) -> bool {
-    records_complete(&std::fs::read(folder.join("manifest.json")).unwrap_or_default())
+    let file = files::open(&folder.join("manifest.json"));
+    let read = |file| serde_json::from_reader::<_, Completeness>(BufReader::new(file));
+    file.is_ok_and(|file| read(file).is_ok_and(|manifest| manifest.is_complete()))
 }
 
 /// Whether the content of a manifest records a complete sweep; false for any other content.
 pub fn records_complete(content: &[u8]) -> bool {
-    let manifest: serde_json::Value = serde_json::from_slice(content).unwrap_or_default();
-    manifest["complete"] == true
+    serde_json::from_slice::<Completeness>(content).is_ok_and(|manifest| manifest.is_complete())
 }

@@ -26,11 +26,11 @@ mod status;
 mod stored_run;
 mod verify;
 
-pub use assemble::Assembled;
+pub use assemble::{Assembled, RoundTable};
 pub use data::{DataFact, DataFacts};
 pub use estimate::{Forecast, RunForecast, forecast, rounds_saved};
-pub use freeze::{FolderState, folder_state, freeze, frozen, unfinished};
-pub use log::LogRounds;
+pub use freeze::{FolderState, folder_state, freeze, frozen, has_all_runs, unfinished};
+pub use log::{LogRounds, LogSeal};
 pub use manifest::{is_complete, write_manifest};
 pub use observer::{Event, Observer, Warning};
 pub use plan::{Plan, Share};

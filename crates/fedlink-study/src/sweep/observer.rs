@@ -90,7 +90,7 @@ pub enum Warning {
     },
     /// The file system of this folder has no locks: processes that share it may do the same runs.
     NoLocks(PathBuf),
-    /// The log of rounds lacks transmissions: the run starts over.
+    /// The log of rounds lacks transmissions or was changed: the run starts over.
     LogGaps {
         /// The run.
         label: String,
@@ -111,7 +111,9 @@ impl fmt::Display for Warning {
                     "{folder}: its file system has no locks; processes that share it may do the same runs"
                 )
             }
-            Self::LogGaps { label } => write!(f, "{label}: its log of rounds has gaps; starting over"),
+            Self::LogGaps { label } => {
+                write!(f, "{label}: its log of rounds has gaps or was changed; starting over")
+            }
         }
     }
 }

@@ -277,7 +277,7 @@ fn runner<'a>(
 fn results(plan: &Plan, folder: &Path, runs: &[super::Done]) -> (String, Vec<u8>) {
     let assembled = Assembled::new(plan, runs).unwrap();
     assert!(assembled.unfinished.is_empty());
-    (assembled.summary, plan.round_log(runs, folder, LogRounds::Sent).unwrap())
+    (assembled.summary, plan.round_log(runs, folder, LogRounds::Sent).unwrap().csv)
 }
 
 #[test]

@@ -117,7 +117,30 @@ pub fn differing<'a>(runs: impl Iterator<Item = &'a [Process]>) -> Vec<String> {
 
 /// The time now, UTC, to the second.
 pub fn now() -> String {
-    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+    utc(SystemTime::now())
+}
+
+/// `2026-01-31T12:00:00Z`, in the proleptic Gregorian calendar, for any time that a clock may have.
+fn utc(time: SystemTime) -> String {
+    let seconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => i128::from(after.as_secs()),
+        Err(error) => {
+            let before = error.duration();
+            -i128::from(before.as_secs()) - i128::from(before.subsec_nanos() > 0)
+        }
+    };
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Years of 400 are 146 097 days. From the first of March on, leap days are at the end of a year.
+    let from_march = days + 719_468;
+    let (era, day) = (from_march.div_euclid(146_097), from_march.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year + next;
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
 }
 
 /// The name of the processor, if the system reports it.
@@ -144,6 +167,42 @@ mod tests {
 
     fn process(set: &str, from_round: u64) -> Process {
         Process { instruction_set: set.into(), fedlink: "1".into(), from_round, ..Process::default() }
+    }
+
+    #[test]
+    fn every_time_of_a_clock_has_a_text() {
+        use std::time::Duration;
+        let at = |seconds: i64| {
+            let length = Duration::from_secs(seconds.unsigned_abs());
+            let epoch = SystemTime::UNIX_EPOCH;
+            utc(if seconds < 0 { epoch - length } else { epoch + length })
+        };
+        // By `date -u -d @SECONDS +%FT%TZ`.
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_799, "2000-02-29T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (1_769_860_800, "2026-01-31T12:00:00Z"),
+            (253_402_300_799, "9999-12-31T23:59:59Z"),
+            (253_402_300_800, "10000-01-01T00:00:00Z"),
+            (-62_135_596_801, "0000-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(at(seconds), text);
+        }
+        assert_eq!(utc(SystemTime::UNIX_EPOCH - Duration::from_nanos(1)), "1969-12-31T23:59:59Z");
+        // The largest and the smallest time that the system has.
+        for sign in [-1, 1] {
+            let step = |time: SystemTime, length| {
+                if sign < 0 { time.checked_sub(length) } else { time.checked_add(length) }
+            };
+            let mut time = SystemTime::UNIX_EPOCH;
+            for bit in (0..64).rev() {
+                time = step(time, Duration::from_secs(1 << bit)).unwrap_or(time);
+            }
+            assert!(utc(time).ends_with('Z'));
+        }
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! The progress of a run, for other processes.
 
 use super::process::now;
+use super::run_files::RunFiles;
+use crate::folder::own::replace_own;
+use fedlink::base::files;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::Path;
+
+/// The most bytes of the file.
+const MAX_BYTES: u64 = 1 << 16;
 
 /// The progress of a run for other processes: a small file beside the lock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,13 +34,14 @@ pub struct Progress {
 impl Progress {
     /// The progress in the file at `path`, if there is one.
     pub fn read(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
+        serde_json::from_slice(&files::read(path, MAX_BYTES).ok()?).ok()
     }
 
     /// Writes the file. An error is ignored: the results do not depend on it.
-    pub fn write(&mut self, path: &Path) {
+    pub(super) fn write(&mut self, files: &RunFiles) {
         self.updated = now();
-        let _ = fs::write(path, serde_json::to_vec(self).unwrap_or_default());
+        let content = serde_json::to_vec(self).unwrap_or_default();
+        let _ = replace_own(&files.progress(), &files.progress_partial(), &content);
     }
 
     /// `pid 12 on node7`.

@@ -5,20 +5,23 @@
 //! twelve digits are the beginning of its [trajectory digest](fedlink::spec::identity::trajectory_digest). A
 //! sweep can therefore grow and still find its runs.
 
-use super::log::LogRounds;
+use super::log::{LogRounds, LogSeal};
 use super::process::Process;
 use super::stored_run::StoredRun;
 use crate::error::Error;
 use crate::folder::disk::{Disk, DiskFile, parent, write_partial, write_synced};
 use crate::folder::lock::{Attempt, Lock};
 use crate::folder::names::{ENDINGS, runs_folder};
+use crate::folder::own::{check_own, create_own};
+use fedlink::base::{files, memory};
 use fedlink::record::hexadecimal;
 use fedlink::spec::Spec;
-use fedlink::spec::identity::{config_digest, trajectory_digest};
+use fedlink::spec::identity::{digests, trajectory_digest};
 use fedlink::system::checkpoint::CheckpointError;
 use fedlink::system::simulation::Simulation;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The files of one run.
@@ -27,21 +30,43 @@ pub struct RunFiles {
     /// `runs/NAME` without an ending.
     base: PathBuf,
     config_digest: String,
+    seed: u64,
+    rounds: u64,
+    /// The most bytes of its file.
+    max_bytes: u64,
 }
 
+/// The lines of a log at a round with a checkpoint, so that a log that was changed is not resumed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct CheckpointSeal {
+    log: String,
+    round: u64,
+    #[serde(flatten)]
+    seal: LogSeal,
+}
+
+/// The most bytes of a small file: of the processes of a run, and of the seals of its logs.
+const MAX_SMALL: u64 = 16 << 20;
+/// The most bytes of the message of a failed run that are shown.
+const MAX_MESSAGE: usize = 4096;
+
 /// The endings of the files that are needed until the numbers of the run are on the disk.
-const UNTIL_DONE: [&str; 4] = ["checkpoint", "checkpoint.previous", "makers", "failed"];
+const UNTIL_DONE: [&str; 5] = ["checkpoint", "checkpoint.previous", "makers", "seals", "failed"];
 
 /// The name of a run in `runs/`.
 pub fn run_name(spec: &Spec) -> String {
-    format!("{}{}", family(spec), spec.run.rounds)
+    name_of(spec, &trajectory_digest(spec))
+}
+
+fn name_of(spec: &Spec, trajectory: &[u8; 32]) -> String {
+    format!("{}{}", family(spec, trajectory), spec.run.rounds)
 }
 
 /// The beginning of the names of all runs that differ only in the number of rounds.
-fn family(spec: &Spec) -> String {
+fn family(spec: &Spec, trajectory: &[u8; 32]) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let policy: String = spec.schedule.policy.chars().take(40).map(safe).collect();
-    let digest = hexadecimal(&trajectory_digest(spec));
+    let digest = hexadecimal(trajectory);
     // A name must not begin with a dot or a minus.
     let policy = policy.trim_start_matches(['.', '-']);
     format!("{policy}-k{}-seed{}-{}-r", spec.schedule.k, spec.run.seed, &digest[..12])
@@ -50,8 +75,23 @@ fn family(spec: &Spec) -> String {
 impl RunFiles {
     /// The files of the run with this configuration in the folder of an experiment.
     pub fn new(folder: &Path, spec: &Spec) -> Self {
-        let base = runs_folder(folder).join(run_name(spec));
-        Self { base, config_digest: hexadecimal(&config_digest(spec)) }
+        Self::within(&runs_folder(folder), spec)
+    }
+
+    /// The files of the run with this configuration in the folder of the runs.
+    fn within(runs: &Path, spec: &Spec) -> Self {
+        let (config, trajectory) = digests(spec);
+        let run = &spec.run;
+        // Many times what a run of so many rounds and devices can need: a larger file is not one of ours.
+        let rows = 1 + run.rounds / run.evaluate_every.max(1);
+        let numbers = rows.saturating_mul(1 << 14).saturating_add(spec.data.devices.saturating_mul(1 << 12));
+        Self {
+            base: runs.join(name_of(spec, &trajectory)),
+            config_digest: hexadecimal(&config),
+            seed: run.seed,
+            rounds: run.rounds,
+            max_bytes: numbers.saturating_add(64 << 20),
+        }
     }
 
     fn file(&self, ending: &str) -> PathBuf {
@@ -85,9 +125,32 @@ impl RunFiles {
         self.file("progress")
     }
 
-    /// The error that ended it.
-    pub fn failed(&self) -> PathBuf {
-        self.file("failed")
+    /// Its progress until it is complete.
+    pub fn progress_partial(&self) -> PathBuf {
+        self.file("progress.partial")
+    }
+
+    /// The beginning of the error that ended it, if there is one.
+    pub fn failure(&self) -> Option<String> {
+        let mut bytes = Vec::new();
+        let file = files::open(&self.file("failed")).ok()?;
+        file.take(MAX_MESSAGE as u64).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Notes the error that ended it, for `status`.
+    pub fn note_failure(&self, error: &Error) {
+        // The error itself ends the sweep.
+        let _ = create_own(&self.file("failed"))
+            .and_then(|mut file| file.write_all(error.to_string().as_bytes()));
+    }
+
+    /// An error if one of the files is a link or a special file: nothing is written through them.
+    pub fn check_own(&self) -> Result<(), Error> {
+        ENDINGS.iter().try_for_each(|ending| {
+            let path = self.file(ending);
+            check_own(&path).map_err(Error::file("write", &path))
+        })
     }
 
     /// Its final state, if it was kept.
@@ -123,13 +186,16 @@ impl RunFiles {
     /// The numbers of the run if it is finished.
     pub fn read(&self) -> Result<Option<StoredRun>, Error> {
         let path = self.finished();
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
+        let bytes = match files::read_up_to(&path, self.max_bytes) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Err(Error::Damaged(path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::file("read", &path)(error)),
         };
         let stored = StoredRun::from_bytes(&path, &bytes)?;
-        if stored.config_digest != self.config_digest {
+        let is_own = (&stored.config_digest, stored.result.seed, stored.rounds)
+            == (&self.config_digest, self.seed, self.rounds);
+        if !is_own {
             return Err(Error::OtherConfig(path));
         }
         Ok(Some(stored))
@@ -160,10 +226,14 @@ impl RunFiles {
         let mut problems = Vec::new();
         for ending in ["checkpoint", "checkpoint.previous"] {
             let path = self.file(ending);
-            let Ok(file) = File::open(&path) else { continue };
-            match simulation.restore(file) {
+            let restored = match open_state(&path) {
+                Ok(file) => simulation.restore(file).map_err(|error| error.to_string()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => Err(error.to_string()),
+            };
+            match restored {
                 Ok(()) => break,
-                Err(error) => problems.push(format!("{}: {error}", path.display())),
+                Err(problem) => problems.push(format!("{}: {problem}", path.display())),
             }
         }
         problems
@@ -171,8 +241,37 @@ impl RunFiles {
 
     /// The processes of the rounds so far, as far as they are recorded.
     pub fn processes(&self) -> Vec<Process> {
-        let bytes = fs::read(self.file("makers")).unwrap_or_default();
+        let bytes = files::read(&self.file("makers"), MAX_SMALL).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    fn checkpoint_seals(&self) -> Vec<CheckpointSeal> {
+        let bytes = files::read(&self.file("seals"), MAX_SMALL).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// The seal of the log at the checkpoint after `round` rounds, if it was noted.
+    pub fn seal_at(&self, which: LogRounds, round: u64) -> Option<LogSeal> {
+        let is_wanted = |noted: &CheckpointSeal| (noted.log.as_str(), noted.round) == (which.ending(), round);
+        self.checkpoint_seals().into_iter().rfind(is_wanted).map(|noted| noted.seal)
+    }
+
+    /// Notes the seal of the log at a checkpoint, before the checkpoint is written.
+    pub fn note_seal(
+        &self,
+        disk: &dyn Disk,
+        which: LogRounds,
+        round: u64,
+        seal: LogSeal,
+    ) -> Result<(), Error> {
+        // The last two checkpoints are on the disk while the next one is written.
+        const KEPT: usize = 2;
+        let mut seals = self.checkpoint_seals();
+        seals.retain(|noted| noted.log == which.ending() && noted.round < round);
+        seals.drain(..seals.len().saturating_sub(KEPT));
+        seals.push(CheckpointSeal { log: which.ending().into(), round, seal });
+        let bytes = serde_json::to_vec(&seals)?;
+        write_synced(disk, &self.file("seals"), &self.file("seals.partial"), |file| file.write_all(&bytes))
     }
 
     /// Records the processes of the run.
@@ -215,7 +314,7 @@ impl RunFiles {
         if !source.exists() {
             return Ok(());
         }
-        let mut reader = File::open(&source).map_err(Error::file("read", &source))?;
+        let mut reader = files::open(&source).map_err(Error::file("read", &source))?;
         let partial = self.file(&format!("{}.partial", which.ending()));
         write_synced(disk, &self.rounds(which), &partial, |mut file| {
             io::copy(&mut reader, &mut file).map(drop)
@@ -225,7 +324,7 @@ impl RunFiles {
     /// The finished runs in the folder that differ from this one only in having fewer rounds, the longest
     /// first.
     pub fn shorter(&self, spec: &Spec) -> Vec<(Self, StoredRun)> {
-        let beginning = family(spec);
+        let beginning = family(spec, &trajectory_digest(spec));
         let mut shorter = Vec::new();
         let Ok(entries) = fs::read_dir(parent(&self.base)) else { return shorter };
         for entry in entries.flatten() {
@@ -235,8 +334,7 @@ impl RunFiles {
                 .and_then(|rest| rest.strip_suffix(".json")?.parse::<u64>().ok());
             let Some(rounds) = rounds.filter(|&rounds| rounds < spec.run.rounds) else { continue };
             let spec = spec.with_rounds(rounds);
-            let base = parent(&self.base).join(run_name(&spec));
-            let files = Self { base, config_digest: hexadecimal(&config_digest(&spec)) };
+            let files = Self::within(&parent(&self.base), &spec);
             // A run that cannot be read is left alone.
             if let Ok(Some(stored)) = files.read() {
                 shorter.push((files, stored));
@@ -244,6 +342,18 @@ impl RunFiles {
         }
         shorter.sort_by_key(|(_, stored)| std::cmp::Reverse(stored.rounds));
         shorter
+    }
+}
+
+/// Opens the state of a run. One that exceeds the memory of the machine cannot be restored.
+pub fn open_state(path: &Path) -> io::Result<File> {
+    let file = files::open(path)?;
+    let length = file.metadata()?.len();
+    match memory::total() {
+        Some(memory) if length > memory => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than the memory of this machine"))
+        }
+        _ => Ok(file),
     }
 }
 
@@ -257,7 +367,7 @@ fn state_to(file: &mut dyn DiskFile, simulation: &Simulation) -> io::Result<()> 
 
 /// Removes a file if it exists.
 fn remove(disk: &dyn Disk, path: &Path) -> Result<(), Error> {
-    if !path.exists() {
+    if path.symlink_metadata().is_err() {
         return Ok(());
     }
     match disk.remove(path) {

@@ -1,24 +1,25 @@
 //! Does runs side by side and saves their state.
 
 use super::data::digest_differences;
-use super::log::{LogRounds, RoundLog};
+use super::log::{LogRounds, LogSeal, RoundLog, check_log};
 use super::observer::{Event, Observer, Warning};
 use super::plan::Plan;
 use super::process::{Process, continued};
 use super::progress::Progress;
-use super::run_files::{RunFiles, run_name};
+use super::run_files::{RunFiles, open_state, run_name};
 use super::stored_run::StoredRun;
 use crate::error::Error;
 use crate::experiment::Run;
 use crate::folder::disk::{Disk, RealDisk};
 use crate::folder::lock::{Attempt, Lock};
+use crate::folder::names::{check_runs_folder, runs_folder};
+use crate::folder::own::identity;
 use crate::tables::results::{RunResult, Status};
 use fedlink::record::hexadecimal;
 use fedlink::spec::identity::config_digest;
 use fedlink::system::simulation::Simulation;
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -63,6 +64,8 @@ pub struct Done {
     pub resumed_from: u64,
     /// The processes that did its rounds, in their order.
     pub processes: Vec<Process>,
+    /// The seals of its logs of rounds, by their endings.
+    pub logs: BTreeMap<String, LogSeal>,
 }
 
 /// The runs that are left.
@@ -106,6 +109,7 @@ impl<'a> Runner<'a> {
             runner: self,
             disk,
             names,
+            place: Place::new(self.folder)?,
             failed: AtomicBool::new(false),
             warned: AtomicBool::new(false),
         };
@@ -160,12 +164,41 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The folder of a sweep and the folder of its runs as they are when the runs begin.
+struct Place {
+    folder: PathBuf,
+    identities: Vec<(PathBuf, (u64, u64))>,
+}
+
+impl Place {
+    fn new(folder: &Path) -> Result<Self, Error> {
+        check_runs_folder(folder)?;
+        let folders = [folder.to_owned(), runs_folder(folder)];
+        let identified = |path: PathBuf| {
+            let identity = identity(&path).map_err(Error::file("write to", &path))?;
+            Ok((path, identity))
+        };
+        let identities = folders.into_iter().map(identified).collect::<Result<_, Error>>()?;
+        Ok(Self { folder: folder.into(), identities })
+    }
+
+    /// An error if the folder is gone or another one has its name: a run must not end there.
+    fn check(&self) -> Result<(), Error> {
+        let is_same = |(path, then): &(PathBuf, (u64, u64))| identity(path).is_ok_and(|now| now == *then);
+        if self.identities.iter().all(is_same) {
+            return Ok(());
+        }
+        Err(Error::FolderChanged(self.folder.clone()))
+    }
+}
+
 /// One call of [`Runner::run`].
 struct Execution<'a> {
     runner: &'a Runner<'a>,
     disk: &'a dyn Disk,
     /// The names of all runs of the sweep.
     names: BTreeSet<String>,
+    place: Place,
     /// Whether a run has failed, which ends all.
     failed: AtomicBool,
     /// Whether the missing locks were reported.
@@ -195,6 +228,8 @@ impl Execution<'_> {
         let plan = self.runner.plan;
         let run = &plan.sweep.runs[index];
         let files = RunFiles::new(self.runner.folder, &run.spec);
+        self.place.check()?;
+        files.check_own()?;
         if let Some(done) = self.finished(index, &files)? {
             files.sweep_done(self.disk)?;
             return Ok(Some(done));
@@ -214,10 +249,12 @@ impl Execution<'_> {
         }
         files.sweep(self.disk)?;
         let done = self.compute(index, run, &files);
+        // Nothing more is done to a folder that is no longer that of this sweep.
+        self.place.check()?;
         let _ = std::fs::remove_file(files.progress());
         if let Err(error) = &done {
             // `fedlink status` prints it; the next attempt removes it.
-            let _ = std::fs::write(files.failed(), error.to_string());
+            files.note_failure(error);
         }
         done.map(Some)
     }
@@ -246,12 +283,20 @@ impl Execution<'_> {
                     return Err(Error::OtherData { path: files.finished(), differences });
                 }
                 let logged = self.runner.log_rounds;
-                if logged.is_on() && !files.rounds(logged).exists() {
-                    return Ok(None);
+                let seal = run.logs.get(logged.ending());
+                let check = || check_log(&files.rounds(logged), logged, &run.result.outcome, seal);
+                match if logged.is_on() { check() } else { Ok(()) } {
+                    Ok(()) => {}
+                    // It was made without one.
+                    Err(Error::NoRoundLog(_)) => return Ok(None),
+                    Err(problem) => {
+                        self.emit(Event::Warned { run: index, warning: &Warning::Repeated(problem) });
+                        return Ok(None);
+                    }
                 }
-                let rounds = run.rounds;
-                self.emit(Event::Begun { run: index, rounds_done: rounds });
-                Ok(Some(Done { index, result: run.result, resumed_from: rounds, processes: run.processes }))
+                let (resumed_from, StoredRun { result, processes, logs, .. }) = (run.rounds, run);
+                self.emit(Event::Begun { run: index, rounds_done: resumed_from });
+                Ok(Some(Done { index, result, resumed_from, processes, logs }))
             }
             Ok(None) => Ok(None),
             Err(problem) => {
@@ -268,6 +313,7 @@ impl Execution<'_> {
             self.restored(index, run, files)?;
         let resumed_from = simulation.rounds_done();
         processes = continued(processes, Process::here(self.runner.pool.current_num_threads()), resumed_from);
+        self.place.check()?;
         files.note_processes(self.disk, &processes)?;
         self.emit(Event::Begun { run: index, rounds_done: resumed_from });
         let mut progress = Progress {
@@ -278,7 +324,7 @@ impl Execution<'_> {
             accuracy: simulation.rows().last().map(|row| row.test_accuracy),
             ..Progress::default()
         };
-        progress.write(&files.progress());
+        progress.write(files);
         let mut written = Instant::now();
         let mut status = Status::Finished;
         while simulation.rounds_done() < rounds {
@@ -310,15 +356,14 @@ impl Execution<'_> {
             if written.elapsed() >= PROGRESS_EVERY {
                 written = Instant::now();
                 (progress.round, progress.seconds) = (done, started.elapsed().as_secs_f64());
-                progress.write(&files.progress());
+                self.place.check()?;
+                progress.write(files);
             }
             let stop = self.must_stop();
             let every = self.runner.checkpoint_every;
             let due = every > 0 && done.is_multiple_of(every);
             if done < rounds && (stop || due) {
-                // The log first: a checkpoint never knows of rounds that the log lacks.
-                log.as_mut().map_or(Ok(()), RoundLog::sync)?;
-                files.save(self.disk, &simulation)?;
+                self.save(files, &simulation, log.as_mut())?;
                 self.emit(Event::Checkpointed { run: index, round: done });
             }
             if done < rounds && stop {
@@ -326,7 +371,8 @@ impl Execution<'_> {
                 break;
             }
         }
-        log.as_mut().map_or(Ok(()), RoundLog::sync)?;
+        let seal = log.as_mut().map_or(Ok(None), RoundLog::sync)?;
+        let mut logs = BTreeMap::new();
         let seconds = started.elapsed().as_secs_f64();
         let mut result = RunResult {
             seed: run.spec.run.seed,
@@ -339,6 +385,7 @@ impl Execution<'_> {
             if let Some(process) = processes.last_mut() {
                 process.seconds = Some(seconds);
             }
+            logs = self.logs(files, &result, log.is_some(), seal);
             let state = (self.runner.keep_state && result.status == Status::Finished).then_some(&simulation);
             let stored = StoredRun {
                 label: self.runner.plan.sweep.label(run),
@@ -346,13 +393,51 @@ impl Execution<'_> {
                 rounds,
                 data: self.runner.plan.data_digests(run),
                 processes: processes.clone(),
+                logs,
+                unstored: Vec::new(),
                 result,
             };
+            self.place.check()?;
             // The result as it will be read from the file.
-            result = files.finish(self.disk, &run.spec, &stored, state)?.result;
+            let stored = files.finish(self.disk, &run.spec, &stored, state)?;
+            (result, logs) = (stored.result, stored.logs);
             self.remove_shorter(run, files)?;
         }
-        Ok(Done { index, result, resumed_from, processes })
+        Ok(Done { index, result, resumed_from, processes, logs })
+    }
+
+    /// Saves a run and its log.
+    fn save(
+        &self,
+        files: &RunFiles,
+        simulation: &Simulation,
+        log: Option<&mut RoundLog>,
+    ) -> Result<(), Error> {
+        self.place.check()?;
+        // The log and its seal first: a checkpoint never knows of rounds that the log lacks.
+        if let Some(seal) = log.map_or(Ok(None), RoundLog::sync)? {
+            files.note_seal(self.disk, self.runner.log_rounds, simulation.rounds_done(), seal)?;
+        }
+        files.save(self.disk, simulation)
+    }
+
+    /// The seals of the logs of a run that has ended, which may have been made with another log before.
+    fn logs(
+        &self,
+        files: &RunFiles,
+        result: &RunResult,
+        is_logged: bool,
+        seal: Option<LogSeal>,
+    ) -> BTreeMap<String, LogSeal> {
+        let before = files.read().ok().flatten();
+        let is_same = |before: &StoredRun| before.result.outcome.digest == result.outcome.digest;
+        let mut logs = before.filter(is_same).map(|before| before.logs).unwrap_or_default();
+        if is_logged {
+            let ending = self.runner.log_rounds.ending();
+            logs.remove(ending);
+            logs.extend(seal.map(|seal| (ending.to_owned(), seal)));
+        }
+        logs
     }
 
     /// The run from its last good checkpoint, from the final state of a shorter one, or from the start; and
@@ -374,6 +459,7 @@ impl Execution<'_> {
             let warning = Warning::BadCheckpoints { label: label(), problems, rounds_done };
             self.emit(Event::Warned { run: index, warning: &warning });
         }
+        let mut seal = files.seal_at(logged, simulation.rounds_done());
         // The run itself, if it is made again for its log, or the longest shorter one.
         let mut earlier = files.read().ok().flatten();
         if earlier.is_none()
@@ -383,11 +469,15 @@ impl Execution<'_> {
                 return Err(Error::OtherData { path: shorter.finished(), differences });
             }
             if simulation.rounds_done() == 0
-                && let Ok(file) = File::open(shorter.state())
+                && let Ok(file) = open_state(&shorter.state())
                 && simulation.restore(file).is_ok()
             {
                 processes.clone_from(&stored.processes);
-                if logged.is_on() {
+                seal = stored.logs.get(logged.ending()).cloned();
+                // A log that was changed is not copied, so that the run starts over.
+                let check =
+                    || check_log(&shorter.rounds(logged), logged, &stored.result.outcome, seal.as_ref());
+                if logged.is_on() && check().is_ok() {
                     files.copy_rounds(self.disk, &shorter, logged)?;
                 }
             }
@@ -398,11 +488,12 @@ impl Execution<'_> {
         }
         let lines = logged.lines(&simulation.outcome());
         let path = files.rounds(logged);
-        if let Some(log) = RoundLog::open(self.disk, &path, simulation.rounds_done(), lines)? {
+        let done = (simulation.rounds_done(), lines);
+        if let Some(log) = RoundLog::open(self.disk, &path, logged, done, seal.as_ref())? {
             return Ok(ActiveRun { simulation, log: Some(log), processes, earlier });
         }
         self.emit(Event::Warned { run: index, warning: &Warning::LogGaps { label: label() } });
-        let log = RoundLog::open(self.disk, &path, 0, 0)?;
+        let log = RoundLog::open(self.disk, &path, logged, (0, 0), None)?;
         Ok(ActiveRun { simulation: start()?, log, processes: Vec::new(), earlier })
     }
 

@@ -90,9 +90,9 @@ pub fn run_states(folder: &Path, sweep: &Sweep) -> Vec<RunStatus> {
                 RunState::Running(Progress::read(&files.progress()).unwrap_or_default())
             }
             Err(error) => RunState::Failed { message: error.to_string() },
-            Ok(None) => match std::fs::read_to_string(files.failed()) {
-                Ok(message) => RunState::Failed { message },
-                Err(_) => RunState::Waiting { begun: files.was_begun() },
+            Ok(None) => match files.failure() {
+                Some(message) => RunState::Failed { message },
+                None => RunState::Waiting { begun: files.was_begun() },
             },
         };
         RunStatus { label: sweep.label(run), name: files.name(), rounds: run.spec.run.rounds, state }

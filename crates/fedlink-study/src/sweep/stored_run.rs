@@ -19,6 +19,7 @@
 //! missing ones. The metrics of a task, which the field `metrics` names, are the last columns. [`VERSION`] is
 //! raised only if existing fields change their meaning.
 
+use super::log::LogSeal;
 use super::process::Process;
 use crate::error::Error;
 use crate::tables::results::{RunResult, Status};
@@ -52,6 +53,10 @@ pub struct StoredRun {
     pub data: BTreeMap<String, String>,
     /// The processes that did its rounds, in their order.
     pub processes: Vec<Process>,
+    /// The seals of its logs of rounds, by their endings; a log of an earlier version has none.
+    pub logs: BTreeMap<String, LogSeal>,
+    /// The fields of the outcome that its version did not store.
+    pub unstored: Vec<String>,
     /// Its numbers.
     pub result: RunResult,
 }
@@ -73,6 +78,10 @@ struct Fields {
     message: Option<String>,
     #[serde(default, rename = "makers")]
     processes: Vec<Process>,
+    #[serde(default)]
+    digest: Option<String>,
+    #[serde(default)]
+    logs: BTreeMap<String, LogSeal>,
     outcome: Map<String, Value>,
     columns: Vec<String>,
     #[serde(default)]
@@ -83,7 +92,7 @@ struct Fields {
 impl StoredRun {
     /// The content of the file of the run, whose configuration is `config`.
     pub fn to_text(&self, spec: &Spec) -> Result<String, Error> {
-        let Self { label, data, processes, result, .. } = self;
+        let Self { label, data, processes, logs, result, .. } = self;
         let message = match &result.status {
             Status::Diverged(message) => Some(message),
             _ => None,
@@ -108,13 +117,15 @@ impl StoredRun {
             ("trajectory_digest", json!(hexadecimal(&trajectory_digest(spec)))),
             ("data", json!(data)),
             ("makers", serde_json::to_value(processes)?),
-            ("spec", serde_json::to_value(spec.resolved())?),
+            ("config", serde_json::to_value(spec.resolved())?),
+            ("logs", json!(logs)),
             ("outcome", serde_json::to_value(&result.outcome)?),
             ("columns", json!(columns)),
             ("metrics", json!(metrics)),
         ];
+        let is_there = |(name, _): &(&str, Value)| *name != "logs" || !logs.is_empty();
         let fields: Vec<String> =
-            fields.into_iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
+            fields.into_iter().filter(is_there).map(|(name, value)| format!("\"{name}\": {value}")).collect();
         let rows: Vec<String> = result.rows.iter().map(row_text).collect();
         let text = format!("{{\n{},\n\"rows\": [\n{}\n]", fields.join(",\n"), rows.join(",\n"));
         Ok(format!("{text}{SEAL}{}\"\n}}\n", hexadecimal(&Sha256::digest(&text))))
@@ -135,6 +146,11 @@ impl StoredRun {
             return Err(other());
         }
         let outcome: Outcome = filled(&fields.outcome).ok_or_else(other)?;
+        if fields.digest.is_some_and(|digest| digest != outcome.digest) {
+            return Err(damaged());
+        }
+        let unstored = outcome_fields(&Outcome::default()).into_iter().map(|(name, _)| name);
+        let unstored = unstored.filter(|name| !fields.outcome.contains_key(name)).collect();
         // Metrics are the last columns. The task names them; a name may equal that of another column.
         let known = fields.columns.strip_suffix(&fields.metrics[..]).ok_or_else(other)?;
         let row = |values: &Vec<Value>| -> Option<Row> {
@@ -158,8 +174,18 @@ impl StoredRun {
             rounds: fields.rounds,
             data: fields.data,
             processes: fields.processes,
+            logs: fields.logs,
+            unstored,
             result: RunResult { seed: fields.seed, rows, outcome, status, seconds },
         })
+    }
+}
+
+/// The fields of an outcome by name, as they are stored.
+pub(super) fn outcome_fields(outcome: &Outcome) -> Map<String, Value> {
+    match serde_json::to_value(outcome) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
     }
 }
 
@@ -240,7 +266,17 @@ mod tests {
         let processes = vec![Process { seconds: Some(1.5), host: "a \"host\"".into(), ..Process::default() }];
         let data = BTreeMap::from([("digits".to_owned(), "ab".to_owned())]);
         let config_digest = hexadecimal(&config_digest(&default_spec()));
-        StoredRun { label: "bc ✓".into(), config_digest, rounds: 500, data, processes, result }
+        let (logs, unstored) = (BTreeMap::new(), Vec::new());
+        StoredRun {
+            label: "bc ✓".into(),
+            config_digest,
+            rounds: 500,
+            data,
+            processes,
+            logs,
+            unstored,
+            result,
+        }
     }
 
     fn bits(row: &Row) -> Vec<u64> {
@@ -290,6 +326,22 @@ mod tests {
         assert_eq!((&read.processes, &read.data), (&run.processes, &run.data));
         assert_eq!((read.result.seed, &read.result.status), (3, &run.result.status));
         assert_eq!(read.result.outcome, run.result.outcome);
+        assert_eq!((read.logs, read.unstored), (BTreeMap::new(), Vec::new()));
+        assert!(text.contains("\"config\": {") && !text.contains("\"logs\""));
+    }
+
+    #[test]
+    fn seals_of_logs_are_stored_and_two_different_digests_are_damage() {
+        let mut run = stored(Vec::new(), Status::Finished);
+        let seal = LogSeal { lines: 7, sha256: "ab".into() };
+        run.logs.insert("rounds.csv".into(), seal);
+        let text = run.to_text(&default_spec()).unwrap();
+        assert_eq!(StoredRun::from_bytes(Path::new("x"), text.as_bytes()).unwrap().logs, run.logs);
+        let (content, _) = text.rsplit_once(SEAL).unwrap();
+        let other = content.replacen("\"digest\": \"\"", "\"digest\": \"00\"", 1);
+        let other = sealed(&format!("{other}{SEAL}\"\n}}\n"));
+        let read = StoredRun::from_bytes(Path::new("x"), other.as_bytes());
+        assert!(matches!(read, Err(Error::Damaged(_))));
     }
 
     /// The content with its digest made right.

@@ -9,6 +9,7 @@ use crate::claims::Verdicts;
 use crate::error::Error;
 use crate::experiment::{ClaimsFile, FileKind, Run, Source};
 use crate::theory::{BoundExperiment, PanelResult};
+use fedlink::base::files;
 use fedlink::parts::Parts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,13 @@ pub fn finished_runs(runs: &[Run], folder: &Path) -> Result<(Vec<Done>, Vec<usiz
             return Err(Error::OtherData { path: files.finished(), differences });
         }
         data.extend(run.data);
-        done.push(Done { index, resumed_from: 0, result: run.result, processes: run.processes });
+        done.push(Done {
+            index,
+            resumed_from: 0,
+            result: run.result,
+            processes: run.processes,
+            logs: run.logs,
+        });
     }
     Ok((done, missing))
 }
@@ -112,7 +119,11 @@ fn verify_bound(folder: &Path, source: &Source, claims: Option<&ClaimsFile>) -> 
 
 /// Whether `results.csv` of a figure of the bound holds these curves, every mean to the last digit.
 fn check_bound_table(path: &Path, panels: &[PanelResult]) -> Result<(), Error> {
-    let text = std::fs::read(path).map_err(Error::file("read", path))?;
+    /// The most bytes of a line but for its labels.
+    const LINE: u64 = 1 << 12;
+    let lines: usize =
+        panels.iter().flat_map(|panel| &panel.curves).map(|curve| 1 + curve.losses.len()).sum();
+    let text = files::read(path, (1 + lines as u64) * LINE).map_err(Error::file("read", path))?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&text[..]);
     let different = |what: String| Error::NotReproduced { path: path.into(), what };
     let damaged = |problem: csv::Error| different(problem.to_string());

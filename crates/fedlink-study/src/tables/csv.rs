@@ -4,6 +4,7 @@ use super::results::CurveResult;
 use crate::error::Error;
 use fedlink::record::{Column, ROW_COLUMNS, Row};
 use fedlink::spec::ScheduleConfig;
+use std::borrow::Cow;
 
 /// The swept keys that have a column of their own in `results.csv`: all but policy and K,
 /// which are always there.
@@ -37,7 +38,8 @@ pub fn csv(results: &[CurveResult]) -> Result<Vec<u8>, Error> {
     let names = columns.iter().map(|column| column.name);
     let mut writer = csv::Writer::from_writer(Vec::new());
     let before = ["curve", "policy", "k"].into_iter().chain(swept.iter().copied()).chain(["seed"]);
-    writer.write_record(before.chain(names).chain(metrics.iter().map(String::as_str)))?;
+    let metric_names: Vec<_> = metrics.iter().map(|name| guarded(name)).collect();
+    writer.write_record(before.chain(names).chain(metric_names.iter().map(AsRef::as_ref)))?;
     for curve in results {
         let ScheduleConfig { policy, k, .. } = &curve.spec.schedule;
         let k = k.to_string();
@@ -52,12 +54,22 @@ pub fn csv(results: &[CurveResult]) -> Result<Vec<u8>, Error> {
                     let found = row.metrics.iter().find(|(known, _)| known == name);
                     found.map_or_else(String::new, |(_, value)| value.to_string())
                 };
-                let values = before.map(str::to_owned).chain(values).chain(metrics.iter().map(metric));
+                let values = before
+                    .map(|text| guarded(text).into_owned())
+                    .chain(values)
+                    .chain(metrics.iter().map(metric));
                 writer.write_record(values)?;
             }
         }
     }
     writer.into_inner().map_err(|error| Error::Table(error.to_string()))
+}
+
+/// A text as a field of a table. A spreadsheet would compute a text that begins as a formula, so that an
+/// apostrophe precedes it; numbers stay as they are.
+pub fn guarded(text: &str) -> Cow<'_, str> {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err();
+    if is_formula { format!("'{text}").into() } else { text.into() }
 }
 
 /// The names of further metrics that tasks measured, in the order in which they first appear.
@@ -70,4 +82,19 @@ pub fn metric_columns(results: &[CurveResult]) -> Vec<String> {
         }
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_field_of_a_table_is_a_formula() {
+        for text in ["=1+1", "+x", "-x", "@sum", "\t=1", "\r=1", "\n=1"] {
+            assert_eq!(guarded(text), format!("'{text}"));
+        }
+        for text in ["", "bc", "k=1", "-0.5", "+3", "-1e-3", "1", "'=1"] {
+            assert_eq!(guarded(text), text);
+        }
+    }
 }

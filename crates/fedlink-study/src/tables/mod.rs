@@ -1,7 +1,7 @@
 //! The numbers of runs as values, CSV, JSON and plain text.
 
 pub mod costs;
-mod csv;
+pub(crate) mod csv;
 pub mod link;
 mod measured;
 pub mod results;

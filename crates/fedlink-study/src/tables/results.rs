@@ -1,6 +1,6 @@
 //! The numbers of runs and curves.
 
-pub use super::csv::{csv, metric_columns, row_columns, swept_columns};
+pub use super::csv::{csv, guarded, metric_columns, row_columns, swept_columns};
 pub use super::text::{percent_of, table, target_name};
 
 use crate::claims::CurveKeys;

@@ -1,6 +1,8 @@
-//! The foundation of all other modules: random numbers, units, state, arithmetic, buffers, memory, CSV rows.
+//! The foundation of all other modules: random numbers, units, state, arithmetic, buffers, memory, files,
+//! CSV rows.
 
 pub(crate) mod buffers;
+pub mod files;
 pub mod hex;
 pub mod kernels;
 pub mod memory;

@@ -1,6 +1,6 @@
 //! The bytes of a data file, plain or gzip by its content, read within bounds.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::error::{DataError, Flaw, Position};
-use crate::base::memory;
+use crate::base::{files, memory};
 
 /// The greatest expansion of deflate per byte: 258 bytes from 2 bits, a match of greatest length with
 /// one-bit codes for length and distance.
@@ -51,11 +51,12 @@ fn broken_gzip(offset: u64, error: &io::Error) -> Flaw {
 /// Reads a whole regular file.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
-    let mut file = open(path)?;
+    let file = open(path)?;
     let length = file.metadata().map_err(unreadable)?.len();
     check_size(length, memory::total()).map_err(|flaw| flaw.in_file(path))?;
     let mut bytes = reserve(length, Position::Whole).map_err(|flaw| flaw.in_file(path))?;
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    // No more than its size when it was checked, even if it grows.
+    file.take(length).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
 }
 
@@ -73,11 +74,7 @@ fn check_size(length: u64, memory: Option<u64>) -> Result<(), Flaw> {
 
 /// Opens a regular file; a device or a pipe could be endless.
 fn open(path: &Path) -> Result<File, DataError> {
-    let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
-    if !fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
-    }
-    File::open(path).map_err(unreadable)
+    files::open(path).map_err(|source| DataError::Unreadable { path: path.to_owned(), source })
 }
 
 /// An empty vector with room for `length` values, or a flaw if memory does not suffice.
@@ -170,21 +167,29 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The SHA-256 digest, in hexadecimal, of a file's content, uncompressed first if it is gzip. So the
-/// digest does not depend on the packing. Memory does not grow with the file.
-pub fn sha256_uncompressed(path: &Path) -> Result<String, DataError> {
+/// The SHA-256 digest, in hexadecimal, of a file's content of at most `max` bytes, uncompressed first if it
+/// is gzip. So the digest does not depend on the packing. Memory does not grow with the file, and a small
+/// file that unpacks to a large one is not unpacked to its end.
+pub fn sha256_uncompressed(path: &Path, max: u64) -> Result<String, DataError> {
     let unreadable = |source| DataError::Unreadable { path: path.to_owned(), source };
     let mut file = BufReader::with_capacity(1 << 16, open(path)?);
     let is_gzip = file.fill_buf().map_err(unreadable)?.starts_with(&GZIP_MAGIC);
     if is_gzip {
         let mut decoder = MultiGzDecoder::new(file);
-        return sha256(&mut decoder).map_err(|(offset, error)| broken_gzip(offset, &error).in_file(path));
+        let digest = sha256(&mut decoder, max);
+        let digest = digest.map_err(|(offset, error)| broken_gzip(offset, &error).in_file(path))?;
+        return digest.ok_or_else(|| too_long(max).in_file(path));
     }
-    sha256(&mut file).map_err(|(_, error)| unreadable(error))
+    let digest = sha256(&mut file, max).map_err(|(_, error)| unreadable(error))?;
+    digest.ok_or_else(|| too_long(max).in_file(path))
 }
 
-/// The digest of the whole of `reader`; an error comes with its offset.
-fn sha256(reader: &mut impl Read) -> Result<String, (u64, io::Error)> {
+fn too_long(max: u64) -> Flaw {
+    Flaw::new(Position::Byte(max), "the content should end here, but more bytes follow", FETCH_AGAIN)
+}
+
+/// The digest of the whole of `reader`; none if it has more than `max` bytes. An error comes with its offset.
+fn sha256(reader: &mut impl Read, max: u64) -> Result<Option<String>, (u64, io::Error)> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     let mut offset = 0;
@@ -194,19 +199,23 @@ fn sha256(reader: &mut impl Read) -> Result<String, (u64, io::Error)> {
             Ok(length) => {
                 digest.update(&buffer[..length]);
                 offset += length as u64;
+                if offset > max {
+                    return Ok(None);
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err((offset, error)),
         }
     }
     let hex = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
-    Ok(digest.finalize().iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]).collect())
+    Ok(Some(digest.finalize().iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]).collect()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::test_files::gzip;
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_digest_of_abc_is_the_one_of_the_standard_plain_or_gzip() {
@@ -216,7 +225,7 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             // FIPS 180-4, example of a one-block message.
             assert_eq!(
-                sha256_uncompressed(&path).unwrap(),
+                sha256_uncompressed(&path, 1 << 20).unwrap(),
                 "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
             );
         }
@@ -228,15 +237,31 @@ mod tests {
         let path = folder.path().join("cut.gz");
         let whole = gzip(&[7; 1000]);
         fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-        let error = sha256_uncompressed(&path).unwrap_err().to_string();
+        let error = sha256_uncompressed(&path, 1 << 20).unwrap_err().to_string();
         assert!(error.contains("cut.gz: byte 1000: the gzip data is broken"), "{error}");
+    }
+
+    #[test]
+    fn content_beyond_its_limit_is_not_unpacked_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in [("plain", vec![7; 200_000]), ("packed", gzip(&vec![7; 50_000_000]))] {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            let error = sha256_uncompressed(&path, 100_000).unwrap_err().to_string();
+            assert!(error.contains("byte 100000: the content should end here"), "{error}");
+        }
+        // It stops within a buffer of the limit.
+        let mut endless = io::repeat(7).take(1 << 40);
+        assert_eq!(sha256(&mut endless, 100_000).unwrap(), None);
+        let read = (1 << 40) - endless.limit();
+        assert!(read < 300_000, "{read}");
     }
 
     #[test]
     fn a_folder_and_a_missing_file_are_unreadable_not_a_panic() {
         let folder = tempfile::tempdir().unwrap();
         for path in [folder.path().to_owned(), folder.path().join("none")] {
-            assert!(matches!(sha256_uncompressed(&path), Err(DataError::Unreadable { .. })));
+            assert!(matches!(sha256_uncompressed(&path, 1 << 20), Err(DataError::Unreadable { .. })));
             assert!(matches!(read_file(&path), Err(DataError::Unreadable { .. })));
         }
     }

@@ -1,13 +1,22 @@
 //! The part that a configuration chooses, as its typed configuration.
 
-use super::{ConfigError, Kind, PartConfig, Scope, read};
+use super::{ConfigError, Kind, PartConfig, Scope, read, writes_unset};
 use std::sync::{Arc, Mutex, PoisonError};
 use toml::Table;
+
+/// A resolved recipe, or the error of a key.
+pub type Resolved<T> = Result<Arc<dyn Recipe<T>>, ConfigError>;
 
 /// Makes parts for runs: the typed configuration of a part, a factory of custom parts, or one object.
 pub trait Recipe<T: ?Sized + Kind>: Send + Sync {
     /// The own table with every default written out.
     fn table(&self) -> Table;
+
+    /// The recipe of the same part with the keys of `own`, checked and resolved for a run; none if the part
+    /// has no keys.
+    fn resolved(&self, _own: &Table, _scope: &Scope) -> Option<Resolved<T>> {
+        None
+    }
 
     /// The facts that the part declares.
     fn facts(&self, scope: &Scope) -> Result<T::Facts, ConfigError>;
@@ -104,6 +113,10 @@ impl<C: PartConfig> Recipe<C::Part> for Typed<C> {
         Table::try_from(&self.0).expect("the configuration of a part is a table")
     }
 
+    fn resolved(&self, own: &Table, scope: &Scope) -> Option<Resolved<C::Part>> {
+        Some(resolve::<C>(own, scope))
+    }
+
     fn facts(&self, scope: &Scope) -> Result<<C::Part as Kind>::Facts, ConfigError> {
         match C::Part::PROBE {
             Some(material) => {
@@ -132,15 +145,16 @@ impl<C: PartConfig> Recipe<C::Part> for Typed<C> {
 /// The own table read as `C`, checked against its ranges and resolved.
 fn typed<C: PartConfig>(own: &Table, scope: &Scope) -> Result<Typed<C>, ConfigError> {
     let mut config: C = read(own)?;
+    // A derived key that is written as 0 stays 0, and the checks refuse it.
+    if !writes_unset::<C>(own) {
+        config.derive(scope);
+    }
     config.check()?;
     config.resolve(scope)?;
     Ok(Typed(config))
 }
 
-pub(super) fn resolve<C: PartConfig>(
-    own: &Table,
-    scope: &Scope,
-) -> Result<Arc<dyn Recipe<C::Part>>, ConfigError> {
+pub(super) fn resolve<C: PartConfig>(own: &Table, scope: &Scope) -> Resolved<C::Part> {
     Ok(Arc::new(typed::<C>(own, scope)?))
 }
 

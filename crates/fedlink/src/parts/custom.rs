@@ -1,7 +1,7 @@
 //! Custom parts: parts from outside this library, passed the same way to a simulation, a sweep and a
 //! server of real nodes.
 
-use super::chosen::{Recipe, resolve};
+use super::chosen::{Recipe, Resolved, resolve};
 use super::{Chosen, ConfigError, Kind, PartConfig, Scope, check_keys, find};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub type Factory<T> =
     Arc<dyn Fn(&Table, &Scope, &<T as Kind>::Material) -> Result<Box<T>, ConfigError> + Send + Sync>;
 
 /// Reads the own table of a part.
-type Reader<T> = Arc<dyn Fn(&Table, &Scope) -> Result<Arc<dyn Recipe<T>>, ConfigError> + Send + Sync>;
+type Reader<T> = Arc<dyn Fn(&Table, &Scope) -> Resolved<T> + Send + Sync>;
 
 /// Custom parts by the names under which a configuration chooses them.
 ///
@@ -62,7 +62,7 @@ impl Parts {
         make: impl Fn(&Table, &Scope, &T::Material) -> Result<Box<T>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
         let make: Factory<T> = Arc::new(make);
-        let read = move |own: &Table, _: &Scope| -> Result<Arc<dyn Recipe<T>>, ConfigError> {
+        let read = move |own: &Table, _: &Scope| -> Resolved<T> {
             Ok(Arc::new(Made { own: own.clone(), make: Arc::clone(&make), first: Mutex::new(None) }))
         };
         self.insert::<T>(name.into(), origin.into(), Arc::new(read))
@@ -72,7 +72,12 @@ impl Parts {
     pub(crate) fn chosen<T: ?Sized + Kind>(self, chosen: &Chosen<T>) -> Self {
         let origin = chosen.origin().unwrap_or("a type of the program").to_owned();
         let recipe = chosen.recipe();
-        self.insert::<T>(chosen.name().into(), origin, Arc::new(move |_, _| Ok(Arc::clone(&recipe))))
+        let path = chosen.path();
+        let read = move |own: &Table, scope: &Scope| {
+            let resolved = recipe.resolved(own, scope).unwrap_or_else(|| Ok(Arc::clone(&recipe)));
+            resolved.map_err(|error| error.within_table(&path))
+        };
+        self.insert::<T>(chosen.name().into(), origin, Arc::new(read))
     }
 
     fn insert<T: ?Sized + Kind>(mut self, name: String, origin: String, read: Reader<T>) -> Self {

@@ -13,7 +13,7 @@ mod hint;
 mod range;
 mod units;
 
-pub use chosen::{Chosen, Recipe, own};
+pub use chosen::{Chosen, Recipe, Resolved, own};
 pub use custom::{Factory, Parts};
 pub use fedlink_derive::keys;
 pub use hint::nearest;
@@ -23,10 +23,10 @@ pub use serde;
 pub(crate) use units::other_unit;
 use units::text_for_number;
 
+use crate::shown::bounded;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
-use std::sync::Arc;
 use toml::{Table, Value};
 
 /// One key of a configuration.
@@ -65,7 +65,12 @@ impl Key {
 /// states its key once. The doc comment is the meaning. `#[key(…)]` takes `default = VALUE` (else that of the
 /// type), `range = "> 0 and ≤ 1"` for a number (checked) or `allowed = "…"` in words for other values, `max =
 /// NUMBER` for an upper bound that the reference does not state, `unset = VALUE` or `unset_words = "…"` for
-/// the value of an `Option` that is left out, and `file` for the path of a file that the run reads.
+/// the value of an `Option` that is left out, `derived = "…"` for a default that depends on the run or on
+/// other keys (in words), and `file` for the path of a file that the run reads.
+///
+/// A derived key has the type of its values, so that a configuration in Rust is `BcBn2 { kc: 20 }`. While it
+/// is not set it is 0 or empty, and [`PartConfig::derive`] fills it in. A file in which it is written as 0 or
+/// empty is not one in which it is left out: its value is then outside its range.
 ///
 /// ```
 /// use fedlink::parts::{Keys, keys};
@@ -87,13 +92,22 @@ pub trait Keys {
     /// The keys in the order of the fields.
     const KEYS: &'static [Key];
 
+    /// The names of the derived keys.
+    const DERIVED: &'static [&'static str];
+
     /// Checks every value against its range.
     fn check(&self) -> Result<(), ConfigError>;
 }
 
+/// A text for a message. It may hold values of a file.
+fn brief(text: &str) -> String {
+    const LINE: usize = 2000;
+    bounded(text, LINE, 2 * LINE)
+}
+
 /// The error of a configuration that cannot be run: the key, the problem, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}")]
+#[error("{}: {}", brief(key), brief(problem))]
 pub struct ConfigError {
     /// The key that is wrong, as `section.name` or `section.part.name`.
     pub key: String,
@@ -198,7 +212,10 @@ pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Se
         Ok(())
     }
 
-    /// Fills in the keys that a rule derives and checks rules between keys; each key is in its range.
+    /// Fills in the derived keys that are not set: those that are 0 or empty.
+    fn derive(&mut self, _scope: &Scope) {}
+
+    /// Checks rules between keys; each key is in its range. It may fill in keys of type `Option`.
     fn resolve(&mut self, _scope: &Scope) -> Result<(), ConfigError> {
         Ok(())
     }
@@ -213,7 +230,7 @@ pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Se
 
 type Check = fn(&Table) -> Result<(), ConfigError>;
 type Written = fn(&Table, &Scope) -> Result<Table, ConfigError>;
-type Resolve<T> = fn(&Table, &Scope) -> Result<Arc<dyn Recipe<T>>, ConfigError>;
+type Resolve<T> = fn(&Table, &Scope) -> Resolved<T>;
 
 /// A part in its list.
 pub struct Entry<T: ?Sized + Kind> {
@@ -288,6 +305,23 @@ fn check_keys(table: &str, name: &str, keys: &[Key], own: &Table) -> Result<(), 
         None => format!("\"{name}\" has {}", known.join(", ")),
     };
     Err(ConfigError::new(format!("{table}.{unknown}"), format!("is not a key; {hint}")))
+}
+
+/// Whether a derived key is not set.
+#[doc(hidden)]
+pub fn is_not_set<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Whether a derived key of `C` is written as the value of a key that is not set.
+fn writes_unset<C: Keys>(own: &Table) -> bool {
+    let is_unset = |value: &Value| match value {
+        Value::Integer(number) => *number == 0,
+        Value::Float(number) => *number == 0.0,
+        Value::Array(values) => values.is_empty(),
+        _ => false,
+    };
+    C::DERIVED.iter().any(|key| own.get(*key).is_some_and(is_unset))
 }
 
 /// The parts of a kind whose facts satisfy `wanted`, for messages: `radio.fading = "a", "b" or "c"`.

@@ -1,7 +1,9 @@
 //! The contract of every part of every kind, as an entry of its list.
 
 use super::*;
-use crate::spec::{Config, KEYS, example, kinds};
+use crate::schedule::Policy;
+use crate::schedule::policy::Random;
+use crate::spec::{Config, KEYS, Spec, example, kinds};
 use std::collections::BTreeSet;
 
 #[test]
@@ -181,4 +183,65 @@ fn the_page_on_adding_parts_shows_the_files_that_the_contract_tests_check() {
     ] {
         assert!(page.contains(text), "docs/adding-parts.md does not have the text of {name}.rs");
     }
+}
+
+#[test]
+fn a_derived_key_is_derived_if_it_is_left_out_and_refused_if_it_is_written_as_zero() {
+    let policy = |name: &str| format!("[schedule]\nk = 4\npolicy = \"{name}\"\n[schedule.{name}]\n");
+    let among = "is 0, but must be in 4..=40 (from schedule.k to data.devices)";
+    for (text, [section, part, key], derived, zero, problem) in [
+        (policy("bc-bn2"), ["schedule", "bc-bn2", "kc"], "10", "0", among),
+        (policy("power-of-choice"), ["schedule", "power-of-choice", "d"], "8", "0", among),
+        (policy("poisson"), ["schedule", "poisson", "rate"], "0.05", "0", "is 0, but must be > 0 and ≤ 1"),
+        (
+            "[radio]\nrate = \"mcs\"\n[radio.mcs]\n".into(),
+            ["radio", "mcs", "thresholds_db"],
+            "[-6.7, -4.7, ",
+            "[]",
+            "has 0 numbers, but must have 15",
+        ),
+    ] {
+        let resolve = |text: &str| Config::from_toml(text)?.resolve(&Parts::default());
+        let table = resolve(&text).unwrap().resolved().to_table();
+        let value = table[section][part][key].to_string();
+        assert!(value.starts_with(derived), "{key}: {value}");
+        let error = resolve(&format!("{text}{key} = {zero}")).unwrap_err().to_string();
+        assert!(error.contains(&format!("{section}.{part}.{key}: {problem}")), "{error}");
+    }
+}
+
+/// A policy of a program, whose only key is derived.
+#[keys]
+#[derive(Clone, Debug)]
+struct Mine {
+    /// devices
+    #[key(range = "1 ..= 5", derived = "K")]
+    count: u64,
+}
+
+impl PartConfig for Mine {
+    type Part = dyn Policy;
+    const NAME: &'static str = "mine";
+    const MEANING: &'static str = "the same as random";
+
+    fn derive(&mut self, scope: &Scope) {
+        if self.count == 0 {
+            self.count = scope.k;
+        }
+    }
+
+    fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(Random {}))
+    }
+}
+
+#[test]
+fn the_configuration_of_a_custom_part_in_rust_is_checked_and_derived_as_that_of_a_file() {
+    let count = |count: u64| {
+        let spec = Spec::builder().policy(Mine { count }).k(3).build()?;
+        Ok::<String, ConfigError>(spec.parts().policy.table()["count"].to_string())
+    };
+    assert_eq!(count(0).as_deref(), Ok("3"));
+    assert_eq!(count(4).as_deref(), Ok("4"));
+    assert_eq!(count(6).unwrap_err().to_string(), "schedule.mine.count: is 6, but must be in 1..=5");
 }

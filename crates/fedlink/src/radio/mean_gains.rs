@@ -1,8 +1,9 @@
 //! Mean gains by device: all one, from a file, or by the positions in a cell.
 
 use super::cell::Cell;
+use crate::base::files;
+use crate::base::rows::shortened;
 use crate::parts::ConfigError;
-use std::io::Read;
 use std::path::Path;
 
 /// The mean power gains of the devices.
@@ -28,12 +29,10 @@ pub fn read(path: &Path, devices: usize) -> Result<Vec<f64>, ConfigError> {
 pub fn read_numbers(path: &Path, devices: usize) -> Result<Vec<f64>, String> {
     let refuse = |problem: String| format!("{}: {problem}", path.display());
     let max = BYTES_PER_NUMBER * (devices as u64 + 16);
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
-    file.take(max + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
-    if text.len() as u64 > max {
-        return Err(refuse(format!("is longer than {max} bytes, which {devices} numbers cannot be")));
-    }
+    let bytes = files::read_up_to(path, max).map_err(|error| refuse(error.to_string()))?;
+    let too_long = || refuse(format!("is longer than {max} bytes, which {devices} numbers cannot be"));
+    let text =
+        String::from_utf8(bytes.ok_or_else(too_long)?).map_err(|_| refuse("is not UTF-8 text".into()))?;
     parse(&text, devices).map_err(refuse)
 }
 
@@ -44,7 +43,8 @@ pub fn parse(text: &str, devices: usize) -> Result<Vec<f64>, String> {
         let numbers = line.split('#').next().unwrap_or_default();
         for word in numbers.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()) {
             let gain: Option<f64> = word.parse().ok().filter(|gain: &f64| gain.is_finite() && *gain >= 0.0);
-            let problem = || format!("line {}: {word} must be a finite number of at least 0", index + 1);
+            let problem =
+                || format!("line {}: {} must be a finite number of at least 0", index + 1, shortened(word));
             gains.push(gain.ok_or_else(problem)?);
         }
     }

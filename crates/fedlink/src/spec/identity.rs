@@ -31,13 +31,19 @@ pub fn config_digest(spec: &Spec) -> [u8; 32] {
 /// `run.rounds`, unless rounds depend on how many there will be (`defense.participation_cap`, rates that fall
 /// by a cosine). A run with more rounds and the same trajectory begins with the rounds of the shorter one.
 pub fn trajectory_digest(spec: &Spec) -> [u8; 32] {
+    digests(spec).1
+}
+
+/// The digest of the [configuration](config_digest) and that of the [trajectory](trajectory_digest).
+pub fn digests(spec: &Spec) -> ([u8; 32], [u8; 32]) {
     let mut keys = distinctive_keys(spec);
+    let config = digest_of(&keys);
     let learn = &spec.learn;
     let rates_know = learn.rate_schedule.knows_the_end() || learn.server_rate_schedule.knows_the_end();
     if !spec.defense.participation_cap && !rates_know {
         keys.remove("run.rounds");
     }
-    digest_of(&keys)
+    (config, digest_of(&keys))
 }
 
 fn digest_of(keys: &BTreeMap<String, Value>) -> [u8; 32] {

@@ -1,6 +1,7 @@
 //! The lines of keys in the text of a file, for messages.
 
 use super::ConfigError;
+use crate::shown::bounded;
 use toml::de::{DeTable, DeValue};
 
 /// The line (from 1) that sets `key` (`section.name` or `section.part.name`), in its own section or in a
@@ -32,6 +33,9 @@ pub fn located(name: &str, text: &str, error: ConfigError) -> ConfigError {
     ConfigError::new(format!("{name}{line}: {}", error.key), error.problem)
 }
 
+/// The most characters of a line of the file that are shown.
+const SHOWN: usize = 160;
+
 /// The error of text that is not TOML, with a hint at a word without quotes.
 pub fn syntax_error(name: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let bare = error.span().and_then(|span| {
@@ -42,6 +46,7 @@ pub fn syntax_error(name: &str, text: &str, error: &toml::de::Error) -> ConfigEr
             value.starts_with(char::is_alphabetic) && !["true", "false", "inf", "nan"].contains(&value);
         word.then(|| format!("\nwrite text in quotes: \"{value}\""))
     });
-    let message = error.to_string();
+    let message = bounded(&error.to_string(), SHOWN, 4 * SHOWN);
+    let bare = bare.map(|bare| bounded(&bare, SHOWN, 4 * SHOWN));
     ConfigError::new(name, format!("{}{}", message.trim_end(), bare.unwrap_or_default()))
 }

@@ -21,7 +21,7 @@ pub use crate::base::state::CheckpointError;
 use crate::base::state::State;
 use crate::record::{BatteryLedger, CostLedger, Ledger};
 use crate::spec::Spec;
-use crate::system::fleet::PersistentState;
+use crate::system::device::PersistentState;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;

@@ -63,7 +63,7 @@ pub(crate) fn choose(
     kept.retain(|(device, _)| reports.index_of(*device).is_some());
     kept.sort_unstable_by_key(|(device, _)| *device);
     let budget = |device: DeviceId| -> Bits {
-        let grants = server.radio.grant(&vec![device; call.k], &vec![1.0; call.k], known);
+        let grants = server.radio().grant(&vec![device; call.k], &vec![1.0; call.k], known);
         grants.first().map_or(Bits(0.0), |grant| grant.budget)
     };
     let budgets: Vec<Bits> = kept.iter().map(|(device, _)| budget(*device)).collect();
@@ -79,7 +79,7 @@ pub(crate) fn choose(
             best_aligned(&Alignment::new(&updates, &sent), call.k)
         }
         Genie::Loss => {
-            let scale = server.server_rate(call.t) / call.k as f32;
+            let scale = server.rate(call.t) / call.k as f32;
             lowest_loss(server.theta(), &sent, call.k, scale, |theta| {
                 fleet.task().training_loss(theta).map_err(Error::Evaluation)
             })?

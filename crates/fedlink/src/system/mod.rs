@@ -8,6 +8,4 @@ pub mod fleet;
 mod genie;
 pub mod round;
 pub mod server;
-pub mod session;
 pub mod simulation;
-pub mod world;

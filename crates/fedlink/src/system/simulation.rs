@@ -1,15 +1,16 @@
 //! Rounds in sequence.
 
-use crate::base::state::{Persist, StateError};
+use crate::base::state::StateError;
 use crate::error::Error;
 use crate::learn::fairness::{ClassTable, class_accuracies};
-use crate::learn::task::{Evaluation, Work};
-use crate::parts::Parts;
+use crate::learn::task::Evaluation;
 use crate::record::{Outcome, RoundRecord, Row};
-use crate::spec::{Config, Spec};
+use crate::spec::Spec;
 use crate::system::checkpoint::{self, CheckpointError};
-use crate::system::round::{World, round};
-use std::borrow::Borrow;
+use crate::system::clock::Clock;
+use crate::system::fleet::Fleet;
+use crate::system::round::round;
+use crate::system::server::Server;
 use std::io::{Read, Seek, Write};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -18,11 +19,19 @@ use std::sync::OnceLock;
 ///
 /// Work is spread over the threads of the current `rayon` pool; the result is the same for
 /// any number of them.
+///
+/// Its parties are public: a program that plays a round in its own way calls them as
+/// [`round`](crate::system::round::round) does.
 pub struct Simulation {
-    world: World,
+    /// The parameter server, with its policy, its uplink and the record of its rounds.
+    pub server: Server,
+    /// The devices.
+    pub fleet: Fleet,
+    /// Seconds and joules; it counts nothing where the radio has no units.
+    pub clock: Clock,
     /// Whether a round failed: state is then half of one round and half of the next.
     failed: bool,
-    /// Who has which classes, once `run.fairness` asks for it.
+    /// The classes of each device, once `run.fairness` needs them.
     classes: OnceLock<ClassTable>,
 }
 
@@ -64,25 +73,14 @@ impl Flow for ControlFlow<()> {
 }
 
 impl Simulation {
-    /// Sets the run up.
-    pub fn new(spec: impl Borrow<Spec>) -> Result<Self, Error> {
-        Ok(Self { world: World::new(spec.borrow())?, failed: false, classes: OnceLock::new() })
-    }
-
-    /// Resolves a configuration, to learn on a data set or a custom [task](crate::learn::task::Task), and
-    /// sets the run up.
-    pub fn of(config: &Config, work: impl Into<Work>) -> Result<Self, Error> {
-        Self::with_parts(config, work, &Parts::default())
-    }
-
-    /// As [`Simulation::of`], with custom parts for the names that `config` chooses.
-    pub fn with_parts(config: &Config, work: impl Into<Work>, parts: &Parts) -> Result<Self, Error> {
-        Self::new(config.resolve_on(work, parts)?)
+    /// A simulation of these parties, before its first round.
+    pub(super) fn with_parties(server: Server, fleet: Fleet, clock: Clock) -> Self {
+        Self { server, fleet, clock, failed: false, classes: OnceLock::new() }
     }
 
     /// The run.
     pub fn spec(&self) -> &Spec {
-        self.world.session.spec()
+        self.server.spec()
     }
 
     /// Runs the next round; evaluates if it is due. After an error the run can only be
@@ -98,13 +96,13 @@ impl Simulation {
 
     fn try_step(&mut self) -> Result<RoundRecord, Error> {
         let t = self.rounds_done();
-        round(&mut self.world, t)?;
+        round(&mut self.server, &mut self.fleet, &self.clock, t)?;
         let run = &self.spec().run;
         if self.rounds_done().is_multiple_of(run.evaluate_every) || self.rounds_done() == run.rounds {
             let evaluation = self.evaluate()?;
-            self.world.session.evaluated(evaluation)?;
+            self.server.evaluated(evaluation)?;
         }
-        self.world.session.close().ok_or(Error::Session("the round was not delivered"))
+        self.server.close().ok_or(Error::order("the round was not delivered"))
     }
 
     /// Runs until `run.rounds`, or until `after_round` answers with `Break`.
@@ -125,12 +123,12 @@ impl Simulation {
     /// Whether the records of the rounds to come hold the devices that are not scheduled too
     /// ([`RoundRecord::others`]). It changes nothing else.
     pub fn log_all_devices(&mut self, log_all: bool) {
-        self.world.session.log_all_devices(log_all);
+        self.server.log_all_devices(log_all);
     }
 
     /// The run so far in numbers.
     pub fn outcome(&self) -> Outcome {
-        let mut outcome = self.world.session.outcome();
+        let mut outcome = self.server.outcome();
         if let Some(last) = self.rows().last().filter(|_| self.spec().run.fairness) {
             let devices = self.classes().accuracies(&class_accuracies(&last.metrics));
             outcome.device_accuracy =
@@ -139,15 +137,15 @@ impl Simulation {
         outcome
     }
 
-    /// Who has which classes.
+    /// The classes of each device.
     fn classes(&self) -> &ClassTable {
-        let devices = self.world.session.server().radio.devices();
-        self.classes.get_or_init(|| ClassTable::of(self.world.fleet.task(), devices))
+        let devices = self.server.radio().devices();
+        self.classes.get_or_init(|| ClassTable::of(self.fleet.task(), devices))
     }
 
     /// The record of the last round as a row by itself.
     pub fn round_row(&self, record: &RoundRecord) -> Row {
-        self.world.session.round_row(record)
+        self.server.round_row(record)
     }
 
     /// Writes all that the rounds to come depend on. A run [resumed](Simulation::restore) from it ends with
@@ -157,81 +155,75 @@ impl Simulation {
             let problem = format!("the run failed in round {}", self.rounds_done() + 1);
             return Err(CheckpointError::State(StateError(problem)));
         }
-        let World { session, fleet, .. } = &self.world;
+        let Self { server, fleet, .. } = self;
         let state = checkpoint::Saved {
-            next_round: session.rounds_done(),
-            theta: session.theta(),
-            ledger: session.ledger(),
+            next_round: server.rounds_done(),
+            theta: server.theta(),
+            ledger: server.record(),
             states: fleet.states(),
-            server: session.saved()?,
+            server: server.saved()?,
             adversary: fleet.saved(),
-            extension: session.extension(session.ledger()),
+            extension: server.extension(server.record()),
         };
-        checkpoint::write(session.owner(), &state, to)
+        checkpoint::write(server.owner(), &state, to)
     }
 
     /// Resumes from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is
     /// damaged or another run's, nothing is changed.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
-        let World { session, fleet, .. } = &mut self.world;
-        let mut state = checkpoint::read(session.owner(), from)?;
-        session.fits(&mut state)?;
-        if !fleet.fits(&state.states, session.theta().len()) {
+        let Self { server, fleet, .. } = self;
+        let mut state = checkpoint::read(server.owner(), from)?;
+        server.fits(&mut state)?;
+        if !fleet.fits(&state.states, server.theta().len()) {
             return Err(CheckpointError::Damaged("its sizes are not those of this run".into()));
         }
-        let (before, radio_before) = (session.server().save(), session.server().radio.save());
-        session.load_server(&mut state)?;
+        let (parts, radio) = server.states_now();
+        server.load(&mut state)?;
         if let Err(error) = fleet.load(std::mem::take(&mut state.adversary)) {
-            // What was saved a moment ago loads again.
-            let _ = (session.server_mut().load(before), session.server_mut().radio.load(radio_before));
+            // A state that was saved a moment ago loads again.
+            let _ = server.load_states(&parts, radio);
             return Err(CheckpointError::State(error));
         }
         fleet.restore(std::mem::take(&mut state.states));
-        session.resume(state);
+        server.resume(state);
         self.failed = false;
         Ok(())
     }
 
     /// What a round of this run takes, for estimates.
     pub fn needs(&mut self) -> Result<Needs, Error> {
-        let World { session, fleet, .. } = &mut self.world;
-        let t = session.rounds_done();
-        let links = session.links(t);
-        let server = session.server_mut();
-        let (devices, dim) = (server.radio.devices(), server.theta().len());
-        // Asking must change nothing, so the policy's state is put back.
-        let before = server.save();
+        let Self { server, fleet, .. } = self;
+        let t = server.rounds_done();
+        let links = server.links(t);
+        let (devices, dim) = (server.radio().devices(), server.theta().len());
+        // An estimate must change nothing, so the policy's state is put back.
+        let before = server.parts_state();
         let candidates = server.begin(t, links.known, |_| true)?.candidates.len();
-        server.load(before).map_err(CheckpointError::State)?;
+        server.load_parts(&before).map_err(CheckpointError::State)?;
         let trained = if fleet.everyone_must_train() { devices } else { candidates };
-        let kept = fleet.kept_updates(candidates, server.radio.k(), dim);
+        let kept = fleet.kept_updates(candidates, server.radio().k(), dim);
         let vectors = fleet.state_vectors() + server.state_vectors() + kept;
         Ok(Needs { dim, trained, bytes: (vectors as u64) * (dim as u64) * 4 })
     }
 
     /// Rounds done so far.
     pub fn rounds_done(&self) -> u64 {
-        self.world.session.rounds_done()
+        self.server.rounds_done()
     }
 
     /// The evaluated rounds so far.
     pub fn rows(&self) -> &[Row] {
-        self.world.session.rows()
+        self.server.rows()
     }
 
     /// θ(t), the model now.
     pub fn theta(&self) -> &[f32] {
-        self.world.session.theta()
-    }
-
-    /// The parties of the run.
-    pub fn world(&self) -> &World {
-        &self.world
+        self.server.theta()
     }
 
     /// How well the model does now; with `run.fairness` also on each class and on the worst devices.
     pub fn evaluate(&self) -> Result<Evaluation, Error> {
-        let mut evaluation = self.world.fleet.task().evaluate(self.theta()).map_err(Error::Evaluation)?;
+        let mut evaluation = self.fleet.task().evaluate(self.theta()).map_err(Error::Evaluation)?;
         if self.spec().run.fairness {
             self.classes().add_to(&mut evaluation);
         }

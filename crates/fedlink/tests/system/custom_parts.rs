@@ -5,7 +5,6 @@ use fedlink::learn::optimizer::StateMode;
 use fedlink::learn::task::{Cohorts, DeviceState};
 use fedlink::prelude::*;
 use fedlink::system::fleet::Fleet;
-use fedlink::system::round::World;
 use std::ops::RangeInclusive;
 
 const POLICIES: [&str; 4] = ["bc", "bn2", "bc-bn2", "bn2-c"];
@@ -327,9 +326,8 @@ struct Borrowed {
 
 impl Borrowed {
     fn new(config: &Config, cohorts: Cohorts) -> Self {
-        let World { session, fleet, .. } =
-            World::new(&config.resolve_on(blobs(20, 600, 90), &Parts::default()).unwrap()).unwrap();
-        Self { fleet, theta0: session.theta().to_vec(), cohorts }
+        let Simulation { server, fleet, .. } = Simulation::of(config, blobs(20, 600, 90)).unwrap();
+        Self { fleet, theta0: server.theta().to_vec(), cohorts }
     }
 }
 

@@ -38,7 +38,7 @@ fn the_accuracy_of_a_device_is_that_of_a_test_set_with_its_mix_of_classes() {
         let samples: Vec<usize> =
             own.iter().flat_map(|&i| of_class(dataset.train.labels[i as usize])).collect();
         let alone = Simulation::of(&config, with_test_set(&dataset, &samples)).unwrap();
-        let brute = alone.world().fleet.task().evaluate(simulation.theta()).unwrap().accuracy;
+        let brute = alone.fleet.task().evaluate(simulation.theta()).unwrap().accuracy;
         let ours = outcome.device_accuracy[device.index()].unwrap();
         assert!((ours - brute).abs() < 1e-12, "device {device}: {ours} against {brute}");
     }

@@ -7,7 +7,7 @@ use fedlink::record::{Arrival, Training};
 use fedlink::schedule::Reports;
 use fedlink::system::device::{self, Device, Request, Sender};
 use fedlink::system::server::Scheduled;
-use fedlink::system::session::{Message, Session};
+use fedlink::system::server::{Message, Server};
 use std::io::Cursor;
 
 fn config(feedback: &str) -> Config {
@@ -42,9 +42,9 @@ fn runs_resume_and_repeat_to_the_bit_with_every_kind() {
     }
 }
 
-/// A session and its nodes, which know messages only.
+/// A server and its nodes, which know messages only.
 struct Nodes {
-    session: Session,
+    server: Server,
     devices: Vec<Device>,
     /// The sums of the used payloads of each device.
     sums: Vec<Vec<f32>>,
@@ -56,7 +56,7 @@ impl Nodes {
         let parts = Parts::default();
         let devices = config.data.devices as usize;
         Self {
-            session: Session::of(&config.resolve(&parts).unwrap(), vec![0.0; dim], None).unwrap(),
+            server: Server::of(&config.resolve(&parts).unwrap(), vec![0.0; dim], None).unwrap(),
             devices: vec![fresh(config); devices],
             sums: vec![vec![0.0; dim]; devices],
             dim,
@@ -65,21 +65,21 @@ impl Nodes {
 
     /// A round with these updates, in which the uploads of `lost` devices are lost; the arrival of each.
     fn round(&mut self, updates: &[Vec<f32>], lost: &[u32]) -> Vec<(DeviceId, Arrival)> {
-        let t = self.session.rounds_done();
-        let known = self.session.links(t).known;
-        let call = self.session.begin(t, known, |_| true).unwrap();
+        let t = self.server.rounds_done();
+        let known = self.server.links(t).known;
+        let call = self.server.begin(t, known, |_| true).unwrap();
         let mut answers = Vec::new();
         for (i, &device) in call.candidates.iter().enumerate() {
             let update = updates[device.index()].clone();
             let report = self.devices[device.index()].report(&call.request(i), update, 0.5).unwrap();
             if report.lost_state {
-                self.session.forget(device).unwrap();
+                self.server.forget(device).unwrap();
                 self.sums[device.index()].fill(0.0);
             }
             answers.extend(report.answers);
         }
         let reports = Reports::new(call.candidates, call.asks.len(), answers);
-        let scheduled = self.session.report(reports).unwrap();
+        let scheduled = self.server.report(reports).unwrap();
         let send =
             |one: &Scheduled| (one.device, self.devices[one.device.index()].send(one.grant.budget).unwrap());
         let sent: Vec<(DeviceId, device::Message)> = scheduled.iter().map(send).collect();
@@ -88,7 +88,7 @@ impl Nodes {
             .filter(|(device, _)| !lost.contains(&device.0))
             .map(|(device, message)| Message::of(*device, message))
             .collect();
-        let arrivals = self.session.deliver_messages(&arrived, Training::new(updates.len(), 0.5)).unwrap();
+        let arrivals = self.server.deliver_messages(&arrived, Training::new(updates.len(), 0.5)).unwrap();
         for ((device, message), arrival) in sent.iter().zip(&arrivals) {
             if *arrival == Arrival::Used {
                 message.own.add_to(&mut self.sums[device.index()], 1.0);
@@ -99,16 +99,16 @@ impl Nodes {
 
     /// Checks that both sides and the payloads agree for every device.
     fn assert_agree(&mut self) {
-        let t = self.session.rounds_done();
+        let t = self.server.rounds_done();
         for (m, device) in self.devices.iter().enumerate() {
             let sender = Sender { t, device: DeviceId(m as u32) };
             // The request of the next round contains the server's acknowledgment.
             let mut device = device.clone();
-            let acknowledged = self.session.server().acknowledged(sender.device);
+            let acknowledged = self.server.acknowledged(sender.device);
             let request = Request { sender, asks: &[], alone: Bits(0.0), acknowledged };
             let zero = vec![0.0; self.dim];
             assert!(!device.report(&request, zero.clone(), 0.5).unwrap().lost_state, "{m}");
-            let server = self.session.server().device_state(sender.device).unwrap_or(&zero);
+            let server = self.server.device_state(sender.device).unwrap_or(&zero);
             let own = if device.residual().is_empty() { &zero[..] } else { device.residual() };
             assert_eq!(own, server, "{m}");
             assert_eq!(self.sums[m], server, "{m}: the payloads alone");
@@ -140,7 +140,7 @@ fn lost_uploads_move_neither_side_and_states_decode_from_payloads_alone() {
         lost += arrivals.iter().filter(|(_, arrival)| *arrival == Arrival::Lost).count();
         for (device, arrival) in arrivals {
             if arrival == Arrival::Lost {
-                let server = nodes.session.server().device_state(device).unwrap_or(&[0.0; 300]);
+                let server = nodes.server.device_state(device).unwrap_or(&[0.0; 300]);
                 assert_eq!(server, before[device.index()]);
             }
         }
@@ -158,13 +158,13 @@ fn a_node_that_restarts_is_noticed_and_both_sides_start_again_from_zero() {
         nodes.round(&updates, &[]);
     }
     nodes.assert_agree();
-    let device = DeviceId::all(12).find(|m| nodes.session.server().acknowledged(*m) > Some(0)).unwrap();
+    let device = DeviceId::all(12).find(|m| nodes.server.acknowledged(*m) > Some(0)).unwrap();
     nodes.devices[device.index()] = fresh(&config);
-    assert!(nodes.session.server().device_state(device).is_some());
+    assert!(nodes.server.device_state(device).is_some());
     let forgotten = nodes.round(&updates, &(0..12).collect::<Vec<u32>>());
     assert!(forgotten.iter().all(|(_, arrival)| *arrival == Arrival::Lost));
-    assert_eq!(nodes.session.server().acknowledged(device), Some(0));
-    assert!(nodes.session.server().device_state(device).is_none());
+    assert_eq!(nodes.server.acknowledged(device), Some(0));
+    assert!(nodes.server.device_state(device).is_none());
     for _ in 0..6 {
         nodes.round(&updates, &[]);
         nodes.assert_agree();
@@ -178,9 +178,9 @@ fn the_step_is_the_mean_of_all_states_for_any_schedule() {
     let mut nodes = Nodes::new(&config, 300);
     let updates = updates(config.data.devices as usize, 300);
     for _ in 0..5 {
-        let before: Vec<f32> = nodes.session.theta().to_vec();
+        let before: Vec<f32> = nodes.server.theta().to_vec();
         nodes.round(&updates, &[]);
-        for (i, (after, before)) in nodes.session.theta().iter().zip(&before).enumerate() {
+        for (i, (after, before)) in nodes.server.theta().iter().zip(&before).enumerate() {
             let mean: f64 = nodes.sums.iter().map(|h| f64::from(h[i])).sum::<f64>() / 12.0;
             let step = f64::from(after - before);
             assert!((step - 0.5 * mean).abs() < 1e-4, "{i}: {step} {mean}");
@@ -238,17 +238,17 @@ fn states_beyond_the_memory_are_refused_before_the_first_round() {
     let mut config = config("ef21");
     (config.data.devices, config.schedule.k) = (4_000_000_000, 3);
     let error =
-        Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 10_000_000], None).err().unwrap();
+        Server::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 10_000_000], None).err().unwrap();
     assert!(error.to_string().contains("compress.feedback"), "{error}");
 }
 
 #[test]
-fn a_session_without_states_has_nothing_to_forget() {
-    let mut session =
-        Session::of(&config("off").resolve(&Parts::default()).unwrap(), vec![0.0; 10], None).unwrap();
-    assert!(session.forget(DeviceId(0)).is_err());
-    assert_eq!(session.server().acknowledged(DeviceId(0)), None);
-    let mut session =
-        Session::of(&config("ef21").resolve(&Parts::default()).unwrap(), vec![0.0; 10], None).unwrap();
-    assert!(session.forget(DeviceId(12)).is_err(), "there are devices 0..12");
+fn a_server_without_states_has_nothing_to_forget() {
+    let mut server =
+        Server::of(&config("off").resolve(&Parts::default()).unwrap(), vec![0.0; 10], None).unwrap();
+    assert!(server.forget(DeviceId(0)).is_err());
+    assert_eq!(server.acknowledged(DeviceId(0)), None);
+    let mut server =
+        Server::of(&config("ef21").resolve(&Parts::default()).unwrap(), vec![0.0; 10], None).unwrap();
+    assert!(server.forget(DeviceId(12)).is_err(), "there are devices 0..12");
 }

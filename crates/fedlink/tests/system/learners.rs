@@ -6,7 +6,7 @@ use fedlink::learn::steps::LocalSteps;
 use fedlink::learn::task::{Cohorts, Evaluation, Job, Task, TaskError};
 use fedlink::parts::Parts;
 use fedlink::spec::Config;
-use fedlink::system::session::Session;
+use fedlink::system::server::Server;
 use fedlink::system::simulation::Simulation;
 use std::io::Cursor;
 
@@ -427,7 +427,7 @@ fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
     }
     for (key, value) in [("learn.correction", "prox"), ("learn.aggregate", "fednova")] {
         let config = config(2, 1, &[(key, value.into())]);
-        let error = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; DIM], None)
+        let error = Server::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; DIM], None)
             .map(|_| ())
             .unwrap_err()
             .to_string();
@@ -436,7 +436,7 @@ fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
     // Settings of the server work on nodes as in a simulation.
     let config =
         config(2, 1, &[("learn.aggregate", "shrunk".into()), ("learn.server_optimizer", "yogi".into())]);
-    assert!(Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; DIM], None).is_ok());
+    assert!(Server::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; DIM], None).is_ok());
 }
 
 /// A task of many parameters whose devices apply corrections.

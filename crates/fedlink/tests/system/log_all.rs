@@ -14,7 +14,7 @@ fn the_log_has_every_device_once_with_its_link_and_its_report() {
         let mut logged = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         logged.log_all_devices(true);
         for t in 0..config.run.rounds {
-            let links = logged.world().session.links(t);
+            let links = logged.server.links(t);
             let theta = logged.theta().to_vec();
             let (without, with) = (plain.step().unwrap(), logged.step().unwrap());
             assert!(without.others.is_empty());
@@ -30,7 +30,7 @@ fn the_log_has_every_device_once_with_its_link_and_its_report() {
                 assert_eq!(line.capacity, links.known.capacity(line.device));
                 assert_eq!((line.bits.0, line.symbols.0, line.power.0, line.q), (0.0, 0.0, 0.0, 0));
                 // The norm from training the device again; 0 for devices without a report.
-                let (update, _) = logged.world().fleet.update(&theta, t, line.device).unwrap();
+                let (update, _) = logged.fleet.update(&theta, t, line.device).unwrap();
                 let norm = update.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
                 match policy {
                     "bn2" => assert!((f64::from(line.report) / norm - 1.0).abs() < 1e-6),

@@ -22,6 +22,6 @@ mod random_sparse;
 mod reference;
 mod references;
 mod reports;
+mod rounds_by_hand;
 mod server;
-mod session;
 mod wire;

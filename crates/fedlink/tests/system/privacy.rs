@@ -167,7 +167,7 @@ fn a_policy_with_reports_has_no_guarantee() {
     for policy in ["bn2", "bn2-c", "bc-bn2", "power-of-choice", "active"] {
         let config = private(policy);
         let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
-        let asks = !simulation.world().session.server().asks().is_empty();
+        let asks = !simulation.server.asks().is_empty();
         let privacy = simulation.run(|_| ()).unwrap().privacy.unwrap();
         assert_eq!(privacy.epsilon.is_none(), asks, "{policy}");
         assert_eq!(simulation.rows().last().unwrap().metrics.is_empty(), asks, "{policy}");

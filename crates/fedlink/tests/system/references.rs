@@ -3,7 +3,7 @@
 use crate::common::{blobs, resumed, run, small_config};
 use fedlink::learn::task::Task;
 use fedlink::prelude::*;
-use fedlink::system::session::Session;
+use fedlink::system::server::Server;
 
 fn config(policy: &str, k: u64) -> Config {
     let mut config = small_config();
@@ -22,7 +22,7 @@ fn an_ideal_run_is_federated_averaging_of_whole_updates() {
     for t in 0..3 {
         // The mean of all updates, added up in double precision.
         let updates: Vec<Vec<f32>> =
-            (0..12).map(|m| simulation.world().fleet.update(&theta, t, DeviceId(m)).unwrap().0).collect();
+            (0..12).map(|m| simulation.fleet.update(&theta, t, DeviceId(m)).unwrap().0).collect();
         let step = |i: usize| updates.iter().map(|update| f64::from(update[i])).sum::<f64>() / 12.0;
         theta = theta.iter().enumerate().map(|(i, &x)| (f64::from(x) + step(i)) as f32).collect();
         let record = simulation.step().unwrap();
@@ -65,7 +65,7 @@ fn the_genie_of_the_loss_has_the_lowest_loss_after_a_round_of_one_device() {
         (config.run.rounds, config.run.seed) = (1, seed);
         let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
         simulation.step().unwrap();
-        let task: &dyn Task = simulation.world().fleet.task();
+        let task: &dyn Task = simulation.fleet.task();
         task.training_loss(simulation.theta()).unwrap()
     };
     for seed in 0..5 {
@@ -79,14 +79,14 @@ fn the_genie_of_the_loss_has_the_lowest_loss_after_a_round_of_one_device() {
 #[test]
 fn policies_of_simulations_only_are_refused_on_nodes() {
     for (policy, k) in [("genie-align", 3), ("genie-loss", 3), ("ideal", 12)] {
-        let error = Session::of(&config(policy, k).resolve(&Parts::default()).unwrap(), vec![0.0; 50], None)
+        let error = Server::of(&config(policy, k).resolve(&Parts::default()).unwrap(), vec![0.0; 50], None)
             .err()
             .unwrap();
         let message = error.to_string();
         assert!(message.starts_with(&format!("schedule.policy: is \"{policy}\", which ")), "{message}");
         assert!(message.ends_with("is for simulations; choose another policy for real nodes"), "{message}");
     }
-    assert!(Session::of(&config("all", 12).resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).is_ok());
+    assert!(Server::of(&config("all", 12).resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).is_ok());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use fedlink::prelude::*;
 use fedlink::radio::access::slots::SlotKind;
 use fedlink::schedule::Ask;
 use fedlink::system::server::Call;
-use fedlink::system::session::Session;
+use fedlink::system::server::Server;
 
 fn config(policy: &str, bits: u64) -> Config {
     let mut config = small_config();
@@ -44,15 +44,15 @@ fn slots_and_report_symbols_add_up_to_the_round() {
 #[test]
 fn the_symbols_are_those_of_every_candidate_at_its_own_rate() {
     let config = config("bn2", 32);
-    let mut session = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).unwrap();
-    let links = session.links(0);
-    let call = session.begin(0, links.known.clone(), |_| true).unwrap();
+    let mut server = Server::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).unwrap();
+    let links = server.links(0);
+    let call = server.begin(0, links.known.clone(), |_| true).unwrap();
     let reporting: Vec<DeviceId> =
         DeviceId::all(links.known.devices()).filter(|&m| links.known.capacity(m) >= 0.1).collect();
     assert_eq!(call.candidates, reporting, "devices below the floor do not report");
     let sum: f64 = reporting.iter().map(|&m| 32.0 / links.known.capacity(m)).sum();
     assert!((call.report_symbols.iter().sum::<f64>() - sum).abs() < 1e-9);
-    let granted = session.report(equal_reports(&call)).unwrap();
+    let granted = server.report(equal_reports(&call)).unwrap();
     let slots: f64 = granted.iter().map(|one| one.grant.symbols.0).sum();
     assert!((slots - (5000.0 - sum.ceil())).abs() < 1e-6, "{slots} {sum}");
 }
@@ -67,15 +67,15 @@ fn with_equal_norms_and_eight_bits_bn2_selects_as_bc() {
     let schedule = |policy: &str, t: u64| {
         let mut config = config(policy, 8);
         config.run.seed = t;
-        let mut session =
-            Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).unwrap();
-        let known = session.links(0).known;
-        let call = session.begin(0, known, |_| true).unwrap();
+        let mut server =
+            Server::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 50], None).unwrap();
+        let known = server.links(0).known;
+        let call = server.begin(0, known, |_| true).unwrap();
         // Norms that differ by less than a step of the code.
         let norms = call.candidates.iter().map(|m| 4.0 + 0.05 * m.index() as f32 / 20.0).collect();
         let values = if policy == "bn2" { norms } else { Vec::new() };
         let reports = Reports::new(call.candidates.clone(), call.asks.len(), values);
-        let granted = session.report(reports).unwrap();
+        let granted = server.report(reports).unwrap();
         granted.iter().map(|one| one.device).collect::<Vec<DeviceId>>()
     };
     for seed in 0..20 {

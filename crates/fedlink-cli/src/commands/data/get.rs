@@ -9,6 +9,7 @@ use crate::interrupt;
 use anyhow::{Context, bail};
 use fedlink::data::catalog::{Entry, Files};
 use fedlink_study::data_folders;
+use fedlink_study::output::create_own;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
     if let Some(location) = &present {
         report(format!("checking {}", location.display()));
         if missing(entry, location).is_empty() {
-            report(format!("{name} is there and verified"));
+            report(format!("{name} is there{}", vouched(entry)));
             return Ok(Exit::Done);
         }
     }
@@ -62,7 +63,7 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
         match source.fetch(&request) {
             Ok(()) => {
                 remove_partials(&folder)?;
-                report(format!("{name} is complete and verified"));
+                report(format!("{name} is complete{}", vouched(entry)));
                 return Ok(Exit::Done);
             }
             Err(error) if failure::is_disk_fault(&error) => {
@@ -81,6 +82,15 @@ pub fn run(options: &GetOptions) -> anyhow::Result<Exit> {
     );
 }
 
+/// The words for the check of a complete data set: only content of a known digest is verified.
+fn vouched(entry: &Entry) -> &'static str {
+    if entry.files.list().iter().all(|file| file.sha256.is_some()) {
+        " and verified"
+    } else {
+        ": its files are readable and of the right size, and not verified, because no digest of them is known"
+    }
+}
+
 /// The files that are missing or damaged.
 fn missing(entry: &Entry, folder: &Path) -> Vec<usize> {
     let conditions = inspect::inspect(entry, folder);
@@ -94,7 +104,7 @@ fn writable(entry: &Entry, folders: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let (mut refusals, mut bad_names) = (Vec::new(), true);
     for folder in folders.iter().map(|folder| folder.join(entry.name)) {
         let probe = folder.join(".writable");
-        let tried = fs::create_dir_all(&folder).and_then(|()| File::create(&probe));
+        let tried = fs::create_dir_all(&folder).and_then(|()| create_own(&probe));
         match tried.and_then(|_| fs::remove_file(&probe)) {
             Ok(()) => return Ok(folder),
             Err(error) => {

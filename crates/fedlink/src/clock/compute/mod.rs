@@ -92,9 +92,11 @@ pub enum PerDevice {
 }
 
 impl PerDevice {
-    /// Refuses any value but a finite number above 0, or two of them in order.
+    /// Refuses any value but a number above 0, or two of them in order. The limits are far beyond any
+    /// processor; products of several such numbers stay finite.
     pub(crate) fn check(self, key: &str) -> Result<(), ConfigError> {
-        let good = |x: f64| x.is_finite() && x > 0.0;
+        const ALLOWED: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
+        let good = |x: f64| ALLOWED.contains(&x);
         let (ok, text) = match self {
             Self::Same(x) => (good(x), x.to_string()),
             Self::Between([low, high]) => {
@@ -104,7 +106,7 @@ impl PerDevice {
         if ok {
             return Ok(());
         }
-        let problem = format!("is {text}, but must be a finite number above 0, or [low, high] of such");
+        let problem = format!("is {text}, but must be a number in 1e-30..=1e30, or [low, high] of such");
         Err(ConfigError::new(key, problem))
     }
 

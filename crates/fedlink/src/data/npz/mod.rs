@@ -26,6 +26,7 @@ use zip::result::ZipError;
 use super::error::{DataError, Flaw, Position};
 use super::source::{MAX_DEFLATE_RATIO, read_file, reserve};
 use super::{Dataset, Features, Samples};
+use crate::base::memory;
 use array::{Array, Header, Kind};
 
 /// Reads an `.npz` file as a data set named `name`.
@@ -38,8 +39,9 @@ pub fn parse(file: &[u8], name: &str) -> Result<Dataset, Flaw> {
     let archive = ZipArchive::new(Cursor::new(file)).map_err(|error| unreadable(&error))?;
     let budget = (file.len() as u64).saturating_mul(MAX_DEFLATE_RATIO);
     let mut npz = Npz { archive, budget };
-    let (shape, train) = npz.samples("x_train", "y_train")?;
-    let (test_shape, test) = npz.samples("x_test", "y_test")?;
+    // All headers before any number: what does not fit together is not unpacked.
+    let shape = npz.sample_shape("x_train", "y_train")?;
+    let test_shape = npz.sample_shape("x_test", "y_test")?;
     if shape != test_shape {
         return Err(whole_array(
             "x_test",
@@ -47,6 +49,9 @@ pub fn parse(file: &[u8], name: &str) -> Result<Dataset, Flaw> {
             "give both parts one shape",
         ));
     }
+    npz.check_memory(memory::total())?;
+    let train = npz.samples("x_train", "y_train")?;
+    let test = npz.samples("x_test", "y_test")?;
     if std::mem::discriminant(&train.features) != std::mem::discriminant(&test.features) {
         return Err(whole_array(
             "x_test",
@@ -90,7 +95,7 @@ pub(crate) fn numbers_of_npz(file: &[u8], names: &[&str], max: u64) -> Result<Ve
         if npz.archive.index_for_name(&format!("{name}.npy")).is_none() {
             return Ok(None);
         }
-        let (shape, values) = npz.array(name, |name, array| read_numbers(name, array, max))?;
+        let (shape, values) = npz.counted(name, |name, array| read_numbers(name, array, max))?;
         Ok(Some(Numbers { shape, values }))
     };
     names.iter().map(read).collect()
@@ -103,8 +108,9 @@ struct Npz<'a> {
 }
 
 impl Npz<'_> {
-    fn samples(&mut self, x: &str, y: &str) -> Result<([usize; 3], Samples), Flaw> {
-        let (x_shape, features) = self.array(x, read_features)?;
+    /// The shape of a sample, by the headers of the samples and of their labels.
+    fn sample_shape(&mut self, x: &str, y: &str) -> Result<[usize; 3], Flaw> {
+        let (x_shape, ()) = self.array(x, |name, array| check_features(name, &array.header))?;
         let shape = match x_shape[..] {
             [_, length] => [1, length, 1],
             [_, height, width] => [height, width, 1],
@@ -117,7 +123,7 @@ impl Npz<'_> {
                 ));
             }
         };
-        let (y_shape, labels) = self.array(y, read_labels)?;
+        let (y_shape, ()) = self.array(y, |name, array| check_labels(name, &array.header))?;
         if !matches!(y_shape[..], [_] | [_, 1]) || y_shape[0] != x_shape[0] {
             return Err(whole_array(
                 y,
@@ -125,7 +131,50 @@ impl Npz<'_> {
                 "save one label per sample",
             ));
         }
-        Ok((shape, Samples { features, labels }))
+        Ok(shape)
+    }
+
+    /// Rejects samples that take more than the memory of the machine.
+    fn check_memory(&mut self, memory: Option<u64>) -> Result<(), Flaw> {
+        let mut bytes = 0u64;
+        for name in ["x_train", "y_train", "x_test", "y_test"] {
+            let (_, kept) = self.array(name, |_, array| {
+                let count = array.payload() / array.header.width as u64;
+                // Real numbers are kept with four bytes, the others with one.
+                Ok(if array.header.kind == Kind::Float { count.saturating_mul(4) } else { count })
+            })?;
+            bytes = bytes.saturating_add(kept);
+        }
+        match memory {
+            Some(memory) if bytes > memory => Err(Flaw::new(
+                Position::Whole,
+                format!("the samples take {bytes} bytes, and this machine has {memory} bytes of memory"),
+                "use a part of the data, or a machine with more memory",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn samples(&mut self, x: &str, y: &str) -> Result<Samples, Flaw> {
+        let (x_shape, features) = self.counted(x, read_features)?;
+        let (y_shape, labels) = self.counted(y, read_labels)?;
+        debug_assert_eq!(x_shape[0], y_shape[0]);
+        Ok(Samples { features, labels })
+    }
+
+    /// As [`Npz::array`], and takes the numbers of the array from the budget.
+    fn counted<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&str, Array<'_, &mut dyn std::io::Read>) -> Result<T, Flaw>,
+    ) -> Result<(Vec<usize>, T), Flaw> {
+        let mut payload = 0;
+        let read = self.array(name, |name, array| {
+            payload = array.payload();
+            read(name, array)
+        })?;
+        self.budget -= payload;
+        Ok(read)
     }
 
     /// Opens the array `name`, checks its claimed size, and reads it by `read`.
@@ -156,11 +205,11 @@ impl Npz<'_> {
             );
             return Err(whole_array(name, what, "save the arrays again"));
         }
-        self.budget = self.budget.checked_sub(payload).ok_or_else(|| {
+        if payload > self.budget {
             let what =
                 format!("shape {shape:?} takes {payload} bytes, more than an archive of this size can hold");
-            whole_array(name, what, "save the arrays again")
-        })?;
+            return Err(whole_array(name, what, "save the arrays again"));
+        }
         Ok((shape, read(name, array)?))
     }
 }
@@ -168,34 +217,26 @@ impl Npz<'_> {
 fn read_features(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result<Features, Flaw> {
     let count = array.payload() / array.header.width as u64;
     let position = Position::Array(name.to_owned(), array.header.start);
-    match (array.header.kind, array.header.width) {
-        (Kind::Unsigned, 1) => {
-            let mut values = reserve(count, position)?;
-            array.read(|_, number| {
-                values.extend_from_slice(number);
-                Ok(())
-            })?;
-            Ok(Features::Bytes(values))
-        }
-        (Kind::Float, _) => {
-            let mut values = reserve(count, position)?;
-            array.read(|header, number| {
-                values.push(header.float(number).ok_or_else(|| {
-                    (
-                        "a number is not finite as a float32".into(),
-                        format!("make {name} finite before you save it"),
-                    )
-                })?);
-                Ok(())
-            })?;
-            Ok(Features::Floats(values))
-        }
-        _ => Err(whole_array(
-            name,
-            "features are integers of more than one byte, or signed ones",
-            format!("save {name}.astype('uint8') for pixels from 0 to 255, or .astype('float32')"),
-        )),
+    check_features(name, &array.header)?;
+    if array.header.kind == Kind::Float {
+        let mut values = reserve(count, position)?;
+        array.read(|header, number| {
+            values.push(header.float(number).ok_or_else(|| {
+                (
+                    "a number is not finite as a float32".into(),
+                    format!("make {name} finite before you save it"),
+                )
+            })?);
+            Ok(())
+        })?;
+        return Ok(Features::Floats(values));
     }
+    let mut values = reserve(count, position)?;
+    array.read(|_, number| {
+        values.extend_from_slice(number);
+        Ok(())
+    })?;
+    Ok(Features::Bytes(values))
 }
 
 fn read_numbers<R: std::io::Read>(name: &str, array: Array<'_, R>, max: u64) -> Result<Vec<f64>, Flaw> {
@@ -215,10 +256,28 @@ fn read_numbers<R: std::io::Read>(name: &str, array: Array<'_, R>, max: u64) -> 
     Ok(values)
 }
 
-fn read_labels(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result<Vec<u8>, Flaw> {
-    if array.header.kind == Kind::Float {
+/// Rejects labels that are not whole numbers.
+fn check_labels(name: &str, header: &Header) -> Result<(), Flaw> {
+    if header.kind == Kind::Float {
         return Err(whole_array(name, "labels are floats", format!("save {name}.astype('uint8')")));
     }
+    Ok(())
+}
+
+/// Rejects features of a type that is not kept.
+fn check_features(name: &str, header: &Header) -> Result<(), Flaw> {
+    if matches!((header.kind, header.width), (Kind::Unsigned, 1) | (Kind::Float, _)) {
+        return Ok(());
+    }
+    Err(whole_array(
+        name,
+        "features are integers of more than one byte, or signed ones",
+        format!("save {name}.astype('uint8') for pixels from 0 to 255, or .astype('float32')"),
+    ))
+}
+
+fn read_labels(name: &str, array: Array<'_, &mut dyn std::io::Read>) -> Result<Vec<u8>, Flaw> {
+    check_labels(name, &array.header)?;
     let count = array.payload() / array.header.width as u64;
     let mut labels = reserve(count, Position::Array(name.to_owned(), array.header.start))?;
     array.read(|header: &Header, number| {
@@ -351,6 +410,28 @@ mod tests {
             let flaw = parse(&file, "custom").unwrap_err().to_string();
             assert!(flaw.contains(expected), "{flaw}\nshould contain\n{expected}");
         }
+    }
+
+    #[test]
+    fn arrays_that_do_not_fit_together_or_into_memory_are_refused_before_they_are_unpacked() {
+        // Its numbers are cut off, so that reading them would be another error.
+        let long = npy("|u1", "(60000, 784)", &vec![0; 60_000 * 784]);
+        for (name, array, problem) in [
+            ("x_train", &long, "array y_train, byte 0: shape [2] does not go with the 60000 samples"),
+            ("x_test", &long, "array y_test, byte 0: shape [1] does not go with the 60000 samples"),
+        ] {
+            let mut file = with(name, array);
+            // Damage in the packed numbers.
+            let middle = file.len() / 2;
+            file[middle] ^= 0xff;
+            assert!(parse(&file, "custom").unwrap_err().to_string().contains(problem), "{name}");
+        }
+        let whole = with("y_test", &npy("|u1", "(1,)", &[1]));
+        let archive = ZipArchive::new(Cursor::new(&whole[..])).unwrap();
+        let mut npz = Npz { archive, budget: u64::MAX };
+        assert_eq!(npz.check_memory(Some(12)), Ok(()));
+        let problem = npz.check_memory(Some(11)).unwrap_err().to_string();
+        assert!(problem.starts_with("the samples take 12 bytes, and this machine has 11"), "{problem}");
     }
 
     #[test]

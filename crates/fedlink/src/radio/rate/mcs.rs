@@ -91,8 +91,8 @@ pub struct McsConfig {
     #[key(allowed = "\"lte-64qam\" | \"nr-256qam\"")]
     pub table: Table,
     /// SNR in dB from which each of the 15 steps is used
-    #[key(allowed = "15 rising numbers", unset_words = "those of 10 % block errors")]
-    pub thresholds_db: Option<Vec<f64>>,
+    #[key(allowed = "15 rising numbers", derived = "those of 10 % block errors")]
+    pub thresholds_db: Vec<f64>,
     /// probability that an upload is lost: 0 leaves the block errors of the thresholds out
     #[key(range = "≥ 0 and < 1")]
     pub loss: f64,
@@ -104,15 +104,20 @@ impl PartConfig for McsConfig {
     const MEANING: &'static str =
         "modulation and coding by radio.mcs.table: a step function of the SNR, nothing below its first step";
 
+    fn derive(&mut self, _: &Scope) {
+        if self.thresholds_db.is_empty() {
+            self.thresholds_db = self.table.thresholds_db().to_vec();
+        }
+    }
+
     fn resolve(&mut self, _: &Scope) -> Result<(), ConfigError> {
-        let thresholds = self.thresholds_db.get_or_insert_with(|| self.table.thresholds_db().to_vec());
-        check_thresholds(thresholds, &self.table.efficiencies())
+        check_thresholds(&self.thresholds_db, &self.table.efficiencies())
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Rate>, ConfigError> {
         let mut thresholds = self.table.thresholds_db();
         // `resolve` has checked that there are as many.
-        thresholds.iter_mut().zip(self.thresholds_db.iter().flatten()).for_each(|(own, given)| *own = *given);
+        thresholds.iter_mut().zip(&self.thresholds_db).for_each(|(own, given)| *own = *given);
         Ok(Box::new(Mcs::new(self.table.efficiencies(), thresholds, self.loss)))
     }
 }

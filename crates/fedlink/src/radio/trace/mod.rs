@@ -16,9 +16,8 @@ pub mod csv;
 #[cfg(feature = "files")]
 pub mod npy;
 
+use crate::base::files;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::Path;
 
 /// Bytes that the file of a trace may have.
@@ -105,24 +104,9 @@ impl Trace {
 /// Reads the trace at `path`.
 pub fn read(path: &Path) -> Result<Trace, String> {
     let refuse = |problem: &dyn std::fmt::Display| format!("{}: {problem}", path.display());
-    let metadata = fs::metadata(path).map_err(|error| refuse(&error))?;
-    if !metadata.is_file() {
-        return Err(refuse(&"is not a regular file"));
-    }
-    let too_long = |length: u64| {
-        let problem =
-            format!("is {length} bytes long, more than the {MAX_FILE} that are read; use a part of it");
-        refuse(&problem)
-    };
-    if metadata.len() > MAX_FILE {
-        return Err(too_long(metadata.len()));
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| refuse(&error))?;
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| refuse(&error))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(too_long(bytes.len() as u64));
-    }
+    let bytes = files::read_up_to(path, MAX_FILE).map_err(|error| refuse(&error))?;
+    let too_long = || refuse(&format!("is longer than the {MAX_FILE} bytes that are read; use a part of it"));
+    let bytes = bytes.ok_or_else(too_long)?;
     parse(&bytes).map_err(|problem| refuse(&problem))
 }
 
@@ -142,6 +126,7 @@ pub fn parse(file: &[u8]) -> Result<Trace, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{self, File};
 
     #[test]
     fn a_file_is_read_by_its_content_and_refused_by_its_name() {
@@ -149,7 +134,7 @@ mod tests {
         let path = folder.path().join("trace.csv");
         let problem = read(&path).unwrap_err();
         assert!(problem.contains("trace.csv: "), "{problem}");
-        assert!(read(folder.path()).unwrap_err().ends_with("is not a regular file"));
+        assert!(read(folder.path()).unwrap_err().ends_with("it is a folder"));
         fs::write(&path, "1,2\n3,4\n").unwrap();
         let trace = read(&path).unwrap();
         assert_eq!((trace.rows, trace.devices, trace.blocks, trace.kind), (2, 2, 1, None));
@@ -164,7 +149,7 @@ mod tests {
         let path = folder.path().join("long.csv");
         // Sparse: takes no room on the disk.
         File::create(&path).unwrap().set_len(MAX_FILE + 1).unwrap();
-        assert!(read(&path).unwrap_err().contains("is 268435457 bytes long, more than the 268435456"));
+        assert!(read(&path).unwrap_err().contains("is longer than the 268435456 bytes"));
     }
 
     #[test]

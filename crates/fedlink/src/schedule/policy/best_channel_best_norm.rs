@@ -15,8 +15,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestChannelBestNormConfig>();
 #[derive(Clone, Copy, Debug)]
 pub struct BestChannelBestNormConfig {
     /// Kc, devices that pass the selection by channel, train and report
-    #[key(allowed = "schedule.k ..= data.devices", unset_words = "max(10, 2K), at most M")]
-    pub kc: Option<u64>,
+    #[key(allowed = "schedule.k ..= data.devices", derived = "max(10, 2K), at most M")]
+    pub kc: u64,
 }
 
 impl PartConfig for BestChannelBestNormConfig {
@@ -26,15 +26,18 @@ impl PartConfig for BestChannelBestNormConfig {
     const MEANING: &'static str = "best channel, then best norm: the K largest ‖Δ‖ among the Kc \
         largest gains, bits in proportion to ‖Δ‖";
 
+    fn derive(&mut self, scope: &Scope) {
+        if self.kc == 0 {
+            self.kc = scope.k.saturating_mul(2).max(10).min(scope.devices);
+        }
+    }
+
     fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
-        let default = scope.k.saturating_mul(2).max(10).min(scope.devices);
-        let kc = *self.kc.get_or_insert(default);
-        within("kc", kc, scope.k..=scope.devices, " (from schedule.k to data.devices)")
+        within("kc", self.kc, scope.k..=scope.devices, " (from schedule.k to data.devices)")
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
-        let kc = self.kc.unwrap_or_default() as usize;
-        Ok(Box::new(BestChannelBestNorm { kc }))
+        Ok(Box::new(BestChannelBestNorm { kc: self.kc as usize }))
     }
 }
 

@@ -190,7 +190,7 @@ mod tests {
         (config.schedule.policy, config.schedule.k, config.run.rounds) = ("data-aware".into(), 2, 3);
         let dataset = data::load("digits", &[]).unwrap();
         let mut simulation = Simulation::of(&config, dataset).unwrap();
-        let task = simulation.world().fleet.task();
+        let task = simulation.fleet.task();
         for device in DeviceId::all(6) {
             let counts = task.label_counts(device).unwrap();
             assert_eq!(counts.iter().sum::<u32>(), 40);
@@ -205,10 +205,9 @@ mod tests {
         let mut config = crate::spec::Config::default();
         config.schedule.policy = "data-aware".into();
         let parts = crate::parts::Parts::default();
-        let session =
-            crate::system::session::Session::of(&config.resolve(&parts).unwrap(), vec![0.0; 20], None)
-                .unwrap();
-        let [warning] = &session.server().warnings()[..] else { panic!("one warning") };
+        let server =
+            crate::system::server::Server::of(&config.resolve(&parts).unwrap(), vec![0.0; 20], None).unwrap();
+        let [warning] = &server.warnings()[..] else { panic!("one warning") };
         assert!(warning.starts_with("policy data-aware looks at the labels"), "{warning}");
     }
 }

@@ -14,8 +14,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<PoissonConfig>();
 #[derive(Clone, Copy, Debug)]
 pub struct PoissonConfig {
     /// q, the probability with which a device is scheduled in a round
-    #[key(range = "> 0 and ≤ 1", unset_words = "K/2M")]
-    pub rate: Option<f64>,
+    #[key(range = "> 0 and ≤ 1", derived = "K/2M")]
+    pub rate: f64,
 }
 
 impl PartConfig for PoissonConfig {
@@ -25,13 +25,14 @@ impl PartConfig for PoissonConfig {
     const MEANING: &'static str =
         "every device sampled independently, at most K, each in a slot of n/K symbols; amplifies privacy";
 
-    fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
-        self.rate.get_or_insert(scope.k as f64 / (2.0 * scope.devices as f64));
-        Ok(())
+    fn derive(&mut self, scope: &Scope) {
+        if self.rate == 0.0 {
+            self.rate = scope.k as f64 / (2.0 * scope.devices as f64);
+        }
     }
 
     fn build(self, scope: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
-        Ok(Box::new(Poisson { rate: self.rate.unwrap_or_default(), devices: scope.devices, k: scope.k }))
+        Ok(Box::new(Poisson { rate: self.rate, devices: scope.devices, k: scope.k }))
     }
 }
 
@@ -162,10 +163,10 @@ mod tests {
     fn the_default_rate_is_half_of_what_fills_the_slots() {
         let scope = Scope { devices: 40, k: 10, ..Scope::default() };
         let mut config = PoissonConfig::default();
-        config.resolve(&scope).unwrap();
-        assert_eq!(config.rate, Some(0.125));
+        config.derive(&scope);
+        assert_eq!(config.rate, 0.125);
         for rate in [0.0, -0.1, 1.5, f64::NAN] {
-            let error = PoissonConfig { rate: Some(rate) }.check().unwrap_err().to_string();
+            let error = PoissonConfig { rate }.check().unwrap_err().to_string();
             assert!(error.contains("> 0 and ≤ 1"), "{error}");
         }
     }

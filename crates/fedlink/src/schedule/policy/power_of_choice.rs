@@ -27,8 +27,8 @@ pub enum Variant {
 #[derive(Clone, Copy, Debug)]
 pub struct PowerOfChoiceConfig {
     /// devices that are drawn
-    #[key(allowed = "schedule.k ..= data.devices", unset_words = "2K, at most M")]
-    pub d: Option<u64>,
+    #[key(allowed = "schedule.k ..= data.devices", derived = "2K, at most M")]
+    pub d: u64,
     /// which losses are compared
     #[key(allowed = "\"cpow-d\" (reported, of a mini-batch) | \"rpow-d\" (remembered, no report)")]
     pub variant: Variant,
@@ -41,13 +41,18 @@ impl PartConfig for PowerOfChoiceConfig {
     const MEANING: &'static str =
         "the K largest losses among d devices drawn in proportion to their samples, equal bits";
 
+    fn derive(&mut self, scope: &Scope) {
+        if self.d == 0 {
+            self.d = scope.k.saturating_mul(2).min(scope.devices);
+        }
+    }
+
     fn resolve(&mut self, scope: &Scope) -> Result<(), ConfigError> {
-        let d = *self.d.get_or_insert(scope.k.saturating_mul(2).min(scope.devices));
-        within("d", d, scope.k..=scope.devices, " (from schedule.k to data.devices)")
+        within("d", self.d, scope.k..=scope.devices, " (from schedule.k to data.devices)")
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
-        Ok(Box::new(PowerOfChoice { d: self.d.unwrap_or_default() as usize, variant: self.variant }))
+        Ok(Box::new(PowerOfChoice { d: self.d as usize, variant: self.variant }))
     }
 }
 

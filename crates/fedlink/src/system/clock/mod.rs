@@ -41,8 +41,7 @@ impl Present {
 }
 
 /// What a [`Clock`] is made of.
-#[non_exhaustive]
-pub struct ClockParts {
+pub(crate) struct ClockParts {
     /// M.
     pub devices: usize,
     /// Seconds of a symbol of an upload.
@@ -84,8 +83,7 @@ pub struct ClockParts {
 
 /// What a device draws from its battery, by state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct PowerDraw {
+pub(crate) struct PowerDraw {
     /// Watts while it trains, where training is not counted in cycles.
     pub compute_w: f64,
     /// Watts of its circuits while it sends, besides what it radiates.
@@ -100,7 +98,7 @@ pub struct PowerDraw {
 
 impl PowerDraw {
     /// (P/η + P_c)·t: joules of sending for `seconds` with `power` watts.
-    pub fn transmit_j(&self, power: f64, seconds: f64) -> f64 {
+    pub(crate) fn transmit_j(&self, power: f64, seconds: f64) -> f64 {
         (power / self.pa_efficiency + self.circuit_w) * seconds
     }
 }
@@ -157,7 +155,7 @@ impl Timing {
 
 impl Clock {
     /// The clock made of `parts`.
-    pub fn new(parts: ClockParts) -> Self {
+    pub(crate) fn new(parts: ClockParts) -> Self {
         Self { parts: Some(parts) }
     }
 
@@ -170,7 +168,7 @@ impl Clock {
 
     /// Seconds that each device is expected to train, without the jitter of a round; empty if nothing is
     /// counted.
-    pub fn expected_s(&self) -> Vec<f64> {
+    pub(crate) fn expected_s(&self) -> Vec<f64> {
         let Some(parts) = &self.parts else { return Vec::new() };
         let seconds = |device| {
             let seconds = parts.compute.seconds(device, &(parts.work)(device));

@@ -66,10 +66,11 @@ impl Encoder {
     }
 
     pub(crate) fn new(spec: &Spec, compressor: Arc<dyn Compressor>) -> Self {
+        let scheme = &spec.parts().scheme;
         Self {
             seed: spec.run.seed,
             compressor,
-            custom: crate::system::build::custom_compressor(spec),
+            custom: scheme.is_custom().then(|| scheme.name().to_owned()),
             budget: spec.compress.budget,
             level: spec.compress.level,
             shapes: Vec::new(),

@@ -11,7 +11,7 @@ mod tests;
 
 pub(crate) use encoder::Given;
 pub use encoder::{Encoder, Message};
-pub(crate) use residual::Residual;
+pub(crate) use residual::{PersistentState, Residual};
 
 use crate::base::state::{Persist, State, StateError};
 use crate::base::units::{Bits, DeviceId, Shape};
@@ -132,7 +132,7 @@ impl Device {
     ) -> Result<Report, Error> {
         let kept = self.residual.vectors.len();
         if kept > 0 && kept != self.feedback.vectors() * update.len() {
-            return Err(Error::Session(
+            return Err(Error::order(
                 "report: the error feedback of this device is of an update of another size; it belongs to \
                  another run",
             ));
@@ -159,7 +159,7 @@ impl Device {
     pub fn send(&mut self, budget: Bits) -> Result<Message, Error> {
         let trained = self.trained.take();
         let Trained { sender, update } =
-            trained.ok_or(Error::Session("send: no update waits to be sent; report before send"))?;
+            trained.ok_or(Error::order("send: no update waits to be sent; report before send"))?;
         let message = self.encoder.message(&update, budget, sender)?;
         if self.feedback.vectors() > 0 {
             let mut bytes = Vec::new();
@@ -188,7 +188,7 @@ impl Device {
             return Ok(true);
         }
         let Some(round) = acknowledged else {
-            return Err(Error::Session(
+            return Err(Error::order(
                 "report: with this compress.feedback, whose states the server has too, the server must give \
                  the round of the last upload that it used",
             ));

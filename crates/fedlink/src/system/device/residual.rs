@@ -1,7 +1,16 @@
-//! The memory of error feedback on one device, in a simulation and on a node alike.
+//! The state of one device from round to round, in a simulation and on a node alike: its task, and the memory
+//! of error feedback.
 
 use crate::compress::{Encoded, ErrorFeedback};
+use crate::learn::task::DeviceState;
 use serde::{Deserialize, Serialize};
+
+/// The state that a device keeps between the rounds of a simulation.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct PersistentState {
+    pub(crate) task: DeviceState,
+    pub(crate) residual: Residual,
+}
 
 /// The vectors that error feedback keeps on one device, and the age of the last upload in them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

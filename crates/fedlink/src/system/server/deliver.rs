@@ -1,7 +1,9 @@
 //! What arrives: decoded, judged and made into one step of the model.
 
+use super::book::Underpriced;
+use super::call::{Call, Decided, Open};
 use super::recorded::{not_scheduled, record};
-use super::{Body, Call, Decided, Open, Server, Underpriced, Upload};
+use super::{Body, Server, Upload};
 use crate::aggregate::{Clip, WINDOW, clip};
 use crate::aggregate::{Contribution, Delta, normalize_steps};
 use crate::base::buffers::Pool;
@@ -18,15 +20,20 @@ use std::sync::Arc;
 
 /// Reads what arrives, on several threads.
 pub(super) struct Decoder {
-    pub(super) compressor: Arc<dyn Compressor>,
-    pub(super) seed: u64,
+    pub compressor: Arc<dyn Compressor>,
+    seed: u64,
     /// The layers of the model; empty if they are not known.
-    pub(super) shapes: Vec<Shape>,
-    pub(super) coders: Pool<Coder>,
-    pub(super) decoded: Pool<Encoded>,
+    pub shapes: Vec<Shape>,
+    coders: Pool<Coder>,
+    decoded: Pool<Encoded>,
 }
 
 impl Decoder {
+    /// A decoder for a model whose layers are not known.
+    pub fn new(compressor: Arc<dyn Compressor>, seed: u64) -> Self {
+        Self { compressor, seed, shapes: Vec::new(), coders: Pool::new(), decoded: Pool::new() }
+    }
+
     /// What both ends know of an upload of `dim` numbers within `budget`, by round and device.
     fn context(&self, dim: usize, budget: Bits, who: (u64, DeviceId)) -> Context<'_> {
         Context::new(dim, budget).of(self.seed, who).with_shapes(&self.shapes)
@@ -73,22 +80,28 @@ impl Received<'_> {
 }
 
 impl Server {
-    /// Takes what arrived of the scheduled devices, in their order: θ(t) becomes θ(t+1), and
-    /// the round is closed.
+    /// Takes one upload of each scheduled device, in their order: θ(t) becomes θ(t+1), and the round is over.
+    /// `cost` is its cost in seconds and joules, where that is known.
     pub fn deliver<'a>(
         &mut self,
         uploads: &[Upload<'a>],
         training: Training,
         cost: Option<Cost>,
-    ) -> Result<RoundRecord, Error> {
-        let open = self.open.take().ok_or(Error::Session("deliver: no round has begun"))?;
-        let Open { call, known, decided } = open;
-        let decided = decided.ok_or(Error::Session("deliver: nobody has reported yet"))?;
-        if !uploads.iter().map(|upload| upload.device).eq(decided.schedule.devices()) {
-            return Err(Error::Session(
-                "deliver: there must be one upload of each scheduled device, in their order",
-            ));
-        }
+    ) -> Result<&RoundRecord, Error> {
+        let (call, known, decided) = match self.open.take() {
+            Some(Open { call, known, decided: Some(decided) }) if decided.waits_for(uploads) => {
+                (call, known, decided)
+            }
+            refused => {
+                let problem = match &refused {
+                    None => "deliver: no round has begun",
+                    Some(Open { decided: None, .. }) => "deliver: nobody has reported yet",
+                    Some(_) => "deliver: there must be one upload of each scheduled device, in their order",
+                };
+                self.open = refused;
+                return Err(Error::order(problem));
+            }
+        };
         let (decoder, dim) = (&self.decoder, self.theta.len());
         let read = |(upload, grant): (&Upload<'a>, &Grant)| {
             decoder.read(upload, &decoder.context(dim, grant.budget, (call.t, upload.device)))
@@ -112,7 +125,7 @@ impl Server {
             decided.schedule.devices().zip(&arrivals).filter(|(_, arrival)| **arrival == Arrival::Used);
         self.aggregator.observe(&used.map(|(device, _)| device).collect::<Vec<DeviceId>>());
         for device in decided.schedule.devices() {
-            self.ledger.devices.note_scheduled(device, call.t);
+            self.book.devices.note_scheduled(device, call.t);
         }
         for one in received {
             if let Received::Decoded(update) = one {
@@ -128,20 +141,21 @@ impl Server {
         self.radio.settle(&sent.collect::<Vec<(DeviceId, Power, Airtime)>>());
         self.policy.observe(&record);
         self.check_policy(call.t)?;
-        Ok(record)
+        self.rounds_done = record.round;
+        Ok(self.last.insert(record))
     }
 
     /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it
     /// sends.
     fn note_underpriced(&mut self, t: u64, received: &[Received], uploads: &[Upload]) {
-        if self.custom_compressor.is_none() {
+        if !self.spec.parts().scheme.is_custom() {
             return;
         }
         for (one, upload) in received.iter().zip(uploads) {
             let Ok(Encoded::Sparse(update)) = one.update() else { continue };
             let (needed, claimed) = (update.information(self.theta.len()), upload.spent.bits);
             if claimed < needed {
-                let (count, first) = &mut self.ledger.underpriced;
+                let (count, first) = &mut self.book.underpriced;
                 *count += 1;
                 first.get_or_insert(Underpriced {
                     round: t + 1,
@@ -185,8 +199,8 @@ impl Server {
                 Ok(_) => Arrival::Used,
             };
             if matches!(arrival, Arrival::Undecodable | Arrival::Flagged) {
-                let strikes = &mut self.ledger.strikes;
-                strikes.resize(strikes.len().max(self.ledger.devices.len()), 0);
+                let strikes = &mut self.book.strikes;
+                strikes.resize(strikes.len().max(self.book.devices.len()), 0);
                 let count = &mut strikes[upload.device.index()];
                 *count = count.saturating_add(1);
             }
@@ -230,10 +244,10 @@ impl Server {
         }
         if self.defense.clip != Clip::Off {
             let norms: Vec<f32> = used.iter().map(|one| one.update.norm()).collect();
-            self.ledger.norms.extend(&norms);
-            let old = self.ledger.norms.len().saturating_sub(WINDOW);
-            self.ledger.norms.drain(..old);
-            let limit = self.defense.clip.limit(self.ledger.norms.make_contiguous());
+            self.book.norms.extend(&norms);
+            let old = self.book.norms.len().saturating_sub(WINDOW);
+            self.book.norms.drain(..old);
+            let limit = self.defense.clip.limit(self.book.norms.make_contiguous());
             used.iter_mut().zip(norms).for_each(|(one, norm)| one.factor = clip::factor(norm, limit));
         }
         let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
@@ -244,11 +258,11 @@ impl Server {
                 Encoded::Dense(values) => values,
                 _ => vec![0.0; self.theta.len()],
             };
-            mechanism.fill(&mut noise, self.seed, t);
+            mechanism.fill(&mut noise, self.spec.run.seed, t);
             self.noise = Encoded::Dense(noise);
             terms.push((&self.noise, 1.0));
         }
-        self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
+        self.optimizer.step(&mut self.theta, &delta, self.rate.at(t) as f32);
     }
 
     /// What the correction of local steps makes of the updates that arrived.
@@ -286,7 +300,7 @@ impl Server {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
                 states.advance(upload.device, t, update, dim);
                 if self.defense.clip != Clip::Off {
-                    self.ledger.norms.push_back(states.norm(upload.device));
+                    self.book.norms.push_back(states.norm(upload.device));
                 }
             }
         }
@@ -294,14 +308,14 @@ impl Server {
         let shares = self.aggregator.shares(devices, &|m| (self.samples)(DeviceId(m as u32)));
         let mut all = states.contributions(t, &shares);
         if self.defense.clip != Clip::Off {
-            let old = self.ledger.norms.len().saturating_sub(WINDOW);
-            self.ledger.norms.drain(..old);
-            let limit = self.defense.clip.limit(self.ledger.norms.make_contiguous());
+            let old = self.book.norms.len().saturating_sub(WINDOW);
+            self.book.norms.drain(..old);
+            let limit = self.defense.clip.limit(self.book.norms.make_contiguous());
             for one in &mut all {
                 one.factor *= clip::factor(one.factor * one.update.norm(), limit);
             }
         }
         let delta = self.aggregator.aggregate(&all, devices);
-        self.optimizer.step(&mut self.theta, &delta, self.server_rate.at(t) as f32);
+        self.optimizer.step(&mut self.theta, &delta, self.rate.at(t) as f32);
     }
 }

@@ -1,6 +1,7 @@
 //! A round as it is recorded.
 
-use super::{Call, Decided, Upload};
+use super::Upload;
+use super::call::{Call, Decided};
 use crate::base::units::{Airtime, Bits, DeviceId, Power, Symbols};
 use crate::radio::Known;
 use crate::record::{Arrival, RoundRecord, Training, Transmission};

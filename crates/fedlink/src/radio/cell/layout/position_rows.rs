@@ -1,17 +1,16 @@
 //! The rows of a file of positions.
 
 use super::Position;
+use crate::base::files;
 use crate::base::rows::{Rows, is_header, shortened};
 use csv::StringRecord;
-use std::io::Read;
 use std::path::Path;
 
 /// The text of a file of at most `max` bytes; `fix` is the advice for a longer one.
 pub(super) fn read_text(path: &Path, max: u64, fix: &str) -> Result<String, String> {
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    file.take(max + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    if text.len() as u64 > max { Err(format!("is longer than {max} bytes; {fix}")) } else { Ok(text) }
+    let bytes = files::read_up_to(path, max).map_err(|error| error.to_string())?;
+    let bytes = bytes.ok_or_else(|| format!("is longer than {max} bytes; {fix}"))?;
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".into())
 }
 
 /// One row of a file of positions.

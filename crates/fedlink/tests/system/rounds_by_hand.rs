@@ -5,11 +5,10 @@ use fedlink::compress::wire::Coder;
 use fedlink::learn::optimizer::StateMode;
 use fedlink::prelude::*;
 use fedlink::record::{Arrival, Training};
-use fedlink::system::build::{compressor, server_of};
+use fedlink::system::build::compressor;
 use fedlink::system::device::Sender;
-use fedlink::system::round::{World, round};
-use fedlink::system::server::{Body, Call, Scheduled, Server, Upload};
-use std::sync::Arc;
+use fedlink::system::round::round;
+use fedlink::system::server::{Body, Call, Scheduled, Upload};
 
 const POLICIES: [&str; 6] = ["bc", "bn2", "bc-bn2", "bn2-c", "random", "round-robin"];
 const SCHEMES: [&str; 8] = ["d-sgd", "random-sparse", "top-k", "stc", "rand-k", "ternary", "sign", "qsgd"];
@@ -34,14 +33,14 @@ fn simulated(config: &Config) -> (Vec<RoundRecord>, Vec<f32>) {
 }
 
 /// The training of the candidates, as on a node of each: their reports and the updates to be sent.
-fn train(world: &World, theta: &[f32], call: &Call) -> (Reports, Vec<Vec<f32>>, Training) {
+fn train(nodes: &Simulation, theta: &[f32], call: &Call) -> (Reports, Vec<Vec<f32>>, Training) {
     let (mut updates, mut losses, mut answers) = (Vec::new(), Vec::new(), Vec::new());
     for (index, &device) in call.candidates.iter().enumerate() {
-        let (update, loss) = world.fleet.update(theta, call.t, device).unwrap();
+        let (update, loss) = nodes.fleet.update(theta, call.t, device).unwrap();
         for ask in &call.asks {
             answers.push(match ask {
                 Ask::Norm => fedlink::base::kernels::norm(&update) as f32,
-                Ask::CompressedNorm => world
+                Ask::CompressedNorm => nodes
                     .fleet
                     .encoder()
                     .compressed_norm(&update, call.alone[index], Sender { t: call.t, device })
@@ -91,21 +90,22 @@ impl Compressed {
 fn by_hand(config: &Config, as_bytes: bool) -> (Vec<RoundRecord>, Vec<f32>) {
     let parts = Parts::default();
     // The nodes, and a server without nodes.
-    let world = World::new(&config.resolve_on(blobs(20, 600, 90), &parts).unwrap()).unwrap();
-    let theta0 = world.session.theta().to_vec();
+    let nodes = Simulation::of(config, blobs(20, 600, 90)).unwrap();
+    let theta0 = nodes.theta().to_vec();
     let spec = config.resolve(&parts).unwrap();
-    let mut server = server_of(&spec, theta0, Arc::new(|_| 30)).unwrap();
+    let samples = vec![30; config.data.devices as usize];
+    let mut server = Server::of(&spec, theta0, Some(samples)).unwrap();
     let scheme = compressor(&spec).unwrap();
     let mut records = Vec::new();
     for t in 0..config.run.rounds {
-        let links = server.radio.links(t);
+        let links = server.links(t);
         let call = server.begin(t, links.known, |_| true).unwrap();
-        let (reports, updates, training) = train(&world, server.theta(), &call);
+        let (reports, updates, training) = train(&nodes, server.theta(), &call);
         let scheduled = server.report(reports).unwrap();
         let send = |one: &Scheduled| {
             let index = call.candidates.iter().position(|device| *device == one.device).unwrap();
             let (budget, mut update) = (one.grant.budget, Encoded::default());
-            let (encoder, sender) = (world.fleet.encoder(), Sender { t, device: one.device });
+            let (encoder, sender) = (nodes.fleet.encoder(), Sender { t, device: one.device });
             let spent = encoder.encode(&updates[index], budget, sender, &mut update).unwrap();
             let (mut payload, mut bits) = (Vec::new(), 0);
             if as_bytes && spent.level > 0 {
@@ -117,7 +117,7 @@ fn by_hand(config: &Config, as_bytes: bool) -> (Vec<RoundRecord>, Vec<f32>) {
         };
         let sent: Vec<Compressed> = scheduled.iter().map(send).collect();
         let uploads: Vec<Upload> = sent.iter().map(|one| one.upload(as_bytes)).collect();
-        records.push(server.deliver(&uploads, training, None).unwrap());
+        records.push(server.deliver(&uploads, training, None).unwrap().clone());
     }
     (records, server.theta().to_vec())
 }
@@ -154,32 +154,31 @@ fn the_loop_of_a_round_over_server_and_fleet_is_that_of_a_simulation() {
         let mut config = config(policy);
         config.learn.state = StateMode::Keep;
         config.compress.feedback = "always".into();
-        let mut world =
-            World::new(&config.resolve_on(blobs(20, 600, 90), &Parts::default()).unwrap()).unwrap();
-        assert!(world.fleet.keeps_state());
-        let World { session, fleet, .. } = &mut world;
+        let mut simulation = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
+        assert!(simulation.fleet.keeps_state());
+        let Simulation { server, fleet, .. } = &mut simulation;
         let mut records = Vec::new();
         for t in 0..config.run.rounds {
-            let links = session.links(t);
-            let call = session.begin(t, links.known, |_| true).unwrap();
-            let mut trained = fleet.train(session.theta(), &call, |_| true).unwrap();
-            let scheduled = session.report(trained.reports.clone()).unwrap();
-            let sent = fleet.send(&mut trained, session.theta(), &scheduled, t).unwrap();
+            let links = server.links(t);
+            let call = server.begin(t, links.known, |_| true).unwrap();
+            let mut trained = fleet.train(server.theta(), &call, |_| true).unwrap();
+            let scheduled = server.report(trained.reports.clone()).unwrap();
+            let sent = fleet.send(&mut trained, server.theta(), &scheduled, t).unwrap();
             let uploads: Vec<Upload> = sent.iter().map(|one| one.upload()).collect();
-            records.push(session.deliver(&uploads, trained.training, None).unwrap().clone());
+            records.push(server.deliver(&uploads, trained.training, None).unwrap().clone());
             let delivered = vec![true; sent.len()];
             fleet.settle(t, trained, sent, &delivered);
         }
-        let theta = world.session.theta().to_vec();
+        let theta = server.theta().to_vec();
         assert_same(&(records, theta), &simulated(&config), policy);
-        let mut again =
-            World::new(&config.resolve_on(blobs(20, 600, 90), &Parts::default()).unwrap()).unwrap();
+        let mut again = Simulation::of(&config, blobs(20, 600, 90)).unwrap();
+        let Simulation { server, fleet, clock, .. } = &mut again;
         let mut step = |t| {
-            round(&mut again, t).unwrap();
-            again.session.last().unwrap().clone()
+            round(server, fleet, clock, t).unwrap();
+            server.last().unwrap().clone()
         };
         let records: Vec<RoundRecord> = (0..config.run.rounds).map(&mut step).collect();
-        assert_same(&(records, again.session.theta().to_vec()), &simulated(&config), policy);
+        assert_same(&(records, again.theta().to_vec()), &simulated(&config), policy);
     }
 }
 
@@ -188,10 +187,7 @@ fn a_fleet_reports_whether_its_devices_keep_state() {
     let keeps = |state, feedback: &str| {
         let mut config = config("bc");
         (config.learn.state, config.compress.feedback) = (state, feedback.into());
-        World::new(&config.resolve_on(blobs(20, 600, 90), &Parts::default()).unwrap())
-            .unwrap()
-            .fleet
-            .keeps_state()
+        Simulation::of(&config, blobs(20, 600, 90)).unwrap().fleet.keeps_state()
     };
     assert!(!keeps(StateMode::Reset, "off"));
     assert!(keeps(StateMode::Keep, "off"));
@@ -204,12 +200,8 @@ fn small_server(change: impl Fn(&mut Config)) -> Server {
     (config.data.devices, config.schedule.k, config.schedule.policy) = (4, 2, "bn2".into());
     config.radio.fading = "static".into();
     change(&mut config);
-    server_of(
-        &config.resolve(&Parts::default()).unwrap(),
-        vec![0.0; 5],
-        Arc::new(|device| 1 + device.index()),
-    )
-    .unwrap()
+    let spec = config.resolve(&Parts::default()).unwrap();
+    Server::of(&spec, vec![0.0; 5], Some(vec![1, 2, 3, 4])).unwrap()
 }
 
 fn ids(devices: &[u32]) -> Vec<DeviceId> {
@@ -217,7 +209,7 @@ fn ids(devices: &[u32]) -> Vec<DeviceId> {
 }
 
 fn begin(server: &mut Server, t: u64) -> Call {
-    let known = server.radio.links(t).known;
+    let known = server.links(t).known;
     server.begin(t, known, |_| true).unwrap()
 }
 
@@ -268,22 +260,38 @@ fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
     report(&mut server, &[], 0).unwrap();
     report(&mut server, &[3, 1], 1).unwrap();
     let order = "deliver: there must be one upload of each scheduled device, in their order";
-    for uploads in [&[3u32, 1][..], &[1], &[1, 2], &[1, 3, 3]] {
+    let lost = |devices: &[u32]| -> Vec<Upload> { ids(devices).into_iter().map(Upload::lost).collect() };
+    for uploads in [&[3u32, 1][..], &[1], &[1, 2], &[1, 3, 3], &[]] {
         report(&mut server, &[3, 1], 1).unwrap();
-        let uploads: Vec<Upload> = uploads.iter().map(|&device| Upload::lost(DeviceId(device))).collect();
-        assert_eq!(message(server.deliver(&uploads, training, None).map(drop)), order);
+        let result = server.deliver(&lost(uploads), training, None);
+        assert!(matches!(result, Err(Error::Order(_))));
+        assert_eq!(message(result.map(drop)), order);
     }
-    assert!(
-        matches!(server.deliver(&[], training, None), Err(Error::Session(_))),
-        "a refused round is closed"
-    );
+    server.deliver(&lost(&[1, 3]), training, None).expect("a call that was refused changes nothing");
+    assert_eq!(message(server.deliver(&[], training, None).map(drop)), "deliver: no round has begun");
+}
+
+#[test]
+fn reports_in_any_order_are_those_of_the_candidates_and_refused_ones_leave_the_round_open() {
+    let granted = |devices: &[u32], values: &[f32]| {
+        let mut server = small_server(|_| ());
+        begin(&mut server, 0);
+        for wrong in [&[0, 9][..], &[0, 0]] {
+            assert!(server.report(Reports::new(ids(wrong), 1, vec![1.0; 2])).is_err());
+        }
+        assert!(server.report(Reports::new(ids(&[0]), 1, vec![f32::NAN])).is_err());
+        server.report(Reports::new(ids(devices), 1, values.to_vec())).unwrap()
+    };
+    let in_order = granted(&[0, 1, 3], &[2.0, 1.0, 5.0]);
+    assert_eq!(in_order.iter().map(|one| one.device.0).collect::<Vec<u32>>(), [0, 3]);
+    assert_eq!(granted(&[3, 1, 0], &[5.0, 1.0, 2.0]), in_order);
 }
 
 #[test]
 fn absent_devices_are_not_candidates_and_a_round_without_devices_is_valid() {
     for policy in POLICIES {
         let mut server = small_server(|config| config.schedule.policy = policy.into());
-        let known = server.radio.links(0).known;
+        let known = server.links(0).known;
         let call = server.begin(0, known.clone(), |device| device.0 != 1).unwrap();
         assert!(!call.candidates.contains(&DeviceId(1)), "{policy}");
         assert_eq!(call.alone.len(), call.candidates.len());
@@ -339,7 +347,7 @@ fn an_abandoned_round_changes_nothing() {
             let values = (0..call.candidates.len()).map(|i| ((i as u64 + t) % 4) as f32).collect();
             let scheduled = server.report(Reports::new(call.candidates, 1, values)).unwrap();
             let uploads: Vec<Upload> = scheduled.iter().map(|one| dense(one.device.0, &whole)).collect();
-            records.push(server.deliver(&uploads, Training::default(), None).unwrap());
+            records.push(server.deliver(&uploads, Training::default(), None).unwrap().clone());
         }
         (records, server.theta().to_vec())
     };

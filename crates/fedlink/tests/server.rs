@@ -1,10 +1,10 @@
-//! Rounds on nodes: a session with the inputs of a simulation gives the results of the simulation.
+//! Rounds on nodes: a server with the inputs of a simulation gives the results of the simulation.
 
 use fedlink::learn::optimizer::StateMode;
 use fedlink::prelude::*;
 use fedlink::record::{Arrival, Training};
 use fedlink::system::device::{self, Device, Encoder, Sender};
-use fedlink::system::session::Message;
+use fedlink::system::server::Message;
 use std::sync::Arc;
 
 fn config(policy: &str) -> Config {
@@ -25,24 +25,24 @@ fn dataset() -> Arc<fedlink::data::Dataset> {
     fedlink::data::load("digits", &[]).unwrap()
 }
 
-fn session(config: &Config, nodes: &Simulation) -> Session {
+fn server_of(config: &Config, nodes: &Simulation) -> Server {
     let samples = vec![50; config.data.devices as usize];
-    Session::of(&config.resolve(&Parts::default()).unwrap(), nodes.theta().to_vec(), Some(samples)).unwrap()
+    Server::of(&config.resolve(&Parts::default()).unwrap(), nodes.theta().to_vec(), Some(samples)).unwrap()
 }
 
 /// One round in which every node acts as a device of `nodes`; `backwards` reverses the order of reports
 /// and uploads.
-fn play(session: &mut Session, nodes: &Simulation, backwards: bool) -> Vec<Arrival> {
-    let fresh = Device::new(session.spec(), Vec::new()).unwrap();
-    let (t, fleet) = (session.rounds_done(), &nodes.world().fleet);
-    let links = session.links(t);
-    let call = session.begin(t, links.known, |_| true).unwrap();
+fn play(server: &mut Server, nodes: &Simulation, backwards: bool) -> Vec<Arrival> {
+    let fresh = Device::new(server.spec(), Vec::new()).unwrap();
+    let (t, fleet) = (server.rounds_done(), &nodes.fleet);
+    let links = server.links(t);
+    let call = server.begin(t, links.known, |_| true).unwrap();
     let mut devices = vec![fresh; call.candidates.len()];
     let mut losses = 0.0;
     let mut rows: Vec<(DeviceId, Vec<f32>)> = (0..devices.len())
         .map(|i| {
             let device = call.candidates[i];
-            let (update, loss) = fleet.update(session.theta(), t, device).unwrap();
+            let (update, loss) = fleet.update(server.theta(), t, device).unwrap();
             losses += loss;
             (device, devices[i].report(&call.request(i), update, loss).unwrap().answers)
         })
@@ -51,7 +51,7 @@ fn play(session: &mut Session, nodes: &Simulation, backwards: bool) -> Vec<Arriv
         rows.reverse();
     }
     let (reported, answers): (Vec<DeviceId>, Vec<Vec<f32>>) = rows.into_iter().unzip();
-    let granted = session.report(Reports::new(reported, call.asks.len(), answers.concat())).unwrap();
+    let granted = server.report(Reports::new(reported, call.asks.len(), answers.concat())).unwrap();
     let sent: Vec<(DeviceId, device::Message)> = granted
         .iter()
         .map(|one| {
@@ -64,41 +64,41 @@ fn play(session: &mut Session, nodes: &Simulation, backwards: bool) -> Vec<Arriv
         messages.reverse();
     }
     let training = Training::new(devices.len(), losses / devices.len() as f64);
-    let arrivals = session.deliver_messages(&messages, training).unwrap();
-    let run = &session.spec().run;
-    if session.rounds_done().is_multiple_of(run.evaluate_every) || session.rounds_done() == run.rounds {
-        let evaluation = fleet.task().evaluate(session.theta()).unwrap();
-        session.evaluated(evaluation).unwrap();
+    let arrivals = server.deliver_messages(&messages, training).unwrap();
+    let run = &server.spec().run;
+    if server.rounds_done().is_multiple_of(run.evaluate_every) || server.rounds_done() == run.rounds {
+        let evaluation = fleet.task().evaluate(server.theta()).unwrap();
+        server.evaluated(evaluation).unwrap();
     }
     arrivals
 }
 
 #[test]
-fn a_session_on_nodes_has_the_digest_of_the_simulation() {
+fn a_server_on_nodes_has_the_digest_of_the_simulation() {
     for policy in ["bc", "bn2", "bc-bn2", "bn2-c", "random", "round-robin"] {
         let config = config(policy);
         let mut simulation = Simulation::of(&config, dataset()).unwrap();
         let nodes = Simulation::of(&config, dataset()).unwrap();
-        let mut session = session(&config, &nodes);
+        let mut server = server_of(&config, &nodes);
         let wanted = simulation.run(|_| ()).unwrap();
         for round in 0..config.run.rounds {
-            play(&mut session, &nodes, round % 2 == 1);
+            play(&mut server, &nodes, round % 2 == 1);
         }
-        assert_eq!(session.outcome(), wanted, "{policy}");
-        assert_eq!(session.theta(), simulation.theta(), "{policy}");
+        assert_eq!(server.outcome(), wanted, "{policy}");
+        assert_eq!(server.theta(), simulation.theta(), "{policy}");
     }
 }
 
 #[test]
-fn a_saved_session_resumes_to_the_same_digest_on_a_policy_with_state() {
+fn a_saved_server_resumes_to_the_same_digest_on_a_policy_with_state() {
     let config = config("round-robin");
     let nodes = Simulation::of(&config, dataset()).unwrap();
-    let (mut whole, mut first) = (session(&config, &nodes), session(&config, &nodes));
+    let (mut whole, mut first) = (server_of(&config, &nodes), server_of(&config, &nodes));
     (0..6).for_each(|_| drop(play(&mut whole, &nodes, false)));
     (0..4).for_each(|_| drop(play(&mut first, &nodes, false)));
     let mut saved = Vec::new();
     first.checkpoint(&mut saved).unwrap();
-    let mut second = session(&config, &nodes);
+    let mut second = server_of(&config, &nodes);
     second.restore(std::io::Cursor::new(&saved)).unwrap();
     assert_eq!(second.rounds_done(), 4);
     (4..6).for_each(|_| drop(play(&mut second, &nodes, false)));
@@ -106,7 +106,7 @@ fn a_saved_session_resumes_to_the_same_digest_on_a_policy_with_state() {
 
     let mut other = config.clone();
     other.run.seed = 1;
-    let mut other = session(&other, &nodes);
+    let mut other = server_of(&other, &nodes);
     assert!(other.restore(std::io::Cursor::new(&saved)).is_err());
     assert_eq!(other.rounds_done(), 0);
 }
@@ -115,14 +115,14 @@ fn a_saved_session_resumes_to_the_same_digest_on_a_policy_with_state() {
 fn a_round_continues_with_absent_lost_and_excluded_nodes() {
     let config = config("bc");
     let nodes = Simulation::of(&config, dataset()).unwrap();
-    let mut session = session(&config, &nodes);
+    let mut server = server_of(&config, &nodes);
     let encoder = Encoder::of(&config.resolve(&Parts::default()).unwrap()).unwrap();
-    let links = session.links(0);
-    let call = session.begin(0, links.known, |device| device.0 != 5).unwrap();
+    let links = server.links(0);
+    let call = server.begin(0, links.known, |device| device.0 != 5).unwrap();
     assert!(!call.candidates.contains(&DeviceId(5)));
-    let granted = session.report(Reports::new(call.candidates.clone(), 0, Vec::new())).unwrap();
+    let granted = server.report(Reports::new(call.candidates.clone(), 0, Vec::new())).unwrap();
     assert_eq!(granted.len(), 3);
-    let update = vec![0.5; session.theta().len()];
+    let update = vec![0.5; server.theta().len()];
     let sender = Sender { t: 0, device: granted[0].device };
     let sent = encoder.message(&update, granted[0].grant.budget, sender).unwrap();
     let honest = Message::of(granted[0].device, &sent);
@@ -132,50 +132,50 @@ fn a_round_continues_with_absent_lost_and_excluded_nodes() {
     let training = Training::new(3, 1.0);
     let mut unexpected = honest;
     unexpected.device = DeviceId(5);
-    assert!(session.deliver_messages(&[honest, unexpected], training).is_err());
-    let arrivals = session.deliver_messages(&[greedy, honest], training).unwrap();
+    assert!(server.deliver_messages(&[honest, unexpected], training).is_err());
+    let arrivals = server.deliver_messages(&[greedy, honest], training).unwrap();
     assert_eq!(arrivals, [Arrival::Used, Arrival::Undecodable, Arrival::Lost]);
-    assert_eq!(session.rounds_done(), 1);
+    assert_eq!(server.rounds_done(), 1);
 }
 
 #[test]
 fn calls_in_the_wrong_order_are_refused() {
     let config = config("bc");
     let nodes = Simulation::of(&config, dataset()).unwrap();
-    let mut session = session(&config, &nodes);
+    let mut server = server_of(&config, &nodes);
     let nobody = Training::default();
-    assert!(session.report(Reports::default()).is_err());
-    assert!(session.deliver_messages(&[], nobody).is_err());
-    assert!(session.evaluated(Evaluation::new(0.5, 0.5)).is_err());
-    let links = session.links(0);
-    assert!(session.begin(1, links.known.clone(), |_| true).is_err());
-    session.begin(0, links.known, |_| true).unwrap();
-    assert!(session.deliver_messages(&[], nobody).is_err());
+    assert!(server.report(Reports::default()).is_err());
+    assert!(server.deliver_messages(&[], nobody).is_err());
+    assert!(server.evaluated(Evaluation::new(0.5, 0.5)).is_err());
+    let links = server.links(0);
+    assert!(server.begin(1, links.known.clone(), |_| true).is_err());
+    server.begin(0, links.known, |_| true).unwrap();
+    assert!(server.deliver_messages(&[], nobody).is_err());
 }
 
 #[test]
 fn the_share_of_a_device_that_fails_goes_to_a_candidate_that_has_trained() {
     let config = config("bn2");
     let nodes = Simulation::of(&config, dataset()).unwrap();
-    let mut session = session(&config, &nodes);
-    let links = session.links(0);
+    let mut server = server_of(&config, &nodes);
+    let links = server.links(0);
     let capacities = links.known.capacities.clone();
-    assert!(session.substitute(DeviceId(0)).is_err());
-    let call = session.begin(0, links.known, |_| true).unwrap();
+    assert!(server.substitute(DeviceId(0)).is_err());
+    let call = server.begin(0, links.known, |_| true).unwrap();
     let norms: Vec<f32> = (0..8).map(|m| m as f32).collect();
-    let granted = session.report(Reports::new(call.candidates, 1, norms)).unwrap();
+    let granted = server.report(Reports::new(call.candidates, 1, norms)).unwrap();
     assert_eq!(granted.iter().map(|one| one.device.0).collect::<Vec<_>>(), [5, 6, 7]);
-    assert!(session.substitute(DeviceId(4)).is_err());
+    assert!(server.substitute(DeviceId(4)).is_err());
     // The largest reports that are not scheduled, in turn.
     for (failed, expected) in [(1, 4), (2, 3)] {
-        let one = session.substitute(granted[failed].device).unwrap().unwrap();
+        let one = server.substitute(granted[failed].device).unwrap().unwrap();
         assert_eq!(one.device, DeviceId(expected));
         assert_eq!(one.grant.symbols, granted[failed].grant.symbols);
         assert_eq!(one.grant.budget.0, one.grant.symbols.0 * capacities[expected as usize]);
         assert_eq!(one.capacity, capacities[expected as usize]);
     }
-    session.deliver_messages(&[], Training::new(8, 1.0)).unwrap();
-    let sent: Vec<u32> = session.last().unwrap().transmissions.iter().map(|one| one.device.0).collect();
+    server.deliver_messages(&[], Training::new(8, 1.0)).unwrap();
+    let sent: Vec<u32> = server.last().unwrap().transmissions.iter().map(|one| one.device.0).collect();
     assert_eq!(sent, [5, 4, 3]);
 }
 
@@ -183,32 +183,32 @@ fn the_share_of_a_device_that_fails_goes_to_a_candidate_that_has_trained() {
 fn there_is_no_substitute_where_only_the_scheduled_train() {
     let config = config("bc");
     let nodes = Simulation::of(&config, dataset()).unwrap();
-    let mut session = session(&config, &nodes);
-    let links = session.links(0);
-    let call = session.begin(0, links.known, |_| true).unwrap();
-    let granted = session.report(Reports::new(call.candidates, 0, Vec::new())).unwrap();
-    assert_eq!(session.substitute(granted[0].device).unwrap(), None);
+    let mut server = server_of(&config, &nodes);
+    let links = server.links(0);
+    let call = server.begin(0, links.known, |_| true).unwrap();
+    let granted = server.report(Reports::new(call.candidates, 0, Vec::new())).unwrap();
+    assert_eq!(server.substitute(granted[0].device).unwrap(), None);
 }
 
 #[test]
 fn rates_that_arrive_with_the_reports_decide_on_the_budgets() {
     let config = config("bc");
     let nodes = Simulation::of(&config, dataset()).unwrap();
-    let mut session = session(&config, &nodes);
-    let links = session.links(0);
-    assert!(session.relink(links.known.clone()).is_err());
-    let call = session.begin(0, links.known.clone(), |device| device.0 != 0).unwrap();
+    let mut server = server_of(&config, &nodes);
+    let links = server.links(0);
+    assert!(server.relink(links.known.clone()).is_err());
+    let call = server.begin(0, links.known.clone(), |device| device.0 != 0).unwrap();
     let mut now = links.known.clone();
     now.capacities.iter_mut().for_each(|capacity| *capacity *= 2.0);
-    session.relink(now.clone()).unwrap();
+    server.relink(now.clone()).unwrap();
     let few = Reports::new(call.candidates[..2].to_vec(), 0, Vec::new());
-    for one in session.report(few).unwrap() {
+    for one in server.report(few).unwrap() {
         assert_eq!(one.capacity, now.capacities[one.device.index()]);
     }
     // A candidate without a report may not send, nor may a device that is not there.
     let gone = [call.candidates[2], DeviceId(0)];
-    assert!(gone.iter().all(|device| !session.server().devices().may_send(*device)));
-    assert!(session.relink(now).is_err());
+    assert!(gone.iter().all(|device| !server.devices().may_send(*device)));
+    assert!(server.relink(now).is_err());
 }
 
 #[test]
@@ -217,14 +217,14 @@ fn nodes_may_give_their_samples_with_their_report() {
     config.learn.aggregate = "by-size".into();
     config.schedule.k = 2;
     config.radio.symbols = 10_000_000;
-    let mut session = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 4], None).unwrap();
+    let mut server = Server::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 4], None).unwrap();
     let encoder = Encoder::of(&config.resolve(&Parts::default()).unwrap()).unwrap();
-    let links = session.links(0);
-    session.begin(0, links.known, |_| true).unwrap();
-    session.set_samples(DeviceId(0), 30);
-    session.set_samples(DeviceId(1), 10);
+    let links = server.links(0);
+    server.begin(0, links.known, |_| true).unwrap();
+    server.set_samples(DeviceId(0), 30);
+    server.set_samples(DeviceId(1), 10);
     let reports = Reports::new(vec![DeviceId(0), DeviceId(1)], 1, vec![1.0, 1.0]);
-    let granted = session.report(reports).unwrap();
+    let granted = server.report(reports).unwrap();
     let update = |m: usize| if m == 0 { [1.0, 0.0, 0.0, 0.0] } else { [0.0, 1.0, 0.0, 0.0] };
     let sent: Vec<_> = granted
         .iter()
@@ -235,16 +235,16 @@ fn nodes_may_give_their_samples_with_their_report() {
         .collect();
     let messages: Vec<Message> =
         granted.iter().zip(&sent).map(|(one, sent)| Message::of(one.device, sent)).collect();
-    session.deliver_messages(&messages, Training::new(2, 1.0)).unwrap();
-    assert_eq!(session.theta(), [0.75, 0.25, 0.0, 0.0]);
+    server.deliver_messages(&messages, Training::new(2, 1.0)).unwrap();
+    assert_eq!(server.theta(), [0.75, 0.25, 0.0, 0.0]);
 }
 
 #[test]
 fn devices_without_samples_or_with_none_given_are_refused() {
     let config = config("bn2");
     let refused = |samples: Vec<usize>| {
-        let session = Session::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 4], Some(samples));
-        session.err().expect("it is refused").to_string()
+        let server = Server::of(&config.resolve(&Parts::default()).unwrap(), vec![0.0; 4], Some(samples));
+        server.err().expect("it is refused").to_string()
     };
     let mut samples = vec![5; 8];
     samples[3] = 0;

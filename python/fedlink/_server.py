@@ -1,4 +1,4 @@
-"""Rounds on other people's nodes: the server's half and a node's half."""
+"""Rounds on other people's nodes: the server and a node's half."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Session(_fedlink.Session):
+class Server(_fedlink.Server):
     """The server of a run on other people's nodes: policy, radio, decoding, audit and aggregation are those
     of ``simulate``; training and messages are yours.
 
@@ -27,15 +27,15 @@ class Session(_fedlink.Session):
     them sends what ``stc`` does); the nodes must be given the same.
 
     >>> config = {"schedule.policy": "bn2", "data.devices": 2}
-    >>> session = fedlink.Session(config, numpy.zeros(1000, numpy.float32))
-    >>> nodes = [fedlink.Device(session.config) for _ in range(2)]
+    >>> server = fedlink.Server(config, numpy.zeros(1000, numpy.float32))
+    >>> nodes = [fedlink.Device(server.config) for _ in range(2)]
     >>> update = numpy.ones(1000, numpy.float32)  # both nodes have learned it
-    >>> call = session.begin()
+    >>> call = server.begin()
     >>> answers = [nodes[m].report(call.asks, update, 0.5, bits, call.t, m).answers
     ...            for m, bits in zip(call.candidates, call.alone_bits)]
-    >>> grants = session.report(call.candidates, answers)
+    >>> grants = server.report(call.candidates, answers)
     >>> sent = [nodes[g.device].send(g.budget).upload(g.device) for g in grants]
-    >>> session.deliver(sent, trained=2, loss=0.5)
+    >>> server.deliver(sent, trained=2, loss=0.5)
     ['used']
     """
 
@@ -72,7 +72,7 @@ class Device(_fedlink.Device):
     ``compress.feedback``. ``save`` and ``load`` carry its state from one process to another.
 
     ``config`` is the server's, seed included: compression that draws at random draws the numbers of
-    ``simulate``. ``layers`` are the shapes of the arrays that an update is made of, as the session has them.
+    ``simulate``. ``layers`` are the shapes of the arrays that an update is made of, as the server has them.
 
     >>> node = fedlink.Device({"compress.scheme": "top-k", "compress.feedback": "scheduled"})
     >>> node.report(["norm"], numpy.float32([3, 4]), 0.5, 1e3, t=0, device=7).answers.tolist()
@@ -101,7 +101,7 @@ class Encoder(_fedlink.Encoder):
     that fits into a number of bits. ``Device`` adds error feedback.
 
     ``config`` is the server's, seed included: compression that draws at random draws what ``simulate`` does.
-    ``layers`` are the shapes of the arrays that an update is made of, as the session has them.
+    ``layers`` are the shapes of the arrays that an update is made of, as the server has them.
     """
 
     def __new__(

@@ -16,146 +16,146 @@ def config(small):
 
 
 def start(config, **parts):
-    return fedlink.Session(config, np.zeros(DIM, np.float32), **parts)
+    return fedlink.Server(config, np.zeros(DIM, np.float32), **parts)
 
 
 def update_of(device, t=0):
     return np.random.default_rng([device, t]).standard_normal(DIM).astype(np.float32)
 
 
-def reported(session, node, call, only=None):
+def reported(server, node, call, only=None):
     devices = [int(m) for m in call.candidates if only is None or m in only]
     bits = dict(zip(call.candidates.tolist(), call.alone_bits))
     answers = [node.report(call.asks, update_of(m, call.t), 0.5, bits[m], call.t, m) for m in devices]
-    return session.report(devices, answers)
+    return server.report(devices, answers)
 
 
-def play(session, node, encoder=None):
-    call = session.begin()
-    grants = reported(session, node, call)
+def play(server, node, encoder=None):
+    call = server.begin()
+    grants = reported(server, node, call)
     sent = [
         node.encode(update_of(g.device, call.t), g.budget, call.t, g.device).upload(g.device) for g in grants
     ]
-    return session.deliver(sent, len(call.candidates), 0.5)
+    return server.deliver(sent, len(call.candidates), 0.5)
 
 
 def test_what_is_granted_adds_up(config):
-    session, node = start(config), fedlink.Encoder(config)
-    call = session.begin()
+    server, node = start(config), fedlink.Encoder(config)
+    call = server.begin()
     assert (call.t, call.k, call.asks) == (0, 2, ["norm"]) and call.candidates.tolist() == list(range(8))
-    gains, capacities = session.links(0)
+    gains, capacities = server.links(0)
     assert call.alone_bits == pytest.approx(500 * capacities)
-    grants = reported(session, node, call)
+    grants = reported(server, node, call)
     assert len(grants) == 2 and sum(grant.symbols for grant in grants) == pytest.approx(500)
     for grant in grants:
         assert grant.capacity == capacities[grant.device] and grant.budget == grant.symbols * grant.capacity
         assert (grant.power, grant.airtime, grant.share) == (4.0, grant.symbols, None)
         assert grant.weight == pytest.approx(np.linalg.norm(update_of(grant.device)), rel=1e-6)
-    assert session.deliver([], 8, 0.5) == ["lost", "lost"]
-    assert (session.theta == 0).all() and session.rounds()["lost"].tolist() == [2]
+    assert server.deliver([], 8, 0.5) == ["lost", "lost"]
+    assert (server.theta == 0).all() and server.rounds()["lost"].tolist() == [2]
 
 
 def test_who_is_absent_or_does_not_answer_is_not_scheduled(config):
-    session, node = start(config), fedlink.Encoder(config)
-    call = session.begin(present=[1, 3, 5])
+    server, node = start(config), fedlink.Encoder(config)
+    call = server.begin(present=[1, 3, 5])
     assert call.candidates.tolist() == [1, 3, 5]
-    grants = reported(session, node, call, only=[5, 1])
+    grants = reported(server, node, call, only=[5, 1])
     assert {grant.device for grant in grants} == {1, 5}
     # The order of answers does not matter, nor does that of uploads.
     sent = [node.encode(update_of(g.device), g.budget, 0, g.device).upload(g.device) for g in grants]
-    assert session.deliver(sent[::-1], 2, 0.5) == ["used", "used"]
-    call = session.begin(present=[])
-    assert call.candidates.size == 0 and session.report([], []) == [] and session.deliver([], 0, 0.0) == []
-    assert session.rounds_done == 2
+    assert server.deliver(sent[::-1], 2, 0.5) == ["used", "used"]
+    call = server.begin(present=[])
+    assert call.candidates.size == 0 and server.report([], []) == [] and server.deliver([], 0, 0.0) == []
+    assert server.rounds_done == 2
 
 
 def test_a_round_that_is_abandoned_leaves_no_trace(config):
-    session, other, node = start(config), start(config), fedlink.Encoder(config)
-    call = session.begin()
-    reported(session, node, call)
-    assert play(session, node) == play(other, node) == ["used", "used"]
-    assert session.digest == other.digest
+    server, other, node = start(config), start(config), fedlink.Encoder(config)
+    call = server.begin()
+    reported(server, node, call)
+    assert play(server, node) == play(other, node) == ["used", "used"]
+    assert server.digest == other.digest
 
 
 def test_calls_in_the_wrong_order_are_refused(config):
-    session, node = start(config), fedlink.Encoder(config)
+    server, node = start(config), fedlink.Encoder(config)
     with pytest.raises(RuntimeError, match="no round has begun"):
-        session.report([0], [[1.0]])
+        server.report([0], [[1.0]])
     with pytest.raises(RuntimeError, match="nobody has reported"):
-        session.deliver([], 0, 0.0)
+        server.deliver([], 0, 0.0)
     with pytest.raises(RuntimeError, match="evaluated"):
-        session.evaluated(0.5, 0.5)
+        server.evaluated(0.5, 0.5)
     with pytest.raises(ValueError, match="t: must be in 0..=0"):
-        session.begin(1)
-    play(session, node)
-    session.begin()
+        server.begin(1)
+    play(server, node)
+    server.begin()
     with pytest.raises(RuntimeError, match="after deliver, before begin"):
-        session.evaluated(0.5, 0.5)
+        server.evaluated(0.5, 0.5)
 
 
 def test_answers_and_uploads_that_cannot_be_are_refused(config):
-    session, node = start(config), fedlink.Encoder(config)
-    call = session.begin(present=[0, 1, 2])
+    server, node = start(config), fedlink.Encoder(config)
+    call = server.begin(present=[0, 1, 2])
     refused = [
-        (lambda: session.report([0, 7], [[1.0], [1.0]]), RuntimeError, "no candidate"),
-        (lambda: session.report([0, 0], [[1.0], [1.0]]), RuntimeError, "twice"),
-        (lambda: session.report([0], [[np.nan]]), ValueError, "answers: entry 0 is NaN"),
-        (lambda: session.report([0, 1], [1.0, 2.0]), ValueError, "a row for each of 2 devices"),
-        (lambda: session.report([0], [["x"]]), TypeError, "answers"),
-        (lambda: session.begin(gains=np.ones(8)), ValueError, "give both"),
-        (lambda: session.begin(gains=np.ones(7), capacities=np.ones(8)), ValueError, "gains: has 7 entries"),
-        (lambda: session.begin(gains=-np.ones(8), capacities=np.ones(8)), ValueError, "at least 0"),
-        (lambda: session.begin(present=[8]), ValueError, "no device 8"),
+        (lambda: server.report([0, 7], [[1.0], [1.0]]), RuntimeError, "no candidate"),
+        (lambda: server.report([0, 0], [[1.0], [1.0]]), RuntimeError, "twice"),
+        (lambda: server.report([0], [[np.nan]]), ValueError, "answers: entry 0 is NaN"),
+        (lambda: server.report([0, 1], [1.0, 2.0]), ValueError, "a row for each of 2 devices"),
+        (lambda: server.report([0], [["x"]]), TypeError, "answers"),
+        (lambda: server.begin(gains=np.ones(8)), ValueError, "give both"),
+        (lambda: server.begin(gains=np.ones(7), capacities=np.ones(8)), ValueError, "gains: has 7 entries"),
+        (lambda: server.begin(gains=-np.ones(8), capacities=np.ones(8)), ValueError, "at least 0"),
+        (lambda: server.begin(present=[8]), ValueError, "no device 8"),
     ]
     for call_it, kind, reason in refused:
-        call = session.begin(present=[0, 1, 2])
+        call = server.begin(present=[0, 1, 2])
         with pytest.raises(kind, match=reason):
             call_it()
-    call = session.begin(present=[0, 1, 2])
-    grants = reported(session, node, call)
+    call = server.begin(present=[0, 1, 2])
+    grants = reported(server, node, call)
     other = next(m for m in range(3) if m not in {grant.device for grant in grants})
     with pytest.raises(RuntimeError, match="not scheduled"):
-        session.deliver([fedlink.Upload(other)], 3, 0.5)
+        server.deliver([fedlink.Upload(other)], 3, 0.5)
 
 
 def test_bytes_that_cannot_be_decoded_and_claims_beyond_the_budget_count_as_nothing(config):
-    session, node = start({**config, "defense.audit": True, "defense.strikes": 2}), fedlink.Encoder(config)
+    server, node = start({**config, "defense.audit": True, "defense.strikes": 2}), fedlink.Encoder(config)
     for t in range(2):
-        grants = reported(session, node, session.begin())
+        grants = reported(server, node, server.begin())
         first, second = grants
         good = node.encode(update_of(first.device, t), first.budget, t, first.device)
         greedy = fedlink.Upload(second.device, good.payload, good.level, 2 * second.budget, good.entries)
         garbage = fedlink.Upload(first.device, b"\xff" * 40, 3, 10.0, 3)
-        assert session.deliver([garbage, greedy], 8, 0.5) == ["undecodable", "undecodable"]
-        assert (session.theta == 0).all()
+        assert server.deliver([garbage, greedy], 8, 0.5) == ["undecodable", "undecodable"]
+        assert (server.theta == 0).all()
         if t == 0:
             struck = {first.device, second.device}
-            assert session.excluded == []
-    caught = {m for m in session.excluded}
+            assert server.excluded == []
+    caught = {m for m in server.excluded}
     assert caught <= struck
-    assert not set(session.begin().candidates.tolist()) & caught
+    assert not set(server.begin().candidates.tolist()) & caught
 
 
 def test_an_inflated_report_is_flagged(config):
     config = {**config, "defense.audit": True, "schedule.k": 1}
-    session, node = start(config), fedlink.Encoder(config)
-    call = session.begin()
+    server, node = start(config), fedlink.Encoder(config)
+    call = server.begin()
     answers = np.float32([[np.linalg.norm(update_of(m))] for m in range(8)])
     answers[3] = 1e6
-    (grant,) = session.report(call.candidates, answers)
+    (grant,) = server.report(call.candidates, answers)
     assert grant.device == 3
     sent = node.encode(update_of(3), grant.budget, 0, 3)
-    assert session.deliver([sent.upload(3)], 8, 0.5) == ["flagged"]
-    assert (session.theta == 0).all()
+    assert server.deliver([sent.upload(3)], 8, 0.5) == ["flagged"]
+    assert (server.theta == 0).all()
 
 
 def test_a_measured_uplink_goes_before_the_configured_one(config):
-    session = start({**config, "schedule.policy": "bc", "schedule.k": 1})
+    server = start({**config, "schedule.policy": "bc", "schedule.k": 1})
     capacities = np.full(8, 0.5)
     capacities[6] = 2.0
-    call = session.begin(gains=capacities, capacities=capacities)
+    call = server.begin(gains=capacities, capacities=capacities)
     assert call.candidates.tolist() == [6] and call.alone_bits.tolist() == [1000.0]
-    (grant,) = session.report([6], np.zeros((1, 0), np.float32))
+    (grant,) = server.report([6], np.zeros((1, 0), np.float32))
     assert grant.budget == 1000.0 and grant.symbols == 500.0
 
 
@@ -198,14 +198,14 @@ def test_a_custom_policy_and_compressor_run_on_nodes(config):
         def encode(self, update, budget, rng):
             return update / 2, 1.0
 
-    session, node = start(config, policy=Last, compressor=Half), fedlink.Encoder(config, compressor=Half)
-    assert session.config["schedule"]["policy"] == "last" and session.config["compress"]["scheme"] == "half"
-    assert play(session, node) == ["used", "used"]
+    server, node = start(config, policy=Last, compressor=Half), fedlink.Encoder(config, compressor=Half)
+    assert server.config["schedule"]["policy"] == "last" and server.config["compress"]["scheme"] == "half"
+    assert play(server, node) == ["used", "used"]
     expected = (update_of(6) / 2 + update_of(7) / 2) / 2
-    assert session.theta == pytest.approx(expected, rel=1e-5, abs=1e-7)
-    assert session.transmissions()["bits"].tolist() == [1.0, 1.0]
+    assert server.theta == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    assert server.transmissions()["bits"].tolist() == [1.0, 1.0]
     # A node need not know the server's policy.
-    again = fedlink.Encoder(session.config, parts={"half": Half})
+    again = fedlink.Encoder(server.config, parts={"half": Half})
     assert again.encode(update_of(0), 10.0, 0, 0).entries == DIM
 
 
@@ -305,9 +305,9 @@ def test_sample_counts_decide_what_counts(config):
     node = fedlink.Encoder(config)
     thetas = []
     for samples in (None, [1] * 8, list(range(1, 9))):
-        session = start(config, samples=samples)
-        play(session, node)
-        thetas.append(session.theta)
+        server = start(config, samples=samples)
+        play(server, node)
+        thetas.append(server.theta)
     assert (thetas[0] == thetas[1]).all() and (thetas[0] != thetas[2]).any()
     with pytest.raises(ValueError, match="samples: has 3 entries, but data.devices is 8"):
         start(config, samples=[1, 2, 3])
@@ -316,13 +316,13 @@ def test_sample_counts_decide_what_counts(config):
 
 
 def test_an_outcome_is_that_of_a_simulation(config):
-    session, node = start(config), fedlink.Encoder(config)
-    play(session, node)
-    outcome = json.loads(session.outcome_json())
-    assert outcome["rounds"] == 1 and outcome["digest"] == session.digest and sum(outcome["scheduled"]) == 2
-    assert json.loads(session.config_json()) == session.config
-    assert (session.devices, session.k, session.dim, session.symbols, session.power) == (8, 2, DIM, 500, 4.0)
-    assert session.rounds_to_do == 4 and session.asks == ["norm"] and session.warnings == []
+    server, node = start(config), fedlink.Encoder(config)
+    play(server, node)
+    outcome = json.loads(server.outcome_json())
+    assert outcome["rounds"] == 1 and outcome["digest"] == server.digest and sum(outcome["scheduled"]) == 2
+    assert json.loads(server.config_json()) == server.config
+    assert (server.devices, server.k, server.dim, server.symbols, server.power) == (8, 2, DIM, 500, 4.0)
+    assert server.rounds_to_do == 4 and server.asks == ["norm"] and server.warnings == []
 
 
 def test_low_rank_sends_outer_products_of_the_layers_that_it_is_told():
@@ -337,19 +337,26 @@ def test_low_rank_sends_outer_products_of_the_layers_that_it_is_told():
     factors = np.random.default_rng(1).normal(size=(2, 20)).astype(np.float32)
     matrix = np.outer(factors[0], np.sign(factors[1][:12]))
     update = np.concatenate([matrix.ravel(), np.zeros(12)]).astype(np.float32)
-    session = fedlink.Session(config, np.zeros(252, np.float32), layers=layers)
-    node = fedlink.Encoder(session.config, layers=layers)
-    call = session.begin()
-    grants = session.report(call.candidates, [node.report(call.asks, update, 0.5, bits, call.t, m)
+    server = fedlink.Server(config, np.zeros(252, np.float32), layers=layers)
+    node = fedlink.Encoder(server.config, layers=layers)
+    call = server.begin()
+    grants = server.report(call.candidates, [node.report(call.asks, update, 0.5, bits, call.t, m)
                                               for m, bits in zip(call.candidates, call.alone_bits)])
     sent = [node.encode(update, grant.budget, call.t, grant.device) for grant in grants]
-    assert session.deliver([one.upload(g.device) for one, g in zip(sent, grants)], 1, 0.5) == ["used"]
+    assert server.deliver([one.upload(g.device) for one, g in zip(sent, grants)], 1, 0.5) == ["used"]
     # The server reads what the node has sent, and it is far nearer than what is sent without the layers.
-    assert np.array_equal(session.theta, sent[0].dense(252))
-    blind = fedlink.Encoder(session.config).encode(update, grants[0].budget, call.t, grants[0].device)
+    assert np.array_equal(server.theta, sent[0].dense(252))
+    blind = fedlink.Encoder(server.config).encode(update, grants[0].budget, call.t, grants[0].device)
     error = [np.linalg.norm(update - one.dense(252)) for one in (sent[0], blind)]
     assert error[0] < 0.5 * error[1]
     with pytest.raises(ValueError, match="layers: have 252 numbers together, but theta0 has 250"):
-        fedlink.Session(config, np.zeros(250, np.float32), layers=layers)
+        fedlink.Server(config, np.zeros(250, np.float32), layers=layers)
     with pytest.raises(ValueError, match="layers: have 252 numbers together, but update has 9"):
         node.encode(np.ones(9, np.float32), 500.0, 0, 0)
+
+
+def test_the_name_of_version_0_2_is_refused_with_the_new_one():
+    with pytest.raises(AttributeError, match=r"fedlink\.Session is called fedlink\.Server"):
+        fedlink.Session  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'Sesion'"):
+        fedlink.Sesion  # noqa: B018

@@ -1,6 +1,9 @@
-//! All parties of a run, built from its configuration.
+//! A simulation, built from its configuration.
 
+use super::server::{ServerMaterial, check_theta0, server_vectors};
+use super::{clock, compressor};
 use crate::adversary::Adversary;
+use crate::aggregate::Aggregator;
 use crate::base::memory;
 use crate::base::units::DeviceId;
 use crate::clock::compute::Load;
@@ -13,20 +16,21 @@ use crate::learn::rate::Rate;
 use crate::learn::steps::StepCounts;
 use crate::learn::task::{Task, Work};
 use crate::learn::{DescentOptions, ModelTask};
+use crate::parts::{Parts, parts_with};
 use crate::schedule::{Facts, LabelCounts};
-use crate::spec::{BatchSize, ConfigError, Spec};
-use crate::system::build::{check_theta0, clock, compressor, server, server_vectors};
+use crate::spec::{BatchSize, Config, ConfigError, Spec};
 use crate::system::device::Encoder;
 use crate::system::fleet::{Fleet, FleetParts, Keeps};
 use crate::system::genie;
-use crate::system::round::World;
 use crate::system::server::{SampleCounts, StepsOf};
-use crate::system::session::Session;
+use crate::system::simulation::Simulation;
+use std::borrow::Borrow;
 use std::sync::Arc;
 
-impl World {
-    /// The parties of the run.
-    pub fn new(spec: &Spec) -> Result<Self, Error> {
+impl Simulation {
+    /// Sets the run up.
+    pub fn new(spec: impl Borrow<Spec>) -> Result<Self, Error> {
+        let spec = spec.borrow();
         let work = spec.work().ok_or_else(no_work)?;
         memory::check(spec.data.devices, 0, 0)?;
         if spec.run.fairness {
@@ -59,15 +63,13 @@ impl World {
         memory::check(spec.data.devices, theta.len(), kept.saturating_add(own))?;
         // The model, and what is broadcast with it.
         let broadcast = theta.len().saturating_mul(1 + correction.broadcast_vectors());
-        let steps = Arc::clone(&task);
-        let steps_of: StepsOf = Arc::new(move |t, device| steps.local_steps(t, device));
-        let work = work_of(spec, &task);
-        let shapes = task.shapes();
-        let labeled = Arc::clone(&task);
-        let samples: SampleCounts = Arc::new(move |device| task.samples(device));
-        let mut server =
-            server(spec, compressor, aggregator, samples, theta)?.with_correction(correction, steps_of);
-        server.set_shapes(shapes);
+        let [stepping, sampled, labeled] = std::array::from_fn(|_| Arc::clone(&task));
+        let steps: StepsOf = Arc::new(move |t, device| stepping.local_steps(t, device));
+        let samples: SampleCounts = Arc::new(move |device| sampled.samples(device));
+        let given_samples = Arc::default();
+        let material =
+            ServerMaterial { compressor, aggregator, correction, steps, samples, given_samples, theta };
+        let mut server = material.server(spec)?.with_shapes(task.shapes());
         if let Some(genie) = server.genie() {
             genie::check(genie, spec, fleet.task())?;
             fleet.keep(Keeps::All);
@@ -81,10 +83,21 @@ impl World {
         if server.genie().is_none() && !by_report {
             fleet.keep(Keeps::WhatFits);
         }
-        let clock = clock(spec, &server.radio, broadcast, work)?;
+        let clock = clock(spec, server.radio(), broadcast, work_of(spec, &task))?;
         let labels: LabelCounts = Arc::new(move |device| labeled.label_counts(device));
         server.inform(Facts { train_s: clock.expected_s(), labels: Some(labels) });
-        Ok(Self { session: Session::new(spec.clone(), server), fleet, clock })
+        Ok(Self::with_parties(server, fleet, clock))
+    }
+
+    /// Resolves a configuration, to learn on a data set or a custom [task](crate::learn::task::Task), and
+    /// sets the run up.
+    pub fn of(config: &Config, work: impl Into<Work>) -> Result<Self, Error> {
+        Self::with_parts(config, work, &Parts::default())
+    }
+
+    /// As [`Simulation::of`], with custom parts for the names that `config` chooses.
+    pub fn with_parts(config: &Config, work: impl Into<Work>, parts: &Parts) -> Result<Self, Error> {
+        Self::new(config.resolve_on(work, parts)?)
     }
 }
 
@@ -140,14 +153,15 @@ fn check_steps(spec: &Spec, task: &dyn Task, by_steps: bool) -> Result<(), Confi
     if spec.facts().correction.corrects {
         let problem = format!(
             "is \"{correction}\", but the task {name} does not add corrections to its gradients; write \
-             \"none\", or let the task tell its local steps"
+             {}, or let the task tell its local steps",
+            parts_with::<dyn Correction>(|facts| !facts.corrects)
         );
         return Err(ConfigError::new("learn.correction", problem));
     }
     if by_steps {
         let problem = format!(
-            "is \"{aggregate}\", but the task {name} does not tell its local steps; write \"mean\" or \
-             \"by-size\""
+            "is \"{aggregate}\", but the task {name} does not tell its local steps; write {}",
+            parts_with::<dyn Aggregator>(|facts| !facts.by_steps)
         );
         return Err(ConfigError::new("learn.aggregate", problem));
     }
