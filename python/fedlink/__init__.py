@@ -40,6 +40,7 @@ from ._fedlink import (
     select,
     split_slots,
 )
+from ._goals import Comparison, GoalValue
 from ._parts import Compressor, Fading, Pick, Policy, Task
 from ._plan import Plan, PlanCell, PlanHorizon, plan
 from ._radio import LinkBudget, radio
@@ -50,6 +51,7 @@ from ._system import System, digest
 
 __all__ = [
     "Call",
+    "Comparison",
     "Compressor",
     "Curve",
     "Dataset",
@@ -58,6 +60,7 @@ __all__ = [
     "Encoded",
     "Encoder",
     "Fading",
+    "GoalValue",
     "Grant",
     "LinkBudget",
     "Links",

@@ -39,7 +39,8 @@ pub fn write_all(
 ) -> Result<Assembled, Error> {
     // One process at a time, so that the files of a folder belong together.
     let _lock = folder.lock()?;
-    let assembled = Assembled::new(plan, runs)?;
+    let mut assembled = Assembled::new(plan, runs)?;
+    assembled.register(plan, folder.path())?;
     let (curves, experiment) = (&assembled.curves, &plan.sweep.experiment);
     assembled.write(folder)?;
     folder.write("results.parquet", parquet::write(&parquet::result_columns(curves))?)?;

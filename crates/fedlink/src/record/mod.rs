@@ -205,6 +205,8 @@ pub struct Row {
     pub receive_j: Option<f64>,
     #[serde(default)]
     pub idle_j: Option<f64>,
+    #[serde(default)]
+    pub worst_device_joules: Option<f64>,
     /// Further metrics of the task, by name.
     pub metrics: Vec<(String, f64)>,
 }
