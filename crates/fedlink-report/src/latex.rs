@@ -323,7 +323,7 @@ mod tests {
         let seeds: [&[f64]; 3] = [&[0.5, 0.90], &[0.5, 0.91], &[0.5, 0.92]];
         let table = table(&[curve_of("bn2_c k=1", &seeds)]);
         assert!(
-            table.contains("bn2\\_c k=1 & $91.00 \\pm 2.48$ & $91.00$ & $70.50$ & -- & $20$ \\\\\n"),
+            table.contains("bn2\\_c k=1 & $91.00 \\pm 2.48$ & $91.00$ & $70.50$ & -- & $0.0$ & $20$ \\\\\n"),
             "{table}"
         );
         assert_eq!(fault(&table), None);
@@ -334,7 +334,7 @@ mod tests {
         // 80 % after 20 rounds of 0.25 s and 3 J; a tenth of the 60 J on one device.
         let curves = [with_units(curve_of("bc", &[&[0.5, 0.9]])), curve_of("bn2", &[&[0.5, 0.9]])];
         let text = table(&curves);
-        assert!(text.contains("\\begin{tabular}{lrrrrrrrrrr}"), "{text}");
+        assert!(text.contains("\\begin{tabular}{lrrrrrrrrrrr}"), "{text}");
         assert!(text.contains(
             "& Seconds to 80\\,\\% & Joules to 80\\,\\% & Seconds & Joules & Worst device (J) \\\\"
         ));
@@ -348,9 +348,12 @@ mod tests {
     #[test]
     fn one_seed_has_no_interval_and_a_run_that_ended_early_no_numbers() {
         let mut curve = curve_of("bc", &[&[0.5, 0.6]]);
-        assert!(table(&[curve.clone()]).contains("bc & $60.00$ & $60.00$ & $55.00$ & -- & -- \\\\"));
+        assert!(
+            table(&[curve.clone()])
+                .contains("bc & $60.00$ & $60.00$ & $55.00$ & -- & $0.0$ & $>$ $20$ (0/1) \\\\")
+        );
         curve.runs[0].status = Status::Diverged("it is {large}".into());
-        assert!(table(&[curve]).contains("bc (diverged) & -- & -- & -- & -- & -- \\\\"));
+        assert!(table(&[curve]).contains("bc (diverged) & -- & -- & -- & -- & $0.0$ & $>$ $20$ (0/1) \\\\"));
     }
 
     #[test]
