@@ -41,7 +41,8 @@ class GoalValue:
     def __str__(self) -> str:
         number = f"> {self.beyond:g}" if self.value is None and self.beyond is not None else f"{self.value:g}"
         missed = "" if self.reached == self.of else f", reached {self.reached}/{self.of}"
-        interval = "" if self.low is None else f" [{self.low:g}, {'open' if self.high is None else f'{self.high:g}'}]"
+        high = "open" if self.high is None else f"{self.high:g}"
+        interval = "" if self.low is None else f" [{self.low:g}, {high}]"
         return f"{self.curve}: {number}{interval}{missed}"
 
 

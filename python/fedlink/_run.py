@@ -145,7 +145,7 @@ class Rerun:
 class Verified:
     """The claims of an experiment, judged by the runs in its folder."""
 
-    #: Each claim with its verdict: "holds", "does not hold" or "undecided".
+    #: Each claim with its verdict: "holds", "does not hold", "undecided" or "refused".
     claims: list[dict[str, Any]]
     #: What was published, beside what was measured.
     expected: list[dict[str, Any]]
@@ -289,7 +289,8 @@ def verify(
 
 def status(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """How far the runs in ``folder`` are, as ``fedlink status --json``: ``done``, ``running``, ``waiting``
-    and ``failed`` of ``of``, ``seconds_left``, the ``best`` curve so far, and the state of each of ``runs``.
+    and ``failed`` of ``of``, ``seconds_left``, the ``best`` curve so far, the progress against the
+    ``goals``, and the state of each of ``runs``.
     """
     return json.loads(_fedlink.status(os.fspath(folder)))  # type: ignore[no-any-return]
 

@@ -23,6 +23,7 @@ mod goal;
 mod median;
 mod metric;
 mod metrics;
+mod parse;
 mod reach;
 mod trust;
 
