@@ -42,6 +42,7 @@ from ._fedlink import (
     select,
     split_slots,
 )
+from ._goals import Comparison, GoalValue
 from ._parts import Compressor, Fading, Pick, Policy, Task
 from ._plan import Plan, PlanCell, PlanHorizon, plan
 from ._radio import LinkBudget, radio
@@ -52,6 +53,7 @@ from ._system import System, digest
 
 __all__ = [
     "Call",
+    "Comparison",
     "Compressor",
     "Curve",
     "Dataset",
@@ -60,6 +62,7 @@ __all__ = [
     "Encoded",
     "Encoder",
     "Fading",
+    "GoalValue",
     "Grant",
     "LinkBudget",
     "Links",

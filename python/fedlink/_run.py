@@ -15,6 +15,7 @@ from . import _fedlink
 from ._config import is_path
 from ._costs import Costs
 from ._fairness import Fairness
+from ._goals import Comparison, GoalValue
 from ._parts import Part, collect
 from ._progress import Progress
 
@@ -66,6 +67,7 @@ class Study:
     text: str
 
     def __init__(self, outcome: _fedlink.StudyOutcome) -> None:
+        self._outcome = outcome
         self.folder = Path(outcome.folder)
         self.summary = json.loads(outcome.summary) if outcome.summary else None
         self.claims = json.loads(outcome.claims) if outcome.claims else None
@@ -88,6 +90,27 @@ class Study:
         raise KeyError(
             f"there is no curve {label!r}; there are {', '.join(curve.label for curve in self.curves)}"
         )
+
+    def goal(self, text: str) -> list[GoalValue]:
+        """The value of a goal of every curve: until when, and at what cost.
+
+        A run that did not reach the goal is not dropped: it counts as later than its end.
+
+        >>> for value in study.goal("rounds until accuracy >= 0.8 for 3 evaluations"):
+        ...     print(value)
+        """
+        return [GoalValue._of(found) for found in json.loads(self._outcome.goal(text))]
+
+    def compare(self, left: str | Curve, right: str | Curve, goal: str) -> Comparison:
+        """Two curves (or their labels) compared by a goal, at the seeds that both have.
+
+        >>> study.compare("bc", "bn2-c", "seconds until accuracy >= 0.8").p
+        """
+        labels = [curve.label for curve in self.curves]
+        sides = [side.label if isinstance(side, Curve) else side for side in (left, right)]
+        indices = [labels.index(self.curve(side).label) for side in sides]
+        found = json.loads(self._outcome.compare(indices[0], indices[1], goal))
+        return Comparison._of(sides[0], sides[1], goal, found)
 
     def __repr__(self) -> str:
         return f"<fedlink.Study in {self.folder}>\n{self.text}".rstrip()
@@ -122,7 +145,7 @@ class Rerun:
 class Verified:
     """The claims of an experiment, judged by the runs in its folder."""
 
-    #: Each claim with its verdict: "holds", "does not hold" or "undecided".
+    #: Each claim with its verdict: "holds", "does not hold", "undecided" or "refused".
     claims: list[dict[str, Any]]
     #: What was published, beside what was measured.
     expected: list[dict[str, Any]]
@@ -266,7 +289,8 @@ def verify(
 
 def status(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """How far the runs in ``folder`` are, as ``fedlink status --json``: ``done``, ``running``, ``waiting``
-    and ``failed`` of ``of``, ``seconds_left``, the ``best`` curve so far, and the state of each of ``runs``.
+    and ``failed`` of ``of``, ``seconds_left``, the ``best`` curve so far, the progress against the
+    ``goals``, and the state of each of ``runs``.
     """
     return json.loads(_fedlink.status(os.fspath(folder)))  # type: ignore[no-any-return]
 

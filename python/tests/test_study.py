@@ -474,3 +474,31 @@ def test_force_leaves_alone_what_fedlink_did_not_write(tmp_path):
     with pytest.raises(ValueError, match=r"did not write: thesis\.tex"):
         fedlink.run(TEXT, out=tmp_path / "thesis", force=True, progress=False)
     assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["thesis.tex"]
+
+
+def test_goals_give_the_median_with_the_seeds_that_miss_it_and_compare_curves(tmp_path):
+    study = fedlink.run(TEXT, out=tmp_path / "out", settings={"run.seeds": 6}, progress=False)
+    first = study.goal("rounds until accuracy >= 0.001")
+    assert [value.curve for value in first] == [curve.label for curve in study.curves]
+    assert (first[0].value, first[0].reached, first[0].of) == (2.0, 6, 6)
+    assert first[0].seeds == {seed: 2.0 for seed in range(6)}
+    never = study.goal("bits until accuracy >= 0.9999 for 2 evaluations")[0]
+    assert (never.value, never.reached, never.of) == (None, 0, 6) and never.beyond > 0
+    assert str(never).endswith("reached 0/6") and "> " in str(never)
+    final = study.goal("final accuracy")[0]
+    runs = study.curves[0].runs
+    mean = sum(run.summary["final_accuracy"] for run in runs) / 6
+    assert final.value == pytest.approx(mean, rel=1e-12) and final.low < mean < final.high
+    one, other = study.curves[0], study.curves[1].label
+    compared = study.compare(one, other, "rounds until accuracy >= 0.9999")
+    assert (compared.seeds, compared.tied, compared.p, compared.value) == (6, 6, 1.0, 1.0)
+    swapped = [study.compare(*sides, "final accuracy").value for sides in ((one, other), (other, one))]
+    assert swapped[0] == pytest.approx(-swapped[1])
+    with pytest.raises(ValueError, match="did you mean accuracy"):
+        study.goal("rounds until acuracy >= 0.8")
+    with pytest.raises(ValueError, match="radio.bandwidth_hz"):
+        study.goal("seconds until accuracy >= 0.8")
+    with pytest.raises(ValueError, match="run.fairness"):
+        study.compare(one, other, "rounds until worst-class >= 0.5")
+    with pytest.raises(KeyError, match="no curve"):
+        study.compare(one, "bn3", "final")

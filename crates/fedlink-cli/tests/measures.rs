@@ -70,10 +70,10 @@ fn a_shortened_figure_is_not_judged_as_the_figure() {
     let short = "4 of 12 rounds, 2 of 3 seeds";
     let words = ["run", "two.toml", "--set", "run.rounds=4", "--seeds", "2", "--latex", "--out", "short"];
     let said = output(&folder, &words);
-    assert!(said.contains(&format!("bc is no oracle: holds ({short})")), "{said}");
+    assert!(said.contains(&format!("bc is no oracle: refused ({short})")), "{said}");
     assert!(said.contains(&format!("not judged: shortened ({short})")), "{said}");
     let verified = output(&folder, &["verify", "short"]);
-    assert!(verified.contains(&format!("bc is no oracle: holds ({short})")), "{verified}");
+    assert!(verified.contains(&format!("bc is no oracle: refused ({short})")), "{verified}");
     assert!(verified.contains(&format!("not judged: shortened ({short})")), "{verified}");
     let claims = json(&folder, "short/claims.json");
     assert_eq!((&claims["shortened"]["rounds"], &claims["shortened"]["of_rounds"]), (&4.into(), &12.into()));
@@ -84,7 +84,8 @@ fn a_shortened_figure_is_not_judged_as_the_figure() {
     }
     let report = text(&folder, "short/report.html");
     assert!(report.contains(&format!("not judged: shortened ({short})")));
-    assert!(report.contains(&format!("holds ({short})")));
+    assert!(report.contains(&format!("refused ({short})")));
+    assert!(said.contains(&format!(": refused (shortened: {short})")), "{said}");
     assert!(text(&folder, "short/config.toml").contains("[original]\nrounds = 12\nseeds = 3\n"));
 
     let whole = output(&folder, &["run", "two.toml", "--latex", "--out", "whole"]);

@@ -6,11 +6,14 @@ use crate::parts::{Part, Raised, collect};
 use crate::simulation::json;
 use crate::table::{Table, rounds};
 use fedlink::parts::Parts;
+use fedlink::spec::ConfigError;
 use fedlink_report::{TheoryOutput, WriteOptions, bound_output, theorem_output, write_all};
 use fedlink_study::data_folders;
 use fedlink_study::experiment::{ClaimsFile, Experiment, FileKind, Source, Sweep};
+use fedlink_study::goals::{Goal, Median, Reading, paired};
 use fedlink_study::output::{OutputFolder, check_free, left_aside};
 use fedlink_study::results::{CurveResult, RunResult};
+use fedlink_study::statistics::{estimate, p_of_mean};
 use fedlink_study::sweep::{
     self, Assembled, Event, FolderState, LogRounds, Observer, Plan, Runner, Share, Verified, folder_state,
     freeze, unfinished,
@@ -19,6 +22,7 @@ use fedlink_study::theory::{BoundExperiment, TheoremExperiment};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -52,20 +56,123 @@ struct Options {
 }
 
 /// What an experiment has left.
-#[pyclass(frozen, get_all, module = "fedlink._fedlink")]
+#[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct StudyOutcome {
     /// Where its files are.
+    #[pyo3(get)]
     folder: PathBuf,
     /// `summary.json`; empty for a share of an experiment.
+    #[pyo3(get)]
     summary: String,
     /// The claims with their verdicts as JSON; empty if nothing is claimed.
+    #[pyo3(get)]
     claims: String,
     /// What the command prints.
+    #[pyo3(get)]
     text: String,
     /// The curves that have at least one run.
+    #[pyo3(get)]
     curves: Vec<Py<StudyCurve>>,
     /// Whether it was stopped before its end.
+    #[pyo3(get)]
     stopped: bool,
+    /// The same curves for goals.
+    results: Vec<CurveResult>,
+}
+
+#[pymethods]
+impl StudyOutcome {
+    /// The value of a goal of every curve, as JSON.
+    fn goal(&self, text: &str) -> PyResult<String> {
+        let goal = parsed(text)?;
+        let values = self.results.iter().map(|curve| GoalOfCurve::new(curve, &goal));
+        json(&values.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Two curves compared by a goal at the seeds that both have, as JSON. `left` and `right` are indices of
+    /// `curves`.
+    fn compare(&self, left: usize, right: usize, text: &str) -> PyResult<String> {
+        let goal = parsed(text)?;
+        let (Some(left), Some(right)) = (self.results.get(left), self.results.get(right)) else {
+            return Err(PyValueError::new_err("compare: there are no such curves"));
+        };
+        let others: BTreeMap<u64, Reading> = right.readings(&goal).into_iter().collect();
+        let both = left.readings(&goal).into_iter();
+        let pairs: Vec<(Reading, Reading)> =
+            both.filter_map(|(seed, reading)| Some((reading, others.get(&seed)?.clone()))).collect();
+        let missing = |problem: String| PyValueError::new_err(format!("compare: {goal}: {problem}"));
+        if goal.metric().is_none() {
+            let compared = paired(&pairs).map_err(missing)?;
+            return json(&serde_json::json!({ "seeds": pairs.len(), "cost": compared }));
+        }
+        let difference = |(left, right): (Reading, Reading)| Ok(left.number()? - right.number()?);
+        let differences: Vec<f64> =
+            pairs.into_iter().map(difference).collect::<Result<_, String>>().map_err(missing)?;
+        let mean = (!differences.is_empty()).then(|| estimate(differences.iter().copied()));
+        let known = mean.filter(|mean| mean.half_width.is_finite());
+        json(&serde_json::json!({
+            "seeds": differences.len(),
+            "difference": mean.map(|mean| mean.mean),
+            "low": known.map(|mean| mean.mean - mean.half_width),
+            "high": known.map(|mean| mean.mean + mean.half_width),
+            "p": p_of_mean(differences),
+        }))
+    }
+}
+
+/// The goal of a text.
+fn parsed(text: &str) -> PyResult<Goal> {
+    text.parse().map_err(|error: ConfigError| exception(fedlink_study::Error::Config(error)))
+}
+
+/// A curve's value of a goal.
+#[derive(serde::Serialize)]
+struct GoalOfCurve {
+    curve: String,
+    /// The number of each seed; null where the goal was not reached.
+    seeds: BTreeMap<u64, Option<f64>>,
+    /// The cost up to which each seed that did not reach the goal is known.
+    beyond: BTreeMap<u64, f64>,
+    /// Of a cost.
+    median: Option<Median>,
+    /// Of a metric: mean and ends of its interval.
+    mean: Option<(f64, Option<f64>, Option<f64>)>,
+}
+
+impl GoalOfCurve {
+    /// It is an error if a seed has no number, with the reason.
+    fn new(curve: &CurveResult, goal: &Goal) -> PyResult<Self> {
+        let readings = curve.readings(goal);
+        if let Some((seed, reason)) = readings.iter().find_map(|(seed, reading)| match reading {
+            Reading::Missing(reason) => Some((seed, reason)),
+            _ => None,
+        }) {
+            let problem = format!("goal: {goal}: {} seed {seed}: {reason}", curve.label);
+            return Err(PyValueError::new_err(problem));
+        }
+        let seeds = readings.iter().map(|(seed, reading)| (*seed, reading.clone().number().ok())).collect();
+        let beyond = readings.iter().filter_map(|(seed, reading)| match reading {
+            Reading::Beyond(cost) => Some((*seed, *cost)),
+            _ => None,
+        });
+        let is_cost = goal.metric().is_none();
+        let mean = (!is_cost).then(|| curve.estimate(goal)).flatten().map(|estimate| {
+            let known = estimate.half_width.is_finite();
+            let end = |end: f64| known.then_some(end);
+            (
+                estimate.mean,
+                end(estimate.mean - estimate.half_width),
+                end(estimate.mean + estimate.half_width),
+            )
+        });
+        Ok(Self {
+            curve: curve.label.clone(),
+            seeds,
+            beyond: beyond.collect(),
+            median: is_cost.then(|| curve.median(goal)).flatten(),
+            mean,
+        })
+    }
 }
 
 /// One curve of an experiment.
@@ -574,8 +681,8 @@ fn outcome(py: Python<'_>, ended: Ended) -> PyResult<StudyOutcome> {
         Py::new(py, StudyCurve { label: curve.label.clone(), keys: curve.keys.clone(), config, runs })
     };
     let curves = ended.curves.iter().map(curve).collect::<PyResult<_>>()?;
-    let Ended { folder, summary, claims, text, stopped, .. } = ended;
-    Ok(StudyOutcome { folder, summary, claims, text, curves, stopped })
+    let Ended { folder, summary, claims, text, stopped, curves: results } = ended;
+    Ok(StudyOutcome { folder, summary, claims, text, curves, stopped, results })
 }
 
 fn create(target: &Path, force: bool) -> PyResult<OutputFolder> {

@@ -6,7 +6,7 @@
 
 use crate::chart::{Axis, Lines, Look, MAX_BANDS, seven_digits};
 use crate::looks::distinct;
-use fedlink_study::claims::Metric;
+use fedlink_study::goals::{Cost, Goal, Metric};
 use fedlink_study::results::{CurveResult, Status, target_name};
 use fedlink_study::statistics::Estimate;
 use fedlink_study::table::number as four_digits;
@@ -25,38 +25,42 @@ const MISSING: &str = "--";
 pub fn table(results: &[CurveResult]) -> String {
     let target = target_name(results).replace(" %", "\\,\\%");
     let costs = results.iter().any(CurveResult::has_costs);
-    let mut header = vec![
-        "Curve".to_owned(),
-        "Final (\\%)".into(),
-        "Best (\\%)".into(),
+    let worst_class = results.iter().any(|curve| curve.worst_class().is_some());
+    let mut header = vec!["Curve".to_owned(), "Final (\\%)".into(), "Best (\\%)".into()];
+    header.extend(worst_class.then(|| "Worst class (\\%)".into()));
+    header.extend([
         "Area (\\%)".into(),
         "Instability (points)".into(),
+        "Trainings per round".into(),
         format!("Rounds to {target}"),
-    ];
+    ]);
     if costs {
         header.extend([format!("Seconds to {target}"), format!("Joules to {target}")]);
         header.extend(["Seconds", "Joules", "Worst device (J)"].map(str::to_owned));
     }
     let mut text = format!(
         "% \\usepackage{{booktabs}}\n\
-         % Means over seeds; final accuracy with its 95 % interval.\n{}\
+         % Means over seeds; final accuracy with its 95 % interval; costs to a target as medians over seeds,\n\
+         % (7/10): 7 of 10 seeds reached it, $>$ 60: the median lies beyond.\n{}\
          \\begin{{tabular}}{{l{}}}\n\\toprule\n{} \\\\\n\\midrule\n",
         shortened(results),
         "r".repeat(header.len() - 1),
         header.join(" & "),
     );
     for curve in results {
-        let percent = |metric| number(curve.estimate(metric), 100.0, 2);
-        let mut cells = vec![
-            name(curve),
-            with_interval(curve.estimate(Metric::Final)),
-            percent(Metric::Best),
+        let estimate = |metric| curve.estimate(&Goal::Plain(metric));
+        let percent = |metric| number(estimate(metric), 100.0, 2);
+        let mut cells = vec![name(curve), with_interval(estimate(Metric::Final)), percent(Metric::Best)];
+        cells.extend(worst_class.then(|| number(curve.worst_class(), 100.0, 2)));
+        cells.extend([
             percent(Metric::Area),
             percent(Metric::Instability),
-            number(curve.estimate(Metric::RoundsToTarget), 1.0, 0),
-        ];
+            format!("${:.1}$", curve.trainings_per_round()),
+            to_target(curve, Cost::Rounds),
+        ]);
         if costs {
-            cells.extend(COSTS.map(|metric| spent(curve.estimate(metric))));
+            cells.extend([Cost::Seconds, Cost::Joules].map(|cost| to_target(curve, cost)));
+            cells.extend(COSTS.map(|metric| spent(estimate(metric))));
         }
         let _ = writeln!(text, "{} \\\\", cells.join(" & "));
     }
@@ -64,27 +68,29 @@ pub fn table(results: &[CurveResult]) -> String {
 }
 
 /// The columns of seconds and joules.
-const COSTS: [Metric; 5] = [
-    Metric::SecondsToTarget,
-    Metric::JoulesToTarget,
-    Metric::TotalSeconds,
-    Metric::TotalJoules,
-    Metric::WorstDeviceJoules,
-];
+const COSTS: [Metric; 3] = [Metric::TotalSeconds, Metric::TotalJoules, Metric::WorstDeviceJoules];
+
+/// The median of a cost until the target.
+fn to_target(curve: &CurveResult, cost: Cost) -> String {
+    let Some(median) = curve.median(&Goal::target(cost)) else { return MISSING.into() };
+    let text =
+        median.text(|value| if cost == Cost::Rounds { format!("${value:.0}$") } else { in_digits(value) });
+    text.replace("> ", "$>$ ")
+}
 
 /// Seconds or joules with about four digits.
 fn spent(estimate: Option<Estimate>) -> String {
     let known = estimate.filter(|estimate| estimate.mean.is_finite());
-    known.map_or_else(
-        || MISSING.into(),
-        |estimate| {
-            let text = four_digits(estimate.mean);
-            match text.split_once('e') {
-                Some((mantissa, power)) => format!("${mantissa} \\cdot 10^{{{power}}}$"),
-                None => format!("${text}$"),
-            }
-        },
-    )
+    known.map_or_else(|| MISSING.into(), |estimate| in_digits(estimate.mean))
+}
+
+/// A number with about four digits.
+fn in_digits(value: f64) -> String {
+    let text = four_digits(value);
+    match text.split_once('e') {
+        Some((mantissa, power)) => format!("${mantissa} \\cdot 10^{{{power}}}$"),
+        None => format!("${text}$"),
+    }
 }
 
 /// A comment on every shortening of curves: such numbers are not those of the experiment.
@@ -317,7 +323,7 @@ mod tests {
         let seeds: [&[f64]; 3] = [&[0.5, 0.90], &[0.5, 0.91], &[0.5, 0.92]];
         let table = table(&[curve_of("bn2_c k=1", &seeds)]);
         assert!(
-            table.contains("bn2\\_c k=1 & $91.00 \\pm 2.48$ & $91.00$ & $70.50$ & -- & $20$ \\\\\n"),
+            table.contains("bn2\\_c k=1 & $91.00 \\pm 2.48$ & $91.00$ & $70.50$ & -- & $0.0$ & $20$ \\\\\n"),
             "{table}"
         );
         assert_eq!(fault(&table), None);
@@ -328,7 +334,7 @@ mod tests {
         // 80 % after 20 rounds of 0.25 s and 3 J; a tenth of the 60 J on one device.
         let curves = [with_units(curve_of("bc", &[&[0.5, 0.9]])), curve_of("bn2", &[&[0.5, 0.9]])];
         let text = table(&curves);
-        assert!(text.contains("\\begin{tabular}{lrrrrrrrrrr}"), "{text}");
+        assert!(text.contains("\\begin{tabular}{lrrrrrrrrrrr}"), "{text}");
         assert!(text.contains(
             "& Seconds to 80\\,\\% & Joules to 80\\,\\% & Seconds & Joules & Worst device (J) \\\\"
         ));
@@ -342,9 +348,12 @@ mod tests {
     #[test]
     fn one_seed_has_no_interval_and_a_run_that_ended_early_no_numbers() {
         let mut curve = curve_of("bc", &[&[0.5, 0.6]]);
-        assert!(table(&[curve.clone()]).contains("bc & $60.00$ & $60.00$ & $55.00$ & -- & -- \\\\"));
+        assert!(
+            table(&[curve.clone()])
+                .contains("bc & $60.00$ & $60.00$ & $55.00$ & -- & $0.0$ & $>$ $20$ (0/1) \\\\")
+        );
         curve.runs[0].status = Status::Diverged("it is {large}".into());
-        assert!(table(&[curve]).contains("bc (diverged) & -- & -- & -- & -- & -- \\\\"));
+        assert!(table(&[curve]).contains("bc (diverged) & -- & -- & -- & -- & $0.0$ & $>$ $20$ (0/1) \\\\"));
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub fn write_all(
     let log = || plan.round_log(runs, folder.path(), options.log_rounds);
     let log = options.log_rounds.is_on().then(log).transpose()?;
     assembled.notes.extend(log.as_ref().and_then(RoundTable::note));
+    assembled.register(plan, folder.path())?;
     let (curves, experiment) = (&assembled.curves, &plan.sweep.experiment);
     assembled.write(folder)?;
     folder.write("results.parquet", parquet::write(&parquet::result_columns(curves))?)?;

@@ -36,6 +36,7 @@ pub fn curve_of(label: &str, accuracies: &[&[f64]]) -> CurveResult {
         runs,
         unfinished: Vec::new(),
         shortened: None,
+        goals: Vec::new(),
     }
 }
 
@@ -59,6 +60,7 @@ pub fn with_units(mut curve: CurveResult) -> CurveResult {
             row.total_joules = Some(3.0 * row.round as f64);
             (row.compute_j, row.report_j, row.transmit_j) = (Some(1.5), Some(0.1), Some(0.9));
             (row.receive_j, row.idle_j) = (Some(0.3), Some(0.2));
+            row.worst_device_joules = Some(0.3 * row.round as f64);
         }
         let mut phases = Phases::default();
         (phases.down_s, phases.train_s) = (0.05 * rounds, 0.1 * rounds);

@@ -12,6 +12,7 @@
 //! - [`sweep`]: the runs of an experiment: planned, run, saved, resumed, shared out, merged and verified. The
 //!   caller receives the events through an [`Observer`](sweep::Observer) and stops the runs by a closure.
 //! - [`results`], [`split`], [`summary`]: the results as values, CSV, JSON and plain tables.
+//! - [`goals`]: until when and at what cost, and the statistics of runs that do not get there.
 //! - [`claims`]: claims about curves, and the verdicts of the measurements; [`statistics`].
 //! - [`link_budget`](mod@link_budget): the link budget of a configuration, without training.
 //! - [`output`]: the folder of the results. `fedlink_report::write_all` fills it, figures included.
@@ -49,6 +50,7 @@ mod error;
 pub mod example;
 pub mod experiment;
 mod folder;
+pub mod goals;
 pub mod link_budget;
 pub mod presets;
 pub mod statistics;

@@ -1,6 +1,6 @@
 //! Means with 95 % intervals, and summaries of curves.
 
-pub use fedlink_theory::statistics::{Estimate, Moments, estimate, p_of_mean};
+pub use fedlink_theory::statistics::{Estimate, Moments, estimate, estimate_at, p_of_mean};
 
 /// The area under a curve through (x, y) by the trapezoidal rule, divided by the width: the mean height. A
 /// curve of one point has that point's height; none if there is no point.

@@ -42,12 +42,17 @@ impl Moments {
 
     /// Mean and interval of the numbers so far.
     pub fn estimate(&self) -> Estimate {
+        self.with_point(student_975)
+    }
+
+    /// Mean and interval, `point` being the point of Student's t for so many degrees of freedom.
+    fn with_point(&self, point: impl Fn(u64) -> f64) -> Estimate {
         let freedom = self.count.saturating_sub(1);
         if freedom == 0 {
             return Estimate { mean: self.mean, half_width: f64::INFINITY };
         }
         let error = (self.squares / freedom as f64 / self.count as f64).sqrt();
-        Estimate { mean: self.mean, half_width: student_975(freedom) * error }
+        Estimate { mean: self.mean, half_width: point(freedom) * error }
     }
 }
 
@@ -61,6 +66,31 @@ pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
     let mut moments = Moments::default();
     values.into_iter().for_each(|value| moments.add(value));
     moments.estimate()
+}
+
+/// Mean and interval of `values`, which covers the mean with the probability `level`, such as 0.99.
+///
+/// ```
+/// let wide = fedlink_theory::statistics::estimate_at(0.99, [1.0, 2.0, 3.0]);
+/// assert!((wide.half_width - 9.924_843_200_9 / 3f64.sqrt()).abs() < 1e-8); // scipy.stats.t.ppf(0.995, 2)
+/// ```
+pub fn estimate_at(level: f64, values: impl IntoIterator<Item = f64>) -> Estimate {
+    let mut moments = Moments::default();
+    values.into_iter().for_each(|value| moments.add(value));
+    moments.with_point(|freedom| student_point(level, freedom))
+}
+
+/// The number t with P(|T| ≤ t) = `level`, by bisection.
+fn student_point(level: f64, freedom: u64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while central_probability(high, freedom) < level && high < 1e9 {
+        high *= 2.0;
+    }
+    for _ in 0..70 {
+        let middle = 0.5 * (low + high);
+        if central_probability(middle, freedom) < level { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
 }
 
 /// The two-sided p-value of Student's test of "the mean is zero": P(|T| ≥ |mean|/(s/√n)) with n − 1 degrees
@@ -148,6 +178,21 @@ mod tests {
         for (freedom, point) in table {
             let ours = student_975(freedom);
             assert!((ours - point).abs() < 2e-8, "{freedom} degrees: {ours} against {point}");
+        }
+    }
+
+    #[test]
+    fn points_of_other_levels_match_an_independent_computation() {
+        // scipy.stats.t.ppf((1 + level)/2, ν).
+        let table = [
+            (0.99, 1, 63.656_741_162_871_5),
+            (0.99, 9, 3.249_835_541_592_13),
+            (0.995, 4, 5.597_568_367_104_26),
+            (0.999, 99, 3.391_528_789_139_17),
+        ];
+        for (level, freedom, point) in table {
+            let ours = student_point(level, freedom);
+            assert!((ours - point).abs() < 1e-6 * point, "{level}, {freedom}: {ours} against {point}");
         }
     }
 

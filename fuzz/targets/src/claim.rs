@@ -1,8 +1,9 @@
 //! Any text is a claim, which can be judged for any curves or does not fit them, or an error.
 
 use fedlink::record::Row;
-use fedlink_study::claims::{Claim, Correction, CurveKeys, Expected, Measured, Metrics, Subject};
+use fedlink_study::claims::{Claim, Correction, CurveKeys, Expected, Measured, Subject};
 use fedlink_study::example;
+use fedlink_study::goals::{Goal, Metrics};
 use std::cell::LazyCell;
 
 /// Curves of two keys, with a value in brackets, one with a bar, and one that is not run.
@@ -36,6 +37,12 @@ pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = Expected::parse(text, 0.5)
         .and_then(|expected| RUNS.with(|runs| expected.compare(&runs.1, |_, _| None)));
+    if let Ok(goal) = text.parse::<Goal>() {
+        assert_eq!(goal.to_string().parse::<Goal>().as_ref(), Ok(&goal));
+        RUNS.with(|both| {
+            both.1.iter().flat_map(|curve| &curve.runs).for_each(|(_, run)| drop(run.read(&goal)))
+        });
+    }
     let Ok(claim) = Claim::parse("fuzz", text) else { return };
     assert_eq!(Claim::parse("fuzz", &claim.text).as_ref(), Ok(&claim));
     RUNS.with(|both| {

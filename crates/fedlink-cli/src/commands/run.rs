@@ -10,6 +10,7 @@ use crate::remedy::Stopped;
 use anyhow::bail;
 use fedlink_report::{WriteOptions, write_all};
 use fedlink_study::Error as StudyError;
+use fedlink_study::claims::Undecidable;
 use fedlink_study::data_folders;
 use fedlink_study::experiment::{Experiment, FileKind, Source, Sweep};
 use fedlink_study::output::OutputFolder;
@@ -80,6 +81,9 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
         let rounds: BTreeMap<usize, u64> = left.iter().map(|&index| (index, saved(index))).collect();
         let forecast = forecast(&plan, &left, &|index| rounds[&index], &pool)?;
         out!("{}", forecast_text(&forecast, &states, &rounds))?;
+        for Undecidable { name, reason, .. } in plan.sweep.undecidable()? {
+            outln!("claim {name:?} cannot be decided: {reason}")?;
+        }
         if !done.is_empty() {
             outln!("{} of {} runs are done already in {}", done.len(), indices.len(), target.display())?;
         }

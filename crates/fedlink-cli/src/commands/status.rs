@@ -4,7 +4,7 @@ use crate::args::StatusOptions;
 use crate::failure::Exit;
 use crate::progress::duration;
 use fedlink::shown::one_line;
-use fedlink_study::sweep::{RunState, RunStatus, SweepStatus, status};
+use fedlink_study::sweep::{CurveProgress, GoalProgress, RunState, RunStatus, SweepStatus, status};
 use std::fmt::Write;
 
 /// The most characters of the message of a failed run.
@@ -33,6 +33,14 @@ fn text(status: &SweepStatus) -> String {
         let _ = write!(text, "; best so far {label} {:.1} %", 100.0 * accuracy);
     }
     text.push('\n');
+    for GoalProgress { name, goal, curves, .. } in status.goals.iter().filter(|goal| !goal.curves.is_empty())
+    {
+        let whose = if name == goal { String::new() } else { format!("{name}: ") };
+        let _ = writeln!(text, "goal     {whose}{goal}");
+        for CurveProgress { curve, text: value, .. } in curves {
+            let _ = writeln!(text, "         {curve}: {value}");
+        }
+    }
     for RunStatus { label, name, rounds, state, .. } in &status.runs {
         let _ = match state {
             RunState::Running(progress) => {

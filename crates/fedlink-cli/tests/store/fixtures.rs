@@ -44,7 +44,8 @@ fn a_finished_folder_of_an_earlier_version_is_merged_verified_and_grown() {
     outputs(&folder, "merge out --quiet");
     assert_eq!(std::fs::read(folder.path().join("out/results.csv")).unwrap(), stored);
     let (text, _) = outputs(&folder, "verify out");
-    assert!(text.contains("it learns: undecided"), "{text}");
+    // Its runs of a few rounds never left chance level.
+    assert!(text.contains("it learns: refused") && text.contains("at chance level"), "{text}");
     if is_made_here(&folder) {
         let (_, text) = outputs(&folder, "verify out --rerun 2");
         assert!(text.contains("2 of 2 runs are the same when made again"), "{text}");

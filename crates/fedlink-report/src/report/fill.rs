@@ -1,17 +1,18 @@
 //! The report of a run.
 
 use super::{
-    ClaimVerdict, CurveCosts, CurveFairness, DeviceTotals, Interval, PairedDifference, Report, ReportCurve,
-    SplitTable,
+    ClaimVerdict, CurveCosts, CurveFairness, DeviceTotals, GoalValue, Interval, PairedDifference, Report,
+    ReportCurve, SplitTable,
 };
 use crate::chart::Entry;
 use crate::looks::legend;
 use crate::plots::{Across, Up, cell_chart, small_multiples, snr_chart};
 use fedlink::data::partition::SplitReport;
 use fedlink::learn::fairness::class_accuracies;
-use fedlink::record::{Outcome, Row};
+use fedlink::record::Outcome;
 use fedlink_study::claims::{Comparison, Verdict, Verdicts};
-use fedlink_study::results::{CurveResult, RunResult};
+use fedlink_study::goals::{Cost, Goal};
+use fedlink_study::results::{CurveResult, RunResult, goal_cell};
 use fedlink_study::statistics::{Estimate, estimate};
 
 impl Report {
@@ -72,6 +73,12 @@ impl Report {
             average_power: results.first().map_or(first.radio.power, CurveResult::allowed_power),
             power_unit: if first.radio.bandwidth_hz.is_some() { "W".into() } else { String::new() },
             target: first.run.target,
+            goals: results
+                .first()
+                .map_or(&[][..], |curve| &curve.goals)
+                .iter()
+                .map(|(name, goal)| (name.clone(), goal.to_string()))
+                .collect(),
             curves: curves(results),
             differences: differences(results),
             panels: small_multiples("", results).into_iter().map(|(_, chart)| chart).collect(),
@@ -87,8 +94,14 @@ impl Report {
     pub fn add_verdicts(&mut self, verdicts: &Verdicts) {
         let short = verdicts.shortened.map_or_else(String::new, |shortened| format!(" ({shortened})"));
         let claim = |verdict: &Verdict| ClaimVerdict {
-            claim: format!("{}: {}", verdict.name, verdict.claim),
-            verdict: format!("{}{short}", verdict.verdict),
+            claim: match &verdict.goal {
+                Some(goal) => format!("{}: {}; goal: {goal}", verdict.name, verdict.claim),
+                None => format!("{}: {}", verdict.name, verdict.claim),
+            },
+            verdict: match verdict.registered.map(|registered| registered.remark()) {
+                Some(late) if !late.is_empty() => format!("{}{short}{late}", verdict.verdict),
+                _ => format!("{}{short}", verdict.verdict),
+            },
             difference: None,
             detail: verdict.pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         };
@@ -109,6 +122,11 @@ impl Report {
         };
         let published = verdicts.expected.iter().map(published);
         self.claims.extend(verdicts.claims.iter().map(claim).chain(published));
+        let removed = verdicts.removed.iter();
+        self.notes.extend(removed.map(|name| format!("The claim {name:?} was removed after the results.")));
+        if verdicts.correction_changed {
+            self.notes.push("The correction for many comparisons was changed after the results.".into());
+        }
     }
 }
 
@@ -140,8 +158,7 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
     };
     let spent = |x: Across| Some(x.values(curve)).filter(|values| values.iter().any(|v| v.is_finite()));
     let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
-    let goal = config.run.target;
-    let target = |value: fn(&Row) -> f64| over_seeds(curve, |run| run.at_target(goal).map(value));
+    let to_target = |cost| curve.median(&Goal::target(cost));
     let at_the_end = |value: fn(&RunResult) -> Option<f64>| curve.at_the_end(value).map(interval);
     let used = curve.device_use();
     let missing = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
@@ -168,8 +185,10 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         bits_per_round: means(Up::BitsPerRound),
         final_accuracy: at_the_end(|run| run.outcome.final_accuracy).unwrap_or(missing),
         best_accuracy: at_the_end(|run| run.outcome.best_accuracy).unwrap_or(missing),
-        rounds_to_target: target(|row| row.round as f64),
-        bits_to_target: target(|row| row.total_bits),
+        trainings_per_round: curve.trainings_per_round(),
+        rounds_to_target: to_target(Cost::Rounds),
+        bits_to_target: to_target(Cost::Bits),
+        goals: curve.goals.iter().map(|(_, goal)| goal_value(curve, goal)).collect(),
         area_under_curve: at_the_end(RunResult::area).unwrap_or(missing),
         instability: at_the_end(RunResult::instability).unwrap_or(missing),
         ranked: runs.len() > 1,
@@ -187,6 +206,16 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         fairness: curve_fairness(curve),
         digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
     }
+}
+
+/// A curve's value of a goal.
+fn goal_value(curve: &CurveResult, goal: &Goal) -> GoalValue {
+    let is_cost = goal.metric().is_none();
+    let value = match is_cost {
+        true => curve.median(goal).and_then(|median| median.value),
+        false => curve.estimate(goal).map(|estimate| estimate.mean),
+    };
+    GoalValue { value, text: goal_cell(curve, goal), is_cost }
 }
 
 /// How many uploads did not arrive, or not in time; none if all did.
@@ -223,16 +252,15 @@ fn curve_fairness(curve: &CurveResult) -> Option<CurveFairness> {
 
 /// Seconds and joules of a curve; none without units.
 fn curve_costs(curve: &CurveResult) -> Option<CurveCosts> {
-    let goal = curve.spec.run.target;
-    let at_target = |value: fn(&Row) -> Option<f64>| over_seeds(curve, |run| value(run.at_target(goal)?));
+    let to_target = |cost| curve.median(&Goal::target(cost));
     let in_all = |value: fn(&Outcome) -> Option<f64>| over_seeds(curve, |run| value(&run.outcome));
     let mean = |value: fn(&Outcome) -> u64| curve.over_all(|run| value(&run.outcome) as f64).mean;
     Some(CurveCosts {
         phases_s: curve.phases_per_round()?,
         energy_j: curve.energy_per_round()?,
         device_energy_j: curve.device_energy(),
-        seconds_to_target: at_target(|row| row.total_seconds),
-        joules_to_target: at_target(|row| row.total_joules),
+        seconds_to_target: to_target(Cost::Seconds),
+        joules_to_target: to_target(Cost::Joules),
         total_seconds: in_all(Outcome::seconds),
         total_joules: in_all(Outcome::joules),
         worst_device_joules: in_all(Outcome::worst_device_joules),

@@ -1,6 +1,7 @@
 //! Text and numbers as they stand in the page.
 
 use super::Interval;
+use fedlink_study::goals::Median;
 use serde::Serialize;
 
 /// The sign of a missing number.
@@ -128,6 +129,22 @@ pub fn interval_cell(interval: Option<Interval>, show: impl Fn(f64) -> String) -
         Some(interval) => number_cell(interval.mean, &(show(interval.mean) + &ends(interval, &show))),
         None => number_cell(f64::NAN, MISSING),
     }
+}
+
+/// A table cell of a cost: its median with its interval, and the number of seeds that reached the goal where
+/// some did not; sortable by the median.
+pub fn median_cell(median: Option<&Median>, show: impl Fn(f64) -> String) -> String {
+    let Some(median) = median else { return number_cell(f64::NAN, MISSING) };
+    // No number of a report is shown that is not finite.
+    let known = [median.value, median.beyond].into_iter().flatten().all(f64::is_finite);
+    if !known {
+        return number_cell(f64::NAN, MISSING);
+    }
+    let interval = match median.interval(&show) {
+        text if text.is_empty() => text,
+        text => format!("<span class=\"ends\"> {}</span>", escape(&text)),
+    };
+    number_cell(median.value.unwrap_or(f64::NAN), &(escape(&median.text(&show)) + &interval))
 }
 
 /// A table cell of a number, shown as `text`.

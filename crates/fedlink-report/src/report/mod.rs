@@ -22,6 +22,7 @@ use crate::chart::{CellMap, Curve, Lines, Look, kept_rows, seven_digits};
 use crate::figure::Figure;
 use crate::plots::{Across, Up};
 use charts::{PageCharts, color_style, still_chart};
+use fedlink_study::goals::Median;
 use html::{embedded_json, escape, fill};
 use serde::{Serialize, Serializer};
 
@@ -57,6 +58,9 @@ pub struct Report {
     pub power_unit: String,
     /// The accuracy to which "rounds to" and "bits to" count, as a share.
     pub target: f64,
+    /// The goals of the experiment: name and text of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<(String, String)>,
     /// The curves, in the order of the legend.
     pub curves: Vec<ReportCurve>,
     /// Differences in final accuracy between curves that share their seeds; each pair once.
@@ -143,10 +147,15 @@ pub struct ReportCurve {
     pub final_accuracy: Interval,
     /// Accuracy at the best evaluation.
     pub best_accuracy: Interval,
-    /// Rounds until the target was first met; none if a seed never met it.
-    pub rounds_to_target: Option<Interval>,
+    /// Local trainings per round.
+    pub trainings_per_round: f64,
+    /// Rounds until the target was first met; none if a seed has no number.
+    pub rounds_to_target: Option<Median>,
     /// Bits sent until then.
-    pub bits_to_target: Option<Interval>,
+    pub bits_to_target: Option<Median>,
+    /// The values of the goals of the experiment, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalValue>,
     /// Area under the accuracy curve by rounds, divided by the number of rounds.
     pub area_under_curve: Interval,
     /// How much the accuracy jumps from one evaluation to the next.
@@ -192,14 +201,26 @@ pub struct CurveFairness {
     pub mean_age: Option<Interval>,
 }
 
-/// What a curve costs: means over the seeds.
+/// The value of a goal of the experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GoalValue {
+    /// The median of a cost or the mean of a metric; none if too many runs did not reach the goal.
+    pub value: Option<f64>,
+    /// As a table shows it.
+    pub text: String,
+    /// Whether it is a cost, of which less is better.
+    pub is_cost: bool,
+}
+
+/// What a curve costs: medians over the seeds until the target, otherwise means.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CurveCosts {
-    /// Seconds until the target was first met; none if a seed never met it.
-    pub seconds_to_target: Option<Interval>,
+    /// Seconds until the target was first met; none if a seed has no number.
+    pub seconds_to_target: Option<Median>,
     /// Joules of all devices until then.
-    pub joules_to_target: Option<Interval>,
+    pub joules_to_target: Option<Median>,
     /// Seconds of all rounds.
     pub total_seconds: Option<Interval>,
     /// Joules of all devices in all rounds.
@@ -293,7 +314,7 @@ pub struct SplitTable {
 pub struct ClaimVerdict {
     /// The claim in words.
     pub claim: String,
-    /// `holds`, `does not hold` or `undecided`.
+    /// `holds`, `does not hold`, `undecided` or `refused`, and how it was shortened or made after the results.
     pub verdict: String,
     /// The difference in accuracy (a share) that decides it.
     pub difference: Option<Interval>,

@@ -1,10 +1,11 @@
 //! The tables of the page.
 
+use super::fairness_section::has_fairness;
 use super::html::{
-    MISSING, count, curve_name, escape, headings, interval_cell, number_cell, percent, prefixed, significant,
-    table,
+    MISSING, count, curve_name, escape, headings, interval_cell, median_cell, number_cell, percent, prefixed,
+    significant, table,
 };
-use super::{DeviceTotals, Interval, Report, ReportCurve, SplitTable};
+use super::{DeviceTotals, GoalValue, Interval, Report, ReportCurve, SplitTable};
 use std::fmt::Write;
 
 /// More devices than this are counted together in the table of the split.
@@ -38,19 +39,14 @@ pub fn target_percent(share: f64) -> String {
 /// One row per curve: accuracy, rounds and bits to the target, and how it ended.
 pub fn results(report: &Report) -> String {
     let target = escape(&target_percent(report.target));
-    let names = [
-        "Curve",
-        "Final accuracy",
-        "95 % interval",
-        "Best accuracy",
-        &format!("Rounds to {target} %"),
-        &format!("Bits to {target} %"),
-        "Area under curve",
-        "Instability",
-        "K",
-        "Seeds",
-        "Status",
-    ];
+    let worst_class = has_fairness(report);
+    let mut names = ["Curve", "Final accuracy", "95 % interval", "Best accuracy"].map(str::to_owned).to_vec();
+    names.extend(worst_class.then(|| "Worst class".to_owned()));
+    names.extend([format!("Rounds to {target} %"), format!("Bits to {target} %")]);
+    names.extend(report.goals.iter().map(|(name, _)| escape(name)));
+    names.extend(
+        ["Trainings per round", "Area under curve", "Instability", "K", "Seeds", "Status"].map(str::to_owned),
+    );
     let finals = report.curves.iter().map(|curve| curve.final_accuracy);
     let scale = Scale::over(finals.flat_map(|accuracy| [accuracy.mean, accuracy.low, accuracy.high]));
     let mut body = String::new();
@@ -59,7 +55,7 @@ pub fn results(report: &Report) -> String {
             body,
             "<tr data-curve=\"{i}\"><th scope=\"row\">{}<span class=\"policy\">{}</span></th>{}\
              <td class=\"whisker\">{}</td>\
-             {}{}{}{}{}{}{}<td class=\"status {}\">{}</td></tr>",
+             {}{}{}{}{}{}{}{}{}{}<td class=\"status {}\">{}</td></tr>",
             curve_name(i, &curve.label),
             // A label often is the policy's name in capitals: once is enough.
             if curve.label.eq_ignore_ascii_case(&curve.policy) {
@@ -70,8 +66,16 @@ pub fn results(report: &Report) -> String {
             interval_cell(Some(curve.final_accuracy), percent),
             scale.whisker(curve.final_accuracy),
             interval_cell(Some(curve.best_accuracy), percent),
-            interval_cell(curve.rounds_to_target, count),
-            interval_cell(curve.bits_to_target, |bits| prefixed(bits, "bit")),
+            if worst_class {
+                let fairness = curve.fairness.as_ref();
+                interval_cell(fairness.and_then(|fairness| fairness.worst_class), percent)
+            } else {
+                String::new()
+            },
+            median_cell(curve.rounds_to_target.as_ref(), count),
+            median_cell(curve.bits_to_target.as_ref(), |bits| prefixed(bits, "bit")),
+            (0..report.goals.len()).map(|i| goal_cell(curve, i)).collect::<String>(),
+            number_cell(curve.trainings_per_round, &count(curve.trainings_per_round)),
             interval_cell(Some(curve.area_under_curve), |area| significant(area, 4)),
             interval_cell(Some(curve.instability), |jumps| significant(jumps, 3)),
             number_cell(curve.k as f64, &curve.k.to_string()),
@@ -80,9 +84,22 @@ pub fn results(report: &Report) -> String {
             escape(&curve.status),
         );
     }
-    let caption =
-        "Accuracy on the test set: mean over the seeds, with its 95 % confidence interval in brackets";
-    table("results-table", caption, &headings(&names), &body)
+    let goals: Vec<String> =
+        report.goals.iter().map(|(name, goal)| format!("; {}: {}", escape(name), escape(goal))).collect();
+    let caption = format!(
+        "Accuracy on the test set: mean over the seeds, with its 95 % confidence interval in brackets. Costs to \
+         a target: median over the seeds, (7/10): 7 of 10 seeds reached it, &gt; 60: the median lies beyond{}",
+        goals.concat()
+    );
+    table("results-table", &caption, &headings(&names), &body)
+}
+
+/// The cell of a goal of the experiment.
+fn goal_cell(curve: &ReportCurve, goal: usize) -> String {
+    let none = GoalValue::default();
+    let value = curve.goals.get(goal).unwrap_or(&none);
+    let text = if value.text.is_empty() { MISSING.to_owned() } else { escape(&value.text) };
+    number_cell(value.value.unwrap_or(f64::NAN), &text)
 }
 
 /// A scale for the drawings of intervals, so that they can be compared down a column.

@@ -2,8 +2,9 @@
 
 use super::charts::color_style;
 use super::example::pages;
-use super::{Interval, Report, ReportCurve, SCRIPT, STYLE, SplitTable, TEMPLATE};
+use super::{GoalValue, Interval, Report, ReportCurve, SCRIPT, STYLE, SplitTable, TEMPLATE};
 use crate::chart::{COLORS, DARK_COLORS, DASHES, Look, MARKERS};
+use fedlink_study::goals::{Median, Reading};
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -186,7 +187,8 @@ fn numbers_that_are_not_finite_are_missing() {
         rounds: vec![1, 2],
         accuracy: vec![f64::NAN, f64::INFINITY],
         final_accuracy: nothing,
-        bits_to_target: Some(nothing),
+        bits_to_target: Median::of(&[Reading::Known(f64::NAN)]),
+        rounds_to_target: Median::of(&[Reading::Beyond(f64::INFINITY)]),
         scheduled: vec![f64::NAN],
         power: vec![f64::NAN],
         ..ReportCurve::default()
@@ -320,8 +322,9 @@ proptest! {
             accuracy: numbers.clone(),
             final_accuracy: interval,
             instability: interval,
-            rounds_to_target: Some(interval),
-            bits_to_target: Some(interval),
+            rounds_to_target: Median::of(&[Reading::Known(numbers[0]), Reading::Beyond(numbers[1])]),
+            bits_to_target: Median::of(&numbers.iter().map(|&n| Reading::Known(n)).collect::<Vec<_>>()),
+            goals: vec![GoalValue { value: Some(numbers[2]), text: words[1].clone(), is_cost: true }],
             scheduled: numbers[3..6].to_vec(),
             power: numbers[6..].to_vec(),
             fair_share: numbers[7],

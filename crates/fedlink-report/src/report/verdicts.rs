@@ -3,6 +3,7 @@
 use super::html::{MISSING, count, curve_name, ends, escape, percent, points, prefixed, significant, table};
 use super::tables::{argmax, is_above, power, target_percent};
 use super::{ClaimVerdict, Interval, Report, ReportCurve};
+use fedlink_study::goals::Median;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -16,24 +17,33 @@ pub fn highlights(report: &Report) -> String {
         let _ = writeln!(tiles, "<div class=\"tile\"><dt>{name}</dt><dd>{value}</dd><dd>{detail}</dd></div>");
     };
     let target = target_percent(report.target);
-    let lowest =
-        |value: fn(&ReportCurve) -> Option<Interval>| argmin(report, |curve| value(curve).map(|i| i.mean));
     if let Some((i, minus)) = argmin(report, |curve| Some(-curve.final_accuracy.mean)) {
         tile("Highest final accuracy", &percent(-minus), &name(report, i));
     }
-    if let Some((i, rounds)) = lowest(|curve| curve.rounds_to_target) {
-        tile(&format!("Fewest rounds to {target} %"), &count(rounds), &name(report, i));
-    }
-    if let Some((i, bits)) = lowest(|curve| curve.bits_to_target) {
-        tile(&format!("Fewest bits to {target} %"), &prefixed(bits, "bit"), &name(report, i));
-    }
-    if let Some((i, seconds)) = lowest(|curve| curve.costs.as_ref()?.seconds_to_target) {
-        let value = format!("{}\u{a0}s", significant(seconds, 4));
-        tile(&format!("Fewest seconds to {target} %"), &value, &name(report, i));
-    }
-    if let Some((i, joules)) = lowest(|curve| curve.costs.as_ref()?.joules_to_target) {
-        let value = format!("{}\u{a0}J", significant(joules, 4));
-        tile(&format!("Fewest joules to {target} %"), &value, &name(report, i));
+    let mut fewest =
+        |what: &str, median: fn(&ReportCurve) -> Option<&Median>, show: &dyn Fn(f64) -> String| {
+            if let Some((i, value)) = argmin(report, |curve| median(curve)?.value) {
+                let missed = median(&report.curves[i]).filter(|median| median.reached < median.of);
+                let missed = missed.map_or_else(String::new, |median| {
+                    format!(", reached at {} of {} seeds", median.reached, median.of)
+                });
+                tile(&format!("Fewest {what} to {target} %"), &show(value), &(name(report, i) + &missed));
+            }
+        };
+    fewest("rounds", |curve| curve.rounds_to_target.as_ref(), &count);
+    fewest("bits", |curve| curve.bits_to_target.as_ref(), &|bits| prefixed(bits, "bit"));
+    fewest("seconds", |curve| curve.costs.as_ref()?.seconds_to_target.as_ref(), &|seconds| {
+        format!("{}\u{a0}s", significant(seconds, 4))
+    });
+    fewest("joules", |curve| curve.costs.as_ref()?.joules_to_target.as_ref(), &|joules| {
+        format!("{}\u{a0}J", significant(joules, 4))
+    });
+    for (goal, (title, _)) in report.goals.iter().enumerate() {
+        let cost = |curve: &ReportCurve| curve.goals.get(goal).filter(|goal| goal.is_cost)?.value;
+        if let Some((i, _)) = argmin(report, cost) {
+            let text = escape(&report.curves[i].goals[goal].text);
+            tile(&format!("Lowest cost: {}", escape(title)), &text, &name(report, i));
+        }
     }
     let powers: Vec<f64> = report.curves.iter().map(|curve| curve.devices.highest_power.mean).collect();
     if let Some(i) = argmax(&powers) {
@@ -68,8 +78,8 @@ pub fn claims(report: &Report) -> String {
 }
 
 fn claim(claim: &ClaimVerdict) -> String {
-    // The verdict may be followed by how the experiment was shortened.
-    let (class, sign) = match claim.verdict.split(" (").next() {
+    // The verdict may be followed by how the experiment was shortened, and when the claim was made.
+    let (class, sign) = match claim.verdict.split([',', '(']).next().map(str::trim) {
         Some("holds") => ("good", "✓"),
         Some("does not hold") => ("bad", "✗"),
         _ => ("open", "?"),

@@ -4,16 +4,19 @@ use super::verdict::{Answer, Pair};
 use serde::Serialize;
 
 /// The level of a decision.
-const LEVEL: f64 = 0.05;
+pub(super) const LEVEL: f64 = 0.05;
 
-/// The correction for the number of comparisons of one claim (`for every`, `others`, several values).
+/// The correction for the number of comparisons of all claims of a file.
 ///
 /// Without a correction each comparison is decided at 5 % on its own: the probability of at least one wrong
 /// decision among m comparisons of equal curves grows towards 1 − 0.95^m. Holm's correction keeps it at 5 %
-/// for all comparisons of the claim together, for any dependence between them: with the two-sided p-values in
+/// for all comparisons of all claims together, for any dependence between them: with the two-sided p-values in
 /// ascending order, the adjusted ones are p̃₍ᵢ₎ = min(1, max over j ≤ i of (m − j + 1)·p₍ⱼ₎), and a
 /// comparison is decided if p̃ ≤ 5 % (S. Holm, Scand. J. Statist. 6, 1979). Comparisons without a p-value (a
-/// number is missing, fewer than two seeds, one draw of the bound) are left out and do not change.
+/// number is missing, fewer than two seeds, one draw of the bound, a refusal) are left out and do not change.
+///
+/// Every interval of the family is given once more at the level 1 − 0.05/m (Bonferroni): all m of them cover
+/// their quantities together with at least 95 %. Holm's decisions are slightly sharper than these intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -26,8 +29,8 @@ pub enum Correction {
 }
 
 impl Correction {
-    /// Adjusts the comparisons of one claim.
-    pub(super) fn apply(self, pairs: &mut [Pair]) {
+    /// Adjusts the comparisons of one family.
+    pub(super) fn apply(self, pairs: &mut [&mut Pair]) {
         let known: Vec<(usize, f64)> =
             pairs.iter().enumerate().filter_map(|(i, pair)| Some((i, pair.p?))).collect();
         if self == Self::None || known.len() < 2 {
@@ -37,6 +40,7 @@ impl Correction {
         for ((i, _), adjusted) in known.iter().zip(holm(&p)) {
             let pair = &mut pairs[*i];
             pair.adjusted_p = Some(adjusted);
+            pair.corrected = pair.interval_at(1.0 - LEVEL / p.len() as f64);
             if adjusted > LEVEL && pair.verdict != Answer::Undecided {
                 let why = format!(
                     "{} by itself, but its p-value adjusted for {} comparisons is {adjusted:.3}",
@@ -46,6 +50,14 @@ impl Correction {
                 pair.note = Some(pair.note.take().map_or(why.clone(), |note| format!("{note}; {why}")));
                 pair.verdict = Answer::Undecided;
             }
+        }
+    }
+
+    /// The comparisons that are corrected together, of so many in a file.
+    pub(super) fn family(self, comparisons: usize) -> usize {
+        match self {
+            Self::None => 1,
+            Self::Holm => comparisons.max(1),
         }
     }
 }

@@ -144,7 +144,13 @@ impl<'a> Curves<'a> {
 
     fn list_all(&self) -> String {
         let all: Vec<usize> = (0..self.curves.len()).collect();
-        if all.is_empty() { "there are no curves".into() } else { format!("there are {}", self.list(&all)) }
+        match &all[..] {
+            [] => "there are no curves".into(),
+            [_] if self.keys.is_empty() => {
+                "the experiment has one curve: write the claim without a selector".into()
+            }
+            all => format!("write one of {}", self.list(all)),
+        }
     }
 
     /// The key called `name`, whole or by its last part; none if it is a key of the configuration of runs

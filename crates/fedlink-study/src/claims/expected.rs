@@ -2,7 +2,8 @@
 
 use super::Shortened;
 use super::curves::{CurveKeys, Curves, Selector};
-use super::{Measured, Metric, Subject};
+use super::{Measured, Subject};
+use crate::goals::{Goal, Metric};
 use crate::statistics::{Estimate, estimate};
 use fedlink::spec::ConfigError;
 use serde::Serialize;
@@ -87,7 +88,7 @@ impl Expected {
         let mut values = Vec::new();
         let mut note = runs.is_empty().then(|| "it has not been run".to_owned());
         for (seed, metrics) in runs {
-            match metrics.read(Metric::Final).number() {
+            match metrics.read(&Goal::Plain(Metric::Final)).number() {
                 Ok(value) => values.push(value),
                 Err(reason) => note = note.or_else(|| Some(format!("seed {seed}: {reason}"))),
             }
@@ -130,8 +131,8 @@ fn key(curve: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::Metrics;
-    use crate::claims::reading::rows;
+    use crate::goals::Metrics;
+    use crate::goals::rows;
 
     fn curve(policy: &str, k: &str, finals: &[f64]) -> Measured {
         let keys = vec![("schedule.policy".into(), policy.into()), ("schedule.k".into(), k.into())];
@@ -212,7 +213,7 @@ mod tests {
             problem("bc", 0.5),
             "expected.\"bc\": \"bc\" leaves schedule.k open (it fits bc@k=1, bc@k=10); add a term such as k=1"
         );
-        assert!(problem("bc@k=2", 0.5).contains("no curve has schedule.k = 2; there are bc@k=1, bc@k=10"));
+        assert!(problem("bc@k=2", 0.5).contains("no curve has schedule.k = 2; write one of bc@k=1, bc@k=10"));
         assert!(problem("bc@k=1", 91.2).contains("such as 0.912"));
         assert!(problem("bc@k=1", f64::NAN).contains("a share from 0 to 1"));
         assert!(problem("bc@@k=1", 0.5).contains("joined by @"));

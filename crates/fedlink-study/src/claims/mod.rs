@@ -7,6 +7,7 @@
 //! "fewer is better" = "k=10 final < k=1 final for every policy"
 //! "good enough" = "bc@k=1 final > 0.9"
 //! "best of all" = "bn2-c final > others final for every k"
+//! "soonest" = { goal = "seconds until accuracy >= 0.85 for 3 evaluations", claim = "bc@k=1 < bc@k=10" }
 //! ```
 //!
 //! ```toml
@@ -22,10 +23,13 @@
 //! side     = [factor "*"] [selector] ["others"] metric
 //! selector = term {"@" term}
 //! term     = word | name "=" value {"|" value}
-//! metric   = "final" | "best" | "loss" | "area" | "instability"
-//!          | ("rounds-to-" | "bits-to-") ("target" | share)
+//! metric   = "final" | "best" | "loss" | "area" | "instability" | …
+//!          | ("rounds-to-" | "bits-to-" | "seconds-to-" | "joules-to-") ("target" | share)
 //!          | "bound" | "bound-at-" rounds | "rounds-to-bound-" level
 //! ```
+//!
+//! With a [goal](crate::goals), sides have no metric: the goal is that of both. `rounds-to-0.9` is the goal
+//! `rounds until accuracy >= 0.9`.
 //!
 //! A name is a swept key or its last part: of runs a key of the configuration, of the bound `panel`, `k` or
 //! `tau`. A single word is a policy, of the bound a panel. A side must leave one curve: if those it fits
@@ -43,8 +47,16 @@
 //! side of zero, *does not hold* if it lies on the other side, and is *undecided* otherwise. A number on the
 //! right is the same at every seed. Of several comparisons all must hold; one that does not hold is enough to
 //! contradict the claim. Intervals are not corrected for multiple comparisons: of forty comparisons of equal
-//! curves, one is expected to contradict at random. `correction = "holm"` among the claims makes the
-//! comparisons of each claim one family: see [`Correction`].
+//! curves, one is expected to contradict at random. `correction = "holm"` among the claims makes all
+//! comparisons of all claims of the file one family: see [`Correction`].
+//!
+//! A cost until conditions hold is decided by an exact test on the seeds, in which runs that did not reach the
+//! goal take part: see [`Paired`](crate::goals::Paired).
+//!
+//! # Refusals
+//! A claim is *refused*, with the reason, if its numbers must not decide it: at half of the seeds or more both
+//! sides ended at chance level, or a battery was empty before the goal was reached; or the experiment was run
+//! for fewer rounds than its file gives.
 //!
 //! # One seed and one draw
 //! With fewer than two shared seeds a comparison of runs is undecided: a run is an experiment, and nothing
@@ -52,29 +64,20 @@
 //! their expectation, there is no other randomness in it. A single draw, or the curve for E\[ρ\], is
 //! therefore judged by the sign of the difference; the verdict holds for these channels.
 //!
-//! # A target that was never reached
-//! A run that ended at round T without the target shows that rounds-to-target is at least T + 1, and that
-//! bits-to-target is at least the bits sent so far. A mean cannot be formed from bounds, but a sign can be
-//! certain: where the other side got there earlier. If any seed has only a bound, the seeds are therefore
-//! counted. Under equal odds the number of seeds in favor has the distribution of coin tosses; the comparison
-//! holds if at least that many in favor have a probability of at most 2.5 %, and does not hold if the same is
-//! true of the seeds against (the two-sided sign test at 5 %; six seeds of six, nine of ten). Seeds that
-//! cannot be ordered, because neither side got there, count for the other side in both tests. This decides
-//! which side is higher in most seeds, not by how much on average. Any other number that a run lacks (it
-//! diverged, was interrupted or has too few evaluations) leaves the claim undecided.
-//!
 //! A curve of the bound has no round after its last: the rounds to a level that it never
-//! reaches are T + 1, on both sides, and the interval decides.
+//! reaches are T + 1, on both sides, and the interval decides. Any number that a run lacks (it diverged, was
+//! interrupted or has too few evaluations) leaves the claim undecided.
 
 mod correction;
 mod curves;
 mod decide;
 mod expected;
+mod judge;
 mod length;
 mod list;
-mod metric;
 mod parse;
-mod reading;
+mod power;
+mod registered;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -85,15 +88,15 @@ pub use expected::{Comparison, Expected};
 pub(crate) use length::Original;
 pub use length::Shortened;
 pub use list::Claims;
-pub use metric::{Metric, Unit};
-pub use reading::Metrics;
+pub use power::Undecidable;
+pub use registered::{Register, Registered};
 pub use verdict::{Answer, Pair, Pairing, Verdict, Verdicts};
 
-use crate::statistics::{Estimate, estimate};
+use crate::goals::{Goal, Metric, Metrics};
 use curves::{Curves, Grouped, Selector};
-use decide::{Order, decide, p_value};
+use decide::Order;
 use fedlink::spec::ConfigError;
-use reading::Reading;
+use judge::Shared;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of the curves of an experiment. It decides the keys and metrics that a claim may name, and the
@@ -117,6 +120,8 @@ pub struct Claim {
     pub name: String,
     /// Its text.
     pub text: String,
+    /// The goal of both sides, if it is written beside the text.
+    pub goal: Option<String>,
     left: Side,
     order: Order,
     right: Right,
@@ -131,7 +136,7 @@ struct Side {
     selector: Selector,
     /// Whether `others` is written: all that the selector fits, but for the other side.
     others: bool,
-    metric: Metric,
+    goal: Goal,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -177,17 +182,18 @@ impl Subject {
         }
     }
 
-    /// Whether curves of this kind have the metric.
-    fn check(self, metric: Metric) -> Result<(), String> {
-        match (self, metric) {
-            (Self::Bound { rounds }, Metric::BoundAt(at)) if at > rounds => {
-                Err(format!("{metric} is beyond the {rounds} rounds"))
+    /// Whether curves of this kind have the goal.
+    fn check(self, goal: &Goal) -> Result<(), String> {
+        let is_of_bound = goal.metric().is_some_and(Metric::is_of_bound);
+        match (self, goal) {
+            (Self::Bound { rounds }, Goal::Plain(Metric::BoundAt(at))) if *at > rounds => {
+                Err(format!("{goal} is beyond the {rounds} rounds"))
             }
-            (Self::Runs, _) if metric.is_of_bound() => Err(format!(
-                "{metric} is a number of the bound; runs have final, best, loss, rounds-to-0.9 …"
-            )),
-            (Self::Bound { .. }, _) if !metric.is_of_bound() => Err(format!(
-                "{metric} is a number of runs; the bound has bound, bound-at-200 and rounds-to-bound-125"
+            (Self::Runs, _) if is_of_bound => {
+                Err(format!("{goal} is a number of the bound; runs have final, best, loss, rounds-to-0.9 …"))
+            }
+            (Self::Bound { .. }, _) if !is_of_bound => Err(format!(
+                "{goal} is a number of runs; the bound has bound, bound-at-200 and rounds-to-bound-125"
             )),
             _ => Ok(()),
         }
@@ -204,7 +210,17 @@ impl Claim {
     /// assert!(Claim::parse("no metric", "bc@k=1 > 0.9").is_err());
     /// ```
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        parse::claim(name, text).map_err(|problem| error(name, problem))
+        parse::claim(name, text, None).map_err(|problem| error(name, problem))
+    }
+
+    /// Reads a claim whose sides are compared by a goal, such as `seconds until accuracy >= 0.85`.
+    ///
+    /// ```
+    /// use fedlink_study::claims::Claim;
+    /// assert!(Claim::with_goal("sooner", "bc@k=1 < bc@k=10", "seconds until accuracy >= 0.85").is_ok());
+    /// ```
+    pub fn with_goal(name: &str, text: &str, goal: &str) -> Result<Self, ConfigError> {
+        parse::claim(name, text, Some(goal)).map_err(|problem| error(name, problem))
     }
 
     /// Checks that the claim names these curves.
@@ -216,111 +232,67 @@ impl Claim {
     /// Checks that runs have the numbers of the claim: seconds and joules need `units`, and the accuracies of
     /// classes and devices need `fairness`.
     pub fn check_recorded(&self, units: bool, fairness: bool) -> Result<(), ConfigError> {
-        let missing = |metric: Metric| match metric {
-            _ if !units && metric.needs_units() => Some(format!(
-                "{metric} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or \
-                 bits-to-0.9"
+        let missing = |goal: &Goal| match goal.needs_fairness() {
+            _ if !units && goal.needs_units() => Some(format!(
+                "{goal} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or bits-to-0.9"
             )),
-            _ if !fairness && metric.needs_fairness() => {
-                Some(format!("{metric} is recorded with run.fairness = true only: set it, or claim final"))
-            }
+            Some(name) if !fairness => Some(format!(
+                "{name} is recorded with run.fairness = true only: set it, or claim the accuracy"
+            )),
             _ => None,
         };
-        self.metrics().find_map(missing).map_or(Ok(()), |problem| Err(error(&self.name, problem)))
+        self.goals().find_map(missing).map_or(Ok(()), |problem| Err(error(&self.name, problem)))
     }
 
-    /// The verdict of the measurements, `correction` being made for the number of comparisons; an error where
-    /// [`check`](Self::check) would give one.
+    /// The verdict of the measurements on this claim alone, `correction` being made for the number of its
+    /// comparisons; an error where [`check`](Self::check) would give one.
     pub fn verdict(
         &self,
         subject: Subject,
         measured: &[Measured],
         correction: Correction,
     ) -> Result<Verdict, ConfigError> {
+        let mut verdict = self.judge(subject, measured)?;
+        correction.apply(&mut verdict.pairs.iter_mut().collect::<Vec<_>>());
+        verdict.conclude();
+        Ok(verdict)
+    }
+
+    /// The verdict without a correction.
+    fn judge(&self, subject: Subject, measured: &[Measured]) -> Result<Verdict, ConfigError> {
         let curves = Curves::new(subject, measured.iter().map(|curve| &curve.keys));
         let comparisons = self.comparisons(subject, &curves).map_err(|problem| error(&self.name, problem))?;
         let pair = |&(left, opponent): &(usize, Opponent)| {
-            let shared = self.shared(&measured[left], opponent, measured);
+            let shared = shared(&measured[left], opponent, measured);
             self.pair(subject.pairing(), &curves, (left, opponent), &shared)
         };
-        let mut pairs: Vec<Pair> = comparisons.pairs.iter().map(pair).collect();
-        correction.apply(&mut pairs);
-        Ok(Verdict {
+        let mut verdict = Verdict {
             name: self.name.clone(),
             claim: self.text.clone(),
-            verdict: Answer::all(pairs.iter().map(|pair| pair.verdict)),
-            unit: self.left.metric.unit(),
+            goal: self.goal.clone(),
+            verdict: Answer::Undecided,
+            registered: None,
+            unit: self.left.goal.unit(),
             paired_by: subject.pairing(),
-            pairs,
+            pairs: comparisons.pairs.iter().map(pair).collect(),
             left_out: comparisons.left_out.iter().map(|&curve| curves.name(curve)).collect(),
-        })
+        };
+        verdict.conclude();
+        Ok(verdict)
     }
 
-    /// The metrics of both sides.
+    /// The goals of both sides.
+    pub fn goals(&self) -> impl Iterator<Item = &Goal> {
+        std::iter::once(&self.left.goal).chain(self.right.side().map(|side| &side.goal))
+    }
+
+    /// The plain metrics of both sides.
     pub fn metrics(&self) -> impl Iterator<Item = Metric> {
-        std::iter::once(self.left.metric).chain(self.right.side().map(|side| side.metric))
-    }
-
-    /// The comparison of `left` with its opponent, given the readings of both, by seed.
-    fn pair(
-        &self,
-        pairing: Pairing,
-        curves: &Curves,
-        (left, opponent): (usize, Opponent),
-        shared: &[(u64, Reading, Reading)],
-    ) -> Pair {
-        let named = |factor: f64, curve: usize| match factor {
-            1.0 => curves.name(curve),
-            factor => format!("{factor} * {}", curves.name(curve)),
-        };
-        let right_factor = self.right.side().map_or(1.0, |side| side.factor);
-        let scaled: Vec<(u64, Reading, Reading)> = shared
-            .iter()
-            .map(|(seed, left, right)| (*seed, left.times(self.left.factor), right.times(right_factor)))
-            .collect();
-        let (verdict, difference, note) = decide(self.order, pairing, &scaled);
-        let (right, right_value) = match opponent {
-            Opponent::Curve(curve) => {
-                (named(right_factor, curve), mean(shared.iter().map(|(_, _, right)| right)))
-            }
-            Opponent::Number(number) => (number.to_string(), None),
-        };
-        Pair {
-            left: named(self.left.factor, left),
-            right,
-            verdict,
-            seeds: shared.len(),
-            left_value: mean(shared.iter().map(|(_, left, _)| left)),
-            right_value,
-            difference,
-            p: p_value(pairing, &scaled),
-            adjusted_p: None,
-            note,
-            unit: self.left.metric.unit(),
-            pairing,
-        }
-    }
-
-    /// The readings of both sides at the seeds that both have, by seed.
-    fn shared(&self, left: &Measured, right: Opponent, all: &[Measured]) -> Vec<(u64, Reading, Reading)> {
-        let by_seed = |curve: &Measured, metric: Metric| -> BTreeMap<u64, Reading> {
-            curve.runs.iter().map(|(seed, metrics)| (*seed, metrics.read(metric))).collect()
-        };
-        let own = by_seed(left, self.left.metric).into_iter();
-        match (right, self.right.side()) {
-            (Opponent::Curve(right), Some(side)) => {
-                let mut others = by_seed(&all[right], side.metric);
-                own.filter_map(|(seed, reading)| Some((seed, reading, others.remove(&seed)?))).collect()
-            }
-            (Opponent::Number(number), _) => {
-                own.map(|(seed, reading)| (seed, reading, Reading::Known(number))).collect()
-            }
-            (Opponent::Curve(_), None) => Vec::new(),
-        }
+        self.goals().filter_map(Goal::metric)
     }
 
     fn comparisons(&self, subject: Subject, curves: &Curves) -> Result<Comparisons, String> {
-        self.metrics().try_for_each(|metric| subject.check(metric))?;
+        self.goals().try_for_each(|goal| subject.check(goal))?;
         let left = curves.select(&self.left.selector)?;
         let right = self.right.side().map(|side| curves.select(&side.selector)).transpose()?;
         let mut every = Vec::new();
@@ -354,9 +326,9 @@ impl Claim {
             ));
         }
         let comparisons = matched(&lefts, &rights, side.others);
-        let same_metric = side.metric == self.left.metric;
+        let same_goal = side.goal == self.left.goal;
         for &(left, opponent) in &comparisons.pairs {
-            if matches!(opponent, Opponent::Curve(right) if right == left) && same_metric {
+            if matches!(opponent, Opponent::Curve(right) if right == left) && same_goal {
                 return Err(format!("compares {} with itself", curves.name(left)));
             }
         }
@@ -397,10 +369,20 @@ fn matched(lefts: &Grouped, rights: &Grouped, others: bool) -> Comparisons {
     Comparisons { pairs, left_out: left_out.into_iter().collect() }
 }
 
-/// Mean and interval of readings; none if a number is missing or the list is empty.
-fn mean<'a>(readings: impl Iterator<Item = &'a Reading>) -> Option<Estimate> {
-    let values: Option<Vec<f64>> = readings.map(|reading| reading.clone().number().ok()).collect();
-    values.filter(|values| !values.is_empty()).map(estimate)
+/// The runs of both sides at the seeds that both have, by seed.
+fn shared<'a>(left: &'a Measured, right: Opponent, all: &'a [Measured]) -> Vec<Shared<'a>> {
+    let by_seed = |curve: &'a Measured| -> BTreeMap<u64, &'a Metrics> {
+        curve.runs.iter().map(|(seed, metrics)| (*seed, metrics)).collect()
+    };
+    let own = by_seed(left).into_iter();
+    match right {
+        Opponent::Curve(right) => {
+            let others = by_seed(&all[right]);
+            own.filter_map(|(seed, left)| Some(Shared { seed, left, right: Some(others.get(&seed)?) }))
+                .collect()
+        }
+        Opponent::Number(_) => own.map(|(seed, left)| Shared { seed, left, right: None }).collect(),
+    }
 }
 
 fn error(name: &str, problem: String) -> ConfigError {

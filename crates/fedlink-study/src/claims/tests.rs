@@ -1,7 +1,7 @@
 //! Claims as they are written in a file, from text to verdict.
 
-use super::reading::rows;
 use super::*;
+use crate::goals::{Unit, rows};
 use proptest::prelude::*;
 
 /// Final accuracies by seed, reached through a dull curve.
@@ -127,12 +127,21 @@ fn a_factor_multiplies_its_side() {
     let pair = verdict("bc@k=1 final > 0.5 * bn2-c@k=1 final", &grid()).pairs.remove(0);
     assert!((pair.difference.unwrap().mean - (2.73 - 0.5 * 2.81) / 3.0).abs() < 1e-12);
     assert_eq!((pair.verdict, pair.right.as_str()), (Answer::Holds, "0.5 * bn2-c@k=1"));
-    // A target that was not reached stays a lower bound: seeds are counted.
+    // A run that did not reach the target ended at round 20; the others reached it then.
     let six = [curve("bc", "1", &[0.5; 6]), curve("bn2", "1", &[0.9; 6])];
-    let result = verdict("bc rounds-to-0.8 > 1.04 * bn2 rounds-to-0.8", &six);
+    let result = verdict("bc rounds-to-0.8 > 1.0 * bn2 rounds-to-0.8", &six);
     assert_eq!(result.verdict, Answer::Holds);
-    assert!(result.pairs[0].note.as_ref().unwrap().contains("higher in 6"));
-    assert_eq!(verdict("bc rounds-to-0.8 > 1.06 * bn2 rounds-to-0.8", &six).verdict, Answer::Undecided);
+    let pair = &result.pairs[0];
+    assert_eq!(pair.p, Some(1.0 / 32.0));
+    assert_eq!(
+        pair.to_string(),
+        "bc@k=1 against bn2@k=1: 1.000 of the rounds [1.000, 1.000] up to 20.0, median > 20.0 (0/6) [20.0, open] \
+         against 20.0 [20.0, 20.0], lower at 0 of 6 seeds, higher at 6, exact p = 0.031: holds"
+            .replace("bc@k=1 against bn2@k=1", &format!("{} against {}", pair.left, pair.right))
+    );
+    let result = verdict("bc rounds-to-0.8 > 1.01 * bn2 rounds-to-0.8", &six);
+    assert_eq!(result.verdict, Answer::Undecided);
+    assert!(result.pairs[0].note.as_ref().unwrap().contains("at 6 of 6 seeds one side ended before"));
 }
 
 #[test]
@@ -141,9 +150,21 @@ fn a_curve_can_be_held_against_a_number() {
     assert_eq!(answer("bc@k=1 final > 0.88"), Answer::Holds);
     assert_eq!(answer("bc@k=1 final > 0.9"), Answer::Undecided);
     assert_eq!(answer("bc@k=1 final>0.94"), Answer::DoesNotHold);
-    assert_eq!(answer("bc@k=1 rounds-to-0.9 < 21"), Answer::Holds);
-    // Not one of the three got there by round 20, but three seeds cannot decide by counting.
-    assert_eq!(answer("bc@k=1 rounds-to-0.93 > 20"), Answer::Undecided);
+    // All three reached it at round 20, and none of them another one: three seeds cannot decide a cost.
+    for text in ["bc@k=1 rounds-to-0.9 < 21", "bc@k=1 rounds-to-0.93 > 20"] {
+        let result = verdict(text, &grid());
+        assert_eq!(result.verdict, Answer::Undecided);
+        assert_eq!(
+            result.pairs[0].note.as_deref(),
+            Some("3 seeds cannot decide a cost by the exact test, which needs 6 or more")
+        );
+    }
+    let nine = [curve("bc", "1", &[0.9; 9])];
+    assert_eq!(verdict("bc rounds-to-0.9 < 21", &nine).verdict, Answer::Holds);
+    assert_eq!(verdict("bc rounds-to-0.9 > 21", &nine).verdict, Answer::DoesNotHold);
+    // None of the nine reached it until round 20.
+    assert_eq!(verdict("bc rounds-to-0.93 > 20", &nine).verdict, Answer::Holds);
+    assert_eq!(verdict("bc rounds-to-0.93 > 21", &nine).verdict, Answer::Undecided);
 }
 
 #[test]
@@ -165,7 +186,8 @@ fn instability_and_targets_are_read_off_the_whole_curve() {
     // k = 1 is there at once in all six seeds, k = 10 in none.
     let result = verdict("k=1 rounds-to-0.85 < k=10 rounds-to-0.85", &curves);
     assert_eq!((result.verdict, result.unit), (Answer::Holds, Unit::Rounds));
-    assert!(result.pairs[0].note.as_ref().unwrap().contains("lower in 6"));
+    let comparison = result.pairs[0].comparison.as_ref().unwrap();
+    assert_eq!((comparison.sooner, comparison.later), (6, 0));
 }
 
 #[test]
@@ -227,6 +249,75 @@ fn values_are_compared_as_numbers_where_they_are_numbers() {
 }
 
 #[test]
+fn a_claim_on_an_unknown_curve_lists_the_curves_to_write() {
+    let alone = [Measured { keys: Vec::new(), ..grid().remove(0) }];
+    let check = |text: &str, measured: &[Measured]| {
+        let claim = Claim::parse("it", text).unwrap();
+        claim.check(Subject::Runs, &keys(measured)).unwrap_err().to_string()
+    };
+    assert_eq!(
+        check("bn2 final > 0.5", &alone),
+        "claims.\"it\": no sweep gives schedule.policy the value bn2; the experiment has one curve: write the \
+         claim without a selector"
+    );
+    assert!(check("bn3@k=1 final > 0.5", &grid()).contains("write one of bc@k=1, bc@k=10, bn2-c@k=1"));
+}
+
+#[test]
+fn a_claim_with_a_goal_compares_joint_conditions_and_runs_that_miss_them() {
+    let run = |seed: u64, worst: [f64; 4]| {
+        let mut rows = rows(&[0.5, 0.9, 0.9, 0.9]);
+        for (row, worst) in rows.iter_mut().zip(worst) {
+            row.metrics = vec![("worst_class".into(), worst)];
+            row.total_seconds = Some(0.25 * row.round as f64);
+        }
+        (seed, Metrics::new(&rows, 0.8))
+    };
+    let key = |policy: &str| vec![("schedule.policy".to_owned(), policy.to_owned())];
+    // bc holds both conditions from round 20 on; bn2 loses a class at round 30, and never holds them twice.
+    let bc = Measured { keys: key("bc"), runs: (0..7).map(|seed| run(seed, [0.1, 0.7, 0.8, 0.8])).collect() };
+    let bn2 =
+        Measured { keys: key("bn2"), runs: (0..7).map(|seed| run(seed, [0.1, 0.7, 0.6, 0.7])).collect() };
+    let goal = "seconds until accuracy >= 0.85 and worst-class >= 0.7 for 2 evaluations";
+    let claim = Claim::with_goal("held", "bc < bn2", goal).unwrap();
+    let both = [bc, bn2];
+    claim.check(Subject::Runs, &keys(&both)).unwrap();
+    let result = claim.verdict(Subject::Runs, &both, Correction::None).unwrap();
+    assert_eq!((result.verdict, result.goal.as_deref()), (Answer::Holds, Some(goal)));
+    // bn2 held both at the last evaluation, round 40: it may have reached the goal after round 30.
+    assert_eq!(
+        result.pairs[0].to_string(),
+        "bc against bn2: 0.667 of the seconds [0.667, 0.667] up to 7.500 s, median 5.000 s [5.000 s, 5.000 s] \
+         against > 7.500 s (0/7) [7.500 s, open], lower at 7 of 7 seeds, higher at 0, exact p = 0.016: holds"
+    );
+    let json = serde_json::to_value(&result).unwrap();
+    assert_eq!(json["pairs"][0]["comparison"]["sooner"], 7);
+    assert_eq!(json["pairs"][0]["right_median"]["reached"], 0);
+    let needs = |units, fairness| claim.check_recorded(units, fairness).unwrap_err().to_string();
+    assert!(needs(false, true).contains("set radio.bandwidth_hz"));
+    assert!(needs(true, false).contains("worst-class is recorded with run.fairness = true only: set it"));
+}
+
+#[test]
+fn a_claim_that_chance_would_decide_is_refused_with_the_reason() {
+    let chance = crate::goals::chance_level(10, 1000);
+    let at = |policy: &str, finals: &[f64]| {
+        let mut curve = curve(policy, "1", finals);
+        curve.runs = curve.runs.into_iter().map(|(seed, run)| (seed, run.with_chance(chance))).collect();
+        curve
+    };
+    let curves = [at("bc", &[0.09, 0.091, 0.092]), at("bn2", &[0.11, 0.112, 0.113])];
+    let result = verdict("bn2 final > bc final", &curves);
+    assert_eq!((result.verdict, result.pairs[0].p), (Answer::Refused, None));
+    assert_eq!(serde_json::to_value(result.verdict).unwrap(), "refused");
+    let text = result.pairs[0].to_string();
+    assert!(text.contains(": refused (at 3 of 3 seeds both sides ended at chance level"), "{text}");
+    // A curve that learned is compared with one that did not.
+    let learned = [at("bc", &[0.09, 0.091, 0.092]), at("bn2", &[0.8, 0.81, 0.82])];
+    assert_eq!(verdict("bn2 final > bc final", &learned).verdict, Answer::Holds);
+}
+
+#[test]
 fn a_single_curve_needs_no_selector() {
     let curves = [Measured { keys: Vec::new(), ..grid().remove(0) }];
     let result = verdict("final > 0.5 for every policy", &curves);
@@ -249,12 +340,12 @@ fn an_ambiguous_claim_is_an_error_that_names_the_missing_term() {
 fn a_curve_that_does_not_exist_is_an_error_that_lists_those_that_do() {
     assert_eq!(
         problem("bn2c@k=1 final > 0.5"),
-        "claims.\"it\": no curve has schedule.policy = bn2c; did you mean bn2-c? there are bc@k=1, bc@k=10, \
+        "claims.\"it\": no curve has schedule.policy = bn2c; did you mean bn2-c? write one of bc@k=1, bc@k=10, \
          bn2-c@k=1, bn2-c@k=10"
     );
-    assert!(problem("bc@k=2 final > 0.5").contains("no curve has schedule.k = 2; there are bc@k=1"));
+    assert!(problem("bc@k=2 final > 0.5").contains("no curve has schedule.k = 2; write one of bc@k=1"));
     assert!(
-        problem("bc@rate=0.1 final > 0.5").contains("no sweep gives rate the value 0.1; there are bc@k=1")
+        problem("bc@rate=0.1 final > 0.5").contains("no sweep gives rate the value 0.1; write one of bc@k=1")
     );
     assert!(problem("bc@rat=1 final > 0.5").contains("\"rat\" is not a key; did you mean learn.rate?"));
     assert!(problem("bc@x=1 final > 0.5").contains("the curves differ in schedule.policy, schedule.k"));
@@ -268,7 +359,7 @@ fn a_curve_that_does_not_exist_is_an_error_that_lists_those_that_do() {
             .check(Subject::Runs, &curves)
             .unwrap_err()
             .to_string()
-            .contains("no curve is bn2-c@k=10; there are bc@k=1")
+            .contains("no curve is bn2-c@k=10; write one of bc@k=1")
     );
     assert!(claim.check(Subject::Runs, &[]).unwrap_err().to_string().contains("there are no curves"));
 }
@@ -300,7 +391,7 @@ fn errors_in_the_text_give_the_form_to_write() {
         ("bc final >= 0.9", "write > or <"),
         ("bc final >", "has nothing after the >"),
         ("> 0.9", "a side is a selector and a metric"),
-        ("bc@k=1 > 0.9", "\"bc@k=1\" is not a metric; there are final"),
+        ("bc@k=1 > 0.9", "\"bc@k=1\" is not a metric; write one of final"),
         ("bc@k=1 finale > 0.9", "did you mean final?"),
         ("bc k=1 final > 0.9", "terms are joined by @"),
         ("bc@ final > 0.9", "terms are joined by @"),
@@ -313,7 +404,7 @@ fn errors_in_the_text_give_the_form_to_write() {
         ("bc@k=1 final > bc@k=1 others final", "`others` leaves no curve to compare with"),
         ("bc@k=1 final > k=1|10@bc final", "compares bc@k=1 with itself"),
         ("1.1 * bc@k=1 final > bc@k=1 final", "compares bc@k=1 with itself"),
-        ("bc@k=1|2 final > 0.5", "no curve has schedule.k = 2; there are"),
+        ("bc@k=1|2 final > 0.5", "no curve has schedule.k = 2; write one of"),
         ("bc@k=1| final > 0.5", "several values have | between them"),
         ("bc@k=1|10 final > 0.5 for every k", "gives schedule.k a value already"),
         ("k=1|10 final > 0.5", "leaves schedule.policy open"),
@@ -421,6 +512,25 @@ fn holm_judges_the_comparisons_of_a_claim_as_one_family() {
     let alone = Claim::parse("it", "bc@k=1 final > bc@k=10 final").unwrap();
     let alone = alone.verdict(Subject::Runs, &grid(), Correction::Holm).unwrap();
     assert_eq!((alone.verdict, alone.pairs[0].adjusted_p), (Answer::Holds, None));
+}
+
+#[test]
+fn all_claims_of_a_file_are_one_family_with_intervals_that_hold_together() {
+    let text = "correction = \"holm\"\na = \"bc@k=1 final > bc@k=10 final\"\nb = \"bn2-c@k=1 final > 0.5\"";
+    let claims = Claims::parse(toml::from_str(text).unwrap(), &toml::Table::new()).unwrap();
+    let verdicts = claims.verdicts(Subject::Runs, &grid()).unwrap();
+    let [a, b] = &verdicts[..] else { panic!("two claims") };
+    let [a, b] = [a, b].map(|verdict| &verdict.pairs[0]);
+    assert_eq!(a.adjusted_p, Some(a.p.unwrap().max(2.0 * b.p.unwrap())));
+    assert_eq!(b.adjusted_p, Some(2.0 * b.p.unwrap()));
+    // 0.05 ± t·0.01/√3 at the level 1 − 0.05/2: t₂ = √2·x/√(1 − x²) with x = 0.975.
+    let half = 2f64.sqrt() * 0.975 / (1.0 - 0.975f64 * 0.975).sqrt() * 0.01 / 3f64.sqrt();
+    let [low, high] = a.corrected.unwrap();
+    assert!((low - (0.05 - half)).abs() < 1e-9 && (high - (0.05 + half)).abs() < 1e-9, "{low} {high} {half}");
+    assert!(a.to_string().contains("corrected [+1.42, +8.58]"), "{a}");
+    // Alone, a claim has no correction.
+    let alone = claims.list[0].verdict(Subject::Runs, &grid(), Correction::Holm).unwrap();
+    assert_eq!((alone.pairs[0].adjusted_p, alone.pairs[0].corrected), (None, None));
 }
 
 #[test]

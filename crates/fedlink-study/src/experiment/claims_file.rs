@@ -31,7 +31,7 @@ impl ClaimsFile {
             Some(_) => Err(ConfigError::new(section, format!("must be a section: write [{section}]"))),
         };
         let mut parse = || {
-            let claims = Claims::parse(section("claims")?)?;
+            let claims = Claims::parse(section("claims")?, &section("goals")?)?;
             let expected = Expected::parse_all(section("expected")?)?;
             if claims.list.is_empty() && expected.is_empty() {
                 return Err(ConfigError::new("claims", "the file has neither claims nor expected values"));

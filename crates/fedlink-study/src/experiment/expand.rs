@@ -2,7 +2,7 @@
 
 use super::{ClaimsFile, Experiment, is_in, part_of};
 use crate::claims::CurveKeys;
-use crate::claims::{Original, Shortened};
+use crate::claims::{Original, Shortened, Subject, Undecidable};
 use fedlink::parts::Parts;
 use fedlink::spec::{Config, ConfigError, Spec, located, put_in};
 use toml::{Table, Value};
@@ -204,6 +204,16 @@ impl Sweep {
             }
             _ => self.toml.clone(),
         }
+    }
+
+    /// The claims that the seeds of their curves cannot decide.
+    pub fn undecidable(&self) -> Result<Vec<Undecidable>, ConfigError> {
+        let planned = |curve: &Curve| {
+            let run = &curve.spec.run;
+            (curve.keys.clone(), run.seed..run.seed + run.seeds)
+        };
+        let planned: Vec<_> = self.curves.iter().map(planned).collect();
+        self.experiment.claims.undecidable(Subject::Runs, &planned)
     }
 
     /// How much shorter the experiment is than its file says; none if it is not.

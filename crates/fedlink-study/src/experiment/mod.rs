@@ -16,6 +16,9 @@
 //! [expected]                               # published final accuracies
 //! "bc@k=1" = 0.912
 //!
+//! [goals]                                  # until when and at what cost, see [`crate::goals`]
+//! "held" = "rounds until accuracy >= 0.8 for 3 evaluations"
+//!
 //! [claims]                                 # claims about the curves, see [`crate::claims`]
 //! "few are enough" = "bc-bn2@k=1 final > bc-bn2@k=10 final"
 //!
@@ -39,6 +42,7 @@ pub use source::{FileKind, Source};
 pub(crate) use source::{read_text, with_names_of_today};
 
 use crate::claims::{Claim, Claims, Expected, Original};
+use crate::goals::Goal;
 use anchor::Anchor;
 use rule::{Override, When};
 use std::collections::BTreeSet;
@@ -61,6 +65,8 @@ pub struct Experiment {
     overrides: Vec<Override>,
     /// The values that `--quick` sets.
     quick: Vec<(String, Value)>,
+    /// The goals of the tables, by name.
+    goals: Vec<(String, Goal)>,
     /// The claims about the curves.
     claims: Claims,
     /// The published accuracies of curves, by the text that names the curve.
@@ -86,6 +92,11 @@ impl Experiment {
         &self.claims
     }
 
+    /// The goals of the tables, by name.
+    pub fn goals(&self) -> &[(String, Goal)] {
+        &self.goals
+    }
+
     /// The published accuracies of the curves.
     pub fn expected(&self) -> impl Iterator<Item = &Expected> {
         self.expected.iter().map(|(_, expected)| expected)
@@ -98,7 +109,8 @@ impl Experiment {
 }
 
 /// The sections of a file beside those of a configuration.
-const MORE_SECTIONS: [&str; 7] = ["sweep", "exclude", "override", "quick", "expected", "claims", "original"];
+const MORE_SECTIONS: [&str; 8] =
+    ["sweep", "exclude", "override", "quick", "expected", "goals", "claims", "original"];
 
 /// Whether `key` is a key of `section`.
 fn is_in(key: &str, section: &str) -> bool {

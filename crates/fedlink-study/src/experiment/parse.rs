@@ -9,6 +9,7 @@ use super::{Experiment, MORE_SECTIONS};
 use crate::claims::Original;
 use crate::claims::{Claims, CurveKeys, Expected, Subject};
 use crate::error::Error;
+use crate::goals::Goal;
 use crate::presets::preset;
 use fedlink::parts::Parts;
 use fedlink::spec::{
@@ -27,6 +28,7 @@ struct Rules {
     overrides: Vec<OverrideTable>,
     quick: Table,
     expected: Table,
+    goals: Table,
     claims: Table,
     original: Option<Original>,
 }
@@ -124,7 +126,8 @@ impl Experiment {
             self.check_value(&key, Some(&value))?;
             self.quick.push((key, value));
         }
-        self.claims = Claims::parse(rules.claims)?;
+        self.goals = goals(&rules.goals)?;
+        self.claims = Claims::parse(rules.claims, &rules.goals)?;
         self.expected = Expected::parse_all(rules.expected)?;
         Ok(rules.original)
     }
@@ -170,12 +173,45 @@ impl Experiment {
         let units = curves.clone().any(|(_, config)| config.radio.bandwidth_hz.is_some());
         let fairness = curves.clone().any(|(_, config)| config.run.fairness);
         let keys: Vec<CurveKeys> = curves.map(|(keys, _)| keys.clone()).collect();
+        for (name, goal) in &self.goals {
+            check_goal(name, goal, units, fairness)?;
+        }
         for claim in self.claims() {
             claim.check(Subject::Runs, &keys)?;
             claim.check_recorded(units, fairness)?;
         }
         self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))?;
         Ok(())
+    }
+}
+
+/// Reads `[goals]`.
+fn goals(table: &Table) -> Result<Vec<(String, Goal)>, ConfigError> {
+    let read = |(name, value): (&String, &Value)| {
+        let error = |problem: String| ConfigError::new(format!("goals.\"{name}\""), problem);
+        let text = value.as_str().ok_or_else(|| {
+            error("must be text, such as \"seconds until accuracy >= 0.85 for 3 evaluations\"".into())
+        })?;
+        let goal: Goal = text.parse().map_err(|wrong: ConfigError| error(wrong.problem))?;
+        match goal.metric() {
+            Some(metric) if metric.is_of_bound() => Err(error(format!("{metric} is a number of the bound"))),
+            _ => Ok((name.clone(), goal)),
+        }
+    };
+    table.iter().map(read).collect()
+}
+
+/// Checks that some curve has the numbers of a goal.
+fn check_goal(name: &str, goal: &Goal, units: bool, fairness: bool) -> Result<(), ConfigError> {
+    let error = |problem: String| Err(ConfigError::new(format!("goals.\"{name}\""), problem));
+    match goal.needs_fairness() {
+        _ if goal.needs_units() && !units => {
+            error(format!("{goal} needs a radio with units: set radio.bandwidth_hz, or count rounds or bits"))
+        }
+        Some(needing) if !fairness => {
+            error(format!("{needing} is recorded with run.fairness = true only: set it"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -48,6 +48,13 @@ impl Experiment {
                 let _ = writeln!(text, "{} = {}", toml_key(curve), Value::Float(expected.value));
             });
         }
+        if !self.goals.is_empty() {
+            text.push_str("\n[goals]\n");
+            for (name, goal) in &self.goals {
+                let [name, goal] = [name.clone(), goal.to_string()].map(Value::from);
+                let _ = writeln!(text, "{name} = {goal}");
+            }
+        }
         text += &self.claims.to_toml();
         if self.original.shortened(rounds, seeds).is_some() {
             let Original { rounds, seeds, quick } = self.original;

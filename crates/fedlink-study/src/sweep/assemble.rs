@@ -1,8 +1,10 @@
 //! From the numbers of all runs to the tables that people and programs read.
 
+use super::data::chance;
 use super::log::{LogRounds, check_log};
 use super::plan::Plan;
 use super::process::differing;
+use super::register::read_register;
 use super::run_files::RunFiles;
 use super::runner::Done;
 use crate::claims::Verdicts;
@@ -52,9 +54,17 @@ impl Assembled {
         let (curves, unfinished) = results::gather(&plan.sweep, &heterogeneity, by_curve);
         let summary = summary::json(&curves)?;
         let judged = runs.iter().filter(|done| has_ended(done)).map(|done| (curve_of(done), &done.result));
-        let verdicts = Verdicts::new(&plan.sweep, judged)?;
+        let verdicts = Verdicts::new(&plan.sweep, |spec| chance(&plan.data, spec), judged)?;
         let notes = differing(runs.iter().map(|done| &done.processes[..]));
         Ok(Self { curves, unfinished, summary, verdicts, splits, of: plan.sweep.runs.len(), notes })
+    }
+
+    /// Marks the claims that were added or changed after the first run in `folder`.
+    pub fn register(&mut self, plan: &Plan, folder: &Path) -> Result<(), Error> {
+        if let Some(register) = read_register(folder)? {
+            self.verdicts.register(&register, plan.sweep.experiment.all_claims());
+        }
+        Ok(())
     }
 
     /// The text at the end: the table of curves and the verdicts.

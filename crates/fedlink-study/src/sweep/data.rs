@@ -1,9 +1,11 @@
 //! `data.json`: the data of the runs in a folder, so that runs with different data are never mixed.
 
 use crate::error::Error;
+use crate::goals::chance_level;
 use fedlink::base::files;
 use fedlink::data::Dataset;
 use fedlink::record::hexadecimal;
+use fedlink::spec::Spec;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -28,6 +30,12 @@ pub struct DataFact {
     pub classes: usize,
     /// Rows, columns and channels of a sample.
     pub shape: Vec<usize>,
+}
+
+/// The accuracy that a model without learning does not exceed on the test set of a run; none if it is unknown.
+pub(super) fn chance(facts: &DataFacts, spec: &Spec) -> Option<f64> {
+    let fact = facts.get(&spec.data.dataset)?;
+    chance_level(fact.classes, fact.test)
 }
 
 impl DataFact {

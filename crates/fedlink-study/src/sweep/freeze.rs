@@ -3,6 +3,7 @@
 use super::data::{DataFact, DataFacts, differences, parse_data};
 use super::manifest;
 use super::plan::Plan;
+use super::register::{new_register, write_register};
 use super::run_files::RunFiles;
 use crate::error::Error;
 use crate::experiment::{Experiment, Run, Source, Sweep, read_text, with_names_of_today};
@@ -63,10 +64,15 @@ pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<FolderSt
             disk.sync_dir(folder).map_err(Error::file("write", folder))?;
         }
     }
+    // Before `config.toml` is replaced, which holds the claims of a folder without a register.
+    let register = new_register(folder, &plan.sweep, any_begun(folder))?;
     let (path, text) = (folder.join("config.toml"), plan.sweep.to_toml());
     if state != FolderState::Same || read_text(&path).ok().as_deref() != Some(text) {
         files.note("config.toml")?;
         write_file_with(disk, &path, text)?;
+    }
+    if let Some(register) = register {
+        write_register(disk, folder, &register)?;
     }
     if is_damaged || plan.data.keys().any(|name| !data.contains_key(name)) {
         let all: DataFacts = data.into_iter().chain(plan.data.clone()).collect();
@@ -86,6 +92,15 @@ fn data_of_runs(folder: &Path, runs: &[Run]) -> DataFacts {
     let stored = runs.iter().filter_map(|run| RunFiles::new(folder, &run.spec).read().ok().flatten());
     let fact = |(name, sha256)| (name, DataFact { sha256, ..DataFact::default() });
     stored.flat_map(|run| run.data).map(fact).collect()
+}
+
+/// Whether any run in the folder has begun: it has ended, has a checkpoint, or has shown its progress.
+fn any_begun(folder: &Path) -> bool {
+    let entries = fs::read_dir(runs_folder(folder)).into_iter().flatten().flatten();
+    let begun = |name: &str| {
+        [".json", ".checkpoint", ".checkpoint.previous", ".progress"].iter().any(|end| name.ends_with(end))
+    };
+    entries.map(|entry| entry.file_name()).any(|name| begun(&name.to_string_lossy()))
 }
 
 /// Whether one of the runs has a checkpoint. A checkpoint does not record its data.

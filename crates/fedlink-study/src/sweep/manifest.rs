@@ -4,7 +4,9 @@
 use super::data::DataFacts;
 use super::plan::Plan;
 use super::process::{Process, now};
+use super::register::read_register;
 use super::runner::Done;
+use crate::claims::Register;
 use crate::error::Error;
 use crate::folder::output::OutputFolder;
 use fedlink::base::files;
@@ -31,6 +33,8 @@ struct Manifest<'a> {
     /// Wall-clock time of the process that wrote it, in seconds.
     wall_seconds: f64,
     data: &'a DataFacts,
+    /// The claims at the first run, and those that were added or changed later; null without claims.
+    claims: Option<Register>,
     runs: Vec<RunEntry<'a>>,
 }
 
@@ -87,6 +91,7 @@ pub fn write_manifest(
         written: now(),
         wall_seconds: wall.as_secs_f64(),
         data: &plan.data,
+        claims: read_register(folder.path())?.filter(|register| !register.is_empty()),
         runs: runs.iter().map(run).collect(),
     };
     folder.write("manifest.json", serde_json::to_string_pretty(&manifest)? + "\n")

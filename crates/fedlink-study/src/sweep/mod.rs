@@ -19,6 +19,7 @@ mod plan;
 mod power_cut;
 mod process;
 mod progress;
+mod register;
 mod rerun;
 mod run_files;
 mod runner;
@@ -38,7 +39,7 @@ pub use process::Process;
 pub use progress::Progress;
 pub use rerun::{Difference, Rerun, rerun};
 pub use runner::{Done, Runner};
-pub use status::{RunState, RunStatus, SweepStatus, run_states, status};
+pub use status::{CurveProgress, GoalProgress, RunState, RunStatus, SweepStatus, run_states, status};
 pub use verify::{Verified, finished_runs, merge, verify};
 /// The readers of the files in a folder, for the fuzz targets.
 #[doc(hidden)]

@@ -6,7 +6,8 @@ use super::run_files::RunFiles;
 use crate::error::Error;
 use crate::experiment::{Run, Sweep};
 use crate::folder::lock::Lock;
-use crate::tables::results::Status;
+use crate::goals::{Cost, Goal, Median};
+use crate::tables::results::{CurveResult, Status, gather, goal_cell};
 use serde::Serialize;
 use std::path::Path;
 
@@ -70,8 +71,65 @@ pub struct SweepStatus {
     pub seconds_left: Option<f64>,
     /// The curve with the highest mean accuracy over its finished runs, and that accuracy.
     pub best: Option<(String, f64)>,
+    /// The progress against each goal of the experiment; against the rounds to `run.target` if it has none.
+    pub goals: Vec<GoalProgress>,
     /// Every run.
     pub runs: Vec<RunStatus>,
+}
+
+/// The progress of a sweep against a goal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GoalProgress {
+    /// Its name, or its text.
+    pub name: String,
+    /// Its text.
+    pub goal: String,
+    /// The curves with a run that has ended, in the order of the sweep.
+    pub curves: Vec<CurveProgress>,
+}
+
+/// The progress of a curve against a goal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CurveProgress {
+    /// Its label.
+    pub curve: String,
+    /// Of a cost: the median over the runs that have ended, and how many of them reached the goal.
+    #[serde(flatten)]
+    pub median: Option<Median>,
+    /// Of a metric: the mean over them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// As a table shows it.
+    pub text: String,
+}
+
+/// The progress of the ended runs in `folder` against the goals of `sweep`.
+fn goals(folder: &Path, sweep: &Sweep) -> Vec<GoalProgress> {
+    let ended = |run: &Run| Some(RunFiles::new(folder, &run.spec).read().ok()??.result);
+    let runs = sweep.runs.iter().filter_map(|run| Some((run.curve, ended(run)?))).collect();
+    let (curves, _) = gather(sweep, &vec![f64::NAN; sweep.curves.len()], runs);
+    let own = sweep.experiment.goals().iter().map(|(name, goal)| (name.clone(), goal.clone()));
+    let mut goals: Vec<(String, Goal)> = own.collect();
+    if goals.is_empty() {
+        let target = Goal::target(Cost::Rounds);
+        goals.push((target.to_string(), target));
+    }
+    let progress = |curve: &CurveResult, goal: &Goal| {
+        let is_cost = goal.metric().is_none();
+        CurveProgress {
+            curve: curve.label.clone(),
+            median: is_cost.then(|| curve.median(goal)).flatten(),
+            mean: (!is_cost).then(|| curve.estimate(goal)).flatten().map(|estimate| estimate.mean),
+            text: goal_cell(curve, goal),
+        }
+    };
+    let of = |(name, goal): (String, Goal)| {
+        let curves = curves.iter().map(|curve| progress(curve, &goal)).collect();
+        GoalProgress { name, goal: goal.to_string(), curves }
+    };
+    goals.into_iter().map(of).collect()
 }
 
 /// The progress of every run of `sweep`, read from `folder`.
@@ -128,6 +186,7 @@ pub fn status(folder: &Path) -> Result<SweepStatus, Error> {
         failed: count(|state| matches!(state, RunState::Failed { .. })),
         seconds_left: seconds_left(&runs, running),
         best,
+        goals: goals(folder, &sweep),
         runs,
     })
 }

@@ -1,8 +1,9 @@
 //! The finished runs in a folder, put together or judged without doing any run.
 
-use super::data::{differences, digest_differences};
+use super::data::{chance, differences, digest_differences};
 use super::freeze::{frozen, frozen_source, read_data};
 use super::plan::Plan;
+use super::register::read_register;
 use super::run_files::RunFiles;
 use super::runner::Done;
 use crate::claims::Verdicts;
@@ -93,7 +94,11 @@ fn verify_runs(folder: &Path, claims: Option<&ClaimsFile>) -> Result<Verified, E
     claims.map_or(Ok(()), |claims| sweep.claim_as(claims))?;
     let (runs, missing) = finished_runs(&sweep.runs, folder)?;
     let runs = runs.iter().map(|done| (sweep.runs[done.index].curve, &done.result));
-    let verdicts = Verdicts::new(&sweep, runs)?;
+    let data = read_data(folder)?;
+    let mut verdicts = Verdicts::new(&sweep, |spec| chance(&data, spec), runs)?;
+    if let Some(register) = read_register(folder)? {
+        verdicts.register(&register, sweep.experiment.all_claims());
+    }
     if verdicts.is_empty() {
         return Err(Error::ClaimsNothing(folder.into()));
     }

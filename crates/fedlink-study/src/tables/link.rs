@@ -1,16 +1,36 @@
 //! The radio of a curve: its units, its symbols and the positions of its devices.
 
+use crate::statistics::estimate;
 use crate::tables::results::CurveResult;
 use fedlink::base::units::{DeviceId, to_db};
 use fedlink::radio::budget::{LinkBudget, group_of};
 use fedlink::radio::cell::Cell;
 use fedlink::radio::{Radio, Snrs};
+use fedlink::record::Row;
+use fedlink::spec::Spec;
 use fedlink::system::build::{link_budget, radio};
 
 /// Rounds over which the SNR of a device is sampled.
 const SAMPLED_ROUNDS: u64 = 200;
 /// Samples of the SNR of all devices together, at most.
 const MAX_SAMPLES: u64 = 40_000;
+
+/// Channel symbols that a run used until each evaluated round: n per round. If the bits of an upload are fixed,
+/// a round uses the symbols of its uplink's duration.
+pub(crate) fn symbols_until(rows: &[Row], spec: &Spec) -> Vec<f64> {
+    let budget = link_budget(spec);
+    let fixed_bits = budget.bandwidth_hz.is_some() && budget.uplink_s.is_none();
+    // With fixed bits the symbols of the budget are those of a second.
+    let per_round =
+        |row: &Row| budget.symbols as f64 * if fixed_bits { row.up_s.unwrap_or(f64::NAN) } else { 1.0 };
+    let (mut used, mut before) = (0.0, 0);
+    let until = |row: &Row| {
+        used += per_round(row) * row.round.saturating_sub(before) as f64;
+        before = row.round;
+        used
+    };
+    rows.iter().map(until).collect()
+}
 
 impl CurveResult {
     /// Power, noise and symbols of its configuration; watts where it has a bandwidth.
@@ -43,27 +63,9 @@ impl CurveResult {
     /// Channel symbols used until each evaluated round that all seeds have reached: n per round. If the bits
     /// of an upload are fixed, a round uses the symbols of its uplink's duration, mean over the seeds.
     pub fn symbols_by_row(&self) -> Vec<f64> {
-        let budget = self.link_budget();
-        let fixed_bits = budget.bandwidth_hz.is_some() && budget.uplink_s.is_none();
-        let symbols = budget.symbols as f64;
-        if !fixed_bits {
-            return self
-                .by_row(|row| row.round as f64 * symbols)
-                .iter()
-                .map(|estimate| estimate.mean)
-                .collect();
-        }
-        // The symbols of the budget are those of a second.
-        let (mut used, mut before) = (0.0, 0.0);
-        let rows = self.by_row(|row| row.round as f64).into_iter();
-        let seconds = self.by_row(|row| row.up_s.unwrap_or(f64::NAN));
-        rows.zip(seconds)
-            .map(|(round, up_s)| {
-                used += symbols * up_s.mean * (round.mean - before);
-                before = round.mean;
-                used
-            })
-            .collect()
+        let runs: Vec<Vec<f64>> = self.runs.iter().map(|run| symbols_until(&run.rows, &self.spec)).collect();
+        let reached = runs.iter().map(Vec::len).min().unwrap_or(0);
+        (0..reached).map(|i| estimate(runs.iter().map(|run| run[i])).mean).collect()
     }
 
     /// The SNR in decibels of the scheduled devices, sampled over rounds at the first seed, for each group of

@@ -1,11 +1,12 @@
 //! The numbers of runs and curves.
 
 pub use super::csv::{csv, guarded, metric_columns, row_columns, swept_columns};
-pub use super::text::{percent_of, table, target_name};
+pub use super::text::{goal_cell, percent_of, table, target_name};
 
 use crate::claims::CurveKeys;
 use crate::claims::Shortened;
 use crate::experiment::{Curve, Sweep};
+use crate::goals::Goal;
 use crate::statistics::{Estimate, estimate, evenness, instability, mean_height, median};
 use fedlink::record::{Guarantee, Outcome, Row};
 use fedlink::spec::Spec;
@@ -112,6 +113,8 @@ pub struct CurveResult {
     pub unfinished: Vec<Unfinished>,
     /// How the curve was shortened, if it was.
     pub shortened: Option<Shortened>,
+    /// The goals of the experiment, by name.
+    pub goals: Vec<(String, Goal)>,
 }
 
 /// The runs grouped by their curves, and every run that has not ended. A curve without a begun run is in the
@@ -157,6 +160,7 @@ pub fn gather(
             shortened: curve.shortened(whole, ended),
             runs,
             unfinished,
+            goals: sweep.experiment.goals().to_vec(),
         });
     }
     (results, all_unfinished)

@@ -2,8 +2,9 @@
 
 use super::results::{CurveResult, RunResult, Status};
 use crate::error::Error;
+use crate::goals::{Cost, Goal, Median};
 use crate::statistics::Estimate;
-use fedlink::record::{Outcome, Row};
+use fedlink::record::Outcome;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -23,8 +24,7 @@ impl Serialize for CurveSummary<'_> {
         let curve = self.0;
         let target = curve.spec.run.target;
         let of_outcomes = |value: fn(&Outcome) -> Option<f64>| curve.over_seeds(|run| value(&run.outcome));
-        let at_target =
-            |value: fn(&Row) -> Option<f64>| curve.over_seeds(|run| run.at_target(target).and_then(value));
+        let to_target = |cost| curve.median(&Goal::target(cost));
         let used = curve.device_use();
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("curve", &curve.label)?;
@@ -43,14 +43,22 @@ impl Serialize for CurveSummary<'_> {
         estimate(&mut map, "best_accuracy", curve.at_the_end(|run| run.outcome.best_accuracy))?;
         let final_loss = curve.at_the_end(|run| run.outcome.final_loss);
         map.serialize_entry("final_loss", &final_loss.map(|loss| loss.mean))?;
-        estimate(&mut map, "rounds_to_target", at_target(|row| Some(row.round as f64)))?;
-        estimate(&mut map, "bits_to_target", at_target(|row| Some(row.total_bits)))?;
+        estimate(&mut map, "worst_class", curve.worst_class())?;
+        map.serialize_entry("trainings_per_round", &curve.trainings_per_round())?;
+        let rounds = to_target(Cost::Rounds);
+        map.serialize_entry("reached_target", &rounds.as_ref().map_or(0, |median| median.reached))?;
+        median(&mut map, "rounds_to_target", rounds)?;
+        median(&mut map, "bits_to_target", to_target(Cost::Bits))?;
         if curve.has_costs() {
-            estimate(&mut map, "seconds_to_target", at_target(|row| row.total_seconds))?;
-            estimate(&mut map, "joules_to_target", at_target(|row| row.total_joules))?;
+            median(&mut map, "seconds_to_target", to_target(Cost::Seconds))?;
+            median(&mut map, "joules_to_target", to_target(Cost::Joules))?;
             estimate(&mut map, "total_seconds", of_outcomes(Outcome::seconds))?;
             estimate(&mut map, "total_joules", of_outcomes(Outcome::joules))?;
             estimate(&mut map, "worst_device_joules", of_outcomes(Outcome::worst_device_joules))?;
+        }
+        if !curve.goals.is_empty() {
+            let value = |(name, goal): &(String, Goal)| (name.clone(), GoalSummary::new(curve, goal));
+            map.serialize_entry("goals", &curve.goals.iter().map(value).collect::<BTreeMap<_, _>>())?;
         }
         estimate(&mut map, "area_under_curve", curve.at_the_end(RunResult::area))?;
         estimate(&mut map, "instability", curve.at_the_end(RunResult::instability))?;
@@ -91,6 +99,34 @@ fn estimate<M: SerializeMap>(map: &mut M, name: &str, estimate: Option<Estimate>
     let ends = known.map(|Estimate { mean, half_width }| [mean - half_width, mean + half_width]);
     map.serialize_entry(name, &estimate.map(|estimate| estimate.mean))?;
     map.serialize_entry(&format!("{name}_interval"), &ends)
+}
+
+/// Writes the median as `name` and the ends of its interval as `name_interval`; null where they are unknown.
+fn median<M: SerializeMap>(map: &mut M, name: &str, median: Option<Median>) -> Result<(), M::Error> {
+    map.serialize_entry(name, &median.as_ref().and_then(|median| median.value))?;
+    let ends = median.filter(|median| median.low.is_some()).map(|median| [median.low, median.high]);
+    map.serialize_entry(&format!("{name}_interval"), &ends)
+}
+
+/// A curve's value of a goal.
+#[derive(Serialize)]
+struct GoalSummary {
+    goal: String,
+    /// Of a cost.
+    #[serde(flatten)]
+    median: Option<Median>,
+    /// Of a metric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean: Option<Estimate>,
+}
+
+impl GoalSummary {
+    fn new(curve: &CurveResult, goal: &Goal) -> Self {
+        let is_cost = goal.metric().is_none();
+        let median = is_cost.then(|| curve.median(goal)).flatten();
+        let mean = (!is_cost).then(|| curve.estimate(goal)).flatten();
+        Self { goal: goal.to_string(), median, mean }
+    }
 }
 
 #[derive(Serialize)]

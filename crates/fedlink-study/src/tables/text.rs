@@ -1,6 +1,7 @@
 //! The table of curves for the terminal.
 
 use super::results::{CurveResult, Status};
+use crate::goals::{Cost, Goal, Unit};
 use crate::statistics::Estimate;
 use crate::table::{number, table as plain_table};
 use fedlink::record::Outcome;
@@ -22,16 +23,24 @@ pub fn target_name(results: &[CurveResult]) -> String {
 
 /// The table at the end of a run. It has columns of seconds and joules if some run has them, and columns of
 /// lost and late uploads if there are any.
+///
+/// A cost until the target, or until one of the goals of the experiment, is the median over the seeds; where
+/// some of them did not reach it, their number is there too.
 pub fn table(results: &[CurveResult]) -> String {
+    let goals = results.first().map_or(&[][..], |curve| &curve.goals);
     let target = target_name(results);
     let costs = results.iter().any(CurveResult::has_costs);
     let lost: Vec<Lost> =
         LOST.into_iter().filter(|(_, lost)| results.iter().any(|c| c.mean_of(*lost) > 0.0)).collect();
-    let mut header = vec!["curve".to_owned(), "final".into(), "best".into(), format!("rounds to {target}")];
+    let worst_class = results.iter().any(|curve| curve.worst_class().is_some());
+    let mut header = vec!["curve".to_owned(), "final".into(), "best".into()];
+    header.extend(worst_class.then(|| "worst class".into()));
+    header.push(format!("rounds to {target}"));
     if costs {
         header.extend([format!("seconds to {target}"), format!("joules to {target}")]);
     }
-    header.extend(["bits/round", "mean q", "highest power"].map(str::to_owned));
+    header.extend(goals.iter().map(|(name, _)| name.clone()));
+    header.extend(["trainings/round", "bits/round", "mean q", "highest power"].map(str::to_owned));
     if costs {
         header.extend(["seconds", "joules", "worst device"].map(str::to_owned));
     }
@@ -42,7 +51,8 @@ pub fn table(results: &[CurveResult]) -> String {
     }
     header.extend(["digest", "status"].map(str::to_owned));
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = results.iter().map(|curve| table_row(curve, costs, &lost, heard)).collect();
+    let shown = Shown { costs, lost: &lost, heard, worst_class, goals };
+    let rows: Vec<Vec<String>> = results.iter().map(|curve| table_row(curve, &shown)).collect();
     let mut text = plain_table(&header, &rows);
     let _ = writeln!(
         text,
@@ -52,6 +62,13 @@ pub fn table(results: &[CurveResult]) -> String {
         if results.iter().any(CurveResult::has_units) { "spent the most" } else { "was scheduled most" },
         power_key(results)
     );
+    for (name, goal) in goals {
+        let _ = writeln!(text, "{name}: {goal}");
+    }
+    if censored(results, goals, costs) {
+        text += "rounds to a target and other costs: median over the seeds; (7/10): 7 of 10 seeds reached it; > 60: \
+                 the median lies beyond\n";
+    }
     if heard {
         text += "heard: devices that were scheduled at least once, of all; mean over the seeds\n";
     }
@@ -72,13 +89,43 @@ const LOST: [Lost; 3] = [
     ("report symbols/round", |outcome| outcome.report_symbols_per_round),
 ];
 
-fn table_row(curve: &CurveResult, costs: bool, lost: &[Lost], heard: bool) -> Vec<String> {
+/// The columns that the table has.
+struct Shown<'a> {
+    costs: bool,
+    lost: &'a [Lost],
+    heard: bool,
+    worst_class: bool,
+    goals: &'a [(String, Goal)],
+}
+
+/// Whether some run did not reach a goal of the table.
+fn censored(results: &[CurveResult], goals: &[(String, Goal)], costs: bool) -> bool {
+    let targets = [Cost::Rounds, Cost::Seconds].into_iter().take(if costs { 2 } else { 1 }).map(Goal::target);
+    let mut all = targets.chain(goals.iter().map(|(_, goal)| goal.clone()));
+    all.any(|goal| {
+        let medians = results.iter().filter_map(|curve| curve.median(&goal));
+        medians.into_iter().any(|median| median.reached < median.of)
+    })
+}
+
+/// The value of a goal in a table: the median of a cost, the mean of a metric, a dash where a seed has no number.
+pub fn goal_cell(curve: &CurveResult, goal: &Goal) -> String {
+    let value = match goal.metric() {
+        None => curve.median(goal).map(|median| match goal.unit() {
+            Unit::Rounds => median.text(|rounds| format!("{rounds:.0}")),
+            _ => median.text(number),
+        }),
+        Some(metric) => curve.estimate(goal).map(|mean| metric.unit().value(mean.mean)),
+    };
+    value.unwrap_or_else(|| "–".to_owned())
+}
+
+fn table_row(curve: &CurveResult, shown: &Shown) -> Vec<String> {
+    let &Shown { costs, lost, heard, worst_class, goals } = shown;
     let dash = || "–".to_owned();
     let percent =
         |value: Option<Estimate>| value.map_or_else(dash, |share| format!("{:.2} %", 100.0 * share.mean));
     let spent = |value: Option<Estimate>| value.map_or_else(dash, |spent| number(spent.mean));
-    let target = curve.spec.run.target;
-    let rounds = curve.over_seeds(|run| run.at_target(target).map(|row| row.round as f64));
     let digest = match &curve.runs[..] {
         [run] => run.outcome.digest[..12].to_owned(),
         runs => format!("{} seeds", runs.len()),
@@ -87,13 +134,15 @@ fn table_row(curve: &CurveResult, costs: bool, lost: &[Lost], heard: bool) -> Ve
         curve.label.clone(),
         percent(curve.at_the_end(|run| run.outcome.final_accuracy)),
         percent(curve.at_the_end(|run| run.outcome.best_accuracy)),
-        rounds.map_or_else(dash, |rounds| format!("{:.0}", rounds.mean)),
     ];
+    row.extend(worst_class.then(|| percent(curve.worst_class())));
+    row.push(goal_cell(curve, &Goal::target(Cost::Rounds)));
     if costs {
-        row.push(spent(curve.over_seeds(|run| run.at_target(target)?.total_seconds)));
-        row.push(spent(curve.over_seeds(|run| run.at_target(target)?.total_joules)));
+        row.extend([Cost::Seconds, Cost::Joules].map(|cost| goal_cell(curve, &Goal::target(cost))));
     }
+    row.extend(goals.iter().map(|(_, goal)| goal_cell(curve, goal)));
     row.extend([
+        format!("{:.1}", curve.trainings_per_round()),
         format!("{:.0}", curve.mean_of(|outcome| outcome.bits_per_round)),
         format!("{:.0}", curve.mean_of(|outcome| outcome.mean_q)),
         curve.power_text(curve.highest_power().mean),

@@ -59,6 +59,8 @@ pub enum Purpose {
     Shared = 40,
     /// The number of local steps of a device (round = 2⁶⁴ − 1).
     LocalSteps = 41,
+    /// The signs of a randomization test with many pairs.
+    Signs = 42,
     /// Noise for privacy (device = index of the block of 4096 entries).
     Privacy = 33,
     /// Tests and examples.

@@ -344,6 +344,7 @@ pub static ROW_COLUMNS: &[Column<Row>] = {
         cost!(transmit_j, "J", "sending updates in a round, all devices, mean since the row before"),
         cost!(receive_j, "J", "receiving the model in a round, all devices, mean since the row before"),
         cost!(idle_j, "J", "waiting in a round, all devices, mean since the row before"),
+        cost!(worst_device_joules, "J", "joules so far of the device that has spent the most"),
         Column::new(
             "empty",
             "",

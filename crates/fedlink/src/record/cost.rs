@@ -1,7 +1,7 @@
 //! The cost of a round: seconds by phase, joules by kind.
 
 use crate::base::units::DeviceId;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::AddAssign;
 
 /// The seconds of a round, phase after phase.
@@ -211,6 +211,15 @@ pub(crate) struct CostLedger {
     /// Symbols of the reports of all rounds; and of those since the row before, with their number.
     report_symbols: u64,
     reports_since_row: (u64, u64),
+    /// Joules so far of the device that has spent the most, at each row. A checkpoint of a version before 0.3
+    /// ends before this list: it is then empty.
+    #[serde(deserialize_with = "or_empty")]
+    worst_device: Vec<f64>,
+}
+
+/// A list, or an empty one where the bytes end before it.
+fn or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    Ok(Vec::deserialize(deserializer).unwrap_or_default())
 }
 
 /// The costs in a row of `results.csv`.
@@ -226,6 +235,10 @@ pub(crate) struct RowCost {
     pub late: u64,
     /// Mean over the rounds since the row before.
     pub report_symbols: f64,
+    /// Joules so far of the device that has spent the most; none if nothing has a unit. It is saved beside the
+    /// rows.
+    #[serde(skip)]
+    pub worst_device: Option<f64>,
 }
 
 impl CostLedger {
@@ -257,6 +270,9 @@ impl CostLedger {
         let (symbols, rounds) = std::mem::take(&mut self.reports_since_row);
         row.report_symbols = symbols as f64 / rounds.max(1) as f64;
         self.rows.push(row);
+        // Rows of a checkpoint without the list have no number.
+        self.worst_device.resize(self.rows.len() - 1, f64::NAN);
+        self.worst_device.push(row.worst_device.unwrap_or(f64::NAN));
         row
     }
 
@@ -289,6 +305,7 @@ impl CostLedger {
             outages: *outages,
             late: *late,
             report_symbols: 0.0,
+            worst_device: total.and_then(|_| self.devices.iter().map(Energy::total).reduce(f64::max)),
         }
     }
 
@@ -297,8 +314,11 @@ impl CostLedger {
         &self.devices
     }
 
-    pub(crate) fn rows(&self) -> &[RowCost] {
-        &self.rows
+    /// The cost of each row.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = RowCost> {
+        let worst = self.worst_device.iter().map(|joules| Some(*joules).filter(|joules| !joules.is_nan()));
+        let worst = worst.chain(std::iter::repeat(None));
+        self.rows.iter().zip(worst).map(|(row, worst_device)| RowCost { worst_device, ..*row })
     }
 
     /// Seconds by phase and joules by kind of all rounds; none if nothing has a unit.
@@ -324,6 +344,7 @@ impl CostLedger {
             && self.reports_since_row.1 <= done
             && counts.iter().all(|&count| count <= crate::base::state::MAX_COUNT)
             && (self.rows.len() == rows || self.is_empty())
+            && self.worst_device.len() <= self.rows.len()
             && [0, devices].contains(&self.devices.len())
     }
 }

@@ -116,6 +116,7 @@ impl Row {
             transmit_j: Some(energy.transmit_j),
             receive_j: Some(energy.receive_j),
             idle_j: Some(energy.idle_j),
+            worst_device_joules: cost.worst_device,
             ..self
         }
     }
@@ -235,11 +236,12 @@ impl Ledger {
             return false;
         }
         let rows = std::mem::take(&mut self.rows);
-        let mut of_rows = costs.rows().iter();
-        self.rows = rows
-            .into_iter()
-            .map(|row| if let Some(cost) = of_rows.next() { row.with_cost(cost) } else { row })
-            .collect();
+        let of_rows = costs.rows().map(Some).chain(std::iter::repeat(None));
+        let with = |(row, cost): (Row, Option<RowCost>)| match cost {
+            Some(cost) => row.with_cost(&cost),
+            None => row,
+        };
+        self.rows = rows.into_iter().zip(of_rows).map(with).collect();
         for (row, empty) in self.rows.iter_mut().zip(batteries.rows()) {
             row.empty = Some(*empty);
         }

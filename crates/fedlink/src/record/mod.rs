@@ -205,6 +205,8 @@ pub struct Row {
     pub receive_j: Option<f64>,
     #[serde(default)]
     pub idle_j: Option<f64>,
+    #[serde(default)]
+    pub worst_device_joules: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<u64>,
     /// Further metrics of the task, by name.

@@ -55,6 +55,7 @@ fn row() -> Row {
         transmit_j: Some(16.5),
         receive_j: Some(17.5),
         idle_j: Some(18.5),
+        worst_device_joules: Some(19.5),
         empty: Some(8),
         metrics: vec![("f1".into(), 0.25)],
     }
@@ -163,6 +164,7 @@ fn the_columns_of_a_row_are_its_fields() {
         ("transmit_j", Cell::Real(16.5)),
         ("receive_j", Cell::Real(17.5)),
         ("idle_j", Cell::Real(18.5)),
+        ("worst_device_joules", Cell::Real(19.5)),
         ("empty", Cell::Whole(8)),
     ];
     assert_columns(ROW_COLUMNS, &row(), &expected);
@@ -299,6 +301,7 @@ fn costs_add_up_over_rows_and_survive_a_checkpoint_beside_the_plain_rows() {
     assert_eq!((first.total_seconds, second.total_seconds), (Some(4.0), Some(8.0)));
     assert_eq!((first.total_joules, second.total_joules), (Some(6.0), Some(12.0)));
     assert_eq!((second.up_s, second.transmit_j, second.train_s), (Some(2.0), Some(3.0), Some(0.0)));
+    assert_eq!((first.worst_device_joules, second.worst_device_joules), (Some(6.0), Some(12.0)));
     assert_eq!((first.outages, first.late, second.outages, second.late), (0, 2, 1, 1));
     let outcome = ledger.outcome(&[0.0], 0.8);
     assert_eq!(
@@ -314,6 +317,15 @@ fn costs_add_up_over_rows_and_survive_a_checkpoint_beside_the_plain_rows() {
     assert!(restored.restore_costs(costs, BatteryLedger::default()));
     assert_eq!(restored.rows(), ledger.rows());
     assert_eq!(restored.outcome(&[0.0], 0.8), outcome);
+    // The costs of an earlier version end before the joules of the worst device: everything else is read.
+    let bytes = postcard::to_stdvec(ledger.costs()).unwrap();
+    let older = postcard::from_bytes(&bytes[..bytes.len() - 1 - 2 * 8]).unwrap();
+    let mut resumed: Ledger = postcard::from_bytes(&postcard::to_stdvec(&ledger).unwrap()).unwrap();
+    assert!(resumed.restore_costs(older, BatteryLedger::default()));
+    let row = |row: &Row| (row.total_joules, row.worst_device_joules);
+    assert_eq!(resumed.rows().iter().map(row).collect::<Vec<_>>(), [(Some(6.0), None), (Some(12.0), None)]);
+    resumed.add(&RoundRecord { round: 5, cost: Some(cost(2.0, 3.0)), ..record() });
+    assert_eq!(row(&resumed.rows()[2]), (Some(15.0), Some(15.0)));
     // Those of another run do not fit.
     let mut other = Ledger::new(3, None);
     assert!(!other.restore_costs(ledger.costs().clone(), BatteryLedger::default()));

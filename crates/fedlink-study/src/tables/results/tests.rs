@@ -155,7 +155,8 @@ fn without_units_the_tables_have_no_seconds_and_no_joules() {
     let curves = [curve_of("bc", &[&[0.5, 0.9]])];
     let text = table(&curves);
     assert!(text.starts_with(
-        "curve    final     best  rounds to 80 %  bits/round  mean q  highest power        digest    status\n"
+        "curve    final     best  rounds to 80 %  trainings/round  bits/round  mean q  highest power        digest  \
+         \x20 status\n"
     ));
     assert!(text.contains("against radio.power;\n") && !text.contains("joules"), "{text}");
     let csv = String::from_utf8(csv(&curves).unwrap()).unwrap();
@@ -164,6 +165,47 @@ fn without_units_the_tables_have_no_seconds_and_no_joules() {
     assert!(csv.starts_with(header), "{csv}");
     let summary: serde_json::Value = serde_json::from_str(&summary::json(&curves).unwrap()).unwrap();
     assert!(summary[0].get("total_seconds").is_none() && summary[0].get("outages").is_none());
+}
+
+#[test]
+fn seeds_that_miss_the_target_are_counted_and_goals_and_the_worst_class_have_columns() {
+    let mut curve = curve_of("bc", &[&[0.5, 0.9, 0.7], &[0.9, 0.9, 0.9], &[0.5, 0.6, 0.7], &[0.5, 0.6, 0.9]]);
+    for (seed, run) in curve.runs.iter_mut().enumerate() {
+        for row in &mut run.rows {
+            row.metrics = vec![("worst_class".into(), row.test_accuracy - 0.1 * seed as f64)];
+            row.trained = 120;
+        }
+    }
+    curve.goals = ["bits until accuracy >= 0.85 for 2 evaluations", "final worst-class"]
+        .map(|goal| (format!("my {}", goal[..5].trim()), goal.parse().unwrap()))
+        .into();
+    let mut never = curve_of("bn2", &[&[0.5, 0.6, 0.7]]);
+    never.goals.clone_from(&curve.goals);
+    let text = table(&[curve.clone(), never.clone()]);
+    let cells = |line: usize| -> Vec<&str> {
+        text.lines().nth(line).unwrap().split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+    };
+    let column = |name: &str| cells(0).iter().position(|head| *head == name).unwrap();
+    // 20, 10, more than 30, 30: the median is 25. Twice in a row: 10, and of the others more than 20, 30 or 20
+    // rounds' bits, so that it lies beyond 20 rounds.
+    for (name, ours, others) in [
+        ("rounds to 80 %", "25 (3/4)", "> 30 (0/1)"),
+        ("worst class", "65.00 %", "–"),
+        ("my bits", "> 833333 (1/4)", "> 1000000 (0/1)"),
+        ("my final", "65.00 %", "–"),
+        ("trainings/round", "12.0", "0.0"),
+    ] {
+        assert_eq!((cells(2)[column(name)], cells(3)[column(name)]), (ours, others), "{name}\n{text}");
+    }
+    assert!(text.contains("\nmy bits: bits until accuracy >= 0.85 for 2 evaluations\n"), "{text}");
+    assert!(text.contains("(7/10): 7 of 10 seeds reached it"), "{text}");
+    let summary: serde_json::Value = serde_json::from_str(&summary::json(&[curve]).unwrap()).unwrap();
+    let summary = &summary[0];
+    assert_eq!((&summary["rounds_to_target"], &summary["reached_target"]), (&25.0.into(), &3.into()));
+    assert!(summary["rounds_to_target_interval"].is_null());
+    assert_eq!(summary["trainings_per_round"], 12.0);
+    let goal = &summary["goals"]["my bits"];
+    assert_eq!((&goal["reached"], &goal["of"], &goal["value"]), (&1.into(), &4.into(), &().into()));
 }
 
 #[test]
@@ -198,10 +240,13 @@ fn with_units_every_table_has_seconds_and_joules() {
     let csv = String::from_utf8(csv(&curves).unwrap()).unwrap();
     assert!(csv.lines().next().unwrap().ends_with(
         "late,total_seconds,down_s,train_s,report_s,up_s,total_joules,\
-                                                  compute_j,report_j,transmit_j,receive_j,idle_j"
+                                                  compute_j,report_j,transmit_j,receive_j,idle_j,worst_device_joules"
     ));
-    assert!(csv.lines().nth(1).unwrap().ends_with(",2.5,0.05,0.1,0.02,0.08,30,1.5,0.1,0.9,0.3,0.2"), "{csv}");
-    assert!(csv.lines().nth(4).unwrap().ends_with(",,,,,,,,,,,"), "{csv}");
+    assert!(
+        csv.lines().nth(1).unwrap().ends_with(",2.5,0.05,0.1,0.02,0.08,30,1.5,0.1,0.9,0.3,0.2,3"),
+        "{csv}"
+    );
+    assert!(csv.lines().nth(4).unwrap().ends_with(",,,,,,,,,,,,"), "{csv}");
     let summary: serde_json::Value = serde_json::from_str(&summary::json(&curves).unwrap()).unwrap();
     let numbers =
         ["seconds_to_target", "joules_to_target", "total_seconds", "total_joules", "worst_device_joules"];

@@ -17,10 +17,11 @@
 //! ```
 
 use super::file::{Counts, RateText, read, read_set, set_in};
-use crate::claims::{Claim, Claims, CurveKeys, Measured, Metric, Metrics, Subject, Verdicts};
+use crate::claims::{Claim, Claims, CurveKeys, Measured, Subject, Verdicts};
 use crate::claims::{Original, Shortened};
 use crate::error::Error;
 use crate::experiment::{ClaimsFile, FileKind, Source};
+use crate::goals::{Metric, Metrics};
 use crate::presets::preset;
 use fedlink::parts::count::count;
 use fedlink::spec::ConfigError;
@@ -282,7 +283,7 @@ impl BoundExperiment {
             );
         }
         let located = |error: ConfigError| ConfigError::new(name, error.to_string());
-        let claims = Claims::parse(file.claims).map_err(located)?;
+        let claims = Claims::parse(file.claims, &Table::new()).map_err(located)?;
         let original = OriginalSection { rounds: 0, draws: 0 };
         let mut experiment = Self { name: name.into(), panels, claims, original, text };
         experiment.original = file.original.unwrap_or_else(|| experiment.length());

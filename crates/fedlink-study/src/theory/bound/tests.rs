@@ -1,5 +1,6 @@
 use super::*;
-use crate::claims::{Answer, Pairing, Unit};
+use crate::claims::{Answer, Pairing};
+use crate::goals::Unit;
 use crate::theory::TheoremExperiment;
 use fedlink_theory::rho::Link;
 
@@ -195,10 +196,10 @@ fn errors_in_a_file_name_the_line_or_the_key() {
     for (text, part) in [
         (
             "panel=b@k=1 bound < others bound",
-            "my.toml: claims.\"x\": no curve has panel = b; there are k=1, k=3",
+            "my.toml: claims.\"x\": no curve has panel = b; write one of k=1, k=3",
         ),
         ("b@k=1 bound < others bound", "no curve has panel = b"),
-        ("k=2 bound < others bound", "no curve has k = 2; there are k=1, k=3"),
+        ("k=2 bound < others bound", "no curve has k = 2; write one of k=1, k=3"),
         ("tau=3 bound < others bound", "\"tau=3\" leaves k open (it fits k=1, k=3); add a term such as k=1"),
         ("k=1 bound < tau=3 bound", "leaves k open"),
         ("k=1@tau=3 bound < k=1 others bound", "`others` leaves no curve to compare with"),

@@ -1,6 +1,8 @@
-//! The numbers of one run, or of one draw of a curve of the bound.
+//! The measurements of one run, or of one draw of a curve of the bound.
 
+use super::goal::Goal;
 use super::metric::Metric;
+use super::reach;
 use crate::statistics::{instability, mean_height};
 use fedlink::record::Row;
 
@@ -10,26 +12,39 @@ pub struct Metrics(Source);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    /// The evaluated rounds, `run.target`, how the run ended if it ended early, the joules of the device
-    /// that spent the most, where the radio has units, and Jain's index of how often devices were scheduled.
-    Run {
-        rows: Vec<Row>,
-        target: f64,
-        unfinished: Option<String>,
-        worst_device_joules: Option<f64>,
-        jain: Option<f64>,
-    },
+    Run(Box<Run>),
     /// The readings of the metrics that claims name.
     Bound(Vec<(Metric, Reading)>),
 }
 
-/// The value of a metric in one run, as far as it is known.
+/// The measurements of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Run {
+    /// The evaluated rounds.
+    pub rows: Vec<Row>,
+    /// `run.target`.
+    pub target: f64,
+    /// How the run ended, if it ended early.
+    unfinished: Option<String>,
+    /// Joules of the device that spent the most, where the radio has units.
+    worst_device_joules: Option<f64>,
+    /// Jain's index of how often devices were scheduled.
+    jain: Option<f64>,
+    /// Channel symbols used until each evaluation; empty if they are unknown.
+    pub symbols: Vec<f64>,
+    /// The accuracy that a model without learning does not exceed, if it is known.
+    chance: Option<f64>,
+    /// The first evaluation at which a battery was empty.
+    empty_from: Option<usize>,
+}
+
+/// The value of a goal in one run, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Reading {
+pub enum Reading {
     /// The number.
     Known(f64),
-    /// The target was not reached so far: the number is this or larger, maybe infinite.
-    AtLeast(f64),
+    /// The goal was not reached up to this cost: the number is larger, maybe infinite.
+    Beyond(f64),
     /// No number, with the reason.
     Missing(String),
 }
@@ -39,7 +54,7 @@ impl Reading {
     pub fn number(self) -> Result<f64, String> {
         match self {
             Self::Known(value) => Ok(value),
-            Self::AtLeast(_) => Err("it did not reach the target".into()),
+            Self::Beyond(_) => Err("it did not reach the goal".into()),
             Self::Missing(reason) => Err(reason),
         }
     }
@@ -48,7 +63,7 @@ impl Reading {
     pub fn times(&self, factor: f64) -> Self {
         match self {
             Self::Known(value) => Self::Known(factor * value),
-            Self::AtLeast(value) => Self::AtLeast(factor * value),
+            Self::Beyond(value) => Self::Beyond(factor * value),
             Self::Missing(reason) => Self::Missing(reason.clone()),
         }
     }
@@ -57,44 +72,85 @@ impl Reading {
 impl Metrics {
     /// The measurements of a run that did all its rounds; `target` is its `run.target`.
     pub fn new(rows: &[Row], target: f64) -> Self {
-        let (rows, worst_device_joules, jain) = (rows.to_vec(), None, None);
-        Self(Source::Run { rows, target, unfinished: None, worst_device_joules, jain })
+        Self(Source::Run(Box::new(Run { rows: rows.to_vec(), target, ..Run::default() })))
     }
 
-    /// The measurements of a run that ended early; `how` is the reason, such as `diverged`. Only its metrics
-    /// about a target that it reached are known: the end of its curve is unknown.
+    /// The measurements of a run that ended early; `how` is the reason, such as `diverged`. Only the costs of
+    /// goals that it reached are known: the end of its curve is unknown.
     pub fn unfinished(rows: &[Row], target: f64, how: impl Into<String>) -> Self {
-        let unfinished = Some(how.into());
-        let (rows, worst_device_joules, jain) = (rows.to_vec(), None, None);
-        Self(Source::Run { rows, target, unfinished, worst_device_joules, jain })
+        Self::new(rows, target).with(|run| run.unfinished = Some(how.into()))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Run)) -> Self {
+        if let Source::Run(run) = &mut self.0 {
+            change(run);
+        }
+        self
     }
 
     /// The same run with the joules of the device that spent the most; none if the radio has no units.
     #[must_use]
-    pub fn with_worst_device_joules(mut self, joules: Option<f64>) -> Self {
-        if let Source::Run { worst_device_joules, .. } = &mut self.0 {
-            *worst_device_joules = joules;
-        }
-        self
+    pub fn with_worst_device_joules(self, joules: Option<f64>) -> Self {
+        self.with(|run| run.worst_device_joules = joules)
     }
 
     /// The same run with Jain's index of how often devices were scheduled; none if no device was.
     #[must_use]
-    pub fn with_jain(mut self, index: Option<f64>) -> Self {
-        if let Source::Run { jain, .. } = &mut self.0 {
-            *jain = index;
+    pub fn with_jain(self, index: Option<f64>) -> Self {
+        self.with(|run| run.jain = index)
+    }
+
+    /// The same run with the channel symbols used until each evaluation.
+    #[must_use]
+    pub fn with_symbols(self, symbols: Vec<f64>) -> Self {
+        self.with(|run| run.symbols = symbols)
+    }
+
+    /// The same run with the accuracy that a model without learning does not exceed; none if it is unknown.
+    #[must_use]
+    pub fn with_chance(self, accuracy: Option<f64>) -> Self {
+        self.with(|run| run.chance = accuracy)
+    }
+
+    /// The same run, in which a battery was empty from the evaluation with this index on; none if all lasted.
+    #[must_use]
+    pub fn with_empty_battery(self, from: Option<usize>) -> Self {
+        self.with(|run| run.empty_from = from)
+    }
+
+    fn run(&self) -> Option<&Run> {
+        match &self.0 {
+            Source::Run(run) => Some(run),
+            Source::Bound(_) => None,
         }
-        self
+    }
+
+    /// The accuracy that a model without learning does not exceed, if the run ended at most there.
+    pub(super) fn at_chance(&self) -> Option<f64> {
+        let run = self.run()?;
+        let last = run.rows.last()?;
+        run.chance.filter(|chance| last.test_accuracy <= *chance)
+    }
+
+    /// Whether a battery was empty before the goal was reached or, of a metric, before the end.
+    pub(super) fn is_powerless(&self, goal: &Goal) -> bool {
+        let Some(run) = self.run() else { return false };
+        let reached = match goal {
+            Goal::Until(until) => reach::reached(run, until).ok().flatten(),
+            Goal::Plain(_) => None,
+        };
+        run.empty_from.is_some_and(|empty| reached.is_none_or(|reached| empty <= reached))
     }
 
     /// The measurements of a curve of the bound with these values after 0, 1, …, T rounds. Only the metrics
     /// in `asked` are kept: there may be many draws of long curves.
     ///
     /// ```
-    /// use fedlink_study::claims::{Metric, Metrics};
+    /// use fedlink_study::goals::{Goal, Metric, Metrics};
     /// let asked = [Metric::Bound, Metric::RoundsToBound(5.0), Metric::RoundsToBound(1.0)];
     /// let metrics = Metrics::of_bound(&[9.0, 5.0, 2.0], &asked);
-    /// assert_eq!(asked.map(|metric| metrics.value(metric)), [Some(2.0), Some(1.0), Some(3.0)]);
+    /// let value = |metric| metrics.value(&Goal::Plain(metric));
+    /// assert_eq!(asked.map(value), [Some(2.0), Some(1.0), Some(3.0)]);
     /// ```
     pub fn of_bound(losses: &[f64], asked: &[Metric]) -> Self {
         let at = |rounds: usize| losses.get(rounds).map_or_else(too_short, |&loss| finite(loss));
@@ -113,45 +169,34 @@ impl Metrics {
     /// The number, if the run has one.
     ///
     /// ```
-    /// use fedlink_study::claims::{Metric, Metrics};
-    /// assert_eq!(Metrics::new(&[], 0.8).value(Metric::Final), None);
+    /// use fedlink_study::goals::{Goal, Metric, Metrics};
+    /// assert_eq!(Metrics::new(&[], 0.8).value(&Goal::Plain(Metric::Final)), None);
     /// ```
-    pub fn value(&self, metric: Metric) -> Option<f64> {
-        self.read(metric).number().ok()
+    pub fn value(&self, goal: &Goal) -> Option<f64> {
+        self.read(goal).number().ok()
     }
 
-    pub(super) fn read(&self, metric: Metric) -> Reading {
-        let (rows, own_target, unfinished, worst, jain) = match &self.0 {
-            Source::Run { rows, target, unfinished, worst_device_joules, jain } => {
-                (rows, *target, unfinished, *worst_device_joules, *jain)
-            }
-            Source::Bound(readings) => {
-                let asked = readings.iter().find(|(asked, _)| *asked == metric);
+    /// The value of a goal, as far as it is known.
+    pub fn read(&self, goal: &Goal) -> Reading {
+        match (goal, &self.0) {
+            (Goal::Plain(metric), Source::Run(run)) => run.read(*metric),
+            (Goal::Plain(metric), Source::Bound(readings)) => {
+                let asked = readings.iter().find(|(asked, _)| asked == metric);
                 let missing = || Reading::Missing(format!("{metric} is not among the metrics of the claims"));
-                return asked.map_or_else(missing, |(_, reading)| reading.clone());
+                asked.map_or_else(missing, |(_, reading)| reading.clone())
             }
-        };
-        let Some(last) = rows.last() else { return Reading::Missing("it has no evaluation".into()) };
-        let reached = |target: f64| rows.iter().find(|row| row.test_accuracy >= target);
+            (Goal::Until(until), Source::Run(run)) => reach::cost(run, until),
+            (Goal::Until(_), Source::Bound(_)) => Reading::Missing(format!("the bound has no {goal}")),
+        }
+    }
+}
+
+impl Run {
+    fn read(&self, metric: Metric) -> Reading {
+        let Self { rows, unfinished, worst_device_joules: worst, jain, .. } = self;
+        let Some(last) = rows.last() else { return no_evaluation() };
         let accuracies = || rows.iter().map(|row| row.test_accuracy);
-        let metric = match metric {
-            Metric::RoundsToTarget => Metric::RoundsTo(own_target),
-            Metric::BitsToTarget => Metric::BitsTo(own_target),
-            Metric::SecondsToTarget => Metric::SecondsTo(own_target),
-            Metric::JoulesToTarget => Metric::JoulesTo(own_target),
-            other => other,
-        };
         match metric {
-            Metric::RoundsTo(target) => match reached(target) {
-                Some(row) => Reading::Known(row.round as f64),
-                None => Reading::AtLeast((last.round + 1) as f64),
-            },
-            Metric::BitsTo(target) => match reached(target) {
-                Some(row) => finite(row.total_bits),
-                None => Reading::AtLeast(last.total_bits),
-            },
-            Metric::SecondsTo(target) => spent_until(reached(target), last, |row| row.total_seconds),
-            Metric::JoulesTo(target) => spent_until(reached(target), last, |row| row.total_joules),
             _ if unfinished.is_some() => {
                 let how = unfinished.as_deref().unwrap_or_default();
                 Reading::Missing(format!("it ended early ({how})"))
@@ -174,18 +219,14 @@ impl Metrics {
             Metric::WorstClass => recorded(last, "worst_class"),
             Metric::WorstTenth => recorded(last, "worst_tenth"),
             Metric::Jain => jain.map_or_else(|| Reading::Missing("no device was scheduled".into()), finite),
-            Metric::RoundsToTarget
-            | Metric::BitsToTarget
-            | Metric::SecondsToTarget
-            | Metric::JoulesToTarget
-            | Metric::Bound
-            | Metric::BoundAt(_)
-            | Metric::RoundsToBound(_) => Reading::Missing(format!("a run has no {metric}")),
+            Metric::Bound | Metric::BoundAt(_) | Metric::RoundsToBound(_) => {
+                Reading::Missing(format!("a run has no {metric}"))
+            }
         }
     }
 }
 
-fn finite(value: f64) -> Reading {
+pub(super) fn finite(value: f64) -> Reading {
     if value.is_finite() { Reading::Known(value) } else { Reading::Missing("it is not finite".into()) }
 }
 
@@ -196,16 +237,12 @@ fn recorded(last: &Row, name: &str) -> Reading {
     found.map_or_else(missing, |(_, value)| finite(*value))
 }
 
-/// The cost of a run when it `reached` a target, or a lower bound at its `last` evaluation if it did not.
-fn spent_until(reached: Option<&Row>, last: &Row, spent: fn(&Row) -> Option<f64>) -> Reading {
-    match reached {
-        Some(row) => spent(row).map_or_else(no_units, finite),
-        None => spent(last).map_or_else(no_units, Reading::AtLeast),
-    }
+pub(super) fn no_units() -> Reading {
+    Reading::Missing("it has no seconds and joules: radio.bandwidth_hz is not set".into())
 }
 
-fn no_units() -> Reading {
-    Reading::Missing("it has no seconds and joules: radio.bandwidth_hz is not set".into())
+pub(super) fn no_evaluation() -> Reading {
+    Reading::Missing("it has no evaluation".into())
 }
 
 fn too_short() -> Reading {
@@ -214,7 +251,7 @@ fn too_short() -> Reading {
 
 /// A run evaluated every ten rounds, a thousand bits a round.
 #[cfg(test)]
-pub(super) fn rows(accuracies: &[f64]) -> Vec<Row> {
+pub(crate) fn rows(accuracies: &[f64]) -> Vec<Row> {
     let row = |(i, &test_accuracy): (usize, &f64)| {
         let round = 10 * (i as u64 + 1);
         let mut row = Row::default();
@@ -230,7 +267,7 @@ mod tests {
     use super::*;
 
     fn read(metrics: &Metrics, name: &str) -> Reading {
-        metrics.read(Metric::parse(name).unwrap())
+        metrics.read(&name.parse().unwrap())
     }
 
     #[test]
@@ -280,8 +317,8 @@ mod tests {
         for (name, value) in expected {
             assert_eq!(read(&run, name), Reading::Known(value), "{name}");
         }
-        assert_eq!(read(&run, "seconds-to-0.95"), Reading::AtLeast(10.0));
-        assert_eq!(read(&run, "joules-to-0.95"), Reading::AtLeast(120.0));
+        assert_eq!(read(&run, "seconds-to-0.95"), Reading::Beyond(10.0));
+        assert_eq!(read(&run, "joules-to-0.95"), Reading::Beyond(120.0));
         let early = Metrics::unfinished(&with_units(&[0.2, 0.9]), 0.8, "diverged");
         assert_eq!(read(&early, "seconds-to-target"), Reading::Known(5.0));
         assert_eq!(read(&early, "total-joules"), Reading::Missing("it ended early (diverged)".into()));
@@ -328,9 +365,9 @@ mod tests {
     #[test]
     fn a_target_that_was_not_reached_lies_after_the_last_evaluation() {
         let run = Metrics::new(&rows(&[0.2, 0.6]), 0.8);
-        assert_eq!(read(&run, "rounds-to-target"), Reading::AtLeast(21.0));
-        assert_eq!(read(&run, "bits-to-target"), Reading::AtLeast(20_000.0));
-        assert_eq!(run.value(Metric::RoundsTo(0.8)), None);
+        assert_eq!(read(&run, "rounds-to-target"), Reading::Beyond(20.0));
+        assert_eq!(read(&run, "bits-to-target"), Reading::Beyond(20_000.0));
+        assert_eq!(run.value(&"rounds-to-0.8".parse().unwrap()), None);
     }
 
     #[test]

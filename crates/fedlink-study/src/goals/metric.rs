@@ -6,16 +6,12 @@ use serde::Serialize;
 use std::fmt;
 
 /// The names without a number in them.
-const NAMES: [(&str, Metric); 16] = [
+const NAMES: [(&str, Metric); 12] = [
     ("final", Metric::Final),
     ("best", Metric::Best),
     ("loss", Metric::Loss),
     ("area", Metric::Area),
     ("instability", Metric::Instability),
-    ("rounds-to-target", Metric::RoundsToTarget),
-    ("bits-to-target", Metric::BitsToTarget),
-    ("seconds-to-target", Metric::SecondsToTarget),
-    ("joules-to-target", Metric::JoulesToTarget),
     ("total-seconds", Metric::TotalSeconds),
     ("total-joules", Metric::TotalJoules),
     ("worst-device-joules", Metric::WorstDeviceJoules),
@@ -23,16 +19,6 @@ const NAMES: [(&str, Metric); 16] = [
     ("worst-tenth", Metric::WorstTenth),
     ("jain", Metric::Jain),
     ("bound", Metric::Bound),
-];
-
-/// The prefix of an accuracy, and the metric of that accuracy.
-type Prefix = (&'static str, fn(f64) -> Metric);
-
-const TARGETS: [Prefix; 4] = [
-    ("rounds-to-", Metric::RoundsTo),
-    ("bits-to-", Metric::BitsTo),
-    ("seconds-to-", Metric::SecondsTo),
-    ("joules-to-", Metric::JoulesTo),
 ];
 
 /// One number of a run or of a curve of the bound.
@@ -50,23 +36,6 @@ pub enum Metric {
     /// `instability`: mean change from one evaluation to the next over the last third
     /// ([`instability`](crate::statistics::instability)).
     Instability,
-    /// `rounds-to-target`: the first evaluated round with the accuracy `run.target` of the run.
-    RoundsToTarget,
-    /// `bits-to-target`: all bits sent until then.
-    BitsToTarget,
-    /// `rounds-to-0.9`: the first evaluated round with that accuracy.
-    RoundsTo(f64),
-    /// `bits-to-0.9`: all bits sent until then.
-    BitsTo(f64),
-    /// `seconds-to-target`: the seconds of all rounds until the accuracy `run.target`, where the radio has
-    /// units.
-    SecondsToTarget,
-    /// `joules-to-target`: the joules of all devices until then.
-    JoulesToTarget,
-    /// `seconds-to-0.9`: the seconds of all rounds until the first evaluation with that accuracy.
-    SecondsTo(f64),
-    /// `joules-to-0.9`: the joules of all devices until then.
-    JoulesTo(f64),
     /// `total-seconds`: the seconds of all rounds.
     TotalSeconds,
     /// `total-joules`: the joules of all devices in all rounds.
@@ -100,8 +69,12 @@ pub enum Unit {
     Bound,
     /// A number of rounds.
     Rounds,
+    /// A number of channel symbols.
+    Symbols,
     /// A number of bits sent.
     Bits,
+    /// A number of local trainings.
+    Trainings,
     /// Seconds of the simulated system.
     Seconds,
     /// Joules of devices.
@@ -126,15 +99,7 @@ impl Metric {
             let problem = || format!("{word:?}: the rounds must be a whole number, as in bound-at-200");
             return rounds.parse().map(Self::BoundAt).map_err(|_| problem());
         }
-        let found =
-            TARGETS.iter().find_map(|(prefix, metric)| Some((prefix, word.strip_prefix(prefix)?, metric)));
-        let Some((prefix, target, metric)) = found else { return Err(unknown(word)) };
-        match target.parse::<f64>() {
-            Ok(target) if target > 0.0 && target <= 1.0 => Ok(metric(target)),
-            _ => {
-                Err(format!("{word:?}: the target must be a share above 0 and at most 1, as in {prefix}0.9"))
-            }
-        }
+        Err(unknown(word))
     }
 
     /// Whether it is a number of the bound, and not of runs.
@@ -142,9 +107,10 @@ impl Metric {
         matches!(self, Self::Bound | Self::BoundAt(_) | Self::RoundsToBound(_))
     }
 
-    /// Whether only runs with `radio.bandwidth_hz` have it.
-    pub fn needs_units(self) -> bool {
-        matches!(self.unit(), Unit::Seconds | Unit::Joules)
+    /// Whether it depends on what the model has learned; costs of all rounds and the evenness of scheduling do
+    /// not.
+    pub fn is_of_learning(self) -> bool {
+        !matches!(self, Self::TotalSeconds | Self::TotalJoules | Self::WorstDeviceJoules | Self::Jain)
     }
 
     /// Whether only runs with `run.fairness` have it.
@@ -163,12 +129,9 @@ impl Metric {
             | Self::WorstTenth => Unit::Share,
             Self::Jain => Unit::Index,
             Self::Loss => Unit::Loss,
-            Self::RoundsTo(_) | Self::RoundsToTarget | Self::RoundsToBound(_) => Unit::Rounds,
-            Self::BitsTo(_) | Self::BitsToTarget => Unit::Bits,
-            Self::SecondsTo(_) | Self::SecondsToTarget | Self::TotalSeconds => Unit::Seconds,
-            Self::JoulesTo(_) | Self::JoulesToTarget | Self::TotalJoules | Self::WorstDeviceJoules => {
-                Unit::Joules
-            }
+            Self::RoundsToBound(_) => Unit::Rounds,
+            Self::TotalSeconds => Unit::Seconds,
+            Self::TotalJoules | Self::WorstDeviceJoules => Unit::Joules,
             Self::Bound | Self::BoundAt(_) => Unit::Bound,
         }
     }
@@ -178,7 +141,10 @@ fn unknown(word: &str) -> String {
     let names = NAMES.map(|(name, _)| name);
     let hint = nearest(word, names).map_or_else(String::new, |near| format!("; did you mean {near}?"));
     let names = names.join(", ");
-    format!("{word:?} is not a metric; there are {names}, rounds-to-0.9, bound-at-200 and the like{hint}")
+    format!(
+        "{word:?} is not a metric{hint}; write one of {names}, or a cost such as rounds-to-0.9; of the bound \
+         bound-at-200 or rounds-to-bound-125"
+    )
 }
 
 impl fmt::Display for Metric {
@@ -186,10 +152,6 @@ impl fmt::Display for Metric {
         match NAMES.iter().find(|(_, metric)| metric == self) {
             Some((name, _)) => f.write_str(name),
             None => match self {
-                Self::RoundsTo(target) => write!(f, "rounds-to-{target}"),
-                Self::BitsTo(target) => write!(f, "bits-to-{target}"),
-                Self::SecondsTo(target) => write!(f, "seconds-to-{target}"),
-                Self::JoulesTo(target) => write!(f, "joules-to-{target}"),
                 Self::BoundAt(rounds) => write!(f, "bound-at-{rounds}"),
                 Self::RoundsToBound(level) => write!(f, "rounds-to-bound-{level}"),
                 _ => write!(f, "{self:?}"),
@@ -200,14 +162,15 @@ impl fmt::Display for Metric {
 
 impl Unit {
     /// A number: shares in percent, losses with four digits after the point, bounds with about four digits,
-    /// indices as losses, rounds and bits with one after the point, seconds and joules with about four
-    /// digits and their unit.
+    /// indices as losses, rounds and trainings with one after the point, everything else with about four
+    /// digits, and with a unit if it has one.
     pub fn value(self, value: f64) -> String {
         match self {
             Self::Share => format!("{:.2} %", 100.0 * value),
             Self::Loss | Self::Index => format!("{value:.4}"),
             Self::Bound => number(value),
-            Self::Rounds | Self::Bits => format!("{value:.1}"),
+            Self::Rounds | Self::Trainings => format!("{value:.1}"),
+            Self::Symbols | Self::Bits => number(value),
             Self::Seconds => format!("{} s", number(value)),
             Self::Joules => format!("{} J", number(value)),
         }
@@ -218,9 +181,9 @@ impl Unit {
         match self {
             Self::Share => format!("{:+.2}", 100.0 * difference),
             Self::Loss | Self::Index => format!("{difference:+.4}"),
-            Self::Bound | Self::Seconds | Self::Joules if difference.is_sign_negative() => number(difference),
-            Self::Bound | Self::Seconds | Self::Joules => format!("+{}", number(difference)),
-            Self::Rounds | Self::Bits => format!("{difference:+.1}"),
+            Self::Rounds | Self::Trainings => format!("{difference:+.1}"),
+            _ if difference.is_sign_negative() => number(difference),
+            _ => format!("+{}", number(difference)),
         }
     }
 
@@ -231,7 +194,9 @@ impl Unit {
             Self::Loss => "of loss",
             Self::Bound => "of the bound",
             Self::Rounds => "rounds",
+            Self::Symbols => "symbols",
             Self::Bits => "bits",
+            Self::Trainings => "trainings",
             Self::Seconds => "seconds",
             Self::Joules => "joules",
             Self::Index => "of the index",
@@ -247,12 +212,7 @@ mod tests {
     #[test]
     fn errors_name_the_metrics_and_the_likely_one() {
         assert!(Metric::parse("instabilty").unwrap_err().contains("did you mean instability?"));
-        assert!(Metric::parse("accuracy").unwrap_err().contains("there are final, best"));
-        for word in
-            ["rounds-to-90", "rounds-to-", "bits-to-x", "seconds-to-nan", "rounds-to-0", "joules-to--1"]
-        {
-            assert!(Metric::parse(word).unwrap_err().contains("a share above 0"), "{word}");
-        }
+        assert!(Metric::parse("accuracy").unwrap_err().contains("write one of final, best"));
         for word in ["rounds-to-bound-", "rounds-to-bound-0", "rounds-to-bound-inf", "rounds-to-bound--1"] {
             assert!(Metric::parse(word).unwrap_err().contains("a number above 0"), "{word}");
         }
@@ -268,25 +228,16 @@ mod tests {
         assert_eq!(Unit::Seconds.value(12.345), "12.35 s");
         assert_eq!(Unit::Joules.value(0.25), "0.250 J");
         assert_eq!([Unit::Seconds.signed(1.5), Unit::Joules.signed(-1.5)], ["+1.500", "-1.500"]);
-        assert!(Metric::TotalJoules.needs_units() && !Metric::BitsToTarget.needs_units());
+        assert!(Metric::TotalJoules.unit() == Unit::Joules && Metric::Jain.unit() == Unit::Index);
     }
 
     proptest! {
         #[test]
         fn a_metric_reads_back_from_its_name(
-            target in 1e-9..=1.0f64,
             level in 1e-300..1e300f64,
             rounds: u64,
         ) {
             let of_runs = [
-                Metric::RoundsTo(target),
-                Metric::BitsTo(target),
-                Metric::SecondsTo(target),
-                Metric::JoulesTo(target),
-                Metric::RoundsToTarget,
-                Metric::BitsToTarget,
-                Metric::SecondsToTarget,
-                Metric::JoulesToTarget,
                 Metric::TotalSeconds,
                 Metric::TotalJoules,
                 Metric::WorstDeviceJoules,
