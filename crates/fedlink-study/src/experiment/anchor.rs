@@ -53,8 +53,8 @@ impl Experiment {
                 }
                 None if is_swept(key) => {
                     let problem = format!(
-                        "is missing: {key} is swept, and the SNRs of radio.snr_db hold at one value of it; write \
-                         that value, such as {reference} = {unit}"
+                        "is missing: {key} is swept, and the SNRs of radio.snr_db hold at one value of it; \
+                         write that value, such as {reference} = {unit}"
                     );
                     return Err(ConfigError::new(reference, problem));
                 }

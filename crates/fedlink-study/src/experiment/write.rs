@@ -83,7 +83,7 @@ pub(super) fn comment_out(text: &str, keys: &[String]) -> String {
             .iter()
             .any(|key| key.strip_prefix(&section).and_then(|key| key.strip_prefix('.')) == Some(name))
         {
-            out += &format!("# {line}  # follows from other keys; write it to fix it\n");
+            let _ = writeln!(out, "# {line}  # follows from other keys; write it to fix it");
         } else {
             out += line;
             out.push('\n');

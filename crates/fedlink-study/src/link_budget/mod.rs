@@ -157,7 +157,8 @@ pub struct PolicyCost {
     pub median_round_s: Option<f64>,
     /// Joules of all devices in a round in which no battery is empty; none without units.
     pub energy: Option<Energy>,
-    /// Rounds until the first, the half and the last battery is empty at these joules; none without batteries.
+    /// Rounds until the first, the half and the last battery is empty at these joules; none without
+    /// batteries.
     pub battery_rounds: Option<[f64; 3]>,
 }
 

@@ -28,8 +28,8 @@ pub struct Context<'a> {
     /// The layers of the model in the order of θ, as many numbers as θ has; empty if they are not known.
     pub shapes: &'a [Shape],
     /// The highest level that the device takes, of schemes whose level is a number of entries
-    /// (`compress.level = "best"`); none: the highest that fits. It is the device's own choice: the server does
-    /// not know it.
+    /// (`compress.level = "best"`); none: the highest that fits. It is the device's own choice: the server
+    /// does not know it.
     pub highest: Option<usize>,
 }
 

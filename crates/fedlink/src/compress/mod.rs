@@ -145,9 +145,9 @@ pub trait Compressor: Send + Sync {
     /// The guarantees on Δ̂ at a level, for every update of `dim` numbers.
     fn properties(&self, dim: usize, level: usize) -> Properties;
 
-    /// The lowest level within `context.budget` at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖². None if that is
-    /// always the highest one, so that `compress.level = "best"` has no effect; a scheme that returns a level
-    /// follows [`Context::highest`].
+    /// The lowest level within `context.budget` at which Δ̂ has the most energy ⟨Δ, Δ̂⟩²/‖Δ̂‖². None if that
+    /// is always the highest one, so that `compress.level = "best"` has no effect; a scheme that returns a
+    /// level follows [`Context::highest`].
     fn best_level(&self, _update: &[f32], _context: &Context, _scratch: &mut Scratch) -> Option<usize> {
         None
     }

@@ -9,11 +9,12 @@
 //! and what fits would not be well defined. The short payloads come first, so that all encodings take about
 //! three times as long as the last.)
 //!
-//! **Bias.** At a given s the scheme is unbiased. Within a budget it is not: s depends on the draw. A draw with
-//! more entries than the mean may have to take fewer steps, and one that does not fit at s = 1 is silent. That
-//! leaves a bias toward draws with few entries, of the order of their relative spread, 1/√(entries), where
-//! every draw fits at s = 1, and a large one where most do not: for normal entries with d = 120, ⟨E\[v̂\],
-//! v⟩/‖v‖² is 0.2 at 100 bits and 1 from about 140 bits on. The scheme is therefore declared biased.
+//! **Bias.** At a given s the scheme is unbiased. Within a budget it is not: s depends on the draw. A draw
+//! with more entries than the mean may have to take fewer steps, and one that does not fit at s = 1 is
+//! silent. That leaves a bias toward draws with few entries, of the order of their relative spread,
+//! 1/√(entries), where every draw fits at s = 1, and a large one where most do not: for normal entries with d
+//! = 120, ⟨E\[v̂\], v⟩/‖v‖² is 0.2 at 100 bits and 1 from about 140 bits on. The scheme is therefore declared
+//! biased.
 //!
 //! # Audit
 //! What arrives names s and the unit ‖v‖/s. So **‖v‖ is known**, up to rounding, and a report of it must be
@@ -68,7 +69,8 @@ impl PartConfig for Qsgd {
     type Part = dyn Compressor;
     const NAME: &'static str = "qsgd";
     const FAMILY: &'static str = "rounded";
-    const MEANING: &'static str = "QSGD: entries rounded at random to multiples of the norm over s, sized by encoding; unbiased at a given s";
+    const MEANING: &'static str = "QSGD: entries rounded at random to multiples of the norm over s, sized by \
+        encoding; unbiased at a given s";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Compressor>, ConfigError> {
         Ok(Box::new(self))

@@ -350,8 +350,8 @@ pub fn find<T: ?Sized + Kind>(name: &str) -> Result<&'static Entry<T>, ConfigErr
     })
 }
 
-/// The error of a name that is not one of the parts among which `key` chooses: `names` has those of today, each
-/// with the former one.
+/// The error of a name that is not one of the parts among which `key` chooses: `names` has those of today,
+/// each with the former one.
 fn no_such(key: &str, plural: &str, name: &str, names: &[[&str; 2]]) -> ConfigError {
     if let Some([now, _]) = names.iter().find(|[_, former]| !name.is_empty() && *former == name) {
         return ConfigError::new(key, format!("is \"{name}\", which is now called \"{now}\""));

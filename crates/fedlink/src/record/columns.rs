@@ -206,7 +206,7 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             "arrival",
             "",
             Text,
-            "its fate: used, silent, undecodable, flagged, lost, outage, late; not-scheduled if there was none",
+            "its fate: used, silent, undecodable, flagged, lost, outage, late; not-scheduled without one",
             |s: &Transmission| Cell::Text(s.arrival.name()),
         )
         .digested_as(|_, s| match s.arrival {

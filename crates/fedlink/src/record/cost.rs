@@ -127,7 +127,8 @@ impl CostSums {
     }
 }
 
-/// Rounds in which batteries ran empty: after each of them a device can no longer pay a training and an upload.
+/// Rounds in which batteries ran empty: after each of them a device can no longer pay a training and an
+/// upload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Batteries {
@@ -218,6 +219,7 @@ pub(crate) struct CostLedger {
 }
 
 /// A list, or an empty one where the bytes end before it.
+#[expect(clippy::unnecessary_wraps, reason = "serde's signature")]
 fn or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
     Ok(Vec::deserialize(deserializer).unwrap_or_default())
 }
@@ -235,8 +237,8 @@ pub(crate) struct RowCost {
     pub late: u64,
     /// Mean over the rounds since the row before.
     pub report_symbols: f64,
-    /// Joules so far of the device that has spent the most; none if nothing has a unit. It is saved beside the
-    /// rows.
+    /// Joules so far of the device that has spent the most; none if nothing has a unit. It is saved beside
+    /// the rows.
     #[serde(skip)]
     pub worst_device: Option<f64>,
 }

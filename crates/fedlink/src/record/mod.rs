@@ -387,8 +387,8 @@ impl Outcome {
         let half = half_empty.map_or_else(String::new, |round| format!(", half of them in round {round}"));
         let last = last_empty.map_or_else(String::new, |round| format!(", all in round {round}"));
         Some(format!(
-            "batteries ran empty: the first in round {first}{half}{last}; {empty} of {devices} devices can no \
-             longer pay a training and an upload in round {}",
+            "batteries ran empty: the first in round {first}{half}{last}; {empty} of {devices} devices can \
+             no longer pay a training and an upload in round {}",
             self.rounds
         ))
     }

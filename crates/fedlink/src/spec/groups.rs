@@ -17,8 +17,8 @@
 //!
 //! The tables become keys that are lists with a value for each group: `data.group_names`,
 //! `data.group_classes`, `radio.group_sizes`, `radio.snr_db`, `clock.group_speeds` and
-//! `energy.group_battery_j`; and `data.devices` is their sum. So a configuration has one form, and `--set` and
-//! `[sweep]` reach every value.
+//! `energy.group_battery_j`; and `data.devices` is their sum. So a configuration has one form, and `--set`
+//! and `[sweep]` reach every value.
 
 use crate::base::units::DeviceId;
 use crate::parts::ConfigError;
@@ -48,7 +48,7 @@ pub fn lower_groups(table: &mut Table) -> Result<(), ConfigError> {
         .collect::<Result<_, ConfigError>>()?;
     for (index, group) in groups.iter().enumerate() {
         if let Some(key) = group.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let hint = nearest(key, KEYS.into_iter()).map_or_else(
+            let hint = nearest(key, KEYS).map_or_else(
                 || format!("there are {}", KEYS.join(", ")),
                 |near| format!("did you mean {near}?"),
             );

@@ -14,10 +14,11 @@ use toml::{Table, Value};
 
 /// The version of the meaning of configurations, which is part of every [digest](config_digest).
 ///
-/// Raise it when every configuration that was written before would give other numbers now: when the default of
-/// a key changes, when a value of a key comes to mean something else, or when the golden digests change on
-/// purpose. A correction that concerns some configurations is a [revision](revisions) of those. Earlier results are then those of other configurations. Do not raise it for a new key, a
-/// new part or a new column whose default leaves results as they were.
+/// Raise it when every configuration that was written before would give other numbers now: when the default
+/// of a key changes, when a value of a key comes to mean something else, or when the golden digests change on
+/// purpose. A correction that concerns some configurations is a revision of those. Earlier
+/// results are then those of other configurations. Do not raise it for a new key, a new part or a new column
+/// whose default leaves results as they were.
 pub const SEMANTICS: u32 = 1;
 
 /// The digest of a run's configuration: all settings on which its numbers depend, without the data.
@@ -80,8 +81,8 @@ pub fn distinctive_keys(spec: &Spec) -> BTreeMap<String, Value> {
     keys
 }
 
-/// What tells a run from an earlier one of the same configuration that gave other numbers, since a computation
-/// was corrected: revisions of the chosen parts, and corrections that concern some configurations only.
+/// Marks of a run whose configuration gave other numbers in an earlier version, since a computation was
+/// corrected: revisions of the chosen parts, and corrections that concern some configurations only.
 fn revisions(spec: &Spec, keys: &BTreeMap<String, Value>) -> Vec<(String, Value)> {
     let mut revisions = Vec::new();
     for kind in kinds() {

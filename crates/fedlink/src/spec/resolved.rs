@@ -215,8 +215,8 @@ impl Spec {
         config
     }
 
-    /// The keys that nobody has written and whose defaults follow from other keys: `learn.rate`, and keys of the
-    /// chosen parts whose defaults depend on the run.
+    /// The keys that nobody has written and whose defaults follow from other keys: `learn.rate`, and keys of
+    /// the chosen parts whose defaults depend on the run.
     ///
     /// ```
     /// let config = fedlink::spec::Config::from_toml("[schedule]\npolicy = \"bc-bn2\"").unwrap();

@@ -144,8 +144,8 @@ pub struct RadioConfig {
     /// devices
     #[key(allowed = "a number, or a list such as [20, 0]", unset_words = "by radio.power and radio.noise")]
     pub snr_db: Option<Snrs>,
-    /// bandwidth at which radio.snr_db holds: at another radio.bandwidth_hz the noise differs, and so the SNR.
-    /// An experiment that changes or sweeps the bandwidth of its file takes that of the file
+    /// bandwidth at which radio.snr_db holds: at another radio.bandwidth_hz the noise differs, and so the
+    /// SNR. An experiment that changes or sweeps the bandwidth of its file takes that of the file
     #[key(range = "> 0", unset_words = "radio.bandwidth_hz")]
     pub snr_bandwidth_hz: Option<f64>,
     /// transmit power at which radio.snr_db holds, dBm; an experiment that changes or sweeps the power of its

@@ -526,8 +526,8 @@ fn settings_that_are_allowed_and_seldom_meant_are_named() {
     assert!(cell("uma", "height_bs_m = 80.0")[0].contains("was stated for 25 m"));
     assert_eq!(cell("3gpp-pico", ""), [""; 0]);
     let vehicles = cautions(
-        "[radio]\nbandwidth_hz = 1e6\ncarrier_hz = 5.9e9\npower_policy = \"fixed\"\n[cell]\nlayout = \"disc\"\n\
-         pathloss = \"3gpp-macro\"",
+        "[radio]\nbandwidth_hz = 1e6\ncarrier_hz = 5.9e9\npower_policy = \"fixed\"\n[cell]\n\
+         layout = \"disc\"\npathloss = \"3gpp-macro\"",
     );
     assert!(vehicles[0].contains("is 5.9 GHz, but cell.pathloss = \"3gpp-macro\" was stated for 2 GHz"));
     let biased = cautions("[schedule]\npolicy = \"optimal\"");

@@ -31,8 +31,8 @@ impl PartConfig for ServerMomentumConfig {
 /// m ← β·m + Δ̄, θ ← θ + c·m, m starting at zero.
 ///
 /// Source: Hsu, Qi and Brown, *Measuring the Effects of Non-Identical Data Distribution for Federated Visual
-/// Classification* (2019), FedAvgM. State: d numbers. Invariants: β = 0 is [`ServerSgd`](super::ServerSgd) up to
-/// rounding; a constant step Δ̄ leads to c·Δ̄/(1−β) a round.
+/// Classification* (2019), FedAvgM. State: d numbers. Invariants: β = 0 is [`ServerSgd`](super::ServerSgd) up
+/// to rounding; a constant step Δ̄ leads to c·Δ̄/(1−β) a round.
 #[derive(Clone, Debug)]
 pub struct ServerMomentum {
     beta: f32,

@@ -6,8 +6,8 @@ use crate::data::Dataset;
 use crate::parts::ConfigError;
 use crate::spec::Spec;
 
-/// The samples of the devices whose group names its classes: B of all training samples of these classes, drawn
-/// uniformly without replacement within a device. Devices draw independently and may share samples. The
+/// The samples of the devices whose group names its classes: B of all training samples of these classes,
+/// drawn uniformly without replacement within a device. Devices draw independently and may share samples. The
 /// devices of other groups have theirs by the partition of the run.
 pub struct Grouped {
     others: Box<dyn Partition>,

@@ -22,8 +22,8 @@ use crate::parts::{ConfigError, Scope};
 /// band much wider than their inverse it goes to Σ_{a,l} |h_{a,l}|². Each g_k has the law of flat fading, and
 /// without a line of sight the correlation of two blocks Δ apart is |Σ_l p_l·e^(j2πΔτ_l)|² for one antenna.
 ///
-/// g is computed as Σ_a h_aᴴ·R·h_a with R_{l,l'} = (1/N)·Σ_k e^(j2πf_k(τ_l − τ_l')), which takes L² operations
-/// in place of N·L.
+/// g is computed as Σ_a h_aᴴ·R·h_a with R_{l,l'} = (1/N)·Σ_k e^(j2πf_k(τ_l − τ_l')), which takes L²
+/// operations in place of N·L.
 ///
 /// Invariants, without a profile: g ~ Gamma(N, 1) for κ = 0, and 2(κ+1)·g is noncentral χ² with 2N degrees of
 /// freedom and noncentrality 2Nκ; mean N; under Doppler nearly so (see [`Scatter`]).
@@ -105,7 +105,7 @@ impl Multipath {
         }
         let mut sum = BandGain::new(self);
         self.for_each(t, delay_s, device, |tap, direct, s| {
-            sum.add(tap, [direct[0] + s[0], direct[1] + s[1]])
+            sum.add(tap, [direct[0] + s[0], direct[1] + s[1]]);
         });
         sum.gain
     }

@@ -113,7 +113,8 @@ impl Draft<'_> {
             let highest = snrs.levels().iter().copied().fold(f64::NEG_INFINITY, f64::max);
             return (highest > HIGHEST_SNR_DB).then(|| {
                 format!(
-                    "radio.snr_db has {highest} dB, which is {:.1} bits a symbol; no receiver has such an SNR",
+                    "radio.snr_db has {highest} dB, which is {:.1} bits a symbol; no receiver has such an \
+                     SNR",
                     bits_a_symbol(highest)
                 )
             });

@@ -53,6 +53,7 @@ impl Draft<'_> {
     /// Refuses the first key that is set without an effect.
     pub(super) fn check_effects(&self) -> Result<(), ConfigError> {
         let rules = self.budget_rules().into_iter().chain(self.radio_rules()).chain(self.cell_rules());
+        let rules = rules.chain(self.group_rules());
         let mut rules = rules.chain(self.clock_rules()).chain(self.schedule_rules());
         match rules.find(|rule| rule.is_set && !rule.has_effect) {
             Some(Rule { key, needs, .. }) => {
@@ -113,7 +114,7 @@ impl Draft<'_> {
     }
 
     fn radio_rules(&self) -> Vec<Rule> {
-        let Config { radio, schedule, clock, energy, data, .. } = self.config;
+        let Config { radio, schedule, .. } = self.config;
         let facts = self.facts;
         let airtime = radio.mode == PayloadMode::Airtime;
         let (pathloss, moves) = (facts.pathloss.has_loss, radio.speed_kmh > 0.0);
@@ -121,12 +122,6 @@ impl Draft<'_> {
         let estimated = radio.csi_error > 0.0 || radio.csi_delay_s > 0.0;
         let combines = radio.combining != Combining::None;
         let lossy = facts.rate.loses;
-        let grouped = matches!(radio.snr_db, Some(Snrs::Groups(_)))
-            || clock.group_speeds.is_some()
-            || energy.group_battery_j.is_some()
-            || data.group_classes.is_some()
-            || data.group_names.is_some();
-        let anchored = radio.snr_db.is_some() && radio.bandwidth_hz.is_some();
         vec![
             rule("radio.csi_error", radio.csi_error > 0.0, facts.fading.fades, || {
                 "is for a channel that fades, and this radio.fading does not, so that it is known exactly; \
@@ -142,19 +137,6 @@ impl Draft<'_> {
                 moves || facts.fading.by_period || facts.layout.moves,
                 || "is for radio.speed_kmh, traces and tracks; set radio.speed_kmh, or leave it out".into(),
             ),
-            rule("radio.snr_bandwidth_hz", radio.snr_bandwidth_hz.is_some(), anchored, || {
-                "is the bandwidth at which radio.snr_db holds; it needs radio.snr_db and radio.bandwidth_hz"
-                    .into()
-            }),
-            rule("radio.snr_power_dbm", radio.snr_power_dbm.is_some(), anchored, || {
-                "is the power at which radio.snr_db holds; it needs radio.snr_db and radio.bandwidth_hz"
-                    .into()
-            }),
-            rule("radio.group_sizes", radio.group_sizes.is_some(), grouped, || {
-                "needs a list with one value for each group: radio.snr_db, clock.group_speeds, \
-                 energy.group_battery_j, data.group_classes or data.group_names"
-                    .into()
-            }),
             rule("radio.csi_delay_s", radio.csi_delay_s > 0.0, moves || facts.fading.own_times, || {
                 "needs a channel that changes with time; set radio.speed_kmh".into()
             }),
@@ -248,6 +230,32 @@ impl Draft<'_> {
             rule("cell.drift", cell.drift, moves && pathloss && !facts.layout.moves, || {
                 "moves devices with radio.speed_kmh through a cell with path loss, whose cell.layout does \
                  not move them itself; set both"
+                    .into()
+            }),
+        ]
+    }
+
+    /// Rules of groups of devices and of the SNRs that they have.
+    fn group_rules(&self) -> Vec<Rule> {
+        let Config { radio, clock, energy, data, .. } = self.config;
+        let grouped = matches!(radio.snr_db, Some(Snrs::Groups(_)))
+            || clock.group_speeds.is_some()
+            || energy.group_battery_j.is_some()
+            || data.group_classes.is_some()
+            || data.group_names.is_some();
+        let anchored = radio.snr_db.is_some() && radio.bandwidth_hz.is_some();
+        vec![
+            rule("radio.snr_bandwidth_hz", radio.snr_bandwidth_hz.is_some(), anchored, || {
+                "is the bandwidth at which radio.snr_db holds; it needs radio.snr_db and radio.bandwidth_hz"
+                    .into()
+            }),
+            rule("radio.snr_power_dbm", radio.snr_power_dbm.is_some(), anchored, || {
+                "is the power at which radio.snr_db holds; it needs radio.snr_db and radio.bandwidth_hz"
+                    .into()
+            }),
+            rule("radio.group_sizes", radio.group_sizes.is_some(), grouped, || {
+                "needs a list with one value for each group: radio.snr_db, clock.group_speeds, \
+                 energy.group_battery_j, data.group_classes or data.group_names"
                     .into()
             }),
         ]

@@ -350,10 +350,10 @@ impl ClockParts {
     /// The seconds of the round, and the uploads of the scheduled devices that would send for `airtimes`
     /// seconds.
     ///
-    /// Without a deadline the server waits for its slowest candidate. With one it waits for a candidate that is
-    /// late as long as reports and the uplink still fit in; if nobody is in time it waits until the deadline.
-    /// A device that has not trained when its uplink begins sends nothing; a fixed payload is cut off at the
-    /// deadline.
+    /// Without a deadline the server waits for its slowest candidate. With one it waits for a candidate that
+    /// is late as long as reports and the uplink still fit in; if nobody is in time it waits until the
+    /// deadline. A device that has not trained when its uplink begins sends nothing; a fixed payload is cut
+    /// off at the deadline.
     fn phases(
         &self,
         timing: &Timing,
