@@ -138,6 +138,7 @@ pub(crate) struct CostLedger {
 }
 
 /// A list, or an empty one where the bytes end before it.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is that of serde")]
 fn or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
     Ok(Vec::deserialize(deserializer).unwrap_or_default())
 }
@@ -155,8 +156,8 @@ pub(crate) struct RowCost {
     pub late: u64,
     /// Mean over the rounds since the row before.
     pub report_symbols: f64,
-    /// Joules so far of the device that has spent the most; none if nothing has a unit. It is saved beside the
-    /// rows.
+    /// Joules so far of the device that has spent the most; none if nothing has a unit. It is saved beside
+    /// the rows.
     #[serde(skip)]
     pub worst_device: Option<f64>,
 }
