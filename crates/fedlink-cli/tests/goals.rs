@@ -1,5 +1,5 @@
-//! Goals from the file to the tables: joint conditions, runs that miss them, claims that come after the results,
-//! claims that cannot be decided.
+//! Goals from the file to the tables: joint conditions, runs that miss them, claims that come after the
+//! results, claims that cannot be decided.
 
 mod small_data;
 
@@ -133,8 +133,8 @@ fn claims_that_come_after_the_results_are_marked() {
 fn a_dry_run_names_the_claims_that_so_many_seeds_cannot_decide() {
     let folder = folder(CLAIMS);
     let text = said(&folder, "run goals.toml --dry-run --seeds 5");
-    let reason = "claim \"sooner\" cannot be decided: with 5 seeds the smallest p-value of the exact test is 0.062; \
-                  6 seeds could decide it";
+    let reason = "claim \"sooner\" cannot be decided: with 5 seeds the smallest p-value of the exact test is \
+                  0.062; 6 seeds could decide it";
     assert!(text.contains(reason) && !text.contains("claim \"right\""), "{text}");
     assert!(!said(&folder, "run goals.toml --dry-run").contains("cannot be decided"));
     let one = said(&folder, "run goals.toml --dry-run --seeds 1");

@@ -40,8 +40,8 @@ pub fn table(results: &[CurveResult]) -> String {
     }
     let mut text = format!(
         "% \\usepackage{{booktabs}}\n\
-         % Means over seeds; final accuracy with its 95 % interval; costs to a target as medians over seeds,\n\
-         % (7/10): 7 of 10 seeds reached it, $>$ 60: the median lies beyond.\n{}\
+         % Means over seeds; final accuracy with its 95 % interval; costs to a target as medians over\n\
+         % seeds, (7/10): 7 of 10 seeds reached it, $>$ 60: the median lies beyond.\n{}\
          \\begin{{tabular}}{{l{}}}\n\\toprule\n{} \\\\\n\\midrule\n",
         shortened(results),
         "r".repeat(header.len() - 1),

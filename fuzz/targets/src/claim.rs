@@ -40,7 +40,7 @@ pub fn run(bytes: &[u8]) {
     if let Ok(goal) = text.parse::<Goal>() {
         assert_eq!(goal.to_string().parse::<Goal>().as_ref(), Ok(&goal));
         RUNS.with(|both| {
-            both.1.iter().flat_map(|curve| &curve.runs).for_each(|(_, run)| drop(run.read(&goal)))
+            both.1.iter().flat_map(|curve| &curve.runs).for_each(|(_, run)| drop(run.read(&goal)));
         });
     }
     let Ok(claim) = Claim::parse("fuzz", text) else { return };

@@ -96,9 +96,9 @@ fn costs_table(report: &Report) -> String {
     });
     let caption = "Seconds of the simulated rounds and joules of all devices together, and of the device \
                    that spent the most; uploads of a run that the channel did not carry, and that came after \
-                   the deadline. Costs to the target are medians over the seeds, (7/10): 7 of 10 seeds reached it, \
-                   &gt; 60: the median lies beyond; the others are means. With their 95 % confidence intervals in \
-                   brackets";
+                   the deadline. Costs to the target are medians over the seeds, (7/10): 7 of 10 seeds \
+                   reached it, &gt; 60: the median lies beyond; the others are means. With their 95 % \
+                   confidence intervals in brackets";
     table("costs-table", caption, &headings(&names), &body)
 }
 

@@ -211,9 +211,10 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
 /// A curve's value of a goal.
 fn goal_value(curve: &CurveResult, goal: &Goal) -> GoalValue {
     let is_cost = goal.metric().is_none();
-    let value = match is_cost {
-        true => curve.median(goal).and_then(|median| median.value),
-        false => curve.estimate(goal).map(|estimate| estimate.mean),
+    let value = if is_cost {
+        curve.median(goal).and_then(|median| median.value)
+    } else {
+        curve.estimate(goal).map(|estimate| estimate.mean)
     };
     GoalValue { value, text: goal_cell(curve, goal), is_cost }
 }

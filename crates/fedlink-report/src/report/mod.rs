@@ -314,7 +314,8 @@ pub struct SplitTable {
 pub struct ClaimVerdict {
     /// The claim in words.
     pub claim: String,
-    /// `holds`, `does not hold`, `undecided` or `refused`, and how it was shortened or made after the results.
+    /// `holds`, `does not hold`, `undecided` or `refused`, and how it was shortened or made after the
+    /// results.
     pub verdict: String,
     /// The difference in accuracy (a share) that decides it.
     pub difference: Option<Interval>,

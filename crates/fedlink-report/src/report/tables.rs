@@ -87,8 +87,9 @@ pub fn results(report: &Report) -> String {
     let goals: Vec<String> =
         report.goals.iter().map(|(name, goal)| format!("; {}: {}", escape(name), escape(goal))).collect();
     let caption = format!(
-        "Accuracy on the test set: mean over the seeds, with its 95 % confidence interval in brackets. Costs to \
-         a target: median over the seeds, (7/10): 7 of 10 seeds reached it, &gt; 60: the median lies beyond{}",
+        "Accuracy on the test set: mean over the seeds, with its 95 % confidence interval in brackets. Costs \
+         to a target: median over the seeds, (7/10): 7 of 10 seeds reached it, &gt; 60: the median lies \
+         beyond{}",
         goals.concat()
     );
     table("results-table", &caption, &headings(&names), &body)

@@ -10,8 +10,8 @@ pub(super) const LEVEL: f64 = 0.05;
 ///
 /// Without a correction each comparison is decided at 5 % on its own: the probability of at least one wrong
 /// decision among m comparisons of equal curves grows towards 1 − 0.95^m. Holm's correction keeps it at 5 %
-/// for all comparisons of all claims together, for any dependence between them: with the two-sided p-values in
-/// ascending order, the adjusted ones are p̃₍ᵢ₎ = min(1, max over j ≤ i of (m − j + 1)·p₍ⱼ₎), and a
+/// for all comparisons of all claims together, for any dependence between them: with the two-sided p-values
+/// in ascending order, the adjusted ones are p̃₍ᵢ₎ = min(1, max over j ≤ i of (m − j + 1)·p₍ⱼ₎), and a
 /// comparison is decided if p̃ ≤ 5 % (S. Holm, Scand. J. Statist. 6, 1979). Comparisons without a p-value (a
 /// number is missing, fewer than two seeds, one draw of the bound, a refusal) are left out and do not change.
 ///
@@ -38,7 +38,7 @@ impl Correction {
         }
         let p: Vec<f64> = known.iter().map(|(_, p)| *p).collect();
         for ((i, _), adjusted) in known.iter().zip(holm(&p)) {
-            let pair = &mut pairs[*i];
+            let pair = &mut *pairs[*i];
             pair.adjusted_p = Some(adjusted);
             pair.corrected = pair.interval_at(1.0 - LEVEL / p.len() as f64);
             if adjusted > LEVEL && pair.verdict != Answer::Undecided {

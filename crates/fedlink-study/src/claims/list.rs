@@ -73,8 +73,8 @@ impl Claims {
 
 /// One line of the section: a text, or a table of a goal and a text.
 fn claim(name: &str, value: &Value, goals: &Table) -> Result<Claim, ConfigError> {
-    let form = "must be text, such as \"bn2-c@k=1 final > bc@k=1 final\", or { goal = \"seconds until accuracy >= \
-                0.85\", claim = \"bn2-c@k=1 < bc@k=1\" }";
+    let form = "must be text, such as \"bn2-c@k=1 final > bc@k=1 final\", or { goal = \"seconds until \
+                accuracy >= 0.85\", claim = \"bn2-c@k=1 < bc@k=1\" }";
     match value {
         Value::String(text) => Claim::parse(name, text),
         Value::Table(table) => {

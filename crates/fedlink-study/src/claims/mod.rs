@@ -50,13 +50,13 @@
 //! curves, one is expected to contradict at random. `correction = "holm"` among the claims makes all
 //! comparisons of all claims of the file one family: see [`Correction`].
 //!
-//! A cost until conditions hold is decided by an exact test on the seeds, in which runs that did not reach the
-//! goal take part: see [`Paired`](crate::goals::Paired).
+//! A cost until conditions hold is decided by an exact test on the seeds, in which runs that did not reach
+//! the goal take part: see [`Paired`](crate::goals::Paired).
 //!
 //! # Refusals
-//! A claim is *refused*, with the reason, if its numbers must not decide it: at half of the seeds or more both
-//! sides ended at chance level, or a battery was empty before the goal was reached; or the experiment was run
-//! for fewer rounds than its file gives.
+//! A claim is *refused*, with the reason, if its numbers must not decide it: at half of the seeds or more
+//! both sides ended at chance level, or a battery was empty before the goal was reached; or the experiment
+//! was run for fewer rounds than its file gives.
 //!
 //! # One seed and one draw
 //! With fewer than two shared seeds a comparison of runs is undecided: a run is an experiment, and nothing
@@ -234,7 +234,8 @@ impl Claim {
     pub fn check_recorded(&self, units: bool, fairness: bool) -> Result<(), ConfigError> {
         let missing = |goal: &Goal| match goal.needs_fairness() {
             _ if !units && goal.needs_units() => Some(format!(
-                "{goal} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or bits-to-0.9"
+                "{goal} needs a radio with units: set radio.bandwidth_hz, or claim rounds-to-0.9 or \
+                 bits-to-0.9"
             )),
             Some(name) if !fairness => Some(format!(
                 "{name} is recorded with run.fairness = true only: set it, or claim the accuracy"

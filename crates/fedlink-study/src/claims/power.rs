@@ -18,8 +18,8 @@ pub struct Undecidable {
 }
 
 impl Claims {
-    /// The claims that cannot be decided with the seeds of their curves. Each curve has its keys and the range
-    /// of its seeds.
+    /// The claims that cannot be decided with the seeds of their curves. Each curve has its keys and the
+    /// range of its seeds.
     pub(crate) fn undecidable(
         &self,
         subject: Subject,
@@ -44,8 +44,8 @@ impl Claims {
     }
 }
 
-/// The reason why so many seeds cannot decide a claim, one of so many comparisons that are corrected together;
-/// none if they can.
+/// The reason why so many seeds cannot decide a claim, one of so many comparisons that are corrected
+/// together; none if they can.
 fn limit(claim: &Claim, seeds: usize, family: usize) -> Option<String> {
     match seeds {
         0 => return Some("no seed is shared; 2 or more are needed".into()),
@@ -61,8 +61,8 @@ fn limit(claim: &Claim, seeds: usize, family: usize) -> Option<String> {
         };
         let needed = fewest(LEVEL / family as f64);
         format!(
-            "with {seeds} seeds the smallest p-value of the exact test is {p:.3}{corrected}; {needed} seeds could \
-             decide it"
+            "with {seeds} seeds the smallest p-value of the exact test is {p:.3}{corrected}; {needed} seeds \
+             could decide it"
         )
     })
 }

@@ -135,8 +135,8 @@ fn a_factor_multiplies_its_side() {
     assert_eq!(pair.p, Some(1.0 / 32.0));
     assert_eq!(
         pair.to_string(),
-        "bc@k=1 against bn2@k=1: 1.000 of the rounds [1.000, 1.000] up to 20.0, median > 20.0 (0/6) [20.0, open] \
-         against 20.0 [20.0, 20.0], lower at 0 of 6 seeds, higher at 6, exact p = 0.031: holds"
+        "bc@k=1 against bn2@k=1: 1.000 of the rounds [1.000, 1.000] up to 20.0, median > 20.0 (0/6) [20.0, \
+         open] against 20.0 [20.0, 20.0], lower at 0 of 6 seeds, higher at 6, exact p = 0.031: holds"
             .replace("bc@k=1 against bn2@k=1", &format!("{} against {}", pair.left, pair.right))
     );
     let result = verdict("bc rounds-to-0.8 > 1.01 * bn2 rounds-to-0.8", &six);
@@ -257,8 +257,8 @@ fn a_claim_on_an_unknown_curve_lists_the_curves_to_write() {
     };
     assert_eq!(
         check("bn2 final > 0.5", &alone),
-        "claims.\"it\": no sweep gives schedule.policy the value bn2; the experiment has one curve: write the \
-         claim without a selector"
+        "claims.\"it\": no sweep gives schedule.policy the value bn2; the experiment has one curve: write \
+         the claim without a selector"
     );
     assert!(check("bn3@k=1 final > 0.5", &grid()).contains("write one of bc@k=1, bc@k=10, bn2-c@k=1"));
 }
@@ -287,8 +287,9 @@ fn a_claim_with_a_goal_compares_joint_conditions_and_runs_that_miss_them() {
     // bn2 held both at the last evaluation, round 40: it may have reached the goal after round 30.
     assert_eq!(
         result.pairs[0].to_string(),
-        "bc against bn2: 0.667 of the seconds [0.667, 0.667] up to 7.500 s, median 5.000 s [5.000 s, 5.000 s] \
-         against > 7.500 s (0/7) [7.500 s, open], lower at 7 of 7 seeds, higher at 0, exact p = 0.016: holds"
+        "bc against bn2: 0.667 of the seconds [0.667, 0.667] up to 7.500 s, median 5.000 s [5.000 s, 5.000 \
+         s] against > 7.500 s (0/7) [7.500 s, open], lower at 7 of 7 seeds, higher at 0, exact p = \
+         0.016: holds"
     );
     let json = serde_json::to_value(&result).unwrap();
     assert_eq!(json["pairs"][0]["comparison"]["sooner"], 7);
@@ -340,8 +341,8 @@ fn an_ambiguous_claim_is_an_error_that_names_the_missing_term() {
 fn a_curve_that_does_not_exist_is_an_error_that_lists_those_that_do() {
     assert_eq!(
         problem("bn2c@k=1 final > 0.5"),
-        "claims.\"it\": no curve has schedule.policy = bn2c; did you mean bn2-c? write one of bc@k=1, bc@k=10, \
-         bn2-c@k=1, bn2-c@k=10"
+        "claims.\"it\": no curve has schedule.policy = bn2c; did you mean bn2-c? write one of bc@k=1, \
+         bc@k=10, bn2-c@k=1, bn2-c@k=10"
     );
     assert!(problem("bc@k=2 final > 0.5").contains("no curve has schedule.k = 2; write one of bc@k=1"));
     assert!(

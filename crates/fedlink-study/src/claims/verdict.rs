@@ -100,8 +100,8 @@ pub struct Pair {
     pub right_median: Option<Median>,
     /// Of a cost: the two sides seed by seed, with factors.
     pub comparison: Option<Paired>,
-    /// The interval of the difference, or of the ratio of a cost, corrected for the number of comparisons; none
-    /// without a [`Correction`](super::Correction).
+    /// The interval of the difference, or of the ratio of a cost, corrected for the number of comparisons;
+    /// none without a [`Correction`](super::Correction).
     pub corrected: Option<[f64; 2]>,
     /// The two-sided p-value of "the sides are equal": of Student's test of the differences or, of a cost, of
     /// the exact test. None if there is no test.
@@ -148,8 +148,8 @@ impl Pair {
         half_width.is_finite().then_some([mean - half_width, mean + half_width])
     }
 
-    /// `0.42 of the seconds [0.30, 0.61], median 36.8 s [29.0, 45.1] (10/10) against > 60 s (3/10), sooner at 9
-    /// of 10 seeds, later at 1, p = 0.004`
+    /// `0.42 of the seconds [0.30, 0.61], median 36.8 s [29.0, 45.1] (10/10) against > 60 s (3/10), sooner at
+    /// 9 of 10 seeds, later at 1, p = 0.004`
     fn cost(&self, comparison: &Paired) -> Vec<String> {
         let mut facts = Vec::new();
         if let Some(ratio) = comparison.ratio {

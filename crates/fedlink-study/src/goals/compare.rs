@@ -21,16 +21,16 @@ const ORDERED: f64 = 1e-9;
 ///
 /// **Test.** If the sides are exchangeable, the sign of the logarithm of their ratio is a fair coin at every
 /// seed. p is the share of all assignments of signs whose sum is at least as far from zero as the measured
-/// one (Fisher's randomization test, exact, two-sided). Costs beyond the horizon count as the horizon, which is
-/// the lowest cost at which a run ended without the goal. Among n pairs the smallest p is 2^(1−n)
+/// one (Fisher's randomization test, exact, two-sided). Costs beyond the horizon count as the horizon, which
+/// is the lowest cost at which a run ended without the goal. Among n pairs the smallest p is 2^(1−n)
 /// ([`smallest_p`]): five seeds decide nothing at 5 %, six may. With more than 20 pairs that differ, 100 000
 /// assignments are sampled, always the same ones.
 ///
 /// **Ratio.** The geometric mean of left over right, up to the horizon, with Student's interval of the mean
 /// logarithm. In simulations of 5 to 20 seeds it covers the true ratio with 93 to 97 % where a quarter of the
-/// runs of both sides or half of one side is censored, and with 90 to 93 % where most runs of one side are and
-/// there are fewer than 10 seeds. The percentile bootstrap covers it with 80 to 93 % in the same simulations,
-/// and is therefore not used.
+/// runs of both sides or half of one side is censored, and with 90 to 93 % where most runs of one side are
+/// and there are fewer than 10 seeds. The percentile bootstrap covers it with 80 to 93 % in the same
+/// simulations, and is therefore not used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Paired {
@@ -228,8 +228,8 @@ mod tests {
 
     #[test]
     fn fishers_test_of_darwins_maize_is_reproduced() {
-        // R. A. Fisher, The Design of Experiments (1935), section 21: of the 32 768 assignments 863 have a sum
-        // of at least 314, so that p = 1726/32768.
+        // R. A. Fisher, The Design of Experiments (1935), section 21: of the 32 768 assignments 863 have a
+        // sum of at least 314, so that p = 1726/32768.
         let darwin = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48].map(f64::from);
         assert_eq!(sign_flip_p(&darwin), 1726.0 / 32_768.0);
         // scipy.stats.permutation_test((x,), mean, permutation_type="samples") gives the same.

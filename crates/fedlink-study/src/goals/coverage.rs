@@ -1,5 +1,5 @@
-//! Intervals and tests on thousands of simulated studies whose truth is known, runs that do not reach the goal
-//! included.
+//! Intervals and tests on thousands of simulated studies whose truth is known, runs that do not reach the
+//! goal included.
 
 use super::{Goal, Median, Metrics, Reading, paired};
 use crate::statistics::{estimate, estimate_at};
@@ -41,9 +41,10 @@ impl Truth {
                 (row.round, row.test_accuracy, row.total_seconds) = (10, accuracy, Some(seconds));
                 row
             };
-            let rows = match seconds <= self.end {
-                true => vec![row(0.5 * seconds, 0.6), row(seconds, 0.8), row(self.end, 0.9)],
-                false => vec![row(0.5 * self.end, 0.6), row(self.end, 0.7)],
+            let rows = if seconds <= self.end {
+                vec![row(0.5 * seconds, 0.6), row(seconds, 0.8), row(self.end, 0.9)]
+            } else {
+                vec![row(0.5 * self.end, 0.6), row(self.end, 0.7)]
             };
             Metrics::new(&rows, 0.8).read(&goal)
         };
@@ -115,7 +116,8 @@ fn equal_curves_are_told_apart_in_at_most_five_of_a_hundred_studies() {
     for (seeds, least) in [(5, 0.0), (6, 0.01), (10, 0.035), (20, 0.04)] {
         let decided =
             share(100 + seeds, |random| paired(&equal.study(seeds, random)).unwrap().p.unwrap() <= 0.05);
-        // The test is exact: it errs at no more than 5 %, and not at much less where many p-values are possible.
+        // The test is exact: it errs at no more than 5 %, and not at much less where many p-values are
+        // possible.
         assert!((least..=0.058).contains(&decided), "{seeds} seeds: {decided}");
     }
 }

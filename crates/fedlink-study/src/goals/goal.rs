@@ -7,7 +7,7 @@ use fedlink::spec::ConfigError;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is wanted of a run.
+/// A value that is wanted of a run.
 ///
 /// ```
 /// use fedlink_study::goals::Goal;

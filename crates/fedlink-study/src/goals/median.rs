@@ -41,8 +41,9 @@ impl Median {
     ///
     /// ```
     /// use fedlink_study::goals::{Median, Reading};
-    /// let median = Median::of(&[Reading::Known(30.0), Reading::Beyond(60.0), Reading::Known(20.0)]).unwrap();
-    /// assert_eq!((median.value, median.reached, median.of), (Some(30.0), 2, 3));
+    /// let median = Median::of(&[Reading::Known(30.0), Reading::Beyond(60.0),
+    /// Reading::Known(20.0)]).unwrap(); assert_eq!((median.value, median.reached, median.of), (Some(30.0), 2,
+    /// 3));
     /// ```
     pub fn of(readings: &[Reading]) -> Option<Self> {
         let bounds = |open: fn(f64) -> f64| -> Option<Vec<f64>> {

@@ -107,8 +107,8 @@ impl Metric {
         matches!(self, Self::Bound | Self::BoundAt(_) | Self::RoundsToBound(_))
     }
 
-    /// Whether it depends on what the model has learned; costs of all rounds and the evenness of scheduling do
-    /// not.
+    /// Whether it depends on what the model has learned; costs of all rounds and the evenness of scheduling
+    /// do not.
     pub fn is_of_learning(self) -> bool {
         !matches!(self, Self::TotalSeconds | Self::TotalJoules | Self::WorstDeviceJoules | Self::Jain)
     }
@@ -168,9 +168,8 @@ impl Unit {
         match self {
             Self::Share => format!("{:.2} %", 100.0 * value),
             Self::Loss | Self::Index => format!("{value:.4}"),
-            Self::Bound => number(value),
             Self::Rounds | Self::Trainings => format!("{value:.1}"),
-            Self::Symbols | Self::Bits => number(value),
+            Self::Bound | Self::Symbols | Self::Bits => number(value),
             Self::Seconds => format!("{} s", number(value)),
             Self::Joules => format!("{} J", number(value)),
         }

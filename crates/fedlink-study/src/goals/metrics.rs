@@ -60,6 +60,7 @@ impl Reading {
     }
 
     /// The same times a factor above 0.
+    #[must_use]
     pub fn times(&self, factor: f64) -> Self {
         match self {
             Self::Known(value) => Self::Known(factor * value),

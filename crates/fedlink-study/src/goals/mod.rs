@@ -9,14 +9,14 @@
 //! metric    = "final accuracy" | "area" | "total-joules" | …
 //! ```
 //!
-//! `seconds until accuracy >= 0.85 and worst-class >= 0.70 for 3 evaluations`: the seconds of all rounds until
-//! the first of three consecutive evaluations at which both conditions hold.
+//! `seconds until accuracy >= 0.85 and worst-class >= 0.70 for 3 evaluations`: the seconds of all rounds
+//! until the first of three consecutive evaluations at which both conditions hold.
 //!
 //! # Runs that do not reach a goal
 //! A run that ended before it reached the goal is *censored*: its cost is larger than its cost at the end. It
 //! is never dropped. The [median](Median) over the seeds counts it as larger than that, and pairs of runs are
-//! compared by seed ([`paired`]): a run that reached the goal beats one that did not, if that one was observed
-//! for at least the same cost; two runs that did not reach it are tied.
+//! compared by seed ([`paired`]): a run that reached the goal beats one that did not, if that one was
+//! observed for at least the same cost; two runs that did not reach it are tied.
 
 mod compare;
 mod goal;

@@ -8,8 +8,8 @@ const MAX_LENGTH: usize = 1000;
 /// The most evaluations for which conditions may have to hold.
 const MAX_EVALUATIONS: u64 = 1_000_000;
 /// The form of a goal, for messages.
-const FORM: &str = "write a goal as \"seconds until accuracy >= 0.85 and worst-class >= 0.70 for 3 evaluations\" \
-                    or as a metric such as \"final accuracy\"";
+const FORM: &str = "write a goal as \"seconds until accuracy >= 0.85 and worst-class >= 0.70 for 3 \
+                    evaluations\" or as a metric such as \"final accuracy\"";
 
 /// A word or a sign of a goal, with the number of characters before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,8 +155,8 @@ impl Parser<'_> {
             return Err(self.at(*number, &format!("is not a whole number from 1 to {MAX_EVALUATIONS}")));
         };
         if !["evaluation", "evaluations"].contains(&word.text) {
-            let problem = "is not `evaluations`; conditions are checked at evaluations, every run.evaluate_every \
-                           rounds";
+            let problem = "is not `evaluations`; conditions are checked at evaluations, every \
+                           run.evaluate_every rounds";
             return Err(self.at(*word, problem));
         }
         match rest {

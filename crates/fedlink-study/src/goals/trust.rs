@@ -57,8 +57,8 @@ pub(crate) enum Party<'a> {
 /// The reason why a comparison must not be decided by its runs; none if it may.
 ///
 /// At half of the seeds or more, both sides ended at chance level, or a battery was empty before the end or
-/// before the goal was reached. One side that learned makes a comparison meaningful, whatever the other did. A
-/// number is at chance level if it is an accuracy that chance reaches; a number of any other unit says
+/// before the goal was reached. One side that learned makes a comparison meaningful, whatever the other did.
+/// A number is at chance level if it is an accuracy that chance reaches; a number of any other unit says
 /// nothing about learning.
 pub(crate) fn distrusted(left: Party, right: Party) -> Option<String> {
     let Party::Runs(goal, runs) = left else { return None };
@@ -70,8 +70,8 @@ pub(crate) fn distrusted(left: Party, right: Party) -> Option<String> {
     let empty = (0..of).filter(|&seed| powerless(left, seed) || powerless(right, seed)).count();
     if empty > 0 && 2 * empty >= of {
         return Some(format!(
-            "at {empty} of {of} seeds a battery was empty before {}; raise energy.battery_j or lower the cost of \
-             a round",
+            "at {empty} of {of} seeds a battery was empty before {}; raise energy.battery_j or lower the \
+             cost of a round",
             if goal.metric().is_some() { "the end" } else { "the goal was reached" }
         ));
     }
@@ -88,8 +88,8 @@ pub(crate) fn distrusted(left: Party, right: Party) -> Option<String> {
     (goal.is_of_learning() && 2 * levels.len() >= of).then(|| {
         let whose = if matches!(right, Party::Runs(..)) { "both sides" } else { "the runs" };
         format!(
-            "at {} of {of} seeds {whose} ended at chance level (accuracy of at most {:.2} %); run more rounds or \
-             tune the training",
+            "at {} of {of} seeds {whose} ended at chance level (accuracy of at most {:.2} %); run more \
+             rounds or tune the training",
             levels.len(),
             100.0 * level
         )

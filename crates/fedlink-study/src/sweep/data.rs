@@ -32,7 +32,8 @@ pub struct DataFact {
     pub shape: Vec<usize>,
 }
 
-/// The accuracy that a model without learning does not exceed on the test set of a run; none if it is unknown.
+/// The accuracy that a model without learning does not exceed on the test set of a run; none if it is
+/// unknown.
 pub(super) fn chance(facts: &DataFacts, spec: &Spec) -> Option<f64> {
     let fact = facts.get(&spec.data.dataset)?;
     chance_level(fact.classes, fact.test)

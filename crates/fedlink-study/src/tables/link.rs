@@ -15,8 +15,8 @@ const SAMPLED_ROUNDS: u64 = 200;
 /// Samples of the SNR of all devices together, at most.
 const MAX_SAMPLES: u64 = 40_000;
 
-/// Channel symbols that a run used until each evaluated round: n per round. If the bits of an upload are fixed,
-/// a round uses the symbols of its uplink's duration.
+/// Channel symbols that a run used until each evaluated round: n per round. If the bits of an upload are
+/// fixed, a round uses the symbols of its uplink's duration.
 pub(crate) fn symbols_until(rows: &[Row], spec: &Spec) -> Vec<f64> {
     let budget = link_budget(spec);
     let fixed_bits = budget.bandwidth_hz.is_some() && budget.uplink_s.is_none();

@@ -10,8 +10,8 @@ use crate::tables::results::{CurveResult, RunResult, Status};
 use fedlink::spec::Spec;
 
 impl Verdicts {
-    /// The claims of a sweep judged by runs, each with the index of its curve. `chance` gives the accuracy that
-    /// a model without learning does not exceed, if it is known.
+    /// The claims of a sweep judged by runs, each with the index of its curve. `chance` gives the accuracy
+    /// that a model without learning does not exceed, if it is known.
     pub fn new<'a>(
         sweep: &Sweep,
         chance: impl Fn(&Spec) -> Option<f64>,

@@ -66,8 +66,8 @@ pub fn table(results: &[CurveResult]) -> String {
         let _ = writeln!(text, "{name}: {goal}");
     }
     if censored(results, goals, costs) {
-        text += "rounds to a target and other costs: median over the seeds; (7/10): 7 of 10 seeds reached it; > 60: \
-                 the median lies beyond\n";
+        text += "rounds to a target and other costs: median over the seeds; (7/10): 7 of 10 seeds reached \
+                 it; > 60: the median lies beyond\n";
     }
     if heard {
         text += "heard: devices that were scheduled at least once, of all; mean over the seeds\n";
@@ -108,7 +108,8 @@ fn censored(results: &[CurveResult], goals: &[(String, Goal)], costs: bool) -> b
     })
 }
 
-/// The value of a goal in a table: the median of a cost, the mean of a metric, a dash where a seed has no number.
+/// The value of a goal in a table: the median of a cost, the mean of a metric, a dash where a seed has no
+/// number.
 pub fn goal_cell(curve: &CurveResult, goal: &Goal) -> String {
     let value = match goal.metric() {
         None => curve.median(goal).map(|median| match goal.unit() {

@@ -155,8 +155,8 @@ fn without_units_the_tables_have_no_seconds_and_no_joules() {
     let curves = [curve_of("bc", &[&[0.5, 0.9]])];
     let text = table(&curves);
     assert!(text.starts_with(
-        "curve    final     best  rounds to 80 %  trainings/round  bits/round  mean q  highest power        digest  \
-         \x20 status\n"
+        "curve    final     best  rounds to 80 %  trainings/round  bits/round  mean q  highest power        \
+         digest  \x20 status\n"
     ));
     assert!(text.contains("against radio.power;\n") && !text.contains("joules"), "{text}");
     let csv = String::from_utf8(csv(&curves).unwrap()).unwrap();
@@ -186,8 +186,8 @@ fn seeds_that_miss_the_target_are_counted_and_goals_and_the_worst_class_have_col
         text.lines().nth(line).unwrap().split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
     };
     let column = |name: &str| cells(0).iter().position(|head| *head == name).unwrap();
-    // 20, 10, more than 30, 30: the median is 25. Twice in a row: 10, and of the others more than 20, 30 or 20
-    // rounds' bits, so that it lies beyond 20 rounds.
+    // 20, 10, more than 30, 30: the median is 25. Twice in a row: 10, and of the others more than 20, 30 or
+    // 20 rounds' bits, so that it lies beyond 20 rounds.
     for (name, ours, others) in [
         ("rounds to 80 %", "25 (3/4)", "> 30 (0/1)"),
         ("worst class", "65.00 %", "–"),
@@ -239,8 +239,8 @@ fn with_units_every_table_has_seconds_and_joules() {
     assert!(table(&curves[..1]).contains("against radio.power_dbm;"));
     let csv = String::from_utf8(csv(&curves).unwrap()).unwrap();
     assert!(csv.lines().next().unwrap().ends_with(
-        "late,total_seconds,down_s,train_s,report_s,up_s,total_joules,\
-                                                  compute_j,report_j,transmit_j,receive_j,idle_j,worst_device_joules"
+        "late,total_seconds,down_s,train_s,report_s,up_s,total_joules,compute_j,\
+         report_j,transmit_j,receive_j,idle_j,worst_device_joules"
     ));
     assert!(
         csv.lines().nth(1).unwrap().ends_with(",2.5,0.05,0.1,0.02,0.08,30,1.5,0.1,0.9,0.3,0.2,3"),
