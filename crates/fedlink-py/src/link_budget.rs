@@ -46,10 +46,9 @@ pub struct LinkBudget {
 }
 
 /// The link budget of an experiment: `name` is a preset or stands for `text`. With `rounds` all means are
-/// over so many rounds. The costs are those of `policies`; if there are none, of four and the
-/// configured one.
+/// over so many rounds.
 #[pyfunction]
-#[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None, policies = Vec::new()))]
+#[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None))]
 pub fn radio(
     py: Python<'_>,
     name: &str,
@@ -58,7 +57,6 @@ pub fn radio(
     parts: Vec<Part<'_>>,
     rounds: Option<&Bound<'_, PyAny>>,
     data_dir: Option<PathBuf>,
-    policies: Vec<String>,
 ) -> PyResult<LinkBudget> {
     let raised = Raised::default();
     let parts = collect(parts, &raised)?;
@@ -66,7 +64,7 @@ pub fn radio(
     let mut sweep = opened(name, text, &flat(settings)?, &parts)?;
     let curve = sweep.curves.swap_remove(0);
     let folders = fedlink_study::data_folders(data_dir.as_deref());
-    let found = py.detach(|| link_budget(&curve.spec, &parts, &folders, rounds, &policies));
+    let found = py.detach(|| link_budget(&curve.spec, &parts, &folders, rounds, &[]));
     let found = found.map_err(|error| raised.or(exception(error)))?;
     if let Some(error) = raised.take() {
         return Err(error);

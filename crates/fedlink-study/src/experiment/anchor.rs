@@ -4,7 +4,7 @@ use super::{Experiment, nested};
 use fedlink::spec::{ConfigError, put_in};
 use toml::{Table, Value};
 
-/// What a file says of them, as written.
+/// The bandwidth and the power of a file, as written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Anchor {
     bandwidth_hz: Option<Value>,

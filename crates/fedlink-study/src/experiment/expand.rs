@@ -195,8 +195,8 @@ impl Sweep {
         &self.toml
     }
 
-    /// As [`Sweep::to_toml`], with the defaults that follow from other keys in comments: a key that is changed
-    /// then does not keep what followed from its old value.
+    /// As [`Sweep::to_toml`], with the defaults that follow from other keys in comments: a key that is
+    /// changed then does not keep what followed from its old value.
     pub fn to_editable_toml(&self) -> String {
         match &self.curves[..] {
             [curve] if self.experiment.sweep.is_empty() => {

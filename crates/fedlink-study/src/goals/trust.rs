@@ -23,9 +23,10 @@ pub fn chance_level(classes: usize, test_samples: usize) -> Option<f64> {
 
 /// The first evaluation of a run at which some battery was empty, by the column of empty batteries.
 ///
-/// Rows of a version before 0.3 have no such column. Of the batteries, of so many joules each, they hold the joules of the device that has spent the most. A device is left out of a
-/// round that it cannot pay, so its battery counts as empty when less is left than the most that the leading
-/// device has spent per round between two evaluations.
+/// Rows of a version before 0.3 have no such column. Of the batteries, of so many joules each, they hold the
+/// joules of the device that has spent the most. A device is left out of a round that it cannot pay, so its
+/// battery counts as empty when less is left than the most that the leading device has spent per round
+/// between two evaluations.
 pub(crate) fn empty_from(rows: &[Row], battery_j: f64) -> Option<usize> {
     if rows.iter().any(|row| row.empty.is_some()) {
         return rows.iter().position(|row| row.empty.is_some_and(|empty| empty > 0));

@@ -3,8 +3,7 @@
 use super::{Draw, Partition, by_class, draw_distinct, stream};
 use crate::base::units::DeviceId;
 use crate::data::Dataset;
-use crate::parts::ConfigError;
-use crate::spec::Spec;
+use crate::parts::{ConfigError, Scope};
 
 /// The samples of the devices whose group names its classes: B of all training samples of these classes,
 /// drawn uniformly without replacement within a device. Devices draw independently and may share samples. The
@@ -18,14 +17,19 @@ pub struct Grouped {
 }
 
 impl Grouped {
-    /// The split of `dataset` in the run of `spec`, whose other groups follow `others`.
-    pub fn new(others: Box<dyn Partition>, spec: &Spec, dataset: &Dataset) -> Result<Self, ConfigError> {
-        let (of_class, per_device) = (by_class(dataset), spec.data.samples_per_device as usize);
-        let classes = spec.data.group_classes.iter().flatten();
-        let sizes = spec.radio.group_sizes.iter().flatten();
+    /// The split of `dataset` in a run of `scope`, of groups with the `classes` and the `sizes`; those
+    /// without classes follow `others`.
+    pub fn new(
+        others: Box<dyn Partition>,
+        classes: &[Vec<u64>],
+        sizes: &[u64],
+        scope: &Scope,
+        dataset: &Dataset,
+    ) -> Result<Self, ConfigError> {
+        let (of_class, per_device) = (by_class(dataset), scope.samples_per_device as usize);
         let (mut groups, mut end) = (Vec::new(), 0);
         let refuse = |problem: String| ConfigError::new("data.group_classes", problem);
-        for (group, (labels, size)) in classes.zip(sizes).enumerate() {
+        for (group, (labels, size)) in classes.iter().zip(sizes).enumerate() {
             end += *size as usize;
             let mut pool = Vec::new();
             for (index, &label) in labels.iter().enumerate() {
@@ -48,7 +52,7 @@ impl Grouped {
             }
             groups.push((end, (!labels.is_empty()).then_some(pool)));
         }
-        Ok(Self { others, seed: spec.run.seed, per_device, groups })
+        Ok(Self { others, seed: scope.seed, per_device, groups })
     }
 
     /// The samples that a device draws from; none if it follows the partition of the run.
@@ -75,17 +79,14 @@ mod tests {
     use super::super::{Iid, Sharing};
     use super::*;
     use crate::data::digits::digits;
-    use crate::spec::Config;
-    use std::sync::Arc;
 
     #[test]
     fn devices_of_a_group_hold_its_classes_and_the_others_what_the_partition_gives_them() {
-        let text = "[data]\nsamples_per_device = 50\n[[group]]\ndevices = 3\n[[group]]\ndevices = 2\n\
-                    classes = [7, 1]";
         let dataset = digits();
-        let spec = Config::from_toml(text).unwrap().on(Arc::new(dataset.clone())).unwrap();
-        let other = || Box::new(Iid::new(Sharing::Disjoint, &spec.scope(), &dataset).unwrap());
-        let grouped = Grouped::new(other(), &spec, &dataset).unwrap();
+        let scope = Scope { devices: 5, samples_per_device: 50, seed: 3, ..Scope::default() };
+        let other = || Box::new(Iid::new(Sharing::Disjoint, &scope, &dataset).unwrap());
+        let classes = [vec![], vec![7, 1]];
+        let grouped = Grouped::new(other(), &classes, &[3, 2], &scope, &dataset).unwrap();
         let (mut own, mut plain) = (Vec::new(), Vec::new());
         for device in DeviceId::all(5) {
             grouped.samples_of(device, &mut own);
@@ -104,5 +105,19 @@ mod tests {
             own.dedup();
             assert_eq!(own.len(), 50);
         }
+    }
+
+    #[test]
+    fn classes_that_the_data_set_has_not_and_too_few_samples_are_refused() {
+        let dataset = digits();
+        let error = |classes: Vec<u64>, samples_per_device: u64| {
+            let scope = Scope { devices: 2, samples_per_device, ..Scope::default() };
+            let others = Iid::new(Sharing::Overlapping, &Scope { samples_per_device: 1, ..scope }, &dataset);
+            let grouped = Grouped::new(Box::new(others.unwrap()), &[classes], &[2], &scope, &dataset);
+            grouped.err().unwrap().to_string()
+        };
+        assert!(error(vec![0, 10], 5).contains("has class 10, but digits has the classes 0 ..= 9"));
+        assert!(error(vec![3, 3], 5).contains("names class 3 twice in group 1"));
+        assert!(error(vec![3], 100_000).contains("training samples, but data.samples_per_device is 100000"));
     }
 }

@@ -205,8 +205,8 @@ fn task(spec: &Spec, work: &Work) -> Result<Arc<dyn Task>, ConfigError> {
         seed: spec.run.seed,
     };
     let mut partition = spec.parts().partition.build(&spec.scope(), &dataset)?;
-    if spec.data.group_classes.is_some() {
-        partition = Box::new(Grouped::new(partition, spec, &dataset)?);
+    if let (Some(classes), Some(sizes)) = (&spec.data.group_classes, &spec.radio.group_sizes) {
+        partition = Box::new(Grouped::new(partition, classes, sizes, &spec.scope(), &dataset)?);
     }
     Ok(Arc::new(ModelTask::new(dataset, partition, training, spec.learn.init, spec.learn.state)))
 }
