@@ -18,6 +18,9 @@ fn a_run_on_bytes_equals_the_run_without_and_flags_no_honest_device() {
             (config.radio.symbols, config.run.rounds) = (1500, 6);
             (config.compress.feedback, config.compress.budget, config.defense.audit) =
                 (feedback.into(), budget, true);
+            if (scheme, feedback) == ("eden", "ef21") {
+                config.set("compress.eden.scale", "projection").unwrap();
+            }
             let plain = outcome(&config, 1);
             assert!(plain.excluded.is_empty() && plain.mean_q > 0.0, "{scheme} {feedback:?} {budget:?}");
             config.radio.wire = true;

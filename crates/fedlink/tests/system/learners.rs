@@ -364,7 +364,7 @@ fn a_correction_refuses_incompatible_settings_by_name() {
     }
     let error = problem(&[chosen("feddyn"), ("learn.server_rate", 0.5.into())]);
     assert!(
-        error.contains("which needs learn.server_optimizer = \"add\" with learn.server_rate = 1"),
+        error.contains("which needs learn.server_optimizer = \"sgd\" with learn.server_rate = 1"),
         "{error}"
     );
     let error = problem(&[("learn.weight_decay", 20.0.into())]);
