@@ -108,6 +108,7 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
         "files.txt",
         "manifest.json",
         "plots",
+        "register.json",
         "report.html",
         "results.csv",
         "results.parquet",
