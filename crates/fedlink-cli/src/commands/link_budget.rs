@@ -283,19 +283,13 @@ fn costs(study: &LinkBudgetStudy) -> String {
             "joules/round",
         ]);
     }
-    let groups: Vec<(String, String)> = if study.links.iter().any(|link| link.group > Some(0)) {
-        study
-            .rows
-            .iter()
-            .map(|row| (format!("uploads of {}", row.label), format!("airtime of {}", row.label)))
-            .collect()
-    } else {
-        Vec::new()
-    };
-    header.extend(groups.iter().flat_map(|(uploads, airtime)| [uploads.as_str(), airtime.as_str()]));
+    let groups = study.links.iter().filter_map(|link| link.group).max().map_or(0, |last| last + 1);
+    if groups > 1 {
+        header.extend(["uploads by group", "airtime by group"]);
+    }
     let batteries = study.policies.iter().any(|cost| cost.battery_rounds.is_some());
     if batteries {
-        header.extend(["first empty", "half", "last"]);
+        header.push("rounds of batteries");
     }
     let row = |cost: &PolicyCost| {
         let mut cells = vec![cost.policy.clone()];
@@ -318,15 +312,13 @@ fn costs(study: &LinkBudgetStudy) -> String {
             let air = energy.transmit_j + energy.report_j;
             cells.extend([energy.compute_j, air, energy.total()].map(|joules| with_prefix(joules, "J")));
         }
-        for group in 0..groups.len() {
-            let in_group = |m: &usize| study.links[*m].group == Some(group);
+        if groups > 1 {
             let uploads = |m: usize| f64::from(cost.scheduled[m]);
-            let airtime = |m: usize| cost.airtime[m];
-            cells.push(percent(share_of(study.devices, in_group, uploads)));
-            cells.push(percent(share_of(study.devices, in_group, airtime)));
+            cells.push(by_group(study, groups, uploads));
+            cells.push(by_group(study, groups, |m| cost.airtime[m]));
         }
         if let Some(rounds) = cost.battery_rounds {
-            cells.extend(rounds.map(|rounds| format!("round {:.0}", rounds.floor())));
+            cells.push(rounds.map(lasting).join(" / "));
         }
         cells
     };
@@ -339,7 +331,8 @@ fn costs(study: &LinkBudgetStudy) -> String {
          as many\nas its compressor fills{}{}",
         study.policy_rounds,
         if batteries {
-            "; first empty, half, last: batteries at the joules of a round with all alive"
+            "; rounds of batteries: until the first, the half and\n\
+             the last is empty, at the joules of a round with all alive"
         } else {
             ""
         },
@@ -361,10 +354,21 @@ fn costs(study: &LinkBudgetStudy) -> String {
     text
 }
 
-/// The share of those devices that `is_in` in the sum over all of them.
-fn share_of(devices: usize, is_in: impl Fn(&usize) -> bool, value: impl Fn(usize) -> f64) -> f64 {
-    let all: f64 = (0..devices).map(&value).sum();
-    if all > 0.0 { (0..devices).filter(is_in).map(value).sum::<f64>() / all } else { 0.0 }
+/// Rounds that a battery lasts.
+fn lasting(rounds: f64) -> String {
+    if rounds.is_finite() { format!("{:.0}", rounds.floor()) } else { "∞".into() }
+}
+
+/// The share of each group in the sum over all devices, in percent.
+fn by_group(study: &LinkBudgetStudy, groups: usize, value: impl Fn(usize) -> f64) -> String {
+    let mut sums = vec![0.0; groups];
+    for (m, link) in study.links.iter().enumerate() {
+        sums[link.group.unwrap_or(0)] += value(m);
+    }
+    let all: f64 = sums.iter().sum();
+    let shares: Vec<String> =
+        sums.iter().map(|sum| format!("{:.0}", if all > 0.0 { 100.0 * sum / all } else { 0.0 })).collect();
+    shares.join(" / ") + " %"
 }
 
 /// A row for each device.

@@ -125,12 +125,15 @@ impl PolicyStudy<'_> {
         let share = |count: u64, all: u64| if all == 0 { 0.0 } else { count as f64 / all as f64 };
         (cost.silent, cost.lost) = (share(silent, sent), share(lost, sent));
         cost.late = share(late_count, asked);
-        if spec.energy.battery_j > 0.0 {
-            let mut lives: Vec<f64> =
-                spent.iter().map(|joules| spec.energy.battery_j * rounds as f64 / joules).collect();
-            lives.sort_by(f64::total_cmp);
-            cost.battery_rounds = Some([lives[0], lives[(devices - 1) / 2], lives[devices - 1]]);
-        }
+        // A device on mains lasts for ever.
+        let battery = |device| spec.battery_j(device).unwrap_or(f64::INFINITY);
+        let mut lives: Vec<f64> = DeviceId::all(devices)
+            .zip(&spent)
+            .map(|(m, joules)| battery(m) * rounds as f64 / joules)
+            .collect();
+        lives.sort_by(f64::total_cmp);
+        let marks = [lives[0], lives[(devices - 1) / 2], lives[devices - 1]];
+        cost.battery_rounds = marks[0].is_finite().then_some(marks);
         cost.trains /= rounds as f64;
         cost.bits /= rounds as f64;
         cost.heard = cost.scheduled.iter().filter(|count| **count > 0).count();

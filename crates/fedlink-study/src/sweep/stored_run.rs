@@ -317,6 +317,19 @@ mod tests {
         }
     }
 
+    /// Of some batteries only the first has run empty: the other fields are none.
+    #[test]
+    fn batteries_read_back_unchanged() {
+        let mut row = Row::default();
+        row.empty = Some(3);
+        let mut run = stored(vec![row], Status::Finished);
+        (run.result.outcome.first_empty, run.result.outcome.empty) = (Some(7), Some(3));
+        let text = run.to_text(&default_spec()).unwrap();
+        let again = StoredRun::from_bytes(Path::new("x"), text.as_bytes()).unwrap();
+        assert_eq!(again.result.outcome, run.result.outcome);
+        assert_eq!(again.result.rows[0].empty, Some(3));
+    }
+
     #[test]
     fn fields_other_than_rows_read_back_unchanged() {
         let run = stored(Vec::new(), Status::Diverged("in round 7".into()));

@@ -77,6 +77,17 @@ impl Serialize for CurveSummary<'_> {
             map.serialize_entry("outages", &outages)?;
             map.serialize_entry("late", &late)?;
         }
+        for (name, round) in [
+            ("first_empty", (|outcome| outcome.first_empty) as fn(&Outcome) -> Option<u64>),
+            ("half_empty", |outcome| outcome.half_empty),
+            ("last_empty", |outcome| outcome.last_empty),
+        ] {
+            // The round of each run, none where its batteries last.
+            let rounds: Vec<Option<u64>> = curve.runs.iter().map(|run| round(&run.outcome)).collect();
+            if curve.runs.iter().any(|run| run.outcome.empty.is_some()) {
+                map.serialize_entry(name, &rounds)?;
+            }
+        }
         map.serialize_entry("excluded_devices", &curve.mean_of(|outcome| outcome.excluded.len() as f64))?;
         if let Some(epsilon) = curve.epsilon() {
             map.serialize_entry("epsilon", &epsilon)?;

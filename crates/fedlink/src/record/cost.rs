@@ -130,8 +130,7 @@ impl CostSums {
 /// Rounds in which batteries ran empty: after each of them a device can no longer pay a training and an
 /// upload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Batteries {
+pub(crate) struct Batteries {
     /// The first round, from 1, in which the battery of any device was empty.
     pub first_empty: Option<u64>,
     /// Those of at least half of the devices.

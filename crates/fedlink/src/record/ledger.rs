@@ -336,6 +336,7 @@ impl Ledger {
         let worst = (0..average_power.len()).rev().max_by(louder).unwrap_or(0);
         let (outages, late) = self.costs.counts();
         let (phases, energy) = self.costs.totals().unzip();
+        let batteries = self.batteries.now().unwrap_or_default();
         Outcome {
             rounds: self.rounds,
             final_accuracy: accuracies.clone().next_back(),
@@ -364,7 +365,10 @@ impl Ledger {
             phases,
             energy,
             device_energy: self.costs.devices().to_vec(),
-            batteries: self.batteries.now(),
+            first_empty: batteries.first_empty,
+            half_empty: batteries.half_empty,
+            last_empty: batteries.last_empty,
+            empty: self.batteries.now().map(|now| now.empty),
             device_accuracy: Vec::new(),
             privacy: None,
             excluded: Vec::new(),

@@ -7,8 +7,8 @@ mod ledger;
 
 pub use crate::base::hex::hexadecimal;
 pub use columns::{Cell, CellKind, Column, ROW_COLUMNS, TRANSMISSION_COLUMNS};
-pub use cost::{Batteries, Cost, Energy, Phases};
 pub(crate) use cost::{BatteryLedger, CostLedger, RowCost};
+pub use cost::{Cost, Energy, Phases};
 pub use history::History;
 pub(crate) use ledger::Ledger;
 
@@ -207,7 +207,7 @@ pub struct Row {
     pub idle_j: Option<f64>,
     #[serde(default)]
     pub worst_device_joules: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub empty: Option<u64>,
     /// Further metrics of the task, by name.
     pub metrics: Vec<(String, f64)>,
@@ -309,9 +309,18 @@ pub struct Outcome {
     /// Joules of each device by kind; empty where the radio has no units.
     #[serde(default)]
     pub device_energy: Vec<Energy>,
-    /// The rounds in which batteries ran empty; none where no device has a battery.
+    /// The first round, from 1, in which the battery of any device did not last for a training and an upload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batteries: Option<Batteries>,
+    pub first_empty: Option<u64>,
+    /// The first round in which those of at least half of the devices did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half_empty: Option<u64>,
+    /// The first round in which that of no device did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_empty: Option<u64>,
+    /// Devices whose batteries did not last in the last round; none where no device has a battery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<u64>,
     /// Accuracy of each device at the last evaluation, from its mix of classes; none for one that has no
     /// class of the test set. Empty without `run.fairness`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -380,9 +389,8 @@ impl Outcome {
 
     /// That devices have dropped out because their batteries are empty, if any have.
     pub(crate) fn battery_warning(&self) -> Option<String> {
-        let Batteries { first_empty: Some(first), half_empty, last_empty, empty } = self.batteries? else {
-            return None;
-        };
+        let Self { half_empty, last_empty, .. } = self;
+        let (first, empty) = (self.first_empty?, self.empty?);
         let devices = self.scheduled.len();
         let half = half_empty.map_or_else(String::new, |round| format!(", half of them in round {round}"));
         let last = last_empty.map_or_else(String::new, |round| format!(", all in round {round}"));

@@ -1,6 +1,7 @@
 //! Every field of a record is a column, and the digest covers it.
 
 use super::*;
+use crate::base::state::State;
 use crate::learn::task::Evaluation;
 use std::collections::BTreeSet;
 
@@ -342,9 +343,9 @@ fn the_rounds_in_which_batteries_run_empty_are_those_of_the_first_the_half_and_t
         record.evaluation = round.is_multiple_of(2).then(|| Evaluation::new(0.5, 1.0));
         ledger.add(&record);
     }
-    let batteries = ledger.outcome(&[0.0], 0.8).batteries.unwrap();
-    let marks = [batteries.first_empty, batteries.half_empty, batteries.last_empty];
-    assert_eq!((marks, batteries.empty), ([Some(3), Some(5), Some(7)], 5));
+    let outcome = ledger.outcome(&[0.0], 0.8);
+    let marks = [outcome.first_empty, outcome.half_empty, outcome.last_empty];
+    assert_eq!((marks, outcome.empty), ([Some(3), Some(5), Some(7)], Some(5)));
     let rows: Vec<Option<u64>> = ledger.rows().iter().map(|row| row.empty).collect();
     assert_eq!(rows, [Some(0), Some(2), Some(2)]);
     let warning = ledger.outcome(&[0.0], 0.8).battery_warning().unwrap();
@@ -413,4 +414,58 @@ fn a_round_in_which_nobody_trained_does_not_lower_the_mean_loss() {
     ledger.add(&idle);
     ledger.add(&RoundRecord { round: 2, ..record() });
     assert_eq!(ledger.rows()[0].train_loss, 0.25);
+}
+
+/// Columns come and go; the bytes of a row are those of version 0.2, and what came later is beside them.
+#[test]
+fn a_history_reads_back_unchanged_and_so_does_that_of_version_0_2() {
+    #[derive(serde::Serialize)]
+    struct Old {
+        round: u64,
+        measured: [f64; 3],
+        trained: u64,
+        bits: [f64; 3],
+        silent_devices: u64,
+        wire_bits: Option<f64>,
+        counts: [u64; 5],
+        report_symbols: f64,
+        costs: [Option<f64>; 11],
+        metrics: Vec<(String, f64)>,
+    }
+    let mut history = History::default();
+    let empty = Row { empty: None, worst_device_joules: None, total_seconds: None, ..row() };
+    history.add(row(), &record());
+    history.add(empty.clone(), &record());
+    assert_eq!(History::read(&history.save()).unwrap(), history);
+    let old = |row: &Row| Old {
+        round: row.round,
+        measured: [row.test_accuracy, row.test_loss, row.train_loss],
+        trained: row.trained,
+        bits: [row.bits, row.total_bits, row.mean_q],
+        silent_devices: row.silent_devices,
+        wire_bits: row.wire_bits,
+        counts: [row.undecodable, row.flagged, row.lost, row.outages, row.late],
+        report_symbols: row.report_symbols,
+        costs: [
+            row.total_seconds,
+            row.down_s,
+            row.train_s,
+            row.report_s,
+            row.up_s,
+            row.total_joules,
+            row.compute_j,
+            row.report_j,
+            row.transmit_j,
+            row.receive_j,
+            row.idle_j,
+        ],
+        metrics: row.metrics.clone(),
+    };
+    let bytes = State::of(&(vec![old(&row()), old(&empty)], &history.transmissions));
+    let read = History::read(&bytes).unwrap();
+    assert_eq!(read.transmissions, history.transmissions);
+    let first = Row { empty: None, worst_device_joules: None, ..row() };
+    assert_eq!(read.rounds, [first, empty]);
+    // A cut is noticed.
+    assert!(History::read(&State(bytes.0[..bytes.0.len() - 1].to_vec())).is_err());
 }

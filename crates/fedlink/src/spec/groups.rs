@@ -172,6 +172,12 @@ impl Config {
         values?.get(self.group_of(device)?).copied()
     }
 
+    /// Joules in the battery of a device; none on mains.
+    pub fn battery_j(&self, device: DeviceId) -> Option<f64> {
+        let of_group = self.of_group(self.energy.group_battery_j.as_ref(), device);
+        Some(of_group.unwrap_or(self.energy.battery_j)).filter(|joules| *joules > 0.0)
+    }
+
     /// Checks the lists with one entry for each group.
     pub(crate) fn check_groups(&self) -> Result<(), ConfigError> {
         let Self { data, radio, clock, energy, .. } = self;

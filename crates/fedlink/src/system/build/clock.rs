@@ -65,15 +65,11 @@ pub fn clock(
 
 /// Joules in the battery of each device, infinite on mains; empty if all are on mains.
 fn batteries_j(spec: &Spec) -> Vec<f64> {
-    let of = |device| match spec.of_group(spec.energy.group_battery_j.as_ref(), device) {
-        Some(joules) => joules,
-        None => spec.energy.battery_j,
-    };
-    let batteries = DeviceId::all(spec.data.devices as usize).map(of);
-    if batteries.clone().all(|joules| joules == 0.0) {
+    let batteries = DeviceId::all(spec.data.devices as usize).map(|device| spec.battery_j(device));
+    if batteries.clone().all(|joules| joules.is_none()) {
         return Vec::new();
     }
-    batteries.map(|joules| if joules == 0.0 { f64::INFINITY } else { joules }).collect()
+    batteries.map(|joules| joules.unwrap_or(f64::INFINITY)).collect()
 }
 
 /// Links that a deadline is tried on: rounds times devices, and the most rounds.
