@@ -44,8 +44,8 @@ from ._fedlink import (
 )
 from ._goals import Comparison, GoalValue
 from ._parts import Compressor, Fading, Pick, Policy, Task
-from ._plan import Plan, PlanCell, PlanHorizon, plan
-from ._radio import LinkBudget, radio
+from ._plan import Plan, PlanHorizon, PlanPoint, plan
+from ._radio import LinkBudget, link_budget
 from ._run import Curve, Rerun, Run, Study, Verified, merge, run, status, verify
 from ._server import Device, Encoder, Server
 from ._simulate import Result, simulate
@@ -68,8 +68,8 @@ __all__ = [
     "Links",
     "Pick",
     "Plan",
-    "PlanCell",
     "PlanHorizon",
+    "PlanPoint",
     "Policy",
     "Record",
     "Reports",
@@ -99,10 +99,10 @@ __all__ = [
     "encode",
     "gains",
     "largest_q",
+    "link_budget",
     "merge",
     "norm",
     "plan",
-    "radio",
     "run",
     "select",
     "simulate",
@@ -115,6 +115,7 @@ __all__ = [
 if not TYPE_CHECKING:  # A type checker must not take any name for one of this module.
 
     def __getattr__(name: str) -> object:
-        if name == "Session":
-            raise AttributeError("fedlink.Session is called fedlink.Server")
+        former = {"Session": "Server", "radio": "link_budget", "PlanCell": "PlanPoint"}
+        if name in former:
+            raise AttributeError(f"fedlink.{name} is called fedlink.{former[name]}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -45,10 +45,10 @@ __all__ = [
     "encode",
     "gains",
     "largest_q",
+    "link_budget",
     "merge",
     "norm",
     "plan",
-    "radio",
     "rerun",
     "run",
     "select",
@@ -518,7 +518,7 @@ def run(
     quick: bool,
     resume: bool,
     force: bool,
-    cell: str | None,
+    share: str | None,
     threads: _Whole | None,
     log_rounds: bool | Literal["all"],
     keep_state: bool,
@@ -550,7 +550,7 @@ def rerun(
 ) -> list[tuple[str, str, str, tuple[str, str, str] | None]]: ...
 def accuracy_svg(points: Sequence[tuple[float, float]]) -> str: ...
 def status(folder: _Path) -> str: ...
-def radio(
+def link_budget(
     name: str,
     text: str | None,
     settings: dict[str, Any],

@@ -10,7 +10,7 @@ from . import _fedlink
 
 
 @dataclass(frozen=True)
-class PlanCell:
+class PlanPoint:
     """One point of the grid."""
 
     k: int
@@ -35,8 +35,8 @@ class PlanHorizon:
 class Plan:
     """The whole grid and its best point."""
 
-    best: PlanCell
-    cells: list[PlanCell]
+    best: PlanPoint
+    points: list[PlanPoint]
     by_horizon: list[PlanHorizon]
     #: The learning rate that was given, or the best of those tried.
     rate: str
@@ -57,8 +57,8 @@ def plan(**parameters: Any) -> Plan:
     answer = json.loads(_fedlink.plan(**parameters))
     found = answer["plan"]
     return Plan(
-        best=PlanCell(**found["best"]),
-        cells=[PlanCell(**cell) for cell in found["points"]],
+        best=PlanPoint(**found["best"]),
+        points=[PlanPoint(**point) for point in found["points"]],
         by_horizon=[PlanHorizon(**best) for best in found["by_horizon"]],
         rate=answer["rate"],
     )

@@ -88,7 +88,7 @@ class LinkBudget:
         return self.devices._repr_html_() + self.policies._repr_html_()
 
 
-def radio(
+def link_budget(
     experiment: Experiment,
     *,
     rounds: int | None = None,
@@ -107,13 +107,13 @@ def radio(
     Policies that pick by what devices report are given norms that are drawn at random, alike for all
     devices: what they cost follows from the radio and from who must train.
 
-    >>> budget = fedlink.radio({"radio.snr_db": [20, 0], "data.devices": 4})
+    >>> budget = fedlink.link_budget({"radio.snr_db": [20, 0], "data.devices": 4})
     >>> budget.devices["snr_db"].round().tolist()
     [20.0, 20.0, 0.0, 0.0]
     """
     registered, chosen = collect(fading=fading, parts=parts)
     name, text, given = _read(experiment)
-    found = _fedlink.radio(
+    found = _fedlink.link_budget(
         name, text, {**given, **(settings or {}), **chosen}, registered, rounds, _path(data_dir)
     )
     for warning in found.warnings:

@@ -59,7 +59,7 @@ class Study:
     #: The curves that have at least one run; none for figures of the bound.
     curves: list[Curve]
     #: ``summary.json``: one entry for each curve, with means and intervals over the seeds. None for a share
-    #: (``cell``).
+    #: (``share``).
     summary: Any
     #: What is claimed of the curves, with verdicts; None if nothing is.
     claims: dict[str, Any] | None
@@ -124,7 +124,7 @@ class Rerun:
     """A stored run that was made again."""
 
     #: Its name in ``runs/``.
-    cell: str
+    name: str
     #: What tells it from the others.
     label: str
     #: The stored digest, and that of the new run, with the round of the first row that differs if only rows
@@ -170,7 +170,7 @@ def run(
     quick: bool = False,
     resume: bool = False,
     force: bool = False,
-    cell: str | None = None,
+    share: str | None = None,
     threads: int | None = None,
     log_rounds: bool | Literal["all"] = False,
     keep_state: bool = False,
@@ -178,6 +178,7 @@ def run(
     checkpoint_every: int = CHECKPOINT_EVERY,
     data_dir: str | os.PathLike[str] | None = None,
     progress: bool = True,
+    **former: Any,
 ) -> Study:
     """Runs an experiment and writes its folder, as ``fedlink run`` does, figures of the bound included.
 
@@ -187,7 +188,7 @@ def run(
 
     ``out`` is the folder (by default a new one under ``results/``), which ``resume`` continues and ``force``
     replaces if it holds nothing but what fedlink wrote. With ``resume`` the experiment may have grown: more
-    seeds, swept values or rounds; ``keep_state`` keeps what more rounds can go on from. ``cell="3/10"`` runs
+    seeds, swept values or rounds; ``keep_state`` keeps what more rounds can go on from. ``share="3/10"`` runs
     the third of ten shares only; ``fedlink.merge`` puts them together. The other keywords are those of the
     command. Settings that are seldom meant, which the command notes before its runs, are warnings
     (``RuntimeWarning``). Ctrl-C saves what there is: ``KeyboardInterrupt`` has it as its attribute
@@ -196,6 +197,9 @@ def run(
     >>> study = fedlink.run("fig2", parts={"pf": ProportionalFair}, quick=True, seeds=3)
     >>> study.folder / "report.html"
     """
+    for keyword in former:
+        problem = "is called share=" if keyword == "cell" else "is not a keyword of run"
+        raise TypeError(f"run: {keyword}= {problem}")
     registered, _ = collect(parts=parts)
     name, text, given = _read(experiment)
     with Progress(0, progress) as bar:
@@ -209,7 +213,7 @@ def run(
             quick=quick,
             resume=resume,
             force=force,
-            cell=cell,
+            share=share,
             threads=threads,
             log_rounds=log_rounds,
             keep_state=keep_state,
@@ -235,7 +239,7 @@ def merge(
     latex: bool = False,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Study:
-    """Puts the runs in a folder together that were made share by share (``run(…, cell="1/4")``), as
+    """Puts the runs in a folder together that were made share by share (``run(…, share="1/4")``), as
     ``fedlink merge``.
 
     It is an error if some are missing, unless ``partial``.
@@ -283,7 +287,7 @@ def verify(
         made = _fedlink.rerun(
             os.fspath(folder), registered, count=rerun, seed=seed, threads=threads, data_dir=_path(data_dir)
         )
-        reruns = [Rerun(cell, label, stored, *(other or (stored,))) for cell, label, stored, other in made]
+        reruns = [Rerun(name, label, stored, *(other or (stored,))) for name, label, stored, other in made]
     return Verified(judged.get("claims", []), judged.get("expected", []), missing, words, reruns)
 
 

@@ -2,7 +2,7 @@
 
 >>> fedlink.ray.sweep("fig1.toml", out="fig1")
 
-Every task is one share of the experiment, ``fedlink.run(…, cell="I/N")``; what a share leaves is sent back to
+Every task is one share of the experiment, ``fedlink.run(…, share="I/N")``; what a share leaves is sent back to
 the driver, and ``fedlink.merge`` puts all of it together. So no folder needs to be shared, and the numbers
 are those of ``fedlink run``, to the bit.
 """
@@ -105,14 +105,16 @@ def _share(name: str, text: str | None, options: dict[str, Any], share: str, don
             path = Path(scratch, name if name.endswith(".toml") else f"{name}.toml")
             path.write_text(text, encoding="utf-8")
             experiment = path
-        _run.run(experiment, cell=share, out=folder, progress=False, **options)
+        _run.run(experiment, share=share, out=folder, progress=False, **options)
         return {path: content for path, content in _finished(folder).items() if done.get(path) != content}
 
 
 def _finished(folder: Path) -> Files:
     """What there is in the folder of an experiment: its configuration, and the runs that are done."""
     first = [folder / "config.toml", folder / "data.json"]
-    kept = [*first, *(folder / "runs").glob("*.json"), *(folder / "runs").glob("*.rounds.csv")]
+    # A folder of version 0.1 or 0.2 keeps its runs in cells/.
+    runs = folder / "cells" if (folder / "cells").is_dir() else folder / "runs"
+    kept = [*first, *runs.glob("*.json"), *runs.glob("*.rounds.csv")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept if path.is_file()}
 
 

@@ -176,14 +176,14 @@ def test_the_plan_is_the_best_of_its_grid_and_the_commands(command):
     import json
 
     plan = fedlink.plan(devices=12, rounds=60, taus=(1, 4), gamma=2.0)
-    assert plan.best == min(plan.cells, key=lambda cell: (cell.loss, cell.k, cell.tau))
-    assert [(cell.k, cell.tau) for cell in plan.cells] == [
+    assert plan.best == min(plan.points, key=lambda point: (point.loss, point.k, point.tau))
+    assert [(point.k, point.tau) for point in plan.points] == [
         (k, tau) for k in range(1, 13) for tau in range(1, 5)
     ]
     shown = json.loads(
         command("plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json").stdout
     )
-    assert [cell["loss"] for cell in shown["points"]] == [cell.loss for cell in plan.cells]
+    assert [point["loss"] for point in shown["points"]] == [point.loss for point in plan.points]
     assert shown["eta"] == plan.rate
     assert plan.by_horizon[-1].loss == plan.best.loss
 

@@ -321,7 +321,7 @@ def test_antennas_of_a_custom_law_make_estimates_more_exact():
 
 
 def test_the_link_budget_of_a_ring_is_that_of_the_formulas():
-    budget = fedlink.radio(TIMED, rounds=400)
+    budget = fedlink.link_budget(TIMED, rounds=400)
     devices = budget.devices
     assert budget.rounds == budget.policy_rounds == 400
     assert budget.symbols == 5000 and budget.uplink_s == 0.005
@@ -348,7 +348,7 @@ def test_the_costs_of_a_policy_without_reports_are_those_of_its_run():
     config = {**TIMED, "energy.idle_w": 0.01, "clock.rate.samples_per_s": [50.0, 200.0], "run.rounds": 5}
     for policy in ("bc", "random", "round-robin"):
         config["schedule.policy"] = policy
-        budget, run = fedlink.radio(config, rounds=5), fedlink.simulate(config, progress=False)
+        budget, run = fedlink.link_budget(config, rounds=5), fedlink.simulate(config, progress=False)
         policies = budget.policies
         row = policies["policy"].tolist().index(policy)
         assert policies["seconds"][row] == pytest.approx(run.seconds / 5, rel=1e-12)
@@ -366,14 +366,14 @@ def test_the_costs_of_a_policy_without_reports_are_those_of_its_run():
 
 def test_estimates_with_an_error_show_as_losses():
     with pytest.warns(RuntimeWarning, match="csi_error"):
-        wrong = fedlink.radio({**RING, "radio.csi_error": 0.3}, rounds=300)
+        wrong = fedlink.link_budget({**RING, "radio.csi_error": 0.3}, rounds=300)
     # Without a back-off nearly half of the estimates are above the truth.
     assert 0.3 < wrong.devices["lost"].mean() < 0.6
     assert (wrong.policies["lost"] > 0.2).all()
 
 
 def test_the_link_budget_without_units_has_no_seconds(small):
-    budget = fedlink.radio(small, rounds=20)
+    budget = fedlink.link_budget(small, rounds=20)
     assert budget.bandwidth_hz is None and budget.rounds == 20
     assert "seconds" not in budget.policies.column_names and "x_m" not in budget.devices.column_names
     assert repr(budget).startswith(
@@ -392,11 +392,11 @@ def test_of_a_sweep_the_first_values_are_taken():
         "schedule.policy" = ["bc", "random"]
         "schedule.k" = [2, 4]
     """
-    budget = fedlink.radio(text, rounds=10)
+    budget = fedlink.link_budget(text, rounds=10)
     assert budget.keys == {"schedule.policy": "bc", "schedule.k": "2"}
     assert "schedule.k = 2" in repr(budget)
     assert budget.scheduled["bc"].sum() == 20
-    assert fedlink.radio(text, settings={"schedule.k": 4}, rounds=10).scheduled["bc"].sum() == 40
+    assert fedlink.link_budget(text, settings={"schedule.k": 4}, rounds=10).scheduled["bc"].sum() == 40
 
 
 def test_custom_parts_have_a_link_budget_too():
@@ -408,21 +408,21 @@ def test_custom_parts_have_a_link_budget_too():
             return reports.devices, np.ones(len(reports))
 
     config = {**RING, "schedule.policy": "first"}
-    budget = fedlink.radio(config, fading=Flat, parts={"first": First}, rounds=30)
+    budget = fedlink.link_budget(config, fading=Flat, parts={"first": First}, rounds=30)
     assert "first" in budget.policies["policy"].tolist()
     assert budget.scheduled["first"].tolist() == [30, 30] + [0] * 6
     mean_snr = POWER * 10 ** (-(128.1 + 37.6 * math.log10(0.5)) / 10) / NOISE
     np.testing.assert_allclose(budget.devices["snr_db"], 10 * math.log10(mean_snr), rtol=1e-12)
     # An array of gains begins again where it ends.
     gains = np.random.default_rng(1).exponential(size=(8, 3))
-    of_array = fedlink.radio(RING, fading=gains, rounds=9).devices["snr_db"]
+    of_array = fedlink.link_budget(RING, fading=gains, rounds=9).devices["snr_db"]
     np.testing.assert_allclose(of_array, 10 * np.log10(mean_snr * gains.mean(axis=1)), rtol=1e-9)
 
 
 def test_what_has_no_link_budget_is_refused():
     with pytest.raises(ValueError, match="experiment: fig4 is about the bound"):
-        fedlink.radio("fig4")
+        fedlink.link_budget("fig4")
     with pytest.raises(ValueError, match="rounds: must be in"):
-        fedlink.radio(RING, rounds=0)
+        fedlink.link_budget(RING, rounds=0)
     with pytest.raises(ZeroDivisionError):
-        fedlink.radio(RING, fading=type("Broken", (fedlink.Fading,), {"gain": lambda *_: 1 / 0}))
+        fedlink.link_budget(RING, fading=type("Broken", (fedlink.Fading,), {"gain": lambda *_: 1 / 0}))

@@ -356,6 +356,11 @@ def test_low_rank_sends_outer_products_of_the_layers_that_it_is_told():
 
 
 def test_the_name_of_version_0_2_is_refused_with_the_new_one():
+    for name, now in [("radio", "link_budget"), ("PlanCell", "PlanPoint")]:
+        with pytest.raises(AttributeError, match=rf"fedlink\.{name} is called fedlink\.{now}"):
+            getattr(fedlink, name)
+    with pytest.raises(TypeError, match="run: cell= is called share="):
+        fedlink.run("demo", cell="1/2")
     with pytest.raises(AttributeError, match=r"fedlink\.Session is called fedlink\.Server"):
         fedlink.Session  # noqa: B018
     with pytest.raises(AttributeError, match="has no attribute 'Sesion'"):

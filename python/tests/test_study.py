@@ -179,7 +179,7 @@ def test_a_custom_policy_sweeps_resumes_and_merges(tmp_path, proportional_fair):
     assert fedlink.simulate(config, parts=parts).digest == whole.curve("pf").runs[0].summary["digest"]
     for share in ("1/3", "2/3", "3/3"):
         part = fedlink.run(
-            TEXT, parts=parts, settings=settings, out=tmp_path / "cut", cell=share, progress=False
+            TEXT, parts=parts, settings=settings, out=tmp_path / "cut", share=share, progress=False
         )
         assert part.summary is None and part.curves == []
     merged = fedlink.merge(tmp_path / "cut", parts=parts)
@@ -230,8 +230,8 @@ def test_claims_are_judged_from_a_folder(tmp_path):
         (lambda out: fedlink.run("fig22", out=out), ValueError, "did you mean fig"),
         (lambda out: fedlink.run("none.toml", out=out), FileNotFoundError, "none.toml"),
         (lambda out: fedlink.run(5, out=out), TypeError, "experiment: must be"),
-        (lambda out: fedlink.run(TEXT, out=out, cell="5/4"), ValueError, "cell: write I/N"),
-        (lambda out: fedlink.run(TEXT, cell="1/4"), ValueError, "cell: give out="),
+        (lambda out: fedlink.run(TEXT, out=out, share="5/4"), ValueError, "share: write I/N"),
+        (lambda out: fedlink.run(TEXT, share="1/4"), ValueError, "share: give out="),
         (lambda out: fedlink.run(TEXT, out=out, quick=True), ValueError, r"quick: config has no \[quick\]"),
         (
             lambda out: fedlink.run(TEXT, out=out, settings={"schedule.kk": 1}),
@@ -446,7 +446,7 @@ def test_a_stored_run_is_read_without_fedlink_to_the_last_bit(tmp_path):
 
 def test_a_sweep_grows_tells_its_state_and_is_made_again(tmp_path):
     out = tmp_path / "out"
-    fedlink.run(TEXT, out=out, cell="1/2", progress=False)
+    fedlink.run(TEXT, out=out, share="1/2", progress=False)
     state = fedlink.status(out)
     assert (state["of"], state["done"], state["waiting"], state["running"]) == (8, 4, 4, 0)
     assert {run["state"] for run in state["runs"]} == {"done", "waiting"}

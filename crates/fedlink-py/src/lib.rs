@@ -40,7 +40,7 @@ mod _fedlink {
     #[pymodule_export]
     use super::errors::DivergedError;
     #[pymodule_export]
-    use super::link_budget::{LinkBudget, radio};
+    use super::link_budget::{LinkBudget, link_budget};
     #[pymodule_export]
     use super::links::Links;
     #[pymodule_export]

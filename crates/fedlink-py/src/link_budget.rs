@@ -14,7 +14,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use fedlink::parts::Parts;
 use fedlink::record::{Energy, Phases};
 use fedlink_study::experiment::{Experiment, FileKind, Sweep};
-use fedlink_study::link_budget::{DeviceLink, LinkBudgetStudy, PolicyCost, link_budget};
+use fedlink_study::link_budget::{DeviceLink, LinkBudgetStudy, PolicyCost};
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -49,7 +49,7 @@ pub struct LinkBudget {
 /// over so many rounds.
 #[pyfunction]
 #[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None))]
-pub fn radio(
+pub fn link_budget(
     py: Python<'_>,
     name: &str,
     text: Option<&str>,
@@ -64,7 +64,8 @@ pub fn radio(
     let mut sweep = opened(name, text, &flat(settings)?, &parts)?;
     let curve = sweep.curves.swap_remove(0);
     let folders = fedlink_study::data_folders(data_dir.as_deref());
-    let found = py.detach(|| link_budget(&curve.spec, &parts, &folders, rounds, &[]));
+    let found =
+        py.detach(|| fedlink_study::link_budget::link_budget(&curve.spec, &parts, &folders, rounds, &[]));
     let found = found.map_err(|error| raised.or(exception(error)))?;
     if let Some(error) = raised.take() {
         return Err(error);

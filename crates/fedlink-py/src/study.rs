@@ -46,7 +46,7 @@ struct Options {
     quick: bool,
     resume: bool,
     force: bool,
-    cell: Option<Share>,
+    share: Option<Share>,
     threads: usize,
     log_rounds: LogRounds,
     keep_state: bool,
@@ -254,7 +254,7 @@ struct Ended {
 /// done and those that there are.
 #[pyfunction]
 #[pyo3(signature = (
-    name, text, settings, parts, *, out, seeds, quick, resume, force, cell, threads, log_rounds, keep_state,
+    name, text, settings, parts, *, out, seeds, quick, resume, force, share, threads, log_rounds, keep_state,
     latex, checkpoint_every, data_dir, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -270,7 +270,7 @@ pub fn run(
     quick: bool,
     resume: bool,
     force: bool,
-    cell: Option<&str>,
+    share: Option<&str>,
     threads: Option<usize>,
     log_rounds: &Bound<'_, PyAny>,
     keep_state: bool,
@@ -282,14 +282,14 @@ pub fn run(
     let raised = Raised::default();
     let parts = collect(parts, &raised)?;
     let settings = flat(settings)?;
-    let cell = cell.map(str::parse::<Share>).transpose();
-    let cell = cell.map_err(|error| PyValueError::new_err(format!("cell: {error}")))?;
+    let share = share.map(str::parse::<Share>).transpose();
+    let share = share.map_err(|error| PyValueError::new_err(format!("share: {error}")))?;
     if resume && force {
         return Err(PyValueError::new_err("resume, force: give one of them"));
     }
-    if cell.is_some() && (out.is_none() || force) {
+    if share.is_some() && (out.is_none() || force) {
         return Err(PyValueError::new_err(
-            "cell: give out=, the folder that all shares write to, and no force=",
+            "share: give out=, the folder that all shares write to, and no force=",
         ));
     }
     let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -297,9 +297,9 @@ pub fn run(
         out,
         seeds,
         quick,
-        resume: resume || cell.is_some(),
+        resume: resume || share.is_some(),
         force,
-        cell,
+        share,
         threads: threads.clamp(1, 1024),
         log_rounds: logged(log_rounds)?,
         keep_state,
@@ -376,7 +376,7 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     let plan = Plan::new(sweep, &data_folders(options.data_dir.as_deref())).map_err(exception)?;
     plan.cautions().into_iter().for_each(|caution| watch.warn(caution));
     let pool = pool(options.threads)?;
-    let indices = options.cell.map_or_else(|| plan.longest_first(), |share| plan.share(share));
+    let indices = options.share.map_or_else(|| plan.longest_first(), |share| plan.share(share));
     for path in left_aside(&target).map_err(exception)? {
         watch.warn(format!(
             "{} holds results that an unfinished run with force=True set aside",
@@ -411,7 +411,7 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     if grown && !sweep::has_all_runs(&target, &plan.sweep).unwrap_or(false) {
         return Err(exception(fedlink_study::Error::FolderChanged(target)));
     }
-    if options.cell.is_some() || runs.is_empty() || grown {
+    if options.share.is_some() || runs.is_empty() || grown {
         let (summary, claims, text) = Default::default();
         return Ok(Ended { folder: target, summary, claims, text, curves: Vec::new(), stopped });
     }
@@ -471,7 +471,7 @@ fn theory(
     }
     let pointless = [
         ("resume", options.resume),
-        ("cell", options.cell.is_some()),
+        ("share", options.share.is_some()),
         ("log_rounds", options.log_rounds.is_on()),
         ("keep_state", options.keep_state),
         ("latex", options.latex),

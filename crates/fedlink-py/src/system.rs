@@ -122,7 +122,8 @@ impl System {
         let (theta, round, device) = (self.model("theta", theta)?, round_of(round)?, self.device(device)?);
         let (update, loss) = py.detach(|| self.fleet.update(&theta, round, device)).map_err(exception)?;
         if update.iter().any(|entry| !entry.is_finite()) {
-            return Err(exception(fedlink::Error::Diverged { round: round + 1, device: device.0 }));
+            let remedy = "lower learn.rate".into();
+            return Err(exception(fedlink::Error::Diverged { round: round + 1, device: device.0, remedy }));
         }
         Ok((PyArray1::from_vec(py, update), loss))
     }

@@ -21,14 +21,14 @@ pub enum Error {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// A device's update was no longer a finite number.
-    #[error(
-        "training diverged in round {round}: the update of device {device} is not finite; lower learn.rate"
-    )]
+    #[error("training diverged in round {round}: the update of device {device} is not finite; {remedy}")]
     Diverged {
         /// The round, counted from 1.
         round: u64,
         /// The first device (by index) with such an update.
         device: u32,
+        /// The change of the configuration that most likely helps.
+        remedy: String,
     },
     /// A device could not write its update to the wire.
     #[error("device {device} cannot encode its update in round {round}: {problem}")]

@@ -215,6 +215,28 @@ impl Spec {
         config
     }
 
+    /// The change that most likely helps if training diverges.
+    ///
+    /// ```
+    /// let config = fedlink::spec::Config::from_toml("[learn]\nserver_rate = 4.0").unwrap();
+    /// let spec = config.resolve(&Default::default()).unwrap();
+    /// assert_eq!(spec.divergence_remedy(), "lower learn.server_rate, which is 4, or learn.rate");
+    /// ```
+    pub fn divergence_remedy(&self) -> String {
+        let (facts, learn) = (self.facts(), &self.learn);
+        if facts.feedback.keeps_rest && facts.scheme.may_expand {
+            return format!(
+                "compress.feedback = \"{}\" adds to later updates what was not sent, and compress.scheme = \
+                 \"{}\" may lengthen an update: choose a projection, or no feedback",
+                self.compress.feedback, self.compress.scheme
+            );
+        }
+        if learn.server_rate > 1.0 || facts.server_optimizer.divides_by_size {
+            return format!("lower learn.server_rate, which is {}, or learn.rate", learn.server_rate);
+        }
+        "lower learn.rate".into()
+    }
+
     /// The keys that nobody has written and whose defaults follow from other keys: `learn.rate`, and keys of
     /// the chosen parts whose defaults depend on the run.
     ///

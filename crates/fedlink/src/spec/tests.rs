@@ -639,3 +639,31 @@ fn a_key_in_another_unit_and_a_value_with_a_unit_are_answered_with_the_number_to
     let error = Config::default().set("radio.bandwidth_mhz", 20).unwrap_err().to_string();
     assert_eq!(error, "radio.bandwidth_mhz: is not a key; write radio.bandwidth_hz = 20e6");
 }
+
+/// States of EF21 that do not contract diverge; residuals may. A custom scheme declares nothing.
+#[test]
+fn error_feedback_needs_a_scheme_that_does_not_lengthen_an_update() {
+    for scheme in ["rand-k", "ternary", "qsgd", "eden"] {
+        let with = |feedback: &str| format!("[compress]\nscheme = \"{scheme}\"\nfeedback = \"{feedback}\"");
+        let error = refused(&with("ef21"));
+        assert!(error.contains(&format!("compress.scheme = \"{scheme}\" may lengthen it")), "{error}");
+        let spec = Config::from_toml(&with("scheduled")).unwrap().resolve(&Parts::default()).unwrap();
+        assert!(spec.cautions()[0].contains("so that the rest may grow without bound"), "{scheme}");
+        assert!(spec.divergence_remedy().contains("choose a projection"), "{scheme}");
+    }
+    for text in [
+        "scheme = \"d-sgd\"",
+        "scheme = \"stc\"",
+        "scheme = \"sign\"",
+        "scheme = \"low-rank\"",
+        "scheme = \"rand-k\"\nrand-k.scaled = false",
+        "scheme = \"eden\"\neden.scale = \"projection\"",
+    ] {
+        for feedback in ["ef21", "scheduled"] {
+            let text = format!("[compress]\nfeedback = \"{feedback}\"\n{text}");
+            let spec = Config::from_toml(&text).unwrap().resolve(&Parts::default()).unwrap();
+            assert_eq!(spec.cautions(), [""; 0], "{text}");
+            assert_eq!(spec.divergence_remedy(), "lower learn.rate", "{text}");
+        }
+    }
+}

@@ -89,7 +89,12 @@ impl Simulation {
         if self.failed {
             return Err(Error::Failed { round: self.rounds_done() + 1 });
         }
-        let result = self.try_step();
+        let result = self.try_step().map_err(|error| match error {
+            Error::Diverged { round, device, .. } => {
+                Error::Diverged { round, device, remedy: self.spec().divergence_remedy() }
+            }
+            other => other,
+        });
         self.failed = result.is_err();
         result
     }

@@ -309,7 +309,7 @@ fn a_task_that_fails_is_an_error_with_its_round_and_device() {
             Ok(f64::NAN)
         }),
     ] {
-        assert!(matches!(broken, Error::Diverged { round: 1, device: 0 }), "{broken}");
+        assert!(matches!(broken, Error::Diverged { round: 1, device: 0, .. }), "{broken}");
     }
     let error = failed(Broken { evaluate: || Err(TaskError("no test set".into())), ..Broken::default() });
     assert_eq!(error.to_string(), "the task cannot evaluate the model: no test set");
@@ -341,7 +341,7 @@ fn the_error_of_an_update_that_is_not_a_number_names_its_device() {
     let is_silent = |device: &u32| first.transmissions.iter().all(|sent| sent.device.0 != *device);
     let silent = (0..config.data.devices as u32).find(is_silent).unwrap();
     let broken = Simulation::of(&config, NoNumber(Some(DeviceId(silent)))).unwrap().step().unwrap_err();
-    assert!(matches!(broken, Error::Diverged { round: 1, device } if device == silent), "{broken}");
+    assert!(matches!(broken, Error::Diverged { round: 1, device, .. } if device == silent), "{broken}");
 }
 
 #[test]

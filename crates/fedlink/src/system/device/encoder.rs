@@ -253,7 +253,7 @@ impl Encoder {
 
 impl Sender {
     pub(crate) fn diverged(self) -> Error {
-        Error::Diverged { round: self.t + 1, device: self.device.0 }
+        Error::Diverged { round: self.t + 1, device: self.device.0, remedy: "lower learn.rate".into() }
     }
 }
 

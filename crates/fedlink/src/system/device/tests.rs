@@ -73,7 +73,7 @@ fn a_device_refuses_calls_that_do_not_match() {
     assert!(refused(node.report(&request, vec![1.0], 0.5).map(drop)).contains("another size"));
     for broken in [f32::NAN, f32::INFINITY] {
         let diverged = device("off").report(&request, vec![broken], 0.5);
-        assert!(matches!(diverged, Err(Error::Diverged { round: 1, device: 0 })));
+        assert!(matches!(diverged, Err(Error::Diverged { round: 1, device: 0, .. })));
     }
 }
 
