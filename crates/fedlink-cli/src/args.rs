@@ -215,6 +215,37 @@ pub fn renamed(arguments: &[OsString]) -> Option<String> {
     { words }.find_map(found).map(|(old, new)| format!("{old} is now called {new}"))
 }
 
+/// The refusal of `--rounds 3` and `--set run.rounds 3`, which mean `--set run.rounds=3`, and of a list by a
+/// former name.
+pub fn mistaken(error: &clap::Error, words: &[String]) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    if error.kind() == ErrorKind::InvalidValue {
+        let old = matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(name)) if name == "schemes");
+        return old.then(|| "the list \"schemes\" is now called compressors".to_owned());
+    }
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let given = given.split('=').next().unwrap_or(given);
+    let place = words.iter().position(|word| word.split('=').next() == Some(given))?;
+    if let Some(name) = given.strip_prefix("--") {
+        // The value stands behind an equals sign, or is the next word.
+        let value = words[place].split_once('=').map(|(_, value)| value);
+        let value = value.or_else(|| words.get(place + 1).map(String::as_str)).unwrap_or("VALUE");
+        let last = name.replace('-', "_");
+        let keys = fedlink::spec::all_keys();
+        let key = keys.iter().find(|key| **key == last || key.rsplit('.').next() == Some(last.as_str()))?;
+        return Some(format!("{given} is not an option; write --set {key}={value}"));
+    }
+    let before = place.checked_sub(1).and_then(|before| words.get(before))?;
+    let is_key = fedlink::spec::all_keys().iter().any(|key| key == before);
+    (is_key && words.get(place.wrapping_sub(2)).is_some_and(|flag| flag == "--set"))
+        .then(|| format!("--set {before} {given}: write --set {before}={given}, as one word"))
+}
+
 /// The arguments with `--log-rounds all` as one word. The flag alone takes no value from the next word, so
 /// that the experiment may follow it.
 pub fn joined(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {

@@ -55,11 +55,14 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         errln!("error: {problem}");
         return Exit::BadRequest.code();
     }
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let arguments = match Arguments::try_parse_from(args::joined(arguments)) {
         Ok(arguments) => arguments,
         // Help and version come this way too.
         Err(message) => {
-            if message.use_stderr() {
+            if let Some(problem) = args::mistaken(&message, &words) {
+                errln!("error: {problem}");
+            } else if message.use_stderr() {
                 // Arguments may hold what a terminal obeys.
                 err!("{}", message.render());
             } else {

@@ -553,7 +553,17 @@ fn a_full_disk_behind_standard_output_is_the_fault_of_the_machine() {
 fn a_renamed_command_and_a_renamed_flag_are_refused_with_the_new_name() {
     let folder = TempDir::new().unwrap();
     for (words, message) in [
-        (&["radio", "paper-cell"][..], "error: radio is now called link-budget\n"),
+        (
+            &["run", "demo", "--rounds", "3"][..],
+            "error: --rounds is not an option; write --set run.rounds=3\n",
+        ),
+        (&["run", "demo", "--rounds=3"], "error: --rounds is not an option; write --set run.rounds=3\n"),
+        (
+            &["run", "demo", "--set", "run.rounds", "3"],
+            "error: --set run.rounds 3: write --set run.rounds=3, as one word\n",
+        ),
+        (&["list", "schemes"], "error: the list \"schemes\" is now called compressors\n"),
+        (&["radio", "paper-cell"], "error: radio is now called link-budget\n"),
         (&["run", "demo", "--cell", "1/2", "--out", "x"], "error: --cell is now called --share\n"),
         (&["run", "demo", "--cell=1/2", "--out", "x"], "error: --cell is now called --share\n"),
     ] {

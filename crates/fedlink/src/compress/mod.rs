@@ -260,7 +260,7 @@ impl Kind for dyn Compressor {
     type Material = ();
     type Facts = CompressorFacts;
     const PROBE: Option<&'static ()> = Some(&());
-    const PLURAL: &'static str = "schemes";
+    const PLURAL: &'static str = "compressors";
     const KEY: &'static str = "compress.scheme";
     const TABLE: &'static str = "compress";
 
