@@ -223,7 +223,8 @@ pub fn mistaken(error: &clap::Error, words: &[String]) -> Option<String> {
         return None;
     };
     if error.kind() == ErrorKind::InvalidValue {
-        let old = matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(name)) if name == "schemes");
+        let name = error.get(ContextKind::InvalidValue);
+        let old = matches!(name, Some(ContextValue::String(name)) if name == "schemes");
         return old.then(|| "the list \"schemes\" is now called compressors".to_owned());
     }
     if error.kind() != ErrorKind::UnknownArgument {

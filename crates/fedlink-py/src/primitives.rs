@@ -99,9 +99,9 @@ pub fn dsgd_bits(dim: &Bound<'_, PyAny>, q: &Bound<'_, PyAny>) -> PyResult<f64> 
 
 /// The largest level whose cost by the scheme's formula is within `bits`; 0 means that nothing can be sent.
 ///
-/// `scheme` is one of `fedlink list compressors`, with the defaults of its keys. The level is q, the number of
-/// entries, for "d-sgd", "stc", "top-k", "random-sparse" and "rand-k"; the most entries that can be sent for
-/// "ternary"; the entries whose signs are sent for "sign"; the coded entries for "eden". What "qsgd" and
+/// `scheme` is one of `fedlink list compressors`, with the defaults of its keys. The level is q, the number
+/// of entries, for "d-sgd", "stc", "top-k", "random-sparse" and "rand-k"; the most entries that can be sent
+/// for "ternary"; the entries whose signs are sent for "sign"; the coded entries for "eden". What "qsgd" and
 /// "low-rank" send depends on the update: `fedlink.Encoder` encodes one, and ValueError is raised here.
 ///
 /// >>> fedlink.largest_q(203530, 20000)
