@@ -152,7 +152,7 @@ pub struct RadioConfig {
     /// file takes that of the file
     #[key(range = "-400 ..= 400", unset_words = "radio.power_dbm")]
     pub snr_power_dbm: Option<f64>,
-    /// how many devices each group has, from device 0 on; a [[group]] table states a group at once
+    /// how many devices each group has, from device 0 on; docs/radio.md has a short form for groups
     #[key(allowed = "a list that adds up to data.devices", unset_words = "groups of one size")]
     pub group_sizes: Option<Vec<u64>>,
     /// ε, error of the channel estimates as a share of the scatter's power: h = ĥ + e, e ~ CN(0, ε), and e ~

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 /// any number of them.
 ///
 /// Its parties are public: a program that plays a round in its own way calls them as
-/// [`round`](crate::system::round::round) does.
+/// [`round`] does.
 pub struct Simulation {
     /// The parameter server, with its policy, its uplink and the record of its rounds.
     pub server: Server,

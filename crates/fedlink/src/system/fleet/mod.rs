@@ -156,7 +156,7 @@ impl Fleet {
 
     /// After the uploads of round `t` have gone out: each device whose upload was `delivered` changes its
     /// state (one whose upload was lost is as one that was not scheduled), and all memory of the round is
-    /// free. With error feedback that [waits for use](Fleet::waits_for_use), `delivered` are the uploads that
+    /// free. With error feedback that waits for use, `delivered` are the uploads that
     /// the server used.
     pub fn settle(&self, t: u64, trained: Trained, sent: Vec<Sent>, delivered: &[bool]) {
         for (Sent { device, update, own, spent, payload, .. }, delivered) in sent.into_iter().zip(delivered) {

@@ -8,7 +8,7 @@
 //! | defense | against | acts on |
 //! |---|---|---|
 //! | audit | reports and uploads that contradict each other | what arrived; after `defense.strikes` on who may send |
-//! | [`Clip`] | updates that are too large | what is added up |
+//! | [`Clip`](crate::aggregate::Clip) | updates that are too large | what is added up |
 //! | [median](crate::aggregate::Median), [trimmed mean](crate::aggregate::TrimmedMean) | a minority with any values | what is added up |
 //! | [noise](crate::privacy) | what models reveal of a device | what is added up |
 //! | [`Cap`] | whoever would send all the time, and the power that takes | who may send |
