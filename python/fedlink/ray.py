@@ -2,9 +2,9 @@
 
 >>> fedlink.ray.sweep("fig1.toml", out="fig1")
 
-Every task is one share of the experiment, ``fedlink.run(…, share="I/N")``; what a share leaves is sent back to
-the driver, and ``fedlink.merge`` puts all of it together. So no folder needs to be shared, and the numbers
-are those of ``fedlink run``, to the bit.
+Every task is one share of the experiment, ``fedlink.run(…, share="I/N")``; what a share leaves is sent back
+to the driver, and ``fedlink.merge`` puts all of it together. So no folder needs to be shared, and the
+numbers are those of ``fedlink run``, to the bit.
 """
 
 from __future__ import annotations
