@@ -60,7 +60,7 @@ fn an_edit_of_anything_that_tables_and_claims_are_made_of_is_found_by_making_the
         assert!(printed.contains(part) && printed.contains("NOT the same"), "{part}: {printed}");
         assert!(printed.contains("1 of 2 runs of out are not the same"), "{part}: {printed}");
     }
-    // What names another run is no number of this one.
+    // The fields that name another run are no numbers of this one.
     for (old, new) in [("\"seed\": 0", "\"seed\": 1"), ("\"rounds\": 6", "\"rounds\": 7")] {
         fs::write(&path, &whole).unwrap();
         change(&path, |cell| cell.replacen(old, new, 1));

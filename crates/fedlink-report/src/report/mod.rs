@@ -213,7 +213,7 @@ pub struct GoalValue {
     pub is_cost: bool,
 }
 
-/// What a curve costs: medians over the seeds until the target, otherwise means.
+/// The costs of a curve: medians over the seeds until the target, otherwise means.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CurveCosts {

@@ -45,7 +45,7 @@ pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<FolderSt
     let _lock = Lock::wait(&folder.join(LOCK))?;
     let state = folder_state(folder, &plan.sweep)?;
     let (data, is_damaged) = match read_data(folder) {
-        // What its runs were made with is in their files.
+        // The files of its runs state their data.
         Err(Error::Damaged(_)) => (data_of_runs(folder, &plan.sweep.runs), true),
         data => (data?, false),
     };

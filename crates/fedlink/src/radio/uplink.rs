@@ -33,7 +33,7 @@ pub struct RadioParts {
     pub mean_gains: MeanGains,
     /// What the server knows.
     pub csi: Csi,
-    /// What a device sends with.
+    /// The transmit power of a device.
     pub power: Box<dyn PowerPolicy>,
     /// What symbols carry.
     pub rate: Box<dyn Rate>,

@@ -253,7 +253,7 @@ mod tests {
         let group = |device| (config.group_of(DeviceId(device)), config.group_name((device / 30) as usize));
         assert_eq!(group(29), (Some(0), "near".into()));
         assert_eq!(group(30), (Some(1), "far".into()));
-        // What is written is read again.
+        // The text reads back as the same configuration.
         let text = toml::to_string(&config.to_table()).unwrap();
         assert_eq!(Config::from_toml(&text).unwrap(), config);
     }

@@ -14,13 +14,13 @@ use crate::system::server::Call;
 use std::cmp::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-/// What came out of training.
+/// The results of training.
 pub struct Trained {
-    /// What each candidate reports.
+    /// The report of each candidate.
     pub reports: Reports,
     /// Devices that trained, and their mean loss.
     pub training: Training,
-    /// Who trained.
+    /// The devices that trained.
     pub devices: Vec<DeviceId>,
     pub(super) kept: Vec<Kept>,
 }
@@ -210,7 +210,7 @@ impl Fleet {
         losses
     }
 
-    /// What is added to a device's gradients.
+    /// The term that is added to a device's gradients.
     fn adjustment<'a>(&self, linear: &'a [f32]) -> Adjustment<'a> {
         Adjustment { linear, proximal: self.corrections.proximal() }
     }

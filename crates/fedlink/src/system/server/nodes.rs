@@ -72,7 +72,7 @@ impl Server {
             schedule.devices().zip(grants).map(|(device, grant)| (device, grant.budget)).collect();
         let (dim, has_codec) = (self.theta.len(), self.decoder.compressor.codec().is_some());
         let of = |device: DeviceId| messages.iter().find(|message| message.device == device);
-        // What has no codec is decoded here.
+        // The bytes of a scheme without a codec are decoded here.
         let decoded: Vec<Option<Encoded>> = granted
             .iter()
             .map(|(device, _)| {

@@ -64,7 +64,7 @@ fn fading(spec: &Spec, resource_blocks: usize) -> Result<Box<dyn Fading>, Config
     spec.parts().fading.build(&spec.scope(), &propagation(spec, resource_blocks)?)
 }
 
-/// What all fading laws share.
+/// The propagation that all fading laws share.
 pub(super) fn propagation(spec: &Spec, resource_blocks: usize) -> Result<Propagation, ConfigError> {
     let radio = &spec.radio;
     // A law without amplitudes does not know of speed, but devices that drift do.
@@ -122,7 +122,7 @@ pub fn link_budget(spec: &Spec) -> LinkBudget {
     budget
 }
 
-/// What a device sends with. Where the SNR is given it is one power for all.
+/// The power policy. Where the SNR is given it is one power for all.
 fn power(spec: &Spec, budget: &LinkBudget) -> Result<Box<dyn PowerPolicy>, ConfigError> {
     let radio = &spec.radio;
     let material = PowerMaterial {
