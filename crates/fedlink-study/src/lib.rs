@@ -13,6 +13,7 @@
 //!   caller receives the events through an [`Observer`](sweep::Observer) and stops the runs by a closure.
 //! - [`results`], [`split`], [`summary`]: the results as values, CSV, JSON and plain tables.
 //! - [`goals`]: until when and at what cost, and the statistics of runs that do not get there.
+//! - [`events`]: `events.jsonl`, everything that happens in a folder.
 //! - [`claims`]: claims about curves, and the verdicts of the measurements; [`statistics`].
 //! - [`link_budget`](mod@link_budget): the link budget of a configuration, without training.
 //! - [`output`]: the folder of the results. `fedlink_report::write_all` fills it, figures included.
@@ -46,6 +47,7 @@
 pub mod claims;
 mod environment;
 mod error;
+pub mod events;
 #[doc(hidden)]
 pub mod example;
 pub mod experiment;

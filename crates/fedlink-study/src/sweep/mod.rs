@@ -10,6 +10,7 @@
 mod assemble;
 mod data;
 mod estimate;
+mod events;
 mod freeze;
 mod log;
 mod manifest;
@@ -30,6 +31,7 @@ mod verify;
 pub use assemble::{Assembled, RoundTable};
 pub use data::{DataFact, DataFacts};
 pub use estimate::{Forecast, RunForecast, forecast, rounds_saved};
+pub use events::RunEvents;
 pub use freeze::{FolderState, folder_state, freeze, frozen, has_all_runs, unfinished};
 pub use log::{LogRounds, LogSeal};
 pub use manifest::{is_complete, write_manifest};

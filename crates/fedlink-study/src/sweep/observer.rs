@@ -3,7 +3,7 @@
 use super::progress::Progress;
 use crate::error::Error;
 use crate::tables::results::RunResult;
-use fedlink::record::RoundRecord;
+use fedlink::record::{RoundRecord, Row};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -33,6 +33,8 @@ pub enum Event<'a> {
         round: u64,
         /// Test accuracy, as a share.
         accuracy: f64,
+        /// The row of the evaluation.
+        row: &'a Row,
     },
     /// The state of the run is on the disk.
     Checkpointed {

@@ -335,7 +335,9 @@ impl Execution<'_> {
                     self.emit(Event::Round { run: index, record: &record });
                     if let Some(evaluation) = &record.evaluation {
                         let (round, accuracy) = (record.round, evaluation.accuracy);
-                        self.emit(Event::Evaluated { run: index, round, accuracy });
+                        if let Some(row) = simulation.rows().last() {
+                            self.emit(Event::Evaluated { run: index, round, accuracy, row });
+                        }
                         progress.accuracy = Some(accuracy);
                     }
                     if let Some(log) = &mut log {
