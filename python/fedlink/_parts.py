@@ -43,15 +43,15 @@ _USED = "_fedlink_used"
 
 @dataclass(frozen=True)
 class Pick:
-    """A scheduled device, the weight of its share of the bits, and what its update counts.
+    """A scheduled device, its bit weight, and the weight of its update.
 
-    ``share=None`` counts as ``learn.aggregate`` specifies; 1/(M·p) makes a choice with probability p
-    unbiased.
+    Bits are granted in proportion to ``bit_weight``. With ``weight=None`` the update counts as
+    ``learn.aggregate`` specifies; 1/(M·p) makes a selection with probability p unbiased.
     """
 
     device: int
-    weight: float = 1.0
-    share: float | None = None
+    bit_weight: float
+    weight: float | None = None
 
 
 class Policy:
@@ -78,8 +78,9 @@ class Policy:
         return []
 
     def select(self, view: View, reports: Reports) -> Schedule:
-        """Up to ``view.k`` of ``reports.devices``, and the weight of each one's share of bits (finite, at
-        least 0): ``(devices, weights)``, ``(devices, weights, shares)``, or a list of ``fedlink.Pick``.
+        """Up to ``view.k`` of ``reports.devices`` with their bit weights (finite, at least 0):
+        ``(devices, bit_weights)``, ``(devices, bit_weights, weights)`` with the weights of the updates, or
+        a list of ``fedlink.Pick``.
 
         ``reports["norm"][i]`` is what ``reports.devices[i]`` answered to "norm".
         """

@@ -198,8 +198,8 @@ def test_shares_of_a_policy_count_in_the_model(small):
 
     runs = {form: fedlink.simulate(small, policy=lambda: Shares(form)) for form in ("picks", "three", "two")}
     assert runs["picks"].digest == runs["three"].digest != runs["two"].digest
-    assert runs["picks"].transmissions["share"].tolist() == [0.25] * 8
-    assert np.isnan(runs["two"].transmissions["share"]).all()
+    assert runs["picks"].transmissions["weight"].tolist() == [0.25] * 8
+    assert np.isnan(runs["two"].transmissions["weight"]).all()
     # A mean of two counts one half each: a quarter of the same first updates is half as far from θ(0).
     one = {**small, "run.rounds": 1}
     start = fedlink.System(small).theta0()
@@ -588,11 +588,11 @@ def test_an_exception_in_a_task_comes_out_with_its_traceback(small, method):
         (([0, 99], [1, 1]), ValueError, "no candidate"),
         (([0, -1], [1, 1]), ValueError, "Wrong.select: devices: entry 1 is -1"),
         (([0, 1], [1, -1]), ValueError, "the bit weight of device 1 is -1"),
-        (([0, 1], [1, float("nan")]), ValueError, "Wrong.select: weights: entry 1 is NaN"),
-        (([0, 1], [1, 1], [1, -1]), ValueError, "the share of device 1 is -1"),
-        (([0, 1], [1]), TypeError, "1 weights for 2 devices"),
-        (([0, 1], [1, 1], [1]), TypeError, "1 shares for 2 devices"),
-        (None, TypeError, r"Wrong.select: must return \(devices, weights\).* returned NoneType"),
+        (([0, 1], [1, float("nan")]), ValueError, "Wrong.select: bit weights: entry 1 is NaN"),
+        (([0, 1], [1, 1], [1, -1]), ValueError, "the weight of device 1 is -1"),
+        (([0, 1], [1]), TypeError, "1 bit weights for 2 devices"),
+        (([0, 1], [1, 1], [1]), TypeError, "1 weights for 2 devices"),
+        (None, TypeError, r"Wrong.select: must return \(devices, bit_weights\).* returned NoneType"),
         (5, TypeError, "returned int"),
         ((1, 2, 3, 4), TypeError, "tuple of 4 items"),
     ],

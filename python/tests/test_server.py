@@ -49,8 +49,8 @@ def test_what_is_granted_adds_up(config):
     assert len(grants) == 2 and sum(grant.symbols for grant in grants) == pytest.approx(500)
     for grant in grants:
         assert grant.capacity == capacities[grant.device] and grant.budget == grant.symbols * grant.capacity
-        assert (grant.power, grant.airtime, grant.share) == (4.0, grant.symbols, None)
-        assert grant.weight == pytest.approx(np.linalg.norm(update_of(grant.device)), rel=1e-6)
+        assert (grant.power, grant.airtime, grant.weight) == (4.0, grant.symbols, None)
+        assert grant.bit_weight == pytest.approx(np.linalg.norm(update_of(grant.device)), rel=1e-6)
     assert server.deliver([], 8, 0.5) == ["lost", "lost"]
     assert (server.theta == 0).all() and server.rounds()["lost"].tolist() == [2]
 

@@ -207,7 +207,7 @@ def test_tables_count_rounds_from_one_and_leave_out_what_was_not_evaluated(small
     assert (
         set(sent["arrival"]) == {"used"}
         and np.isnan(sent["wire_bits"]).all()
-        and np.isnan(sent["share"]).all()
+        and np.isnan(sent["weight"]).all()
     )
     with pytest.raises(KeyError, match="there are round, test_accuracy"):
         result.rounds["color"]

@@ -5,7 +5,7 @@ use crate::arrays::numbers;
 use fedlink::base::units::{Bits, DeviceId, Shape};
 use fedlink::compress::{Encoded as Compressed, SparseUpdate, Spent, Values};
 use fedlink::radio::Radio;
-use fedlink::schedule::{Ask, Share};
+use fedlink::schedule::{Ask, Weight};
 use fedlink::system::device;
 use fedlink::system::server::{self, Message, Scheduled};
 use numpy::PyArray1;
@@ -49,7 +49,7 @@ impl Call {
 pub struct Grant {
     /// The device.
     device: u32,
-    /// Its share of the symbols.
+    /// Its symbols.
     symbols: f64,
     /// Its transmit power while it sends; watts if radio.bandwidth_hz is set.
     power: f64,
@@ -61,10 +61,10 @@ pub struct Grant {
     budget: f64,
     /// Bits a symbol that its link carries.
     capacity: f64,
-    /// The bit weight: its share of the bits is proportional to it.
-    weight: f64,
+    /// The bit weight: its bits are proportional to it.
+    bit_weight: f64,
     /// The weight of its update; None: as learn.aggregate specifies.
-    share: Option<f64>,
+    weight: Option<f64>,
 }
 
 #[pymethods]
@@ -76,7 +76,7 @@ impl Grant {
 
 impl Grant {
     pub fn of(scheduled: &Scheduled, radio: &Radio) -> Self {
-        let Scheduled { device, grant, capacity, bit_weight, share, .. } = *scheduled;
+        let Scheduled { device, grant, capacity, bit_weight, weight, .. } = *scheduled;
         Self {
             device: device.0,
             symbols: grant.symbols.0,
@@ -85,8 +85,8 @@ impl Grant {
             seconds: radio.budget().symbol_s().map(|symbol_s| grant.airtime.0 * symbol_s),
             budget: grant.budget.0,
             capacity,
-            weight: bit_weight,
-            share: if let Share::Weight(weight) = share { Some(weight) } else { None },
+            bit_weight,
+            weight: if let Weight::Own(weight) = weight { Some(weight) } else { None },
         }
     }
 }

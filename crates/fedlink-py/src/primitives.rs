@@ -183,7 +183,7 @@ pub fn capacity<'py>(
     }
 }
 
-/// Shares the symbols of a round so that the bits of each device are in proportion to its weight.
+/// Splits the symbols of a round so that the bits of each device are in proportion to its bit weight.
 ///
 /// `whole=True` gives whole symbols that add up to `symbols`.
 ///
@@ -247,7 +247,7 @@ pub fn asks(policy: &str) -> PyResult<Vec<&'static str>> {
     Ok(server.asks().iter().map(|ask| ask.name()).collect())
 }
 
-/// The scheduled devices and the weights of their shares of bits.
+/// The scheduled devices and their bit weights.
 ///
 /// `norms` is what every device reports (‖Δ‖₂, for "bn2-c" ‖Δ̂(q*)‖₂), as float32 because that is what is
 /// sent; "bc" needs none, and "bc-bn2" reads those of the `kc` best channels only. `kc` is by default max(10,

@@ -75,7 +75,7 @@ pub mod prelude {
     pub use crate::schedule::policy::{
         BestChannel as Bc, BestCompressedNorm as Bn2C, BestNorm as Bn2, Random, RoundRobin,
     };
-    pub use crate::schedule::{Ask, Pick, Policy, Reports, Sampling, Schedule, Share, View};
+    pub use crate::schedule::{Ask, Pick, Policy, Reports, Sampling, Schedule, View, Weight};
     pub use crate::spec::Config;
     pub use crate::spec::Spec;
     pub use crate::system::server::Server;

@@ -53,9 +53,9 @@ class NodeRecord:
     """Bits a symbol, or bits a second."""
     report: float | None = None
     """The first number that it reported; 0 if nothing is asked."""
-    weight: float | None = None
-    """w, what its share of the bits is proportional to."""
-    share: float | None = None
+    bit_weight: float | None = None
+    """w: bits are granted in proportion to it."""
+    granted: float | None = None
     """Its symbols, or its seconds."""
     power: float | None = None
     """P, the power that it sends with over a simulated uplink: watts if ``radio.bandwidth_hz`` is set."""
@@ -73,7 +73,7 @@ class NodeRecord:
     payload_bytes: int | None = None
     """The encoded update as it arrived."""
     substitute_for: int | None = None
-    """The scheduled device that failed before it sent, if this one was offered its share."""
+    """The scheduled device that failed before it sent, if this one was offered its symbols."""
     train_loss: float | None = None
     """Its training loss, if it gave one."""
     examples: int | None = None

@@ -80,7 +80,7 @@ class UpdateAwareStrategy(FedAvg):
     needed by the nodes' app too.
 
     Reports are audited, whatever ``config`` sets, unless ``audit`` is False or the compressor is a custom
-    one. With ``substitute`` the share of a scheduled node that fails before it sends is offered to a node
+    one. With ``substitute`` the symbols of a scheduled node that fails before it sends is offered to a node
     that has trained.
 
     ``records`` is a folder for the records of the run, written as they come; with ``resume`` a run that was
@@ -573,7 +573,11 @@ class UpdateAwareStrategy(FedAvg):
     def _granted(self, this: _Round, node: NodeRecord, grant: fedlink.Grant) -> Asked:
         """The request to a scheduled node."""
         unit = self.uplink.unit
-        node.capacity, node.weight, node.share = grant.capacity / unit, grant.weight, grant.symbols * unit
+        node.capacity, node.bit_weight, node.granted = (
+            grant.capacity / unit,
+            grant.bit_weight,
+            grant.symbols * unit,
+        )
         node.budget, node.power, node.airtime_seconds = grant.budget, grant.power, grant.seconds
         if self.uplink.declared:
             node.power, node.airtime_seconds = None, grant.airtime * unit
@@ -624,7 +628,7 @@ class UpdateAwareStrategy(FedAvg):
         return fedlink.Upload(device, payload=payload, level=node.q, bits=node.bits, entries=node.entries)
 
     def _substitutes(self, this: _Round) -> list[fedlink.Upload]:
-        """Offers the shares of those that failed before they sent to nodes that have trained, once."""
+        """Offers the symbols of those that failed before they sent to nodes that have trained, once."""
         failed = [node for node, _ in this.uploads if node.outcome in FAILED_TO_SEND]
         if not (self.substitute and failed and this.grid is not None):
             return []
@@ -638,7 +642,7 @@ class UpdateAwareStrategy(FedAvg):
             other.substitute_for = node.device
             this.schedule[this.schedule.index(int(node.device or 0))] = grant.device
             # It is no longer scheduled: another one is in its place.
-            node.capacity = node.weight = node.share = node.budget = None
+            node.capacity = node.bit_weight = node.granted = node.budget = None
             node.power = node.airtime_seconds = None
             asked.append(self._granted(this, other, grant))
         if not asked:

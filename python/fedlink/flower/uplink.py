@@ -33,7 +33,7 @@ class SimulatedUplink:
     seed: int | None = None
     """The seed of the channel and of everything else that is drawn (``run.seed``)."""
     whole: bool | None = None
-    """Whether a device's share of the symbols is a whole number (``radio.slots``)."""
+    """Whether a device's number of symbols is whole (``radio.slots``)."""
     fading: str | None = None
     """The fading law (``radio.fading``)."""
 
@@ -61,8 +61,8 @@ class SimulatedUplink:
 class DeclaredUplink:
     """Real links whose rate every node declares; all who send share ``deadline`` seconds.
 
-    A node's budget is its rate in bit/s times its share of the deadline; the shares make bits proportional to
-    the policy's weights, as the symbols of a simulated uplink do. Candidates are judged by the rate they gave
+    A node's budget is its rate in bit/s times its part of the deadline; the parts make bits proportional to
+    the policy's bit weights, as the symbols of a simulated uplink do. Candidates are judged by the rate they gave
     last, the scheduled by the one of this round. Gains are rates in bit/s, a symbol is a microsecond,
     capacities are bits a microsecond.
 

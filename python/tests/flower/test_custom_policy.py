@@ -115,7 +115,7 @@ def test_an_exception_in_a_policy_comes_out_as_it_is(method):
 RULES = [
     ("select", ([0, 0], [1, 1]), ValueError, "round 1: device 0 is scheduled twice"),
     ("select", ([0, 1, 2], [1, 1, 1]), ValueError, "3 devices, but K = 2"),
-    ("select", ([0, 1], [1]), (TypeError, ValueError), "1 weights for 2 devices"),
+    ("select", ([0, 1], [1]), (TypeError, ValueError), "1 bit weights for 2 devices"),
     ("select", ([0, 99], [1, 1]), ValueError, "device 99 is scheduled but was no candidate"),
     ("select", ([0, -1], [1, 1]), ValueError, "-1"),
     ("select", ([0, 1], [1, -1]), ValueError, "weight"),

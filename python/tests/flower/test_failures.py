@@ -96,11 +96,11 @@ def test_the_share_of_a_node_that_fails_before_it_sends_goes_to_one_that_has_tra
     assert other.outcome is Outcome.SENT and other.substitute_for == 4 and other.phase == "upload"
     # The same symbols over its own link.
     gains = strategy.server.links(0).gains
-    shares = [node.share for node in record.scheduled]
-    assert [node.device for node in record.scheduled] == [2, 3] and sum(shares) == pytest.approx(
+    granted = [node.granted for node in record.scheduled]
+    assert [node.device for node in record.scheduled] == [2, 3] and sum(granted) == pytest.approx(
         10**6, rel=1e-9
     )
-    assert other.budget == pytest.approx(other.share * np.log2(1 + gains[2] * DEVICES / 2), rel=1e-9)
+    assert other.budget == pytest.approx(other.granted * np.log2(1 + gains[2] * DEVICES / 2), rel=1e-9)
     assert (theta == mean_of(2, 3)).all()
     assert sorted(strategy.server.transmissions()["device"].tolist()) == [2, 3]
 

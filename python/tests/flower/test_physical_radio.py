@@ -37,7 +37,7 @@ CELL = {
 #: What the transmissions of a run and of its simulation have in common; only the bytes differ, which a
 #: simulation need not write.
 COLUMNS = (
-    "round", "device", "report", "gain", "capacity", "weight", "symbols", "budget", "bits", "q", "entries",
+    "round", "device", "report", "gain", "capacity", "bit_weight", "symbols", "budget", "bits", "q", "entries",
     "arrival", "power", "airtime",
 )  # fmt: skip
 
@@ -113,7 +113,7 @@ def test_records_have_power_and_airtime_in_seconds(tmp_path):
         assert sum(node.airtime_seconds for node in record.scheduled) == pytest.approx(0.001, rel=1e-12)
     for node in scheduled:
         assert node.power == pytest.approx(power, rel=1e-12)
-        assert node.airtime_seconds == pytest.approx(node.share * 1e-6, rel=1e-12)
+        assert node.airtime_seconds == pytest.approx(node.granted * 1e-6, rel=1e-12)
     with (tmp_path / "records/rounds.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["outcome"] in ("sent", "silent")]
     written = [(int(row["device"]), float(row["airtime_seconds"]), float(row["power"])) for row in rows]

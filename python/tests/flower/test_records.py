@@ -74,7 +74,7 @@ def test_the_records_are_those_of_the_server_and_of_the_nodes(tmp_path):
     sent = [row for row in rows if row["outcome"] in ("sent", "silent")]
     table = strategy.server.transmissions()
     assert list(rows[0]) == [*table.column_names, *NODE_COLUMNS]
-    for name in ("round", "device", "q", "budget", "bits", "report", "weight", "symbols"):
+    for name in ("round", "device", "q", "budget", "bits", "report", "bit_weight", "symbols"):
         expected = sorted(zip(table["round"].tolist(), table["device"].tolist(), table[name].tolist()))
         assert [(int(row["round"]), int(row["device"]), float(row[name])) for row in sent] == expected, name
     # All train; those that are not scheduled have no transmission, and the rest of the record.

@@ -103,8 +103,8 @@ def test_the_record_adds_up(policy):
     result = strategy.start(grid, model(*start_model()), num_rounds=2, timeout=30)
     for number, record in enumerate(strategy.records, 1):
         assert record.round == number and len(record.scheduled) == 3
-        assert sum(node.share for node in record.scheduled) == pytest.approx(400, rel=1e-12)
-        ratios = [node.budget / node.weight for node in record.scheduled]
+        assert sum(node.granted for node in record.scheduled) == pytest.approx(400, rel=1e-12)
+        ratios = [node.budget / node.bit_weight for node in record.scheduled]
         assert ratios == pytest.approx([ratios[0]] * 3, rel=1e-9)
         metrics = result.train_metrics_clientapp[number]
         assert metrics["scheduled"] == 3 and metrics["problems"] == 0
@@ -115,7 +115,7 @@ def test_the_record_adds_up(policy):
 def test_whole_symbols_are_whole():
     strategy = strategy_of(k=3, uplink=SimulatedUplink(devices=DEVICES, symbols=61, seed=5, whole=True))
     strategy.start(grid_of(), model(*start_model()), num_rounds=2, timeout=30)
-    shares = [[node.share for node in record.scheduled] for record in strategy.records]
+    shares = [[node.granted for node in record.scheduled] for record in strategy.records]
     assert all(share == int(share) for shared in shares for share in shared)
     assert [sum(shared) for shared in shares] == [61, 61]
 
@@ -203,11 +203,11 @@ def test_declared_links_share_the_deadline_so_that_bits_follow_the_weights():
     strategy.start(grid, model(*start_model()), num_rounds=2, timeout=30)
     for record in strategy.records:
         assert [node.device for node in record.scheduled] == [1, 2, 3]  # the largest norms
-        assert sum(node.share for node in record.scheduled) == pytest.approx(0.5, rel=1e-9)
+        assert sum(node.granted for node in record.scheduled) == pytest.approx(0.5, rel=1e-9)
         for node in record.scheduled:
             assert node.capacity == pytest.approx(rates[node.device], rel=1e-12)
-            assert node.budget == pytest.approx(rates[node.device] * node.share, rel=1e-12)
-        ratios = [node.budget / node.weight for node in record.scheduled]
+            assert node.budget == pytest.approx(rates[node.device] * node.granted, rel=1e-12)
+        ratios = [node.budget / node.bit_weight for node in record.scheduled]
         assert ratios == pytest.approx([ratios[0]] * 3, rel=1e-9)
 
 

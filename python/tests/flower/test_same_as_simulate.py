@@ -69,12 +69,12 @@ def check_that_nodes_compute_what_simulate_computes(
     result = strategy.start(grid, start, num_rounds=ROUNDS, timeout=30, evaluate_fn=evaluate)
 
     sent = reference.transmissions
-    names = ("round", "device", "q", "budget", "report", "weight", "symbols", "bits", "entries")
+    names = ("round", "device", "q", "budget", "report", "bit_weight", "symbols", "bits", "entries")
     # The record lists nodes by device, whatever the order in which a policy names them.
     expected = sorted(zip(*(sent[name].tolist() for name in names)))
     nodes = [(record.round, node) for record in strategy.records for node in record.scheduled]
     assert all(node.outcome in (Outcome.SENT, Outcome.SILENT) for _, node in nodes)
-    found = [(t, n.device, n.q, n.budget, n.report, n.weight, n.share, n.bits, n.entries) for t, n in nodes]
+    found = [(t, n.device, n.q, n.budget, n.report, n.bit_weight, n.granted, n.bits, n.entries) for t, n in nodes]
     assert found == expected
     theta = result.arrays["theta"].numpy()
     assert theta.tobytes() == np.asarray(reference.theta).tobytes()

@@ -9,7 +9,7 @@ use fedlink::base::state::{Persist, State, StateError};
 use fedlink::base::units::DeviceId;
 use fedlink::parts::Scope;
 use fedlink::record::RoundRecord;
-use fedlink::schedule::{self, Ask, Entries, Pick, Policy, Schedule, Share};
+use fedlink::schedule::{self, Ask, Entries, Pick, Policy, Schedule, Weight};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -354,12 +354,12 @@ impl Policy for PythonPolicy {
     }
 }
 
-/// A schedule: (devices, weights), (devices, weights, shares), or picks.
+/// A schedule: (devices, bit weights), (devices, bit weights, weights), or picks.
 fn read_schedule(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Schedule> {
     let wrong = |what: String| {
         Err(PyTypeError::new_err(format!(
-            "{name}: must return (devices, weights), (devices, weights, shares) or a list of fedlink.Pick, \
-             but returned {what}"
+            "{name}: must return (devices, bit_weights), (devices, bit_weights, weights) or a list of \
+             fedlink.Pick, but returned {what}"
         )))
     };
     let items: Vec<Bound<'_, PyAny>> = match answer.extract() {
@@ -370,31 +370,31 @@ fn read_schedule(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Schedule> {
     if items.iter().all(|item| item.is_instance(&pick_class).unwrap_or(false)) {
         let pick = |item: &Bound<'_, PyAny>| {
             let device = crate::arguments::whole(name, &item.getattr("device")?, 0..=u64::from(u32::MAX))?;
-            let share = item.getattr("share")?.extract::<Option<f64>>()?;
-            let bit_weight = item.getattr("weight")?.extract()?;
-            let share = share.map_or(Share::Rule, Share::Weight);
-            Ok(Pick::new(DeviceId(device as u32), bit_weight).counting(share))
+            let weight = item.getattr("weight")?.extract::<Option<f64>>()?;
+            let bit_weight = item.getattr("bit_weight")?.extract()?;
+            let weight = weight.map_or(Weight::Rule, Weight::Own);
+            Ok(Pick::new(DeviceId(device as u32), bit_weight).with_weight(weight))
         };
         return Ok(Schedule::new(items.iter().map(pick).collect::<PyResult<_>>()?));
     }
-    let (devices, weights, shares) = match &items[..] {
-        [devices, weights] => (devices, weights, None),
-        [devices, weights, shares] => (devices, weights, Some(shares)),
+    let (devices, bit_weights, weights) = match &items[..] {
+        [devices, bit_weights] => (devices, bit_weights, None),
+        [devices, bit_weights, weights] => (devices, bit_weights, Some(weights)),
         _ => return wrong(format!("{} of {} items", type_of(answer), items.len())),
     };
     let devices = indices(&format!("{name}: devices"), devices)?;
-    let weights = reals(&format!("{name}: weights"), weights)?;
-    let shares = shares.map(|shares| reals(&format!("{name}: shares"), shares)).transpose()?;
+    let bit_weights = reals(&format!("{name}: bit weights"), bit_weights)?;
+    let weights = weights.map(|weights| reals(&format!("{name}: weights"), weights)).transpose()?;
     for (what, given) in
-        [("weights", weights.len()), ("shares", shares.as_ref().map_or(devices.len(), Vec::len))]
+        [("bit weights", bit_weights.len()), ("weights", weights.as_ref().map_or(devices.len(), Vec::len))]
     {
         if given != devices.len() {
             return wrong(format!("{given} {what} for {} devices", devices.len()));
         }
     }
-    let share = |i: usize| shares.as_ref().map_or(Share::Rule, |shares| Share::Weight(shares[i]));
-    let pick = |(i, (device, bit_weight))| Pick::new(DeviceId(device), bit_weight).counting(share(i));
-    Ok(Schedule::new(devices.into_iter().zip(weights).enumerate().map(pick).collect()))
+    let weight = |i: usize| weights.as_ref().map_or(Weight::Rule, |weights| Weight::Own(weights[i]));
+    let pick = |(i, (device, bit_weight))| Pick::new(DeviceId(device), bit_weight).with_weight(weight(i));
+    Ok(Schedule::new(devices.into_iter().zip(bit_weights).enumerate().map(pick).collect()))
 }
 
 impl Persist for PythonPolicy {

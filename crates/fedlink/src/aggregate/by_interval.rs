@@ -32,8 +32,8 @@ impl PartConfig for ByIntervalConfig {
 /// Δ̄ = Σ (ω_m/M)·Δ̂_m: ω_m is the mean of the gaps between the updates of device m in the rounds before, 1
 /// as long as there is none. A gap ends when the device's update arrives, or after `cutoff` rounds.
 ///
-/// It corrects any policy after the fact: a device that takes part in a share q of the rounds has ω ≈ 1/q, so
-/// that ω/M·q is 1/M for all. Shares do not add up to 1 in a round. Policies that give shares of their own
+/// It corrects any policy after the fact: a device that takes part in a fraction q of the rounds has ω ≈ 1/q, so
+/// that ω/M·q is 1/M for all. Weights do not add up to 1 in a round. Policies that give weights of their own
 /// (`optimal`, `importance`, `lyapunov` …) keep them. Source: Wang and Ji, *A Lightweight Method for Tackling
 /// Unknown Participation Statistics in Federated Averaging* (2024), after its abstract and as we read it; the
 /// cut-off is ours to choose. Invariants: 1 ≤ ω ≤ cutoff. State: three numbers a device.
@@ -84,11 +84,11 @@ impl Persist for ByInterval {
 }
 
 impl Aggregator for ByInterval {
-    fn shares(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
         equal_shares(devices)
     }
 
-    fn shares_of(&self, devices: &[DeviceId], _: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights_of(&self, devices: &[DeviceId], _: &dyn Fn(usize) -> usize) -> Vec<f32> {
         let everybody = self.gaps.len() as f64;
         devices.iter().map(|device| (self.gaps[device.index()].mean() / everybody) as f32).collect()
     }
@@ -140,8 +140,8 @@ mod tests {
                     assert_eq!(rule.gaps[1].mean(), p as f64);
                 }
             }
-            let shares = rule.shares_of(&[DeviceId(1)], &|_| 1);
-            assert_eq!(shares, [(p as f64 / 3.0) as f32]);
+            let weights = rule.weights_of(&[DeviceId(1)], &|_| 1);
+            assert_eq!(weights, [(p as f64 / 3.0) as f32]);
         }
     }
 
@@ -187,13 +187,13 @@ mod tests {
             for _ in 0..rounds {
                 let part = rng.uniform() < q;
                 if part {
-                    counted += f64::from(rule.shares_of(&[DeviceId(0)], &|_| 1)[0]);
+                    counted += f64::from(rule.weights_of(&[DeviceId(0)], &|_| 1)[0]);
                 }
                 rule.observe(if part { &[DeviceId(0)] } else { &[] });
             }
             let deviation = ((1.0 - q) / (q * q)).sqrt() / (rounds as f64 * q).sqrt();
             assert!((rule.gaps[0].mean() - 1.0 / q).abs() < 4.0 * deviation, "q = {q}");
-            // Share times rate of taking part: 1/M for every rate. The first rounds, with few gaps, weigh
+            // Weight times rate of taking part: 1/M for every rate. The first rounds, with few gaps, weigh
             // little.
             assert!(
                 (counted / rounds as f64 * 8.0 - 1.0).abs() < 0.05,

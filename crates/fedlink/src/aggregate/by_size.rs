@@ -12,7 +12,7 @@ pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<BySize>();
 /// ```
 /// use fedlink::aggregate::{Aggregator, BySize};
 /// let sizes = [30, 10];
-/// assert_eq!(BySize {}.shares(2, &|i| sizes[i]), [0.75, 0.25]);
+/// assert_eq!(BySize {}.weights(2, &|i| sizes[i]), [0.75, 0.25]);
 /// ```
 #[keys]
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl PartConfig for BySize {
 impl Persist for BySize {}
 
 impl Aggregator for BySize {
-    fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
         size_shares(devices, samples)
     }
 

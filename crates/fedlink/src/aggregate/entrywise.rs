@@ -53,7 +53,7 @@ mod tests {
     /// Adds what `rule` makes of the updates of `k` devices to `theta`.
     fn apply(mut rule: impl Aggregator, theta: &mut [f32], updates: &[Encoded], k: usize) {
         let contributions: Vec<Contribution> =
-            updates.iter().map(|update| Contribution { update, share: 0.0, factor: 1.0 }).collect();
+            updates.iter().map(|update| Contribution { update, weight: 0.0, factor: 1.0 }).collect();
         rule.aggregate(&contributions, k).add_to(theta, 1.0);
     }
 

@@ -10,7 +10,7 @@ pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<FedNova>();
 /// Δ̄ = τ_eff·Σ p_m·Δ̂_m/τ_m with τ_eff = Σ p_m·τ_m, over the devices that count, p_m being 1/K or n_m/Σ n:
 /// a device that takes more local steps pulls no harder than another.
 ///
-/// Where shares do not add up to one (policies that give their own), τ_eff is divided by their sum, so that
+/// Where weights do not add up to one (policies that give their own), τ_eff is divided by their sum, so that
 /// equal steps always count as in a plain weighted sum. A device that was silent counts in τ_eff too.
 ///
 /// Source: Wang et al., *Tackling the Objective Inconsistency Problem in Heterogeneous Federated
@@ -37,7 +37,7 @@ impl PartConfig for FedNova {
 impl Persist for FedNova {}
 
 impl Aggregator for FedNova {
-    fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
         if self.by_size { size_shares(devices, samples) } else { equal_shares(devices) }
     }
 
@@ -55,17 +55,17 @@ impl Aggregator for FedNova {
 }
 
 /// p_m becomes p_m·τ_eff/τ_m, with τ_eff = Σ p·τ/Σ p.
-pub(crate) fn normalize_steps(shares: &mut [f32], steps: &[u64]) {
-    let total: f64 = shares.iter().map(|&share| f64::from(share)).sum();
+pub(crate) fn normalize_steps(weights: &mut [f32], steps: &[u64]) {
+    let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
     if total == 0.0 {
         return;
     }
-    let before = shares.to_vec();
-    for (share, &own) in shares.iter_mut().zip(steps) {
+    let before = weights.to_vec();
+    for (weight, &own) in weights.iter_mut().zip(steps) {
         // The ratios of equal steps are exactly 1, so that their sum is exactly the total.
-        let ratio = |(share, &steps): (&f32, &u64)| f64::from(*share) * (steps as f64 / own as f64);
+        let ratio = |(weight, &steps): (&f32, &u64)| f64::from(*weight) * (steps as f64 / own as f64);
         let sum: f64 = before.iter().zip(steps).map(ratio).sum();
-        *share = (f64::from(*share) * (sum / total)) as f32;
+        *weight = (f64::from(*weight) * (sum / total)) as f32;
     }
 }
 
@@ -79,17 +79,17 @@ mod tests {
         fn shares_are_those_of_the_formula_and_unchanged_if_steps_are_equal(
             devices in prop::collection::vec((0.0..1.0f32, 1u64..50), 1..12), equal in 1u64..1000,
         ) {
-            let (shares, steps): (Vec<f32>, Vec<u64>) = devices.into_iter().unzip();
-            let mut same = shares.clone();
-            normalize_steps(&mut same, &vec![equal; shares.len()]);
-            prop_assert_eq!(&same, &shares);
-            let mut ours = shares.clone();
+            let (weights, steps): (Vec<f32>, Vec<u64>) = devices.into_iter().unzip();
+            let mut same = weights.clone();
+            normalize_steps(&mut same, &vec![equal; weights.len()]);
+            prop_assert_eq!(&same, &weights);
+            let mut ours = weights.clone();
             normalize_steps(&mut ours, &steps);
-            let total: f64 = shares.iter().map(|&x| f64::from(x)).sum();
+            let total: f64 = weights.iter().map(|&x| f64::from(x)).sum();
             let effective: f64 =
-                shares.iter().zip(&steps).map(|(&p, &tau)| f64::from(p) * tau as f64).sum::<f64>() / total;
-            for ((ours, share), tau) in ours.iter().zip(&shares).zip(&steps) {
-                let exact = if total == 0.0 { 0.0 } else { f64::from(*share) * effective / *tau as f64 };
+                weights.iter().zip(&steps).map(|(&p, &tau)| f64::from(p) * tau as f64).sum::<f64>() / total;
+            for ((ours, weight), tau) in ours.iter().zip(&weights).zip(&steps) {
+                let exact = if total == 0.0 { 0.0 } else { f64::from(*weight) * effective / *tau as f64 };
                 prop_assert!((f64::from(*ours) - exact).abs() <= 1e-6 * exact, "{ours} {exact}");
             }
         }

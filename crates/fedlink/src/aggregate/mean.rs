@@ -29,7 +29,7 @@ impl Aggregator for Mean {
         true
     }
 
-    fn shares(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
         equal_shares(devices)
     }
 

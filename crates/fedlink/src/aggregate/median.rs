@@ -33,7 +33,7 @@ impl PartConfig for Median {
 impl Persist for Median {}
 
 impl Aggregator for Median {
-    fn shares(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
         equal_shares(devices)
     }
 

@@ -37,15 +37,15 @@ pub struct Contribution<'a> {
     /// Δ̂.
     pub update: &'a Encoded,
     /// Its weight in a weighted sum.
-    pub share: f32,
+    pub weight: f32,
     /// The factor that clips it: at most 1, and 1 if it is not clipped.
     pub factor: f32,
 }
 
 impl<'a> Contribution<'a> {
     /// An update that is not clipped.
-    pub fn new(update: &'a Encoded, share: f32) -> Self {
-        Self { update, share, factor: 1.0 }
+    pub fn new(update: &'a Encoded, weight: f32) -> Self {
+        Self { update, weight, factor: 1.0 }
     }
 }
 
@@ -75,14 +75,14 @@ impl Delta<'_> {
 
 /// An aggregation rule (`learn.aggregate`).
 pub trait Aggregator: Persist + Send {
-    /// The weight of each of `devices` devices, where device i has `samples(i)` training samples: shares ≥ 0
+    /// The weight of each of `devices` devices, where device i has `samples(i)` training samples: weights ≥ 0
     /// that add up to 1. They also weight the training losses of the devices.
-    fn shares(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32>;
+    fn weights(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32>;
 
-    /// The weights of the updates of these devices in this round; by default those of [`Self::shares`]. They
+    /// The weights of the updates of these devices in this round; by default those of [`Self::weights`]. They
     /// are ≥ 0, and need not add up to 1 where a rule corrects how often devices take part.
-    fn shares_of(&self, devices: &[DeviceId], samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
-        self.shares(devices.len(), samples)
+    fn weights_of(&self, devices: &[DeviceId], samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
+        self.weights(devices.len(), samples)
     }
 
     /// Called after every round with the devices whose updates arrived and were used.
@@ -102,7 +102,7 @@ pub trait Aggregator: Persist + Send {
         false
     }
 
-    /// Whether updates are weighted per local step, so that the server multiplies the share of a device by
+    /// Whether updates are weighted per local step, so that the server multiplies the weight of a device by
     /// the mean number of steps and divides it by its own.
     fn by_steps(&self) -> bool {
         false
@@ -154,9 +154,9 @@ fn size_shares(devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
     sizes.iter().map(|&size| (size as f64 / total as f64) as f32).collect()
 }
 
-/// Σ share·factor·Δ̂.
+/// Σ weight·factor·Δ̂.
 fn weighted_sum<'a>(contributions: &[Contribution<'a>]) -> Delta<'a> {
-    Delta::Sum(contributions.iter().map(|one| (one.update, one.share * one.factor)).collect())
+    Delta::Sum(contributions.iter().map(|one| (one.update, one.weight * one.factor)).collect())
 }
 
 #[cfg(test)]

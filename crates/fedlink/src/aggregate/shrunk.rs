@@ -37,7 +37,7 @@ impl PartConfig for ShrunkConfig {
 /// μ_i given the values that arrived has κ = σ²/τ²: about 0.5 where devices have data alike, several where
 /// they differ.
 ///
-/// Source: our derivation (empirical Bayes). Devices count alike: shares that a policy gives are not used.
+/// Source: our derivation (empirical Bayes). Devices count alike: weights that a policy gives are not used.
 /// Invariants: κ = 0 is the mean over the senders; where supports are disjoint it is the mean over the K
 /// devices with the server rate K/(1+κ); no entry leaves the range of zero and what was sent.
 ///
@@ -57,7 +57,7 @@ pub struct Shrunk {
 impl Persist for Shrunk {}
 
 impl Aggregator for Shrunk {
-    fn shares(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
         equal_shares(devices)
     }
 
@@ -96,9 +96,9 @@ mod tests {
 
     fn moved(rule: &mut dyn Aggregator, updates: &[Encoded], rate: f32) -> Vec<f32> {
         let k = updates.len();
-        let shares = rule.shares(k, &|_| 1);
-        let contribution = |(update, share)| Contribution { update, share, factor: 1.0 };
-        let contributions: Vec<Contribution> = updates.iter().zip(shares).map(contribution).collect();
+        let weights = rule.weights(k, &|_| 1);
+        let contribution = |(update, weight)| Contribution { update, weight, factor: 1.0 };
+        let contributions: Vec<Contribution> = updates.iter().zip(weights).map(contribution).collect();
         let mut theta = vec![0.0; DIM];
         rule.aggregate(&contributions, k).add_to(&mut theta, rate);
         theta

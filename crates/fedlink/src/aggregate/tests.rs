@@ -26,12 +26,12 @@ fn sparse(values: &[f32]) -> Encoded {
     Encoded::Sparse(SparseUpdate { indices, values: Values::Each(values) })
 }
 
-/// Where `updates` with shares by the rule's own weights move zeros, in the order of the devices.
+/// Where `updates` with the weights of the rule move zeros, in the order of the devices.
 fn moved(rule: &mut dyn Aggregator, updates: &[Encoded], factor: f32) -> Vec<f32> {
     let k = updates.len();
-    let shares = rule.shares(k, &|i| 1 + i);
-    let contribution = |(update, share)| Contribution { update, share, factor };
-    let contributions: Vec<Contribution> = updates.iter().zip(shares).map(contribution).collect();
+    let weights = rule.weights(k, &|i| 1 + i);
+    let contribution = |(update, weight)| Contribution { update, weight, factor };
+    let contributions: Vec<Contribution> = updates.iter().zip(weights).map(contribution).collect();
     let mut theta = vec![0.0; DIM];
     rule.aggregate(&contributions, k).add_to(&mut theta, 1.0);
     theta
@@ -48,18 +48,18 @@ proptest! {
     #[test]
     fn shares_are_not_negative_and_add_up_to_one(sizes in prop::collection::vec(1usize..1_000_000, 1..30)) {
         for (name, rule) in rules() {
-            let shares = rule.shares(sizes.len(), &|i| sizes[i]);
-            prop_assert_eq!(shares.len(), sizes.len(), "{}", name);
-            prop_assert!(shares.iter().all(|share| *share >= 0.0), "{name}: {shares:?}");
-            let total: f64 = shares.iter().map(|&share| f64::from(share)).sum();
+            let weights = rule.weights(sizes.len(), &|i| sizes[i]);
+            prop_assert_eq!(weights.len(), sizes.len(), "{}", name);
+            prop_assert!(weights.iter().all(|weight| *weight >= 0.0), "{name}: {weights:?}");
+            let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
             prop_assert!((total - 1.0).abs() < 1e-5, "{name}: {total}");
             if rule.by_size() {
                 let samples: usize = sizes.iter().sum();
                 let expected = |i: usize| sizes[i] as f64 / samples as f64;
-                let near = |(i, &share): (usize, &f32)| (f64::from(share) - expected(i)).abs() < 1e-6;
-                prop_assert!(shares.iter().enumerate().all(near), "{name}: {shares:?}");
+                let near = |(i, &weight): (usize, &f32)| (f64::from(weight) - expected(i)).abs() < 1e-6;
+                prop_assert!(weights.iter().enumerate().all(near), "{name}: {weights:?}");
             } else {
-                prop_assert!(shares.iter().all(|share| *share == shares[0]), "{name}: {shares:?}");
+                prop_assert!(weights.iter().all(|weight| *weight == weights[0]), "{name}: {weights:?}");
             }
         }
     }

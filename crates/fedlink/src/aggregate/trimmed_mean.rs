@@ -32,7 +32,7 @@ impl PartConfig for TrimmedMean {
 impl Persist for TrimmedMean {}
 
 impl Aggregator for TrimmedMean {
-    fn shares(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
         equal_shares(devices)
     }
 

@@ -208,10 +208,10 @@ impl Encoded {
 /// Entries of θ that a thread sums at a time.
 const BLOCK: usize = 1 << 14;
 
-/// `target += Σ share·Δ̂`. Every entry is summed in the order of the updates, for any number of threads.
+/// `target += Σ weight·Δ̂`. Every entry is summed in the order of the updates, for any number of threads.
 pub fn add_all(target: &mut [f32], updates: &[(&Encoded, f32)]) {
     target.par_chunks_mut(BLOCK).enumerate().for_each(|(block, part)| {
-        updates.iter().for_each(|(update, share)| update.add_part(part, block * BLOCK, *share));
+        updates.iter().for_each(|(update, weight)| update.add_part(part, block * BLOCK, *weight));
     });
 }
 

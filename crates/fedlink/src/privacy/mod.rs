@@ -39,15 +39,15 @@ pub struct Mechanism {
     /// S, the norm to which updates are clipped.
     pub clip: f64,
     /// The weight of a device: 1/K, or 1/(q·M) under Poisson sampling.
-    pub share: f64,
+    pub weight: f64,
     /// δ.
     pub delta: f64,
 }
 
 impl Mechanism {
-    /// The deviation of an entry of the step: share·z·S.
+    /// The deviation of an entry of the step: weight·z·S.
     pub fn deviation(&self) -> f64 {
-        self.share * self.noise * self.clip
+        self.weight * self.noise * self.clip
     }
 
     /// Replaces `entries` by the noise of round `t`, a function of (seed, t, index) alone.
@@ -143,7 +143,7 @@ impl Mechanism {
 mod tests {
     use super::*;
 
-    const MECHANISM: Mechanism = Mechanism { noise: 10.0, clip: 0.5, share: 0.1, delta: 1e-5 };
+    const MECHANISM: Mechanism = Mechanism { noise: 10.0, clip: 0.5, weight: 0.1, delta: 1e-5 };
 
     fn exposure(sampling: Sampling) -> Exposure<'static> {
         Exposure { policy: "x", asks: &[], sampling, devices: 40, k: 40, rounds: 500, busiest: 500 }
@@ -159,7 +159,7 @@ mod tests {
         };
         let (a, b, c) = (draw(1, 0), draw(1, 1), draw(2, 0));
         assert_eq!(a, draw(1, 0));
-        // share·z·S.
+        // weight·z·S.
         let deviation = 0.1 * 10.0 * 0.5;
         let n = dim as f64;
         let product = |a: &[f32], b: &[f32]| {

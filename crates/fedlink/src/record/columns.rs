@@ -152,20 +152,16 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
         })
         .digested(),
         Column::new(
-            "weight",
+            "bit_weight",
             "",
             Real,
-            "w, what its share of the bits is proportional to",
-            |s: &Transmission| Cell::Real(s.weight),
+            "w: the bits of the round are granted in proportion to it",
+            |s: &Transmission| Cell::Real(s.bit_weight),
         )
         .digested(),
-        Column::new(
-            "symbols",
-            "symbols",
-            Real,
-            "n_m, its share of the round's symbols",
-            |s: &Transmission| Cell::Real(s.symbols.0),
-        )
+        Column::new("symbols", "symbols", Real, "n_m, its symbols of the round", |s: &Transmission| {
+            Cell::Real(s.symbols.0)
+        })
         .digested(),
         Column::new("budget", "bit", Real, "R = n_m·C, what it may send", |s: &Transmission| {
             Cell::Real(s.budget.0)
@@ -230,14 +226,14 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             Cell::Real(s.airtime.0)
         }),
         Column::new(
-            "share",
+            "weight",
             "",
             Real,
-            "what the policy made its update count in θ(t+1); empty: as learn.aggregate specifies",
-            |s: &Transmission| s.share.map_or(Cell::Empty, Cell::Real),
+            "the weight that the policy gave its update in θ(t+1); empty: as learn.aggregate specifies",
+            |s: &Transmission| s.weight.map_or(Cell::Empty, Cell::Real),
         )
         .optional()
-        .digested_as(|_, s| s.share.map(f64::to_bits)),
+        .digested_as(|_, s| s.weight.map(f64::to_bits)),
         Column::new(
             "report_symbols",
             "symbols",

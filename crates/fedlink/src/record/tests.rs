@@ -12,7 +12,7 @@ fn transmission() -> Transmission {
         report: 0.5,
         gain: 1.25,
         capacity: 2.5,
-        weight: 0.75,
+        bit_weight: 0.75,
         symbols: Symbols(10.0),
         power: Power(12.0),
         airtime: Airtime(13.0),
@@ -20,7 +20,7 @@ fn transmission() -> Transmission {
         bits: Bits(24.5),
         q: 6,
         entries: 5,
-        share: Some(0.125),
+        weight: Some(0.125),
         report_symbols: 14,
         wire_bits: Some(27),
         arrival: Arrival::Used,
@@ -113,7 +113,7 @@ fn the_columns_of_a_transmission_are_its_fields() {
         ("report", Cell::Single(0.5)),
         ("gain", Cell::Real(1.25)),
         ("capacity", Cell::Real(2.5)),
-        ("weight", Cell::Real(0.75)),
+        ("bit_weight", Cell::Real(0.75)),
         ("symbols", Cell::Real(10.0)),
         ("budget", Cell::Real(25.0)),
         ("bits", Cell::Real(24.5)),
@@ -123,13 +123,13 @@ fn the_columns_of_a_transmission_are_its_fields() {
         ("arrival", Cell::Text("used")),
         ("power", Cell::Real(12.0)),
         ("airtime", Cell::Real(13.0)),
-        ("share", Cell::Real(0.125)),
+        ("weight", Cell::Real(0.125)),
         ("report_symbols", Cell::Whole(14)),
     ];
     assert_columns(TRANSMISSION_COLUMNS, &transmission(), &expected);
     let names: BTreeSet<String> = TRANSMISSION_COLUMNS.iter().map(|column| column.name.to_owned()).collect();
     assert_eq!(names, fields(&transmission()));
-    let empty = Transmission { share: None, wire_bits: None, ..transmission() };
+    let empty = Transmission { weight: None, wire_bits: None, ..transmission() };
     for column in TRANSMISSION_COLUMNS {
         assert_eq!((column.value)(&empty) == Cell::Empty, column.optional, "{}", column.name);
     }
@@ -212,13 +212,13 @@ fn the_digest_changes_with_every_column_that_it_takes_and_with_no_other() {
         ("report", true, |s| s.report = s.report.next_up()),
         ("gain", true, |s| s.gain = s.gain.next_up()),
         ("capacity", true, |s| s.capacity = s.capacity.next_up()),
-        ("weight", true, |s| s.weight = s.weight.next_up()),
+        ("bit_weight", true, |s| s.bit_weight = s.bit_weight.next_up()),
         ("symbols", true, |s| s.symbols.0 = s.symbols.0.next_up()),
         ("budget", true, |s| s.budget.0 = s.budget.0.next_up()),
         ("bits", true, |s| s.bits.0 = s.bits.0.next_up()),
         ("q", true, |s| s.q += 1),
         ("entries", true, |s| s.entries += 1),
-        ("share", true, |s| s.share = None),
+        ("weight", true, |s| s.weight = None),
         ("arrival", true, |s| s.arrival = Arrival::Lost),
         ("report_symbols", true, |s| s.report_symbols = 0),
         // Bytes are another way to send the same; power and airtime follow from the rest.

@@ -1,7 +1,7 @@
 //! The contract between a policy and the facts that it declares, for tests of policies, built-in or custom.
 
 use super::{
-    Ask, Bias, DeviceTable, Facts, Policy, Reports, Schedule, Share, Trains, View, check_candidates,
+    Ask, Bias, DeviceTable, Facts, Policy, Reports, Schedule, Trains, View, Weight, check_candidates,
 };
 use crate::base::units::{DeviceId, Power};
 use crate::parts::Scope;
@@ -124,11 +124,11 @@ impl Play {
         if selection.trains == Trains::Everyone && trained != m {
             return Err(format!("trains: it declares Trains::Everyone, but {trained} of {m} devices train"));
         }
-        let own = schedule.picks.iter().filter(|pick| matches!(pick.share, Share::Weight(_))).count();
-        if own != if selection.own_shares { sent } else { 0 } {
+        let own = schedule.picks.iter().filter(|pick| matches!(pick.weight, Weight::Own(_))).count();
+        if own != if selection.own_weights { sent } else { 0 } {
             return Err(format!(
-                "own_shares: it declares {}, but it sets Share::Weight for {own} of {sent} devices",
-                selection.own_shares
+                "own_weights: it declares {}, but it sets Weight::Own for {own} of {sent} devices",
+                selection.own_weights
             ));
         }
         if selection.largest_reports {
@@ -147,7 +147,7 @@ impl Play {
         Ok(())
     }
 
-    /// Whether each device has the share π in the mean over many rounds: equal shares, or by samples.
+    /// Whether each device has the weight π in the mean over many rounds: equal weights, or by samples.
     fn check_bias(&mut self) -> Result<(), String> {
         let (m, rounds) = (self.bench.links.devices(), 6000);
         let (mut sums, mut squares) = (vec![0.0; m], vec![0.0; m]);
@@ -155,9 +155,9 @@ impl Play {
             let schedule = self.round(|i| (1 + (i + t) % 4) as f32)?.schedule;
             let count = schedule.picks.len() as f64;
             for pick in &schedule.picks {
-                let share = if let Share::Weight(share) = pick.share { share } else { 1.0 / count };
-                sums[pick.device.index()] += share;
-                squares[pick.device.index()] += share * share;
+                let weight = if let Weight::Own(weight) = pick.weight { weight } else { 1.0 / count };
+                sums[pick.device.index()] += weight;
+                squares[pick.device.index()] += weight * weight;
             }
         }
         let n = rounds as f64;
@@ -172,7 +172,7 @@ impl Play {
         };
         match (off(&|_| 1.0 / m as f64), off(&|i| size(i) / all)) {
             (Some(device), Some(_)) => Err(format!(
-                "bias: it declares Bias::Unbiased, but device {device} has the mean share {:.4}, not 1/M = \
+                "bias: it declares Bias::Unbiased, but device {device} has the mean weight {:.4}, not 1/M = \
                  {:.4}",
                 sums[device] / n,
                 1.0 / m as f64

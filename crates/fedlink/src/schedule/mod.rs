@@ -1,4 +1,4 @@
-//! Scheduling: the devices that send in a round, their shares of the bits, and the weights of their updates.
+//! Scheduling: the devices that send in a round, their bit weights, and the weights of their updates.
 
 pub mod contract;
 pub mod policy;
@@ -34,35 +34,35 @@ pub struct Schedule {
 pub struct Pick {
     /// The device that sends.
     pub device: DeviceId,
-    /// w_m: bits are shared in proportion to it. Finite and ≥ 0; weights that are all
-    /// zero mean equal weights.
+    /// w_m: bits are shared in proportion to it. Finite and ≥ 0; bit weights that
+    /// are all zero mean equal ones.
     pub bit_weight: f64,
     /// The weight of its update in θ(t+1).
-    pub share: Share,
+    pub weight: Weight,
 }
 
-/// The weight of an update in θ(t+1) = θ(t) + Σ share·Δ̂.
+/// The weight of an update in θ(t+1) = θ(t) + Σ weight·Δ̂.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub enum Share {
+pub enum Weight {
     /// As `learn.aggregate` specifies: 1/K each, or by size.
     #[default]
     Rule,
     /// This weight, whatever the weights of the others; 1/(M·p) makes a selection with probability p
     /// unbiased. Finite and ≥ 0.
-    Weight(f64),
+    Own(f64),
 }
 
 impl Pick {
     /// A device with its bit weight; `learn.aggregate` specifies the weight of its update.
     pub fn new(device: DeviceId, bit_weight: f64) -> Self {
-        Self { device, bit_weight, share: Share::Rule }
+        Self { device, bit_weight, weight: Weight::Rule }
     }
 
     /// The same with a weight of its update.
     #[must_use]
-    pub fn counting(self, share: Share) -> Self {
-        Self { share, ..self }
+    pub fn with_weight(self, weight: Weight) -> Self {
+        Self { weight, ..self }
     }
 }
 
@@ -72,7 +72,7 @@ impl Schedule {
         Self { picks }
     }
 
-    /// `devices` with equal shares of bits.
+    /// `devices` with equal bit weights.
     pub fn equal(devices: impl IntoIterator<Item = DeviceId>) -> Self {
         Self { picks: devices.into_iter().map(|device| Pick::new(device, 1.0)).collect() }
     }
@@ -82,7 +82,7 @@ impl Schedule {
         self.picks.iter().map(|pick| pick.device)
     }
 
-    /// A schedule is up to K distinct candidates with finite weights and shares ≥ 0.
+    /// A schedule is up to K distinct candidates with finite bit weights and weights ≥ 0.
     pub(crate) fn check(&self, candidates: &[DeviceId], k: usize) -> Result<(), String> {
         if self.picks.len() > k {
             return Err(format!("it schedules {} devices, but K = {k}", self.picks.len()));
@@ -104,9 +104,9 @@ impl Schedule {
                 ))
             };
             let allowed = |value: f64| value.is_finite() && value >= 0.0;
-            match pick.share {
+            match pick.weight {
                 _ if !allowed(pick.bit_weight) => return refuse("bit weight", pick.bit_weight),
-                Share::Weight(share) if !allowed(share) => return refuse("share", share),
+                Weight::Own(weight) if !allowed(weight) => return refuse("weight", weight),
                 _ => {}
             }
         }
@@ -138,8 +138,8 @@ pub struct Selection {
     pub bias: Bias,
     /// The devices that must train before it selects.
     pub trains: Trains,
-    /// Whether it sets the weight of each update ([`Share::Weight`]).
-    pub own_shares: bool,
+    /// Whether it sets the weight of each update ([`Weight::Own`]).
+    pub own_weights: bool,
     /// Whether those with the largest first reports are scheduled, so that no other update need be kept.
     pub largest_reports: bool,
     /// Whether a device with a poor channel is left out while others have a better one.
@@ -180,7 +180,7 @@ impl Selection {
         Self {
             bias,
             trains,
-            own_shares: false,
+            own_weights: false,
             largest_reports: false,
             by_channel: false,
             by_average_power: false,
@@ -195,8 +195,8 @@ impl Selection {
 
     /// The same with weights of its own.
     #[must_use]
-    pub const fn with_shares(self) -> Self {
-        Self { own_shares: true, ..self }
+    pub const fn with_weights(self) -> Self {
+        Self { own_weights: true, ..self }
     }
 
     /// The same for the largest first reports.

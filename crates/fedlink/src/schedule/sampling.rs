@@ -119,7 +119,7 @@ impl Sums {
     }
 }
 
-/// Des Raj's shares of devices drawn one after another without replacement: the j-th of K counts
+/// Des Raj's weights of devices drawn one after another without replacement: the j-th of K counts
 /// π·[(1 − Σ_(i<j) p_(i))/p_(j) + (K − j)]/K, so that the mean over all draws is Σ π·Δ.
 ///
 /// `drawn` holds (π, p) in the order of the draws, p being the probabilities of the first draw (they add up
@@ -127,12 +127,12 @@ impl Sums {
 pub fn des_raj(drawn: &[(f64, f64)]) -> Vec<f64> {
     let k = drawn.len() as f64;
     let mut before = 0.0;
-    let share = |(j, (target, p)): (usize, &(f64, f64))| {
-        let share = target * ((1.0 - before) / p + (k - 1.0 - j as f64)) / k;
+    let weight = |(j, (target, p)): (usize, &(f64, f64))| {
+        let weight = target * ((1.0 - before) / p + (k - 1.0 - j as f64)) / k;
         before += p;
-        share.max(0.0)
+        weight.max(0.0)
     };
-    drawn.iter().enumerate().map(share).collect()
+    drawn.iter().enumerate().map(weight).collect()
 }
 
 /// The weight of each device in the objective: 1/M, or its part of all samples (`target`).
@@ -265,8 +265,8 @@ pub(in crate::schedule) mod tests {
             let mut mean = [0.0; 4];
             for (drawn, probability) in ordered(&p, k) {
                 let pairs: Vec<(f64, f64)> = drawn.iter().map(|&i| (target[i], p[i])).collect();
-                for (&i, share) in drawn.iter().zip(des_raj(&pairs)) {
-                    mean[i] += probability * share;
+                for (&i, weight) in drawn.iter().zip(des_raj(&pairs)) {
+                    mean[i] += probability * weight;
                 }
             }
             for (got, wanted) in mean.iter().zip(&target) {

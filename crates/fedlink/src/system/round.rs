@@ -25,8 +25,8 @@ pub fn round(server: &mut Server, fleet: &mut Fleet, clock: &Clock, t: u64) -> R
     // Where the policy names a genie, only the devices that it chooses answer.
     let reports = genie::choose(server, fleet, &trained, &call, reports)?;
 
-    // 3. The policy picks 𝓜(t), |𝓜| ≤ K, with bit weights and shares. 4. The n symbols are split so that bits
-    //    are proportional to the weights.
+    // 3. The policy picks 𝓜(t), |𝓜| ≤ K, each with a bit weight and a weight. 4. The n symbols are split so
+    //    that bits are proportional to the bit weights.
     let scheduled = server.report(reports)?;
 
     // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The channel
@@ -38,7 +38,7 @@ pub fn round(server: &mut Server, fleet: &mut Fleet, clock: &Clock, t: u64) -> R
     let uploads = Uploads::new(&call, &trained.devices, &scheduled, powers, &spent_j);
     let (cost, late) = clock.finish(&timing, &present, &uploads, &mut carried);
 
-    // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ share·Δ̂. A device that is silent,
+    // 6. The server decodes, judges and aggregates: θ(t+1) = θ(t) + c·Σ weight·Δ̂. A device that is silent,
     //    late or in outage, or whose upload cannot be decoded or fails the audit, adds nothing and still
     //    counts.
     let uploads: Vec<Upload> = (0..sent.len()).map(|i| sent[i].upload_over(&carried[i], late[i])).collect();

@@ -10,7 +10,7 @@ pub const ENTRY: Entry<dyn Aggregator> = Entry::of::<ReceivedMean>();
 /// Δ̄ = (1/U)·Σ Δ̂_m over the U updates that were used. `[learn.received-mean]` has no keys.
 ///
 /// Unlike with `mean`, devices that were silent, or whose upload was dropped, do not make the step shorter.
-/// Shares that a policy sets (`Share::Weight`) are not used. Invariants: the step of updates that agree is
+/// Weights that a policy sets (`Weight::Own`) are not used. Invariants: the step of updates that agree is
 /// that update; without updates the step is 0.
 #[keys]
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +29,12 @@ impl PartConfig for ReceivedMean {
 impl Persist for ReceivedMean {}
 
 impl Aggregator for ReceivedMean {
-    fn shares(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
+    fn weights(&self, devices: usize, _: &dyn Fn(usize) -> usize) -> Vec<f32> {
         vec![1.0 / devices as f32; devices]
     }
 
     fn aggregate<'a>(&mut self, contributions: &[Contribution<'a>], _: usize) -> Delta<'a> {
-        let share = 1.0 / contributions.len() as f32;
-        Delta::Sum(contributions.iter().map(|one| (one.update, share * one.factor)).collect())
+        let weight = 1.0 / contributions.len() as f32;
+        Delta::Sum(contributions.iter().map(|one| (one.update, weight * one.factor)).collect())
     }
 }

@@ -41,9 +41,9 @@ fn with_weight(weight: f64) -> Vec<Pick> {
     picks
 }
 
-fn with_share(share: f64) -> Vec<Pick> {
+fn with_share(weight: f64) -> Vec<Pick> {
     let mut picks = picks(&[0, 1, 2]);
-    picks[1].share = Share::Weight(share);
+    picks[1].weight = Weight::Own(weight);
     picks
 }
 
@@ -75,9 +75,9 @@ fn a_policy_that_breaks_its_contract_is_an_error_not_a_panic() {
         (
             good.clone(),
             with_share(f64::NAN),
-            "the share of device 1 is NaN, but must be finite and at least 0",
+            "the weight of device 1 is NaN, but must be finite and at least 0",
         ),
-        (good, with_share(-0.5), "the share of device 1 is -0.5, but must be finite and at least 0"),
+        (good, with_share(-0.5), "the weight of device 1 is -0.5, but must be finite and at least 0"),
     ];
     for (candidates, picks, problem) in cases {
         let rogue = Rogue { candidates, picks };

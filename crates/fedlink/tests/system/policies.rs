@@ -62,8 +62,8 @@ fn divfl_first_schedules_every_device_and_its_shares_add_up_to_1() {
         if t < 4 {
             assert!(sent.iter().all(|device| seen.insert(*device)), "round {t}: {sent:?}");
         }
-        let shares: f64 = record.transmissions.iter().filter_map(|sent| sent.share).sum();
-        assert!((shares - 1.0).abs() < 1e-12, "{shares}");
+        let weights: f64 = record.transmissions.iter().filter_map(|sent| sent.weight).sum();
+        assert!((weights - 1.0).abs() < 1e-12, "{weights}");
     }
     assert_eq!(seen.len(), 12);
 }

@@ -80,7 +80,8 @@ fn a_device_that_sends_zero_changes_the_sum_by_at_most_the_clip() {
 
 #[test]
 fn the_noise_has_the_deviation_of_the_clip_also_in_rounds_without_devices() {
-    for (policy, rate, share) in [("random", None, 1.0 / 3.0), ("poisson", Some(0.02), 1.0 / (0.02 * 12.0))] {
+    for (policy, rate, weight) in [("random", None, 1.0 / 3.0), ("poisson", Some(0.02), 1.0 / (0.02 * 12.0))]
+    {
         let mut config = private(policy);
         if let Some(rate) = rate {
             config.set("schedule.poisson.rate", rate).unwrap();
@@ -97,8 +98,8 @@ fn the_noise_has_the_deviation_of_the_clip_also_in_rounds_without_devices() {
             before = simulation.theta().to_vec();
         }
         assert_eq!(empty > 0, policy == "poisson", "{policy}: {empty} rounds without devices");
-        // (share·z·S)², within five deviations of a mean of squares.
-        let variance: f64 = share * share * (2.0 * 0.5) * (2.0 * 0.5);
+        // (weight·z·S)², within five deviations of a mean of squares.
+        let variance: f64 = weight * weight * (2.0 * 0.5) * (2.0 * 0.5);
         assert!(
             (sum / count / variance - 1.0).abs() < 5.0 * (2.0f64 / count).sqrt(),
             "{policy}: {}",
@@ -120,7 +121,7 @@ fn slots_under_poisson_sampling_do_not_depend_on_the_sample() {
             // ⌊2000/7⌋.
             assert_eq!(sent.symbols.0, 285.0);
             assert!((sent.budget.0 - 285.0 * sent.capacity).abs() < 1e-9);
-            assert_eq!(sent.share, Some(1.0 / (7.0 / 24.0 * 12.0)));
+            assert_eq!(sent.weight, Some(1.0 / (7.0 / 24.0 * 12.0)));
         }
     }
     assert!(sizes.len() > 2, "{sizes:?}");

@@ -1,4 +1,4 @@
-//! The aggregation at the server: shares, server rate, momentum; and policies that sample or take turns.
+//! The aggregation at the server: weights, server rate, momentum; and policies that sample or take turns.
 
 use crate::common::{blobs, resumed, run, run_with, small_config};
 use fedlink::learn::optimizer::StateMode;
@@ -17,8 +17,8 @@ fn after_one_round(config: &Config) -> Vec<f32> {
     simulation.theta().to_vec()
 }
 
-/// BC with the shares that a test gives.
-struct Shared(Share);
+/// BC with the weights that a test gives.
+struct Shared(Weight);
 
 impl Persist for Shared {}
 
@@ -28,14 +28,14 @@ impl Policy for Shared {
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        let pick = |&device: &DeviceId| Pick::new(device, 1.0).counting(self.0);
+        let pick = |&device: &DeviceId| Pick::new(device, 1.0).with_weight(self.0);
         Schedule::new(reports.devices.iter().map(pick).collect())
     }
 }
 
-/// Records and model of a run with these shares.
-fn with_share(share: Share, change: impl Fn(&mut Config)) -> (Vec<RoundRecord>, Vec<f32>) {
-    let parts = Parts::default().policy("shared", "this test", move |_, _| Ok(Box::new(Shared(share))));
+/// Records and model of a run with these weights.
+fn with_share(weight: Weight, change: impl Fn(&mut Config)) -> (Vec<RoundRecord>, Vec<f32>) {
+    let parts = Parts::default().policy("shared", "this test", move |_, _| Ok(Box::new(Shared(weight))));
     let mut config = config("shared");
     change(&mut config);
     let mut simulation = Simulation::with_parts(&config, blobs(20, 600, 90), &parts).unwrap();
@@ -47,13 +47,13 @@ fn with_share(share: Share, change: impl Fn(&mut Config)) -> (Vec<RoundRecord>, 
 fn shares_of_one_kth_are_the_mean_to_the_bit() {
     for k in [1, 3, 4, 7, 12] {
         let change = |config: &mut Config| config.schedule.k = k;
-        let (rule, theta) = with_share(Share::Rule, change);
-        let (mut weighted, same) = with_share(Share::Weight(1.0 / k as f64), change);
+        let (rule, theta) = with_share(Weight::Rule, change);
+        let (mut weighted, same) = with_share(Weight::Own(1.0 / k as f64), change);
         assert!(theta.iter().zip(&same).all(|(a, b)| a.to_bits() == b.to_bits()), "K = {k}");
         for sent in weighted.iter_mut().flat_map(|record| &mut record.transmissions) {
-            assert_eq!(sent.share.take(), Some(1.0 / k as f64));
+            assert_eq!(sent.weight.take(), Some(1.0 / k as f64));
         }
-        assert_eq!(weighted, rule, "but for the shares the records are the same");
+        assert_eq!(weighted, rule, "but for the weights the records are the same");
     }
 }
 
@@ -61,9 +61,9 @@ fn shares_of_one_kth_are_the_mean_to_the_bit() {
 fn a_share_counts_independently_of_the_others_and_zero_has_no_effect() {
     let one_round = |config: &mut Config| config.run.rounds = 1;
     let start = Simulation::of(&config("bc"), blobs(20, 600, 90)).unwrap().theta().to_vec();
-    assert_eq!(with_share(Share::Weight(0.0), one_round).1, start);
-    let moved = |share: f64| -> Vec<f64> {
-        let (_, theta) = with_share(Share::Weight(share), one_round);
+    assert_eq!(with_share(Weight::Own(0.0), one_round).1, start);
+    let moved = |weight: f64| -> Vec<f64> {
+        let (_, theta) = with_share(Weight::Own(weight), one_round);
         theta.iter().zip(&start).map(|(a, b)| f64::from(a - b)).collect()
     };
     let (one, four) = (moved(0.25), moved(1.0));
@@ -184,8 +184,8 @@ fn an_unbiased_share_of_a_random_choice_is_one_over_m_times_its_probability() {
         }
         fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
             let p = view.k as f64 / view.links.devices() as f64;
-            let share = Share::Weight(1.0 / (view.links.devices() as f64 * p));
-            let pick = |&device: &DeviceId| Pick::new(device, 1.0).counting(share);
+            let weight = Weight::Own(1.0 / (view.links.devices() as f64 * p));
+            let pick = |&device: &DeviceId| Pick::new(device, 1.0).with_weight(weight);
             Schedule::new(reports.devices.iter().map(pick).collect())
         }
     }
@@ -193,5 +193,5 @@ fn an_unbiased_share_of_a_random_choice_is_one_over_m_times_its_probability() {
     let ours = run_with(&config("unbiased"), blobs(20, 600, 90), &parts, 1);
     let theirs = run(&config("random"), blobs(20, 600, 90), 1);
     assert_eq!((ours.final_loss, ours.scheduled), (theirs.final_loss, theirs.scheduled));
-    assert_ne!(ours.digest, theirs.digest, "the shares are part of the digest");
+    assert_ne!(ours.digest, theirs.digest, "the weights are part of the digest");
 }

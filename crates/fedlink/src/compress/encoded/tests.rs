@@ -56,13 +56,13 @@ proptest! {
     ) {
         let start: Vec<f32> = (0..3 * BLOCK + 5).map(|i| (i as f32).cos()).collect();
         let mut one_by_one = start.clone();
-        for (update, share) in &updates {
-            // The definition: θ_i += share·Δ̂_i.
-            update.for_each(|i, value| one_by_one[i as usize] += share * value);
+        for (update, weight) in &updates {
+            // The definition: θ_i += weight·Δ̂_i.
+            update.for_each(|i, value| one_by_one[i as usize] += weight * value);
         }
         let mut together = start;
         let updates: Vec<(&Encoded, f32)> =
-            updates.iter().map(|(update, share)| (update, *share)).collect();
+            updates.iter().map(|(update, weight)| (update, *weight)).collect();
         add_all(&mut together, &updates);
         prop_assert!(together.iter().zip(&one_by_one).all(|(a, b)| a.to_bits() == b.to_bits()));
     }

@@ -6,7 +6,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
 use crate::schedule::received::LastUpdates;
 use crate::schedule::sampling::Target;
-use crate::schedule::{Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
+use crate::schedule::{Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
@@ -61,7 +61,7 @@ impl PartConfig for ClusteredConfig {
 /// Invariants: every device counts π on average, with a variance that is never above that of
 /// [multinomial](super::multinomial) sampling; masses are whole numbers, so that both sums are exact. With
 /// equal sizes and K | M by size it is a partition into K blocks. A device that is drawn and may not send
-/// adds nothing, and the others count what they would: shares that were normalized over those that are there
+/// adds nothing, and the others count what they would: weights that were normalized over those that are there
 /// would be biased. By similarity the state is of up to M·d + M² numbers.
 #[derive(Clone, Debug)]
 pub struct Clustered {
@@ -256,13 +256,13 @@ impl Policy for Clustered {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Unbiased, Trains::Scheduled).with_shares()
+        Selection::new(Bias::Unbiased, Trains::Scheduled).with_weights()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
         let pick = |&(device, count): &(DeviceId, u32)| {
-            let share = f64::from(count) / view.k as f64;
-            Pick { device, bit_weight: share, share: Share::Weight(share) }
+            let weight = f64::from(count) / view.k as f64;
+            Pick { device, bit_weight: weight, weight: Weight::Own(weight) }
         };
         let mut there = reports.devices.clone();
         there.sort_unstable();
@@ -441,7 +441,7 @@ mod tests {
                 let chosen = policy.candidates(view);
                 let there = vec![chosen[0]];
                 let schedule = policy.select(view, &Reports::new(there, 0, vec![]));
-                assert_eq!(schedule.picks[0].share, Share::Weight(0.5));
+                assert_eq!(schedule.picks[0].weight, Weight::Own(0.5));
             });
         }
     }

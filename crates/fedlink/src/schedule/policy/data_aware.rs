@@ -4,7 +4,7 @@ use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::{
-    Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, largest_indices_by,
+    Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, largest_indices_by,
 };
 
 /// The entry of this policy.
@@ -108,15 +108,15 @@ impl Policy for DataAware {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Scheduled).with_shares().by_channel(self.config.kappa > 0.0)
+        Selection::new(Bias::Biased, Trains::Scheduled).with_weights().by_channel(self.config.kappa > 0.0)
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
         let sizes: Vec<f64> = reports.devices.iter().map(|&device| view.samples(device) as f64).collect();
         let total: f64 = sizes.iter().sum();
         let pick = |(&device, size): (&DeviceId, f64)| {
-            let share = Share::Weight(if total > 0.0 { size / total } else { 0.0 });
-            Pick { device, bit_weight: 1.0, share }
+            let weight = Weight::Own(if total > 0.0 { size / total } else { 0.0 });
+            Pick { device, bit_weight: 1.0, weight }
         };
         Schedule { picks: reports.devices.iter().zip(sizes).map(pick).collect() }
     }
@@ -174,8 +174,8 @@ mod tests {
             let chosen = made.candidates(view);
             made.select(view, &Reports::new(chosen, 0, vec![]))
         });
-        let got: Vec<(u32, Share)> = schedule.picks.iter().map(|pick| (pick.device.0, pick.share)).collect();
-        assert_eq!(got, [(1, Share::Weight(11.0 / 24.0)), (3, Share::Weight(13.0 / 24.0))]);
+        let got: Vec<(u32, Weight)> = schedule.picks.iter().map(|pick| (pick.device.0, pick.weight)).collect();
+        assert_eq!(got, [(1, Weight::Own(11.0 / 24.0)), (3, Weight::Own(13.0 / 24.0))]);
         // By labels alone.
         let config = DataAwareConfig { size: 0.0, age: 0.0, ..DataAwareConfig::default() };
         assert_eq!(bench.at(4, |view| policy(config).candidates(view)), [DeviceId(1), DeviceId(2)]);

@@ -6,7 +6,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
 use crate::schedule::received::LastUpdates;
 use crate::schedule::{
-    Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, largest_indices_by,
+    Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, largest_indices_by,
 };
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -155,14 +155,14 @@ impl Policy for DivFl {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Biased, Trains::Scheduled).with_shares()
+        Selection::new(Bias::Biased, Trains::Scheduled).with_weights()
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
         let counts = self.represented(&reports.devices);
         let pick = |(&device, count): (&DeviceId, f64)| {
-            let share = Share::Weight(count / self.last.devices() as f64);
-            Pick { device, bit_weight: 1.0, share }
+            let weight = Weight::Own(count / self.last.devices() as f64);
+            Pick { device, bit_weight: 1.0, weight }
         };
         Schedule { picks: reports.devices.iter().zip(counts).map(pick).collect() }
     }
@@ -270,11 +270,11 @@ mod tests {
             };
             let set: Vec<usize> = chosen.iter().map(|device| device.index()).collect();
             prop_assert_eq!(distinct(&set), k.min(distinct(&(0..m).collect::<Vec<_>>())), "{:?}", vectors);
-            let share = |pick: &Pick| match pick.share {
-                Share::Weight(share) => share * m as f64,
-                Share::Rule => f64::NAN,
+            let weight = |pick: &Pick| match pick.weight {
+                Weight::Own(weight) => weight * m as f64,
+                Weight::Rule => f64::NAN,
             };
-            let counts: Vec<f64> = schedule.picks.iter().map(share).collect();
+            let counts: Vec<f64> = schedule.picks.iter().map(weight).collect();
             prop_assert!((counts.iter().sum::<f64>() - m as f64).abs() < 1e-9);
             prop_assert!(counts.iter().all(|count| (count - count.round()).abs() < 1e-9), "{:?}", counts);
         }
@@ -295,8 +295,8 @@ mod tests {
             policy.select(view, &Reports::new(chosen, 0, vec![]))
         });
         // Updates 0, 1, 9, 1.5: the sums of distances are 11.5, 9.5, 24.5 and 9.5.
-        let shares: Vec<(u32, Share)> =
-            schedule.picks.iter().map(|pick| (pick.device.0, pick.share)).collect();
-        assert_eq!(shares, [(1, Share::Weight(0.8)), (4, Share::Weight(0.2))]);
+        let weights: Vec<(u32, Weight)> =
+            schedule.picks.iter().map(|pick| (pick.device.0, pick.weight)).collect();
+        assert_eq!(weights, [(1, Weight::Own(0.8)), (4, Weight::Own(0.2))]);
     }
 }

@@ -5,7 +5,7 @@ use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::Target;
 use crate::schedule::{
-    Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View, everybody_fits,
+    Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, everybody_fits,
 };
 
 /// The entry of this policy.
@@ -52,16 +52,16 @@ impl Policy for Ideal {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Unbiased, Trains::Everyone).with_shares()
+        Selection::new(Bias::Unbiased, Trains::Everyone).with_weights()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
         let devices = &reports.devices;
         let targets = self.target.weights(devices, view.links.devices(), |device| view.samples(device));
-        let pick = |(&device, share): (&DeviceId, f64)| Pick {
+        let pick = |(&device, weight): (&DeviceId, f64)| Pick {
             device,
             bit_weight: 1.0,
-            share: Share::Weight(share),
+            weight: Weight::Own(weight),
         };
         Schedule { picks: devices.iter().zip(targets).map(pick).collect() }
     }

@@ -5,7 +5,7 @@ use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::priced::probabilities;
 use crate::schedule::sampling::{Target, des_raj, successive};
-use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.
@@ -25,7 +25,7 @@ pub enum Price {
 }
 
 /// K devices drawn one after another with p_m = u_m·√(ρ/((1−ρ)·T_m + λ)), λ such that Σ p = 1; each update
-/// counts its share by Des Raj, so that the selection is unbiased.
+/// counts its weight by Des Raj, so that the selection is unbiased.
 ///
 /// p minimizes ρ·Σ u²/p + (1−ρ)·Σ p·T, u = π‖Δ‖ over its sum and T_m ∝ 1/C_m the upload time over its mean,
 /// so that both sums are about 1 and ρ means the same whatever the norms are. Source: after Ren, He, Wen, Yu,
@@ -51,7 +51,7 @@ impl PartConfig for Importance {
     const NAME: &'static str = "importance";
     const FAMILY: &'static str = "unbiased";
     const MEANING: &'static str =
-        "devices drawn by norm against upload time; unbiased: each update counts its share";
+        "devices drawn by norm against upload time; unbiased: each update counts its weight";
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(self))
@@ -93,7 +93,7 @@ impl Policy for Importance {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Unbiased, Trains::Everyone).with_shares()
+        Selection::new(Bias::Unbiased, Trains::Everyone).with_weights()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
@@ -108,13 +108,13 @@ impl Policy for Importance {
         let p = self.first_draw(&u, &capacities);
         let drawn = successive(&p, view.k, &mut view.rng(0));
         let pairs: Vec<(f64, f64)> = drawn.iter().map(|&row| (targets[row], p[row])).collect();
-        let share = |(row, share): (usize, f64)| Pick {
+        let weight = |(row, weight): (usize, f64)| Pick {
             device: devices[row],
             bit_weight: 1.0,
             // A device that could not be drawn by p, and was for want of others, counts nothing.
-            share: Share::Weight(if share.is_finite() { share } else { 0.0 }),
+            weight: Weight::Own(if weight.is_finite() { weight } else { 0.0 }),
         };
-        let mut picks: Vec<Pick> = drawn.into_iter().zip(des_raj(&pairs)).map(share).collect();
+        let mut picks: Vec<Pick> = drawn.into_iter().zip(des_raj(&pairs)).map(weight).collect();
         picks.sort_unstable_by_key(|pick| pick.device);
         Schedule { picks }
     }
@@ -168,8 +168,8 @@ mod tests {
                 let mut mean = [0.0; 5];
                 for (drawn, probability) in ordered(&p, k) {
                     let pairs: Vec<(f64, f64)> = drawn.iter().map(|&i| (targets[i], p[i])).collect();
-                    for (&i, share) in drawn.iter().zip(des_raj(&pairs)) {
-                        mean[i] += probability * share;
+                    for (&i, weight) in drawn.iter().zip(des_raj(&pairs)) {
+                        mean[i] += probability * weight;
                     }
                 }
                 let off = mean.iter().zip(targets).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -204,9 +204,9 @@ mod tests {
                 policy.select(view, &Reports::new(candidates, 1, norms.to_vec()))
             });
             for pick in schedule.picks {
-                let Share::Weight(share) = pick.share else { panic!("a share of its own") };
-                sums[pick.device.index()] += share;
-                squares[pick.device.index()] += share * share;
+                let Weight::Own(weight) = pick.weight else { panic!("a weight of its own") };
+                sums[pick.device.index()] += weight;
+                squares[pick.device.index()] += weight * weight;
             }
         }
         let n = rounds as f64;

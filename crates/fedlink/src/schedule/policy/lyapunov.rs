@@ -7,7 +7,7 @@ use crate::record::RoundRecord;
 use crate::schedule::priced::probabilities;
 use crate::schedule::queues::PowerQueues;
 use crate::schedule::sampling::{Target, systematic};
-use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<LyapunovConfig>();
@@ -98,7 +98,7 @@ impl Policy for Lyapunov {
         }
         let devices = view.eligible();
         let drawn = self.draw(view, &devices, &vec![1.0; devices.len()]);
-        self.chosen = drawn.into_iter().map(|(row, share)| (devices[row], share)).collect();
+        self.chosen = drawn.into_iter().map(|(row, weight)| (devices[row], weight)).collect();
         self.chosen.iter().map(|(device, _)| *device).collect()
     }
 
@@ -108,7 +108,7 @@ impl Policy for Lyapunov {
 
     fn selection(&self) -> Selection {
         let trains = if self.config.norms { Trains::Everyone } else { Trains::Scheduled };
-        Selection::new(Bias::Unbiased, trains).with_shares().by_average_power()
+        Selection::new(Bias::Unbiased, trains).with_weights().by_average_power()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
@@ -116,12 +116,12 @@ impl Policy for Lyapunov {
         let drawn: Vec<(DeviceId, f64)> = if self.config.norms {
             let norms: Vec<f64> =
                 (0..devices.len()).map(|row| f64::from(reports.first(row)).max(0.0)).collect();
-            self.draw(view, devices, &norms).into_iter().map(|(row, share)| (devices[row], share)).collect()
+            self.draw(view, devices, &norms).into_iter().map(|(row, weight)| (devices[row], weight)).collect()
         } else {
             self.chosen.iter().filter(|(device, _)| devices.contains(device)).copied().collect()
         };
         let pick =
-            |(device, share): (DeviceId, f64)| Pick { device, bit_weight: 1.0, share: Share::Weight(share) };
+            |(device, weight): (DeviceId, f64)| Pick { device, bit_weight: 1.0, weight: Weight::Own(weight) };
         Schedule { picks: drawn.into_iter().map(pick).collect() }
     }
 

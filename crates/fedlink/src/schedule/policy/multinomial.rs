@@ -4,7 +4,7 @@ use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::Target;
-use crate::schedule::{Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
+use crate::schedule::{Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Multinomial>();
@@ -60,15 +60,15 @@ impl Policy for Multinomial {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Unbiased, Trains::Scheduled).with_shares()
+        Selection::new(Bias::Unbiased, Trains::Scheduled).with_weights()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
         // The same numbers are drawn again, since nothing is kept; who failed meanwhile is left out.
         let k = view.k as f64;
         let pick = |(device, count): (DeviceId, u32)| {
-            let share = f64::from(count) / k;
-            Pick { device, bit_weight: share, share: Share::Weight(share) }
+            let weight = f64::from(count) / k;
+            Pick { device, bit_weight: weight, weight: Weight::Own(weight) }
         };
         let mut there = reports.devices.clone();
         there.sort_unstable();

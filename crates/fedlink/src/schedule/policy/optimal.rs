@@ -4,7 +4,7 @@ use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::{Target, systematic};
-use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Share, Trains, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Optimal>();
@@ -97,7 +97,7 @@ impl Policy for Optimal {
     }
 
     fn selection(&self) -> Selection {
-        Selection::new(Bias::Unbiased, Trains::Everyone).with_shares()
+        Selection::new(Bias::Unbiased, Trains::Everyone).with_weights()
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
@@ -110,8 +110,8 @@ impl Policy for Optimal {
         let mut order: Vec<usize> = (0..devices.len()).collect();
         rng.shuffle(&mut order);
         let pick = |row: usize| {
-            let share = targets[row] / p[row];
-            Pick { device: devices[row], bit_weight: share * norm(row), share: Share::Weight(share) }
+            let weight = targets[row] / p[row];
+            Pick { device: devices[row], bit_weight: weight * norm(row), weight: Weight::Own(weight) }
         };
         Schedule { picks: systematic(&p, &order, rng.uniform()).into_iter().map(pick).collect() }
     }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_the_updates_count_is_unbiased_over_the_draws() {
-        // Σ share over many rounds: each device counts 1/M on average.
+        // Σ weight over many rounds: each device counts 1/M on average.
         let bench = Bench::new(6, 2);
         let norms = [1.0f32, 2.0, 3.0, 4.0, 0.5, 7.0];
         let rounds = 40_000u64;
@@ -215,8 +215,8 @@ mod tests {
             });
             assert_eq!(schedule.picks.len(), 2);
             for pick in schedule.picks {
-                let Share::Weight(share) = pick.share else { panic!("a share of its own") };
-                sums[pick.device.index()] += share;
+                let Weight::Own(weight) = pick.weight else { panic!("a weight of its own") };
+                sums[pick.device.index()] += weight;
             }
         }
         for (sum, p) in sums.iter().zip(&p) {

@@ -4,7 +4,7 @@ use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::uniform;
-use crate::schedule::{Bias, Pick, Policy, Reports, Sampling, Schedule, Selection, Share, Trains, View};
+use crate::schedule::{Bias, Pick, Policy, Reports, Sampling, Schedule, Selection, Weight, Trains, View};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<PoissonConfig>();
@@ -71,12 +71,12 @@ impl Policy for Poisson {
 
     fn selection(&self) -> Selection {
         let bias = if self.k == self.devices { Bias::Unbiased } else { Bias::Biased };
-        Selection::new(bias, Trains::Scheduled).with_shares()
+        Selection::new(bias, Trains::Scheduled).with_weights()
     }
 
     fn select(&mut self, _: &View, reports: &Reports) -> Schedule {
-        let share = Share::Weight(1.0 / (self.rate * self.devices as f64));
-        let picks = reports.devices.iter().map(|&device| Pick { share, ..Pick::new(device, 1.0) });
+        let weight = Weight::Own(1.0 / (self.rate * self.devices as f64));
+        let picks = reports.devices.iter().map(|&device| Pick { weight, ..Pick::new(device, 1.0) });
         Schedule { picks: picks.collect() }
     }
 
@@ -137,7 +137,7 @@ mod tests {
             chosen.iter().for_each(|device| seen[device.index()] = true);
         }
         assert_eq!(seen, [true; 9]);
-        // E[Σ share·Δ] over all 2⁴ sets of four coins, against the mean.
+        // E[Σ weight·Δ] over all 2⁴ sets of four coins, against the mean.
         let (rate, deltas) = (0.3f64, [1.0, -2.0, 5.0, 7.5]);
         let bench = Bench::new(4, 4);
         let mut policy = Poisson { rate, devices: 4, k: 4 };
@@ -149,9 +149,9 @@ mod tests {
             let step: f64 = schedule
                 .picks
                 .iter()
-                .map(|pick| match pick.share {
-                    Share::Weight(share) => share * deltas[pick.device.index()],
-                    Share::Rule => panic!("it has shares of its own"),
+                .map(|pick| match pick.weight {
+                    Weight::Own(weight) => weight * deltas[pick.device.index()],
+                    Weight::Rule => panic!("it has weights of its own"),
                 })
                 .sum();
             expected += probability * step;

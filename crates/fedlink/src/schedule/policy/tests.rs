@@ -14,7 +14,7 @@ use crate::record::{RoundRecord, Training};
 pub use crate::schedule::contract::Bench;
 use crate::schedule::contract::{self, known};
 use crate::schedule::received::tests::Dense;
-use crate::schedule::{Ask, Bias, Reports, Sampling, Schedule, Selection, Share, Trains, View};
+use crate::schedule::{Ask, Bias, Reports, Sampling, Schedule, Selection, Trains, View, Weight};
 use crate::spec::{Config, Spec};
 use crate::system::server::{Body, Call, Server, Upload};
 use crate::system::simulation::Simulation;
@@ -227,8 +227,11 @@ fn every_policy_keeps_its_contract_in_rounds_of_every_kind() {
                     let distinct: std::collections::BTreeSet<&DeviceId> = sent.iter().collect();
                     assert_eq!(distinct.len(), sent.len(), "{case}");
                     for sent in &record.transmissions {
-                        assert!(sent.weight.is_finite() && sent.weight >= 0.0, "{case}");
-                        assert!(sent.share.is_none_or(|share| share.is_finite() && share >= 0.0), "{case}");
+                        assert!(sent.bit_weight.is_finite() && sent.bit_weight >= 0.0, "{case}");
+                        assert!(
+                            sent.weight.is_none_or(|weight| weight.is_finite() && weight >= 0.0),
+                            "{case}"
+                        );
                         assert!(sent.budget.0.is_finite() && sent.budget.0 >= 0.0, "{case}");
                     }
                 }
@@ -394,7 +397,7 @@ proptest! {
             let expected = |d: DeviceId| if name == "bc" { 1.0 } else { f64::from(norms[d.index()]) };
             let expected: Vec<f64> = chosen.devices().map(expected).collect();
             prop_assert_eq!(weights(&chosen), expected, "{}", name);
-            prop_assert!(chosen.picks.iter().all(|pick| pick.share == Share::Rule), "{}", name);
+            prop_assert!(chosen.picks.iter().all(|pick| pick.weight == Weight::Rule), "{}", name);
         }
     }
 
@@ -430,7 +433,7 @@ fn renamed(
     names: &[usize],
     seed: u64,
     unit: f32,
-) -> Vec<Vec<(usize, f64, Share)>> {
+) -> Vec<Vec<(usize, f64, Weight)>> {
     let (m, k) = (names.len(), 3);
     let scope = Scope { devices: m as u64, k: k as u64, ..Scope::default() };
     let mut policy = entry.build(&Table::new(), &scope, &()).unwrap();
@@ -449,10 +452,10 @@ fn renamed(
             policy.select(view, &Reports::new(candidates, asks, values))
         });
         let total: f64 = schedule.picks.iter().map(|pick| pick.bit_weight).sum();
-        let mut round: Vec<(usize, f64, Share)> = schedule
+        let mut round: Vec<(usize, f64, Weight)> = schedule
             .picks
             .iter()
-            .map(|pick| (names[pick.device.index()], pick.bit_weight / total, pick.share))
+            .map(|pick| (names[pick.device.index()], pick.bit_weight / total, pick.weight))
             .collect();
         round.sort_by_key(|(name, ..)| *name);
         let chosen: Vec<DeviceId> = schedule.devices().collect();
@@ -568,8 +571,8 @@ fn the_devices_that_train_before_selection_are_those_that_the_policy_declares() 
                     Trains::Some => assert!(trained >= sent, "{case}"),
                     Trains::Everyone => assert_eq!(trained, m, "{case}"),
                 }
-                let own = record.transmissions.iter().all(|sent| sent.share.is_some());
-                assert!(sent == 0 || own == policy.selection().own_shares, "{case}");
+                let own = record.transmissions.iter().all(|sent| sent.weight.is_some());
+                assert!(sent == 0 || own == policy.selection().own_weights, "{case}");
             }
         }
     }
@@ -601,9 +604,9 @@ fn a_policy_that_declares_to_be_unbiased_is() {
                 let (_, record) = run.play(&round).unwrap();
                 let count = record.transmissions.len() as f64;
                 for sent in &record.transmissions {
-                    let share = sent.share.unwrap_or(1.0 / count);
-                    sums[sent.device.index()] += share;
-                    squares[sent.device.index()] += share * share;
+                    let weight = sent.weight.unwrap_or(1.0 / count);
+                    sums[sent.device.index()] += weight;
+                    squares[sent.device.index()] += weight * weight;
                 }
             }
             for (device, (sum, square)) in sums.iter().zip(&squares).enumerate() {
@@ -680,10 +683,10 @@ fn a_policy_that_contradicts_a_fact_is_caught_with_the_name_of_the_fact() {
         ("random", Selection { bias: Bias::OverRounds, ..random }.by_channel(true), "by_channel: "),
         (
             "random",
-            random.with_shares(),
-            "own_shares: it declares true, but it sets Share::Weight for 0 of 1",
+            random.with_weights(),
+            "own_weights: it declares true, but it sets Weight::Own for 0 of 1",
         ),
-        ("optimal", largest, "own_shares: it declares false, but it sets Share::Weight for 1 of 1"),
+        ("optimal", largest, "own_weights: it declares false, but it sets Weight::Own for 1 of 1"),
         ("bc-bn2", Selection { trains: Trains::Some, ..largest }.of_largest_reports(), ""),
         (
             "gradient-channel",

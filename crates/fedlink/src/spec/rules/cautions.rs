@@ -183,7 +183,7 @@ impl Draft<'_> {
     /// Whether the policy sets weights so that the mean of the updates is unbiased, over a link.
     fn weighs_without_bias(&self) -> bool {
         let policy = &self.facts.policy;
-        policy.selection.bias == Bias::Unbiased && policy.selection.own_shares && policy.is_a_link
+        policy.selection.bias == Bias::Unbiased && policy.selection.own_weights && policy.is_a_link
     }
 }
 

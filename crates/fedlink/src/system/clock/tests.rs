@@ -6,7 +6,7 @@ use crate::clock::jitter::steady::Steady;
 use crate::clock::spread::equal::Equal;
 use crate::parts::Parts;
 use crate::radio::access::{Band, Grant};
-use crate::schedule::{Ask, Share};
+use crate::schedule::{Ask, Weight};
 use crate::spec::Config;
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ fn sends(device: u32, symbols: f64) -> (Scheduled, Carried) {
         grant,
         capacity: 1.0,
         bit_weight: 1.0,
-        share: Share::Rule,
+        weight: Weight::Rule,
         band: Band { symbols: 5000 },
     };
     (scheduled, Carried { delivered: true, airtime: grant.airtime })

@@ -6,7 +6,7 @@ use crate::base::units::{Bits, DeviceId};
 use crate::error::Error;
 use crate::radio::Known;
 use crate::radio::access::{Band, Grant};
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, Share, View, check_candidates};
+use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, View, Weight, check_candidates};
 use crate::system::device::{Request, Sender};
 
 /// The candidates of a round, and the reports that they must send.
@@ -52,18 +52,18 @@ pub struct Scheduled {
     pub grant: Grant,
     /// C_m of its link as the server knows it, bits a symbol.
     pub capacity: f64,
-    /// w_m: its share of the bits is proportional to it.
+    /// w_m: the bits that it is granted are proportional to it.
     pub bit_weight: f64,
     /// The weight of its update in the sum.
-    pub share: Share,
+    pub weight: Weight,
     /// The band of all scheduled devices: the symbols that the reports left.
     pub band: Band,
 }
 
 impl Scheduled {
     pub(super) fn of(pick: &Pick, grant: &Grant, known: &Known, band: Band) -> Self {
-        let Pick { device, bit_weight, share } = *pick;
-        Self { device, grant: *grant, capacity: known.capacity(device), bit_weight, share, band }
+        let Pick { device, bit_weight, weight } = *pick;
+        Self { device, grant: *grant, capacity: known.capacity(device), bit_weight, weight, band }
     }
 }
 

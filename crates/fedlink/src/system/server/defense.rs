@@ -40,10 +40,10 @@ impl Defense {
 /// The noise of a run; none if there is none.
 fn mechanism(spec: &Spec, sampling: Sampling) -> Option<Mechanism> {
     let Clip::Norm(clip) = spec.defense.clip else { return None };
-    let share = match sampling {
+    let weight = match sampling {
         Sampling::Other => 1.0 / spec.schedule.k as f64,
         Sampling::Poisson { rate } => 1.0 / (rate * spec.data.devices as f64),
     };
     let (noise, delta) = (spec.privacy.noise, spec.privacy.delta);
-    (noise > 0.0).then_some(Mechanism { noise, clip, share, delta })
+    (noise > 0.0).then_some(Mechanism { noise, clip, weight, delta })
 }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::learn::correction::AddUpdate;
 use crate::radio::access::Grant;
 use crate::record::{Arrival, Cost, RoundRecord, Training};
-use crate::schedule::{Pick, Schedule, Share};
+use crate::schedule::{Pick, Schedule, Weight};
 use std::sync::Arc;
 
 /// Reads what arrives, on several threads.
@@ -109,11 +109,11 @@ impl Server {
         let received: Vec<Received> = uploads.par_iter().zip(&decided.grants).map(read).collect();
         self.note_underpriced(call.t, &received, uploads);
         let arrivals = self.judge(&call, &decided, &received, uploads);
-        let shares = self.shares(call.t, &decided.schedule, &arrivals);
+        let weights = self.weights(call.t, &decided.schedule, &arrivals);
         if self.states.is_some() {
             self.update_from_states(call.t, uploads, &received, &arrivals);
         } else {
-            self.update(call.t, &received, &arrivals, &shares);
+            self.update(call.t, &received, &arrivals, &weights);
         }
         for ((one, arrival), upload) in received.iter().zip(&arrivals).zip(uploads) {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
@@ -211,35 +211,35 @@ impl Server {
 
     /// What each scheduled device's update counts. One that was lost counts for nobody; one that was silent,
     /// cannot be decoded or fails the audit counts and adds nothing.
-    fn shares(&self, t: u64, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
+    fn weights(&self, t: u64, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
         let counting: Vec<DeviceId> =
             schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
-        let mut by_rule = self.aggregator.shares_of(&counting, &|i| (self.samples)(counting[i])).into_iter();
-        let share = |(pick, arrival): (&Pick, &Arrival)| {
+        let mut by_rule = self.aggregator.weights_of(&counting, &|i| (self.samples)(counting[i])).into_iter();
+        let weight = |(pick, arrival): (&Pick, &Arrival)| {
             let rule = if *arrival == Arrival::Lost { 0.0 } else { by_rule.next().unwrap_or_default() };
-            match pick.share {
-                Share::Rule => rule,
-                Share::Weight(weight) => weight as f32,
+            match pick.weight {
+                Weight::Rule => rule,
+                Weight::Own(weight) => weight as f32,
             }
         };
-        let mut shares: Vec<f32> = schedule.picks.iter().zip(arrivals).map(share).collect();
+        let mut weights: Vec<f32> = schedule.picks.iter().zip(arrivals).map(weight).collect();
         if self.aggregator.by_steps() {
             let steps: Vec<u64> =
                 schedule.devices().map(|m| (self.steps)(t, m).map_or(1, |steps| steps.count)).collect();
-            normalize_steps(&mut shares, &steps);
+            normalize_steps(&mut weights, &steps);
         }
-        shares
+        weights
     }
 
     /// θ(t+1) out of θ(t) and what arrived and passed the audit.
-    fn update(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], shares: &[f32]) {
+    fn update(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], weights: &[f32]) {
         let privacy = self.defense.privacy;
         let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
-        for ((one, arrival), &share) in received.iter().zip(arrivals).zip(shares) {
+        for ((one, arrival), &weight) in received.iter().zip(arrivals).zip(weights) {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
                 // Under privacy a device counts the same whoever else sent.
-                let share = privacy.map_or(share, |mechanism| mechanism.share as f32);
-                used.push(Contribution { update, share, factor: 1.0 });
+                let weight = privacy.map_or(weight, |mechanism| mechanism.weight as f32);
+                used.push(Contribution { update, weight, factor: 1.0 });
             }
         }
         if self.defense.clip != Clip::Off {
@@ -305,8 +305,8 @@ impl Server {
             }
         }
         let devices = self.radio.devices();
-        let shares = self.aggregator.shares(devices, &|m| (self.samples)(DeviceId(m as u32)));
-        let mut all = states.contributions(t, &shares);
+        let weights = self.aggregator.weights(devices, &|m| (self.samples)(DeviceId(m as u32)));
+        let mut all = states.contributions(t, &weights);
         if self.defense.clip != Clip::Off {
             let old = self.book.norms.len().saturating_sub(WINDOW);
             self.book.norms.drain(..old);

@@ -1,7 +1,7 @@
 //! The parameter server: one stateful object that a simulation and real nodes drive alike.
 //!
 //! A round is three calls: [`Server::begin`] names the candidates and the reports that they must send,
-//! [`Server::report`] takes their reports and grants the scheduled ones their share of the band,
+//! [`Server::report`] takes their reports and grants the scheduled ones their part of the band,
 //! [`Server::deliver`] takes what arrived and makes θ(t+1) of it. A server that trusts nobody may also audit
 //! reports, clip updates and limit who sends:
 //!

@@ -5,7 +5,7 @@ use super::call::{Call, Decided};
 use crate::base::units::{Airtime, Bits, DeviceId, Power, Symbols};
 use crate::radio::Known;
 use crate::record::{Arrival, RoundRecord, Training, Transmission};
-use crate::schedule::Share;
+use crate::schedule::Weight;
 
 /// The round as it is recorded.
 pub(super) fn record(
@@ -26,7 +26,7 @@ pub(super) fn record(
             report: reports.index_of(upload.device).map_or(0.0, |row| reports.first(row)),
             gain: known.gain(upload.device),
             capacity: known.capacity(upload.device),
-            weight: pick.bit_weight,
+            bit_weight: pick.bit_weight,
             symbols: grant.symbols,
             power: grant.power,
             airtime: upload.airtime.unwrap_or(grant.airtime),
@@ -34,9 +34,9 @@ pub(super) fn record(
             bits: upload.spent.bits,
             q: upload.spent.level,
             entries: upload.entries,
-            share: match pick.share {
-                Share::Rule => None,
-                Share::Weight(weight) => Some(weight),
+            weight: match pick.weight {
+                Weight::Rule => None,
+                Weight::Own(weight) => Some(weight),
             },
             wire_bits: upload.wire_bits,
             arrival: arrivals[i],
@@ -68,7 +68,7 @@ pub(super) fn not_scheduled(call: &Call, known: &Known, decided: &Decided) -> Ve
         report: reports[device.index()],
         gain: known.gain(device),
         capacity: known.capacity(device),
-        weight: 0.0,
+        bit_weight: 0.0,
         symbols: Symbols(0.0),
         power: Power(0.0),
         airtime: Airtime(0.0),
@@ -76,7 +76,7 @@ pub(super) fn not_scheduled(call: &Call, known: &Known, decided: &Decided) -> Ve
         bits: Bits(0.0),
         q: 0,
         entries: 0,
-        share: None,
+        weight: None,
         wire_bits: None,
         arrival: Arrival::NotScheduled,
         report_symbols: decided.report_symbols,

@@ -6,11 +6,11 @@ use crate::base::units::DeviceId;
 use crate::error::Error;
 use crate::parts::{ConfigError, parts_with};
 use crate::radio::access::{Band, Grant};
-use crate::schedule::{Ask, Bias, Pick, Policy, ReportCode, Reports, Sampling, Selection, Share, Trains};
+use crate::schedule::{Ask, Bias, Pick, Policy, ReportCode, Reports, Sampling, Selection, Trains, Weight};
 
 impl Server {
     /// Takes the reports of the candidates that answered, in any order. The policy decides, and the scheduled
-    /// devices are granted their share.
+    /// devices are granted their symbols.
     pub fn report(&mut self, reports: Reports) -> Result<Vec<Scheduled>, Error> {
         let mut open = self.open.take().ok_or(Error::order("report: no round has begun"))?;
         let reports = match in_order(reports, &open.call) {
@@ -57,16 +57,16 @@ impl Server {
         };
         if self.defense.privacy.is_some()
             && !coins
-            && schedule.picks.iter().any(|pick| pick.share != Share::Rule)
+            && schedule.picks.iter().any(|pick| pick.weight != Weight::Rule)
         {
-            let without_shares = parts_with::<dyn Policy>(|facts| {
-                let Selection { bias, trains, own_shares, .. } = facts.selection;
-                let fair = bias == Bias::Unbiased && trains == Trains::Scheduled && !own_shares;
+            let without_weights = parts_with::<dyn Policy>(|facts| {
+                let Selection { bias, trains, own_weights, .. } = facts.selection;
+                let fair = bias == Bias::Unbiased && trains == Trains::Scheduled && !own_weights;
                 fair || facts.sampling != Sampling::Other
             });
             let problem = format!(
-                "needs updates that count the same, but schedule.policy = \"{}\" gives them shares of its \
-                 own; set privacy.noise to 0, or write {without_shares}, or another policy without shares",
+                "needs updates that count the same, but schedule.policy = \"{}\" gives them weights of its \
+                 own; set privacy.noise to 0, or write {without_weights}, or another policy without weights of its own",
                 self.spec.schedule.policy
             );
             return Err(ConfigError::new("privacy.noise", problem).into());
@@ -81,7 +81,7 @@ impl Server {
     /// Offers the symbols of a scheduled device that failed before it sent to a candidate that has trained:
     /// the one with the largest first report that is not scheduled (where nothing is asked, the first in the
     /// policy's order). It takes the device's index in the schedule. None: there is no such candidate, or the
-    /// policy gave the failed device a share of its own, which no other device can stand for without bias.
+    /// policy gave the failed device a weight of its own, which no other device can take over without bias.
     pub fn substitute(&mut self, failed: DeviceId) -> Result<Option<Scheduled>, Error> {
         let Some(Open { known, decided: Some(decided), .. }) = &mut self.open else {
             return Err(Error::order("substitute: nobody has reported yet"));
@@ -99,7 +99,8 @@ impl Server {
             let by_tie = reports.tie(a).total_cmp(&reports.tie(b));
             reports.first(a).total_cmp(&reports.first(b)).then(by_tie).then(b.cmp(&a))
         };
-        let Some(row) = waiting.max_by(better).filter(|_| schedule.picks[index].share == Share::Rule) else {
+        let Some(row) = waiting.max_by(better).filter(|_| schedule.picks[index].weight == Weight::Rule)
+        else {
             return Ok(None);
         };
         let device = reports.devices[row];

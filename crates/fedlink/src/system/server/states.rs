@@ -64,12 +64,12 @@ impl DeviceStates {
         self.rows[device.index()] = Row::default();
     }
 
-    /// All states that are not zero as the server counts them in round `t` from 0, each with its share.
-    pub fn contributions(&self, t: u64, shares: &[f32]) -> Vec<Contribution<'_>> {
+    /// All states that are not zero as the server counts them in round `t` from 0, each with its weight.
+    pub fn contributions(&self, t: u64, weights: &[f32]) -> Vec<Contribution<'_>> {
         let mut all = Vec::new();
-        for (row, &share) in self.rows.iter().zip(shares).filter(|(row, _)| row.round > 0) {
+        for (row, &weight) in self.rows.iter().zip(weights).filter(|(row, _)| row.round > 0) {
             let factor = age_factor(self.kappa, (t + 1).saturating_sub(row.round));
-            all.push(Contribution { update: &row.h, share, factor });
+            all.push(Contribution { update: &row.h, weight, factor });
         }
         all
     }
